@@ -1,0 +1,37 @@
+/// The array types: xtensor containers with one allocator, whatever flags a user compiles with.
+#pragma once
+
+#if __has_include(<xtensor/containers/xarray.hpp>)  // xtensor 0.26 sorted its headers into folders
+#include <xtensor/containers/xarray.hpp>
+#else
+#include <xtensor/xarray.hpp>
+#endif
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "pool.hpp"
+
+namespace tapegrad {
+
+/// Extents of an array, outermost axis first.
+using Shape = xt::dynamic_shape<std::size_t>;
+
+/// A dense row-major array of any number of axes. Converts from and to any xtensor expression.
+template <class T>
+using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_type::row_major, Shape>;
+
+using IntArray = Array<std::int64_t>;  ///< indices: token ids, labels, lengths
+using BoolArray = Array<bool>;         ///< masks
+
+/// An array that tensors, recordings and parameters share and nobody changes.
+template <class T> using Value = std::shared_ptr<const Array<T>>;
+
+/// Makes an array to be shared, its bookkeeping from the pool too.
+template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
+  return std::allocate_shared<Array<T>>(PoolAllocator<Array<T>>(), std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace tapegrad

@@ -1,0 +1,26 @@
+/// Matrix products through BLAS, on pointers with leading dimensions: no copies for transposes, heads or slices.
+#pragma once
+
+#include <cstddef>
+
+namespace tapegrad::detail {
+
+/// A matrix somewhere in memory: row r begins at data + r * stride.
+template <class T> struct Matrix {
+  T* data;
+  std::size_t rows, columns;
+  std::size_t stride;       // elements from one stored row to the next
+  bool transposed = false;  // what is stored is the transpose
+
+  Matrix(T* data_, std::size_t rows_, std::size_t columns_) : Matrix(data_, rows_, columns_, columns_) {}
+  Matrix(T* data_, std::size_t rows_, std::size_t columns_, std::size_t stride_, bool transposed_ = false)
+      : data(data_), rows(rows_), columns(columns_), stride(stride_), transposed(transposed_) {}
+
+  /// The transpose of the same elements.
+  Matrix t() const { return {data, columns, rows, stride, !transposed}; }
+};
+
+/// c = alpha a b + beta c; c is not read when beta is 0. c is not transposed and overlaps neither a nor b.
+template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
+
+}  // namespace tapegrad::detail

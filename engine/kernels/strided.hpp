@@ -1,0 +1,112 @@
+/// Walks over arrays whose elements lie at strides: broadcasting, transposing, slicing, and summing back are one walk.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "../array.hpp"
+#include "../shape.hpp"
+
+namespace tapegrad::detail {
+
+template <std::size_t N> using Offsets = std::array<std::ptrdiff_t, N>;
+
+/// Visits all elements of a shape in row-major order, for N arrays at once, each with its own strides (in elements).
+/// Neighbouring axes that every array steps through evenly are merged first; then
+/// `body(offsets, count, steps)` is called for each innermost run of `count` elements.
+template <std::size_t N, class Body>
+void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Body body) {
+  Shape extents;                // merged, outermost first
+  std::array<Strides, N> step;  // of the merged axes
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    const std::size_t extent = shape[axis];
+    if (extent == 0) return;
+    if (extent == 1) continue;
+    bool merges = !extents.empty();
+    for (std::size_t n = 0; n < N && merges; ++n)
+      merges = step[n].back() == strides[n][axis] * static_cast<std::ptrdiff_t>(extent);
+    if (merges)
+      extents.back() *= extent;
+    else
+      extents.push_back(extent);
+    for (std::size_t n = 0; n < N; ++n) {
+      if (merges)
+        step[n].back() = strides[n][axis];
+      else
+        step[n].push_back(strides[n][axis]);
+    }
+  }
+
+  Offsets<N> offset{}, inner{};
+  if (extents.empty()) return body(offset, std::size_t{1}, inner);
+  const std::size_t last = extents.size() - 1;
+  for (std::size_t n = 0; n < N; ++n) inner[n] = step[n][last];
+
+  Shape index(last, 0);  // over the outer axes, counted up like an odometer
+  while (true) {
+    body(offset, extents[last], inner);
+    std::size_t axis = last;
+    while (true) {
+      if (axis == 0) return;
+      --axis;
+      for (std::size_t n = 0; n < N; ++n) offset[n] += step[n][axis];
+      if (++index[axis] < extents[axis]) break;
+      for (std::size_t n = 0; n < N; ++n) offset[n] -= step[n][axis] * static_cast<std::ptrdiff_t>(extents[axis]);
+      index[axis] = 0;
+    }
+  }
+}
+
+/// y[i] = f(x[i])
+template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
+  Array<Y> y(x.shape());
+  const X* from = x.data();
+  Y* to = y.data();
+  for (std::size_t i = 0, size = x.size(); i < size; ++i) to[i] = f(from[i]);
+  return y;
+}
+
+/// z[i] = f(x[i], y[i]) over the shape that both broadcast to.
+template <class Z, class X, class Y, class F>
+Array<Z> zip(const char* operation, const Array<X>& x, const Array<Y>& y, F f) {
+  Array<Z> z(broadcast_shapes(operation, x.shape(), y.shape()));
+  Z* to = z.data();
+  const X* left = x.data();
+  const Y* right = y.data();
+  for_each_run<2>(z.shape(), {broadcast_strides(x.shape(), z.shape()), broadcast_strides(y.shape(), z.shape())},
+                  [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
+                    const X* a = left + offset[0];
+                    const Y* b = right + offset[1];
+                    if (step[0] == 1 && step[1] == 1)
+                      for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], b[i]);
+                    else if (step[0] == 1 && step[1] == 0)
+                      for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], *b);
+                    else if (step[0] == 0 && step[1] == 1)
+                      for (std::size_t i = 0; i < count; ++i) to[i] = f(*a, b[i]);
+                    else
+                      for (std::size_t i = 0; i < count; ++i, a += step[0], b += step[1]) to[i] = f(*a, *b);
+                    to += count;
+                  });
+  return z;
+}
+
+/// A way of looking at another array's elements: each output element is one element of the source.
+struct View {
+  Shape shape;
+  Strides strides;  // in elements of the source; 0 where elements repeat
+  std::ptrdiff_t offset = 0;
+};
+
+/// The elements that the view sees, as an array of their own.
+template <class T> Array<T> gather(const Array<T>& source, const View& view);
+
+/// sum += gradient, each element added where the view saw it: the transpose of gather.
+template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view);
+
+/// sum += gradient, summed over the axes that sum's shape was broadcast along to become the gradient's.
+template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);
+
+/// The sum of count neighbouring elements. Runs of a few hundred are summed in T, their sums in double.
+template <class T> T sum_run(const T* x, std::size_t count);
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,51 @@
+/// Which keys each query may attend to.
+#pragma once
+
+#include <optional>
+
+#include "array.hpp"
+#include "shape.hpp"
+
+namespace tapegrad {
+
+namespace detail {
+template <class T> class MaskRows;
+}
+
+/// A mask for attention over B batch entries, H heads, T queries and S keys. In it, true may attend. Masks join with
+/// `&`: a query then attends to what all of them allow. Shapes are checked when the mask meets the scores.
+class AttentionMask {
+ public:
+  /// Every query attends to every key.
+  AttentionMask() = default;
+  static AttentionMask none() { return {}; }
+
+  /// Query t attends to the keys 0, ..., t.
+  static AttentionMask causal();
+
+  /// keep: (B, S), true for real tokens, false for padding.
+  static AttentionMask key_padding(BoolArray keep);
+
+  /// lengths: (B), or (B, T) for a length of each query: the first `length` keys may be attended to. Throws
+  /// std::out_of_range for a negative length; one longer than S hides nothing.
+  static AttentionMask valid_lens(IntArray lengths);
+
+  /// allowed: broadcasts to (B, H, T, S).
+  static AttentionMask boolean(BoolArray allowed);
+
+  /// bias: broadcasts to (B, H, T, S) and is added to the scores; -inf hides.
+  static AttentionMask additive(Array<double> bias);
+
+  /// What both masks allow; biases add up.
+  friend AttentionMask operator&(const AttentionMask& a, const AttentionMask& b);
+
+ private:
+  template <class T> friend class detail::MaskRows;
+
+  bool causal_ = false;
+  std::optional<IntArray> lengths_;    // (B, 1 or T)
+  std::optional<BoolArray> allowed_;   // broadcasts to (B, H, T, S)
+  std::optional<Array<double>> bias_;  // broadcasts to (B, H, T, S)
+};
+
+}  // namespace tapegrad

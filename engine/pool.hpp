@@ -1,0 +1,40 @@
+/// Memory for arrays: 64-byte aligned blocks from a bounded pool that each thread keeps for itself, so that a training
+/// step which repeats the sizes of the one before asks the system for nothing.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <new>
+
+namespace tapegrad {
+
+namespace detail {
+
+/// A block of at least `bytes` bytes, 64-byte aligned; throws std::bad_alloc when the system has none.
+void* pool_allocate(std::size_t bytes);
+
+/// Takes back a block; `bytes` is what it was asked for with. Any thread may give back any thread's block.
+void pool_deallocate(void* block, std::size_t bytes) noexcept;
+
+}  // namespace detail
+
+/// Blocks that this thread took and has not given back; a thread that frees another's blocks counts below zero.
+std::ptrdiff_t pool_blocks_in_use() noexcept;
+
+/// The standard allocator over the pool.
+template <class T> struct PoolAllocator {
+  using value_type = T;
+
+  PoolAllocator() noexcept = default;
+  template <class U> PoolAllocator(const PoolAllocator<U>&) noexcept {}
+
+  T* allocate(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / 2 / sizeof(T)) throw std::bad_alloc();
+    return static_cast<T*>(detail::pool_allocate(count * sizeof(T)));
+  }
+  void deallocate(T* block, std::size_t count) noexcept { detail::pool_deallocate(block, count * sizeof(T)); }
+
+  template <class U> bool operator==(const PoolAllocator<U>&) const noexcept { return true; }
+};
+
+}  // namespace tapegrad

@@ -1,0 +1,41 @@
+/// Random numbers that repeat: a seed, and from it a key for every use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "array.hpp"
+
+namespace tapegrad {
+
+/// Starts the random numbers anew: after it the same operations give the same numbers, in any run and on any machine.
+/// Programs that never call it start from seed 0.
+void manual_seed(std::uint64_t seed);
+
+/// A fresh key for a batch of random numbers. Keys are handed out in order, to all threads from one line.
+std::uint64_t next_random_key();
+
+/// Random number i of a key: 64 bits, by SplitMix64 (Steele, Lea and Flood 2014). Any i in any order, so that a rule
+/// can make the same numbers again instead of saving them.
+inline std::uint64_t random_bits(std::uint64_t key, std::uint64_t i) {
+  std::uint64_t z = key + (i + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/// Random number i of a key, evenly from [0, 1).
+inline double random_uniform(std::uint64_t key, std::uint64_t i) {
+  return static_cast<double>(random_bits(key, i) >> 11) * 0x1p-53;
+}
+
+/// An array of numbers evenly from [low, high).
+template <class T> Array<T> uniform(const Shape& shape, double low, double high);
+
+/// An array of normally distributed numbers.
+template <class T> Array<T> normal(const Shape& shape, double mean = 0, double standard_deviation = 1);
+
+/// The numbers 0, ..., count - 1 in random order.
+IntArray random_permutation(std::size_t count);
+
+}  // namespace tapegrad

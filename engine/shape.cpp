@@ -1,0 +1,79 @@
+#include "shape.hpp"
+
+#include <algorithm>
+
+#include "error.hpp"
+
+namespace tapegrad {
+namespace {
+
+template <class Integers> std::string in_parentheses(const Integers& integers) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < integers.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(integers[i]);
+  return text + ")";
+}
+
+}  // namespace
+
+std::string to_string(const Shape& shape) { return in_parentheses(shape); }
+std::string to_string(const IntList& list) { return in_parentheses(list); }
+
+std::size_t element_count(const Shape& shape) {
+  std::size_t count = 1;
+  for (std::size_t extent : shape) count *= extent;
+  return count;
+}
+
+namespace detail {
+
+std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension) {
+  const auto axes = static_cast<std::ptrdiff_t>(dimension);
+  require(-axes <= axis && axis < axes, operation, "expected an axis of an array with ", dimension, " axes",
+          dimension == 0 ? "" : ", from " + std::to_string(-axes) + " to " + std::to_string(axes - 1), "; given ",
+          axis);
+  return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
+}
+
+Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape out = longer;
+  const std::size_t lead = longer.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    std::size_t& extent = out[lead + i];
+    require(extent == shorter[i] || extent == 1 || shorter[i] == 1, operation,
+            "expected shapes that broadcast together, given ", to_string(a), " and ", to_string(b), ": axis ",
+            static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(shorter.size()), " differs");
+    if (extent == 1) extent = shorter[i];
+  }
+  return out;
+}
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  const std::size_t lead = to.size() - from.size();
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i] != to[lead + i] && from[i] != 1) return false;
+  return true;
+}
+
+Strides contiguous_strides(const Shape& shape) {
+  Strides strides(shape.size());
+  std::ptrdiff_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= static_cast<std::ptrdiff_t>(shape[i]);
+  }
+  return strides;
+}
+
+Strides broadcast_strides(const Shape& from, const Shape& to) {
+  const Strides own = contiguous_strides(from);
+  Strides strides(to.size(), 0);
+  const std::size_t lead = to.size() - from.size();
+  for (std::size_t i = 0; i < from.size(); ++i) strides[lead + i] = from[i] == to[lead + i] ? own[i] : 0;
+  return strides;
+}
+
+}  // namespace detail
+}  // namespace tapegrad

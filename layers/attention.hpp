@@ -1,0 +1,46 @@
+/// Attention with several heads (Vaswani et al. 2017, arXiv:1706.03762).
+#pragma once
+
+#include "../engine/mask.hpp"
+#include "dropout.hpp"
+#include "fields.hpp"
+#include "linear.hpp"
+
+namespace tapegrad {
+
+struct MultiHeadAttentionOptions {
+  std::size_t query_dim = 0;  ///< width of the queries, keys and values that come in; 0: as wide as the layer
+  std::size_t key_dim = 0;
+  std::size_t value_dim = 0;
+  bool bias = true;    ///< of all four projections
+  double dropout = 0;  ///< probability, in [0, 1), of dropping an attention weight in training
+};
+
+/// Each head compares projections of queries and keys, and takes the mean of the projected values weighted by the
+/// softmax of the scores; a last projection joins the heads. B batch entries, T queries, S keys with their values.
+template <class T = float> struct MultiHeadAttention {
+  std::size_t num_heads;
+  Dropout dropout;     ///< of the attention weights
+  Linear<T> q_proj;    ///< query_dim -> dim; head h has the columns from h dim / num_heads on, also of keys and values
+  Linear<T> k_proj;    ///< key_dim -> dim
+  Linear<T> v_proj;    ///< value_dim -> dim
+  Linear<T> out_proj;  ///< dim -> dim
+  TAPEGRAD_FIELDS(q_proj, k_proj, v_proj, out_proj, dropout, num_heads)
+
+  /// Throws std::invalid_argument for sizes that are not positive, a dim that num_heads does not divide, and a dropout
+  /// outside [0, 1).
+  MultiHeadAttention(std::size_t dim, std::size_t num_heads, const MultiHeadAttentionOptions& options = {});
+
+  /// Self-attention. x: (B, T, dim) -> (B, T, dim)
+  Tensor<T> operator()(const Tensor<T>& x, const AttentionMask& mask = {}) const;
+
+  /// queries: (B, T, query_dim), keys: (B, S, key_dim), values: (B, S, value_dim) -> (B, T, dim)
+  Tensor<T> operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
+                       const AttentionMask& mask = {}) const;
+
+  /// How much each query attends to each key, for looking at: before dropout.
+  /// queries: (B, T, query_dim), keys: (B, S, key_dim) -> (B, num_heads, T, S)
+  Tensor<T> attention_weights(const Tensor<T>& queries, const Tensor<T>& keys, const AttentionMask& mask = {}) const;
+};
+
+}  // namespace tapegrad

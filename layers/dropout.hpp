@@ -1,0 +1,23 @@
+/// Dropout (Srivastava et al. 2014).
+#pragma once
+
+#include "../engine/ops.hpp"
+#include "fields.hpp"
+
+namespace tapegrad {
+
+/// While training, sets each element to 0 with probability p and divides the others by 1 - p; in evaluation it does
+/// nothing.
+struct Dropout {
+  double p;
+  bool training = true;  ///< what train(model) and eval(model) switch
+  TAPEGRAD_FIELDS(p)
+
+  /// Throws std::invalid_argument unless p is in [0, 1).
+  explicit Dropout(double p = 0.5);
+
+  /// x: any shape -> the same
+  template <class T> Tensor<T> operator()(const Tensor<T>& x) const { return dropout(x, p, training); }
+};
+
+}  // namespace tapegrad

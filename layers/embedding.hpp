@@ -1,0 +1,28 @@
+/// A learned vector for every id.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "fields.hpp"
+
+namespace tapegrad {
+
+struct EmbeddingOptions {
+  std::optional<std::int64_t> padding_idx;  ///< this id's vector starts as zeros and never gets a gradient
+};
+
+/// Looks ids up in a table. Starts with normally distributed numbers, as in PyTorch.
+template <class T = float> struct Embedding {
+  Parameter<T> weight;  ///< (num_embeddings, embedding_dim)
+  std::optional<std::int64_t> padding_idx;
+  TAPEGRAD_FIELDS(weight, padding_idx)
+
+  /// Throws std::invalid_argument for a size that is not positive, std::out_of_range for a padding_idx that is no id.
+  Embedding(std::size_t num_embeddings, std::size_t embedding_dim, const EmbeddingOptions& options = {});
+
+  /// ids: any shape S -> (S, embedding_dim). Throws std::out_of_range naming an id outside [0, num_embeddings).
+  Tensor<T> operator()(const IntArray& ids) const;
+};
+
+}  // namespace tapegrad

@@ -1,0 +1,62 @@
+/// Printing a model as a nested listing.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "fields.hpp"
+
+namespace tapegrad {
+
+namespace detail {
+
+/// What a walk finds, a row for each struct.
+class Listing {
+ public:
+  void add_struct(const Path& path, const std::type_info& type);
+  void add_parameter(const Path& path, const Shape& shape);
+  void add_setting(const Path& path, bool value);
+  void add_setting(const Path& path, long long value);
+  void add_setting(const Path& path, double value);
+  void print(std::ostream& out) const;
+
+ private:
+  struct Row {
+    std::string path, type, settings, shapes;
+    std::size_t count = 0;
+  };
+
+  void add_setting(const Path& path, const std::string& value);
+
+  std::vector<Row> rows_;
+};
+
+}  // namespace detail
+
+/// Prints a model's layers with their settings, the shapes of their parameters, and how many numbers these have:
+///
+///     Classifier
+///       embedding   Embedding(padding_idx=0)           weight (26, 64)             1,664
+///       attention   MultiHeadAttention(num_heads=8)
+///         q_proj    Linear                             weight (64, 64), bias (64)  4,160
+///         ...
+///       head        Linear                             weight (3, 64), bias (3)      195
+///     total                                                                       18,499
+template <class M> void print(std::ostream& out, const M& model) {
+  detail::Listing listing;
+  detail::walk(model, [&]<class F>(const detail::Path& path, const F& field) {
+    if constexpr (detail::HasFields<F>)
+      listing.add_struct(path, typeid(F));
+    else if constexpr (detail::is_parameter<F>)
+      listing.add_parameter(path, field.shape());
+    else if constexpr (std::is_same_v<F, bool> || std::is_floating_point_v<F>)
+      listing.add_setting(path, field);
+    else
+      listing.add_setting(path, static_cast<long long>(field));
+  });
+  listing.print(out);
+}
+
+}  // namespace tapegrad

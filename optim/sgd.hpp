@@ -1,0 +1,48 @@
+/// Stochastic gradient descent.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "../engine/tensor.hpp"
+
+namespace tapegrad {
+
+struct SGDOptions {
+  double lr = 1e-3;         ///< learning rate
+  double momentum = 0;      ///< how much of the previous step each step keeps
+  double dampening = 0;     ///< how much less than its whole a new gradient counts in the momentum
+  double weight_decay = 0;  ///< adds this much of the parameter to its gradient
+  bool nesterov = false;    ///< looks one step of momentum ahead (Sutskever et al. 2013)
+};
+
+/// PyTorch's SGD: with the gradient g of a parameter p,
+///
+///     g += weight_decay p
+///     b  = momentum b + (1 - dampening) g      (the first time, b = g)
+///     p -= lr (nesterov ? g + momentum b : b)  (without momentum, lr g)
+template <class T> class SGD {
+ public:
+  /// The parameters must stay where they are while the optimizer is used. Throws std::invalid_argument when there are
+  /// none or one is undefined or there twice, for options that are negative or not finite, and for nesterov without
+  /// momentum or with dampening.
+  explicit SGD(std::vector<Parameter<T>*> parameters, const SGDOptions& options = {});
+
+  /// Forgets the gradients.
+  void zero_grad();
+
+  /// Changes every parameter that has a gradient; the others keep their value and momentum.
+  void step();
+
+  double lr() const { return options_.lr; }
+  /// Throws std::invalid_argument for a rate that is negative or not finite.
+  void set_lr(double lr);
+
+ private:
+  std::vector<Parameter<T>*> parameters_;
+  std::vector<std::optional<Array<T>>> momentum_;  // b of each parameter, from its first step on
+  SGDOptions options_;
+};
+
+}  // namespace tapegrad

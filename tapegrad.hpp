@@ -1,0 +1,21 @@
+/// All of tapegrad, but for the helpers of tests in testing.hpp.
+#pragma once
+
+#include "engine/array.hpp"
+#include "engine/mask.hpp"
+#include "engine/ops.hpp"
+#include "engine/pool.hpp"
+#include "engine/random.hpp"
+#include "engine/record.hpp"
+#include "engine/shape.hpp"
+#include "engine/tape.hpp"
+#include "engine/tensor.hpp"
+#include "layers/attention.hpp"
+#include "layers/checkpoint.hpp"
+#include "layers/dropout.hpp"
+#include "layers/embedding.hpp"
+#include "layers/fields.hpp"
+#include "layers/layer_norm.hpp"
+#include "layers/linear.hpp"
+#include "layers/listing.hpp"
+#include "optim/sgd.hpp"

@@ -39,6 +39,14 @@ template <class T> Array<T> gather(const Array<T>& source, const View& view) {
   return out;
 }
 
+template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view) {
+  const T* from = elements.data();
+  for_each_run<1>(view.shape, {view.strides}, [&](const Offsets<1>& offset, std::size_t count, const Offsets<1>& step) {
+    T* x = destination.data() + view.offset + offset[0];
+    for (; count > 0; --count, x += step[0]) *x = *from++;
+  });
+}
+
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view) {
   T* to = sum.data() + view.offset;
   const T* from = gradient.data();
@@ -63,6 +71,7 @@ template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
 #define INSTANTIATE(T)                                                \
   template T sum_run(const T*, std::size_t);                          \
   template Array<T> gather(const Array<T>&, const View&);             \
+  template void scatter(Array<T>&, const Array<T>&, const View&);     \
   template void scatter_add(Array<T>&, const Array<T>&, const View&); \
   template void add_summed(Array<T>&, const Array<T>&);
 INSTANTIATE(float)

@@ -100,6 +100,9 @@ struct View {
 /// The elements that the view sees, as an array of their own.
 template <class T> Array<T> gather(const Array<T>& source, const View& view);
 
+/// Writes the elements to where the view sees them; each place is seen once.
+template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
+
 /// sum += gradient, each element added where the view saw it: the transpose of gather.
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view);
 

@@ -1,0 +1,110 @@
+#include <cmath>
+#include <functional>
+
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+
+using detail::map;
+using detail::zip;
+
+// Where the operands broadcast, dy has the larger shape: adding it to dx sums it back.
+
+template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b) {
+  return record("add", zip<T>("add", a.value(), b.value(), std::plus<>()), {a, b}, [](const auto& dy, auto& dx) {
+    dx[0] += dy;
+    dx[1] += dy;
+  });
+}
+
+template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
+  return record("add", map<T>(a.value(), [b](T x) { return x + b; }), {a},
+                [](const auto& dy, auto& dx) { dx[0] += dy; });
+}
+
+template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b) {
+  return record("sub", zip<T>("sub", a.value(), b.value(), std::minus<>()), {a, b}, [](const auto& dy, auto& dx) {
+    dx[0] += dy;
+    dx[1] += -dy;
+  });
+}
+
+template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
+  return record("sub", map<T>(b.value(), [a](T x) { return a - x; }), {b},
+                [](const auto& dy, auto& dx) { dx[0] += -dy; });
+}
+
+// y = a b, da = dy b, db = dy a
+template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
+  return record("mul", zip<T>("mul", a.value(), b.value(), std::multiplies<>()), {a, b},
+                [a = a.saved(), b = b.saved()](const Array<T>& dy, auto& dx) {
+                  if (dx[0].wanted()) dx[0] += zip<T>("mul", dy, *b, std::multiplies<>());
+                  if (dx[1].wanted()) dx[1] += zip<T>("mul", dy, *a, std::multiplies<>());
+                });
+}
+
+template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
+  return record("mul", map<T>(a.value(), [b](T x) { return x * b; }), {a},
+                [b](const auto& dy, auto& dx) { dx[0] += dy * b; });
+}
+
+// y = a / b, da = dy / b, db = -dy a / b^2 = -da y
+template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
+  Value<T> y = make_value<T>(zip<T>("div", a.value(), b.value(), std::divides<>()));
+  return record("div", y, {a, b}, [y, b = b.saved()](const Array<T>& dy, auto& dx) {
+    Array<T> da = zip<T>("div", dy, *b, std::divides<>());
+    if (dx[1].wanted()) dx[1] += -da * *y;
+    dx[0] += std::move(da);
+  });
+}
+
+template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b) {
+  return record("div", map<T>(a.value(), [b](T x) { return x / b; }), {a},
+                [b](const auto& dy, auto& dx) { dx[0] += dy / b; });
+}
+
+// y = a / b, db = -dy y / b
+template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b) {
+  Value<T> y = make_value<T>(map<T>(b.value(), [a](T x) { return a / x; }));
+  return record("div", y, {b}, [y, b = b.saved()](const auto& dy, auto& dx) { dx[0] += -dy * *y / *b; });
+}
+
+template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b) { return b + a; }
+
+template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b) { return a + -b; }
+
+template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b) { return b * a; }
+
+template <class T> Tensor<T> operator-(const Tensor<T>& x) {
+  return record("neg", map<T>(x.value(), std::negate<>()), {x}, [](const auto& dy, auto& dx) { dx[0] += -dy; });
+}
+
+// y = x^p, dx = dy p x^(p - 1); x^0 is 1 everywhere, so its gradient is 0 even at x = 0.
+template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent) {
+  return record("pow", map<T>(x.value(), [exponent](T a) { return std::pow(a, exponent); }), {x},
+                [x = x.saved(), p = exponent](const Array<T>& dy, auto& dx) {
+                  dx[0] += zip<T>("pow", dy, *x, [p](T d, T a) { return p == 0 ? T(0) : d * p * std::pow(a, p - 1); });
+                });
+}
+
+#define INSTANTIATE(T)                                              \
+  template Tensor<T> operator+(const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> operator+(const Tensor<T>&, Scalar<T>);        \
+  template Tensor<T> operator+(Scalar<T>, const Tensor<T>&);        \
+  template Tensor<T> operator-(const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> operator-(const Tensor<T>&, Scalar<T>);        \
+  template Tensor<T> operator-(Scalar<T>, const Tensor<T>&);        \
+  template Tensor<T> operator*(const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> operator*(const Tensor<T>&, Scalar<T>);        \
+  template Tensor<T> operator*(Scalar<T>, const Tensor<T>&);        \
+  template Tensor<T> operator/(const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> operator/(const Tensor<T>&, Scalar<T>);        \
+  template Tensor<T> operator/(Scalar<T>, const Tensor<T>&);        \
+  template Tensor<T> operator-(const Tensor<T>&);                   \
+  template Tensor<T> pow(const Tensor<T>&, Scalar<T>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,144 @@
+#include <cmath>
+#include <numbers>
+
+#include "../error.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../random.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+namespace {
+
+using detail::map;
+using detail::zip;
+
+// y = f(x), dx = dy derivative(x): the input is saved.
+template <class T, class F, class D> Tensor<T> of_input(const char* operation, const Tensor<T>& x, F f, D derivative) {
+  return record(operation, map<T>(x.value(), f), {x},
+                [operation, x = x.saved(), derivative](const Array<T>& dy, auto& dx) {
+                  dx[0] += zip<T>(operation, dy, *x, [derivative](T d, T a) { return d * derivative(a); });
+                });
+}
+
+// y = f(x), dx = dy derivative(y): the output is saved, where that makes the derivative simpler.
+template <class T, class F, class D> Tensor<T> of_output(const char* operation, const Tensor<T>& x, F f, D derivative) {
+  Value<T> y = make_value<T>(map<T>(x.value(), f));
+  return record(operation, y, {x}, [operation, y, derivative](const Array<T>& dy, auto& dx) {
+    dx[0] += zip<T>(operation, dy, *y, [derivative](T d, T b) { return d * derivative(b); });
+  });
+}
+
+}  // namespace
+
+template <class T> Tensor<T> exp(const Tensor<T>& x) {
+  return of_output(
+      "exp", x, [](T a) { return std::exp(a); }, [](T y) { return y; });
+}
+
+template <class T> Tensor<T> log(const Tensor<T>& x) {
+  return of_input(
+      "log", x, [](T a) { return std::log(a); }, [](T a) { return 1 / a; });
+}
+
+template <class T> Tensor<T> sqrt(const Tensor<T>& x) {
+  return of_output(
+      "sqrt", x, [](T a) { return std::sqrt(a); }, [](T y) { return 1 / (2 * y); });
+}
+
+template <class T> Tensor<T> abs(const Tensor<T>& x) {
+  return of_input(
+      "abs", x, [](T a) { return std::abs(a); }, [](T a) { return T(a > 0) - T(a < 0); });
+}
+
+template <class T> Tensor<T> tanh(const Tensor<T>& x) {
+  return of_output(
+      "tanh", x, [](T a) { return std::tanh(a); }, [](T y) { return 1 - y * y; });
+}
+
+template <class T> Tensor<T> sigmoid(const Tensor<T>& x) {
+  return of_output(
+      "sigmoid", x, [](T a) { return 1 / (1 + std::exp(-a)); }, [](T y) { return y * (1 - y); });
+}
+
+template <class T> Tensor<T> relu(const Tensor<T>& x) {
+  return of_output(
+      "relu", x, [](T a) { return a < 0 ? T(0) : a; }, [](T y) { return T(y > 0); });
+}
+
+template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
+  if (formula == Gelu::exact) {
+    // y = x Phi(x), dy/dx = Phi(x) + x phi(x), with the normal distribution's Phi and density phi
+    const auto Phi = [](T a) { return T(0.5) * std::erfc(-a * T(std::numbers::sqrt2 / 2)); };
+    const auto phi = [](T a) { return T(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * std::exp(T(-0.5) * a * a); };
+    return of_input(
+        "gelu", x, [=](T a) { return a * Phi(a); }, [=](T a) { return Phi(a) + a * phi(a); });
+  }
+  // y = x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3)
+  constexpr T scale = T(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), cubic = T(0.044715);
+  return of_input(
+      "gelu", x, [=](T a) { return a * (1 + std::tanh(scale * (a + cubic * a * a * a))) / 2; },
+      [=](T a) {
+        const T t = std::tanh(scale * (a + cubic * a * a * a));
+        return (1 + t + a * (1 - t * t) * scale * (1 + 3 * cubic * a * a)) / 2;
+      });
+}
+
+template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value) {
+  return record("masked_fill", zip<T>("masked_fill", x.value(), mask, [value](T a, bool m) { return m ? value : a; }),
+                {x}, [mask = make_value<bool>(mask)](const Array<T>& dy, auto& dx) {
+                  dx[0] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? T(0) : d; });
+                });
+}
+
+// y = c ? a : b, da = c ? dy : 0, db = c ? 0 : dy
+template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b) {
+  const Shape shape =
+      detail::broadcast_shapes("where", condition.shape(), detail::broadcast_shapes("where", a.shape(), b.shape()));
+  Array<T> y(shape);
+  T* to = y.data();
+  detail::for_each_run<3>(shape,
+                          {detail::broadcast_strides(condition.shape(), shape),
+                           detail::broadcast_strides(a.shape(), shape), detail::broadcast_strides(b.shape(), shape)},
+                          [&](const detail::Offsets<3>& offset, std::size_t count, const detail::Offsets<3>& step) {
+                            const bool* c = condition.data() + offset[0];
+                            const T* left = a.value().data() + offset[1];
+                            const T* right = b.value().data() + offset[2];
+                            for (; count > 0; --count, c += step[0], left += step[1], right += step[2])
+                              *to++ = *c ? *left : *right;
+                          });
+  return record("where", std::move(y), {a, b}, [c = make_value<bool>(condition)](const Array<T>& dy, auto& dx) {
+    if (dx[0].wanted()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });
+    if (dx[1].wanted()) dx[1] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? T(0) : d; });
+  });
+}
+
+// y_i = x_i k_i / (1 - p), where k_i is 0 with probability p and 1 otherwise. The random numbers are made again in the
+// sweep instead of being saved.
+template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training) {
+  detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), given ", p);
+  if (!training || p == 0) return x;
+  const auto dropped = [p, key = next_random_key(), scale = T(1 / (1 - p))](const Array<T>& a) {
+    Array<T> out(a.shape());
+    for (std::size_t i = 0; i < a.size(); ++i) out.data()[i] = random_uniform(key, i) < p ? T(0) : a.data()[i] * scale;
+    return out;
+  };
+  return record("dropout", dropped(x.value()), {x}, [dropped](const Array<T>& dy, auto& dx) { dx[0] += dropped(dy); });
+}
+
+#define INSTANTIATE(T)                                                            \
+  template Tensor<T> exp(const Tensor<T>&);                                       \
+  template Tensor<T> log(const Tensor<T>&);                                       \
+  template Tensor<T> sqrt(const Tensor<T>&);                                      \
+  template Tensor<T> abs(const Tensor<T>&);                                       \
+  template Tensor<T> tanh(const Tensor<T>&);                                      \
+  template Tensor<T> sigmoid(const Tensor<T>&);                                   \
+  template Tensor<T> relu(const Tensor<T>&);                                      \
+  template Tensor<T> gelu(const Tensor<T>&, Gelu);                                \
+  template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, Scalar<T>);  \
+  template Tensor<T> where(const BoolArray&, const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> dropout(const Tensor<T>&, double, bool);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

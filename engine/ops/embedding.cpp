@@ -1,0 +1,40 @@
+#include <algorithm>
+
+#include "../error.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+
+// y_i = W[ids_i], dW[ids_i] += dy_i
+template <class T>
+Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx) {
+  detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), given ",
+                  to_string(weight.shape()));
+  const std::size_t rows = weight.shape()[0], width = weight.shape()[1];
+  for (std::int64_t id : ids)
+    detail::require_in_range(id >= 0 && static_cast<std::size_t>(id) < rows, "embedding", "expected ids from 0 to ",
+                             static_cast<std::ptrdiff_t>(rows) - 1, ", given ", id);
+  Shape shape = ids.shape();
+  shape.push_back(width);
+  Array<T> y(shape);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    std::copy_n(weight.value().data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);
+  return record("embedding", std::move(y), {weight},
+                [ids = make_value<std::int64_t>(ids), padding_idx, width](const Array<T>& dy, auto& dx) {
+                  T* dw = dx[0].zeros_or_sum().data();
+                  for (std::size_t i = 0; i < ids->size(); ++i) {
+                    const std::int64_t id = ids->data()[i];
+                    if (id == padding_idx) continue;
+                    T* to = dw + static_cast<std::size_t>(id) * width;
+                    const T* from = dy.data() + i * width;
+                    for (std::size_t j = 0; j < width; ++j) to[j] += from[j];
+                  }
+                });
+}
+
+#define INSTANTIATE(T) template Tensor<T> embedding(const Tensor<T>&, const IntArray&, std::optional<std::int64_t>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

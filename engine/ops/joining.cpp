@@ -1,0 +1,63 @@
+#include "../error.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+
+using detail::require;
+using detail::View;
+
+template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {
+  require(!tensors.empty(), "cat", "expected at least one tensor, given none");
+  const Shape& first = tensors[0].shape();
+  const std::size_t along = detail::normalize_axis("cat", axis, first.size());
+  Shape shape = first;
+  shape[along] = 0;
+  for (const Tensor<T>& x : tensors) {
+    Shape other = x.shape();
+    const bool fits = other.size() == first.size();
+    const std::size_t extent = fits ? other[along] : 0;
+    if (fits) other[along] = first[along];
+    require(fits && other == first, "cat", "expected shapes equal but for axis ", axis, ", given ", to_string(first),
+            " and ", to_string(x.shape()));
+    shape[along] += extent;
+  }
+
+  // Where each tensor lies within the result.
+  std::vector<View> places;
+  const detail::Strides strides = detail::contiguous_strides(shape);
+  std::ptrdiff_t offset = 0;
+  for (const Tensor<T>& x : tensors) {
+    places.push_back({x.shape(), strides, offset});
+    offset += static_cast<std::ptrdiff_t>(x.shape()[along]) * strides[along];
+  }
+
+  Array<T> y(shape);
+  for (std::size_t i = 0; i < tensors.size(); ++i) detail::scatter(y, tensors[i].value(), places[i]);
+  const std::vector<Input<T>> inputs(tensors.begin(), tensors.end());
+  return record("cat", std::move(y), std::span(inputs), [places = std::move(places)](const Array<T>& dy, auto& dx) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (dx[i].wanted()) dx[i] += detail::gather(dy, places[i]);
+  });
+}
+
+template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {
+  require(!tensors.empty(), "stack", "expected at least one tensor, given none");
+  const std::size_t along = detail::normalize_axis("stack", axis, tensors[0].dimension() + 1);
+  std::vector<Tensor<T>> slices;
+  for (const Tensor<T>& x : tensors) {
+    require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, given ", to_string(tensors[0].shape()),
+            " and ", to_string(x.shape()));
+    slices.push_back(unsqueeze(x, static_cast<std::ptrdiff_t>(along)));
+  }
+  return cat(slices, static_cast<std::ptrdiff_t>(along));
+}
+
+#define INSTANTIATE(T)                                                \
+  template Tensor<T> cat(std::span<const Tensor<T>>, std::ptrdiff_t); \
+  template Tensor<T> stack(std::span<const Tensor<T>>, std::ptrdiff_t);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cmath>
+
+#include "../error.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+
+using detail::require;
+using detail::sum_run;
+
+// With m and r = 1 / sqrt(variance + eps) of each row, and h = (x - m) r:
+//   y = h w + b
+//   dw = sum over rows of dy h, db = sum over rows of dy
+//   dx = r (g - mean(g) - h mean(g h)) with g = dy w
+template <class T>
+Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias, double eps) {
+  const Shape& shape = x.shape();
+  require(shape.size() >= 1, "layer_norm", "expected at least one axis, given shape ()");
+  const Shape normalized = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : Shape{shape.back()};
+  require(normalized.size() >= 1 && normalized.size() <= shape.size() &&
+              std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin()),
+          "layer_norm", "expected a weight of the shape of the input's last axes, given input ", to_string(shape),
+          " and weight ", to_string(normalized));
+  require(!bias.defined() || bias.shape() == normalized, "layer_norm", "expected weight and bias of one shape, given ",
+          to_string(normalized), " and ", bias.defined() ? to_string(bias.shape()) : "");
+  require(eps >= 0, "layer_norm", "expected eps of at least 0, given ", eps);
+  const std::size_t n = element_count(normalized), rows = n == 0 ? 0 : x.size() / n;
+
+  Array<T> y(shape), h(shape), r(Shape{rows});
+  const T* w = weight.defined() ? weight.value().data() : nullptr;
+  const T* b = bias.defined() ? bias.value().data() : nullptr;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const T* from = x.value().data() + row * n;
+    T *out = y.data() + row * n, *normal = h.data() + row * n;
+    const T m = sum_run(from, n) / static_cast<T>(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      normal[i] = from[i] - m;
+      out[i] = normal[i] * normal[i];
+    }
+    const T variance = sum_run(out, n) / static_cast<T>(n);
+    r.data()[row] = 1 / std::sqrt(variance + static_cast<T>(eps));
+    for (std::size_t i = 0; i < n; ++i) {
+      normal[i] *= r.data()[row];
+      out[i] = normal[i] * (w ? w[i] : 1) + (b ? b[i] : 0);
+    }
+  }
+
+  return record("layer_norm", std::move(y), {x, weight, bias},
+                [h = make_value<T>(std::move(h)), r = make_value<T>(std::move(r)), weight = weight.saved(), n, rows](
+                    const Array<T>& dy, auto& dx) {
+                  dx[1] += dy * *h;
+                  dx[2] += dy;
+                  if (!dx[0].wanted()) return;
+                  const T* w = weight ? weight->data() : nullptr;
+                  Array<T> gradient(dy.shape()), gh(Shape{n});
+                  for (std::size_t row = 0; row < rows; ++row) {
+                    const T *d = dy.data() + row * n, *normal = h->data() + row * n;
+                    T* g = gradient.data() + row * n;
+                    for (std::size_t i = 0; i < n; ++i) {
+                      g[i] = d[i] * (w ? w[i] : 1);
+                      gh.data()[i] = g[i] * normal[i];
+                    }
+                    const T mean_g = sum_run(g, n) / static_cast<T>(n);
+                    const T mean_gh = sum_run(gh.data(), n) / static_cast<T>(n);
+                    for (std::size_t i = 0; i < n; ++i) g[i] = r->data()[row] * (g[i] - mean_g - normal[i] * mean_gh);
+                  }
+                  dx[0] += std::move(gradient);
+                });
+}
+
+#define INSTANTIATE(T) template Tensor<T> layer_norm(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, double);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,133 @@
+#include <cmath>
+#include <functional>
+
+#include "../error.hpp"
+#include "../kernels/rows.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+namespace {
+
+using detail::require;
+using detail::sum_run;
+
+// Cross-entropy over C classes with class weights w and label smoothing e. For a row x with label y:
+//   loss = (1 - e) w_y (lse - x_y) + e/C sum_c w_c (lse - x_c), where lse = log sum exp x
+//   dloss/dx_c = p_c ((1 - e) w_y + e/C sum w) - (1 - e) w_y [c = y] - e/C w_c, where p = softmax(x) = exp(x - lse)
+template <class T> struct CrossEntropy {
+  std::size_t classes;
+  T smoothing;
+  std::optional<Array<T>> weight;  // absent: all 1
+
+  T weight_of(std::size_t c) const { return weight ? weight->data()[c] : T(1); }
+  T label_share(std::size_t y) const { return (1 - smoothing) * weight_of(y); }
+  T smooth_share(std::size_t c) const { return smoothing / static_cast<T>(classes) * weight_of(c); }
+  T total_share(std::size_t y) const {
+    const T sum = weight ? sum_run(weight->data(), classes) : static_cast<T>(classes);
+    return label_share(y) + smoothing / static_cast<T>(classes) * sum;
+  }
+
+  T loss(const T* x, std::size_t y, T lse) const {
+    T loss = label_share(y) * (lse - x[y]);
+    if (smoothing > 0)
+      for (std::size_t c = 0; c < classes; ++c) loss += smooth_share(c) * (lse - x[c]);
+    return loss;
+  }
+
+  // dx = dloss times the gradient above
+  void backward(const T* x, std::size_t y, T lse, T dloss, T* dx) const {
+    const T total = dloss * total_share(y);
+    for (std::size_t c = 0; c < classes; ++c) dx[c] = total * std::exp(x[c] - lse);
+    if (smoothing > 0)
+      for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * smooth_share(c);
+    dx[y] -= dloss * label_share(y);
+  }
+};
+
+template <class T> void check(const Tensor<T>& logits, const IntArray& labels, const CrossEntropyOptions<T>& options) {
+  const Shape& shape = logits.shape();
+  require(!shape.empty() && shape.back() > 0, "cross_entropy", "expected logits of shape (..., classes), given ",
+          to_string(shape));
+  const Shape leading(shape.begin(), shape.end() - 1);
+  require(labels.shape() == leading, "cross_entropy", "expected labels of shape ", to_string(leading),
+          " for logits of shape ", to_string(shape), ", given ", to_string(labels.shape()));
+  require(labels.size() > 0 || options.reduction != Reduction::mean, "cross_entropy",
+          "expected at least one label to average over, given logits of shape ", to_string(shape));
+  require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "cross_entropy",
+          "expected label_smoothing in [0, 1], given ", options.label_smoothing);
+  require(!options.weight || options.weight->shape() == Shape{shape.back()}, "cross_entropy",
+          "expected a weight of shape (", shape.back(), "), given ",
+          options.weight ? to_string(options.weight->shape()) : "");
+  for (std::int64_t label : labels)
+    detail::require_in_range(
+        label == options.ignore_index || (label >= 0 && static_cast<std::size_t>(label) < shape.back()),
+        "cross_entropy", "expected labels from 0 to ", shape.back() - 1, " or ignore_index ", options.ignore_index,
+        ", given ", label);
+}
+
+}  // namespace
+
+template <class T>
+Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
+                        const CrossEntropyOptions<Scalar<T>>& options) {
+  check(logits, labels, options);
+  const CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
+  const std::size_t rows = labels.size(), classes = rule.classes;
+
+  Array<T> lse(labels.shape()), losses(labels.shape(), T(0)), counts(labels.shape(), T(0));
+  for (std::size_t i = 0; i < rows; ++i) {
+    if (labels.data()[i] == options.ignore_index) continue;
+    const auto y = static_cast<std::size_t>(labels.data()[i]);
+    const T* x = logits.value().data() + i * classes;
+    lse.data()[i] = detail::row_log_sum_exp(x, classes);
+    losses.data()[i] = rule.loss(x, y, lse.data()[i]);
+    counts.data()[i] = rule.weight_of(y);
+  }
+  const bool each = options.reduction == Reduction::none;
+  const T factor = options.reduction == Reduction::mean ? 1 / sum_run(counts.data(), rows) : T(1);
+  Array<T> loss = each ? std::move(losses) : Array<T>(Shape{}, sum_run(losses.data(), rows) * factor);
+
+  return record("cross_entropy", std::move(loss), {logits},
+                [=, x = logits.saved(), lse = make_value<T>(std::move(lse)), labels = make_value<std::int64_t>(labels),
+                 ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
+                  Array<T> gradient(x->shape());
+                  for (std::size_t i = 0; i < rows; ++i) {
+                    const std::int64_t label = labels->data()[i];
+                    T* g = gradient.data() + i * classes;
+                    if (label == ignored)
+                      std::fill_n(g, classes, T(0));
+                    else
+                      rule.backward(x->data() + i * classes, static_cast<std::size_t>(label), lse->data()[i],
+                                    dy.data()[each ? i : 0] * factor, g);
+                  }
+                  dx[0] += std::move(gradient);
+                });
+}
+
+// y = (x - t)^2, dx = 2 (x - t) dy = -dt; the mean divides by the number of elements
+template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
+  require(x.shape() == target.shape(), "mse_loss", "expected a target of shape ", to_string(x.shape()), ", given ",
+          to_string(target.shape()));
+  require(x.size() > 0 || reduction != Reduction::mean, "mse_loss",
+          "expected at least one element to average over, given shape ", to_string(x.shape()));
+  const Value<T> difference = make_value<T>(detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>()));
+  const bool each = reduction == Reduction::none;
+  const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
+  Array<T> squares = detail::map<T>(*difference, [](T d) { return d * d; });
+  Array<T> loss = each ? std::move(squares) : Array<T>(Shape{}, sum_run(squares.data(), squares.size()) * factor);
+  return record("mse_loss", std::move(loss), {x, target}, [difference, factor](const Array<T>& dy, auto& dx) {
+    Array<T> gradient = detail::zip<T>("mse_loss", *difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });
+    if (dx[1].wanted()) dx[1] += -gradient;
+    dx[0] += std::move(gradient);
+  });
+}
+
+#define INSTANTIATE(T)                                                                                        \
+  template Tensor<T> cross_entropy(const Tensor<T>&, const IntArray&, const CrossEntropyOptions<Scalar<T>>&); \
+  template Tensor<T> mse_loss(const Tensor<T>&, const Tensor<T>&, Reduction);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "../error.hpp"
+#include "../kernels/gemm.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+namespace {
+
+using detail::gemm;
+using detail::Matrix;
+using detail::require;
+using detail::Strides;
+
+// A batch of products (m, k) (k, n) -> (m, n) over leading axes that broadcast.
+struct Products {
+  Shape batch;
+  Strides a_step, b_step;  // elements from one matrix to the next along each axis of the batch; 0 where it broadcasts
+  std::size_t m, k, n;
+  Shape out;  // of the result, without the axes that a 1-d operand lacks
+
+  // body(offset of a, offset of b, number of the product)
+  template <class Body> void for_each(Body body) const {
+    std::size_t product = 0;
+    detail::for_each_run<2>(batch, {a_step, b_step},
+                            [&](detail::Offsets<2> offset, std::size_t count, const detail::Offsets<2>& step) {
+                              for (; count > 0; --count, offset[0] += step[0], offset[1] += step[1])
+                                body(offset[0], offset[1], product++);
+                            });
+  }
+};
+
+Products plan(const Shape& a, const Shape& b) {
+  const auto given = [&] { return to_string(a) + " and " + to_string(b); };
+  require(!a.empty() && !b.empty(), "matmul", "expected operands of at least one axis, given shapes ", given());
+  Shape left = a, right = b;  // with the axis that a 1-d operand lacks
+  if (a.size() == 1) left = Shape{1, a[0]};
+  if (b.size() == 1) right = Shape{b[0], 1};
+  Products p{{}, {}, {}, left[left.size() - 2], left.back(), right.back(), {}};
+  require(right[right.size() - 2] == p.k, "matmul", "expected as many columns on the left as rows on the right, given ",
+          "shapes ", given(), ": ", p.k, " and ", right[right.size() - 2]);
+
+  const Shape a_batch(left.begin(), left.end() - 2), b_batch(right.begin(), right.end() - 2);
+  require(detail::broadcast_together(a_batch, b_batch), "matmul",
+          "expected leading axes that broadcast together, given shapes ", given());
+  p.batch = detail::broadcast_shapes("matmul", a_batch, b_batch);
+  p.out = p.batch;
+  if (a.size() > 1) p.out.push_back(p.m);
+  if (b.size() > 1) p.out.push_back(p.n);
+
+  if (element_count(b_batch) == 1) {  // one matrix on the right: the whole batch is one tall product
+    p.m *= element_count(p.batch);
+    p.batch = {};
+    return p;
+  }
+  p.a_step = detail::broadcast_strides(a_batch, p.batch);
+  p.b_step = detail::broadcast_strides(b_batch, p.batch);
+  for (auto& step : p.a_step) step *= static_cast<std::ptrdiff_t>(p.m * p.k);
+  for (auto& step : p.b_step) step *= static_cast<std::ptrdiff_t>(p.k * p.n);
+  return p;
+}
+
+// Where the products add an operand's gradient: a matrix that several products read receives from each.
+template <class T>
+Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
+  if (dx.size() == element_count(p.batch) * matrix_size) return dx.destination();
+  return {dx.zeros_or_sum().data(), T(1)};
+}
+
+}  // namespace
+
+// y = a b, da = dy b^T, db = a^T dy
+template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
+  const Products p = plan(a.shape(), b.shape());
+  Array<T> y(p.out);
+  p.for_each([&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
+    gemm<T>({a.value().data() + a_at, m, k}, {b.value().data() + b_at, k, n}, {y.data() + i * m * n, m, n});
+  });
+  return record("matmul", std::move(y), {a, b}, [p, a = a.saved(), b = b.saved()](const Array<T>& dy, auto& dx) {
+    const std::size_t m = p.m, k = p.k, n = p.n;
+    if (dx[0].wanted()) {
+      const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
+      p.for_each([&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
+        gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1, beta);
+      });
+    }
+    if (dx[1].wanted()) {
+      const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
+      p.for_each([&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
+        gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1, beta);
+      });
+    }
+  });
+}
+
+// y = x W^T + b, dx = dy W, dW = dy^T x, db = the sum of dy's rows
+template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
+  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", to_string(weight.shape()));
+  const std::size_t out = weight.shape()[0], in = weight.shape()[1];
+  require(x.dimension() >= 1 && x.shape().back() == in, "linear", "expected an input of shape (..., ", in,
+          ") for a weight of shape ", to_string(weight.shape()), ", given ", to_string(x.shape()));
+  require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, "), given ",
+          bias.defined() ? to_string(bias.shape()) : "");
+  Shape shape = x.shape();
+  shape.back() = out;
+  const std::size_t rows = element_count(shape) / std::max<std::size_t>(out, 1);
+  Array<T> y(shape);
+  if (bias.defined())
+    for (std::size_t row = 0; row < rows; ++row) std::copy_n(bias.value().data(), out, y.data() + row * out);
+  gemm<T>({x.value().data(), rows, in}, Matrix<const T>(weight.value().data(), out, in).t(), {y.data(), rows, out}, 1,
+          bias.defined() ? 1 : 0);
+  return record("linear", std::move(y), {x, weight, bias},
+                [=, x = x.saved(), weight = weight.saved()](const Array<T>& dy, auto& dx) {
+                  const Matrix<const T> d(dy.data(), rows, out);
+                  if (dx[0].wanted()) {
+                    const auto [data, beta] = dx[0].destination();
+                    gemm<T>(d, {weight->data(), out, in}, {data, rows, in}, 1, beta);
+                  }
+                  if (dx[1].wanted()) {
+                    const auto [data, beta] = dx[1].destination();
+                    gemm<T>(d.t(), {x->data(), rows, in}, {data, out, in}, 1, beta);
+                  }
+                  dx[2] += dy;
+                });
+}
+
+#define INSTANTIATE(T)                                           \
+  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

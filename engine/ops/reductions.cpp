@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../error.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+namespace {
+
+using detail::add_summed;
+using detail::zip;
+
+// The shapes that a reduction leads to. Kept as axes of extent 1, what is reduced broadcasts back to the input's shape:
+// the rules below work with that form.
+struct Reduced {
+  Shape kept;
+  Shape out;          // what the user asked for: kept, or without those axes
+  std::size_t count;  // how many elements go into one
+};
+
+Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, KeepDims keep) {
+  std::vector<bool> reduced(shape.size(), axes.empty());
+  for (std::ptrdiff_t axis : axes) {
+    const std::size_t i = detail::normalize_axis(operation, axis, shape.size());
+    detail::require(!reduced[i], operation, "expected every axis at most once, given ", to_string(axes));
+    reduced[i] = true;
+  }
+  Reduced r{shape, {}, 1};
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (reduced[i]) r.count *= std::exchange(r.kept[i], 1);
+    if (!reduced[i] || keep == KeepDims::yes) r.out.push_back(r.kept[i]);
+  }
+  return r;
+}
+
+template <class T> Array<T> reshaped(Array<T> x, const Shape& shape) {
+  x.reshape(shape);
+  return x;
+}
+
+// y = factor times the sum over the reduced axes, dx = factor dy, spread over them again
+template <class T> Tensor<T> scaled_sum(const char* operation, const Tensor<T>& x, const Reduced& r, T factor) {
+  Array<T> y(r.kept, T(0));
+  add_summed(y, x.value());
+  if (factor != 1) y *= factor;
+  y.reshape(r.out);
+  return record(operation, std::move(y), {x}, [kept = r.kept, shape = x.shape(), factor](const Array<T>& dy, auto& dx) {
+    const Array<T> scaled = reshaped<T>(dy * factor, kept);
+    dx[0] += detail::gather(scaled, {shape, detail::broadcast_strides(kept, shape)});
+  });
+}
+
+}  // namespace
+
+template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
+  return scaled_sum("sum", x, reduce("sum", x.shape(), axes, keep), T(1));
+}
+
+template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
+  const Reduced r = reduce("mean", x.shape(), axes, keep);
+  detail::require(r.count > 0, "mean", "expected at least one element to average, given shape ", to_string(x.shape()));
+  return scaled_sum("mean", x, r, 1 / static_cast<T>(r.count));
+}
+
+// y = max x, dx = dy where x = y, shared evenly by those that are equal
+template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
+  const Reduced r = reduce("amax", x.shape(), axes, keep);
+  detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, given shape ",
+                  to_string(x.shape()));
+  Array<T> y(r.kept, -std::numeric_limits<T>::infinity());
+  const T* from = x.value().data();
+  detail::for_each_run<1>(x.shape(), {detail::broadcast_strides(r.kept, x.shape())},
+                          [&](const detail::Offsets<1>& offset, std::size_t count, const detail::Offsets<1>& step) {
+                            T* to = y.data() + offset[0];
+                            for (; count > 0; --count, ++from, to += step[0])
+                              if (*from > *to || std::isnan(*from)) *to = *from;
+                          });
+  const Value<T> largest = make_value<T>(std::move(y));
+  return record("amax", reshaped(*largest, r.out), {x}, [x = x.saved(), largest](const Array<T>& dy, auto& dx) {
+    const Shape& kept = largest->shape();
+    Array<T> share = zip<T>("amax", *x, *largest, [](T a, T b) { return T(a == b); });
+    Array<T> winners(kept, T(0));
+    add_summed(winners, share);
+    const Array<T> each = reshaped<T>(dy, kept) / winners;
+    dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
+  });
+}
+
+#define INSTANTIATE(T)                                              \
+  template Tensor<T> sum(const Tensor<T>&, const Axes&, KeepDims);  \
+  template Tensor<T> mean(const Tensor<T>&, const Axes&, KeepDims); \
+  template Tensor<T> amax(const Tensor<T>&, const Axes&, KeepDims);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,85 @@
+#include "../error.hpp"
+#include "../kernels/mask_rows.hpp"
+#include "../kernels/rows.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+namespace {
+
+// Applies an operation on rows along any axis: the axis is made the last one for it and moved back.
+template <class T, class F> Tensor<T> along_last(const char* operation, const Tensor<T>& x, std::ptrdiff_t axis, F f) {
+  const std::size_t i = detail::normalize_axis(operation, axis, x.dimension());
+  if (i + 1 == x.dimension()) return f(x);
+  const auto at = static_cast<std::ptrdiff_t>(i);
+  return transpose(f(transpose(x, at, -1)), at, -1);
+}
+
+// row(x, y, i, n) makes row i of y from that of x, both of n elements.
+template <class T, class Row> Array<T> by_rows(const Array<T>& x, Row row) {
+  Array<T> y(x.shape());
+  const std::size_t n = x.shape().back(), rows = n == 0 ? 0 : x.size() / n;
+  for (std::size_t i = 0; i < rows; ++i) row(x.data() + i * n, y.data() + i * n, i, n);
+  return y;
+}
+
+template <class T> Tensor<T> record_softmax(const char* operation, const Tensor<T>& x, Array<T> value) {
+  Value<T> y = make_value<T>(std::move(value));
+  return record(operation, y, {x}, [y](const Array<T>& dy, auto& dx) {
+    dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
+      detail::row_softmax_backward(y->data() + i * n, d, out, n);
+    });
+  });
+}
+
+}  // namespace
+
+// dx = y (dy - sum(dy y))
+template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
+  return along_last("softmax", x, axis, [](const Tensor<T>& rows) {
+    return record_softmax("softmax", rows, by_rows(rows.value(), [](const T* a, T* y, std::size_t, std::size_t n) {
+                            detail::row_softmax(a, y, n);
+                          }));
+  });
+}
+
+// y = x - log(sum(exp(x))), dx = dy - exp(y) sum(dy)
+template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
+  return along_last("log_softmax", x, axis, [](const Tensor<T>& rows) {
+    Value<T> y = make_value<T>(by_rows(rows.value(), [](const T* a, T* out, std::size_t, std::size_t n) {
+      const T shift = detail::row_log_sum_exp(a, n);
+      for (std::size_t j = 0; j < n; ++j) out[j] = a[j] - shift;
+    }));
+    return record("log_softmax", y, {rows}, [y](const Array<T>& dy, auto& dx) {
+      dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
+        const T sum = detail::sum_run(d, n);
+        const T* log_p = y->data() + i * n;
+        for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - std::exp(log_p[j]) * sum;
+      });
+    });
+  });
+}
+
+template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const AttentionMask& mask) {
+  const Shape& s = scores.shape();
+  detail::require(s.size() >= 2 && s.size() <= 4, "masked_softmax",
+                  "expected scores of shape (B, H, T, S), (B, T, S) or (T, S), given ", to_string(s));
+  const std::size_t queries = s[s.size() - 2], keys = s.back();
+  const std::size_t heads = s.size() == 4 ? s[1] : 1, batch = s.size() > 2 ? s[0] : 1;
+  const detail::MaskRows<T> masks("masked_softmax", mask, batch, heads, queries, keys);
+  Array<T> y = by_rows(scores.value(), [&](const T* x, T* out, std::size_t i, std::size_t n) {
+    std::copy_n(x, n, out);
+    masks.softmax(i / queries / heads, i / queries % heads, i % queries, out);
+  });
+  return record_softmax("masked_softmax", scores, std::move(y));
+}
+
+#define INSTANTIATE(T)                                              \
+  template Tensor<T> softmax(const Tensor<T>&, std::ptrdiff_t);     \
+  template Tensor<T> log_softmax(const Tensor<T>&, std::ptrdiff_t); \
+  template Tensor<T> masked_softmax(const Tensor<T>&, const AttentionMask&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,250 @@
+#include <algorithm>
+
+#include "../error.hpp"
+#include "../kernels/strided.hpp"
+#include "../ops.hpp"
+#include "../record.hpp"
+
+namespace tapegrad {
+namespace {
+
+using detail::contiguous_strides;
+using detail::normalize_axis;
+using detail::require;
+using detail::View;
+
+// The operations below differ in the view alone: what it sees is copied, and gradients are added where it saw them.
+template <class T> Tensor<T> viewed(const char* operation, const Tensor<T>& x, View view) {
+  Array<T> y = detail::gather(x.value(), view);
+  return record(operation, std::move(y), {x}, [view = std::move(view)](const Array<T>& dy, auto& dx) {
+    detail::scatter_add(dx[0].zeros_or_sum(), dy, view);
+  });
+}
+
+template <class T> View whole(const Tensor<T>& x) { return {x.shape(), contiguous_strides(x.shape())}; }
+
+// The same elements in the same order under another shape.
+template <class T> Tensor<T> reshaped(const char* operation, const Tensor<T>& x, const Shape& shape) {
+  Array<T> y = x.value();
+  y.reshape(shape);
+  return record(operation, std::move(y), {x}, [before = x.shape()](const Array<T>& dy, auto& dx) {
+    Array<T> g = dy;
+    g.reshape(before);
+    dx[0] += std::move(g);
+  });
+}
+
+template <class T>
+Tensor<T> narrowed(const char* operation, const Tensor<T>& x, std::size_t axis, std::size_t start, std::size_t length) {
+  View view = whole(x);
+  view.shape[axis] = length;
+  view.offset = static_cast<std::ptrdiff_t>(start) * view.strides[axis];
+  return viewed(operation, x, std::move(view));
+}
+
+}  // namespace
+
+template <class T> Tensor<T> transpose(const Tensor<T>& x, std::ptrdiff_t axis0, std::ptrdiff_t axis1) {
+  const std::size_t i = normalize_axis("transpose", axis0, x.dimension());
+  const std::size_t j = normalize_axis("transpose", axis1, x.dimension());
+  View view = whole(x);
+  std::swap(view.shape[i], view.shape[j]);
+  std::swap(view.strides[i], view.strides[j]);
+  return viewed("transpose", x, std::move(view));
+}
+
+template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
+  const View before = whole(x);
+  View view = before;
+  std::vector<bool> seen(x.dimension());
+  bool all_once = axes.size() == x.dimension();
+  for (std::size_t i = 0; i < axes.size() && all_once; ++i) {
+    const std::size_t from = normalize_axis("permute", axes[i], x.dimension());
+    all_once = !seen[from];
+    seen[from] = true;
+    view.shape[i] = before.shape[from];
+    view.strides[i] = before.strides[from];
+  }
+  require(all_once, "permute", "expected every axis of shape ", to_string(x.shape()), " once, given axes ",
+          to_string(axes));
+  return viewed("permute", x, std::move(view));
+}
+
+template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
+  Shape out(shape.size());
+  std::size_t known = 1, open = shape.size();
+  bool fits = true;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    fits = fits && shape[i] >= -1 && (shape[i] != -1 || open == shape.size());
+    if (shape[i] == -1)
+      open = i;
+    else
+      known *= out[i] = static_cast<std::size_t>(shape[i]);
+  }
+  if (fits && open < shape.size()) {
+    fits = known != 0 && x.size() % known == 0;
+    if (fits) known *= out[open] = x.size() / known;
+  }
+  require(fits && known == x.size(), "reshape", "expected a shape for the ", x.size(), " elements of shape ",
+          to_string(x.shape()), ", at most one extent -1; given ", to_string(shape));
+  return reshaped("reshape", x, out);
+}
+
+template <class T> Tensor<T> unsqueeze(const Tensor<T>& x, std::ptrdiff_t axis) {
+  Shape shape = x.shape();
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(normalize_axis("unsqueeze", axis, x.dimension() + 1)), 1);
+  return reshaped("unsqueeze", x, shape);
+}
+
+template <class T> Tensor<T> squeeze(const Tensor<T>& x) {
+  Shape shape;
+  for (std::size_t extent : x.shape())
+    if (extent != 1) shape.push_back(extent);
+  return reshaped("squeeze", x, shape);
+}
+
+template <class T> Tensor<T> squeeze(const Tensor<T>& x, std::ptrdiff_t axis) {
+  const std::size_t i = normalize_axis("squeeze", axis, x.dimension());
+  Shape shape = x.shape();
+  if (shape[i] == 1) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
+  return reshaped("squeeze", x, shape);
+}
+
+template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
+  const std::size_t lead = shape.size() - std::min(shape.size(), x.dimension());
+  bool fits = shape.size() >= x.dimension();
+  Shape out(shape.size());
+  for (std::size_t i = 0; i < shape.size() && fits; ++i) {
+    fits = shape[i] >= 0 || (shape[i] == -1 && i >= lead);
+    if (fits) out[i] = shape[i] == -1 ? x.shape()[i - lead] : static_cast<std::size_t>(shape[i]);
+  }
+  require(fits && detail::broadcasts_to(x.shape(), out), "expand", "expected a shape that ", to_string(x.shape()),
+          " broadcasts to, given ", to_string(shape));
+  return viewed("expand", x, {out, detail::broadcast_strides(x.shape(), out)});
+}
+
+template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
+  require(repeats.size() >= x.dimension() && std::ranges::all_of(repeats, [](auto count) { return count >= 0; }),
+          "repeat", "expected a count of at least 0 for every axis of shape ", to_string(x.shape()), ", given ",
+          to_string(repeats));
+  // Each axis becomes two, the copies and the elements; a view with stride 0 along the copies sees x over and over.
+  const std::size_t lead = repeats.size() - x.dimension();
+  const View before = whole(x);
+  View view;
+  Shape shape;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    const auto copies = static_cast<std::size_t>(repeats[i]);
+    const std::size_t extent = i < lead ? 1 : before.shape[i - lead];
+    view.shape.push_back(copies);
+    view.strides.push_back(0);
+    view.shape.push_back(extent);
+    view.strides.push_back(i < lead ? 0 : before.strides[i - lead]);
+    shape.push_back(copies * extent);
+  }
+  return reshaped("repeat", viewed("repeat", x, std::move(view)), shape);
+}
+
+template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t repeats, std::ptrdiff_t axis) {
+  const std::size_t i = normalize_axis("repeat_interleave", axis, x.dimension());
+  View view = whole(x);
+  view.shape.insert(view.shape.begin() + static_cast<std::ptrdiff_t>(i) + 1, repeats);
+  view.strides.insert(view.strides.begin() + static_cast<std::ptrdiff_t>(i) + 1, 0);
+  Shape shape = x.shape();
+  shape[i] *= repeats;
+  return reshaped("repeat_interleave", viewed("repeat_interleave", x, std::move(view)), shape);
+}
+
+template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t index) {
+  const std::size_t i = normalize_axis("select", axis, x.dimension());
+  const auto extent = static_cast<std::ptrdiff_t>(x.shape()[i]);
+  detail::require_in_range(-extent <= index && index < extent, "select", "expected an index into axis ", axis,
+                           " of shape ", to_string(x.shape()), ", given ", index);
+  View view = whole(x);
+  view.offset = (index < 0 ? index + extent : index) * view.strides[i];
+  view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
+  view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(i));
+  return viewed("select", x, std::move(view));
+}
+
+template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t start, std::size_t length) {
+  const std::size_t i = normalize_axis("narrow", axis, x.dimension());
+  const std::size_t extent = x.shape()[i];
+  const std::ptrdiff_t first = start < 0 ? start + static_cast<std::ptrdiff_t>(extent) : start;
+  detail::require_in_range(first >= 0 && length <= extent && static_cast<std::size_t>(first) <= extent - length,
+                           "narrow", "expected slices of axis ", axis, " of shape ", to_string(x.shape()), ", given ",
+                           length, " from ", start);
+  return narrowed("narrow", x, i, static_cast<std::size_t>(first), length);
+}
+
+template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t size, std::ptrdiff_t axis) {
+  const std::size_t i = normalize_axis("split", axis, x.dimension());
+  require(size > 0, "split", "expected pieces of at least 1 slice, given 0");
+  std::vector<Tensor<T>> pieces;
+  for (std::size_t start = 0, extent = x.shape()[i]; start < extent; start += size)
+    pieces.push_back(narrowed("split", x, i, start, std::min(size, extent - start)));
+  return pieces;
+}
+
+// y_i = x_(i - shift): what was the end comes before what was the start.
+template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift, std::ptrdiff_t axis) {
+  const std::size_t i = normalize_axis("roll", axis, x.dimension());
+  const auto extent = static_cast<std::ptrdiff_t>(x.shape()[i]);
+  if (extent == 0) return x;
+  const auto moved = static_cast<std::size_t>((shift % extent + extent) % extent);  // from the end to the start
+  const std::size_t kept = x.shape()[i] - moved;
+  return cat({narrowed("roll", x, i, kept, moved), narrowed("roll", x, i, 0, kept)}, axis);
+}
+
+template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift) {
+  return reshaped("roll", roll(reshaped("roll", x, {x.size()}), shift, 0), x.shape());
+}
+
+namespace {
+
+// Keeps the elements of the last two axes whose column minus row satisfies the condition; the others become 0.
+template <class T, class Keep> Tensor<T> triangle(const char* operation, const Tensor<T>& x, Keep keep) {
+  require(x.dimension() >= 2, operation, "expected at least two axes, given shape ", to_string(x.shape()));
+  const auto kept = [keep](const Array<T>& a) {
+    const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
+    Array<T> out(a.shape());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const std::size_t row = i / columns % rows, column = i % columns;
+      const bool in = keep(static_cast<std::ptrdiff_t>(column) - static_cast<std::ptrdiff_t>(row));
+      out.data()[i] = in ? a.data()[i] : T(0);
+    }
+    return out;
+  };
+  return record(operation, kept(x.value()), {x}, [kept](const Array<T>& dy, auto& dx) { dx[0] += kept(dy); });
+}
+
+}  // namespace
+
+template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal) {
+  return triangle("tril", x, [diagonal](std::ptrdiff_t d) { return d <= diagonal; });
+}
+
+template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal) {
+  return triangle("triu", x, [diagonal](std::ptrdiff_t d) { return d >= diagonal; });
+}
+
+#define INSTANTIATE(T)                                                                      \
+  template Tensor<T> transpose(const Tensor<T>&, std::ptrdiff_t, std::ptrdiff_t);           \
+  template Tensor<T> permute(const Tensor<T>&, const Axes&);                                \
+  template Tensor<T> reshape(const Tensor<T>&, const Extents&);                             \
+  template Tensor<T> unsqueeze(const Tensor<T>&, std::ptrdiff_t);                           \
+  template Tensor<T> squeeze(const Tensor<T>&);                                             \
+  template Tensor<T> squeeze(const Tensor<T>&, std::ptrdiff_t);                             \
+  template Tensor<T> expand(const Tensor<T>&, const Extents&);                              \
+  template Tensor<T> repeat(const Tensor<T>&, const IntList&);                              \
+  template Tensor<T> repeat_interleave(const Tensor<T>&, std::size_t, std::ptrdiff_t);      \
+  template Tensor<T> select(const Tensor<T>&, std::ptrdiff_t, std::ptrdiff_t);              \
+  template Tensor<T> narrow(const Tensor<T>&, std::ptrdiff_t, std::ptrdiff_t, std::size_t); \
+  template std::vector<Tensor<T>> split(const Tensor<T>&, std::size_t, std::ptrdiff_t);     \
+  template Tensor<T> roll(const Tensor<T>&, std::ptrdiff_t, std::ptrdiff_t);                \
+  template Tensor<T> roll(const Tensor<T>&, std::ptrdiff_t);                                \
+  template Tensor<T> tril(const Tensor<T>&, std::ptrdiff_t);                                \
+  template Tensor<T> triu(const Tensor<T>&, std::ptrdiff_t);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -34,18 +34,22 @@ std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
 
-Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
-  const Shape& longer = a.size() >= b.size() ? a : b;
-  const Shape& shorter = a.size() >= b.size() ? b : a;
-  Shape out = longer;
-  const std::size_t lead = longer.size() - shorter.size();
-  for (std::size_t i = 0; i < shorter.size(); ++i) {
-    std::size_t& extent = out[lead + i];
-    require(extent == shorter[i] || extent == 1 || shorter[i] == 1, operation,
-            "expected shapes that broadcast together, given ", to_string(a), " and ", to_string(b), ": axis ",
-            static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(shorter.size()), " differs");
-    if (extent == 1) extent = shorter[i];
+bool broadcast_together(const Shape& a, const Shape& b) {
+  for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const std::size_t m = a[a.size() - i], n = b[b.size() - i];
+    if (m != n && m != 1 && n != 1) return false;
   }
+  return true;
+}
+
+Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
+  require(broadcast_together(a, b), operation, "expected shapes that broadcast together, given ", to_string(a), " and ",
+          to_string(b));
+  Shape out = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  const std::size_t lead = out.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i)
+    if (out[lead + i] == 1) out[lead + i] = shorter[i];
   return out;
 }
 

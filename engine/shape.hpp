@@ -66,8 +66,10 @@ using Strides = xt::svector<std::ptrdiff_t, 4>;
 /// there is no such axis in an array of `dimension` axes.
 std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension);
 
-/// NumPy's broadcasting: shapes are aligned at their last axes and axes of extent 1 stretch. Throws
-/// std::invalid_argument naming `operation` and both shapes.
+/// NumPy's broadcasting: shapes are aligned at their last axes and axes of extent 1 stretch to the other's extent.
+bool broadcast_together(const Shape& a, const Shape& b);
+
+/// The shape that both broadcast to. Throws std::invalid_argument naming `operation` and both shapes.
 Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b);
 
 /// Whether an array of shape `from` broadcasts to exactly `to`.

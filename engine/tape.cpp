@@ -42,7 +42,6 @@ Tape* Tape::find(std::uint64_t id) noexcept {
 namespace detail {
 
 template <class T> std::int32_t Recording<T>::edge(const char* operation, const Tensor<T>& x) {
-  x.value();  // throws when undefined
   if (x.origin_.node >= 0) {
     if (x.origin_.tape == tape_) return x.origin_.node;
     fail<std::logic_error>(

@@ -40,7 +40,7 @@ template <class T> class Recording {
  public:
   explicit Recording(std::uint64_t tape) : tape_(tape) {}
 
-  /// The node that made x, -1 for a constant; throws std::logic_error when x belongs to another tape.
+  /// The node that made x, -1 for a constant or an undefined x; throws std::logic_error when x belongs to another tape.
   std::int32_t edge(const char* operation, const Tensor<T>& x);
 
   /// Records that the operation made y.
@@ -110,6 +110,9 @@ template <class T> class Gradient {
  public:
   /// Whether anybody needs it: a rule may skip work for constants. Adding to one that nobody needs does nothing.
   bool wanted() const { return slot_ != nullptr; }
+
+  /// How many elements the input has. Only for a wanted gradient.
+  std::size_t size() const { return element_count(*shape_); }
 
   /// Adds a gradient of the input's shape, or of one that the input was broadcast to: it is summed back.
   void operator+=(const Array<T>& gradient) const { add(gradient); }

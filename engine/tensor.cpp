@@ -87,6 +87,12 @@ template <class T> void Parameter<T>::set_value(Array<T> value) {
   this->value_ = make_value<T>(std::move(value));
 }
 
+template <class T> void Parameter<T>::set_grad(Array<T> grad) {
+  require(grad.shape() == this->shape(), "set_grad", "expected a gradient of the parameter's shape ",
+          to_string(this->shape()), ", given ", to_string(grad.shape()));
+  this->leaf_->grad = make_value<T>(std::move(grad));
+}
+
 template <class T> Array<T>& Parameter<T>::mutable_value() {
   if (!this->defined()) this->throw_undefined();
   if (this->value_.use_count() != 1) this->value_ = make_value<T>(*this->value_);

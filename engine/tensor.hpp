@@ -3,7 +3,9 @@
 
 #include <iosfwd>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "array.hpp"
 #include "shape.hpp"
@@ -127,6 +129,9 @@ template <class T> class Parameter : public Tensor<T> {
   /// The value for changing in place; recordings and copies keep the old one.
   Array<T>& mutable_value();
 
+  /// Replaces the gradient. Throws std::invalid_argument when the shape differs.
+  void set_grad(Array<T> grad);
+
   /// Forgets the gradient.
   void zero_grad() {
     if (this->leaf_) this->leaf_->grad.reset();
@@ -135,6 +140,9 @@ template <class T> class Parameter : public Tensor<T> {
  private:
   explicit Parameter(std::shared_ptr<Array<T>> value);
 };
+
+/// A model's parameters with the names that reports and checkpoints use, in the order of its fields.
+template <class T> using NamedParameters = std::vector<std::pair<std::string, Parameter<T>*>>;
 
 /// Prints the values, the shape and the element type.
 template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor);

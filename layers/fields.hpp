@@ -33,8 +33,6 @@
 
 namespace tapegrad {
 
-/// Parameters with their names, as named_parameters gives them.
-template <class T> using NamedParameters = std::vector<std::pair<std::string, Parameter<T>*>>;
 template <class T> using NamedConstParameters = std::vector<std::pair<std::string, const Parameter<T>*>>;
 
 namespace detail {

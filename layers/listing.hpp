@@ -12,7 +12,7 @@ namespace tapegrad {
 
 namespace detail {
 
-/// What a walk finds, a row for each struct.
+/// What a walk over a model finds: a row for each struct, with its own numbers and parameters.
 class Listing {
  public:
   void add_struct(const Path& path, const std::type_info& type);
@@ -20,14 +20,16 @@ class Listing {
   void add_setting(const Path& path, bool value);
   void add_setting(const Path& path, long long value);
   void add_setting(const Path& path, double value);
+
   void print(std::ostream& out) const;
 
  private:
   struct Row {
-    std::string path, type, settings, shapes;
-    std::size_t count = 0;
+    std::string path, name, type, settings, shapes;
+    std::size_t depth = 0, count = 0;
   };
 
+  Row* owner(const std::string& path);
   void add_setting(const Path& path, const std::string& value);
 
   std::vector<Row> rows_;
@@ -38,12 +40,12 @@ class Listing {
 /// Prints a model's layers with their settings, the shapes of their parameters, and how many numbers these have:
 ///
 ///     Classifier
-///       embedding   Embedding(padding_idx=0)           weight (26, 64)             1,664
+///       embedding   Embedding(padding_idx=0)  weight (26, 64)              1,664
 ///       attention   MultiHeadAttention(num_heads=8)
-///         q_proj    Linear                             weight (64, 64), bias (64)  4,160
+///         q_proj    Linear                    weight (64, 64), bias (64)   4,160
 ///         ...
-///       head        Linear                             weight (3, 64), bias (3)      195
-///     total                                                                       18,499
+///       head        Linear                    weight (3, 64), bias (3)       195
+///     total                                                               18,499
 template <class M> void print(std::ostream& out, const M& model) {
   detail::Listing listing;
   detail::walk(model, [&]<class F>(const detail::Path& path, const F& field) {
@@ -51,8 +53,10 @@ template <class M> void print(std::ostream& out, const M& model) {
       listing.add_struct(path, typeid(F));
     else if constexpr (detail::is_parameter<F>)
       listing.add_parameter(path, field.shape());
-    else if constexpr (std::is_same_v<F, bool> || std::is_floating_point_v<F>)
+    else if constexpr (std::is_same_v<F, bool>)
       listing.add_setting(path, field);
+    else if constexpr (std::is_floating_point_v<F>)
+      listing.add_setting(path, static_cast<double>(field));
     else
       listing.add_setting(path, static_cast<long long>(field));
   });

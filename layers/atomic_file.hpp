@@ -1,0 +1,32 @@
+/// Replacing a file so that no crash leaves half of it. For the library's own sources.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+
+namespace tapegrad::detail {
+
+/// A temporary file beside the one that it will replace. Unless commit() has finished, the destructor removes it and
+/// the old file stays. Errors are std::runtime_error naming the operation and the file.
+class AtomicFile {
+ public:
+  AtomicFile(const char* operation, std::filesystem::path target);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, std::size_t size);
+
+  /// Puts the file in the target's place once its bytes are on the disk, and waits until this is on the disk too.
+  void commit();
+
+ private:
+  [[noreturn]] void fail_with_errno(const char* action) const;
+  void sync_folder() const;
+
+  const char* operation_;
+  std::filesystem::path target_, temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,85 @@
+#include "attention.hpp"
+
+#include <cmath>
+
+#include "../engine/ops.hpp"
+#include "sizes.hpp"
+
+namespace tapegrad {
+namespace {
+
+constexpr const char* kName = "MultiHeadAttention";
+
+std::size_t or_dim(std::size_t width, std::size_t dim) { return width == 0 ? dim : width; }
+
+// Everything at once, before the projections draw their random numbers.
+std::size_t checked_heads(std::size_t dim, std::size_t num_heads, const MultiHeadAttentionOptions& options) {
+  detail::require_size(kName, "dim", dim);
+  detail::require_size(kName, "num_heads", num_heads);
+  detail::require_size(kName, "query_dim", or_dim(options.query_dim, dim));
+  detail::require_size(kName, "key_dim", or_dim(options.key_dim, dim));
+  detail::require_size(kName, "value_dim", or_dim(options.value_dim, dim));
+  detail::require(dim % num_heads == 0, kName, "expected a dim that num_heads divides, given dim ", dim,
+                  " and num_heads ", num_heads);
+  return num_heads;
+}
+
+// Whether x is (B, time, the width that the projection takes).
+template <class T> bool fits(const Tensor<T>& x, const Linear<T>& projection) {
+  return x.dimension() == 3 && x.shape()[2] == projection.weight.shape()[1];
+}
+
+// (B, T, H D) -> (B, H, T, D)
+template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t heads) {
+  const Shape& shape = x.shape();
+  return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), 1, 2);
+}
+
+}  // namespace
+
+template <class T>
+MultiHeadAttention<T>::MultiHeadAttention(std::size_t dim, std::size_t heads, const MultiHeadAttentionOptions& options)
+    : num_heads(checked_heads(dim, heads, options)),
+      dropout(options.dropout),
+      q_proj(or_dim(options.query_dim, dim), dim, {.bias = options.bias}),
+      k_proj(or_dim(options.key_dim, dim), dim, {.bias = options.bias}),
+      v_proj(or_dim(options.value_dim, dim), dim, {.bias = options.bias}),
+      out_proj(dim, dim, {.bias = options.bias}) {}
+
+template <class T> Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& x, const AttentionMask& mask) const {
+  return (*this)(x, x, x, mask);
+}
+
+template <class T>
+Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
+                                            const AttentionMask& mask) const {
+  const bool fit = fits(queries, q_proj) && fits(keys, k_proj) && fits(values, v_proj) &&
+                   keys.shape()[0] == queries.shape()[0] && values.shape()[0] == queries.shape()[0] &&
+                   values.shape()[1] == keys.shape()[1];
+  if (!fit)
+    detail::fail<std::invalid_argument>(kName, "expected queries (B, T, ", q_proj.weight.shape()[1], "), keys (B, S, ",
+                                        k_proj.weight.shape()[1], ") and values (B, S, ", v_proj.weight.shape()[1],
+                                        "), given ", to_string(queries.shape()), ", ", to_string(keys.shape()), " and ",
+                                        to_string(values.shape()));
+  return out_proj(multi_head_attention(q_proj(queries), k_proj(keys), v_proj(values), num_heads, mask,
+                                       {.dropout = dropout.training ? dropout.p : 0, .scale = {}}));
+}
+
+template <class T>
+Tensor<T> MultiHeadAttention<T>::attention_weights(const Tensor<T>& queries, const Tensor<T>& keys,
+                                                   const AttentionMask& mask) const {
+  const bool fit = fits(queries, q_proj) && fits(keys, k_proj) && keys.shape()[0] == queries.shape()[0];
+  if (!fit)
+    detail::fail<std::invalid_argument>(kName, "expected queries (B, T, ", q_proj.weight.shape()[1],
+                                        ") and keys (B, S, ", k_proj.weight.shape()[1], "), given ",
+                                        to_string(queries.shape()), " and ", to_string(keys.shape()));
+  const Tensor<T> q = split_heads(q_proj(queries), num_heads);  // (B, H, T, D)
+  const Tensor<T> k = split_heads(k_proj(keys), num_heads);     // (B, H, S, D)
+  const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));
+  return masked_softmax(matmul(q, transpose(k, -1, -2)) * static_cast<T>(scale), mask);
+}
+
+template struct MultiHeadAttention<float>;
+template struct MultiHeadAttention<double>;
+
+}  // namespace tapegrad

@@ -1,0 +1,32 @@
+#include "embedding.hpp"
+
+#include <algorithm>
+
+#include "../engine/ops.hpp"
+#include "../engine/random.hpp"
+#include "sizes.hpp"
+
+namespace tapegrad {
+
+template <class T>
+Embedding<T>::Embedding(std::size_t num_embeddings, std::size_t embedding_dim, const EmbeddingOptions& options)
+    : padding_idx(options.padding_idx) {
+  detail::require_size("Embedding", "num_embeddings", num_embeddings);
+  detail::require_size("Embedding", "embedding_dim", embedding_dim);
+  const bool is_id = !padding_idx || (0 <= *padding_idx && static_cast<std::size_t>(*padding_idx) < num_embeddings);
+  detail::require_in_range(is_id, "Embedding", "expected a padding_idx from 0 to ", num_embeddings - 1, ", given ",
+                           padding_idx.value_or(0));
+  Array<T> table = normal<T>({num_embeddings, embedding_dim});
+  if (padding_idx)
+    std::fill_n(table.data() + static_cast<std::size_t>(*padding_idx) * embedding_dim, embedding_dim, T(0));
+  weight = Parameter<T>(std::move(table));
+}
+
+template <class T> Tensor<T> Embedding<T>::operator()(const IntArray& ids) const {
+  return embedding(weight, ids, padding_idx);
+}
+
+template struct Embedding<float>;
+template struct Embedding<double>;
+
+}  // namespace tapegrad

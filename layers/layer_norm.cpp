@@ -1,0 +1,28 @@
+#include "layer_norm.hpp"
+
+#include "../engine/ops.hpp"
+#include "sizes.hpp"
+
+namespace tapegrad {
+
+template <class T>
+LayerNorm<T>::LayerNorm(const Extents& normalized_shape, const LayerNormOptions& options) : eps(options.eps) {
+  detail::require(!normalized_shape.empty(), "LayerNorm", "expected the extents of one axis or more, given ()");
+  Shape shape;
+  for (std::ptrdiff_t extent : normalized_shape) {
+    shape.push_back(static_cast<std::size_t>(extent));
+    detail::require_size("LayerNorm", "normalized_shape", shape.back());
+  }
+  detail::require(eps >= 0, "LayerNorm", "expected an eps of 0 or more, given ", eps);
+  weight = Parameter<T>(Array<T>(shape, T(1)));
+  if (options.bias) bias = Parameter<T>(Array<T>(shape, T(0)));
+}
+
+template <class T> Tensor<T> LayerNorm<T>::operator()(const Tensor<T>& x) const {
+  return layer_norm(x, weight, bias, eps);
+}
+
+template struct LayerNorm<float>;
+template struct LayerNorm<double>;
+
+}  // namespace tapegrad

@@ -1,0 +1,24 @@
+#include "linear.hpp"
+
+#include <cmath>
+
+#include "../engine/ops.hpp"
+#include "../engine/random.hpp"
+#include "sizes.hpp"
+
+namespace tapegrad {
+
+template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_features, const LinearOptions& options) {
+  detail::require_size("Linear", "in_features", in_features);
+  detail::require_size("Linear", "out_features", out_features);
+  const double bound = 1 / std::sqrt(static_cast<double>(in_features));
+  weight = Parameter<T>(uniform<T>({out_features, in_features}, -bound, bound));
+  if (options.bias) bias = Parameter<T>(uniform<T>({out_features}, -bound, bound));
+}
+
+template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const { return linear(x, weight, bias); }
+
+template struct Linear<float>;
+template struct Linear<double>;
+
+}  // namespace tapegrad

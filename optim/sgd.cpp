@@ -1,0 +1,84 @@
+#include "sgd.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "../engine/error.hpp"
+#include "../engine/shape.hpp"
+
+namespace tapegrad {
+
+using detail::require;
+
+namespace {
+
+void check_option(const char* name, double value) {
+  require(value >= 0 && std::isfinite(value), "SGD", "expected ", name, " of 0 or more, given ", value);
+}
+
+}  // namespace
+
+template <class T>
+SGD<T>::SGD(std::vector<Parameter<T>*> parameters, const SGDOptions& options)
+    : parameters_(std::move(parameters)), momentum_(parameters_.size()), options_(options) {
+  check_option("lr", options.lr);
+  check_option("momentum", options.momentum);
+  check_option("dampening", options.dampening);
+  check_option("weight_decay", options.weight_decay);
+  require(!options.nesterov || (options.momentum > 0 && options.dampening == 0), "SGD",
+          "expected momentum above 0 and no dampening for nesterov, given momentum ", options.momentum,
+          " and dampening ", options.dampening);
+  require(!parameters_.empty(), "SGD", "expected parameters, given none");
+  for (const Parameter<T>* parameter : parameters_)
+    require(parameter != nullptr && parameter->defined(), "SGD", "expected parameters with a value, given one without");
+  std::vector<Parameter<T>*> sorted = parameters_;
+  std::sort(sorted.begin(), sorted.end(), std::less<>());
+  require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "SGD",
+          "expected each parameter once, given one twice");
+}
+
+template <class T> void SGD<T>::set_lr(double lr) {
+  check_option("lr", lr);
+  options_.lr = lr;
+}
+
+template <class T> void SGD<T>::zero_grad() {
+  for (Parameter<T>* parameter : parameters_) parameter->zero_grad();
+}
+
+template <class T> void SGD<T>::step() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (momentum_[i] && momentum_[i]->shape() != parameters_[i]->shape())
+      detail::fail<std::invalid_argument>("SGD", "expected parameters to keep their shapes, but one of shape ",
+                                          to_string(momentum_[i]->shape()), " now has ",
+                                          to_string(parameters_[i]->shape()));
+
+  const T lr = static_cast<T>(options_.lr), momentum = static_cast<T>(options_.momentum);
+  const bool nesterov = options_.nesterov;
+  const T fresh = static_cast<T>(1 - options_.dampening), weight_decay = static_cast<T>(options_.weight_decay);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i]->has_grad()) continue;
+    const T* gradient = parameters_[i]->grad().data();
+    Array<T>& value = parameters_[i]->mutable_value();
+    T* p = value.data();
+    const bool first = !momentum_[i];
+    if (first && momentum != 0) momentum_[i].emplace(value.shape());
+    T* b = momentum_[i] ? momentum_[i]->data() : nullptr;
+
+    for (std::size_t k = 0, size = value.size(); k < size; ++k) {  // one pass over memory for all of it
+      T g = gradient[k];
+      if (weight_decay != 0) g += weight_decay * p[k];
+      if (momentum != 0) {
+        b[k] = first ? g : momentum * b[k] + fresh * g;
+        g = nesterov ? g + momentum * b[k] : b[k];
+      }
+      p[k] -= lr * g;
+    }
+  }
+}
+
+template class SGD<float>;
+template class SGD<double>;
+
+}  // namespace tapegrad

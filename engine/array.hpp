@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "pool.hpp"
+#include "xtensor_fix.hpp"
 
 namespace tapegrad {
 

@@ -23,6 +23,17 @@ template <class T> Tensor<T> viewed(const char* operation, const Tensor<T>& x, V
 
 template <class T> View whole(const Tensor<T>& x) { return {x.shape(), contiguous_strides(x.shape())}; }
 
+// The list with one more item before place i.
+template <class List> List inserted(const List& list, std::size_t i, typename List::value_type item) {
+  List out;
+  for (std::size_t j = 0; j < list.size(); ++j) {
+    if (j == i) out.push_back(item);
+    out.push_back(list[j]);
+  }
+  if (i == list.size()) out.push_back(item);
+  return out;
+}
+
 // The same elements in the same order under another shape.
 template <class T> Tensor<T> reshaped(const char* operation, const Tensor<T>& x, const Shape& shape) {
   Array<T> y = x.value();
@@ -91,9 +102,8 @@ template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
 }
 
 template <class T> Tensor<T> unsqueeze(const Tensor<T>& x, std::ptrdiff_t axis) {
-  Shape shape = x.shape();
-  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(normalize_axis("unsqueeze", axis, x.dimension() + 1)), 1);
-  return reshaped("unsqueeze", x, shape);
+  const std::size_t i = normalize_axis("unsqueeze", axis, x.dimension() + 1);
+  return reshaped("unsqueeze", x, inserted(x.shape(), i, 1));
 }
 
 template <class T> Tensor<T> squeeze(const Tensor<T>& x) {
@@ -146,9 +156,8 @@ template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) 
 
 template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t repeats, std::ptrdiff_t axis) {
   const std::size_t i = normalize_axis("repeat_interleave", axis, x.dimension());
-  View view = whole(x);
-  view.shape.insert(view.shape.begin() + static_cast<std::ptrdiff_t>(i) + 1, repeats);
-  view.strides.insert(view.strides.begin() + static_cast<std::ptrdiff_t>(i) + 1, 0);
+  const View before = whole(x);  // with an axis of stride 0 for the copies after axis i
+  View view{inserted(before.shape, i + 1, repeats), inserted(before.strides, i + 1, 0)};
   Shape shape = x.shape();
   shape[i] *= repeats;
   return reshaped("repeat_interleave", viewed("repeat_interleave", x, std::move(view)), shape);

@@ -1,0 +1,43 @@
+/// How far long work has come.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+
+namespace examples {
+
+/// "1,234,567"
+std::string with_commas(std::size_t number);
+
+/// "1:05", "2:03:00"
+std::string minutes_and_seconds(double seconds);
+
+/// Reports on training: a line every so many steps and, on a terminal, one line between them that is kept up to date.
+///
+///     step 1200 of 8000   loss 0.6123   412,000 tokens/s   0:24 left
+class Progress {
+ public:
+  /// Writes to standard output, which may be a terminal or not.
+  Progress(std::size_t steps, std::size_t report_every);
+  Progress(std::ostream& out, bool terminal, std::size_t steps, std::size_t report_every);
+  /// Ends the line that is kept up to date.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Steps are numbered from 0. tokens: how many the step has worked on.
+  void report(std::size_t step, double loss, std::size_t tokens);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::ostream& out_;
+  bool terminal_;
+  std::size_t steps_, report_every_, tokens_ = 0;
+  Clock::time_point start_ = Clock::now(), shown_;
+  bool line_open_ = false;
+};
+
+}  // namespace examples

@@ -1,0 +1,33 @@
+/// Text as people write it: Unicode characters, from files and back to the terminal.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace examples {
+
+/// A text as Unicode code points, one element for each, so that é or ß is one character and not two bytes.
+using Text = std::u32string;
+
+/// How a file writes its characters as bytes. In ISO-8859-1 a byte is the character of that number.
+enum class Encoding { utf8, latin1 };
+
+/// Throws std::invalid_argument for bytes that are not UTF-8, naming the first and where it stands.
+Text decode(std::string_view bytes, Encoding encoding = Encoding::utf8);
+
+/// As UTF-8.
+std::string encode(const Text& text);
+
+/// Replaces the capitals of the Latin, Greek and Cyrillic scripts by small letters.
+Text to_lower(Text text);
+
+/// Whether the character is a letter, in the scripts that the word lists are written in.
+bool is_letter(char32_t c);
+
+/// The lines of a file; line number n is element n - 1. Throws std::runtime_error naming the file, and the line when it
+/// is one, for a file that cannot be read, is empty or is not text in that encoding.
+std::vector<Text> read_lines(const std::filesystem::path& path, Encoding encoding = Encoding::utf8);
+
+}  // namespace examples

@@ -1,0 +1,119 @@
+#include "data.hpp"
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+#include <stdexcept>
+
+#include "../common/progress.hpp"
+#include "../common/word_lists.hpp"
+
+using examples::Text;
+using examples::with_commas;
+
+namespace {
+
+/// Whether the n-th, counted from 1, is kept for the test.
+bool held_out(std::size_t n) { return n % 10 == 0; }
+
+Data sample_words(const Options& options) {
+  auto lists = examples::read_word_lists(options.languages, options.encoding);
+  const std::size_t shared = examples::remove_shared_words(lists);
+
+  Data data;
+  for (const auto& [language, words] : lists) {
+    if (words.size() < options.words)
+      throw std::runtime_error("--words: expected at most " + std::to_string(words.size()) +
+                               ", the words that only the list of " + language + " has, given " +
+                               std::to_string(options.words));
+    const tapegrad::IntArray order = tapegrad::random_permutation(words.size());
+    for (std::size_t n = 1; n <= options.words; ++n)
+      (held_out(n) ? data.test : data.train).push_back({language, words[static_cast<std::size_t>(order(n - 1))], ""});
+  }
+  std::cout << "Words of letters alone, in small letters; " << with_commas(shared)
+            << " that more than one list has are left out.\n"
+            << with_commas(options.words) << " words each of:";
+  for (const auto& list : lists) std::cout << ' ' << list.language;
+  std::cout << '\n';
+  return data;
+}
+
+/// Element n - 1 is line n; blank lines have neither label nor text.
+std::vector<Example> read_labelled_lines(const std::string& path, examples::Encoding encoding) {
+  const auto is_space = [](char32_t c) { return c == U' ' || c == U'\t'; };
+  std::vector<Example> examples;
+  for (const Text& line : examples::read_lines(path, encoding)) {
+    const std::string place = path + ':' + std::to_string(examples.size() + 1);
+    const auto label = std::find_if_not(line.begin(), line.end(), is_space);
+    const auto label_end = std::find_if(label, line.end(), is_space);
+    const auto text = std::find_if_not(label_end, line.end(), is_space);
+    const auto text_end = std::find_if_not(line.rbegin(), line.rend(), is_space).base();
+    if (label != line.end() && text == line.end())
+      throw std::runtime_error(place + ": expected a label, a space and a text, given '" + examples::encode(line) +
+                               "'");
+    examples.push_back({examples::encode({label, label_end}),
+                        text == line.end() ? Text() : examples::to_lower({text, text_end}), place});
+  }
+  return examples;
+}
+
+void remove_blank(std::vector<Example>& examples, const std::string& path) {
+  std::erase_if(examples, [](const Example& example) { return example.text.empty(); });
+  if (examples.empty()) throw std::runtime_error(path + ": expected lines of a label, a space and a text, given none");
+}
+
+Data read_files(const Options& options) {
+  Data data;
+  if (options.data.empty()) {
+    if (!options.train.empty()) {
+      data.train = read_labelled_lines(options.train, options.encoding);
+      remove_blank(data.train, options.train);
+    }
+    data.test = read_labelled_lines(options.test, options.encoding);
+    remove_blank(data.test, options.test);
+    return data;
+  }
+  std::vector<Example> lines = read_labelled_lines(options.data, options.encoding);
+  if (lines.size() < 10)
+    throw std::runtime_error(options.data +
+                             ": expected 10 lines or more, since every tenth is kept for the test, given " +
+                             std::to_string(lines.size()));
+  for (std::size_t n = 1; n <= lines.size(); ++n)
+    (held_out(n) ? data.test : data.train).push_back(std::move(lines[n - 1]));
+  remove_blank(data.train, options.data);
+  remove_blank(data.test, options.data);
+  return data;
+}
+
+}  // namespace
+
+Data read_data(const Options& options) {
+  const bool own_files = !options.data.empty() || !options.test.empty();
+  Data data = own_files ? read_files(options) : sample_words(options);
+  if (options.load.empty())
+    std::cout << with_commas(data.train.size()) << " to learn from, ";
+  else
+    data.train.clear();
+  std::cout << with_commas(data.test.size()) << " to test with\n";
+  return data;
+}
+
+std::vector<std::string> labels_of(const std::vector<Example>& examples) {
+  std::set<std::string> labels;
+  for (const Example& example : examples) labels.insert(example.label);
+  if (labels.size() < 2)
+    throw std::runtime_error(examples.front().place + ": expected two labels or more in the file, given '" +
+                             examples.front().label + "' alone");
+  return {labels.begin(), labels.end()};
+}
+
+std::int64_t label_id(const Example& example, const std::vector<std::string>& labels) {
+  const auto found = std::find(labels.begin(), labels.end(), example.label);
+  if (found != labels.end()) return found - labels.begin();
+  std::string known;
+  for (const std::string& label : labels) known += (known.empty() ? "" : ", ") + label;
+  throw std::runtime_error(example.place + ": expected a label that was learned (" + known + "), given '" +
+                           example.label + "'");
+}

@@ -1,0 +1,29 @@
+/// The texts that text_classifier learns from and tests itself with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../common/text.hpp"
+#include "options.hpp"
+
+/// A text and what it is.
+struct Example {
+  std::string label;
+  examples::Text text;
+  std::string place;  // "FILE:12"; empty for a word of a word list
+};
+
+struct Data {
+  std::vector<Example> train, test;
+};
+
+/// Reads what the options name, and says on standard output how much that is. All letters become small ones.
+/// Throws std::runtime_error, naming the file and the line, for what cannot be used.
+Data read_data(const Options& options);
+
+/// The labels that the examples have, sorted. Throws std::runtime_error when there are not two.
+std::vector<std::string> labels_of(const std::vector<Example>& examples);
+
+/// The number of a label. Throws std::runtime_error, naming the place, for one that is not among them.
+std::int64_t label_id(const Example& example, const std::vector<std::string>& labels);

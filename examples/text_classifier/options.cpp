@@ -1,0 +1,209 @@
+#include "options.hpp"
+
+#include <memory>
+#include <stdexcept>
+
+#include "../common/program.hpp"
+#include "../common/word_lists.hpp"
+
+using examples::number;
+using examples::whole_number;
+
+namespace {
+
+constexpr const char* description =
+    R"(Learns from examples what a text is: which language a word is written in, or any labels
+of your own. The model is small enough to read in a minute: a vector for every character
+or word, attention between them, their mean, and a linear layer.
+
+Without options it learns to tell six languages apart by 10,000 words of each, from
+Debian's word lists, and tests itself on words that it has not seen.)";
+
+constexpr const char* footer = R"(
+Examples:
+  text_classifier --classify through weltschmerz grazie
+  text_classifier --languages danish dutch german --save nordsea.safetensors
+  text_classifier --load nordsea.safetensors --classify bibliotek
+  text_classifier --data reviews.txt --tokens words
+  text_classifier --data random)";
+
+/// What suits each source.
+struct Defaults {
+  examples::Unit unit;
+  ModelOptions model;
+  TrainingOptions training;
+};
+
+Defaults defaults_for(Source source) {
+  using examples::Unit;
+  switch (source) {
+    case Source::word_lists:
+      return {Unit::characters,
+              {.width = 64, .heads = 8, .positions = true, .dropout = 0, .max_length = 32},
+              {.steps = 8000, .batch_size = 64, .lr = 0.1, .momentum = 0.9, .decay = true}};
+    case Source::files:
+      return {Unit::words,
+              {.width = 64, .heads = 4, .positions = false, .dropout = 0.5, .max_length = 256},
+              {.steps = 3000, .batch_size = 64, .lr = 0.1, .momentum = 0.9, .decay = true}};
+    case Source::random:  // the tutorial's run
+      return {Unit::characters,
+              {.width = 512, .heads = 1, .positions = false, .dropout = 0, .max_length = 100},
+              {.steps = 1000, .batch_size = 32, .lr = 0.01, .momentum = 0, .decay = false}};
+  }
+  throw std::logic_error("text_classifier: a source without defaults");
+}
+
+/// The options whose default depends on others, as the user gave them.
+struct Given {
+  std::optional<examples::Unit> unit;
+  std::optional<std::size_t> width, heads, max_length, steps, batch_size;
+  std::optional<double> dropout, lr, momentum;
+  std::optional<bool> positions, decay;
+};
+
+void complete(Options& options, const Given& given) {
+  const bool own_files = !options.data.empty() || !options.train.empty();
+  options.source = options.data == "random" ? Source::random : own_files ? Source::files : Source::word_lists;
+
+  const auto [unit, model, training] = defaults_for(options.source);
+  options.unit = given.unit.value_or(unit);
+  options.model = {.width = given.width.value_or(model.width),
+                   .heads = given.heads.value_or(model.heads),
+                   .positions = given.positions.value_or(model.positions),
+                   .dropout = given.dropout.value_or(model.dropout),
+                   .max_length = given.max_length.value_or(model.max_length)};
+  options.training = {.steps = given.steps.value_or(training.steps),
+                      .batch_size = given.batch_size.value_or(training.batch_size),
+                      .lr = given.lr.value_or(training.lr),
+                      .momentum = given.momentum.value_or(training.momentum),
+                      .decay = given.decay.value_or(training.decay)};
+}
+
+// Each option that does nothing, or something else than it says, beside another is refused.
+void check_combinations(const CLI::App& app, const Options& options) {
+  const auto refuse = [&](const char* option, const char* other, const std::string& expected) {
+    if (app.count(option) > 0 && app.count(other) > 0) throw CLI::ValidationError(other, expected);
+  };
+  const auto given = [&](const char* option) { return app.count(option) > 0; };
+
+  for (const char* other : {"--languages", "--words"})
+    for (const char* option : {"--data", "--train", "--test"})
+      refuse(option, other, std::string("expected without ") + option + ", which names what to read instead");
+  for (const char* other : {"--train", "--test"})
+    refuse("--data", other, "expected without --data, which holds out a test of its own");
+  for (const char* other :
+       {"--languages", "--words", "--train", "--tokens", "--width", "--heads", "--positions", "--dropout",
+        "--max-length", "--steps", "--batch-size", "--lr", "--momentum", "--decay", "--save"})
+    refuse("--load", other, "expected without --load, which takes a model as it was saved and trains no further");
+
+  if (options.model.width % options.model.heads != 0)
+    throw CLI::ValidationError("--heads", "expected a number that divides the width " +
+                                              std::to_string(options.model.width) + ", given " +
+                                              std::to_string(options.model.heads));
+  if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
+  if (given("--test") && !given("--train") && !given("--load"))
+    throw CLI::ValidationError("--test", "expected together with --train or --load");
+  if (given("--load") && !given("--classify") && !given("--data") && !given("--test"))
+    throw CLI::ValidationError("--load", "expected together with --classify, --data or --test");
+  if (given("--tokens") && options.source == Source::word_lists)
+    throw CLI::ValidationError("--tokens", "expected together with --data or --train");
+  if (options.source == Source::random)
+    for (const char* other : {"--tokens", "--encoding", "--max-length", "--save", "--load", "--classify"})
+      refuse("--data", other, "expected without --data random, whose sequences are no text");
+}
+
+const std::string what_to_learn = "What to learn from", the_model = "The model", training = "Training",
+                  keeping = "Keeping and using the model";
+
+void add_data_options(CLI::App& app, Options& options, Given& given) {
+  app.add_option("--languages", options.languages,
+                 "Languages to tell apart, two or more of " + examples::known_languages() +
+                     ",\nor paths of word lists of your own, a word a line")
+      ->type_name("NAME")
+      ->expected(2, 1000)
+      ->group(what_to_learn);
+  app.add_option("--words", options.words, "How many words of each language (default 10000)")
+      ->type_name("N")
+      ->check(whole_number(10))
+      ->group(what_to_learn);
+  app.add_option("--data", options.data,
+                 "A file with a label, a space and a text on each line; every tenth line\n"
+                 "is kept for the test. Or 'random': the tutorial's random sequences")
+      ->type_name("FILE")
+      ->group(what_to_learn);
+  app.add_option("--train", options.train, "Such a file, all of it to learn from")
+      ->type_name("FILE")
+      ->group(what_to_learn);
+  app.add_option("--test", options.test, "Such a file, all of it to test with")
+      ->type_name("FILE")
+      ->group(what_to_learn);
+  examples::add_choice<examples::Unit>(app, "--tokens", given.unit,
+                                       {{"characters", examples::Unit::characters}, {"words", examples::Unit::words}},
+                                       "What the texts of a file are cut into: characters or words (default)")
+      ->group(what_to_learn);
+  examples::add_choice<examples::Encoding>(
+      app, "--encoding", options.encoding,
+      {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
+      "How your files are written: utf-8 (default) or latin1 (ISO-8859-1)")
+      ->group(what_to_learn);
+}
+
+void add_model_options(CLI::App& app, Given& given) {
+  const auto add = [&](const char* name, auto& value, const char* type, const CLI::Validator& check, const char* text) {
+    app.add_option(name, value, text)->type_name(type)->check(check)->group(the_model);
+  };
+  add("--width", given.width, "N", whole_number(1), "Numbers in the vector of a character or word");
+  add("--heads", given.heads, "N", whole_number(1), "Heads of the attention; they divide the width");
+  add("--max-length", given.max_length, "N", whole_number(3),
+      "Longer texts lose their end: characters or words, with a\nmark at the begin and the end");
+  add("--dropout", given.dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training");
+  examples::add_choice<bool>(app, "--positions", given.positions, {{"yes", true}, {"no", false}},
+                             "Whether to learn a vector for every position")
+      ->group(the_model);
+}
+
+void add_training_options(CLI::App& app, Options& options, Given& given) {
+  const auto add = [&](const char* name, auto& value, const char* type, const CLI::Validator& check, const char* text) {
+    app.add_option(name, value, text)->type_name(type)->check(check)->group(training);
+  };
+  add("--steps", given.steps, "N", whole_number(1), "How many batches to learn from");
+  add("--batch-size", given.batch_size, "N", whole_number(1), "Texts in a batch");
+  add("--lr", given.lr, "RATE", number(0, 1e6), "Learning rate: how far a step goes");
+  add("--momentum", given.momentum, "M", number(0, 0.9999), "How much of the last step each step keeps");
+  examples::add_choice<bool>(app, "--decay", given.decay, {{"yes", true}, {"no", false}},
+                             "Whether the learning rate falls to 0 by the last step")
+      ->group(training);
+  add("--seed", options.seed, "N", whole_number(0), "Start of the random numbers: the same seed gives the same run");
+}
+
+void add_use_options(CLI::App& app, Options& options) {
+  app.add_option("--save", options.save, "Write the model here after training, also after Ctrl-C")
+      ->type_name("FILE")
+      ->group(keeping);
+  app.add_option("--load", options.load, "Use a saved model instead of training one")
+      ->type_name("FILE")
+      ->group(keeping);
+  app.add_option("--classify", options.classify, "Say what these words are; texts of more words stand in quotes")
+      ->type_name("WORD")
+      ->check(examples::some_text())
+      ->group(keeping);
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, Options& options) {
+  app.name("text_classifier");
+  app.description(description);
+  app.footer(footer);
+  app.get_formatter()->column_width(26);
+
+  const auto given = std::make_shared<Given>();
+  add_data_options(app, options, *given);
+  add_model_options(app, *given);
+  add_training_options(app, options, *given);
+  add_use_options(app, options);
+  app.callback([&app, &options, given] {
+    complete(options, *given);
+    check_combinations(app, options);
+  });
+}

@@ -1,0 +1,243 @@
+/// Learns what a text is from labelled examples: by default, which of six languages a word is written in.
+/// `text_classifier --help` tells how to ask for something else.
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <nlohmann/json.hpp>
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xview.hpp>
+
+#include <cmath>
+#include <iostream>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+
+#include "../common/batches.hpp"
+#include "../common/interrupt.hpp"
+#include "../common/program.hpp"
+#include "../common/progress.hpp"
+#include "data.hpp"
+#include "options.hpp"
+#include "report.hpp"
+
+namespace tg = tapegrad;
+using Tensor = tg::Tensor<float>;
+using examples::Ids, examples::Vocabulary;
+
+/// The mean over the real tokens. x: (B, T, D), keep: (B, T), true for real tokens, false for padding -> (B, D)
+Tensor mean_of_kept(const Tensor& x, const tg::BoolArray& keep) {
+  const tg::Array<float> kept = xt::cast<float>(keep);
+  const tg::Array<float> share = kept / xt::sum(kept, {1}, xt::keep_dims);  // (B, T), 1 over the length or 0
+  return tg::einsum("bt,btd->bd", Tensor(share), x);
+}
+
+/// The classifier: every token looks at every other, and their mean says what the text is.
+struct Model {
+  tg::Embedding<> embedding;
+  std::optional<tg::Embedding<>> positions;  // a learned vector for each place in the text, when asked for
+  tg::Dropout dropout;
+  tg::MultiHeadAttention<> attention;
+  tg::Linear<> head;
+  TAPEGRAD_FIELDS(embedding, positions, dropout, attention, head)
+
+  Model(std::size_t vocabulary, std::size_t classes, const ModelOptions& options)
+      : embedding(vocabulary, options.width),
+        dropout(options.dropout),
+        attention(options.width, options.heads),
+        head(options.width, classes) {
+    if (options.positions) positions.emplace(options.max_length, options.width);
+  }
+
+  /// ids: (B, T), keep: (B, T), true for real tokens, false for padding -> logits: (B, classes)
+  Tensor operator()(const tg::IntArray& ids, const tg::BoolArray& keep) const {
+    Tensor x = embedding(ids);                                                      // (B, T, D)
+    if (positions) x = x + (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) goes to each text
+    x = attention(dropout(x), tg::AttentionMask::key_padding(keep));                // (B, T, D)
+    return head(mean_of_kept(x, keep));                                             // (B, classes)
+  }
+};
+
+/// Texts as the model takes them.
+struct Sequences {
+  std::vector<Ids> ids;
+  std::vector<std::int64_t> labels;
+};
+
+/// Trains the model until it has taken all steps or the user stops it; says whether it has taken all.
+bool train(Model& model, const Sequences& data, const TrainingOptions& options) {
+  tg::SGD<float> optimizer(tg::parameters(model), {.lr = options.lr, .momentum = options.momentum});
+  examples::Batches batches(data.ids, options.batch_size);
+  examples::Progress progress(options.steps, std::max<std::size_t>(1, options.steps / 10));
+  const examples::Interrupt interrupt;
+
+  tg::train(model);
+  for (std::size_t step = 0; step < options.steps && !interrupt.requested(); ++step) {
+    const auto chosen = batches.next();
+    const auto [ids, keep, tokens] = examples::pad(data.ids, chosen);
+    tg::IntArray labels(tg::Shape{chosen.size()});
+    for (std::size_t i = 0; i < chosen.size(); ++i) labels(i) = data.labels[chosen[i]];
+    if (options.decay) optimizer.set_lr(options.lr * (1 - double(step) / double(options.steps)));
+
+    tg::Tape tape;
+    optimizer.zero_grad();
+    const Tensor loss = tg::cross_entropy(model(ids, keep), labels);
+    loss.backward();
+    optimizer.step();
+
+    progress.report(step, loss.item(), tokens);
+    if (!std::isfinite(loss.item()))
+      throw std::runtime_error("--lr: expected a learning rate that lets the loss fall, given one under which it is " +
+                               std::to_string(loss.item()) + " at step " + std::to_string(step));
+  }
+  return !interrupt.requested();
+}
+
+/// How likely each label is for each text. -> (N, classes)
+tg::Array<float> predict(Model& model, const std::vector<Ids>& texts) {
+  std::vector<std::size_t> order(texts.size());  // by length, so that little of a batch is padding
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return texts[a].size() < texts[b].size(); });
+
+  tg::eval(model);
+  tg::Array<float> probabilities(tg::Shape{texts.size(), model.head.weight.shape()[0]});
+  constexpr std::size_t batch_size = 128;
+  for (std::size_t start = 0; start < order.size(); start += batch_size) {
+    const auto chosen = std::span(order).subspan(start, std::min(batch_size, order.size() - start));
+    const auto [ids, keep, tokens] = examples::pad(texts, chosen);
+    const Tensor rows = tg::softmax(model(ids, keep), -1);  // (batch, classes)
+    for (std::size_t i = 0; i < chosen.size(); ++i) xt::view(probabilities, chosen[i]) = xt::view(rows.value(), i);
+  }
+  return probabilities;
+}
+
+/// A model with what it takes to use it on texts.
+struct Classifier {
+  examples::Tokenizer tokenizer;
+  std::vector<std::string> labels;
+  ModelOptions options;
+  Model model{tokenizer.vocabulary.size(), labels.size(), options};
+
+  Sequences encode(const std::vector<Example>& examples) const {
+    Sequences sequences;
+    for (const Example& example : examples) {
+      sequences.ids.push_back(tokenizer(example.text));
+      sequences.labels.push_back(label_id(example, labels));
+    }
+    return sequences;
+  }
+};
+
+Classifier make_classifier(const std::vector<Example>& examples, const Options& options) {
+  std::vector<examples::Text> texts;
+  for (const Example& example : examples) texts.push_back(example.text);
+  return {examples::make_tokenizer(texts, options.unit, options.model.max_length), labels_of(examples), options.model};
+}
+
+constexpr int stopped_status = 130;  // what a shell gives for a program that Ctrl-C ended
+constexpr const char* metadata_key = "text_classifier";
+
+void save(const Classifier& classifier, const std::string& path) {
+  const auto& [width, heads, positions, dropout, max_length] = classifier.options;
+  const nlohmann::json settings{{"characters", classifier.tokenizer.unit == examples::Unit::characters},
+                                {"vocabulary", classifier.tokenizer.vocabulary.tokens()},
+                                {"labels", classifier.labels},
+                                {"width", width},
+                                {"heads", heads},
+                                {"positions", positions},
+                                {"dropout", dropout},
+                                {"max_length", max_length}};
+  tg::save(classifier.model, path, {{metadata_key, settings.dump()}});
+}
+
+Classifier load(const std::string& path) {
+  const tg::Metadata metadata = tg::load_metadata(path);
+  const auto entry = metadata.find(metadata_key);
+  if (entry == metadata.end())
+    throw std::runtime_error(path + ": expected a model that text_classifier saved, given another checkpoint");
+  const auto unfit = [&](const std::exception& error) {
+    return std::runtime_error(path + ": expected settings that text_classifier saved, given others: " + error.what());
+  };
+  try {
+    const auto settings = nlohmann::json::parse(entry->second);
+    const ModelOptions options{settings.at("width"), settings.at("heads"), settings.at("positions"),
+                               settings.at("dropout"), settings.at("max_length")};
+    const auto unit = settings.at("characters") ? examples::Unit::characters : examples::Unit::words;
+    const examples::Tokenizer tokenizer{unit, options.max_length, Vocabulary(settings.at("vocabulary"))};
+    Classifier classifier{tokenizer, settings.at("labels"), options};
+    tg::load(classifier.model, path);
+    return classifier;
+  } catch (const nlohmann::json::exception& error) {
+    throw unfit(error);
+  } catch (const std::logic_error& error) {  // sizes that no layer has
+    throw unfit(error);
+  }
+}
+
+void test(Classifier& classifier, const std::vector<Example>& examples, const Sequences& sequences) {
+  const tg::Array<float> probabilities = predict(classifier.model, sequences.ids);
+  std::cout << '\n';
+  print_confusion(std::cout, confusion(probabilities, sequences.labels), classifier.labels);
+
+  std::cout << "\nthe first of each in the test:\n";
+  std::vector<std::string> texts, truth;
+  std::vector<std::size_t> rows;
+  for (std::size_t label = 0; label < classifier.labels.size(); ++label) {
+    const auto found = std::find(sequences.labels.begin(), sequences.labels.end(), label);
+    if (found == sequences.labels.end()) continue;
+    rows.push_back(static_cast<std::size_t>(found - sequences.labels.begin()));
+    texts.push_back(examples::encode(examples[rows.back()].text));
+    truth.push_back(classifier.labels[label]);
+  }
+  print_probabilities(std::cout, texts, truth, xt::view(probabilities, xt::keep(rows)), classifier.labels);
+}
+
+void classify(Classifier& classifier, const std::vector<std::string>& texts) {
+  std::vector<Ids> ids;
+  for (const std::string& text : texts) ids.push_back(classifier.tokenizer(examples::to_lower(examples::decode(text))));
+  std::cout << "\nyours:\n";
+  print_probabilities(std::cout, texts, {}, predict(classifier.model, ids), classifier.labels);
+}
+
+int learn_texts(const Options& options) {
+  if (!options.save.empty()) examples::require_writable(options.save);
+  Data data;
+  if (options.needs_data()) data = read_data(options);
+  Classifier classifier = options.load.empty() ? make_classifier(data.train, options) : load(options.load);
+  const Sequences tests = classifier.encode(data.test);
+  tg::print(std::cout, classifier.model);
+
+  bool finished = true;
+  if (options.load.empty()) {
+    finished = train(classifier.model, classifier.encode(data.train), options.training);
+    if (!finished) std::cout << "stopped early, as you asked; what follows is the model so far\n";
+    if (!options.save.empty()) save(classifier, options.save);
+  }
+  if (!tests.ids.empty()) test(classifier, data.test, tests);
+  if (!options.classify.empty()) classify(classifier, options.classify);
+  return finished ? 0 : stopped_status;
+}
+
+/// The tutorial's run: learns a batch of random sequences, with random labels, by heart.
+int learn_random_sequences(const Options& options) {
+  constexpr std::size_t vocabulary = 26, classes = 3;
+  Sequences data;
+  for (std::size_t i = 0; i < options.training.batch_size; ++i) {
+    const auto ids = tg::uniform<double>({options.model.max_length}, 0, vocabulary);
+    data.ids.emplace_back(ids.begin(), ids.end());
+    data.labels.push_back(static_cast<std::int64_t>(tg::uniform<double>({1}, 0, classes)(0)));
+  }
+  Model model(vocabulary, classes, options.model);
+  tg::print(std::cout, model);
+  return train(model, data, options.training) ? 0 : stopped_status;
+}
+
+int main(int argc, char** argv) {
+  CLI::App app;
+  Options options;
+  add_options(app, options);
+  return examples::run_program(app, argc, argv, [&] {
+    tg::manual_seed(options.seed);
+    return options.source == Source::random ? learn_random_sequences(options) : learn_texts(options);
+  });
+}

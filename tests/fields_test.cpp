@@ -1,0 +1,233 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace tg = tapegrad;
+
+namespace {
+
+template <class T> struct Block {
+  tg::LayerNorm<T> norm;
+  std::vector<tg::Linear<T>> mlp;
+  tg::Dropout dropout;
+  TAPEGRAD_FIELDS(norm, mlp, dropout)
+};
+
+struct Options {
+  int depth = 2;
+  double temperature = 1;
+};
+
+template <class T> struct Model {
+  tg::Embedding<T> embedding;
+  tg::Parameter<T> positions;
+  std::vector<Block<T>> blocks;
+  std::array<tg::Linear<T>, 2> pair;
+  std::optional<tg::Linear<T>> extra;
+  int steps = 3;
+  Options options;
+  std::string name = "small";
+  std::vector<int> history;
+  bool training = true;
+  TAPEGRAD_FIELDS(embedding, positions, blocks, pair, extra, steps, options, name, history)
+};
+
+template <class T> Model<T> make_model() {
+  const Block<T> block{tg::LayerNorm<T>(4), {tg::Linear<T>(4, 8), tg::Linear<T>(8, 4)}, tg::Dropout(0.1)};
+  return {.embedding = tg::Embedding<T>(10, 4),
+          .positions = tg::Parameter<T>(tg::Array<T>(tg::Shape{6, 4}, T(0))),
+          .blocks = {block, block},
+          .pair = {tg::Linear<T>(4, 3), tg::Linear<T>(4, 3, {.bias = false})},
+          .extra = {},
+          .options = {},
+          .history = {}};
+}
+
+struct Nothing {
+  TAPEGRAD_FIELDS()
+};
+
+struct WithoutList {
+  tg::Linear<float> layer;
+};
+
+struct Mixed {
+  tg::Linear<float> one;
+  tg::Linear<double> two;
+  TAPEGRAD_FIELDS(one, two)
+};
+
+template <class Named> std::vector<std::string> names(const Named& named) {
+  std::vector<std::string> result;
+  for (const auto& [name, parameter] : named) result.push_back(name);
+  return result;
+}
+
+template <class M> std::string printed(const M& model) {
+  std::ostringstream out;
+  tg::print(out, model);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("A model's parameters are named by the fields and places that lead to them", T, float, double) {
+  Model<T> model = make_model<T>();
+  const std::vector<std::string> expected{
+      "embedding.weight",      "positions",           "blocks.0.norm.weight",  "blocks.0.norm.bias",
+      "blocks.0.mlp.0.weight", "blocks.0.mlp.0.bias", "blocks.0.mlp.1.weight", "blocks.0.mlp.1.bias",
+      "blocks.1.norm.weight",  "blocks.1.norm.bias",  "blocks.1.mlp.0.weight", "blocks.1.mlp.0.bias",
+      "blocks.1.mlp.1.weight", "blocks.1.mlp.1.bias", "pair.0.weight",         "pair.0.bias",
+      "pair.1.weight"};
+  CHECK(names(tg::named_parameters(model)) == expected);
+  CHECK(names(tg::named_parameters(std::as_const(model))) == expected);
+  static_assert(std::is_same_v<decltype(tg::named_parameters(model)), tg::NamedParameters<T>>);
+
+  const auto named = tg::named_parameters(model);
+  const auto all = tg::parameters(model);
+  REQUIRE(all.size() == named.size());
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == named[i].second);
+  CHECK(all[0] == &model.embedding.weight);
+  CHECK(all[16] == &model.pair[1].weight);
+}
+
+TEST_CASE("An optional layer is walked when it is there") {
+  Model<float> model = make_model<float>();
+  const std::size_t before = tg::count_parameters(model);
+  model.extra.emplace(4, 5);
+  CHECK(names(tg::named_parameters(model)).back() == "extra.bias");
+  CHECK(tg::count_parameters(model) == before + 25);
+}
+
+TEST_CASE("Biases that a layer does not have are left out of its names") {
+  tg::MultiHeadAttention<> biased(4, 2), unbiased(4, 2, {.bias = false});
+  CHECK(names(tg::named_parameters(biased)) == std::vector<std::string>{"q_proj.weight", "q_proj.bias", "k_proj.weight",
+                                                                        "k_proj.bias", "v_proj.weight", "v_proj.bias",
+                                                                        "out_proj.weight", "out_proj.bias"});
+  CHECK(names(tg::named_parameters(unbiased)) ==
+        std::vector<std::string>{"q_proj.weight", "k_proj.weight", "v_proj.weight", "out_proj.weight"});
+}
+
+TEST_CASE("Layers, vectors of layers and a parameter alone can be walked like models") {
+  tg::Linear<> layer(2, 3);
+  std::vector<tg::Linear<>> layers{layer, layer};
+  CHECK(names(tg::named_parameters(layer)) == std::vector<std::string>{"weight", "bias"});
+  CHECK(names(tg::named_parameters(layers)) == std::vector<std::string>{"0.weight", "0.bias", "1.weight", "1.bias"});
+  CHECK(tg::count_parameters(layers) == 18);
+  CHECK(tg::count_parameters(layer.weight) == 6);
+}
+
+TEST_CASE("count_parameters adds up the numbers of all parameters") {
+  CHECK(tg::count_parameters(make_model<float>()) == 40 + 24 + 2 * (4 + 4 + 32 + 8 + 32 + 4) + 15 + 12);
+  CHECK(tg::count_parameters(Nothing{}) == 0);
+}
+
+TEST_CASE("zero_grad forgets every gradient") {
+  tg::Linear<double> layer(2, 1);
+  {
+    tg::Tape tape;
+    tg::sum(layer(tg::Tensor<double>(tg::Array<double>{1.0, 2.0}))).backward();
+  }
+  CHECK((layer.weight.has_grad() && layer.bias.has_grad()));
+  tg::zero_grad(layer);
+  CHECK((!layer.weight.has_grad() && !layer.bias.has_grad()));
+}
+
+TEST_CASE("train and eval switch every layer below, and a model's own training") {
+  Model<float> model = make_model<float>();
+  tg::eval(model);
+  CHECK(!model.training);
+  for (const auto& block : model.blocks) CHECK(!block.dropout.training);
+  tg::train(model);
+  CHECK(model.training);
+  for (const auto& block : model.blocks) CHECK(block.dropout.training);
+
+  tg::MultiHeadAttention<> attention(4, 2, {.dropout = 0.5});
+  tg::eval(attention);
+  CHECK(!attention.dropout.training);
+}
+
+TEST_CASE("A struct with a list of fields stays an aggregate") {
+  static_assert(std::is_aggregate_v<Model<float>> && std::is_aggregate_v<Block<double>>);
+  static_assert(std::is_aggregate_v<Nothing> && std::is_empty_v<Nothing>);
+}
+
+TEST_CASE("A struct may be local to a function") {
+  struct Local {
+    tg::Linear<> first, second;
+    TAPEGRAD_FIELDS(first, second)
+  } model{tg::Linear<>(1, 1), tg::Linear<>(1, 1)};
+  CHECK(names(tg::named_parameters(model))[2] == "second.weight");
+}
+
+TEST_CASE("A model is told by its parameters' scalar, and misuse is found when it is compiled") {
+  using namespace tg::detail;
+  static_assert(std::is_same_v<ScalarOf<Model<float>>, float> && std::is_same_v<ScalarOf<const Model<double>>, double>);
+  static_assert(scalars_of<Mixed>().of_float && scalars_of<Mixed>().of_double);
+  static_assert(!scalars_of<Nothing>().of_float && !scalars_of<Nothing>().of_double);
+  static_assert(!Walkable<WithoutList> && looks_like_a_model<WithoutList>);
+  static_assert(holds_walkable<std::unique_ptr<tg::Linear<>>> && holds_walkable<const tg::Linear<>*>);
+  static_assert(holds_walkable<std::map<std::string, tg::Linear<>>>);
+  static_assert(!holds_walkable<std::map<std::string, int>> && !looks_like_a_model<std::map<std::string, int>>);
+  static_assert(!looks_like_a_model<std::string> && !looks_like_a_model<Options>);
+  static_assert(!looks_like_a_model<tg::IntArray> && !looks_like_a_model<tg::Tensor<float>>);
+  static_assert(looks_like_a_model<std::function<tg::Tensor<float>(tg::Tensor<float>)>>);
+}
+
+TEST_CASE("A model prints as a nested listing with settings, shapes, counts and their total") {
+  const std::string expected =
+      "Model(steps=3)                        positions (6, 4)          24\n"
+      "  embedding     Embedding             weight (10, 4)            40\n"
+      "  blocks.0      Block\n"
+      "    norm        LayerNorm(eps=1e-05)  weight (4), bias (4)       8\n"
+      "    mlp.0       Linear                weight (8, 4), bias (8)   40\n"
+      "    mlp.1       Linear                weight (4, 8), bias (4)   36\n"
+      "    dropout     Dropout(p=0.1)\n"
+      "  blocks.1      Block\n"
+      "    norm        LayerNorm(eps=1e-05)  weight (4), bias (4)       8\n"
+      "    mlp.0       Linear                weight (8, 4), bias (8)   40\n"
+      "    mlp.1       Linear                weight (4, 8), bias (4)   36\n"
+      "    dropout     Dropout(p=0.1)\n"
+      "  pair.0        Linear                weight (3, 4), bias (3)   15\n"
+      "  pair.1        Linear                weight (3, 4)             12\n"
+      "total                                                          259\n";
+  CHECK(printed(make_model<float>()) == expected);
+}
+
+TEST_CASE("Every number of a listing has its thousands marked") {
+  struct Wide {
+    tg::Embedding<> table;
+    tg::Dropout dropout;
+    bool tied = true;
+    double scale = 0.5;
+    TAPEGRAD_FIELDS(table, dropout, tied, scale)
+  };
+  const Wide model{tg::Embedding<>(1234, 1000, {.padding_idx = 7}), tg::Dropout(0.25)};
+  CHECK(printed(model) ==
+        "Wide(tied=true, scale=0.5)\n"
+        "  table    Embedding(padding_idx=7)  weight (1234, 1000)  1,234,000\n"
+        "  dropout  Dropout(p=0.25)\n"
+        "total                                                     1,234,000\n");
+}
+
+TEST_CASE("Layers, vectors of layers and a parameter alone can be printed like models") {
+  tg::Linear<> layer(2, 3, {.bias = false});
+  CHECK(printed(layer) ==
+        "Linear    weight (3, 2)  6\n"
+        "total                    6\n");
+  CHECK(printed(std::vector<tg::Linear<>>{layer, layer}) ==
+        "0      Linear  weight (3, 2)   6\n"
+        "1      Linear  weight (3, 2)   6\n"
+        "total                         12\n");
+  CHECK(printed(layer.weight) ==
+        "         (3, 2)  6\n"
+        "total            6\n");
+}

@@ -1,0 +1,404 @@
+#include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "close.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+
+namespace {
+
+Tensor constant(const tg::Shape& shape) { return Tensor(tg::normal<double>(shape)); }
+
+// Checks the gradients of f with respect to the model's parameters and the inputs.
+template <class M, class F> void check_gradients(M& model, tg::NamedParameters<double> inputs, F f) {
+  auto named = tg::named_parameters(model);
+  named.insert(named.end(), inputs.begin(), inputs.end());
+  const auto result = tg::testing::gradcheck(f, named);
+  CHECK_MESSAGE(result.ok, result.report);
+}
+
+struct Moments {
+  double mean, variance, smallest, largest;
+};
+
+template <class T> Moments moments(const tg::Array<T>& x) {
+  const double n = static_cast<double>(x.size());
+  const double mean = std::accumulate(x.begin(), x.end(), 0.0) / n;
+  double squares = 0;
+  for (const double value : x) squares += (value - mean) * (value - mean);
+  return {mean, squares / n, *std::min_element(x.begin(), x.end()), *std::max_element(x.begin(), x.end())};
+}
+
+// y = x W^T + b, by the definition. x: (B, T, in)
+Array project(const Array& x, const tg::Linear<double>& layer) {
+  const Array& w = layer.weight.value();
+  const std::size_t batch = x.shape(0), time = x.shape(1), out = w.shape(0), in = w.shape(1);
+  Array y(tg::Shape{batch, time, out});
+  for (std::size_t b = 0; b < batch; ++b)
+    for (std::size_t t = 0; t < time; ++t)
+      for (std::size_t o = 0; o < out; ++o) {
+        y(b, t, o) = layer.bias.defined() ? layer.bias.value()(o) : 0.0;
+        for (std::size_t i = 0; i < in; ++i) y(b, t, o) += x(b, t, i) * w(o, i);
+      }
+  return y;
+}
+
+struct Attended {
+  Array weights, out;  // (B, H, T, S), (B, T, dim)
+};
+
+// Attention by the definition, one query and one head at a time. allowed(b, t, s): whether a query may attend to a key.
+template <class Allowed>
+Attended attend(const tg::MultiHeadAttention<double>& layer, const Array& queries, const Array& keys,
+                const Array& values, Allowed allowed) {
+  const Array q = project(queries, layer.q_proj), k = project(keys, layer.k_proj), v = project(values, layer.v_proj);
+  const std::size_t batch = q.shape(0), T = q.shape(1), S = k.shape(1), dim = q.shape(2), heads = layer.num_heads;
+  const std::size_t width = dim / heads;
+  Array weights(tg::Shape{batch, heads, T, S}, 0.0), joined(tg::Shape{batch, T, dim}, 0.0);
+  for (std::size_t b = 0; b < batch; ++b)
+    for (std::size_t h = 0; h < heads; ++h)
+      for (std::size_t t = 0; t < T; ++t) {
+        double total = 0;
+        for (std::size_t s = 0; s < S; ++s) {
+          double score = 0;
+          for (std::size_t d = h * width; d < (h + 1) * width; ++d) score += q(b, t, d) * k(b, s, d);
+          if (allowed(b, t, s)) weights(b, h, t, s) = std::exp(score / std::sqrt(double(width)));
+          total += weights(b, h, t, s);
+        }
+        for (std::size_t s = 0; s < S && total > 0; ++s) {
+          weights(b, h, t, s) /= total;
+          for (std::size_t d = h * width; d < (h + 1) * width; ++d) joined(b, t, d) += weights(b, h, t, s) * v(b, s, d);
+        }
+      }
+  return {weights, project(joined, layer.out_proj)};
+}
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("Linear multiplies by its transposed weight and adds its bias") {
+  tg::manual_seed(1);
+  tg::Linear<double> layer(3, 4), unbiased(3, 4, {.bias = false});
+  const Tensor x = constant({2, 5, 3});
+  check_close(layer(x).value(), project(x.value(), layer));
+  check_close(unbiased(x).value(), project(x.value(), unbiased));
+  CHECK(!unbiased.bias.defined());
+  CHECK(layer(constant({3})).shape() == tg::Shape{4});
+}
+
+TEST_CASE_TEMPLATE("Linear works in float and double", T, float, double) {
+  tg::Linear<T> layer(2, 2);
+  layer.weight.set_value(tg::Array<T>{{2, -1}, {1, 0}});
+  layer.bias.set_value(tg::Array<T>{10, 20});
+  check_close(layer(tg::Tensor<T>(tg::Array<T>{{3, 4}, {0, 1}})).value(), tg::Array<T>{{12, 23}, {9, 20}});
+}
+
+TEST_CASE("Linear's gradients agree with finite differences") {
+  tg::manual_seed(2);
+  tg::Linear<double> layer(3, 2);
+  tg::Parameter<double> x(tg::normal<double>({2, 2, 3}));
+  check_gradients(layer, {{"x", &x}}, [&] { return layer(x); });
+}
+
+TEST_CASE("Linear starts evenly spread over plus and minus one over the root of its inputs") {
+  tg::manual_seed(3);
+  const tg::Linear<float> layer(100, 400);
+  for (const auto& values : {layer.weight.value(), layer.bias.value()}) {
+    const Moments m = moments(values);
+    CHECK(m.smallest >= -0.1);
+    CHECK(m.largest <= 0.1);
+    CHECK(m.smallest < -0.095);
+    CHECK(m.largest > 0.095);
+    const double n = static_cast<double>(values.size());  // four standard errors of mean and variance
+    CHECK(std::abs(m.mean) < 4 * 0.1 / std::sqrt(3 * n));
+    CHECK(std::abs(m.variance - 0.01 / 3) < 4 * 0.01 * std::sqrt(4 / (45 * n)));
+  }
+}
+
+TEST_CASE("Layers refuse sizes that are not positive before they draw random numbers") {
+  tg::manual_seed(4);
+  const std::uint64_t untouched = tg::next_random_key();
+  tg::manual_seed(4);
+  CHECK_THROWS_WITH_AS(tg::Linear<>(0, 3), "[Linear] expected in_features from 1 to 2147483647, given 0",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::Linear<>(3, std::size_t(-2)),
+                       "[Linear] expected out_features from 1 to 2147483647, given -2", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::Embedding<>(0, 3), "[Embedding] expected num_embeddings from 1 to 2147483647, given 0",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::Embedding<>(3, 0), "[Embedding] expected embedding_dim from 1 to 2147483647, given 0",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<>({4, -1}), "[LayerNorm] expected normalized_shape from 1 to 2147483647, given -1",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(tg::Extents{}), "[LayerNorm] expected the extents of one axis or more, given ()",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(0, 1),
+                       "[MultiHeadAttention] expected dim from 1 to 2147483647, given 0", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 0),
+                       "[MultiHeadAttention] expected num_heads from 1 to 2147483647, given 0", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 2, {.value_dim = std::size_t(-1)}),
+                       "[MultiHeadAttention] expected value_dim from 1 to 2147483647, given -1", std::invalid_argument);
+  CHECK(tg::next_random_key() == untouched);
+}
+
+TEST_CASE("Linear names the shapes of an input that does not fit") {
+  const tg::Linear<double> layer(3, 4);
+  CHECK_THROWS_WITH_AS(layer(constant({2, 5})), doctest::Contains("(4, 3)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(layer(constant({2, 5})), doctest::Contains("(2, 5)"), std::invalid_argument);
+}
+
+TEST_CASE("Embedding looks up the rows of its weight") {
+  tg::manual_seed(5);
+  const tg::Embedding<double> layer(4, 2);
+  const Array& w = layer.weight.value();
+  check_close(layer(tg::IntArray{{3, 0}, {1, 3}}).value(),
+              Array{{{w(3, 0), w(3, 1)}, {w(0, 0), w(0, 1)}}, {{w(1, 0), w(1, 1)}, {w(3, 0), w(3, 1)}}});
+}
+
+TEST_CASE("Embedding's gradient adds up over an id's occurrences") {
+  tg::manual_seed(6);
+  tg::Embedding<double> layer(4, 3);
+  check_gradients(layer, {}, [&] { return layer(tg::IntArray{{1, 2}, {1, 1}}); });
+}
+
+TEST_CASE("Embedding's padding starts as zeros and gets no gradient") {
+  tg::manual_seed(7);
+  tg::Embedding<double> layer(4, 3, {.padding_idx = 2});
+  check_close(tg::select(layer.weight, 0, 2).value(), Array{0.0, 0.0, 0.0});
+  tg::Tape tape;
+  tg::sum(layer(tg::IntArray{2, 1, 2})).backward();
+  check_close(layer.weight.grad(), Array{{0., 0., 0.}, {1., 1., 1.}, {0., 0., 0.}, {0., 0., 0.}});
+}
+
+TEST_CASE("Embedding starts normally distributed") {
+  tg::manual_seed(8);
+  const tg::Embedding<float> layer(400, 100);
+  const auto& values = layer.weight.value();
+  const Moments m = moments(values);
+  CHECK(std::abs(m.mean) < 4 / std::sqrt(40000.0));
+  CHECK(std::abs(m.variance - 1) < 4 * std::sqrt(2 / 40000.0));
+  const auto within = [&](double bound) {
+    return double(std::count_if(values.begin(), values.end(), [=](float x) { return std::abs(x) < bound; })) / 40000;
+  };
+  CHECK(within(1) == doctest::Approx(0.6827).epsilon(0.02));
+  CHECK(within(2) == doctest::Approx(0.9545).epsilon(0.01));
+}
+
+TEST_CASE("Embedding refuses ids and a padding_idx outside its table") {
+  CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = 4}),
+                       "[Embedding] expected a padding_idx from 0 to 3, given 4", std::out_of_range);
+  CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = -1}),
+                       "[Embedding] expected a padding_idx from 0 to 3, given -1", std::out_of_range);
+  const tg::Embedding<> layer(4, 2);
+  CHECK_THROWS_WITH_AS(layer(tg::IntArray{1, 4}), doctest::Contains("4"), std::out_of_range);
+  CHECK_THROWS_WITH_AS(layer(tg::IntArray{1, -1}), doctest::Contains("-1"), std::out_of_range);
+}
+
+TEST_CASE_TEMPLATE("Dropout zeroes a share p and scales the rest while training", T, float, double) {
+  tg::manual_seed(9);
+  tg::Dropout dropout(0.25);
+  const tg::Tensor<T> x(tg::Array<T>(tg::Shape{100, 400}, T(3)));
+  const tg::Array<T> y = dropout(x).value();
+  const auto zeros = std::count(y.begin(), y.end(), T(0));
+  CHECK(std::abs(double(zeros) / 40000 - 0.25) < 4 * std::sqrt(0.25 * 0.75 / 40000));
+  CHECK(std::count(y.begin(), y.end(), T(4)) == 40000 - zeros);
+  CHECK(dropout(x).value() != y);
+
+  tg::eval(dropout);
+  CHECK(dropout(x).value() == x.value());
+  tg::train(dropout);
+  CHECK(dropout(x).value() != x.value());
+}
+
+TEST_CASE("Dropout passes the gradient where it passed the value") {
+  tg::manual_seed(10);
+  tg::Dropout dropout(0.5);
+  tg::Parameter<double> x(tg::normal<double>({50}));
+  tg::Tape tape;
+  const Tensor y = dropout(x);
+  tg::sum(y).backward();
+  check_close(x.grad() * x.value(), y.value());
+}
+
+TEST_CASE("Dropout refuses a p outside [0, 1)") {
+  CHECK_THROWS_WITH_AS(tg::Dropout(1.0), "[Dropout] expected a probability p in [0, 1), given 1",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(tg::Dropout(-0.1), std::invalid_argument);
+  CHECK_THROWS_AS(tg::Dropout{kNaN}, std::invalid_argument);
+  CHECK(tg::Dropout(0.0).p == 0);
+}
+
+TEST_CASE("LayerNorm makes rows of mean 0 and variance 1, then scales and shifts them") {
+  tg::manual_seed(11);
+  tg::LayerNorm<double> layer(3, {.eps = 0.5}), unbiased(3, {.bias = false});
+  layer.weight.set_value(Array{1.0, 2.0, 3.0});
+  layer.bias.set_value(Array{-1.0, 0.0, 1.0});
+  const Array x = tg::normal<double>({2, 3});
+  Array expected = x;
+  for (std::size_t r = 0; r < 2; ++r) {
+    const double mean = (x(r, 0) + x(r, 1) + x(r, 2)) / 3;
+    double variance = 0;
+    for (std::size_t i = 0; i < 3; ++i) variance += (x(r, i) - mean) * (x(r, i) - mean) / 3;
+    for (std::size_t i = 0; i < 3; ++i)
+      expected(r, i) = (x(r, i) - mean) / std::sqrt(variance + 0.5) * double(i + 1) + (double(i) - 1);
+  }
+  check_close(layer(Tensor(x)).value(), expected);
+  CHECK(!unbiased.bias.defined());
+  CHECK(unbiased.eps == 1e-5);
+  check_close(tg::mean(unbiased(Tensor(x)), {1}).value(), Array{0.0, 0.0});
+}
+
+TEST_CASE("LayerNorm over several axes takes their mean together") {
+  const tg::LayerNorm<double> layer({2, 2}, {.eps = 0});
+  const Tensor x(Array{{{1., 2.}, {3., 6.}}});  // mean 3, variance 3.5
+  const double s = std::sqrt(3.5);
+  check_close(layer(x).value(), Array{{{-2 / s, -1 / s}, {0., 3 / s}}});
+}
+
+TEST_CASE("LayerNorm's gradients agree with finite differences") {
+  tg::manual_seed(12);
+  tg::LayerNorm<double> layer(4);
+  layer.weight.set_value(tg::normal<double>({4}));
+  tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
+  check_gradients(layer, {{"x", &x}}, [&] { return layer(x); });
+}
+
+TEST_CASE("LayerNorm refuses a negative eps and an input of another width") {
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(3, {.eps = -1}), "[LayerNorm] expected an eps of 0 or more, given -1",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(tg::LayerNorm<>(3, {.eps = kNaN}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<double>(3)(constant({2, 4})), doctest::Contains("(2, 4)"), std::invalid_argument);
+}
+
+TEST_CASE("Self-attention equals its definition for one head and for several") {
+  tg::manual_seed(13);
+  const Tensor x = constant({2, 5, 6});
+  const auto everything = [](auto, auto, auto) { return true; };
+  for (const std::size_t heads : {1, 2, 3, 6}) {
+    CAPTURE(heads);
+    const tg::MultiHeadAttention<double> layer(6, heads);
+    const Attended expected = attend(layer, x.value(), x.value(), x.value(), everything);
+    check_close(layer(x).value(), expected.out);
+    check_close(layer.attention_weights(x, x).value(), expected.weights);
+  }
+}
+
+TEST_CASE("Cross attention takes queries, keys and values of widths of their own") {
+  tg::manual_seed(14);
+  tg::MultiHeadAttention<double> layer(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5, .bias = false});
+  const Tensor q = constant({2, 3, 3}), k = constant({2, 7, 4}), v = constant({2, 7, 5});
+  const auto first_keys = [](std::size_t b, auto, std::size_t s) { return s < (b == 0 ? 7u : 2u); };
+  const Attended expected = attend(layer, q.value(), k.value(), v.value(), first_keys);
+  const auto mask = tg::AttentionMask::valid_lens(tg::IntArray{7, 2});
+  check_close(layer(q, k, v, mask).value(), expected.out);
+  check_close(layer.attention_weights(q, k, mask).value(), expected.weights);
+  for (const auto* projection : {&layer.q_proj, &layer.k_proj, &layer.v_proj, &layer.out_proj})
+    CHECK(!projection->bias.defined());
+}
+
+TEST_CASE("Causal attention looks at no later key, and its masks join") {
+  tg::manual_seed(15);
+  const tg::MultiHeadAttention<double> layer(4, 2);
+  const Tensor x = constant({2, 4, 4});
+  const tg::BoolArray real{{true, true, true, true}, {true, true, false, false}};
+  const auto mask = tg::AttentionMask::causal() & tg::AttentionMask::key_padding(real);
+  const auto allowed = [&](std::size_t b, std::size_t t, std::size_t s) { return s <= t && real(b, s); };
+  const Attended expected = attend(layer, x.value(), x.value(), x.value(), allowed);
+  check_close(layer(x, mask).value(), expected.out);
+  check_close(layer.attention_weights(x, x, mask).value(), expected.weights);
+}
+
+TEST_CASE("A query that may attend to nothing gets the bias of the last projection alone") {
+  tg::manual_seed(16);
+  const tg::MultiHeadAttention<double> layer(4, 2);
+  const Tensor x = constant({1, 2, 4});
+  const auto nothing = tg::AttentionMask::valid_lens(tg::IntArray{0});
+  const Array& bias = layer.out_proj.bias.value();
+  check_close(layer(x, nothing).value(), xt::broadcast(bias, {1, 2, 4}));
+  check_close(layer.attention_weights(x, x, nothing).value(), Array(tg::Shape{1, 2, 2, 2}, 0.0));
+}
+
+TEST_CASE("Attention's gradients agree with finite differences") {
+  tg::manual_seed(17);
+  tg::MultiHeadAttention<double> layer(4, 2, {.query_dim = 3, .key_dim = 2, .value_dim = 5});
+  tg::Parameter<double> q(tg::normal<double>({2, 3, 3})), k(tg::normal<double>({2, 3, 2})),
+      v(tg::normal<double>({2, 3, 5}));
+  const auto mask = tg::AttentionMask::causal() & tg::AttentionMask::valid_lens(tg::IntArray{3, 2});
+  check_gradients(layer, {{"q", &q}, {"k", &k}, {"v", &v}}, [&] { return layer(q, k, v, mask); });
+
+  tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
+  tg::MultiHeadAttention<double> self(4, 2);
+  check_gradients(self, {{"x", &x}}, [&] { return self(x); });
+}
+
+TEST_CASE("Attention weights can be differentiated") {
+  tg::manual_seed(18);
+  tg::MultiHeadAttention<double> layer(4, 2);
+  tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
+  check_gradients(layer, {{"x", &x}}, [&] { return layer.attention_weights(x, x, tg::AttentionMask::causal()); });
+}
+
+TEST_CASE("Attention drops weights while training and none in evaluation") {
+  tg::manual_seed(19);
+  tg::MultiHeadAttention<double> layer(4, 2, {.dropout = 0.5});
+  tg::MultiHeadAttention<double> without(4, 2);
+  for (auto member : {&tg::MultiHeadAttention<double>::q_proj, &tg::MultiHeadAttention<double>::k_proj,
+                      &tg::MultiHeadAttention<double>::v_proj, &tg::MultiHeadAttention<double>::out_proj})
+    without.*member = layer.*member;
+  const Tensor x = constant({2, 5, 4});
+  CHECK(layer(x).value() != layer(x).value());
+  CHECK(layer.attention_weights(x, x).value() == layer.attention_weights(x, x).value());
+
+  // Dropped weights leave the output right on average.
+  Array sum(tg::Shape{2, 5, 4}, 0.0);
+  for (int i = 0; i < 4000; ++i) sum += layer(x).value();
+  check_close(sum / 4000.0, without(x).value(), 0.05);
+
+  tg::eval(layer);
+  check_close(layer(x).value(), without(x).value());
+}
+
+TEST_CASE("Attention refuses heads that do not divide its width and a dropout outside [0, 1)") {
+  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(100, 3),
+                       "[MultiHeadAttention] expected a dim that num_heads divides, given dim 100 and num_heads 3",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = 1}), std::invalid_argument);
+  CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = kNaN}), std::invalid_argument);
+}
+
+TEST_CASE("Attention names what it expected of inputs that do not fit") {
+  const tg::MultiHeadAttention<double> layer(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5});
+  const Tensor q = constant({2, 3, 3}), k = constant({2, 7, 4}), v = constant({2, 7, 5});
+  CHECK_THROWS_WITH_AS(layer(q, k, k),
+                       "[MultiHeadAttention] expected queries (B, T, 3), keys (B, S, 4) and values (B, S, 5), given "
+                       "(2, 3, 3), (2, 7, 4) and (2, 7, 4)",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(layer.attention_weights(k, k),
+                       "[MultiHeadAttention] expected queries (B, T, 3) and keys (B, S, 4), given (2, 7, 4) and "
+                       "(2, 7, 4)",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(layer(q, k, constant({2, 6, 5})), std::invalid_argument);                    // another time
+  CHECK_THROWS_AS(layer(q, constant({1, 7, 4}), constant({1, 7, 5})), std::invalid_argument);  // another batch
+  CHECK_THROWS_AS(layer(constant({3, 3}), k, v), std::invalid_argument);                       // no batch
+  CHECK_THROWS_AS(layer.attention_weights(q, constant({1, 7, 4})), std::invalid_argument);
+  CHECK_THROWS_AS(layer(q, k, v, tg::AttentionMask::valid_lens(tg::IntArray{1, 2, 3})), std::invalid_argument);
+  CHECK_NOTHROW(layer(q, k, v));
+}
+
+TEST_CASE("Layers are values: a copy learns apart from its original") {
+  tg::manual_seed(20);
+  const tg::Linear<double> original(2, 2);
+  tg::Linear<double> copy = original;
+  copy.weight.mutable_value()(0, 0) = 7;
+  CHECK(original.weight.value()(0, 0) != 7);
+  CHECK(copy.bias.value() == original.bias.value());
+}

@@ -47,7 +47,7 @@ void Progress::report(std::size_t step, double loss, std::size_t tokens) {
   const double left = elapsed * static_cast<double>(steps_ - step - 1) / static_cast<double>(step + 1);
   std::ostringstream line;  // so that the stream's own format stays as it is
   line << "step " << std::setw(static_cast<int>(std::to_string(steps_).size())) << step << " of " << steps_
-       << std::fixed << std::setprecision(4) << "   loss " << loss << std::setw(11)
+       << std::fixed << std::setprecision(4) << "   loss " << loss << "  " << std::setw(9)
        << with_commas(static_cast<std::size_t>(static_cast<double>(tokens_) / elapsed)) << " tokens/s   "
        << (step + 1 < steps_ ? minutes_and_seconds(left) + " left" : minutes_and_seconds(elapsed) + " in all");
 

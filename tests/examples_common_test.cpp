@@ -1,0 +1,187 @@
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "../examples/common/batches.hpp"
+#include "../examples/common/interrupt.hpp"
+#include "../examples/common/progress.hpp"
+#include "../examples/common/text.hpp"
+#include "../examples/common/vocabulary.hpp"
+#include "../examples/common/word_lists.hpp"
+#include "temporary_folder.hpp"
+
+using namespace examples;
+
+TEST_CASE("UTF-8 is decoded to code points and encoded back, from one byte to four") {
+  const std::string bytes = "a\xc3\x9f\xe2\x82\xac\xf0\x9f\x99\x82\x7f";  // a ß € 🙂 DEL
+  const Text text = decode(bytes);
+  CHECK(text == U"aß€🙂\x7f");
+  CHECK(encode(text) == bytes);
+  CHECK(encode(U"\u0080\u07ff\u0800\uffff\U00010000\U0010ffff") ==
+        "\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf");
+  CHECK(decode("").empty());
+}
+
+TEST_CASE("what is not UTF-8 is refused with the byte and its place") {
+  for (const char* bytes : {"ab\xe9", "ab\xc3", "ab\x80", "ab\xc0\x80", "ab\xe0\x9f\xbf", "ab\xed\xa0\x80",
+                            "ab\xf4\x90\x80\x80", "ab\xf5\x80\x80\x80", "ab\xe2\x82", "ab\xc3z"}) {
+    CAPTURE(bytes);
+    CHECK_THROWS_WITH_AS(decode(bytes), doctest::Contains("as character 3"), std::invalid_argument);
+  }
+  CHECK_THROWS_WITH(decode("na\xefve"), "expected UTF-8, given the byte 0xef as character 3");
+}
+
+TEST_CASE("in ISO-8859-1 every byte is the character of its number") {
+  CHECK(decode("na\xefve\x85", Encoding::latin1) == U"na\u00efve\u0085");
+}
+
+TEST_CASE("capitals become small letters in Latin, Greek and Cyrillic, and nothing else changes") {
+  CHECK(to_lower(U"ÀÉÎÕÜÝÞ ĄĹŁŃŐŸŹŽ ΑΩ АЯЁЇ Z") == U"àéîõüýþ ąĺłńőÿźž αω аяёї z");
+  CHECK(to_lower(U"aßÿ×÷ąĺłńőžа1-€") == U"aßÿ×÷ąĺłńőžа1-€");
+}
+
+TEST_CASE("letters are told from signs") {
+  for (const char32_t c : U"azAZßéłŒαя")
+    if (c) CHECK(is_letter(c));
+  for (const char32_t c : U"'-. 0@[`{×÷€\u00a0") CHECK(!is_letter(c));
+}
+
+TEST_CASE("lines are read without their ends, whatever these are, and without a byte order mark") {
+  const TemporaryFolder folder;
+  CHECK(read_lines(folder.write("unix", "a\n\nb\n")) == std::vector<Text>{U"a", U"", U"b"});
+  CHECK(read_lines(folder.write("dos",
+                                "\xef\xbb\xbf"
+                                "a\r\nb")) == std::vector<Text>{U"a", U"b"});
+  CHECK(read_lines(folder.write("latin1", "\xe9\n"), Encoding::latin1) == std::vector<Text>{U"é"});
+}
+
+TEST_CASE("files that are no text are refused by name, and by line where there is one") {
+  const TemporaryFolder folder;
+  const auto refuses = [](const std::string& path, const std::string& why) {
+    CHECK_THROWS_WITH_AS(read_lines(path), doctest::Contains((path + why).c_str()), std::runtime_error);
+  };
+  refuses(folder.path("missing"), ": expected a text file, but it cannot be opened: No such file");
+  refuses(folder.write("empty", ""), ": expected a text file, given an empty one");
+  refuses(folder.path(""), ": expected a text file, given a folder");
+  refuses(folder.write("latin1", "one\ntwo\nthr\xe9\n"), ":3: expected UTF-8, given the byte 0xe9 as character 4");
+  refuses(folder.write("cut", "one\ntw\xc3"), ":2: expected UTF-8, given the byte 0xc3 as character 3");
+}
+
+TEST_CASE("a text is cut into characters or words") {
+  CHECK(split(U"é ß", Unit::characters) == std::vector<std::string>{"é", " ", "ß"});
+  CHECK(split(U"  a\tbé  c ", Unit::words) == std::vector<std::string>{"a", "bé", "c"});
+  CHECK(split(U"", Unit::words).empty());
+}
+
+TEST_CASE("a vocabulary numbers its tokens after the marks, and knows what it lacks") {
+  const Vocabulary vocabulary({"a", "b"});
+  CHECK(vocabulary.size() == 6);
+  CHECK(vocabulary.id("b") == 5);
+  CHECK(vocabulary.token(5) == "b");
+  CHECK(vocabulary.id("c") == Vocabulary::unknown);
+  CHECK_THROWS_WITH_AS(Vocabulary({"a", "b", "a"}), doctest::Contains("given 'a' twice"), std::invalid_argument);
+}
+
+TEST_CASE("a tokenizer marks begin and end, cuts what is too long, and leaves rare tokens unknown") {
+  const Tokenizer tokenizer = make_tokenizer({U"abca", U"b"}, Unit::characters, 5);
+  CHECK(tokenizer.vocabulary.tokens() == std::vector<std::string>{"a", "b"});
+  CHECK(tokenizer(U"bca") == Ids{Vocabulary::begin, 5, Vocabulary::unknown, 4, Vocabulary::end});
+  CHECK(tokenizer(U"aaaaaaa") == Ids{Vocabulary::begin, 4, 4, 4, 4});
+}
+
+TEST_CASE("sequences are padded to the longest of the chosen, and the mask tells what is real") {
+  const std::vector<Ids> sequences{{5, 0, 7}, {9}, {1, 2, 3, 4}};
+  const std::vector<std::size_t> chosen{1, 0};
+  const auto [ids, keep, tokens] = pad(sequences, chosen);
+  CHECK(ids == tapegrad::IntArray{{9, 0, 0}, {5, 0, 7}});
+  CHECK(keep == tapegrad::BoolArray{{true, false, false}, {true, true, true}});
+  CHECK(tokens == 4);
+}
+
+TEST_CASE("batches hand out every sequence once before any again, similar lengths together") {
+  tapegrad::manual_seed(0);
+  std::vector<Ids> sequences;
+  for (std::size_t i = 0; i < 70; ++i) sequences.emplace_back(1 + i % 7);
+  Batches batches(sequences, 16);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int> seen(sequences.size());
+    std::size_t padding = 0;
+    for (int batch = 0; batch < 5; ++batch) {
+      const auto chosen = batches.next();
+      CHECK(chosen.size() <= 16);
+      for (const std::size_t i : chosen) ++seen[i];
+      const Padded padded = pad(sequences, chosen);
+      padding += padded.ids.size() - padded.tokens;
+    }
+    CHECK(seen == std::vector<int>(70, 1));
+    CHECK(padding < 60);  // in random order it would be about 190
+  }
+  CHECK_THROWS_WITH_AS(Batches({}, 16), doctest::Contains("given none"), std::invalid_argument);
+}
+
+TEST_CASE("progress is plain lines, one in so many steps and the last, when piped") {
+  std::ostringstream out;
+  {
+    Progress progress(out, /*terminal=*/false, 5, 2);
+    for (std::size_t step = 0; step < 5; ++step) progress.report(step, 1.0 / (1.0 + static_cast<double>(step)), 1000);
+  }
+  std::istringstream lines(out.str());
+  std::string line;
+  for (const char* start : {"step 0 of 5   loss 1.0000 ", "step 2 of 5   loss 0.3333 ", "step 4 of 5   loss 0.2000 "}) {
+    REQUIRE(std::getline(lines, line));
+    CHECK(line.starts_with(start));
+    CHECK(line.find(" tokens/s   0:00 ") != line.npos);
+  }
+  CHECK(!std::getline(lines, line));
+  CHECK(out.str().find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("on a terminal progress rewrites its line, and ends it") {
+  std::ostringstream out;
+  {
+    Progress progress(out, /*terminal=*/true, 1000, 1000);
+    progress.report(0, 1.0, 10);
+  }
+  CHECK(out.str().starts_with("\r\x1b[Kstep    0 of 1000   loss 1.0000"));
+  CHECK(out.str().ends_with(" left\n"));
+}
+
+TEST_CASE("numbers and times are written as people read them") {
+  CHECK(with_commas(0) == "0");
+  CHECK(with_commas(999) == "999");
+  CHECK(with_commas(1000) == "1,000");
+  CHECK(with_commas(12345678) == "12,345,678");
+  CHECK(minutes_and_seconds(0.4) == "0:00");
+  CHECK(minutes_and_seconds(65) == "1:05");
+  CHECK(minutes_and_seconds(3661) == "1:01:01");
+}
+
+TEST_CASE("Ctrl-C is a wish while an Interrupt lives") {
+  Interrupt interrupt;
+  CHECK(!interrupt.requested());
+  std::raise(SIGINT);
+  CHECK(interrupt.requested());
+}
+
+TEST_CASE("word lists keep words of letters alone, in small letters, each once, and lose what several share") {
+  const TemporaryFolder folder;
+  const std::string left = folder.write("left.txt", "Haus\nhaus\nover-all\nit's\nmp3\n\nRest\nÖl\n");
+  const std::string right = folder.write("right.txt", "maison\nrest\n");
+  auto lists = read_word_lists({left, right});
+  REQUIRE(lists.size() == 2);
+  CHECK(lists[0].language == "left");
+  CHECK(lists[0].words == std::vector<Text>{U"haus", U"rest", U"öl"});
+  CHECK(remove_shared_words(lists) == 1);
+  CHECK(lists[0].words == std::vector<Text>{U"haus", U"öl"});
+  CHECK(lists[1].words == std::vector<Text>{U"maison"});
+}
+
+TEST_CASE("languages that are unknown or named twice are refused") {
+  CHECK_THROWS_WITH_AS(read_word_lists({"klingon"}), doctest::Contains("given 'klingon'"), std::invalid_argument);
+  const TemporaryFolder folder;
+  const std::string list = folder.write("list", "a\n");
+  CHECK_THROWS_WITH_AS(read_word_lists({list, list}), doctest::Contains("twice"), std::invalid_argument);
+}

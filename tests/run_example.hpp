@@ -1,0 +1,33 @@
+/// Runs an example as its users do, from a shell.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "temporary_folder.hpp"
+
+struct Run {
+  int status;
+  std::string out, err;
+
+  /// What is printed from some words on; empty when they are not printed.
+  std::string out_from(const std::string& words) const {
+    const std::size_t start = out.find(words);
+    return start == out.npos ? "" : out.substr(start);
+  }
+};
+
+/// Runs a shell's commands, in which $examples is the folder of the programs.
+inline Run run_shell(const std::string& commands) {
+  const TemporaryFolder folder;
+  const std::string line =
+      "examples='" TAPEGRAD_EXAMPLES "'; { " + commands + "\n} >" + folder.path("out") + " 2>" + folder.path("err");
+  const int status = std::system(line.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
+}
+
+inline Run run_example(const std::string& program_and_arguments) {
+  return run_shell("$examples/" + program_and_arguments);
+}

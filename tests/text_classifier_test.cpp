@@ -1,0 +1,265 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "run_example.hpp"
+
+namespace {
+
+const std::string tiny = " --width 16 --heads 2 --batch-size 32 --steps 200 ";
+
+/// Words of three made-up languages that share most of their letters, a label and a word a line.
+std::string words_of_three_languages(int lines) {
+  const std::string syllables[3][4] = {
+      {"ka", "to", "mi", "ru"}, {"sto", "krim", "tak", "urs"}, {"eau", "is", "our", "té"}};
+  const char* labels[] = {"isle", "nörd", "val"};
+  std::ostringstream text;
+  unsigned state = 1;
+  const auto next = [&](unsigned n) { return (state = state * 1103515245u + 12345u) / 65536u % n; };
+  for (int line = 0; line < lines; ++line) {
+    const unsigned label = next(3);
+    text << labels[label] << ' ';
+    for (unsigned i = 0, count = 2 + next(2); i < count; ++i) text << syllables[label][next(4)];
+    text << '\n';
+  }
+  return text.str();
+}
+
+/// "praise" and "blame", to be told apart by their words.
+std::string reviews(int lines) {
+  std::ostringstream text;
+  for (int i = 0; i < lines; ++i) {
+    const bool good = i / 3 % 2 == 0;
+    text << (good ? "praise" : "blame") << " the " << (i % 5 < 2 ? "film" : "book") << " is "
+         << (i % 7 < 3 ? "really " : "") << (good ? (i % 3 ? "good" : "fine") : (i % 3 ? "dull" : "poor")) << " .\n";
+  }
+  return text.str();
+}
+
+double accuracy(const Run& run) {
+  const std::string words = "test accuracy ", found = run.out_from(words);
+  return found.empty() ? 0 : std::stod(found.substr(words.size()));
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+TEST_CASE("text_classifier learns labels from characters and prints a table whose rows hold every test") {
+  const TemporaryFolder folder;
+  const auto run = run_example("text_classifier --tokens characters --data " +
+                               folder.write("words", words_of_three_languages(600)) + tiny + "--classify eauté KATOMI");
+  CAPTURE(run.out);
+  REQUIRE(run.err == "");
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find("540 to learn from, 60 to test with\n") != std::string::npos);
+  CHECK(accuracy(run) > 80);  // guessing gives 33
+
+  std::istringstream table(run.out_from("true \\ predicted"));
+  std::string header, label;
+  std::getline(table, header);
+  CHECK(header == "true \\ predicted     isle     nörd      val    right");
+  int all = 0, right = 0;
+  for (int row = 0; row < 3; ++row) {
+    table >> label;
+    for (int column = 0; column < 3; ++column) {
+      int count = 0;
+      table >> count;
+      all += count;
+      if (row == column) right += count;
+    }
+    table >> label;  // the share
+  }
+  CHECK(all == 60);
+  CHECK(100.0 * right / all == doctest::Approx(accuracy(run)).epsilon(0.001));
+
+  CHECK(run.out_from("yours:").find("eauté    val") != std::string::npos);
+  CHECK(run.out_from("yours:").find("KATOMI  isle") != std::string::npos);
+}
+
+TEST_CASE("text_classifier learns labels from words, with positions or without, from two files as well") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("data", reviews(200)), test = folder.write("test", reviews(30));
+  for (const std::string& source : {"--data " + data, "--train " + data + " --test " + test + " --positions yes"}) {
+    const auto run = run_example("text_classifier " + source + tiny + "--dropout 0.2 --classify 'a really dull story'");
+    CAPTURE(run.out);
+    CHECK(run.err == "");
+    CHECK(run.status == 0);
+    CHECK(accuracy(run) > 85);  // guessing gives 50
+    CHECK(run.out_from("yours:").find("a really dull story   blame") != std::string::npos);
+  }
+}
+
+TEST_CASE("text_classifier prints a loss that falls, on plain lines when piped") {
+  const TemporaryFolder folder;
+  const auto run = run_example("text_classifier --data " + folder.write("data", reviews(200)) + tiny);
+  std::istringstream lines(run.out_from("step "));
+  std::string line;
+  double first = 0, last = 0;
+  for (int i = 0; std::getline(lines, line) && line.starts_with("step "); ++i) {
+    last = std::stod(line.substr(line.find("loss ") + 5));
+    if (i == 0) first = last;
+  }
+  CHECK(first > 0.5);
+  CHECK(last < 0.5 * first);
+  CHECK(run.out.find('\r') == std::string::npos);
+}
+
+TEST_CASE("the same seed gives text_classifier the same results, another seed others") {
+  const TemporaryFolder folder;
+  const std::string command = "text_classifier --tokens characters --data " +
+                              folder.write("words", words_of_three_languages(200)) + tiny + "--classify eau --seed ";
+  const auto results = [&](const char* seed) { return run_example(command + seed).out_from("test accuracy"); };
+  const std::string first = results("1");
+  REQUIRE(first != "");
+  CHECK(first == results("1"));
+  CHECK(first != results("2"));
+}
+
+TEST_CASE("a saved text_classifier says the same once it is loaded") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("words", words_of_three_languages(300)), model = folder.path("model");
+  const std::string words = " --classify eauté KATOMI xyz";
+  const auto saved = run_example("text_classifier --tokens characters --positions yes --max-length 9 --data " + data +
+                                 tiny + "--save " + model + words);
+  const auto loaded = run_example("text_classifier --load " + model + " --data " + data + words);
+  CHECK(loaded.err == "");
+  REQUIRE(saved.out_from("test accuracy") != "");
+  CHECK(saved.out_from("test accuracy") == loaded.out_from("test accuracy"));
+  CHECK(run_example("text_classifier --load " + model + words).out_from("yours:") == saved.out_from("yours:"));
+
+  const auto tested = run_example("text_classifier --load " + model + " --test " + data);
+  CHECK(first_line(tested.out) == "300 to test with");
+
+  const auto strange = run_example("text_classifier --load " + model + " --data " + folder.write("r", reviews(30)));
+  CHECK(strange.status == 1);
+  CHECK(strange.err.find("r:10: expected a label that was learned (isle, nörd, val), given 'blame'") !=
+        std::string::npos);
+}
+
+TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked for is kept") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path("model"), out = folder.path("out");
+  const auto run = run_shell("$examples/text_classifier --steps 100000000 --data " +
+                             folder.write("data", reviews(200)) + " --save " + model + " >" + out + " & program=$!\n" +
+                             "until grep -q '^step' " + out + "; do sleep 0.05; done\n" +
+                             "kill -INT $program; wait $program; status=$?; cat " + out + "; exit $status");
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  CHECK(run.status == 130);
+  CHECK(run.out_from("stopped early") != "");
+  CHECK(run.out_from("test accuracy") != "");
+  const auto loaded = run_example("text_classifier --load " + model + " --classify 'a good film'");
+  CHECK(loaded.status == 0);
+}
+
+TEST_CASE("text_classifier learns random sequences by heart") {
+  const auto run = run_example("text_classifier --data random --width 64 --steps 100 --lr 0.2 --batch-size 8");
+  CAPTURE(run.out);
+  CHECK(run.status == 0);
+  const auto loss_at = [&](const std::string& step) {
+    const std::string line = first_line(run.out_from("step " + step + " of 100"));
+    return line.empty() ? -1 : std::stod(line.substr(line.find("loss ") + 5));
+  };
+  CHECK(loss_at("  0") > 0.8);
+  CHECK(loss_at("  0") < 1.5);
+  CHECK(loss_at(" 10") > 0);  // ten lines, and the last step
+  CHECK(loss_at(" 99") < 0.5);
+}
+
+TEST_CASE("text_classifier tells the languages of Debian's word lists apart") {
+  for (const char* list : {"american-english", "spanish", "italian"})
+    if (!std::filesystem::exists(std::string("/usr/share/dict/") + list)) {
+      MESSAGE("not tested: the word list " << list << " is not installed");
+      return;
+    }
+  const auto run = run_example(
+      "text_classifier --languages english spanish italian --words 1000 --steps 300"
+      " --classify through grazie --batch-size 32");
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  CHECK(run.status == 0);
+  CHECK(run.out.find("that more than one list has are left out") != std::string::npos);
+  CHECK(run.out.find("2,700 to learn from, 300 to test with") != std::string::npos);
+  CHECK(accuracy(run) > 55);  // guessing gives 33
+  CHECK(run.out_from("yours:").find("through") != std::string::npos);
+}
+
+TEST_CASE("text_classifier --help explains itself") {
+  const auto run = run_example("text_classifier --help");
+  CHECK(run.status == 0);
+  CHECK(run.err == "");
+  for (const char* word : {"--languages", "--data", "--save", "--classify", "--seed", "Examples:"})
+    CHECK(run.out.find(word) != std::string::npos);
+}
+
+TEST_CASE("text_classifier answers what it cannot use with one line and the exit status 1") {
+  const TemporaryFolder folder;
+  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
+  const std::string good = file("good", reviews(40)), list = file("list", "one\ntwo\n");
+
+  const auto refuses = [](const std::string& arguments, const std::string& message) {
+    CAPTURE(arguments);
+    const auto run = run_example("text_classifier " + arguments);
+    CHECK(run.status == 1);
+    CHECK(run.err.find(message) != std::string::npos);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+    CAPTURE(run.err);
+    CHECK(run.err.starts_with("text_classifier: "));
+  };
+
+  SUBCASE("files") {
+    refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
+    refuses("--data " + file("empty", ""), "empty: expected a text file, given an empty one");
+    refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
+            "blank: expected lines of a label, a space and a text");
+    refuses("--data " + file("short", "a b\nc d\n"), "short: expected 10 lines or more, since every tenth is kept");
+    refuses("--data " + file("no_text", "a b\nc\n"), "no_text:2: expected a label, a space and a text, given 'c'");
+    refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
+            "latin1:2: expected UTF-8, given the byte 0xe9 as character 6");
+    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
+    refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected two labels or more");
+    refuses("--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
+            "other:2: expected a label that was learned (blame, praise), given 'shrug'");
+    refuses("--languages english " + folder.path("none"), "none: expected a text file");
+    refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
+    refuses("--load " + good + " --classify a", "good");
+    refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+  }
+  SUBCASE("options") {
+    refuses("--nonsense", "--nonsense");
+    refuses("--steps many", "--steps: expected a whole number of at least 1, given 'many'");
+    refuses("--steps -3", "--steps: expected a whole number of at least 1, given '-3'");
+    refuses("--seed 1.5", "--seed: expected a whole number of at least 0, given '1.5'");
+    refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, given 'nan'");
+    refuses("--dropout 1", "--dropout: expected a number from 0 to 0.99, given '1'");
+    refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
+    refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, given 'bytes'");
+    refuses("--languages english klingon", "given 'klingon'");
+    refuses("--classify ''", "--classify: expected a text, given an empty one");
+    refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, given the byte 0xe9 as character 4");
+    refuses("--data " + good + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
+  }
+  SUBCASE("options that do not go together") {
+    refuses("--tokens words", "--tokens: expected together with --data or --train");
+    refuses("--train " + good, "--train: expected together with --test");
+    refuses("--test " + good, "--test: expected together with --train or --load");
+    refuses("--data " + good + " --test " + good, "--test: expected without --data");
+    refuses("--data " + good + " --words 100", "--words: expected without --data");
+    refuses("--load model", "--load: expected together with --classify, --data or --test");
+    refuses("--load model --classify a --steps 3", "--steps: expected without --load");
+    refuses("--data random --save model", "--save: expected without --data random");
+  }
+}
+
+TEST_CASE("text_classifier reads ISO-8859-1 when told so") {
+  const TemporaryFolder folder;
+  std::string latin1 = reviews(100);
+  for (std::size_t i = 0; (i = latin1.find("dull", i)) != latin1.npos;) latin1.replace(i, 4, "pass\xe9");
+  const auto run = run_example("text_classifier --encoding latin1 --data " + folder.write("latin1", latin1) + tiny +
+                               "--classify passé");
+  CHECK(run.err == "");
+  CHECK(run.out_from("yours:").find("passé   blame") != std::string::npos);
+}

@@ -32,7 +32,7 @@ template <class T> using Value = std::shared_ptr<const Array<T>>;
 
 /// Makes an array to be shared, its bookkeeping from the pool too.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
-  return std::allocate_shared<Array<T>>(PoolAllocator<Array<T>>(), std::forward<Arguments>(arguments)...);
+  return make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace tapegrad

@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <new>
+#include <type_traits>
+#include <utility>
 
 namespace tapegrad {
 
@@ -36,5 +39,11 @@ template <class T> struct PoolAllocator {
 
   template <class U> bool operator==(const PoolAllocator<U>&) const noexcept { return true; }
 };
+
+/// A shared object that lies, with its reference count, in a block of the pool.
+template <class X, class... Arguments> std::shared_ptr<X> make_pooled(Arguments&&... arguments) {
+  using Object = std::remove_const_t<X>;
+  return std::allocate_shared<Object>(PoolAllocator<Object>(), std::forward<Arguments>(arguments)...);
+}
 
 }  // namespace tapegrad

@@ -39,8 +39,7 @@ Tensor<T> record_value(const char* operation, Tensor<T> y, std::span<const Input
   }
   if (reaches_parameter) {
     using R = RuleOf<T, std::decay_t<F>>;
-    recording.append(operation, y, std::move(edges),
-                     std::allocate_shared<const R>(PoolAllocator<R>(), std::forward<F>(rule)));
+    recording.append(operation, y, std::move(edges), make_pooled<const R>(std::forward<F>(rule)));
   }
   return y;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 namespace tapegrad::detail {
 
@@ -16,11 +17,22 @@ template <class T> struct Matrix {
   Matrix(T* data_, std::size_t rows_, std::size_t columns_, std::size_t stride_, bool transposed_ = false)
       : data(data_), rows(rows_), columns(columns_), stride(stride_), transposed(transposed_) {}
 
+  operator Matrix<const T>() const requires(!std::is_const_v<T>) { return {data, rows, columns, stride, transposed}; }
+
   /// The transpose of the same elements.
   Matrix t() const { return {data, columns, rows, stride, !transposed}; }
+
+  /// The elements of row r, when they are neighbours: not of a transpose.
+  T* row(std::size_t r) const { return data + r * stride; }
+
+  /// Rows first, ..., last - 1.
+  Matrix rows_between(std::size_t first, std::size_t last) const {
+    return {data + first * (transposed ? 1 : stride), last - first, columns, stride, transposed};
+  }
 };
 
-/// c = alpha a b + beta c; c is not read when beta is 0. c is not transposed and overlaps neither a nor b.
+/// c = alpha a b + beta c; c is not read when beta is 0. c is not transposed and overlaps neither a nor b. Large
+/// products are shared out among the threads of parallel.hpp.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
 }  // namespace tapegrad::detail

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "../error.hpp"
-#include "rows.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -18,42 +17,45 @@ Strides strides_for(const char* operation, const std::optional<Mask>& mask, cons
   return broadcast_strides(mask->shape(), scores);
 }
 
-std::ptrdiff_t row_offset(const Strides& strides, std::size_t b, std::size_t h, std::size_t t) {
+std::ptrdiff_t offset_of(const Strides& strides, std::size_t b, std::size_t h, std::size_t t, std::size_t s = 0) {
   return static_cast<std::ptrdiff_t>(b) * strides[0] + static_cast<std::ptrdiff_t>(h) * strides[1] +
-         static_cast<std::ptrdiff_t>(t) * strides[2];
+         static_cast<std::ptrdiff_t>(t) * strides[2] + static_cast<std::ptrdiff_t>(s) * strides[3];
 }
 
 }  // namespace
 
 template <class T>
-MaskRows<T>::MaskRows(const char* operation, const AttentionMask& mask, std::size_t batch, std::size_t heads,
+MaskRows<T>::MaskRows(const char* operation, AttentionMask mask, std::size_t batch, std::size_t heads,
                       std::size_t queries, std::size_t keys)
-    : mask_(mask), keys_(keys) {
+    : mask_(std::move(mask)), keys_(keys) {
   const Shape scores{batch, heads, queries, keys};
-  lengths_ = strides_for(operation, mask.lengths_, scores, "valid_lens (B, 1, 1, 1) or (B, 1, T, 1)");
-  allowed_ = strides_for(operation, mask.allowed_, scores, "a mask");
-  bias_ = strides_for(operation, mask.bias_, scores, "an additive mask");
+  lengths_ = strides_for(operation, mask_.lengths_, scores, "valid_lens (B, 1, 1, 1) or (B, 1, T, 1)");
+  allowed_ = strides_for(operation, mask_.allowed_, scores, "a mask");
+  bias_ = strides_for(operation, mask_.bias_, scores, "an additive mask");
 }
 
-template <class T> void MaskRows<T>::softmax(std::size_t b, std::size_t h, std::size_t t, T* scores) const {
-  constexpr T hidden = -std::numeric_limits<T>::infinity();
+template <class T> std::size_t MaskRows<T>::visible(std::size_t b, std::size_t h, std::size_t t) const {
   std::size_t visible = mask_.causal_ ? std::min(keys_, t + 1) : keys_;
   if (mask_.lengths_)
-    visible = std::min(visible, static_cast<std::size_t>(mask_.lengths_->data()[row_offset(lengths_, b, h, t)]));
+    visible = std::min(visible, static_cast<std::size_t>(mask_.lengths_->data()[offset_of(lengths_, b, h, t)]));
+  return visible;
+}
+
+template <class T>
+void MaskRows<T>::apply(std::size_t b, std::size_t h, std::size_t t, std::size_t first, std::size_t count,
+                        T* scores) const {
+  constexpr T hidden = -std::numeric_limits<T>::infinity();
+  const std::size_t seen = std::clamp(visible(b, h, t), first, first + count) - first;
+  if (mask_.bias_) {
+    const double* bias = mask_.bias_->data() + offset_of(bias_, b, h, t, first);
+    for (std::size_t s = 0; s < seen; ++s, bias += bias_[3]) scores[s] += static_cast<T>(*bias);
+  }
   if (mask_.allowed_) {
-    const bool* allowed = mask_.allowed_->data() + row_offset(allowed_, b, h, t);
-    for (std::size_t s = 0; s < visible; ++s, allowed += allowed_[3])
+    const bool* allowed = mask_.allowed_->data() + offset_of(allowed_, b, h, t, first);
+    for (std::size_t s = 0; s < seen; ++s, allowed += allowed_[3])
       if (!*allowed) scores[s] = hidden;
   }
-  if (mask_.bias_) {
-    const double* bias = mask_.bias_->data() + row_offset(bias_, b, h, t);
-    for (std::size_t s = 0; s < visible; ++s, bias += bias_[3]) scores[s] += static_cast<T>(*bias);
-  }
-  if (row_max(scores, visible) == hidden)
-    visible = 0;
-  else
-    row_softmax(scores, scores, visible);
-  std::fill(scores + visible, scores + keys_, T(0));
+  std::fill(scores + seen, scores + count, hidden);
 }
 
 template class MaskRows<float>;

@@ -3,63 +3,83 @@
 #include <algorithm>
 
 #include "../error.hpp"
+#include "vector_loops.hpp"
 
 namespace tapegrad::detail {
 
 template <class T> T sum_run(const T* x, std::size_t count) {
-  constexpr std::size_t kLanes = 16, kBlock = 512;
+  constexpr std::size_t kBlock = 1024;
+  const VectorLoops<T>& loops = vector_loops<T>();
   double total = 0;
-  while (count >= kLanes) {
-    const std::size_t block = std::min(count, kBlock) / kLanes * kLanes;
-    T lanes[kLanes] = {};  // independent sums, which the compiler keeps in vector registers
-    for (std::size_t i = 0; i < block; i += kLanes)
-      for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
-    for (T lane : lanes) total += lane;
-    x += block;
-    count -= block;
-  }
-  for (std::size_t i = 0; i < count; ++i) total += x[i];
-  return static_cast<T>(total);
+  for (; count > kBlock; x += kBlock, count -= kBlock) total += loops.sum(x, kBlock);
+  return static_cast<T>(total + loops.sum(x, count));
 }
+
+namespace {
+
+// Visits two arrays at once as for_each_run does, on several threads: `to` is cut along its first axis whose elements
+// lie apart, so that no two threads write to one place, and every place is written in one order however many there are.
+template <class T, class Body>
+void for_each_run_in_parallel(const Shape& shape, const Strides& to_strides, const Strides& from_strides, T* to,
+                              const T* from, Body body) {
+  std::size_t axis = 0;
+  while (axis < shape.size() && (shape[axis] < 2 || to_strides[axis] == 0)) ++axis;
+  const std::size_t extent = axis < shape.size() ? shape[axis] : 1;
+  const std::size_t chunks = axis < shape.size() ? chunks_for(element_count(shape)) : 1;
+  parallel_for(extent, chunks, [&](std::size_t begin, std::size_t end) {
+    Shape part = shape;
+    std::ptrdiff_t to_first = 0, from_first = 0;
+    if (axis < shape.size()) {
+      part[axis] = end - begin;
+      to_first = static_cast<std::ptrdiff_t>(begin) * to_strides[axis];
+      from_first = static_cast<std::ptrdiff_t>(begin) * from_strides[axis];
+    }
+    for_each_run<2>(part, {to_strides, from_strides},
+                    [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
+                      body(to + to_first + offset[0], from + from_first + offset[1], count, step[0], step[1]);
+                    });
+  });
+}
+
+// to = from
+template <class T>
+void copy_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, std::ptrdiff_t from_step) {
+  if (to_step == 1 && from_step == 1)
+    std::copy_n(from, count, to);
+  else if (to_step == 1 && from_step == 0)
+    std::fill_n(to, count, *from);
+  else
+    for (; count > 0; --count, to += to_step, from += from_step) *to = *from;
+}
+
+// to += from
+template <class T>
+void add_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, std::ptrdiff_t from_step) {
+  if (to_step == 1 && from_step == 1)
+    for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+  else if (to_step == 0 && from_step == 1)
+    *to += sum_run(from, count);
+  else
+    for (; count > 0; --count, to += to_step, from += from_step) *to += *from;
+}
+
+}  // namespace
 
 template <class T> Array<T> gather(const Array<T>& source, const View& view) {
   Array<T> out(view.shape);
-  const T* from = source.data() + view.offset;
-  T* to = out.data();
-  for_each_run<1>(view.shape, {view.strides}, [&](const Offsets<1>& offset, std::size_t count, const Offsets<1>& step) {
-    const T* x = from + offset[0];
-    if (step[0] == 1)
-      std::copy_n(x, count, to);
-    else if (step[0] == 0)
-      std::fill_n(to, count, *x);
-    else
-      for (std::size_t i = 0; i < count; ++i) to[i] = x[static_cast<std::ptrdiff_t>(i) * step[0]];
-    to += count;
-  });
+  for_each_run_in_parallel(view.shape, contiguous_strides(view.shape), view.strides, out.data(),
+                           source.data() + view.offset, copy_run<T>);
   return out;
 }
 
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view) {
-  const T* from = elements.data();
-  for_each_run<1>(view.shape, {view.strides}, [&](const Offsets<1>& offset, std::size_t count, const Offsets<1>& step) {
-    T* x = destination.data() + view.offset + offset[0];
-    for (; count > 0; --count, x += step[0]) *x = *from++;
-  });
+  for_each_run_in_parallel(view.shape, view.strides, contiguous_strides(view.shape), destination.data() + view.offset,
+                           elements.data(), copy_run<T>);
 }
 
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view) {
-  T* to = sum.data() + view.offset;
-  const T* from = gradient.data();
-  for_each_run<1>(view.shape, {view.strides}, [&](const Offsets<1>& offset, std::size_t count, const Offsets<1>& step) {
-    T* x = to + offset[0];
-    if (step[0] == 1)
-      for (std::size_t i = 0; i < count; ++i) x[i] += from[i];
-    else if (step[0] == 0)
-      *x += sum_run(from, count);
-    else
-      for (std::size_t i = 0; i < count; ++i) x[static_cast<std::ptrdiff_t>(i) * step[0]] += from[i];
-    from += count;
-  });
+  for_each_run_in_parallel(view.shape, view.strides, contiguous_strides(view.shape), sum.data() + view.offset,
+                           gradient.data(), add_run<T>);
 }
 
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
 #include "../array.hpp"
+#include "../parallel.hpp"
 #include "../shape.hpp"
 
 namespace tapegrad::detail {
@@ -57,26 +59,35 @@ void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Bod
   }
 }
 
-/// y[i] = f(x[i])
+/// y[i] = f(x[i]); f may also be one of the vector loops.
 template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
   Array<Y> y(x.shape());
-  const X* from = x.data();
-  Y* to = y.data();
-  for (std::size_t i = 0, size = x.size(); i < size; ++i) to[i] = f(from[i]);
+  parallel_for(x.size(), chunks_for(x.size()), [from = x.data(), to = y.data(), f](std::size_t begin, std::size_t end) {
+    if constexpr (std::is_pointer_v<F>)
+      f(from + begin, to + begin, end - begin);
+    else
+      for (std::size_t i = begin; i < end; ++i) to[i] = f(from[i]);
+  });
   return y;
 }
 
 /// z[i] = f(x[i], y[i]) over the shape that both broadcast to.
 template <class Z, class X, class Y, class F>
 Array<Z> zip(const char* operation, const Array<X>& x, const Array<Y>& y, F f) {
+  if (x.shape() == y.shape()) {
+    Array<Z> z(x.shape());
+    parallel_for(z.size(), chunks_for(z.size()),
+                 [a = x.data(), b = y.data(), to = z.data(), f](std::size_t begin, std::size_t end) {
+                   for (std::size_t i = begin; i < end; ++i) to[i] = f(a[i], b[i]);
+                 });
+    return z;
+  }
   Array<Z> z(broadcast_shapes(operation, x.shape(), y.shape()));
   Z* to = z.data();
-  const X* left = x.data();
-  const Y* right = y.data();
   for_each_run<2>(z.shape(), {broadcast_strides(x.shape(), z.shape()), broadcast_strides(y.shape(), z.shape())},
                   [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
-                    const X* a = left + offset[0];
-                    const Y* b = right + offset[1];
+                    const X* a = x.data() + offset[0];
+                    const Y* b = y.data() + offset[1];
                     if (step[0] == 1 && step[1] == 1)
                       for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], b[i]);
                     else if (step[0] == 1 && step[1] == 0)

@@ -1,16 +1,20 @@
 #include <cmath>
-#include <numbers>
 
 #include "../error.hpp"
 #include "../kernels/strided.hpp"
+#include "../kernels/vector_loops.hpp"
 #include "../ops.hpp"
+#include "../parallel.hpp"
 #include "../random.hpp"
 #include "../record.hpp"
 
 namespace tapegrad {
 namespace {
 
+using detail::chunks_for;
 using detail::map;
+using detail::parallel_for;
+using detail::vector_loops;
 using detail::zip;
 
 // y = f(x), dx = dy derivative(x): the input is saved.
@@ -32,13 +36,11 @@ template <class T, class F, class D> Tensor<T> of_output(const char* operation, 
 }  // namespace
 
 template <class T> Tensor<T> exp(const Tensor<T>& x) {
-  return of_output(
-      "exp", x, [](T a) { return std::exp(a); }, [](T y) { return y; });
+  return of_output("exp", x, vector_loops<T>().exp, [](T y) { return y; });
 }
 
 template <class T> Tensor<T> log(const Tensor<T>& x) {
-  return of_input(
-      "log", x, [](T a) { return std::log(a); }, [](T a) { return 1 / a; });
+  return of_input("log", x, vector_loops<T>().log, [](T a) { return 1 / a; });
 }
 
 template <class T> Tensor<T> sqrt(const Tensor<T>& x) {
@@ -52,13 +54,11 @@ template <class T> Tensor<T> abs(const Tensor<T>& x) {
 }
 
 template <class T> Tensor<T> tanh(const Tensor<T>& x) {
-  return of_output(
-      "tanh", x, [](T a) { return std::tanh(a); }, [](T y) { return 1 - y * y; });
+  return of_output("tanh", x, vector_loops<T>().tanh, [](T y) { return 1 - y * y; });
 }
 
 template <class T> Tensor<T> sigmoid(const Tensor<T>& x) {
-  return of_output(
-      "sigmoid", x, [](T a) { return 1 / (1 + std::exp(-a)); }, [](T y) { return y * (1 - y); });
+  return of_output("sigmoid", x, vector_loops<T>().sigmoid, [](T y) { return y * (1 - y); });
 }
 
 template <class T> Tensor<T> relu(const Tensor<T>& x) {
@@ -66,21 +66,19 @@ template <class T> Tensor<T> relu(const Tensor<T>& x) {
       "relu", x, [](T a) { return a < 0 ? T(0) : a; }, [](T y) { return T(y > 0); });
 }
 
+// y = x Phi(x) with the normal distribution's Phi, or its approximation by tanh: formulas and derivatives stand in
+// kernels/vector_loops.ipp.
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
-  if (formula == Gelu::exact) {
-    // y = x Phi(x), dy/dx = Phi(x) + x phi(x), with the normal distribution's Phi and density phi
-    const auto Phi = [](T a) { return T(0.5) * std::erfc(-a * T(std::numbers::sqrt2 / 2)); };
-    const auto phi = [](T a) { return T(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * std::exp(T(-0.5) * a * a); };
-    return of_input(
-        "gelu", x, [=](T a) { return a * Phi(a); }, [=](T a) { return Phi(a) + a * phi(a); });
-  }
-  // y = x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3)
-  constexpr T scale = T(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), cubic = T(0.044715);
-  return of_input(
-      "gelu", x, [=](T a) { return a * (1 + std::tanh(scale * (a + cubic * a * a * a))) / 2; },
-      [=](T a) {
-        const T t = std::tanh(scale * (a + cubic * a * a * a));
-        return (1 + t + a * (1 - t * t) * scale * (1 + 3 * cubic * a * a)) / 2;
+  const auto& loops = vector_loops<T>();
+  const bool exact = formula == Gelu::exact;
+  return record(
+      "gelu", map<T>(x.value(), exact ? loops.gelu : loops.gelu_tanh), {x},
+      [x = x.saved(), backward = exact ? loops.gelu_backward : loops.gelu_tanh_backward](const Array<T>& dy, auto& dx) {
+        Array<T> gradient(dy.shape());
+        parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
+          backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
+        });
+        dx[0] += std::move(gradient);
       });
 }
 
@@ -120,7 +118,9 @@ template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training
   if (!training || p == 0) return x;
   const auto dropped = [p, key = next_random_key(), scale = T(1 / (1 - p))](const Array<T>& a) {
     Array<T> out(a.shape());
-    for (std::size_t i = 0; i < a.size(); ++i) out.data()[i] = random_uniform(key, i) < p ? T(0) : a.data()[i] * scale;
+    parallel_for(a.size(), chunks_for(a.size()), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) out.data()[i] = random_uniform(key, i) < p ? T(0) : a.data()[i] * scale;
+    });
     return out;
   };
   return record("dropout", dropped(x.value()), {x}, [dropped](const Array<T>& dy, auto& dx) { dx[0] += dropped(dy); });

@@ -2,9 +2,13 @@
 
 #include "../error.hpp"
 #include "../ops.hpp"
+#include "../parallel.hpp"
 #include "../record.hpp"
 
 namespace tapegrad {
+
+using detail::chunks_for;
+using detail::parallel_for;
 
 // y_i = W[ids_i], dW[ids_i] += dy_i
 template <class T>
@@ -18,18 +22,24 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
   Shape shape = ids.shape();
   shape.push_back(width);
   Array<T> y(shape);
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    std::copy_n(weight.value().data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);
+  parallel_for(ids.size(), chunks_for(y.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      std::copy_n(weight.value().data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);
+  });
   return record("embedding", std::move(y), {weight},
                 [ids = make_value<std::int64_t>(ids), padding_idx, width](const Array<T>& dy, auto& dx) {
                   T* dw = dx[0].zeros_or_sum().data();
-                  for (std::size_t i = 0; i < ids->size(); ++i) {
-                    const std::int64_t id = ids->data()[i];
-                    if (id == padding_idx) continue;
-                    T* to = dw + static_cast<std::size_t>(id) * width;
-                    const T* from = dy.data() + i * width;
-                    for (std::size_t j = 0; j < width; ++j) to[j] += from[j];
-                  }
+                  // Every thread takes some columns: ids may repeat, so rows would be added to by several.
+                  const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 31) / 32);
+                  parallel_for(width, chunks, [&](std::size_t begin, std::size_t end) {
+                    for (std::size_t i = 0; i < ids->size(); ++i) {
+                      const std::int64_t id = ids->data()[i];
+                      if (id == padding_idx) continue;
+                      T* to = dw + static_cast<std::size_t>(id) * width;
+                      const T* from = dy.data() + i * width;
+                      for (std::size_t j = begin; j < end; ++j) to[j] += from[j];
+                    }
+                  });
                 });
 }
 

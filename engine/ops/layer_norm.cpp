@@ -3,11 +3,15 @@
 
 #include "../error.hpp"
 #include "../kernels/strided.hpp"
+#include "../kernels/vector_loops.hpp"
 #include "../ops.hpp"
+#include "../parallel.hpp"
 #include "../record.hpp"
 
 namespace tapegrad {
 
+using detail::chunks_for;
+using detail::parallel_for;
 using detail::require;
 using detail::sum_run;
 
@@ -30,43 +34,42 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
   const std::size_t n = element_count(normalized), rows = n == 0 ? 0 : x.size() / n;
 
   Array<T> y(shape), h(shape), r(Shape{rows});
+  const auto& loops = detail::vector_loops<T>();
   const T* w = weight.defined() ? weight.value().data() : nullptr;
   const T* b = bias.defined() ? bias.value().data() : nullptr;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const T* from = x.value().data() + row * n;
-    T *out = y.data() + row * n, *normal = h.data() + row * n;
-    const T m = sum_run(from, n) / static_cast<T>(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      normal[i] = from[i] - m;
-      out[i] = normal[i] * normal[i];
+  parallel_for(rows, chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; ++row) {
+      const T* from = x.value().data() + row * n;
+      T *out = y.data() + row * n, *normal = h.data() + row * n;
+      const T m = sum_run(from, n) / static_cast<T>(n);
+      for (std::size_t i = 0; i < n; ++i) normal[i] = from[i] - m;
+      const T variance = loops.dot(normal, normal, n) / static_cast<T>(n);
+      const T scale = r.data()[row] = 1 / std::sqrt(variance + static_cast<T>(eps));
+      for (std::size_t i = 0; i < n; ++i) {
+        normal[i] *= scale;
+        out[i] = normal[i] * (w ? w[i] : 1) + (b ? b[i] : 0);
+      }
     }
-    const T variance = sum_run(out, n) / static_cast<T>(n);
-    r.data()[row] = 1 / std::sqrt(variance + static_cast<T>(eps));
-    for (std::size_t i = 0; i < n; ++i) {
-      normal[i] *= r.data()[row];
-      out[i] = normal[i] * (w ? w[i] : 1) + (b ? b[i] : 0);
-    }
-  }
+  });
 
   return record("layer_norm", std::move(y), {x, weight, bias},
-                [h = make_value<T>(std::move(h)), r = make_value<T>(std::move(r)), weight = weight.saved(), n, rows](
-                    const Array<T>& dy, auto& dx) {
+                [h = make_value<T>(std::move(h)), r = make_value<T>(std::move(r)), weight = weight.saved(), n, rows,
+                 &loops](const Array<T>& dy, auto& dx) {
                   dx[1] += dy * *h;
                   dx[2] += dy;
                   if (!dx[0].wanted()) return;
                   const T* w = weight ? weight->data() : nullptr;
-                  Array<T> gradient(dy.shape()), gh(Shape{n});
-                  for (std::size_t row = 0; row < rows; ++row) {
-                    const T *d = dy.data() + row * n, *normal = h->data() + row * n;
-                    T* g = gradient.data() + row * n;
-                    for (std::size_t i = 0; i < n; ++i) {
-                      g[i] = d[i] * (w ? w[i] : 1);
-                      gh.data()[i] = g[i] * normal[i];
+                  Array<T> gradient(dy.shape());
+                  parallel_for(rows, chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
+                    for (std::size_t row = begin; row < end; ++row) {
+                      const T *d = dy.data() + row * n, *normal = h->data() + row * n;
+                      T* g = gradient.data() + row * n;
+                      for (std::size_t i = 0; i < n; ++i) g[i] = d[i] * (w ? w[i] : 1);
+                      const T mean_g = sum_run(g, n) / static_cast<T>(n);
+                      const T mean_gh = loops.dot(g, normal, n) / static_cast<T>(n);
+                      for (std::size_t i = 0; i < n; ++i) g[i] = r->data()[row] * (g[i] - mean_g - normal[i] * mean_gh);
                     }
-                    const T mean_g = sum_run(g, n) / static_cast<T>(n);
-                    const T mean_gh = sum_run(gh.data(), n) / static_cast<T>(n);
-                    for (std::size_t i = 0; i < n; ++i) g[i] = r->data()[row] * (g[i] - mean_g - normal[i] * mean_gh);
-                  }
+                  });
                   dx[0] += std::move(gradient);
                 });
 }

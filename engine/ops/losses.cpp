@@ -1,17 +1,16 @@
-#include <cmath>
+#include <algorithm>
 #include <functional>
 
 #include "../error.hpp"
 #include "../kernels/rows.hpp"
 #include "../kernels/strided.hpp"
+#include "../kernels/vector_loops.hpp"
 #include "../ops.hpp"
+#include "../parallel.hpp"
 #include "../record.hpp"
 
 namespace tapegrad {
-namespace {
-
-using detail::require;
-using detail::sum_run;
+namespace detail {
 
 // Cross-entropy over C classes with class weights w and label smoothing e. For a row x with label y:
 //   loss = (1 - e) w_y (lse - x_y) + e/C sum_c w_c (lse - x_c), where lse = log sum exp x
@@ -39,12 +38,22 @@ template <class T> struct CrossEntropy {
   // dx = dloss times the gradient above
   void backward(const T* x, std::size_t y, T lse, T dloss, T* dx) const {
     const T total = dloss * total_share(y);
-    for (std::size_t c = 0; c < classes; ++c) dx[c] = total * std::exp(x[c] - lse);
+    vector_loops<T>().exp_sum(x, dx, classes, lse);
+    for (std::size_t c = 0; c < classes; ++c) dx[c] *= total;
     if (smoothing > 0)
       for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * smooth_share(c);
     dx[y] -= dloss * label_share(y);
   }
 };
+
+}  // namespace detail
+
+using detail::chunks_for;
+using detail::parallel_for;
+using detail::require;
+using detail::sum_run;
+
+namespace {
 
 template <class T> void check(const Tensor<T>& logits, const IntArray& labels, const CrossEntropyOptions<T>& options) {
   const Shape& shape = logits.shape();
@@ -73,18 +82,20 @@ template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options) {
   check(logits, labels, options);
-  const CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
+  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const std::size_t rows = labels.size(), classes = rule.classes;
 
   Array<T> lse(labels.shape()), losses(labels.shape(), T(0)), counts(labels.shape(), T(0));
-  for (std::size_t i = 0; i < rows; ++i) {
-    if (labels.data()[i] == options.ignore_index) continue;
-    const auto y = static_cast<std::size_t>(labels.data()[i]);
-    const T* x = logits.value().data() + i * classes;
-    lse.data()[i] = detail::row_log_sum_exp(x, classes);
-    losses.data()[i] = rule.loss(x, y, lse.data()[i]);
-    counts.data()[i] = rule.weight_of(y);
-  }
+  parallel_for(rows, chunks_for(logits.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      if (labels.data()[i] == options.ignore_index) continue;
+      const auto y = static_cast<std::size_t>(labels.data()[i]);
+      const T* x = logits.value().data() + i * classes;
+      lse.data()[i] = detail::row_log_sum_exp(detail::vector_loops<T>(), x, classes);
+      losses.data()[i] = rule.loss(x, y, lse.data()[i]);
+      counts.data()[i] = rule.weight_of(y);
+    }
+  });
   const bool each = options.reduction == Reduction::none;
   const T factor = options.reduction == Reduction::mean ? 1 / sum_run(counts.data(), rows) : T(1);
   Array<T> loss = each ? std::move(losses) : Array<T>(Shape{}, sum_run(losses.data(), rows) * factor);
@@ -93,15 +104,17 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                 [=, x = logits.saved(), lse = make_value<T>(std::move(lse)), labels = make_value<std::int64_t>(labels),
                  ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
                   Array<T> gradient(x->shape());
-                  for (std::size_t i = 0; i < rows; ++i) {
-                    const std::int64_t label = labels->data()[i];
-                    T* g = gradient.data() + i * classes;
-                    if (label == ignored)
-                      std::fill_n(g, classes, T(0));
-                    else
-                      rule.backward(x->data() + i * classes, static_cast<std::size_t>(label), lse->data()[i],
-                                    dy.data()[each ? i : 0] * factor, g);
-                  }
+                  parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
+                    for (std::size_t i = begin; i < end; ++i) {
+                      const std::int64_t label = labels->data()[i];
+                      T* g = gradient.data() + i * classes;
+                      if (label == ignored)
+                        std::fill_n(g, classes, T(0));
+                      else
+                        rule.backward(x->data() + i * classes, static_cast<std::size_t>(label), lse->data()[i],
+                                      dy.data()[each ? i : 0] * factor, g);
+                    }
+                  });
                   dx[0] += std::move(gradient);
                 });
 }

@@ -1,12 +1,18 @@
+#include <algorithm>
+#include <limits>
+
 #include "../error.hpp"
 #include "../kernels/mask_rows.hpp"
 #include "../kernels/rows.hpp"
 #include "../kernels/strided.hpp"
+#include "../kernels/vector_loops.hpp"
 #include "../ops.hpp"
 #include "../record.hpp"
 
 namespace tapegrad {
 namespace {
+
+using detail::vector_loops;
 
 // Applies an operation on rows along any axis: the axis is made the last one for it and moved back.
 template <class T, class F> Tensor<T> along_last(const char* operation, const Tensor<T>& x, std::ptrdiff_t axis, F f) {
@@ -20,7 +26,9 @@ template <class T, class F> Tensor<T> along_last(const char* operation, const Te
 template <class T, class Row> Array<T> by_rows(const Array<T>& x, Row row) {
   Array<T> y(x.shape());
   const std::size_t n = x.shape().back(), rows = n == 0 ? 0 : x.size() / n;
-  for (std::size_t i = 0; i < rows; ++i) row(x.data() + i * n, y.data() + i * n, i, n);
+  detail::parallel_for(rows, detail::chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) row(x.data() + i * n, y.data() + i * n, i, n);
+  });
   return y;
 }
 
@@ -28,7 +36,7 @@ template <class T> Tensor<T> record_softmax(const char* operation, const Tensor<
   Value<T> y = make_value<T>(std::move(value));
   return record(operation, y, {x}, [y](const Array<T>& dy, auto& dx) {
     dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
-      detail::row_softmax_backward(y->data() + i * n, d, out, n);
+      detail::row_softmax_backward(vector_loops<T>(), y->data() + i * n, d, out, n);
     });
   });
 }
@@ -39,7 +47,7 @@ template <class T> Tensor<T> record_softmax(const char* operation, const Tensor<
 template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("softmax", x, axis, [](const Tensor<T>& rows) {
     return record_softmax("softmax", rows, by_rows(rows.value(), [](const T* a, T* y, std::size_t, std::size_t n) {
-                            detail::row_softmax(a, y, n);
+                            detail::row_softmax(vector_loops<T>(), a, y, n);
                           }));
   });
 }
@@ -48,14 +56,15 @@ template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
 template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("log_softmax", x, axis, [](const Tensor<T>& rows) {
     Value<T> y = make_value<T>(by_rows(rows.value(), [](const T* a, T* out, std::size_t, std::size_t n) {
-      const T shift = detail::row_log_sum_exp(a, n);
+      const T shift = detail::row_log_sum_exp(vector_loops<T>(), a, n);
       for (std::size_t j = 0; j < n; ++j) out[j] = a[j] - shift;
     }));
     return record("log_softmax", y, {rows}, [y](const Array<T>& dy, auto& dx) {
       dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
         const T sum = detail::sum_run(d, n);
         const T* log_p = y->data() + i * n;
-        for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - std::exp(log_p[j]) * sum;
+        vector_loops<T>().exp(log_p, out, n);
+        for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - out[j] * sum;
       });
     });
   });
@@ -70,7 +79,11 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
   const detail::MaskRows<T> masks("masked_softmax", mask, batch, heads, queries, keys);
   Array<T> y = by_rows(scores.value(), [&](const T* x, T* out, std::size_t i, std::size_t n) {
     std::copy_n(x, n, out);
-    masks.softmax(i / queries / heads, i / queries % heads, i % queries, out);
+    masks.apply(i / queries / heads, i / queries % heads, i % queries, 0, n, out);
+    if (vector_loops<T>().max(out, n) > -std::numeric_limits<T>::infinity())
+      detail::row_softmax(vector_loops<T>(), out, out, n);
+    else
+      std::fill_n(out, n, T(0));
   });
   return record_softmax("masked_softmax", scores, std::move(y));
 }

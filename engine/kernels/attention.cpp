@@ -1,0 +1,158 @@
+#include "attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../array.hpp"
+#include "../parallel.hpp"
+#include "../random.hpp"
+#include "vector_loops.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+// A tile of scores and its two operands fit in a processor's second-level cache.
+constexpr std::size_t kQueries = 64, kKeys = 256;
+
+}  // namespace
+
+// Queries t0, ..., t1 - 1 of head h of batch entry b; the mask hides all keys from `visible` on from each of them.
+template <class T> struct Attention<T>::Strip { std::size_t b, h, t0, t1, visible; };
+
+// A strip's queries against the keys s0, ..., s1 - 1.
+template <class T> struct Attention<T>::Tile : Strip {
+  std::size_t s0, s1;
+
+  std::size_t queries() const { return this->t1 - this->t0; }
+  std::size_t keys() const { return s1 - s0; }
+  Matrix<T> matrix(T* data) const { return {data, queries(), keys()}; }
+};
+
+// head(b, h, scratch) for every head, on several threads; scratch has room for three tiles.
+template <class T> template <class Head> void Attention<T>::for_each_head(Head head) const {
+  const std::size_t multiplications = batch * heads * q.rows * k.rows * (q.width + v.width);
+  parallel_for(batch * heads, chunks_for(multiplications / 16), [&](std::size_t begin, std::size_t end) {
+    Array<T> scratch(Shape{3, std::min(kQueries, q.rows), std::min(kKeys, k.rows)});
+    for (std::size_t i = begin; i < end; ++i) head(i / heads, i % heads, scratch.data());
+  });
+}
+
+template <class T>
+template <class Body>
+void Attention<T>::for_each_strip(std::size_t b, std::size_t h, Body body) const {
+  for (std::size_t t0 = 0; t0 < q.rows; t0 += kQueries) {
+    Strip strip{b, h, t0, std::min(t0 + kQueries, q.rows), 0};
+    for (std::size_t t = t0; t < strip.t1; ++t) strip.visible = std::max(strip.visible, masks.visible(b, h, t));
+    body(strip);
+  }
+}
+
+template <class T> template <class Body> void Attention<T>::for_each_tile(const Strip& strip, Body body) const {
+  for (std::size_t s0 = 0; s0 < strip.visible; s0 += kKeys) body(Tile{strip, s0, std::min(s0 + kKeys, strip.visible)});
+}
+
+// S = scale Q K^T within the tile, under the mask
+template <class T>
+void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> K, T* S) const {
+  gemm<T>(Q.rows_between(tile.t0, tile.t1), K.rows_between(tile.s0, tile.s1).t(), tile.matrix(S), scale);
+  for (std::size_t t = tile.t0; t < tile.t1; ++t)
+    masks.apply(tile.b, tile.h, t, tile.s0, tile.keys(), S + (t - tile.t0) * tile.keys());
+}
+
+// Sets weights to 0 with the dropout's probability and scales up the others.
+template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
+  if (dropout == 0) return;
+  const T kept = T(1 / (1 - dropout));
+  for (std::size_t t = tile.t0; t < tile.t1; ++t) {
+    const std::size_t first = ((tile.b * heads + tile.h) * q.rows + t) * k.rows;
+    for (std::size_t s = tile.s0; s < tile.s1; ++s, ++weights)
+      *weights *= random_uniform(dropout_key, first + s) < dropout ? T(0) : kept;
+  }
+}
+
+// The softmax is made as tiles of keys come in: with m the largest score so far and l the sum of exp(S - m), a larger
+// score m' in the next tile scales what has been summed, l and O, down by exp(m - m').
+template <class T>
+void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* lse) const {
+  constexpr T inf = std::numeric_limits<T>::infinity();
+  const VectorLoops<T>& loops = vector_loops<T>();
+  for_each_head([&](std::size_t b, std::size_t h, T* P) {
+    const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h);
+    const Matrix<T> O = out.at(out_data, b, h);
+    const auto scale_row = [&](std::size_t t, T factor) {
+      for (std::size_t j = 0; j < O.columns; ++j) O.row(t)[j] *= factor;
+    };
+    for_each_strip(b, h, [&](const Strip& strip) {
+      T m[kQueries], l[kQueries];
+      for (std::size_t t = strip.t0; t < strip.t1; ++t) {
+        m[t - strip.t0] = -inf;
+        l[t - strip.t0] = 0;
+        if (strip.visible == 0) std::fill_n(O.row(t), O.columns, T(0));
+      }
+      for_each_tile(strip, [&](const Tile& tile) {
+        masked_scores(tile, Q, K, P);
+        for (std::size_t i = 0; i < tile.queries(); ++i) {
+          T* scores = P + i * tile.keys();
+          const T larger = std::max(m[i], loops.max(scores, tile.keys()));
+          const T shift = larger == -inf ? T(0) : larger;  // nothing to attend to yet: exp(-inf - 0) = 0
+          const T shrink = std::exp(m[i] - shift);
+          l[i] = l[i] * shrink + loops.exp_sum(scores, scores, tile.keys(), shift);
+          m[i] = larger;
+          if (tile.s0 > 0 && shrink != 1) scale_row(tile.t0 + i, shrink);
+        }
+        drop(tile, P);
+        gemm<T>(tile.matrix(P), V.rows_between(tile.s0, tile.s1), O.rows_between(tile.t0, tile.t1), 1, tile.s0 > 0);
+      });
+      for (std::size_t t = strip.t0; t < strip.t1; ++t) {
+        const std::size_t i = t - strip.t0;
+        if (l[i] != 0) scale_row(t, 1 / l[i]);
+        lse[(b * heads + h) * q.rows + t] = l[i] != 0 ? m[i] + std::log(l[i]) : inf;
+      }
+    });
+  });
+}
+
+// With P = exp(S - lse) made again, and P' = P after dropout:
+//   dV = P'^T dO, dP' = dO V^T, dP = dP' with the same weights dropped
+//   dS = P (dP - rowsum(dP P)), where rowsum(dP P) = rowsum(dO O)
+//   dQ = scale dS K, dK = scale dS^T Q
+template <class T>
+void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* lse,
+                            const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const {
+  const VectorLoops<T>& loops = vector_loops<T>();
+  for_each_head([&](std::size_t b, std::size_t h, T* P) {
+    const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h),
+                          O = out.at(out_data, b, h), dO = out.at(dout_data, b, h);
+    const Matrix<T> dQ = q.at(dq_data, b, h), dK = k.at(dk_data, b, h), dV = v.at(dv_data, b, h);
+    for (const Matrix<T>& gradient : {dQ, dK, dV})
+      for (std::size_t r = 0; r < gradient.rows; ++r) std::fill_n(gradient.row(r), gradient.columns, T(0));
+    for_each_strip(b, h, [&](const Strip& strip) {
+      T dot[kQueries];  // rowsum(dO O)
+      for (std::size_t t = strip.t0; t < strip.t1; ++t) dot[t - strip.t0] = loops.dot(dO.row(t), O.row(t), O.columns);
+      for_each_tile(strip, [&](const Tile& tile) {
+        const std::size_t keys = tile.keys(), size = tile.queries() * keys;
+        T *dS = P + size, *dropped = dropout > 0 ? dS + size : P;
+        const Matrix<const T> dO_strip = dO.rows_between(tile.t0, tile.t1), Q_strip = Q.rows_between(tile.t0, tile.t1),
+                              K_tile = K.rows_between(tile.s0, tile.s1), V_tile = V.rows_between(tile.s0, tile.s1);
+        masked_scores(tile, Q, K, P);
+        for (std::size_t i = 0; i < tile.queries(); ++i)
+          loops.exp_sum(P + i * keys, P + i * keys, keys, lse[(b * heads + h) * q.rows + tile.t0 + i]);
+        if (dropout > 0) std::copy_n(P, size, dropped);
+        drop(tile, dropped);
+        gemm<T>(Matrix<const T>(tile.matrix(dropped)).t(), dO_strip, dV.rows_between(tile.s0, tile.s1), 1, 1);
+        gemm<T>(dO_strip, V_tile.t(), tile.matrix(dS));
+        drop(tile, dS);
+        for (std::size_t i = 0; i < tile.queries(); ++i)
+          for (std::size_t s = i * keys; s < (i + 1) * keys; ++s) dS[s] = P[s] * (dS[s] - dot[i]);
+        gemm<T>(tile.matrix(dS), K_tile, dQ.rows_between(tile.t0, tile.t1), scale, 1);
+        gemm<T>(Matrix<const T>(tile.matrix(dS)).t(), Q_strip, dK.rows_between(tile.s0, tile.s1), scale, 1);
+      });
+    });
+  });
+}
+
+template struct Attention<float>;
+template struct Attention<double>;
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,51 @@
+/// Attention tile by tile: the scores of all queries and keys never exist at once, so that memory grows with the
+/// length and not with its square (Dao et al. 2022, arXiv:2205.14135).
+#pragma once
+
+#include <cstdint>
+
+#include "gemm.hpp"
+#include "mask_rows.hpp"
+
+namespace tapegrad::detail {
+
+/// How the heads of an operand lie in memory: each is a (rows, width) matrix with a leading dimension of its own.
+struct Heads {
+  std::size_t rows, width;
+  std::size_t batch_step, head_step, row_step;  // in elements
+
+  template <class T> Matrix<T> at(T* data, std::size_t b, std::size_t h) const {
+    return {data + b * batch_step + h * head_step, rows, width, row_step};
+  }
+};
+
+/// O = softmax(scale Q K^T under the mask) V for every head of every batch entry; weights are dropped with probability
+/// `dropout` after the softmax, the same ones forward and backward.
+template <class T> struct Attention {
+  std::size_t batch, heads;
+  Heads q, k, v, out;
+  T scale;
+  double dropout;
+  std::uint64_t dropout_key;
+  MaskRows<T> masks;
+
+  /// Writes O, and of every query the logarithm of the sum of its exponentiated scores to `lse`, (B, H, T): what the
+  /// backward pass needs to make the weights again. Queries that may attend to nothing get zeros, and inf.
+  void forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* lse) const;
+
+  /// Writes dQ, dK and dV, given dO.
+  void backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* lse, const T* dout_data,
+                T* dq_data, T* dk_data, T* dv_data) const;
+
+ private:
+  struct Strip;
+  struct Tile;
+
+  template <class Head> void for_each_head(Head head) const;
+  template <class Body> void for_each_strip(std::size_t b, std::size_t h, Body body) const;
+  template <class Body> void for_each_tile(const Strip& strip, Body body) const;
+  void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> K, T* S) const;
+  void drop(const Tile& tile, T* weights) const;
+};
+
+}  // namespace tapegrad::detail

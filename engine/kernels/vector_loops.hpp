@@ -1,0 +1,47 @@
+/// Loops over neighbouring elements that a compiler does not vectorise by itself: reductions, whose order it must keep,
+/// and functions such as exp. Written once with xsimd, compiled for several instruction sets, chosen at run time.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tapegrad::detail {
+
+/// The loops for one instruction set. Arrays need no alignment; results and inputs may be the same array.
+template <class T> struct VectorLoops {
+  const char* instruction_set;
+
+  T (*sum)(const T* x, std::size_t n);
+  T (*max)(const T* x, std::size_t n);  ///< -inf when n is 0
+  T (*dot)(const T* x, const T* y, std::size_t n);
+
+  /// y = exp(x - shift); returns the sum of y.
+  T (*exp_sum)(const T* x, T* y, std::size_t n, T shift);
+  /// Returns the sum of exp(x - shift).
+  T (*sum_exp)(const T* x, std::size_t n, T shift);
+
+  // y = f(x), and for the backward sweep dx = dy f'(x), of the input or of the output as the names say.
+  void (*exp)(const T* x, T* y, std::size_t n);
+  void (*log)(const T* x, T* y, std::size_t n);
+  void (*tanh)(const T* x, T* y, std::size_t n);
+  void (*sigmoid)(const T* x, T* y, std::size_t n);
+  void (*gelu)(const T* x, T* y, std::size_t n);
+  void (*gelu_backward)(const T* x, const T* dy, T* dx, std::size_t n);
+  void (*gelu_tanh)(const T* x, T* y, std::size_t n);
+  void (*gelu_tanh_backward)(const T* x, const T* dy, T* dx, std::size_t n);
+};
+
+/// The loops for the best instruction set that this processor has.
+template <class T> const VectorLoops<T>& vector_loops();
+
+/// Those for every instruction set that this processor has, the best last; for tests.
+template <class T> std::vector<const VectorLoops<T>*> all_vector_loops();
+
+/// The tables themselves, each defined in a file of its own.
+template <class T> struct VectorLoopsFor {
+  static const VectorLoops<T> baseline;  ///< what every processor has that the build is for: SSE2 on x86-64
+  static const VectorLoops<T> avx2;
+  static const VectorLoops<T> avx512;
+};
+
+}  // namespace tapegrad::detail

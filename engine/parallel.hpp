@@ -1,0 +1,51 @@
+/// Threads: one pool for the library's own loops and matrix products.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+namespace tapegrad {
+
+/// How many threads work on one operation, the calling one included; by default one for each processor. Results do not
+/// depend on it, but for the rounding of large matrix products. The pool stands in for the BLAS library's threads: the
+/// first operation sets OpenBLAS to one thread for the whole process.
+/// Throws std::invalid_argument for 0 and std::logic_error inside an operation.
+void set_num_threads(std::size_t count);
+std::size_t num_threads();
+
+namespace detail {
+
+/// Calls body(context, chunk) for every chunk from 0 to chunks - 1, each once, on the pool's threads and this one.
+/// On this thread alone when the pool is at work already, for another thread or for a loop around this one.
+void run_chunks(std::size_t chunks, void (*body)(void* context, std::size_t chunk), void* context);
+
+/// Calls body(begin, end) for `chunks` ranges of nearly equal length that make up 0, ..., count - 1. The body must not
+/// throw.
+template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
+  chunks = std::min(chunks, count);
+  if (chunks <= 1) {
+    if (count > 0) body(std::size_t{0}, count);
+    return;
+  }
+  struct Loop {
+    std::size_t count, chunks;
+    Body& body;
+  } loop{count, chunks, body};
+  run_chunks(
+      chunks,
+      [](void* context, std::size_t chunk) {
+        const Loop& l = *static_cast<Loop*>(context);
+        l.body(chunk * l.count / l.chunks, (chunk + 1) * l.count / l.chunks);
+      },
+      &loop);
+}
+
+/// How many threads a loop that begins here would get: num_threads(), but 1 within another loop's body.
+std::size_t threads_here();
+
+/// How many chunks to cut a loop into that takes `work` elementary steps in all: 1 while threads would cost more than
+/// they save. It depends on the work alone, so that results do not depend on the number of threads.
+std::size_t chunks_for(std::size_t work);
+
+}  // namespace detail
+}  // namespace tapegrad

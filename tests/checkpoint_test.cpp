@@ -304,9 +304,9 @@ TEST_CASE("A header longer than the file, or than a header can be, is refused wi
         "expected a safetensors file, its header shorter than its 8 bytes, given a header of 18446744073709551615");
 
   const Folder folder;  // a file with a hole: long, but empty
-  write_bytes(folder / "a.safetensors", raw<std::uint64_t>({std::uint64_t{1} << 32}));
-  fs::resize_file(folder / "a.safetensors", std::uint64_t{1} << 33);
-  CHECK_THROWS_WITH_AS(tg::load_metadata(folder / "a.safetensors"), doctest::Contains("given a header of 4294967296"),
+  write_bytes(folder / "a.safetensors", raw<std::uint64_t>({std::uint64_t{1} << 27}));
+  fs::resize_file(folder / "a.safetensors", std::uint64_t{1} << 28);
+  CHECK_THROWS_WITH_AS(tg::load_metadata(folder / "a.safetensors"), doctest::Contains("given a header of 134217728"),
                        std::runtime_error);
 }
 

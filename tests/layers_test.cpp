@@ -386,10 +386,13 @@ TEST_CASE("Attention names what it expected of inputs that do not fit") {
                        "[MultiHeadAttention] expected queries (B, T, 3) and keys (B, S, 4), given (2, 7, 4) and "
                        "(2, 7, 4)",
                        std::invalid_argument);
-  CHECK_THROWS_AS(layer(q, k, constant({2, 6, 5})), std::invalid_argument);                    // another time
-  CHECK_THROWS_AS(layer(q, constant({1, 7, 4}), constant({1, 7, 5})), std::invalid_argument);  // another batch
-  CHECK_THROWS_AS(layer(constant({3, 3}), k, v), std::invalid_argument);                       // no batch
-  CHECK_THROWS_AS(layer.attention_weights(q, constant({1, 7, 4})), std::invalid_argument);
+  const auto misfit = doctest::Contains("[MultiHeadAttention] expected queries");
+  const Tensor other_batch = constant({1, 7, 4});
+  CHECK_THROWS_WITH_AS(layer(q, k, constant({2, 6, 5})), misfit, std::invalid_argument);  // fewer values than keys
+  CHECK_THROWS_WITH_AS(layer(q, other_batch, constant({1, 7, 5})), misfit, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(layer(q, k, constant({1, 7, 5})), misfit, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(layer(constant({3, 3}), k, v), misfit, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(layer.attention_weights(q, other_batch), misfit, std::invalid_argument);
   CHECK_THROWS_AS(layer(q, k, v, tg::AttentionMask::valid_lens(tg::IntArray{1, 2, 3})), std::invalid_argument);
   CHECK_NOTHROW(layer(q, k, v));
 }

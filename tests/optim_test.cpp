@@ -44,18 +44,18 @@ std::vector<Expected> pytorch() {
 }  // namespace
 
 TEST_CASE_TEMPLATE("SGD's steps are PyTorch's for every combination of options", T, float, double) {
-  for (const auto& [options, value] : pytorch()) {
-    CAPTURE(options.momentum);
-    CAPTURE(options.dampening);
-    CAPTURE(options.weight_decay);
-    CAPTURE(options.nesterov);
+  for (const Expected& expected : pytorch()) {
+    CAPTURE(expected.options.momentum);
+    CAPTURE(expected.options.dampening);
+    CAPTURE(expected.options.weight_decay);
+    CAPTURE(expected.options.nesterov);
     tg::Parameter<T> p(tg::Array<T>{1, -2});
-    tg::SGD<T> optimizer({&p}, options);
+    tg::SGD<T> optimizer({&p}, expected.options);
     for (const tg::Array<T>& g : {tg::Array<T>{T(0.5), -1}, tg::Array<T>{T(0.25), 2}, tg::Array<T>{-3, T(0.125)}}) {
       p.set_grad(g);
       optimizer.step();
     }
-    check_close(p.value(), value, std::is_same_v<T, float> ? 1e-6 : 1e-15);
+    check_close(p.value(), expected.value, std::is_same_v<T, float> ? 1e-6 : 1e-15);
   }
 }
 

@@ -1,0 +1,250 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "close.hpp"
+#include "pool_fixture.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+using doctest::Contains;
+
+namespace {
+
+// As the manual in record.hpp has it: y = x^3, dx = 3 x^2 dy
+template <class T> auto cube(const tg::Tensor<T>& x) {
+  return tg::record("cube", x.value() * x.value() * x.value(), {x},
+                    [x = x.saved()](const auto& dy, auto& dx) { dx[0] += T(3) * *x * *x * dy; });
+}
+
+// x as it is, by an operation whose rule adds the given gradient to x's.
+template <class G> Tensor with_gradient(const Tensor& x, G gradient) {
+  return tg::record("given", Array(x.value()), {x}, [gradient](const Array&, auto& dx) { dx[0] += gradient; });
+}
+
+// What arrives at a parameter of the given shape from a rule that adds the given gradient.
+template <class G> Array received(const tg::Shape& shape, const G& gradient) {
+  const Parameter w(Array(shape, 1.0));
+  const tg::Tape tape;
+  tg::sum(with_gradient(w, gradient)).backward();
+  return w.grad();
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "An operation of the user's own is recorded and swept as the library's are") {
+  const Parameter w(Array{1.0, -2.0, 0.5});
+  const tg::Tape tape;
+  const Tensor y = cube(w * 2.0);
+  check_close(y.value(), Array{8.0, -64.0, 1.0}, 0.0);
+  tg::sum(y * 0.5).backward();
+  check_close(w.grad(), Array{12.0, 48.0, 3.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "One definition of an operation serves float and double") {
+  const tg::Parameter<float> w(tg::Array<float>{1.0F, -2.0F});
+  const tg::Tape tape;
+  tg::sum(cube(w)).backward();
+  check_close(w.grad(), Array{3.0, 12.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Without a tape, or from constants alone, a user's operation is a value and no rule stays") {
+  const Parameter w(Array{2.0});
+  const auto watched = std::make_shared<int>();
+  const auto twice = [&watched](const Tensor& x) {
+    return tg::record("twice", x.value() * 2.0, {x}, [watched](const Array& dy, auto& dx) { dx[0] += dy * 2.0; });
+  };
+  const Tensor without_tape = twice(w);
+  CHECK(without_tape.item() == 4.0);
+  CHECK_FALSE(without_tape.requires_grad());
+  CHECK(watched.use_count() == 1);
+
+  const tg::Tape tape;
+  const Tensor of_constant = twice(without_tape);
+  CHECK(of_constant.item() == 8.0);
+  CHECK_FALSE(of_constant.requires_grad());
+  CHECK(watched.use_count() == 1);
+
+  twice(w).backward(tg::retain_graph);
+  CHECK(watched.use_count() == 2);  // the tape's
+  CHECK(tape.size() == 2);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "The value of an operation is an expression, an array, or a value that the rule shares") {
+  const Parameter w(Array{1.0, 2.0});
+  const auto rule = [](const Array& dy, auto& dx) { dx[0] += dy; };
+  const Array array = w.value() + 1.0;
+  const tg::Value<double> value = tg::make_value<double>(array);
+  const std::vector<tg::Input<double>> inputs{w};
+  const tg::Tape tape;
+  const Tensor tensors[] = {
+      tg::record("expression", w.value() + 1.0, {w}, rule),
+      tg::record("copied", array, {w}, rule),
+      tg::record("moved", Array(array), {w}, rule),
+      tg::record("shared", value, {w}, rule),
+      tg::record("span", Array(array), std::span(inputs), rule),
+  };
+  for (const Tensor& y : tensors) check_close(y.value(), Array{2.0, 3.0}, 0.0);
+  CHECK(tensors[3].saved() == value);
+  for (const Tensor& y : tensors) y.backward(Array{1.0, 10.0});
+  check_close(w.grad(), Array{5.0, 50.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule may own what cannot be copied, and it is freed once the rule is consumed") {
+  const Parameter w(Array{1.0, 2.0});
+  const auto watched = std::make_shared<int>();
+  auto owned = std::make_unique<std::shared_ptr<int>>(watched);
+  const tg::Tape tape;
+  const Tensor y = tg::record("owner", Array(w.value()), {w},
+                              [owned = std::move(owned)](const Array& dy, auto& dx) { dx[0] += dy; });
+  CHECK(watched.use_count() == 2);
+  tg::sum(y).backward();
+  CHECK(watched.use_count() == 1);
+}
+
+// ---- inputs -------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Several inputs get a gradient each, numbered as the inputs are") {
+  const Parameter a(Array{1.0, 2.0}), b(Array{3.0, 4.0}), c(Array{5.0, 6.0});
+  const tg::Tape tape;
+  const Tensor y = tg::record("a b + c", a.value() * b.value() + c.value(), {a, b, c},
+                              [a = a.saved(), b = b.saved()](const Array& dy, auto& dx) {
+                                CHECK(dx.size() == 3);
+                                dx[0] += dy * *b;
+                                dx[1] += dy * *a;
+                                dx[2] += dy;
+                              });
+  y.backward(Array{1.0, -1.0});
+  check_close(a.grad(), Array{3.0, -4.0}, 0.0);
+  check_close(b.grad(), Array{1.0, -2.0}, 0.0);
+  check_close(c.grad(), Array{1.0, -1.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "An input given twice gets both gradients, whichever way the rule writes them") {
+  const Parameter w(Array{1.0, 2.0});
+  const auto add_twice = [&w](const auto& add) {
+    const tg::Tape tape;
+    const Tensor x = w * 1.0;  // recorded inputs and parameters keep their gradients in different places
+    const Tensor of_recorded = tg::record("twice", x.value() + x.value(), {x, x}, add);
+    const Tensor of_parameter = tg::record("twice", w.value() + w.value(), {w, w}, add);
+    (of_recorded + of_parameter).backward(Array{1.0, 10.0});
+  };
+  const auto in_place = [](tg::Gradient<double> dx, const Array& dy) {
+    const auto [data, beta] = dx.destination();
+    for (std::size_t i = 0; i < dx.size(); ++i) data[i] = (beta == 0 ? 0 : data[i]) + dy.data()[i];
+  };
+  add_twice([](const Array& dy, auto& dx) { dx[0] += dy, dx[1] += dy; });
+  add_twice([](const Array& dy, auto& dx) { dx[0] += dy * 1.0, dx[1] += Array(dy); });
+  add_twice([](const Array& dy, auto& dx) { dx[0].zeros_or_sum() += dy, dx[1].zeros_or_sum() += dy; });
+  add_twice([&](const Array& dy, auto& dx) { in_place(dx[0], dy), in_place(dx[1], dy); });
+  check_close(w.grad(), Array{16.0, 160.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Constants want no gradient, and adding to theirs does nothing") {
+  const Parameter w(Array{1.0, 2.0});
+  const Tensor constant(Array{3.0, 4.0});
+  int swept = 0;
+  const tg::Tape tape;
+  const Tensor y = tg::record("mixed", w.value() * constant.value(), {constant, w, Tensor()},
+                              [&swept, constant = constant.saved()](const Array& dy, auto& dx) {
+                                CHECK_FALSE(dx[0].wanted());
+                                CHECK(dx[1].wanted());
+                                CHECK_FALSE(dx[2].wanted());  // an undefined tensor, as the bias that a layer lacks
+                                dx[0] += dy;
+                                dx[0] += dy * 2.0;
+                                dx[0] += Array{1.0, 2.0, 3.0, 4.0, 5.0};
+                                dx[1] += dy * *constant;
+                                ++swept;
+                              });
+  tg::sum(y).backward();
+  CHECK(swept == 1);
+  check_close(w.grad(), Array{3.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule that asks for an input it has not is told so under its operation's name") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor y = tg::record("lonely", Array(w.value()), {w}, [](const Array& dy, auto& dx) { dx[1] += dy; });
+  CHECK_THROWS_WITH_AS(tg::sum(y).backward(), Contains("[lonely]"), std::logic_error);
+  CHECK_FALSE(w.has_grad());
+}
+
+// ---- gradients ----------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient of the shape that an input was broadcast to is summed back") {
+  const Array g{{1.0, 2.0, 3.0}, {10.0, 20.0, 30.0}};  // (2, 3)
+  check_close(received({2, 3}, g), g, 0.0);
+  check_close(received({3}, g), Array{11.0, 22.0, 33.0}, 0.0);
+  check_close(received({1, 3}, g), Array{{11.0, 22.0, 33.0}}, 0.0);
+  check_close(received({2, 1}, g), Array(xt::sum(g, {1}, xt::keep_dims)), 0.0);
+  check_close(received({1, 1}, g), Array(tg::Shape{1, 1}, 66.0), 0.0);
+  check_close(received({1}, g), Array{66.0}, 0.0);
+  check_close(received({}, g), Array(tg::Shape{}, 66.0), 0.0);
+  check_close(received({2, 1, 3}, Array(tg::Shape{4, 2, 5, 3}, 0.5)), Array(tg::Shape{2, 1, 3}, 10.0), 1e-15);
+  check_close(received({3}, Array(tg::Shape{0, 3})), Array{0.0, 0.0, 0.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients of any xtensor expression are taken and add up") {
+  const Array g{{1.0, 2.0}, {3.0, 4.0}};
+  check_close(received({2, 2}, xt::xarray<double>(g)), g, 0.0);
+  check_close(received({2, 2}, xt::xarray<int>(g)), g, 0.0);
+  check_close(received({2, 2}, xt::xarray<double, xt::layout_type::column_major>(g)), g, 0.0);
+
+  const Parameter w(Array{{0.0, 0.0}, {0.0, 0.0}});
+  const tg::Tape tape;
+  const Tensor y = tg::record("lazy", Array(w.value()), {w}, [](const Array& dy, auto& dx) {
+    dx[0] += xt::transpose(dy);
+    dx[0] += dy * 10.0;
+    dx[0] += xt::sum(dy, {0}, xt::keep_dims) + xt::zeros<double>({2, 2});
+  });
+  y.backward(g);
+  check_close(w.grad(), Array{{1.0 + 10 + 4, 3.0 + 20 + 6}, {2.0 + 30 + 4, 4.0 + 40 + 6}}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient of a shape that does not fit is refused with both shapes") {
+  for (const tg::Shape& wrong : {tg::Shape{2}, tg::Shape{2, 1}, tg::Shape{}, tg::Shape{1, 2}, tg::Shape{3, 2}}) {
+    const Parameter w(Array{1.0, 2.0, 3.0});
+    const std::string shapes = "shape (3) or one that it broadcasts to, given " + tg::to_string(wrong);
+    const tg::Tape tape;
+    CHECK_THROWS_WITH_AS(tg::sum(with_gradient(w, Array(wrong, 1.0))).backward(), Contains(shapes.c_str()),
+                         std::logic_error);
+  }
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A kernel's destination is first to be filled and then to be added to") {
+  const Parameter w(Array{1.0, 2.0});
+  std::vector<double> betas;
+  const tg::Tape tape;
+  const auto fill = [&betas](const Array& dy, auto& dx) {
+    CHECK(dx[0].size() == 2);
+    const auto [data, beta] = dx[0].destination();
+    betas.push_back(beta);
+    for (std::size_t i = 0; i < 2; ++i) data[i] = dy.data()[i] + (beta == 0 ? 0 : data[i]);
+  };
+  const Tensor x = w * 1.0;
+  const Tensor y =
+      tg::record("kernel", Array(x.value()), {x}, fill) + tg::record("kernel", Array(x.value()), {x}, fill);
+  y.backward(Array{1.0, 2.0});
+  CHECK(betas == std::vector<double>{0.0, 1.0});
+  check_close(w.grad(), Array{2.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule gets the gradient of its output, whole, in the output's shape") {
+  const Parameter w(Array{1.0, 2.0, 3.0});
+  const tg::Tape tape;
+  const Tensor y = tg::record("spread", xt::ones<double>({2, 3}) * w.value(), {w}, [](const Array& dy, auto& dx) {
+    CHECK(tg::to_string(dy.shape()) == "(2, 3)");
+    dx[0] += dy;
+  });
+  tg::sum(y * 2.0 + y * Tensor(Array{{1.0, 2.0, 3.0}, {0.0, 0.0, 1.0}})).backward();
+  check_close(w.grad(), Array{5.0, 6.0, 8.0}, 0.0);
+}

@@ -1,0 +1,301 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "close.hpp"
+#include "pool_fixture.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+using doctest::Contains;
+
+namespace {
+
+// A parameter of no axes: its gradient is w.grad()().
+Parameter scalar(double value) { return Parameter(Array(tg::Shape{}, value)); }
+
+// The sum of scalars, by an operation whose rule writes down its name when it is called.
+Tensor noted_sum(const char* name, std::initializer_list<tg::Input<double>> inputs, std::vector<std::string>& calls) {
+  Array sum(tg::Shape{}, 0.0);
+  for (const auto& input : inputs) sum += input.tensor->value();
+  return tg::record(name, std::move(sum), inputs, [name, &calls](const Array& dy, auto& dx) {
+    calls.emplace_back(name);
+    for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += dy;
+  });
+}
+
+// x itself, by an operation whose rule throws as often as it is told to.
+Tensor failing(const Tensor& x, int& failures) {
+  return tg::record("failing", Array(x.value()), {x}, [&failures](const Array& dy, auto& dx) {
+    if (failures-- > 0) throw std::runtime_error("the rule fails");
+    dx[0] += dy;
+  });
+}
+
+}  // namespace
+
+// ---- sweeping -----------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A value used many times gathers the gradients of all its uses") {
+  const Parameter w = scalar(2.0);
+  const tg::Tape tape;
+  const Tensor y = w * w;                    // 4, y' = 2 w
+  const Tensor z = y * y + y + y - w / 4.0;  // z' = (2 y + 2) y' - 1/4
+  z.backward();
+  CHECK(w.grad()() == 10.0 * 4.0 - 0.25);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Rules are called once each, last recorded first, and those of unused branches never") {
+  const Parameter w = scalar(1.0);
+  std::vector<std::string> calls;
+  const tg::Tape tape;
+  const Tensor trunk = noted_sum("trunk", {w}, calls);
+  const Tensor left = noted_sum("left", {trunk}, calls);
+  const Tensor unused = noted_sum("unused", {trunk, left}, calls);
+  const Tensor right = noted_sum("right", {trunk, trunk}, calls);
+  const Tensor loss = noted_sum("loss", {right, left, w}, calls);
+  const Tensor later = noted_sum("later", {loss, unused}, calls);
+  loss.backward();
+  CHECK(calls == std::vector<std::string>{"loss", "right", "left", "trunk"});
+  CHECK(w.grad()() == 4.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A sweep leaves parameters that its start does not depend on without gradient") {
+  const Parameter used = scalar(2.0), beside = scalar(3.0), never = scalar(4.0);
+  const tg::Tape tape;
+  const Tensor other = beside * beside;
+  (used * 5.0).backward();
+  CHECK(used.grad()() == 5.0);
+  CHECK_FALSE(beside.has_grad());
+  CHECK_FALSE(never.has_grad());
+  other.backward();  // its branch is whole
+  CHECK(beside.grad()() == 6.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients add up over sweeps until zero_grad forgets them") {
+  Parameter w = scalar(3.0);
+  for (int step = 1; step <= 3; ++step) {
+    const tg::Tape tape;
+    (w * w).backward();
+    CHECK(w.grad()() == 6.0 * step);
+  }
+  w.zero_grad();
+  CHECK_FALSE(w.has_grad());
+  const tg::Tape tape;
+  (w * w).backward();
+  CHECK(w.grad()() == 6.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A chain of a million operations records, sweeps and is destroyed") {
+  constexpr int kLength = 1'000'000;
+  const Parameter w = scalar(1.0);
+  for (const bool swept : {true, false}) {
+    const tg::Tape tape;
+    Tensor y = w * 1.0;
+    for (int i = 1; i < kLength; ++i) y = y * w;
+    CHECK(tape.size() == kLength + 1);
+    if (swept) y.backward();
+  }
+  CHECK(w.grad()() == kLength);  // d w^n / dw = n at 1
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A value with a hundred thousand uses, joined by one operation, gathers them all") {
+  constexpr std::size_t kUses = 100'000;
+  const Parameter w = scalar(3.0);
+  const tg::Tape tape;
+  const Tensor trunk = w * w;
+  std::vector<Tensor> uses;
+  uses.reserve(kUses);
+  for (std::size_t i = 0; i < kUses; ++i) uses.push_back(trunk * static_cast<double>(i % 2));
+  tg::sum(tg::stack(uses, 0)).backward();
+  CHECK(w.grad()() == 6.0 * kUses / 2);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A sweep frees what each operation saved as it passes; a retained recording keeps it") {
+  constexpr std::size_t kDepth = 20;
+  std::vector<std::ptrdiff_t> in_use;  // blocks, when each of the rules is called
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor y = w * 1.0;
+  for (std::size_t i = 0; i < kDepth; ++i)
+    y = tg::record("watched", y.value() * 1.0, {y}, [&in_use, saved = y.saved()](const Array& dy, auto& dx) {
+      in_use.push_back(tg::pool_blocks_in_use());
+      dx[0] += dy;
+    });
+  const Tensor loss = tg::sum(y);
+  y = Tensor();  // leaves the values to the recording
+
+  loss.backward(tg::retain_graph);
+  REQUIRE(in_use.size() == kDepth);
+  CHECK(in_use.back() == in_use.front());
+  in_use.clear();
+  loss.backward();
+  REQUIRE(in_use.size() == kDepth);
+  for (std::size_t i = 2; i < kDepth; ++i) CHECK(in_use[i] < in_use[i - 1]);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Arrays without elements are recorded and swept as any other") {
+  const Parameter w(Array(tg::Shape{0, 3}));
+  const tg::Tape tape;
+  const Tensor y = tg::sum(w * 2.0);
+  CHECK(y.item() == 0.0);
+  y.backward();
+  CHECK(w.has_grad());
+  CHECK(w.grad().shape() == tg::Shape{0, 3});
+}
+
+// ---- seeds --------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "backward from a scalar starts with 1, whatever its number of axes") {
+  const Parameter w(Array(tg::Shape{1, 1}, 2.0));
+  const tg::Tape tape;
+  (w * w).backward();
+  check_close(w.grad(), Array(tg::Shape{1, 1}, 4.0), 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "backward with a seed starts from any shape with the gradient it is given") {
+  const Parameter w(Array{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
+  const Array seed{{1.0, 0.0, -1.0}, {0.5, 2.0, 0.0}};
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  y.backward(seed, tg::retain_graph);
+  check_close(w.grad(), Array(2.0 * w.value() * seed), 0.0);
+  y.backward(seed);
+  check_close(w.grad(), Array(4.0 * w.value() * seed), 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "backward from many elements asks for a seed of exactly their shape") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor y = w * 2.0;
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("backward(seed), given a tensor of shape (2)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(y.backward(Array{1.0}), Contains("seed of shape (2), given (1)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(y.backward(Array{{1.0, 1.0}}), Contains("given (1, 2)"), std::invalid_argument);
+  CHECK_FALSE(w.has_grad());
+  y.backward(Array{1.0, 1.0});
+  check_close(w.grad(), Array{2.0, 2.0}, 0.0);
+}
+
+// ---- sweeping again -----------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A second backward says which operation the first consumed, and changes nothing") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  loss.backward();
+  const Array once = w.grad();
+  CHECK_THROWS_WITH_AS(loss.backward(), Contains("consumed the sum of shape ()"), std::logic_error);
+  CHECK_THROWS_WITH_AS(loss.backward(), Contains("retain_graph"), std::logic_error);
+  check_close(w.grad(), once, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A recording swept with retain_graph can be swept again, until a sweep consumes it") {
+  const Parameter w = scalar(3.0);
+  const tg::Tape tape;
+  const Tensor loss = w * w * w;
+  loss.backward(tg::retain_graph);
+  loss.backward(tg::retain_graph);
+  CHECK(w.grad()() == 2 * 27.0);
+  loss.backward();
+  CHECK(w.grad()() == 3 * 27.0);
+  CHECK_THROWS_AS(loss.backward(tg::retain_graph), std::logic_error);
+  CHECK(w.grad()() == 3 * 27.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Of two losses that share a trunk the second fails before any gradient has changed") {
+  const Parameter w = scalar(3.0), head = scalar(5.0);
+  const tg::Tape tape;
+  const Tensor trunk = w * w;
+  const Tensor first = trunk * 2.0, second = trunk * head;
+  first.backward();
+  CHECK_THROWS_WITH_AS(second.backward(), Contains("consumed the mul of shape ()"), std::logic_error);
+  CHECK(w.grad()() == 12.0);
+  CHECK_FALSE(head.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Two losses that share a trunk are both swept when the first retains the recording") {
+  const Parameter w = scalar(3.0), head = scalar(5.0);
+  const tg::Tape tape;
+  const Tensor trunk = w * w;
+  const Tensor first = trunk * 2.0, second = trunk * head;
+  first.backward(tg::retain_graph);
+  second.backward();
+  CHECK(w.grad()() == 12.0 + 30.0);
+  CHECK(head.grad()() == 9.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "What is recorded after a sweep can be swept, as far as it needs nothing consumed") {
+  const Parameter w = scalar(3.0);
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  y.backward();
+  (y.detach() * w).backward();
+  CHECK(w.grad()() == 6.0 + 9.0);
+  CHECK_THROWS_AS((y * w).backward(), std::logic_error);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "An exception in a rule leaves no half gradients behind in the recording") {
+  int failures = 1;
+  const Parameter w = scalar(3.0);
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  const Tensor loss = failing(y, failures) + y;
+  CHECK_THROWS_WITH_AS(loss.backward(tg::retain_graph), "the rule fails", std::runtime_error);
+  CHECK_FALSE(w.has_grad());
+  loss.backward(tg::retain_graph);  // once more, whole
+  CHECK(w.grad()() == 12.0);
+  (w * w).backward();
+  CHECK(w.grad()() == 18.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "What a failed sweep has consumed stays consumed, and a new recording is untouched") {
+  int failures = 1;
+  const Parameter w = scalar(3.0);
+  const tg::Tape tape;
+  const Tensor loss = failing(w * w, failures) * 2.0;
+  CHECK_THROWS_AS(loss.backward(), std::runtime_error);
+  CHECK_THROWS_WITH_AS(loss.backward(), Contains("consumed the mul"), std::logic_error);
+  (w * w).backward();
+  CHECK(w.grad()() == 6.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "backward needs something that depends on a parameter") {
+  const Parameter w = scalar(3.0);
+  const tg::Tape tape;
+  CHECK_THROWS_WITH_AS(Tensor(Array{1.0}).backward(), Contains("depends on none"), std::logic_error);
+  CHECK_THROWS_WITH_AS((w * w).detach().backward(), Contains("depends on none"), std::logic_error);
+  CHECK_THROWS_WITH_AS(w.backward(), Contains("a parameter itself"), std::logic_error);
+  CHECK_THROWS_AS(Tensor().backward(), std::logic_error);
+  CHECK_FALSE(w.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A rule may record and sweep a tape of its own, as recomputing what was not saved does") {
+  // y = (2 x)^3 without saving 2 x: the rule computes it again and sweeps it.
+  const auto cube_of_twice = [](const Tensor& x) {
+    return tg::record("recomputed", tg::pow(x.detach() * 2.0, 3.0).value(), {x},
+                      [x = x.saved()](const Array& dy, auto& dx) {
+                        const Parameter again(*x);
+                        const tg::Tape tape;
+                        tg::pow(again * 2.0, 3.0).backward(dy);
+                        dx[0] += again.grad();
+                      });
+  };
+  const Parameter w(Array{1.0, -0.5});
+  const tg::Tape tape;
+  tg::sum(cube_of_twice(w * 1.0) + w).backward();
+  check_close(w.grad(), Array{24.0 + 1.0, 6.0 + 1.0}, 0.0);
+  CHECK(tg::Tape::current() == &tape);
+}

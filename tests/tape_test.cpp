@@ -1,0 +1,285 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "close.hpp"
+#include "pool_fixture.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+using doctest::Contains;
+
+namespace {
+
+// A parameter of no axes: its gradient is w.grad()().
+Parameter scalar(double value) { return Parameter(Array(tg::Shape{}, value)); }
+
+}  // namespace
+
+// ---- recording ----------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A tape records from its construction to the end of its scope, the innermost first") {
+  CHECK(tg::Tape::current() == nullptr);
+  {
+    const tg::Tape outer;
+    CHECK(tg::Tape::current() == &outer);
+    {
+      const tg::Tape inner;
+      CHECK(tg::Tape::current() == &inner);
+    }
+    CHECK(tg::Tape::current() == &outer);
+  }
+  CHECK(tg::Tape::current() == nullptr);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape holds a parameter once, however often it is read, and no constants") {
+  const Parameter w = scalar(2.0);
+  const Tensor constant(Array{1.0, 2.0});
+  const tg::Tape tape;
+  CHECK(tape.size() == 0);
+  CHECK_FALSE((constant * constant).requires_grad());
+  CHECK(tape.size() == 0);
+  const Tensor y = w * w * constant;
+  CHECK(y.requires_grad());
+  CHECK(tape.size() == 3);  // w and two products
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Without a tape operations compute values and record nothing") {
+  const Parameter w = scalar(3.0);
+  const Tensor y = w * w;
+  CHECK(y.item() == 9.0);
+  CHECK(w.requires_grad());
+  CHECK_FALSE(y.requires_grad());
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("[backward]"), std::logic_error);
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("make a Tape before computing"), std::logic_error);
+  CHECK_FALSE(w.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "What was computed before the tape began is a constant on it") {
+  const Parameter w = scalar(3.0);
+  const Tensor before = w * w;
+  const tg::Tape tape;
+  (before * w).backward();
+  CHECK(w.grad()() == 9.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape records operations on float and on double side by side") {
+  const Parameter d = scalar(3.0);
+  const tg::Parameter<float> f(tg::Array<float>{2.0F, 4.0F});
+  const tg::Tape tape;
+  const auto yf = tg::sum(f * f);
+  const auto yd = d * d;
+  const auto zf = yf + 1.0F;
+  CHECK(tape.size() == 6);
+  yd.backward();
+  CHECK(d.grad()() == 6.0);
+  CHECK_FALSE(f.has_grad());
+  zf.backward();
+  check_close(f.grad(), Array{4.0, 8.0}, 0.0);
+  CHECK(d.grad()() == 6.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "After an exception in mid-forward the tape goes on recording") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  CHECK_THROWS_AS(y + Tensor(Array{1.0, 2.0, 3.0}), std::invalid_argument);
+  CHECK(tape.size() == 2);
+  tg::sum(y * 3.0).backward();
+  check_close(w.grad(), Array{6.0, 12.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "An exception that leaves the tape's scope takes the recording with it") {
+  const Parameter w = scalar(2.0);
+  const auto interrupted = [&] {
+    const tg::Tape tape;
+    const Tensor y = w * w;
+    throw std::runtime_error("out of here");
+  };
+  CHECK_THROWS_AS(interrupted(), std::runtime_error);
+  CHECK(tg::Tape::current() == nullptr);
+  const tg::Tape tape;
+  (w * w).backward();
+  CHECK(w.grad()() == 4.0);
+}
+
+// ---- several tapes ------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Tapes one after the other each sweep their own recording into the same parameters") {
+  const Parameter w = scalar(3.0);
+  for (int step = 1; step <= 3; ++step) {
+    const tg::Tape tape;
+    (w * w).backward();
+    CHECK(tape.size() == 2);
+  }
+  CHECK(w.grad()() == 18.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Of nested tapes the innermost records, and the outer one goes on where it was") {
+  const Parameter w = scalar(3.0);
+  const tg::Tape outer;
+  const Tensor y = w * w;
+  {
+    const tg::Tape inner;
+    (w * 10.0).backward();
+    CHECK(inner.size() == 2);
+    CHECK(w.grad()() == 10.0);
+  }
+  CHECK(outer.size() == 2);
+  (y * 2.0).backward();
+  CHECK(w.grad()() == 10.0 + 12.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor of an outer tape is no input of the inner one, which says what to do") {
+  const Parameter w = scalar(3.0);
+  const tg::Tape outer;
+  const Tensor y = w * w;
+  {
+    const tg::Tape inner;
+    CHECK_THROWS_WITH_AS(y * 2.0, Contains("[mul]"), std::logic_error);
+    CHECK_THROWS_WITH_AS(y * 2.0, Contains("outer Tape; detach()"), std::logic_error);
+    (y.detach() * w).backward();
+    CHECK(w.grad()() == 9.0);
+    y.backward();  // sweeping the outer recording is no operation on the inner tape
+    CHECK(w.grad()() == 9.0 + 6.0);
+  }
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Tapes on the heap may end in any order") {
+  const Parameter w = scalar(3.0);
+  const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const auto& order : orders) {
+    std::optional<tg::Tape> tapes[3];
+    std::vector<Tensor> made;
+    for (auto& tape : tapes) {
+      tape.emplace();
+      made.push_back(w * w);
+    }
+    bool alive[3] = {true, true, true};
+    for (const int ends : order) {
+      tapes[ends].reset();
+      alive[ends] = false;
+      const int innermost = alive[2] ? 2 : alive[1] ? 1 : alive[0] ? 0 : -1;
+      CHECK(tg::Tape::current() == (innermost < 0 ? nullptr : &*tapes[innermost]));
+      for (int i = 0; i < 3; ++i) {
+        if (alive[i])
+          CHECK_NOTHROW(made[i].backward(tg::retain_graph));
+        else
+          CHECK_THROWS_AS(made[i].backward(), std::logic_error);
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Two threads record and sweep a tape each, reading the same parameter's value") {
+  const Parameter shared = scalar(2.0);
+  const auto train = [&shared](double start, double& result, bool& alone) {
+    alone = tg::Tape::current() == nullptr;
+    const Tensor constant = shared.detach();
+    const Parameter w = scalar(start);
+    for (int step = 0; step < 200; ++step) {
+      const tg::Tape tape;
+      Tensor y = w * constant;
+      for (int i = 0; i < 20; ++i) y = y + w;
+      y.backward();
+    }
+    result = *w.grad().data();
+  };
+  const tg::Tape tape;
+  const Tensor y = shared * shared;
+  double results[2] = {};
+  bool alone[2] = {};
+  std::thread first(train, 1.0, std::ref(results[0]), std::ref(alone[0]));
+  std::thread second(train, 5.0, std::ref(results[1]), std::ref(alone[1]));
+  first.join();
+  second.join();
+  for (const int i : {0, 1}) {
+    CHECK(results[i] == 200 * 22.0);
+    CHECK(alone[i]);
+  }
+  CHECK(tape.size() == 2);
+  y.backward();
+  CHECK(shared.grad()() == 4.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor of another thread's tape is refused there, while its value can be read") {
+  const Parameter w = scalar(2.0);
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  bool refused_as_input = false, refused_as_start = false;
+  double value = 0;
+  std::thread other([&] {
+    const tg::Tape own;
+    value = y.item();
+    try {
+      const Tensor z = y * 2.0;
+    } catch (const std::logic_error&) {
+      refused_as_input = true;
+    }
+    try {
+      y.backward();
+    } catch (const std::logic_error&) {
+      refused_as_start = true;
+    }
+  });
+  other.join();
+  CHECK(value == 4.0);
+  CHECK(refused_as_input);
+  CHECK(refused_as_start);
+  CHECK_FALSE(w.has_grad());
+}
+
+// ---- tensors that outlive their tape ------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A tensor that outlives its tape keeps its value, but cannot be swept: it is stale") {
+  const Parameter w = scalar(3.0);
+  Tensor y;
+  {
+    const tg::Tape tape;
+    y = w * w;
+  }
+  CHECK(y.item() == 9.0);
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("[backward]"), std::logic_error);
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("stale"), std::logic_error);
+  const tg::Tape another;
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("stale"), std::logic_error);
+  CHECK_FALSE(w.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A stale tensor is no input under another tape, while detach makes it a constant there") {
+  const Parameter w = scalar(3.0);
+  Tensor y;
+  {
+    const tg::Tape tape;
+    y = w * w;
+  }
+  CHECK((y * 2.0).item() == 18.0);  // without a tape only values count
+  const tg::Tape tape;
+  CHECK_THROWS_WITH_AS(w * y, Contains("[mul]"), std::logic_error);
+  CHECK_THROWS_WITH_AS(w * y, Contains("stale"), std::logic_error);
+  CHECK_THROWS_WITH_AS(w * y, Contains("detach()"), std::logic_error);
+  (w * y.detach()).backward();
+  CHECK(w.grad()() == 9.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape's number is never given to another, so that stale tensors stay stale") {
+  const Parameter w = scalar(3.0);
+  std::vector<Tensor> made;
+  for (int i = 0; i < 100; ++i) {
+    const auto tape = std::make_unique<tg::Tape>();  // likely at the same address each time
+    for (const Tensor& stale : made) CHECK_THROWS_AS(stale.backward(), std::logic_error);
+    made.push_back(w * w);
+  }
+}

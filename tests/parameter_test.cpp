@@ -1,0 +1,282 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "close.hpp"
+#include "pool_fixture.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+using doctest::Contains;
+
+// Vectors of layers move their parameters when they grow.
+static_assert(std::is_nothrow_move_constructible_v<Parameter> && std::is_nothrow_move_assignable_v<Parameter>);
+
+// ---- gradients ----------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter has no gradient, which reads as zeros, until a sweep reaches it") {
+  const Parameter w(Array{1.0, 2.0});
+  CHECK(w.requires_grad());
+  CHECK_FALSE(w.has_grad());
+  check_close(w.grad(), Array{0.0, 0.0}, 0.0);
+  const tg::Tape tape;
+  tg::sum(w * 3.0).backward();
+  CHECK(w.has_grad());
+  check_close(w.grad(), Array{3.0, 3.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient can be set, is added to, and is forgotten by zero_grad") {
+  Parameter w(Array{1.0, 2.0});
+  w.set_grad(Array{10.0, 20.0});
+  CHECK(w.has_grad());
+  {
+    const tg::Tape tape;
+    tg::sum(w * 3.0).backward();
+  }
+  check_close(w.grad(), Array{13.0, 23.0}, 0.0);
+  w.zero_grad();
+  CHECK_FALSE(w.has_grad());
+  check_close(w.grad(), Array{0.0, 0.0}, 0.0);
+  w.zero_grad();  // again is nothing new
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Setting a value or gradient of another shape names both shapes and changes nothing") {
+  Parameter w(Array{1.0, 2.0});
+  w.set_grad(Array{3.0, 4.0});
+  CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("[set_value]"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("(2), given (3)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(w.set_grad(Array{{1.0, 2.0}}), Contains("[set_grad]"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(w.set_grad(Array{{1.0, 2.0}}), Contains("(2), given (1, 2)"), std::invalid_argument);
+  check_close(w.value(), Array{1.0, 2.0}, 0.0);
+  check_close(w.grad(), Array{3.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A default-constructed parameter is none: there is nothing to read, set or sweep") {
+  Parameter none;
+  CHECK_FALSE(none.defined());
+  CHECK_FALSE(none.requires_grad());
+  CHECK_FALSE(none.has_grad());
+  none.zero_grad();
+  CHECK_THROWS_AS(none.value(), std::logic_error);
+  CHECK_THROWS_AS(none.grad(), std::logic_error);
+  CHECK_THROWS_AS(none.set_value(Array{1.0}), std::logic_error);
+  CHECK_THROWS_AS(none.set_grad(Array{1.0}), std::logic_error);
+  CHECK_THROWS_AS(none.mutable_value(), std::logic_error);
+
+  const Parameter copy = none;
+  CHECK_FALSE(copy.defined());
+  Parameter w(Array{1.0});
+  w = none;
+  CHECK_FALSE(w.defined());
+  CHECK_FALSE(w.requires_grad());
+  w = Parameter(Array{2.0});
+  CHECK(w.item() == 2.0);
+  none = w;
+  CHECK(none.item() == 2.0);
+  CHECK(none.requires_grad());
+}
+
+// ---- copies -------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A copy is another parameter that starts with the same numbers and no gradient") {
+  Parameter w(Array{1.0, 2.0});
+  w.set_grad(Array{5.0, 5.0});
+  Parameter copy = w;
+  CHECK_FALSE(copy.has_grad());
+  check_close(copy.value(), Array{1.0, 2.0}, 0.0);
+  copy.mutable_value()(0) = 7.0;
+  w.mutable_value()(1) = 9.0;
+  check_close(copy.value(), Array{7.0, 2.0}, 0.0);
+  check_close(w.value(), Array{1.0, 9.0}, 0.0);
+
+  const tg::Tape tape;
+  tg::sum(copy * 2.0).backward();
+  check_close(copy.grad(), Array{2.0, 2.0}, 0.0);
+  check_close(w.grad(), Array{5.0, 5.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Copies share their value's memory until one of them is changed") {
+  Parameter w(Array{1.0, 2.0});
+  const Parameter copy = w;
+  CHECK(&copy.value() == &w.value());
+  const Array* shared = &copy.value();
+  w.mutable_value()(0) = 3.0;
+  CHECK(&copy.value() == shared);
+  CHECK(&w.value() != shared);
+  const Array* own = &w.value();
+  w.mutable_value()(0) = 4.0;  // no sharer, no copy
+  CHECK(&w.value() == own);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor made from a parameter keeps its value, and is the parameter to a tape") {
+  Parameter w(Array{1.0, 2.0});
+  const Tensor handle = w;
+  w.set_value(Array{5.0, 6.0});
+  check_close(handle.value(), Array{1.0, 2.0}, 0.0);
+  const tg::Tape tape;
+  tg::sum(handle * 3.0).backward();
+  check_close(w.grad(), Array{3.0, 3.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Assigning a parameter to itself, by copy or by move, changes nothing") {
+  Parameter w(Array{1.0, 2.0});
+  w.set_grad(Array{5.0, 6.0});
+  Parameter& same = w;
+  w = same;
+  check_close(w.value(), Array{1.0, 2.0}, 0.0);
+  check_close(w.grad(), Array{5.0, 6.0}, 0.0);
+  w = std::move(same);
+  check_close(w.value(), Array{1.0, 2.0}, 0.0);
+  check_close(w.grad(), Array{5.0, 6.0}, 0.0);
+}
+
+// ---- changed while recorded ---------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter changed in place while recorded: the sweep uses the recorded value") {
+  Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  w.mutable_value() *= 100.0;
+  check_close(w.value(), Array{100.0, 200.0}, 0.0);
+  loss.backward();
+  check_close(w.grad(), Array{2.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A parameter set while recorded: the sweep uses the recorded value, new uses the new one") {
+  Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor before = w * w;
+  w.set_value(Array{10.0, 20.0});
+  const Tensor after = w * w;
+  tg::sum(before + after).backward();
+  check_close(w.grad(), Array{2.0 + 20.0, 4.0 + 40.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A parameter stepped by the optimizer while recorded: the sweep uses the recorded value") {
+  Parameter w(Array{1.0, 2.0});
+  tg::SGD<double> sgd({&w}, {.lr = 0.5});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  loss.backward(tg::retain_graph);
+  sgd.step();
+  check_close(w.value(), Array{0.0, 0.0}, 0.0);
+  sgd.zero_grad();
+  loss.backward();
+  check_close(w.grad(), Array{2.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter copied while recorded: the gradient goes to the one that was read") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  const Parameter copy = w;
+  loss.backward();
+  check_close(w.grad(), Array{2.0, 4.0}, 0.0);
+  CHECK_FALSE(copy.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter moved while recorded: the gradient goes to where it has moved") {
+  Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  const Parameter moved = std::move(w);
+  loss.backward();
+  check_close(moved.grad(), Array{2.0, 4.0}, 0.0);
+  CHECK_FALSE(w.defined());  // NOLINT(bugprone-use-after-move): what is left is a parameter that is none
+  CHECK_FALSE(w.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters in a vector that grows while recorded still get their gradients") {
+  std::vector<Parameter> parameters;
+  parameters.emplace_back(Array{1.0});
+  const tg::Tape tape;
+  const Tensor loss = parameters[0] * 2.0;
+  for (int i = 0; i < 100; ++i) parameters.emplace_back(Array{static_cast<double>(i)});
+  loss.backward();
+  CHECK(parameters[0].grad()() == 2.0);
+  for (std::size_t i = 1; i < parameters.size(); ++i) CHECK_FALSE(parameters[i].has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters swapped while recorded: each gradient goes with its parameter") {
+  Parameter a(Array{1.0}), b(Array{2.0, 3.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(a * 10.0) + tg::sum(b * b);
+  std::swap(a, b);
+  loss.backward();
+  check_close(a.grad(), Array{4.0, 6.0}, 0.0);
+  check_close(b.grad(), Array{10.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A parameter assigned one of its shape while recorded is still reached, and its gradient restarts") {
+  Parameter w(Array{1.0, 2.0});
+  const Parameter other(Array{10.0, 20.0});
+  w.set_grad(Array{7.0, 7.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  w = other;
+  CHECK_FALSE(w.has_grad());
+  loss.backward();
+  check_close(w.value(), Array{10.0, 20.0}, 0.0);
+  check_close(w.grad(), Array{2.0, 4.0}, 0.0);  // of the recorded value
+  CHECK_FALSE(other.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A parameter assigned one of another shape while recorded is a new one to the tape") {
+  Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  w = static_cast<const Parameter&>(Parameter(Array{3.0, 4.0, 5.0}));
+  loss.backward();
+  CHECK_FALSE(w.has_grad());
+  tg::sum(w * w).backward();
+  check_close(w.grad(), Array{6.0, 8.0, 10.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A parameter replaced by a new one while recorded gets none of the old one's gradient") {
+  Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  w = Parameter(Array{3.0, 4.0});
+  loss.backward();
+  CHECK_FALSE(w.has_grad());
+  check_close(w.value(), Array{3.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter destroyed while recorded leaves the sweep whole") {
+  const Parameter w(Array{1.0, 2.0});
+  Tensor loss;
+  const tg::Tape tape;
+  {
+    const Parameter brief(Array{3.0, 4.0});
+    loss = tg::sum(w * brief);
+  }
+  for (int i = 0; i < 100; ++i) {  // the next ones may lie where it lay, and are others to the tape
+    const Parameter another(Array{0.0, 0.0});
+    loss = loss + tg::sum(w * another);
+  }
+  loss.backward();
+  check_close(w.grad(), Array{3.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Two parameters that share a value are two to the tape") {
+  const Parameter a(Array{1.0, 2.0});
+  const Parameter b = a;
+  const tg::Tape tape;
+  tg::sum(a * b * b).backward();
+  CHECK(tape.size() == 5);
+  check_close(a.grad(), Array{1.0, 4.0}, 0.0);
+  check_close(b.grad(), Array{2.0, 8.0}, 0.0);
+}

@@ -1,0 +1,275 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <iomanip>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "close.hpp"
+#include "pool_fixture.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+using doctest::Contains;
+
+namespace {
+
+template <class T> std::string printed(const tg::Tensor<T>& tensor) {
+  std::ostringstream out;
+  out << tensor;
+  return out.str();
+}
+
+}  // namespace
+
+// Containers move handles about freely.
+static_assert(std::is_nothrow_move_constructible_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor>);
+// What would quietly make a constant is written out: Tensor(array).
+static_assert(!std::is_convertible_v<Array, Tensor> && !std::is_convertible_v<xt::xarray<double>, Tensor>);
+
+// ---- values -------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor is made from an array, an expression, a view or a shared value") {
+  const Array a{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
+  check_close(Tensor(a).value(), a, 0.0);
+  check_close(Tensor(Array(a)).value(), a, 0.0);
+  check_close(Tensor(xt::xarray<double>(a)).value(), a, 0.0);
+  check_close(Tensor(2.0 * a - a).value(), a, 0.0);
+  check_close(Tensor(xt::transpose(a)).value(), Array{{1.0, 4.0}, {2.0, 5.0}, {3.0, 6.0}}, 0.0);
+  check_close(Tensor(xt::xarray<int>{1, 2}).value(), Array{1.0, 2.0}, 0.0);
+  check_close(tg::Tensor<float>(a).value(), a, 0.0);
+  const tg::Value<double> value = tg::make_value<double>(a);
+  CHECK(&Tensor(value).value() == value.get());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A tensor keeps a copy of an array that goes on changing, and takes over one that is moved") {
+  Array a{1.0, 2.0};
+  const Tensor copied(a);
+  a(0) = 5.0;
+  CHECK(copied.value()(0) == 1.0);
+  const double* elements = a.data();
+  const Tensor moved(std::move(a));
+  CHECK(moved.value().data() == elements);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Copies of a tensor and its detached form share one value") {
+  const Tensor x(Array{1.0, 2.0});
+  const Tensor copy = x, constant = x.detach();
+  CHECK(&copy.value() == &x.value());
+  CHECK(&constant.value() == &x.value());
+  CHECK(x.saved() == copy.saved());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor knows its shape, its axes and its number of elements") {
+  const Tensor x(Array(tg::Shape{4, 1, 3}, 0.5));
+  CHECK(tg::to_string(x.shape()) == "(4, 1, 3)");
+  CHECK(x.dimension() == 3);
+  CHECK(x.size() == 12);
+  const Tensor scalar(Array(tg::Shape{}, 0.5));
+  CHECK(tg::to_string(scalar.shape()) == "()");
+  CHECK(scalar.dimension() == 0);
+  CHECK(scalar.size() == 1);
+  CHECK(Tensor(Array(tg::Shape{2, 0})).size() == 0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "item gives the only element, whatever the number of axes") {
+  CHECK(Tensor(Array(tg::Shape{}, 2.5)).item() == 2.5);
+  CHECK(Tensor(Array(tg::Shape{1, 1, 1}, 2.5)).item() == 2.5);
+  CHECK(tg::Tensor<float>(tg::Array<float>{0.1F}).item() == 0.1F);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "item refuses a tensor of more or no elements with its shape") {
+  CHECK_THROWS_WITH_AS(Tensor(Array{1.0, 2.0}).item(), "[item] expected one element, given a tensor of shape (2)",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Tensor(Array(tg::Shape{0, 3})).item(), Contains("(0, 3)"), std::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A default-constructed tensor is none: it says so, and asking for its value is an error") {
+  const Tensor none;
+  CHECK_FALSE(none.defined());
+  CHECK_FALSE(none.requires_grad());
+  CHECK_FALSE(none.has_grad());
+  CHECK(none.saved() == nullptr);
+  CHECK_FALSE(none.detach().defined());
+  CHECK_THROWS_AS(none.value(), std::logic_error);
+  CHECK_THROWS_AS(none.shape(), std::logic_error);
+  CHECK_THROWS_AS(none.size(), std::logic_error);
+  CHECK_THROWS_AS(none.dimension(), std::logic_error);
+  CHECK_THROWS_WITH_AS(none.item(), Contains("default-constructed"), std::logic_error);
+  CHECK_THROWS_AS(none + none, std::logic_error);
+  CHECK_THROWS_AS(none.grad(), std::logic_error);
+}
+
+// ---- printing -----------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A printed tensor shows its values, its element type and its shape") {
+  CHECK(printed(Tensor(Array{{1.5, 2.0}, {3.0, -4.0}})) == "{{ 1.5,  2. },\n { 3. , -4. }}\nTensor<double> (2, 2)");
+  CHECK(printed(tg::Tensor<float>(tg::Array<float>{1.0F, 2.0F})) == "{ 1.,  2.}\nTensor<float> (2)");
+  CHECK(printed(Parameter(Array{1.0, 2.0})) == "{ 1.,  2.}\nTensor<double> (2)");
+  CHECK(printed(Tensor(Array(tg::Shape{}, 2.5))) == " 2.5\nTensor<double> ()");
+  CHECK(printed(Tensor()) == "Tensor<double> undefined");
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A printed tensor without elements still shows its shape") {
+  CHECK(printed(Tensor(Array(tg::Shape{0, 3}))) == "{}\nTensor<double> (0, 3)");
+  CHECK(printed(Tensor(Array(tg::Shape{2, 0}))).find("Tensor<double> (2, 0)") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Numbers that are none are printed as such, and large tensors are shortened") {
+  const std::string special = printed(Tensor(Array{std::nan(""), std::numeric_limits<double>::infinity(), 1.0}));
+  CHECK(special.find("nan") != std::string::npos);
+  CHECK(special.find("inf") != std::string::npos);
+  const std::string large = printed(Tensor(Array(tg::Shape{300, 400}, 0.25)));
+  CHECK(large.find("...") != std::string::npos);
+  CHECK(large.find("(300, 400)") != std::string::npos);
+  CHECK(large.size() < 1000);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Printing a tensor leaves the stream's format as it was") {
+  std::ostringstream out;
+  out << std::setprecision(3) << std::scientific << Tensor(Array{1.0 / 3.0, 2e9}) << '\n';
+  out.str("");
+  out << 0.123456789;
+  CHECK(out.str() == "1.235e-01");
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor whose tape has ended is printed as any other") {
+  const Parameter w(Array{1.0, 2.0});
+  Tensor y;
+  {
+    const tg::Tape tape;
+    y = w * 2.0;
+  }
+  CHECK(printed(y) == "{ 2.,  4.}\nTensor<double> (2)");
+}
+
+// ---- gradients that are kept --------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "detach stops the gradient") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  CHECK(y.requires_grad());
+  CHECK_FALSE(y.detach().requires_grad());
+  CHECK_FALSE(w.detach().requires_grad());
+  tg::sum(y.detach() * w).backward();
+  check_close(w.grad(), Array{1.0, 4.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "retain_grad keeps the gradient of a tensor that the sweep passes") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor y = w * w;
+  y.retain_grad();
+  CHECK_FALSE(y.has_grad());
+  tg::sum(y * y + y).backward();
+  CHECK(y.has_grad());
+  check_close(y.grad(), Array{3.0, 9.0}, 0.0);
+  check_close(w.grad(), Array{6.0, 36.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "retain_grad may be called after the tensor's uses are recorded, until the sweep") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor y = w * w;
+  const Tensor loss = tg::sum(y * 3.0);
+  y.retain_grad();
+  y.retain_grad();  // twice is once
+  loss.backward();
+  check_close(y.grad(), Array{3.0, 3.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The start of a sweep keeps the seed as its gradient when it retains it") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor y = w * w;
+  y.retain_grad();
+  y.backward(Array{0.5, -1.0});
+  check_close(y.grad(), Array{0.5, -1.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Retained gradients add up over sweeps, as parameters' do") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor y = w * w;
+  y.retain_grad();
+  const Tensor loss = tg::sum(y * 3.0);
+  loss.backward(tg::retain_graph);
+  loss.backward(tg::retain_graph);
+  check_close(y.grad(), Array{6.0, 6.0}, 0.0);
+  tg::sum(y).backward();
+  check_close(y.grad(), Array{7.0, 7.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Copies of a tensor that retains its gradient see it, an earlier copy once it asks too") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor y = w * w;
+  Tensor earlier = y;
+  y.retain_grad();
+  const Tensor later = y;
+  CHECK_THROWS_AS(earlier.grad(), std::logic_error);
+  earlier.retain_grad();
+  tg::sum(y * 3.0).backward();
+  CHECK(&later.grad() == &y.grad());
+  CHECK(&earlier.grad() == &y.grad());
+  check_close(y.grad(), Array{3.0, 3.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A retained gradient outlives the tape with its tensor") {
+  const Parameter w(Array{1.0, 2.0});
+  Tensor y;
+  {
+    const tg::Tape tape;
+    y = w * w;
+    y.retain_grad();
+    tg::sum(y * 3.0).backward();
+  }
+  check_close(y.grad(), Array{3.0, 3.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A retained gradient is zeros when the sweep did not pass the tensor") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  Tensor unused = w * w;
+  unused.retain_grad();
+  tg::sum(w).backward();
+  CHECK_FALSE(unused.has_grad());
+  check_close(unused.grad(), Array{0.0, 0.0}, 0.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "grad of a tensor that keeps none says what would keep it") {
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  tg::sum(y).backward();
+  CHECK_THROWS_WITH_AS(y.grad(), Contains("[grad]"), std::logic_error);
+  CHECK_THROWS_WITH_AS(y.grad(), Contains("retain_grad() before the sweep"), std::logic_error);
+  CHECK_THROWS_WITH_AS(Tensor(Array{1.0}).grad(), Contains("given a constant"), std::logic_error);
+  CHECK_FALSE(y.has_grad());
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "retain_grad needs a tensor that a living tape recorded, and is nothing new to a parameter") {
+  Parameter w(Array{1.0, 2.0});
+  w.retain_grad();
+  Tensor constant(Array{1.0}), stale;
+  CHECK_THROWS_WITH_AS(constant.retain_grad(), Contains("[retain_grad]"), std::logic_error);
+  {
+    const tg::Tape tape;
+    stale = w * w;
+    CHECK_THROWS_AS(constant.retain_grad(), std::logic_error);
+  }
+  CHECK_THROWS_WITH_AS(stale.retain_grad(), Contains("stale"), std::logic_error);
+}

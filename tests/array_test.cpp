@@ -1,0 +1,284 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <list>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "close.hpp"
+#include "pool_fixture.hpp"
+
+#if __has_include(<xtensor/views/xview.hpp>)
+#include <xtensor/views/xview.hpp>
+#else
+#include <xtensor/xview.hpp>
+#endif
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using doctest::Contains;
+
+namespace {
+
+bool aligned(const void* block) { return reinterpret_cast<std::uintptr_t>(block) % 64 == 0; }
+
+// Given back after the main thread's pool is gone, at the end of the program: this must not fail then.
+const Array array_of_the_whole_program{1.0, 2.0, 3.0};
+
+}  // namespace
+
+// ---- the pool -----------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Blocks of any size can be written from their first byte to their last") {
+  struct Block {
+    void* bytes;
+    std::size_t size;
+  };
+  std::vector<Block> blocks;
+  const auto take = [&blocks](std::size_t size) {
+    blocks.push_back({tg::detail::pool_allocate(size), size});
+    CHECK(aligned(blocks.back().bytes));
+    std::memset(blocks.back().bytes, static_cast<int>(size % 251), size);
+  };
+  for (std::size_t size = 0; size <= 1300; ++size) take(size);
+  for (std::size_t size = 2048; size <= (std::size_t(1) << 22); size *= 2)
+    for (const std::size_t at : {size - 1, size, size + 1, size + size / 8, size + size / 8 + 1}) take(at);
+  for (const auto& [bytes, size] : blocks) {  // no block lies in another: each still holds what was written to it
+    const auto* first = static_cast<const unsigned char*>(bytes);
+    CHECK(std::all_of(first, first + size, [expected = size % 251](unsigned char byte) { return byte == expected; }));
+  }
+  for (const auto& [bytes, size] : blocks) tg::detail::pool_deallocate(bytes, size);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Blocks in use are counted from taking to giving back") {
+  const std::ptrdiff_t before = tg::pool_blocks_in_use();
+  const auto taken = [before] { return tg::pool_blocks_in_use() - before; };
+  {
+    Array a(tg::Shape{10}, 1.0);
+    CHECK(taken() == 1);
+    Array b = a;
+    CHECK(taken() == 2);
+    const Array c = std::move(a);
+    CHECK(taken() <= 3);  // what was moved from may hold a block for its one element
+    b = c;
+  }
+  CHECK(taken() == 0);
+  {
+    const tg::Value<double> value = tg::make_value<double>(tg::Shape{10}, 1.0);
+    CHECK(taken() == 2);  // the elements, and the array with its count of sharers
+    const tg::Value<double> sharer = value;
+    CHECK(taken() == 2);
+  }
+  CHECK(taken() == 0);
+  tg::detail::pool_deallocate(nullptr, 100);
+  CHECK(taken() == 0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A step that repeats the sizes of the one before uses the same blocks again") {
+  const auto addresses = [] {
+    std::vector<const void*> blocks;
+    std::list<Array> arrays;
+    for (const std::size_t size : {1, 7, 100, 100, 3000, 50'000})
+      blocks.push_back(arrays.emplace_back(tg::Shape{size}).data());
+    std::sort(blocks.begin(), blocks.end());
+    return blocks;
+  };
+#if !defined(__SANITIZE_ADDRESS__)  // under it every block comes from the system
+  const auto first = addresses();
+  CHECK(addresses() == first);
+#else
+  CHECK(addresses().size() == 6);
+#endif
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Any thread may give back any thread's block, and what a thread keeps goes when it ends") {
+  std::optional<Array> made;
+  std::ptrdiff_t left_there = 0;
+  std::thread other([&] {
+    const Array kept(tg::Shape{1000}, 1.0);
+    made.emplace(tg::Shape{1000}, 2.0);
+    left_there = tg::pool_blocks_in_use();
+  });
+  other.join();
+  CHECK(left_there == 2);
+  CHECK((*made)(999) == 2.0);
+  const std::ptrdiff_t before = tg::pool_blocks_in_use();
+  made.reset();
+  CHECK(tg::pool_blocks_in_use() == before - 1);
+
+  Array from_here(tg::Shape{1000}, 3.0);
+  std::thread taker([array = std::move(from_here)] { CHECK(tg::pool_blocks_in_use() == 0); });
+  taker.join();
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "More memory than there are addresses is refused") {
+  tg::PoolAllocator<double> allocator;
+  CHECK_THROWS_AS(allocator.allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  CHECK_THROWS_AS(allocator.allocate(std::numeric_limits<std::size_t>::max() / sizeof(double)), std::bad_alloc);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The pool's allocator serves standard containers") {
+  std::vector<int, tg::PoolAllocator<int>> numbers;
+  for (int i = 0; i < 10'000; ++i) numbers.push_back(i);
+  CHECK(numbers.back() == 9'999);
+  std::list<std::string, tg::PoolAllocator<std::string>> words{"one", "two"};
+  words.splice(words.end(), std::list<std::string, tg::PoolAllocator<std::string>>{"three"});
+  CHECK(words.size() == 3);
+}
+
+// ---- arrays -------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The elements of every array lie at a multiple of 64 bytes") {
+  std::vector<Array> doubles;
+  std::vector<tg::Array<float>> floats;
+  std::vector<tg::BoolArray> bools;
+  std::vector<tg::IntArray> integers;
+  for (std::size_t size = 0; size < 70; ++size) {
+    CHECK(aligned(doubles.emplace_back(tg::Shape{size}).data()));
+    CHECK(aligned(floats.emplace_back(tg::Shape{size, 3}).data()));
+    CHECK(aligned(bools.emplace_back(tg::Shape{size}).data()));
+    CHECK(aligned(integers.emplace_back(tg::Shape{2, size}).data()));
+  }
+  CHECK(aligned(Array(2.0 * doubles[5] + 1.0).data()));
+  CHECK(aligned(Array(tg::Shape{}).data()));
+  CHECK(aligned(array_of_the_whole_program.data()));
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "An array converts from any xtensor expression") {
+  const xt::xarray<double> x{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
+  const Array expected{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
+  const auto convert = [](const Array& a) { return a; };  // as an argument
+  CHECK(convert(x) == expected);
+  CHECK(convert(x * 2.0 - x) == expected);
+  CHECK(convert(xt::xarray<int>(x)) == expected);
+  CHECK(convert(xt::xarray<double, xt::layout_type::column_major>(x)) == expected);
+  CHECK(convert(xt::view(x, xt::all(), xt::range(1, 3))) == Array{{2.0, 3.0}, {5.0, 6.0}});
+  CHECK(convert(xt::transpose(x)) == Array{{1.0, 4.0}, {2.0, 5.0}, {3.0, 6.0}});
+  CHECK(convert(xt::ones<double>({2})) == Array{1.0, 1.0});
+  CHECK(tg::BoolArray(x > 2.5) == tg::BoolArray{{false, false, true}, {true, true, true}});
+  CHECK(tg::IntArray(xt::cast<std::int64_t>(x))(1, 2) == 6);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "An array is an xtensor expression itself") {
+  const Array a{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
+  const xt::xarray<double> x = a;
+  CHECK(x == a);
+  const xt::xarray<float> sum = a + xt::xarray<double>{10.0, 20.0, 30.0};
+  CHECK(sum(1, 2) == 36.0F);
+  Array b = a;
+  b += xt::transpose(Array(xt::transpose(a)));
+  CHECK(b == Array(2.0 * a));
+  xt::view(b, 0, xt::all()) = 0.0;
+  CHECK(b == Array{{0.0, 0.0, 0.0}, {8.0, 10.0, 12.0}});
+}
+
+// ---- shapes -------------------------------------------------------------------------------------------------------
+
+TEST_CASE("Shapes are written as in messages, and have as many elements as their extents' product") {
+  CHECK(tg::to_string(tg::Shape{2, 3}) == "(2, 3)");
+  CHECK(tg::to_string(tg::Shape{7}) == "(7)");
+  CHECK(tg::to_string(tg::Shape{}) == "()");
+  CHECK(tg::to_string(tg::IntList{-1, 3}) == "(-1, 3)");
+  CHECK(tg::element_count(tg::Shape{2, 3, 4}) == 24);
+  CHECK(tg::element_count(tg::Shape{}) == 1);
+  CHECK(tg::element_count(tg::Shape{5, 0, 2}) == 0);
+}
+
+TEST_CASE("A list of integers is made from braces, one integer, a shape or a container, of any mixture of types") {
+  const auto text = [](const tg::IntList& list) { return tg::to_string(list); };  // as an argument
+  const std::size_t unsigned_extent = 4;
+  const short small = 2;
+  CHECK(text({}) == "()");
+  CHECK(text({2, -1}) == "(2, -1)");
+  CHECK(text({unsigned_extent, small, -1, 7L}) == "(4, 2, -1, 7)");
+  CHECK(text(-3) == "(-3)");
+  CHECK(text({-3}) == "(-3)");
+  CHECK(text(unsigned_extent) == "(4)");
+  CHECK(text(tg::Shape{1, 2, 3}) == "(1, 2, 3)");
+  CHECK(text(std::vector<int>{5, -6}) == "(5, -6)");
+  CHECK(text(std::list<std::size_t>{1, 2, 3, 4, 5, 6, 7}) == "(1, 2, 3, 4, 5, 6, 7)");
+  CHECK(text(Array(tg::Shape{2, 3}).shape()) == "(2, 3)");
+
+  const tg::IntList list{2, -1, 5};
+  CHECK(list.size() == 3);
+  CHECK_FALSE(list.empty());
+  CHECK(tg::IntList().empty());
+  CHECK(list[1] == -1);
+  CHECK(std::vector<std::ptrdiff_t>(list.begin(), list.end()) == std::vector<std::ptrdiff_t>{2, -1, 5});
+}
+
+TEST_CASE("Negative axes count from the end, and axes outside the range are named with the range") {
+  using tg::detail::normalize_axis;
+  CHECK(normalize_axis("op", 0, 3) == 0);
+  CHECK(normalize_axis("op", 2, 3) == 2);
+  CHECK(normalize_axis("op", -1, 3) == 2);
+  CHECK(normalize_axis("op", -3, 3) == 0);
+  for (const std::ptrdiff_t axis : {3, -4, 100}) {
+    const std::string given = "given " + std::to_string(axis);
+    CHECK_THROWS_WITH_AS(normalize_axis("op", axis, 3), Contains("[op]"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(normalize_axis("op", axis, 3), Contains("from -3 to 2"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(normalize_axis("op", axis, 3), Contains(given.c_str()), std::invalid_argument);
+  }
+  CHECK_THROWS_WITH_AS(normalize_axis("op", 0, 0), Contains("0 axes; given 0"), std::invalid_argument);
+}
+
+TEST_CASE("Shapes broadcast as in NumPy: aligned at the last axis, extents of 1 stretch") {
+  struct Case {
+    tg::Shape a, b, together;
+  };
+  const Case cases[] = {
+      {{2, 3}, {2, 3}, {2, 3}},
+      {{2, 3}, {3}, {2, 3}},
+      {{2, 1}, {1, 3}, {2, 3}},
+      {{}, {4}, {4}},
+      {{}, {}, {}},
+      {{1}, {0}, {0}},
+      {{0, 3}, {1, 1}, {0, 3}},
+      {{1, 1, 1}, {2}, {1, 1, 2}},
+      {{5, 1, 4}, {3, 1}, {5, 3, 4}},
+      {{0}, {2, 1}, {2, 0}},
+  };
+  for (const auto& [a, b, together] : cases) {
+    const std::string both = tg::to_string(a) + " with " + tg::to_string(b);
+    CAPTURE(both);
+    CHECK(tg::detail::broadcast_together(a, b));
+    CHECK(tg::to_string(tg::detail::broadcast_shapes("op", a, b)) == tg::to_string(together));
+    CHECK(tg::to_string(tg::detail::broadcast_shapes("op", b, a)) == tg::to_string(together));
+    CHECK(tg::detail::broadcasts_to(a, together));
+    CHECK(tg::detail::broadcasts_to(b, together));
+    CHECK(tg::detail::broadcasts_to(together, a) == (a == together));
+  }
+}
+
+TEST_CASE("Shapes that do not broadcast together are named, both") {
+  const std::pair<tg::Shape, tg::Shape> cases[] = {{{2, 3}, {2}}, {{2}, {3}}, {{0}, {2}}, {{4, 1, 3}, {2, 4, 2}}};
+  for (const auto& [a, b] : cases) {
+    CHECK_FALSE(tg::detail::broadcast_together(a, b));
+    CHECK_FALSE(tg::detail::broadcasts_to(a, b));
+    const std::string given = "given " + tg::to_string(a) + " and " + tg::to_string(b);
+    CHECK_THROWS_WITH_AS(tg::detail::broadcast_shapes("op", a, b), Contains("[op]"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(tg::detail::broadcast_shapes("op", a, b), Contains(given.c_str()), std::invalid_argument);
+  }
+  CHECK_FALSE(tg::detail::broadcasts_to({2, 3}, {3}));
+  CHECK_FALSE(tg::detail::broadcasts_to({1, 3}, {3}));
+}
+
+TEST_CASE("Strides step through row-major elements, and stand still where an axis stretches") {
+  using tg::detail::Strides;
+  CHECK((tg::detail::contiguous_strides({2, 3, 4}) == Strides{12, 4, 1}));
+  CHECK(tg::detail::contiguous_strides({}).empty());
+  CHECK((tg::detail::broadcast_strides({3, 1}, {2, 3, 4}) == Strides{0, 1, 0}));
+  CHECK((tg::detail::broadcast_strides({2, 3}, {2, 3}) == Strides{3, 1}));
+  CHECK((tg::detail::broadcast_strides({}, {2, 2}) == Strides{0, 0}));
+}

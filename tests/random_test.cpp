@@ -1,0 +1,200 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "close.hpp"
+#include "pool_fixture.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+
+namespace {
+
+// Everything that draws numbers, once.
+std::vector<double> some_of_each() {
+  std::vector<double> numbers;
+  const auto append = [&numbers](const auto& array) { numbers.insert(numbers.end(), array.begin(), array.end()); };
+  append(tg::uniform<double>({7}, -1.0, 1.0));
+  append(tg::uniform<float>({7}, 0.0, 2.0));
+  append(tg::normal<double>({7}));
+  append(tg::normal<float>({7}, 1.0, 2.0));
+  append(tg::random_permutation(7));
+  append(tg::dropout(tg::Tensor<double>(Array(tg::Shape{20}, 1.0)), 0.5).value());
+  return numbers;
+}
+
+// The moment of order k about 0.
+template <class T> double moment(const tg::Array<T>& x, int k) {
+  double sum = 0;
+  for (const T value : x) sum += std::pow(static_cast<double>(value), k);
+  return sum / static_cast<double>(x.size());
+}
+
+// The largest distance between the numbers' distribution function and the expected one (Kolmogorov and Smirnov). With n
+// numbers it exceeds 1.95 / sqrt(n) once in a thousand seeds.
+template <class T, class F> double distance_to(const tg::Array<T>& x, F expected) {
+  std::vector<T> sorted(x.begin(), x.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto n = static_cast<double>(sorted.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const double at = expected(static_cast<double>(sorted[i])), place = static_cast<double>(i);
+    largest = std::max({largest, std::abs(at - place / n), std::abs(at - (place + 1) / n)});
+  }
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "The generator is SplitMix64: its first numbers are those of the published algorithm") {
+  // From state 1234567, the numbers that implementations in other languages give.
+  const std::uint64_t expected[] = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
+                                    4593380528125082431u, 16408922859458223821u};
+  for (std::uint64_t i = 0; i < 5; ++i) CHECK(tg::random_bits(1234567, i) == expected[i]);
+  CHECK(tg::random_uniform(1234567, 0) == static_cast<double>(expected[0] >> 11) / 9007199254740992.0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The same seed gives the same numbers, another seed gives others") {
+  tg::manual_seed(42);
+  const auto first = some_of_each();
+  const auto next = some_of_each();
+  tg::manual_seed(43);
+  const auto other = some_of_each();
+  tg::manual_seed(42);
+  CHECK(some_of_each() == first);
+  CHECK(some_of_each() == next);
+  CHECK(first != next);
+  CHECK(first != other);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Numbers of a seed stay what they were in earlier versions") {
+  tg::manual_seed(0);
+  const std::uint64_t key = tg::next_random_key();
+  tg::manual_seed(0);
+  CHECK(tg::next_random_key() == key);
+  CHECK(key == 12035550249420947055u);
+  tg::manual_seed(0);
+  check_close(tg::uniform<double>({3}, 0.0, 1.0), Array{0.13870941014555427, 0.97110208280128829, 0.27783287260490741},
+              1e-15);
+  check_close(tg::normal<double>({3}), Array{-0.45045023151017455, -0.45098093796887684, 1.1005399809623029}, 1e-12);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Every draw gets a key of its own, whichever thread asks") {
+  tg::manual_seed(1);
+  constexpr std::size_t kThreads = 4, kDraws = 1000;
+  std::vector<std::vector<std::uint64_t>> keys(kThreads);
+  std::vector<std::thread> threads;
+  for (auto& own : keys)
+    threads.emplace_back([&own] {
+      for (std::size_t i = 0; i < kDraws; ++i) own.push_back(tg::next_random_key());
+    });
+  for (auto& thread : threads) thread.join();
+  std::set<std::uint64_t> all;
+  for (const auto& own : keys) all.insert(own.begin(), own.end());
+  CHECK(all.size() == kThreads * kDraws);
+
+  tg::manual_seed(1);  // together they are the keys that one thread would have got
+  for (std::size_t i = 0; i < kThreads * kDraws; ++i) REQUIRE(all.count(tg::next_random_key()) == 1);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Neighbouring seeds, keys and indices give numbers that have nothing to do with each other") {
+  const auto check_bits = [](auto bits) {  // about half the bits differ from one to the next
+    std::size_t differing = 0;
+    for (std::uint64_t i = 0; i < 1000; ++i)
+      differing += static_cast<std::size_t>(std::popcount(bits(i) ^ bits(i + 1)));
+    CHECK(std::abs(static_cast<double>(differing) / 64000 - 0.5) < 0.01);
+  };
+  check_bits([](std::uint64_t i) { return tg::random_bits(7, i); });
+  check_bits([](std::uint64_t i) { return tg::random_bits(i, 7); });
+  check_bits([](std::uint64_t i) {
+    tg::manual_seed(i);
+    return tg::next_random_key();
+  });
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "uniform draws evenly from its interval") {
+  tg::manual_seed(2);
+  const Array x = tg::uniform<double>({300, 1000}, -1.0, 3.0);
+  CHECK(tg::to_string(x.shape()) == "(300, 1000)");
+  CHECK(*std::min_element(x.begin(), x.end()) >= -1.0);
+  CHECK(*std::max_element(x.begin(), x.end()) < 3.0);
+  CHECK(moment(x, 1) == doctest::Approx(1.0).epsilon(0.01));
+  CHECK(distance_to(x, [](double a) { return (a + 1) / 4; }) < 1.95 / std::sqrt(300'000.0));
+  const tg::Array<float> f = tg::uniform<float>({300'000}, 0.0, 1.0);
+  CHECK(distance_to(f, [](double a) { return a; }) < 1.95 / std::sqrt(300'000.0));
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "normal draws from the normal distribution with its mean and standard deviation") {
+  tg::manual_seed(3);
+  const auto distribution = [](double a) { return 0.5 * std::erfc(-a / std::sqrt(2.0)); };
+  const Array x = tg::normal<double>({300'000});
+  CHECK(std::abs(moment(x, 1)) < 0.01);
+  CHECK(moment(x, 2) == doctest::Approx(1.0).epsilon(0.01));
+  CHECK(std::abs(moment(x, 3)) < 0.03);
+  CHECK(moment(x, 4) == doctest::Approx(3.0).epsilon(0.02));
+  CHECK(distance_to(x, distribution) < 1.95 / std::sqrt(300'000.0));
+  const tg::Array<float> shifted = tg::normal<float>({300'001}, 5.0, 0.5);
+  CHECK(distance_to(shifted, [&](double a) { return distribution((a - 5.0) / 0.5); }) < 1.95 / std::sqrt(300'001.0));
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Neighbouring normal numbers, which are made in pairs, do not depend on each other") {
+  tg::manual_seed(4);
+  const Array x = tg::normal<double>({200'000});
+  double pairs = 0, squares = 0;
+  for (std::size_t i = 0; i < x.size(); i += 2) {
+    pairs += x(i) * x(i + 1);
+    squares += (x(i) * x(i) - 1) * (x(i + 1) * x(i + 1) - 1);
+  }
+  CHECK(std::abs(pairs / 100'000) < 0.015);
+  CHECK(std::abs(squares / 100'000) < 0.03);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Drawing nothing, or one number, is no special case") {
+  CHECK(tg::uniform<double>({0, 3}, 0.0, 1.0).size() == 0);
+  CHECK(tg::normal<double>({0}).size() == 0);
+  CHECK(tg::random_permutation(0).size() == 0);
+  CHECK(std::isfinite(tg::normal<double>({})()));
+  CHECK(tg::uniform<float>({}, 2.0, 2.0)() == 2.0F);
+  CHECK(tg::random_permutation(1)(0) == 0);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A random permutation holds every number once") {
+  tg::manual_seed(5);
+  for (const std::size_t count : {2, 3, 10, 1000}) {
+    const tg::IntArray drawn = tg::random_permutation(count);
+    std::vector<std::int64_t> sorted(drawn.begin(), drawn.end());
+    std::sort(sorted.begin(), sorted.end());
+    REQUIRE(sorted.size() == count);
+    for (std::size_t i = 0; i < count; ++i) REQUIRE(sorted[i] == static_cast<std::int64_t>(i));
+  }
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "All permutations are equally likely") {
+  tg::manual_seed(6);
+  constexpr std::size_t kDraws = 24'000;
+  std::vector<int> counts(256);
+  for (std::size_t i = 0; i < kDraws; ++i) {
+    const tg::IntArray p = tg::random_permutation(4);
+    ++counts[static_cast<std::size_t>(p(0) * 64 + p(1) * 16 + p(2) * 4 + p(3))];
+  }
+  double chi_squared = 0;
+  int seen = 0;
+  for (const int count : counts) {
+    if (count == 0) continue;
+    ++seen;
+    chi_squared += (count - 1000.0) * (count - 1000.0) / 1000.0;
+  }
+  CHECK(seen == 24);
+  CHECK(chi_squared < 49.7);  // 23 degrees of freedom: exceeded once in a thousand seeds
+}

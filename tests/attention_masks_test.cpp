@@ -1,0 +1,184 @@
+/// What each AttentionMask lets a query attend to, alone and joined with others. Scores of 0 make every visible key
+/// weigh the same, so that a row of weights shows what is visible.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <map>
+#include <string>
+
+#include "close.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Mask = tg::AttentionMask;
+using Tensor = tg::Tensor<double>;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Array weights(const tg::Shape& shape, const Mask& mask) {
+  return tg::masked_softmax(Tensor(Array(shape, 0.0)), mask).value();
+}
+
+// Masks of every kind for scores of shape (2, 2, 3, 4).
+std::map<std::string, Mask> masks() {
+  const double x = -kInfinity;
+  Array column(tg::Shape{3, 1}, 0.0);
+  column(2, 0) = x;
+  return {
+      {"none", Mask::none()},
+      {"causal", Mask::causal()},
+      {"key_padding", Mask::key_padding({{true, true, true, false}, {true, false, false, true}})},
+      {"valid_lens (B)", Mask::valid_lens({3, 2})},
+      {"valid_lens (B, T)", Mask::valid_lens({{1, 2, 4}, {4, 3, 1}})},
+      {"boolean (T, S)",
+       Mask::boolean({{true, true, false, true}, {false, true, true, true}, {true, true, true, true}})},
+      {"boolean (S)", Mask::boolean({true, true, true, false})},
+      {"additive (T, S)", Mask::additive({{0, x, 0, 0}, {0, 0, x, 0}, {0, 0, 0, x}})},
+      {"additive (T, 1)", Mask::additive(column)},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("A causal mask shows each query the keys up to its own place, also when there are more keys or fewer") {
+  check_close(weights({2, 4}, Mask::causal()), Array{{1, 0, 0, 0}, {0.5, 0.5, 0, 0}});
+  check_close(weights({3, 2}, Mask::causal()), Array{{1, 0}, {0.5, 0.5}, {0.5, 0.5}});
+}
+
+TEST_CASE("Key padding hides the same keys from every query of a batch entry") {
+  const Mask mask = Mask::key_padding({{true, false, true}, {false, true, false}});
+  check_close(weights({2, 2, 3}, mask), Array{{{0.5, 0, 0.5}, {0.5, 0, 0.5}}, {{0, 1, 0}, {0, 1, 0}}});
+}
+
+TEST_CASE("Valid lengths show the first keys: one length for a batch entry, or one for each query") {
+  const double third = 1.0 / 3;
+  check_close(weights({2, 1, 3}, Mask::valid_lens({2, 1})), Array{{{0.5, 0.5, 0}}, {{1, 0, 0}}});
+  check_close(weights({1, 3, 3}, Mask::valid_lens({{3, 1, 2}})),
+              Array{{{third, third, third}, {1, 0, 0}, {0.5, 0.5, 0}}});
+}
+
+TEST_CASE("A length beyond the keys hides nothing, a length of 0 everything") {
+  check_close(weights({2, 1, 2}, Mask::valid_lens({1000, 0})), Array{{{0.5, 0.5}}, {{0, 0}}});
+}
+
+TEST_CASE("Boolean masks broadcast over batch and heads") {
+  check_close(weights({2, 3}, Mask::boolean({{true, false, true}, {false, true, false}})),
+              Array{{0.5, 0, 0.5}, {0, 1, 0}});
+  tg::BoolArray by_head({1, 2, 1, 2}, true);
+  by_head(0, 1, 0, 0) = false;
+  check_close(weights({1, 2, 1, 2}, Mask::boolean(by_head)), Array{{{{0.5, 0.5}}, {{0, 1}}}});
+}
+
+TEST_CASE("Additive masks are added to the scores, and -inf hides") {
+  check_close(weights({2, 3}, Mask::additive({{0, std::log(3), -kInfinity}, {-kInfinity, -kInfinity, -50}})),
+              Array{{0.25, 0.75, 0}, {0, 0, 1}});
+}
+
+TEST_CASE("Hidden keys weigh exactly nothing") {
+  const Array seen = weights({2, 4}, Mask::boolean({{true, false, true, true}, {false, false, false, true}}));
+  CHECK(seen(0, 1) == 0.0);
+  CHECK(seen(1, 0) == 0.0);
+  CHECK(seen(1, 3) == 1.0);
+}
+
+TEST_CASE("Masks joined with & show what all of them show, in any order") {
+  for (const auto& [name_a, a] : masks())
+    for (const auto& [name_b, b] : masks()) {
+      CAPTURE(name_a);
+      CAPTURE(name_b);
+      const Array seen_a = weights({2, 2, 3, 4}, a), seen_b = weights({2, 2, 3, 4}, b);
+      const Array both = weights({2, 2, 3, 4}, a & b), reversed = weights({2, 2, 3, 4}, b & a);
+      for (std::size_t i = 0; i < both.size(); ++i) {
+        CAPTURE(i);
+        CHECK((both.data()[i] != 0) == (seen_a.data()[i] != 0 && seen_b.data()[i] != 0));
+        CHECK(both.data()[i] == reversed.data()[i]);
+      }
+    }
+}
+
+TEST_CASE("Joining masks leaves them as they were, and a mask serves scores of several shapes") {
+  const Mask causal = Mask::causal(), lengths = Mask::valid_lens({1});
+  const Array before = weights({1, 3, 3}, causal);
+  const Mask both = causal & lengths & causal;
+  CHECK(weights({1, 3, 3}, causal) == before);
+  check_close(weights({1, 2, 2}, both), Array{{{1, 0}, {1, 0}}});
+  check_close(weights({1, 1, 4}, both), Array{{{1, 0, 0, 0}}});
+}
+
+TEST_CASE("Joined additive masks add up") {
+  const Mask both = Mask::additive({{std::log(2), 0}}) & Mask::additive({{std::log(2), 0}, {0, std::log(3)}});
+  check_close(weights({2, 2}, both), Array{{0.8, 0.2}, {0.4, 0.6}});
+}
+
+TEST_CASE("A query that may attend to nothing yields zeros and passes no gradient") {
+  const tg::Parameter<double> q(Array{{1, 2}, {3, 4}}), k(Array{{1, 0}, {0, 1}, {1, 1}}),
+      v(Array{{1, 2}, {3, 4}, {5, 6}});
+  const Mask blind = Mask::boolean({{false, false, false}, {true, true, false}});
+  tg::Tape tape;
+  const Tensor y = tg::scaled_dot_product_attention(q, k, v, blind);
+  CHECK(y.value()(0, 0) == 0.0);
+  CHECK(y.value()(0, 1) == 0.0);
+  CHECK(y.value()(1, 0) > 1.0);
+  y.backward(Array{{5, -7}, {1, 2}});
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(q.grad()(0, i) == 0.0);  // of the query that sees nothing
+    CHECK(k.grad()(2, i) == 0.0);  // of the key that nobody sees
+    CHECK(v.grad()(2, i) == 0.0);
+  }
+  CHECK(q.grad()(1, 0) != 0.0);
+}
+
+TEST_CASE("When every query is blind, nothing receives a gradient") {
+  const tg::Parameter<double> x(Array{{{1, 2}, {3, 4}}});
+  tg::Tape tape;
+  const Tensor y = tg::multi_head_attention(x, x, x, 2, Mask::valid_lens({0}));
+  y.backward(Array{{{1, 2}, {3, 4}}});
+  CHECK(y.value() == Array(y.shape(), 0.0));
+  CHECK(x.grad() == Array(x.shape(), 0.0));
+}
+
+TEST_CASE("NaN is not taken for a hidden key: it reaches the result") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(std::isnan(tg::masked_softmax(Tensor(Array{{nan, nan}}), Mask::none()).value()(0, 0)));
+  CHECK(std::isnan(tg::masked_softmax(Tensor(Array{{nan, 1}}), Mask::boolean({true, false})).value()(0, 0)));
+  const Tensor q(Array{{nan, 1}}), k(Array{{1, 2}, {3, 4}});
+  CHECK(std::isnan(tg::scaled_dot_product_attention(q, k, k).value()(0, 0)));
+}
+
+TEST_CASE("Masks of a shape that cannot fit are refused by the maker's name") {
+  const auto refuses = [](const std::string& maker, const std::string& given, auto make) {
+    INFO(maker, ", ", given);
+    try {
+      make();
+      FAIL_CHECK("expected an error");
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      CHECK(message.starts_with("[" + maker + "] expected "));
+      CHECK(message.find(given) != std::string::npos);
+    }
+  };
+  refuses("AttentionMask::key_padding", "given (3)", [] { Mask::key_padding({true, false, true}); });
+  refuses("AttentionMask::key_padding", "given (1, 1, 3)", [] { Mask::key_padding({{{true, false, true}}}); });
+  refuses("AttentionMask::valid_lens", "given ()", [] { Mask::valid_lens(tg::IntArray(3)); });
+  refuses("AttentionMask::valid_lens", "given (1, 1, 2)", [] { Mask::valid_lens({{{3, 1}}}); });
+  refuses("AttentionMask::boolean", "given (1, 1, 1, 1, 2)", [] {
+    Mask::boolean(tg::BoolArray({1, 1, 1, 1, 2}, true));
+  });
+  refuses("AttentionMask::boolean", "given (2, 3, 4); for a mask of each batch entry reshape it to (B, 1, T, S)", [] {
+    Mask::boolean(tg::BoolArray({2, 3, 4}, true));
+  });
+  refuses("AttentionMask::additive", "given (1, 1, 1, 1, 2)", [] { Mask::additive(Array({1, 1, 1, 1, 2}, 0.0)); });
+  refuses("AttentionMask::additive", "given (2, 3, 4)", [] { Mask::additive(Array({2, 3, 4}, 0.0)); });
+  refuses("AttentionMask &", "(2, 3) and (2, 4)", [] {
+    return Mask::boolean(tg::BoolArray({2, 3}, true)) & Mask::boolean(tg::BoolArray({2, 4}, true));
+  });
+}
+
+TEST_CASE("Negative lengths are out of range") {
+  CHECK_THROWS_WITH_AS(Mask::valid_lens({2, -1}),
+                       "[AttentionMask::valid_lens] expected lengths of at least 0, given -1", std::out_of_range);
+}

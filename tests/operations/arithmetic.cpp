@@ -1,0 +1,61 @@
+#include <functional>
+
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+// An operator on tensors that broadcast in every way, and with a number on either side.
+template <class Operator> void add_operator(Table& table, const char* operation) {
+  const auto f = [](const auto& x) { return Operator()(x[0], x[1]); };
+  table.add(operation, "equal shapes", {draw({2, 3}), draw({2, 3}, 0.5, 2)}, f);
+  table.add(operation, "a row and a column", {draw({3}), draw({2, 1}, 0.5, 2)}, f);
+  table.add(operation, "a matrix and a scalar", {draw({2, 3}), draw({}, 0.5, 2)}, f);
+  table.add(operation, "a scalar and a matrix", {draw({}), draw({2, 3}, 0.5, 2)}, f);
+  table.add(operation, "scalars", {draw({}), draw({}, 0.5, 2)}, f);
+  table.add(operation, "a batch and a row", {draw({2, 2, 3}), draw({3}, 0.5, 2)}, f);
+  table.add(operation, "four axes that stretch each other", {draw({2, 1, 2, 1}), draw({1, 3, 1, 2}, 0.5, 2)}, f);
+  table.add(operation, "no rows and one row", {draw({0, 3}), draw({1, 3}, 0.5, 2)}, f);
+  table.add(operation, "a matrix and its transpose", {draw({2, 2}, 0.5, 2)},
+            [](const auto& x) { return Operator()(x[0], tg::transpose(x[0], 0, 1)); });
+  table.add(operation, "a number on the right", {draw({2, 3})}, [](const auto& x) { return Operator()(x[0], 2.5); });
+  table.add(operation, "a number on the left", {draw({2, 3}, 0.5, 2)},
+            [](const auto& x) { return Operator()(2.5, x[0]); });
+}
+
+}  // namespace
+
+void add_arithmetic(Table& table) {
+  add_operator<std::plus<>>(table, "operator+");
+  add_operator<std::minus<>>(table, "operator-");
+  add_operator<std::multiplies<>>(table, "operator*");
+  add_operator<std::divides<>>(table, "operator/");
+
+  table.add("operator+", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] + x[0]; });
+  table.add("operator-", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] - x[0]; });
+  table.add("operator*", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] * x[0]; });
+  table.add("operator*", "large and tiny", {draw({2, 3}, 1e6, 1e7), draw({3}, 1e-7, 1e-6)},
+            [](const auto& x) { return x[0] * x[1]; });
+  table.add("operator/", "tiny and large", {draw({2, 3}, 1e-7, 1e-6), draw({3}, 1e6, 1e7)},
+            [](const auto& x) { return x[0] / x[1]; });
+
+  const auto negated = [](const auto& x) { return -x[0]; };
+  table.add("operator-", "negated matrix", {draw({2, 3})}, negated);
+  table.add("operator-", "negated scalar", {draw({})}, negated);
+  table.add("operator-", "negated nothing", {draw({0})}, negated);
+
+  table.add("pow", "squares", {draw({2, 3}, -2, 2)}, [](const auto& x) { return tg::pow(x[0], 2); });
+  table.add("pow", "cubes of four axes", {draw({2, 1, 2, 2}, -2, 2)}, [](const auto& x) { return tg::pow(x[0], 3); });
+  table.add("pow", "roots", {draw({3}, 0.1, 4)}, [](const auto& x) { return tg::pow(x[0], 0.5); });
+  table.add("pow", "a negative exponent", {draw({3}, 0.5, 4)}, [](const auto& x) { return tg::pow(x[0], -1.5); });
+  table.add("pow", "reciprocals of both signs", {draw({4}, -1, 1, 0.5)},
+            [](const auto& x) { return tg::pow(x[0], -1); });
+  table.add("pow", "exponent 1", {draw({3})}, [](const auto& x) { return tg::pow(x[0], 1); });
+  table.add("pow", "exponent 0", {draw({3})}, [](const auto& x) { return tg::pow(x[0], 0); });
+  table.add("pow", "a scalar", {draw({}, 0.5, 2)}, [](const auto& x) { return tg::pow(x[0], 2.5); });
+  table.add("pow", "no elements", {draw({2, 0})}, [](const auto& x) { return tg::pow(x[0], 2); });
+  table.add(
+      "pow", "tiny", {draw({3}, 1e-9, 1e-8)}, [](const auto& x) { return tg::pow(x[0], 0.5); }, 1e-14);
+}
+
+}  // namespace operations

@@ -1,0 +1,45 @@
+from table import add, draw
+
+
+def add_samples():
+    def operator(operation, f):
+        def second(*shape):
+            return draw(*shape, low=0.5, high=2)
+
+        add(operation, "equal shapes", [draw(2, 3), second(2, 3)], f)
+        add(operation, "a row and a column", [draw(3), second(2, 1)], f)
+        add(operation, "a matrix and a scalar", [draw(2, 3), second()], f)
+        add(operation, "a scalar and a matrix", [draw(), second(2, 3)], f)
+        add(operation, "scalars", [draw(), second()], f)
+        add(operation, "a batch and a row", [draw(2, 2, 3), second(3)], f)
+        add(operation, "four axes that stretch each other", [draw(2, 1, 2, 1), second(1, 3, 1, 2)], f)
+        add(operation, "no rows and one row", [draw(0, 3), second(1, 3)], f)
+        add(operation, "a matrix and its transpose", [second(2, 2)], lambda a: f(a, a.T))
+        add(operation, "a number on the right", [draw(2, 3)], lambda a: f(a, 2.5))
+        add(operation, "a number on the left", [second(2, 3)], lambda a: f(2.5, a))
+
+    operator("operator+", lambda a, b: a + b)
+    operator("operator-", lambda a, b: a - b)
+    operator("operator*", lambda a, b: a * b)
+    operator("operator/", lambda a, b: a / b)
+    add("operator+", "a tensor with itself", [draw(2, 3)], lambda a: a + a)
+    add("operator-", "a tensor with itself", [draw(2, 3)], lambda a: a - a)
+    add("operator*", "a tensor with itself", [draw(2, 3)], lambda a: a * a)
+    large, tiny = {"low": 1e6, "high": 1e7}, {"low": 1e-7, "high": 1e-6}
+    add("operator*", "large and tiny", [draw(2, 3, **large), draw(3, **tiny)], lambda a, b: a * b)
+    add("operator/", "tiny and large", [draw(2, 3, **tiny), draw(3, **large)], lambda a, b: a / b)
+
+    add("operator-", "negated matrix", [draw(2, 3)], lambda a: -a)
+    add("operator-", "negated scalar", [draw()], lambda a: -a)
+    add("operator-", "negated nothing", [draw(0)], lambda a: -a)
+
+    add("pow", "squares", [draw(2, 3, low=-2, high=2)], lambda a: a**2)
+    add("pow", "cubes of four axes", [draw(2, 1, 2, 2, low=-2, high=2)], lambda a: a**3)
+    add("pow", "roots", [draw(3, low=0.1, high=4)], lambda a: a**0.5)
+    add("pow", "a negative exponent", [draw(3, low=0.5, high=4)], lambda a: a**-1.5)
+    add("pow", "reciprocals of both signs", [draw(4, gap=0.5)], lambda a: a**-1)
+    add("pow", "exponent 1", [draw(3)], lambda a: a**1)
+    add("pow", "exponent 0", [draw(3)], lambda a: a**0)
+    add("pow", "a scalar", [draw(low=0.5, high=2)], lambda a: a**2.5)
+    add("pow", "no elements", [draw(2, 0)], lambda a: a**2)
+    add("pow", "tiny", [draw(3, low=1e-9, high=1e-8)], lambda a: a**0.5)

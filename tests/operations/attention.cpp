@@ -1,0 +1,113 @@
+#include <limits>
+
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+using Mask = tg::AttentionMask;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Masks for 2 batch entries, 2 heads, 3 queries and 4 keys.
+Mask padding() { return Mask::key_padding({{true, true, false, true}, {true, false, false, false}}); }
+Mask lengths() { return Mask::valid_lens({4, 2}); }
+Mask lengths_of_queries() { return Mask::valid_lens({{1, 4, 3}, {2, 0, 9}}); }  // one hides every key, one hides none
+Mask allowed() { return Mask::boolean(drawn_mask({3, 4}, 7)); }
+Mask allowed_by_batch() { return Mask::boolean(drawn_mask({2, 1, 3, 4}, 7)); }
+Mask allowed_by_head() { return Mask::boolean(drawn_mask({1, 2, 1, 4}, 8)); }
+Mask bias() { return Mask::additive(numbers<double>(draw({3, 4}, -2, 2), 7)); }
+Mask bias_by_head() { return Mask::additive(numbers<double>(draw({1, 2, 3, 1}, -2, 2), 8)); }
+Mask bias_of_infinities() {
+  return Mask::additive({{0, -kInfinity, 0.5, 0}, {-kInfinity, 0, 0, 0}, {1, 2, 3, -kInfinity}});
+}
+Mask nobody() { return Mask::valid_lens({0, 0}); }
+
+// An operation under every kind of mask. F()(inputs, mask) applies it.
+template <class F> void add_masks(Table& table, const char* operation, const std::vector<Draw>& inputs, F) {
+  table.add(operation, "no mask", inputs, [](const auto& x) { return F()(x, Mask::none()); });
+  table.add(operation, "causal", inputs, [](const auto& x) { return F()(x, Mask::causal()); });
+  table.add(operation, "key padding", inputs, [](const auto& x) { return F()(x, padding()); });
+  table.add(operation, "valid lengths", inputs, [](const auto& x) { return F()(x, lengths()); });
+  table.add(operation, "valid lengths of every query", inputs,
+            [](const auto& x) { return F()(x, lengths_of_queries()); });
+  table.add(operation, "allowed (T, S)", inputs, [](const auto& x) { return F()(x, allowed()); });
+  table.add(operation, "allowed (B, 1, T, S)", inputs, [](const auto& x) { return F()(x, allowed_by_batch()); });
+  table.add(operation, "allowed (1, H, 1, S)", inputs, [](const auto& x) { return F()(x, allowed_by_head()); });
+  table.add(operation, "added (T, S)", inputs, [](const auto& x) { return F()(x, bias()); });
+  table.add(operation, "added (1, H, T, 1)", inputs, [](const auto& x) { return F()(x, bias_by_head()); });
+  table.add(operation, "added infinities", inputs, [](const auto& x) { return F()(x, bias_of_infinities()); });
+  table.add(operation, "all keys hidden", inputs, [](const auto& x) { return F()(x, nobody()); });
+  table.add(operation, "causal and key padding", inputs,
+            [](const auto& x) { return F()(x, Mask::causal() & padding()); });
+  table.add(operation, "two of lengths, two allowed, two added", inputs, [](const auto& x) {
+    return F()(x, lengths() & lengths_of_queries() & allowed_by_batch() & allowed_by_head() & bias() & bias_by_head());
+  });
+}
+
+void add_scaled_dot_product(Table& table) {
+  const char* name = "scaled_dot_product_attention";
+  const auto f = [](const auto& x, const Mask& mask) {
+    return tg::scaled_dot_product_attention(x[0], x[1], x[2], mask);
+  };
+  const auto plain = [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2]); };
+  const auto itself = [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[0], x[0], Mask::causal()); };
+  add_masks(table, name, {draw({2, 2, 3, 2}, -2, 2), draw({2, 2, 4, 2}, -2, 2), draw({2, 2, 4, 1})}, f);
+
+  table.add(name, "three axes", {draw({2, 3, 2}), draw({2, 4, 2}), draw({2, 4, 3})}, plain);
+  table.add(name, "two axes", {draw({3, 2}), draw({4, 2}), draw({4, 3})}, plain);
+  table.add(name, "two axes, causal", {draw({3, 2}), draw({4, 2}), draw({4, 3})},
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], Mask::causal()); });
+  table.add(name, "one key", {draw({2, 3, 2}), draw({2, 1, 2}), draw({2, 1, 3})}, plain);
+  table.add(name, "no keys", {draw({3, 2}), draw({0, 2}), draw({0, 3})}, plain);
+  table.add(name, "no queries", {draw({0, 2}), draw({4, 2}), draw({4, 3})}, plain);
+  table.add(name, "no batch entries", {draw({0, 3, 2}), draw({0, 4, 2}), draw({0, 4, 3})}, plain);
+  table.add(name, "large", {draw({2, 2}, -100, 100), draw({4, 2}, -100, 100), draw({4, 2})}, plain);
+  table.add(name, "queries, keys and values are one", {draw({2, 1, 3, 2}, -2, 2)}, itself);
+  table.add(name, "keys and values are one", {draw({3, 2}, -2, 2), draw({4, 2}, -2, 2)},
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[1]); });
+  table.add(name, "another scale", {draw({3, 2}), draw({4, 2}), draw({4, 2})},
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], {}, {.scale = 2.5}); });
+  table.add(name, "dropout", {draw({2, 2, 3, 2}), draw({2, 2, 4, 2}), draw({2, 2, 4, 1})}, [](const auto& x) {
+    return tg::scaled_dot_product_attention(x[0], x[1], x[2], padding(), {.dropout = 0.3});
+  });
+}
+
+void add_multi_head(Table& table) {
+  const char* name = "multi_head_attention";
+  const auto f = [](const auto& x, const Mask& mask) { return tg::multi_head_attention(x[0], x[1], x[2], 2, mask); };
+  const auto plain = [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2); };
+  const auto itself = [](const auto& x) { return tg::multi_head_attention(x[0], x[0], x[0], 2, Mask::causal()); };
+  add_masks(table, name, {draw({2, 3, 4}, -2, 2), draw({2, 4, 4}, -2, 2), draw({2, 4, 2})}, f);
+
+  table.add(name, "one head", {draw({2, 3, 2}), draw({2, 4, 2}), draw({2, 4, 3})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 1); });
+  table.add(name, "as many heads as features", {draw({1, 3, 4}), draw({1, 2, 4}), draw({1, 2, 4})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 4); });
+  table.add(name, "no keys", {draw({1, 3, 4}), draw({1, 0, 4}), draw({1, 0, 2})}, plain);
+  table.add(name, "no batch entries", {draw({0, 3, 4}), draw({0, 2, 4}), draw({0, 2, 2})}, plain);
+  table.add(name, "queries, keys and values are one", {draw({2, 3, 4}, -2, 2)}, itself);
+  table.add(name, "another scale", {draw({1, 3, 4}), draw({1, 2, 4}), draw({1, 2, 4})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.scale = -1.5}); });
+  table.add(name, "dropout", {draw({2, 3, 4}), draw({2, 4, 4}), draw({2, 4, 2})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, padding(), {.dropout = 0.3}); });
+}
+
+}  // namespace
+
+void add_attention(Table& table) {
+  add_scaled_dot_product(table);
+  add_multi_head(table);
+
+  const auto f = [](const auto& x, const Mask& mask) { return tg::masked_softmax(x[0], mask); };
+  add_masks(table, "masked_softmax", {draw({2, 2, 3, 4}, -2, 2)}, f);
+  table.add("masked_softmax", "three axes", {draw({2, 3, 4}, -2, 2)},
+            [](const auto& x) { return tg::masked_softmax(x[0], lengths_of_queries()); });
+  table.add("masked_softmax", "two axes", {draw({3, 4}, -2, 2)},
+            [](const auto& x) { return tg::masked_softmax(x[0], allowed() & bias()); });
+  table.add("masked_softmax", "large", {draw({3, 4}, -1e4, 1e4)},
+            [](const auto& x) { return tg::masked_softmax(x[0], Mask::causal()); });
+  table.add("masked_softmax", "no keys", {draw({3, 0})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
+}
+
+}  // namespace operations

@@ -1,0 +1,114 @@
+#include <limits>
+
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+// A function of every element, in all the shapes a tensor may have; low and high bound its inputs.
+template <class F> void add_function(Table& table, const char* operation, double low, double high, double gap, F f) {
+  table.add(operation, "a matrix", {draw({2, 3}, low, high, gap)}, f);
+  table.add(operation, "a scalar", {draw({}, low, high, gap)}, f);
+  table.add(operation, "one element of two axes", {draw({1, 1}, low, high, gap)}, f);
+  table.add(operation, "four axes", {draw({2, 1, 2, 3}, low, high, gap)}, f);
+  table.add(operation, "no elements", {draw({0, 2}, low, high, gap)}, f);
+}
+
+void add_functions(Table& table) {
+  const auto exp = [](const auto& x) { return tg::exp(x[0]); };
+  add_function(table, "exp", -3, 3, 0, exp);
+  table.add("exp", "large", {draw({4}, 20, 21)}, exp, 1e-7);
+  table.add("exp", "tiny", {draw({4}, -1e-6, 1e-6)}, exp);
+
+  const auto log = [](const auto& x) { return tg::log(x[0]); };
+  add_function(table, "log", 0.2, 5, 0, log);
+  table.add("log", "large", {draw({4}, 1e29, 1e30)}, log);
+  table.add("log", "tiny", {draw({4}, 1e-30, 1e-29)}, log, 1e-36);
+
+  const auto sqrt = [](const auto& x) { return tg::sqrt(x[0]); };
+  add_function(table, "sqrt", 0.2, 5, 0, sqrt);
+  table.add("sqrt", "large", {draw({4}, 1e29, 1e30)}, sqrt);
+  table.add("sqrt", "tiny", {draw({4}, 1e-12, 1e-11)}, sqrt, 1e-17);
+
+  const auto abs = [](const auto& x) { return tg::abs(x[0]); };
+  add_function(table, "abs", -1, 1, 0.1, abs);
+  table.add("abs", "large", {draw({4}, -1e30, 1e30)}, abs);
+
+  const auto tanh = [](const auto& x) { return tg::tanh(x[0]); };
+  add_function(table, "tanh", -2, 2, 0, tanh);
+  table.add("tanh", "large", {draw({8}, -1e4, 1e4)}, tanh);
+  table.add("tanh", "tiny", {draw({4}, -1e-9, 1e-9)}, tanh);
+
+  const auto sigmoid = [](const auto& x) { return tg::sigmoid(x[0]); };
+  add_function(table, "sigmoid", -4, 4, 0, sigmoid);
+  table.add("sigmoid", "large", {draw({8}, -1e4, 1e4)}, sigmoid);
+
+  const auto relu = [](const auto& x) { return tg::relu(x[0]); };
+  add_function(table, "relu", -1, 1, 0.1, relu);
+  table.add("relu", "large", {draw({4}, -1e30, 1e30)}, relu);
+
+  const auto gelu = [](const auto& x) { return tg::gelu(x[0]); };
+  add_function(table, "gelu", -3, 3, 0, gelu);
+  table.add("gelu", "large", {draw({8}, -1e4, 1e4)}, gelu);
+
+  const auto tanh_gelu = [](const auto& x) { return tg::gelu(x[0], tg::Gelu::tanh); };
+  table.add("gelu", "by tanh", {draw({2, 3}, -3, 3)}, tanh_gelu);
+  table.add("gelu", "by tanh, a scalar", {draw({}, -3, 3)}, tanh_gelu);
+  table.add("gelu", "by tanh, large", {draw({8}, -1e4, 1e4)}, tanh_gelu);
+}
+
+void add_choices(Table& table) {
+  table.add("masked_fill", "a mask of the same shape", {draw({2, 3})}, [](const auto& x) {
+    return tg::masked_fill(x[0], drawn_mask({2, 3}, 7), -9);
+  });
+  table.add("masked_fill", "a mask of one row", {draw({2, 3})}, [](const auto& x) {
+    return tg::masked_fill(x[0], tg::BoolArray{true, false, true}, 0.5);
+  });
+  table.add("masked_fill", "a mask of one column", {draw({2, 3})}, [](const auto& x) {
+    return tg::masked_fill(x[0], drawn_mask({2, 1}, 8), 0.5);
+  });
+  table.add("masked_fill", "a causal mask of four axes", {draw({2, 2, 3, 3})},
+            [](const auto& x) { return tg::masked_fill(x[0], tg::causal_mask(3, 3), 2); });
+  table.add("masked_fill", "no elements", {draw({0, 3})}, [](const auto& x) {
+    return tg::masked_fill(x[0], drawn_mask({1, 3}, 7), 1);
+  });
+  table.add("masked_fill", "-inf before a softmax", {draw({2, 4})}, [](const auto& x) {
+    const auto hidden =
+        tg::masked_fill(x[0], tg::BoolArray{true, false, false, true}, -std::numeric_limits<double>::infinity());
+    return tg::softmax(hidden, -1);
+  });
+
+  table.add("where", "equal shapes", {draw({2, 3}), draw({2, 3})}, [](const auto& x) {
+    return tg::where(drawn_mask({2, 3}, 7), x[0], x[1]);
+  });
+  table.add("where", "all three broadcast", {draw({3}), draw({2, 1, 1})}, [](const auto& x) {
+    return tg::where(drawn_mask({2, 1}, 7), x[0], x[1]);
+  });
+  table.add("where", "scalars chosen by a matrix", {draw({}), draw({})}, [](const auto& x) {
+    return tg::where(drawn_mask({2, 3}, 7), x[0], x[1]);
+  });
+  table.add("where", "the same tensor twice", {draw({2, 3})}, [](const auto& x) {
+    return tg::where(drawn_mask({2, 3}, 7), x[0], x[0]);
+  });
+  table.add("where", "no elements", {draw({0, 3}), draw({3})}, [](const auto& x) {
+    return tg::where(drawn_mask({1, 3}, 7), x[0], x[1]);
+  });
+
+  table.add("dropout", "half of a matrix", {draw({4, 5})}, [](const auto& x) { return tg::dropout(x[0], 0.5); });
+  table.add("dropout", "a tenth of three axes", {draw({2, 3, 4})},
+            [](const auto& x) { return tg::dropout(x[0], 0.1); });
+  table.add("dropout", "twice, with other masks", {draw({12})},
+            [](const auto& x) { return tg::dropout(x[0], 0.5) + tg::dropout(x[0], 0.5); });
+  table.add("dropout", "probability 0", {draw({2, 3})}, [](const auto& x) { return x[0] * tg::dropout(x[0], 0); });
+  table.add("dropout", "not training", {draw({2, 3})},
+            [](const auto& x) { return x[0] * tg::dropout(x[0], 0.5, false); });
+}
+
+}  // namespace
+
+void add_elementwise(Table& table) {
+  add_functions(table);
+  add_choices(table);
+}
+
+}  // namespace operations

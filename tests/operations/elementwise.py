@@ -1,0 +1,66 @@
+import math
+
+import torch
+import torch.nn.functional as F
+
+from attention import causal
+from table import add, draw, drawn_mask, kept
+
+
+def add_samples():
+    def function(operation, f, **bounds):
+        add(operation, "a matrix", [draw(2, 3, **bounds)], f)
+        add(operation, "a scalar", [draw(**bounds)], f)
+        add(operation, "one element of two axes", [draw(1, 1, **bounds)], f)
+        add(operation, "four axes", [draw(2, 1, 2, 3, **bounds)], f)
+        add(operation, "no elements", [draw(0, 2, **bounds)], f)
+
+    function("exp", torch.exp, low=-3, high=3)
+    add("exp", "large", [draw(4, low=20, high=21)], torch.exp)
+    add("exp", "tiny", [draw(4, low=-1e-6, high=1e-6)], torch.exp)
+    function("log", torch.log, low=0.2, high=5)
+    add("log", "large", [draw(4, low=1e29, high=1e30)], torch.log)
+    add("log", "tiny", [draw(4, low=1e-30, high=1e-29)], torch.log)
+    function("sqrt", torch.sqrt, low=0.2, high=5)
+    add("sqrt", "large", [draw(4, low=1e29, high=1e30)], torch.sqrt)
+    add("sqrt", "tiny", [draw(4, low=1e-12, high=1e-11)], torch.sqrt)
+    function("abs", torch.abs, gap=0.1)
+    add("abs", "large", [draw(4, low=-1e30, high=1e30)], torch.abs)
+    function("tanh", torch.tanh, low=-2, high=2)
+    add("tanh", "large", [draw(8, low=-1e4, high=1e4)], torch.tanh)
+    add("tanh", "tiny", [draw(4, low=-1e-9, high=1e-9)], torch.tanh)
+    function("sigmoid", torch.sigmoid, low=-4, high=4)
+    add("sigmoid", "large", [draw(8, low=-1e4, high=1e4)], torch.sigmoid)
+    function("relu", torch.relu, gap=0.1)
+    add("relu", "large", [draw(4, low=-1e30, high=1e30)], torch.relu)
+    function("gelu", F.gelu, low=-3, high=3)
+    add("gelu", "large", [draw(8, low=-1e4, high=1e4)], F.gelu)
+    add("gelu", "by tanh", [draw(2, 3, low=-3, high=3)], lambda a: F.gelu(a, approximate="tanh"))
+    add("gelu", "by tanh, a scalar", [draw(low=-3, high=3)], lambda a: F.gelu(a, approximate="tanh"))
+    add("gelu", "by tanh, large", [draw(8, low=-1e4, high=1e4)], lambda a: F.gelu(a, approximate="tanh"))
+
+    fill = torch.masked_fill
+    row = torch.tensor([True, False, True])
+    add("masked_fill", "a mask of the same shape", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 3), 7), -9))
+    add("masked_fill", "a mask of one row", [draw(2, 3)], lambda a: fill(a, row, 0.5))
+    add("masked_fill", "a mask of one column", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 1), 8), 0.5))
+    add("masked_fill", "a causal mask of four axes", [draw(2, 2, 3, 3)], lambda a: fill(a, causal(3, 3), 2))
+    add("masked_fill", "no elements", [draw(0, 3)], lambda a: fill(a, drawn_mask((1, 3), 7), 1))
+    outer = torch.tensor([True, False, False, True])
+    add("masked_fill", "-inf before a softmax", [draw(2, 4)], lambda a: fill(a, outer, -math.inf).softmax(-1))
+
+    square = drawn_mask((2, 3), 7)
+    add("where", "equal shapes", [draw(2, 3), draw(2, 3)], lambda a, b: torch.where(square, a, b))
+    column = drawn_mask((2, 1), 7)
+    add("where", "all three broadcast", [draw(3), draw(2, 1, 1)], lambda a, b: torch.where(column, a, b))
+    add("where", "scalars chosen by a matrix", [draw(), draw()], lambda a, b: torch.where(square, a, b))
+    add("where", "the same tensor twice", [draw(2, 3)], lambda a: torch.where(square, a, a))
+    one = drawn_mask((1, 3), 7)
+    add("where", "no elements", [draw(0, 3), draw(3)], lambda a, b: torch.where(one, a, b))
+
+    add("dropout", "half of a matrix", [draw(4, 5)], lambda a: a * kept(a.shape, 0.5))
+    add("dropout", "a tenth of three axes", [draw(2, 3, 4)], lambda a: a * kept(a.shape, 0.1))
+    add("dropout", "twice, with other masks", [draw(12)],
+        lambda a: a * kept(a.shape, 0.5) + a * kept(a.shape, 0.5, call=1))
+    add("dropout", "probability 0", [draw(2, 3)], lambda a: a * a)
+    add("dropout", "not training", [draw(2, 3)], lambda a: a * a)

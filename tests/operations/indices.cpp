@@ -1,0 +1,34 @@
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+// Indices and masks as a tensor of the inputs' type: no gradient passes.
+template <class T, class Indices> tg::Tensor<T> as_tensor(const Inputs<T>&, const Indices& indices) {
+  return tg::Tensor<T>(tg::Array<T>(indices));
+}
+
+}  // namespace
+
+void add_indices(Table& table) {
+  table.add("argmax", "rows", {draw({2, 4})}, [](const auto& x) { return as_tensor(x, tg::argmax(x[0], -1)); });
+  table.add("argmax", "the middle axis of three", {draw({2, 3, 2})},
+            [](const auto& x) { return as_tensor(x, tg::argmax(x[0], 1)); });
+  table.add("argmax", "a vector", {draw({5})}, [](const auto& x) { return as_tensor(x, tg::argmax(x[0].value(), 0)); });
+  table.add("argmax", "no rows", {draw({0, 3})}, [](const auto& x) { return as_tensor(x, tg::argmax(x[0], 1)); });
+
+  table.add("one_hot", "ids of two axes", {}, [](const auto& x) {
+    return as_tensor(x, tg::one_hot({{2, 0}, {1, 1}}, 3));
+  });
+  table.add("one_hot", "one id", {}, [](const auto& x) { return as_tensor(x, tg::one_hot(tg::IntArray(1), 3)); });
+
+  table.add("causal_mask", "square", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(3, 3)); });
+  table.add("causal_mask", "wide", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(2, 4)); });
+  table.add("causal_mask", "tall", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(4, 2)); });
+
+  table.add("padding_mask", "two rows", {}, [](const auto& x) {
+    return as_tensor(x, tg::padding_mask({{3, 1, 0}, {2, 0, 0}}, 0));
+  });
+}
+
+}  // namespace operations

@@ -1,0 +1,18 @@
+import torch
+import torch.nn.functional as F
+
+from attention import causal
+from table import add, draw
+
+
+def add_samples():
+    add("argmax", "rows", [draw(2, 4)], lambda a: a.argmax(-1))
+    add("argmax", "the middle axis of three", [draw(2, 3, 2)], lambda a: a.argmax(1))
+    add("argmax", "a vector", [draw(5)], lambda a: a.argmax(0))
+    add("argmax", "no rows", [draw(0, 3)], lambda a: a.argmax(1))
+    add("one_hot", "ids of two axes", [], lambda: F.one_hot(torch.tensor([[2, 0], [1, 1]]), 3))
+    add("one_hot", "one id", [], lambda: F.one_hot(torch.tensor(1), 3))
+    add("causal_mask", "square", [], lambda: causal(3, 3))
+    add("causal_mask", "wide", [], lambda: causal(2, 4))
+    add("causal_mask", "tall", [], lambda: causal(4, 2))
+    add("padding_mask", "two rows", [], lambda: torch.tensor([[3, 1, 0], [2, 0, 0]]) != 0)

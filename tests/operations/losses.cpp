@@ -1,0 +1,96 @@
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+tg::IntArray labels() { return {2, 0, 1, 2}; }
+tg::IntArray labels_some_ignored() { return {2, -100, 1, -100}; }
+tg::Array<double> class_weights() { return {0.5, 2, 1.25}; }
+
+void add_cross_entropy(Table& table) {
+  using tg::Reduction;
+  const std::vector<Draw> logits{draw({4, 3}, -2, 2)};
+  const auto plain = [](const auto& x) { return tg::cross_entropy(x[0], labels()); };
+  table.add("cross_entropy", "mean", logits, plain);
+  table.add("cross_entropy", "sum", logits,
+            [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::sum}); });
+  table.add("cross_entropy", "none", logits,
+            [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::none}); });
+  table.add("cross_entropy", "one label", {draw({3}, -2, 2)},
+            [](const auto& x) { return tg::cross_entropy(x[0], tg::IntArray(1)); });
+  table.add("cross_entropy", "labels of two axes, none", {draw({2, 2, 3}, -2, 2)}, [](const auto& x) {
+    return tg::cross_entropy(x[0], {{2, 0}, {1, 1}}, {.reduction = Reduction::none});
+  });
+  table.add("cross_entropy", "one class", {draw({2, 1})}, [](const auto& x) {
+    return tg::cross_entropy(x[0], {0, 0});
+  });
+  table.add("cross_entropy", "no labels, sum", {draw({0, 3})}, [](const auto& x) {
+    return tg::cross_entropy(x[0], tg::IntArray::from_shape({0}), {.reduction = Reduction::sum});
+  });
+  table.add("cross_entropy", "many classes", {draw({2, 20}, -2, 2)}, [](const auto& x) {
+    return tg::cross_entropy(x[0], {13, 19}, {.label_smoothing = 0.1});
+  });
+  table.add("cross_entropy", "large", {draw({4, 3}, -1e4, 1e4)}, plain);
+  table.add("cross_entropy", "around a large number", {draw({4, 3}, 16383, 16385)}, plain, 1e-8);
+  table.add("cross_entropy", "tiny", {draw({4, 3}, -1e-8, 1e-8)}, plain);
+
+  table.add("cross_entropy", "labels ignored, mean", logits,
+            [](const auto& x) { return tg::cross_entropy(x[0], labels_some_ignored()); });
+  table.add("cross_entropy", "labels ignored, none", logits, [](const auto& x) {
+    return tg::cross_entropy(x[0], labels_some_ignored(), {.reduction = Reduction::none});
+  });
+  table.add("cross_entropy", "a class ignored", logits,
+            [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.ignore_index = 2}); });
+  table.add("cross_entropy", "smoothed", logits,
+            [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.label_smoothing = 0.1}); });
+  table.add("cross_entropy", "smoothed whole", logits,
+            [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.label_smoothing = 1}); });
+  table.add("cross_entropy", "smoothed, large", {draw({4, 3}, -1e4, 1e4)},
+            [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.label_smoothing = 0.1}); });
+  table.add("cross_entropy", "weighted, mean", logits,
+            [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.weight = class_weights()}); });
+  table.add("cross_entropy", "weighted, sum", logits, [](const auto& x) {
+    return tg::cross_entropy(x[0], labels(), {.weight = class_weights(), .reduction = Reduction::sum});
+  });
+  table.add("cross_entropy", "weighted, none", logits, [](const auto& x) {
+    return tg::cross_entropy(x[0], labels(), {.weight = class_weights(), .reduction = Reduction::none});
+  });
+  table.add("cross_entropy", "everything, mean", logits, [](const auto& x) {
+    return tg::cross_entropy(x[0], labels_some_ignored(), {.label_smoothing = 0.2, .weight = class_weights()});
+  });
+  table.add("cross_entropy", "everything, sum", logits, [](const auto& x) {
+    return tg::cross_entropy(
+        x[0], labels(),
+        {.ignore_index = 0, .label_smoothing = 0.2, .weight = class_weights(), .reduction = Reduction::sum});
+  });
+  table.add("cross_entropy", "everything, none", logits, [](const auto& x) {
+    return tg::cross_entropy(x[0], labels_some_ignored(),
+                             {.label_smoothing = 0.2, .weight = class_weights(), .reduction = Reduction::none});
+  });
+}
+
+void add_mse(Table& table) {
+  const auto mean = [](const auto& x) { return tg::mse_loss(x[0], x[1]); };
+  const auto sum = [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::sum); };
+  table.add("mse_loss", "mean", {draw({2, 3}), draw({2, 3})}, mean);
+  table.add("mse_loss", "sum", {draw({2, 3}), draw({2, 3})}, sum);
+  table.add("mse_loss", "none", {draw({2, 2, 2}), draw({2, 2, 2})},
+            [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
+  table.add("mse_loss", "scalars", {draw({}), draw({})}, mean);
+  table.add("mse_loss", "no elements, sum", {draw({0, 2}), draw({0, 2})}, sum);
+  table.add("mse_loss", "a target that is an expression", {draw({2, 3})}, [](const auto& x) {
+    return tg::mse_loss(x[0], 2 * numbers<double>(draw({2, 3}), 7));
+  });
+  table.add("mse_loss", "a matrix and its transpose", {draw({2, 2})},
+            [](const auto& x) { return tg::mse_loss(x[0], tg::transpose(x[0], 0, 1)); });
+  table.add("mse_loss", "large", {draw({2, 3}, -1e4, 1e4), draw({2, 3}, -1e4, 1e4)}, mean, 1e-4);
+}
+
+}  // namespace
+
+void add_losses(Table& table) {
+  add_cross_entropy(table);
+  add_mse(table);
+}
+
+}  // namespace operations

@@ -1,0 +1,59 @@
+import torch
+import torch.nn.functional as F
+
+from table import add, draw
+
+
+def add_samples():
+    f = torch.matmul
+    add("matmul", "vectors", [draw(3), draw(3)], f)
+    add("matmul", "a matrix and a vector", [draw(2, 3), draw(3)], f)
+    add("matmul", "a vector and a matrix", [draw(3), draw(3, 2)], f)
+    add("matmul", "matrices", [draw(2, 3), draw(3, 4)], f)
+    add("matmul", "one by one", [draw(1, 1), draw(1, 1)], f)
+    add("matmul", "a column and a row", [draw(3, 1), draw(1, 2)], f)
+    add("matmul", "a batch and a matrix", [draw(2, 2, 3), draw(3, 2)], f)
+    add("matmul", "a matrix and a batch", [draw(2, 3), draw(2, 3, 2)], f)
+    add("matmul", "two batches", [draw(2, 2, 3), draw(2, 3, 4)], f)
+    add("matmul", "a vector and a batch", [draw(3), draw(2, 3, 2)], f)
+    add("matmul", "a batch and a vector", [draw(2, 2, 3), draw(3)], f)
+    add("matmul", "a batch of one and a batch", [draw(1, 2, 3), draw(2, 3, 2)], f)
+    add("matmul", "a batch and a batch of one", [draw(2, 2, 3), draw(1, 3, 2)], f)
+    add("matmul", "batches that stretch each other", [draw(2, 1, 2, 3), draw(3, 3, 1)], f)
+    add("matmul", "four axes", [draw(2, 2, 2, 3), draw(2, 2, 3, 1)], f)
+    add("matmul", "a sum over nothing", [draw(2, 0), draw(0, 3)], f)
+    add("matmul", "no rows", [draw(0, 3), draw(3, 2)], f)
+    add("matmul", "no columns", [draw(2, 3), draw(3, 0)], f)
+    add("matmul", "an empty batch", [draw(0, 2, 3), draw(3, 2)], f)
+    add("matmul", "one matrix for an empty batch", [draw(1, 2, 3), draw(0, 3, 2)], f)
+    add("matmul", "large and tiny", [draw(2, 3, low=-1e6, high=1e6), draw(3, 2, low=-1e-6, high=1e-6)], f)
+    add("matmul", "a matrix with itself", [draw(3, 3)], lambda a: a @ a)
+    add("matmul", "a matrix and its transpose", [draw(2, 3)], lambda a: a @ a.T)
+    add("matmul", "the transpose of a batch and the batch", [draw(2, 3, 2)], lambda a: a.transpose(1, 2) @ a)
+    add("matmul", "a batch with each of its own matrices", [draw(2, 2, 2)], lambda a: a.unsqueeze(1) @ a)
+
+    add("linear", "a matrix", [draw(2, 3), draw(4, 3), draw(4)], F.linear)
+    add("linear", "a vector", [draw(3), draw(2, 3), draw(2)], F.linear)
+    add("linear", "four axes", [draw(2, 1, 2, 3), draw(2, 3), draw(2)], F.linear)
+    add("linear", "one input and one output", [draw(2, 1), draw(1, 1), draw(1)], F.linear)
+    add("linear", "no rows", [draw(0, 3), draw(2, 3), draw(2)], F.linear)
+    add("linear", "no inputs", [draw(2, 0), draw(3, 0), draw(3)], F.linear)
+    add("linear", "no outputs", [draw(2, 3), draw(0, 3), draw(0)], F.linear)
+    add("linear", "no bias", [draw(2, 3), draw(4, 3)], F.linear)
+    add("linear", "the input as its own weight", [draw(3, 2)], lambda a: F.linear(a, a))
+
+    def einsum(name, *inputs):
+        add("einsum", name, inputs, lambda *x: torch.einsum(name.split(": ")[-1], *x))
+
+    einsum("ij,jk->ik", draw(2, 3), draw(3, 2))
+    einsum("i j, j k -> k i", draw(2, 3), draw(3, 2))
+    einsum("bqd,bkd->bqk", draw(2, 2, 3), draw(2, 4, 3))
+    einsum("bhqk,bkhd->bqhd", draw(2, 2, 1, 3), draw(2, 3, 2, 2))
+    einsum("i,j->ji", draw(2), draw(3))
+    einsum("i,i->", draw(3), draw(3))
+    einsum("bi,bi->b", draw(2, 3), draw(2, 3))
+    einsum("Ij,Ij->Ij", draw(2, 3), draw(2, 3))
+    einsum("letters of one operand alone: aij,jkc->k", draw(2, 2, 3), draw(3, 2, 2))
+    einsum("a scalar: ij,->ji", draw(2, 3), draw())
+    einsum("nothing to sum: ij,jk->ik", draw(2, 0), draw(0, 3))
+    add("einsum", "a matrix with itself: ij,kj->ik", [draw(2, 3)], lambda a: torch.einsum("ij,kj->ik", a, a))

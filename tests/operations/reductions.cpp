@@ -1,0 +1,107 @@
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+// A reduction over axes in every way.
+template <class F> void add_reduction(Table& table, const char* operation, F) {
+  const auto all = [](const auto& x) { return F()(x[0], {}, tg::KeepDims::no); };
+  table.add(operation, "all of a matrix", {draw({2, 3})}, all);
+  table.add(operation, "a scalar", {draw({})}, all);
+  table.add(operation, "one element of two axes", {draw({1, 1})}, all);
+  table.add(operation, "all, kept", {draw({2, 3})}, [](const auto& x) { return F()(x[0], {}, tg::keepdims); });
+  table.add(operation, "rows", {draw({2, 3})}, [](const auto& x) { return F()(x[0], 0, tg::KeepDims::no); });
+  table.add(operation, "columns, kept", {draw({2, 3})}, [](const auto& x) { return F()(x[0], -1, tg::keepdims); });
+  table.add(operation, "the outer axes of three", {draw({2, 3, 2})}, [](const auto& x) {
+    return F()(x[0], {0, -1}, tg::KeepDims::no);
+  });
+  table.add(operation, "the middle axes of four, kept", {draw({2, 2, 3, 2})}, [](const auto& x) {
+    return F()(x[0], {2, 1}, tg::keepdims);
+  });
+  table.add(operation, "three rows of no columns", {draw({3, 0})},
+            [](const auto& x) { return F()(x[0], 0, tg::KeepDims::no); });
+  table.add(operation, "a long row", {draw({40})}, all);
+  table.add(operation, "large", {draw({2, 3}, 1e29, 1e30)}, all);
+}
+
+// An operation on rows along an axis.
+template <class F> void add_row_function(Table& table, const char* operation, F) {
+  const auto last = [](const auto& x) { return F()(x[0], -1); };
+  const auto first = [](const auto& x) { return F()(x[0], 0); };
+  table.add(operation, "the last axis of a matrix", {draw({2, 3}, -2, 2)}, last);
+  table.add(operation, "the first axis of a matrix", {draw({2, 3}, -2, 2)}, first);
+  table.add(operation, "the middle axis of three", {draw({2, 3, 2}, -2, 2)},
+            [](const auto& x) { return F()(x[0], 1); });
+  table.add(operation, "a vector", {draw({4}, -2, 2)}, first);
+  table.add(operation, "rows of one element", {draw({3, 1}, -2, 2)}, last);
+  table.add(operation, "no rows", {draw({0, 3}, -2, 2)}, last);
+  table.add(operation, "rows of no elements", {draw({2, 0}, -2, 2)}, last);
+  table.add(operation, "a long row", {draw({40}, -2, 2)}, last);
+  table.add(operation, "large", {draw({2, 4}, -1e4, 1e4)}, last);
+  table.add(operation, "around a large number", {draw({2, 4}, 16383, 16385)}, last, 1e-8);
+  table.add(operation, "tiny", {draw({2, 4}, -1e-8, 1e-8)}, last);
+}
+
+void add_layer_norm(Table& table) {
+  const auto f = [](const auto& x) { return tg::layer_norm(x[0], x[1], x[2]); };
+  table.add("layer_norm", "a matrix", {draw({2, 4}), draw({4}), draw({4})}, f);
+  table.add("layer_norm", "a vector", {draw({4}), draw({4}), draw({4})}, f);
+  table.add("layer_norm", "four axes", {draw({2, 1, 2, 3}), draw({3}), draw({3})}, f);
+  table.add("layer_norm", "over the last two axes", {draw({2, 2, 3}), draw({2, 3}), draw({2, 3})}, f);
+  table.add("layer_norm", "a long row", {draw({2, 20}), draw({20}), draw({20})}, f);
+  table.add("layer_norm", "rows of one element", {draw({3, 1}), draw({1}), draw({1})}, f);
+  table.add("layer_norm", "no rows", {draw({0, 3}), draw({3}), draw({3})}, f);
+  table.add("layer_norm", "rows of no elements", {draw({2, 0}), draw({0}), draw({0})}, f);
+  table.add("layer_norm", "large", {draw({2, 4}, -1e4, 1e4), draw({4}), draw({4})}, f);
+  table.add("layer_norm", "around a large number", {draw({2, 4}, 63, 65), draw({4}), draw({4})}, f);
+  table.add("layer_norm", "tiny", {draw({2, 4}, -1e-4, 1e-4), draw({4}), draw({4})}, f, 1e-8);
+  table.add("layer_norm", "no weight and no bias", {draw({2, 4})},
+            [](const auto& x) { return tg::layer_norm(x[0], {}, {}); });
+  table.add("layer_norm", "no bias", {draw({2, 4}), draw({4})},
+            [](const auto& x) { return tg::layer_norm(x[0], x[1], {}); });
+  table.add("layer_norm", "no weight", {draw({2, 4}), draw({4})},
+            [](const auto& x) { return tg::layer_norm(x[0], {}, x[1]); });
+  table.add("layer_norm", "another eps", {draw({2, 4}), draw({4}), draw({4})},
+            [](const auto& x) { return tg::layer_norm(x[0], x[1], x[2], 0.5); });
+  table.add("layer_norm", "the weight also as bias", {draw({2, 4}), draw({4})},
+            [](const auto& x) { return tg::layer_norm(x[0], x[1], x[1]); });
+}
+
+void add_embedding(Table& table) {
+  table.add("embedding", "ids of two axes, some twice", {draw({4, 3})}, [](const auto& x) {
+    return tg::embedding(x[0], tg::IntArray{{3, 0, 3}, {1, 3, 0}});
+  });
+  table.add("embedding", "one id", {draw({4, 3})}, [](const auto& x) { return tg::embedding(x[0], tg::IntArray(2)); });
+  table.add("embedding", "no ids", {draw({4, 3})}, [](const auto& x) {
+    return tg::embedding(x[0], tg::IntArray::from_shape({2, 0}));
+  });
+  table.add(
+      "embedding", "padding", {draw({4, 2})},
+      [](const auto& x) {
+        return tg::embedding(x[0], tg::IntArray{{3, 0, 0}, {1, 0, 3}}, 0);
+      },
+      no_differences);
+  table.add("embedding", "the table also used elsewhere", {draw({3, 2})}, [](const auto& x) {
+    return tg::matmul(tg::embedding(x[0], tg::IntArray{2, 0, 2}), tg::transpose(x[0], 0, 1));
+  });
+}
+
+}  // namespace
+
+void add_reductions(Table& table) {
+  const auto sum = [](const auto& x, const tg::Axes& axes, tg::KeepDims keep) { return tg::sum(x, axes, keep); };
+  const auto mean = [](const auto& x, const tg::Axes& axes, tg::KeepDims keep) { return tg::mean(x, axes, keep); };
+  const auto amax = [](const auto& x, const tg::Axes& axes, tg::KeepDims keep) { return tg::amax(x, axes, keep); };
+  add_reduction(table, "sum", sum);
+  add_reduction(table, "mean", mean);
+  add_reduction(table, "amax", amax);
+  table.add("sum", "of nothing", {draw({0, 2})}, [](const auto& x) { return tg::sum(x[0]); });
+  table.add("sum", "rows of no columns", {draw({3, 0})}, [](const auto& x) { return tg::sum(x[0], 1); });
+
+  add_row_function(table, "softmax", [](const auto& x, std::ptrdiff_t axis) { return tg::softmax(x, axis); });
+  add_row_function(table, "log_softmax", [](const auto& x, std::ptrdiff_t axis) { return tg::log_softmax(x, axis); });
+  add_layer_norm(table);
+  add_embedding(table);
+}
+
+}  // namespace operations

@@ -1,0 +1,74 @@
+import torch
+import torch.nn.functional as F
+
+from table import add, draw
+
+
+def add_samples():
+    def reduction(operation, f):
+        add(operation, "all of a matrix", [draw(2, 3)], lambda a: f(a, (0, 1)))
+        add(operation, "a scalar", [draw()], lambda a: f(a, ()))
+        add(operation, "one element of two axes", [draw(1, 1)], lambda a: f(a, (0, 1)))
+        add(operation, "all, kept", [draw(2, 3)], lambda a: f(a, (0, 1), True))
+        add(operation, "rows", [draw(2, 3)], lambda a: f(a, 0))
+        add(operation, "columns, kept", [draw(2, 3)], lambda a: f(a, -1, True))
+        add(operation, "the outer axes of three", [draw(2, 3, 2)], lambda a: f(a, (0, -1)))
+        add(operation, "the middle axes of four, kept", [draw(2, 2, 3, 2)], lambda a: f(a, (2, 1), True))
+        add(operation, "three rows of no columns", [draw(3, 0)], lambda a: f(a, 0))
+        add(operation, "a long row", [draw(40)], lambda a: f(a, 0))
+        add(operation, "large", [draw(2, 3, low=1e29, high=1e30)], lambda a: f(a, (0, 1)))
+
+    reduction("sum", torch.sum)
+    reduction("mean", torch.mean)
+    reduction("amax", torch.amax)
+    add("sum", "of nothing", [draw(0, 2)], torch.sum)
+    add("sum", "rows of no columns", [draw(3, 0)], lambda a: a.sum(1))
+
+    def row_function(operation, f):
+        def row(*shape):
+            return [draw(*shape, low=-2, high=2)]
+
+        add(operation, "the last axis of a matrix", row(2, 3), lambda a: f(a, -1))
+        add(operation, "the first axis of a matrix", row(2, 3), lambda a: f(a, 0))
+        add(operation, "the middle axis of three", row(2, 3, 2), lambda a: f(a, 1))
+        add(operation, "a vector", row(4), lambda a: f(a, 0))
+        add(operation, "rows of one element", row(3, 1), lambda a: f(a, -1))
+        add(operation, "no rows", row(0, 3), lambda a: f(a, -1))
+        add(operation, "rows of no elements", row(2, 0), lambda a: f(a, -1))
+        add(operation, "a long row", row(40), lambda a: f(a, -1))
+        add(operation, "large", [draw(2, 4, low=-1e4, high=1e4)], lambda a: f(a, -1))
+        add(operation, "around a large number", [draw(2, 4, low=16383, high=16385)], lambda a: f(a, -1))
+        add(operation, "tiny", [draw(2, 4, low=-1e-8, high=1e-8)], lambda a: f(a, -1))
+
+    row_function("softmax", torch.softmax)
+    row_function("log_softmax", torch.log_softmax)
+
+    def layer_norm(name, x, *normalized, **options):
+        inputs = [x, draw(*normalized), draw(*normalized)]
+        add("layer_norm", name, inputs, lambda a, w, b: F.layer_norm(a, normalized, w, b, **options))
+
+    layer_norm("a matrix", draw(2, 4), 4)
+    layer_norm("a vector", draw(4), 4)
+    layer_norm("four axes", draw(2, 1, 2, 3), 3)
+    layer_norm("over the last two axes", draw(2, 2, 3), 2, 3)
+    layer_norm("a long row", draw(2, 20), 20)
+    add("layer_norm", "rows of one element", [draw(3, 1), draw(1), draw(1)], lambda a, w, b: (a - a) * w + b)
+    layer_norm("no rows", draw(0, 3), 3)
+    layer_norm("rows of no elements", draw(2, 0), 0)
+    layer_norm("large", draw(2, 4, low=-1e4, high=1e4), 4)
+    layer_norm("around a large number", draw(2, 4, low=63, high=65), 4)
+    layer_norm("tiny", draw(2, 4, low=-1e-4, high=1e-4), 4)
+    add("layer_norm", "no weight and no bias", [draw(2, 4)], lambda a: F.layer_norm(a, [4]))
+    add("layer_norm", "no bias", [draw(2, 4), draw(4)], lambda a, w: F.layer_norm(a, [4], w))
+    add("layer_norm", "no weight", [draw(2, 4), draw(4)], lambda a, b: F.layer_norm(a, [4], None, b))
+    layer_norm("another eps", draw(2, 4), 4, eps=0.5)
+    add("layer_norm", "the weight also as bias", [draw(2, 4), draw(4)], lambda a, w: F.layer_norm(a, [4], w, w))
+
+    ids = torch.tensor([[3, 0, 3], [1, 3, 0]])
+    add("embedding", "ids of two axes, some twice", [draw(4, 3)], lambda a: F.embedding(ids, a))
+    add("embedding", "one id", [draw(4, 3)], lambda a: F.embedding(torch.tensor(2), a))
+    none = torch.zeros(2, 0, dtype=torch.long)
+    add("embedding", "no ids", [draw(4, 3)], lambda a: F.embedding(none, a))
+    padded = torch.tensor([[3, 0, 0], [1, 0, 3]])
+    add("embedding", "padding", [draw(4, 2)], lambda a: F.embedding(padded, a, padding_idx=0))
+    add("embedding", "the table also used elsewhere", [draw(3, 2)], lambda a: a[[2, 0, 2]] @ a.T)

@@ -1,0 +1,151 @@
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+// Sums what a result repeats or shares weights unevenly: each piece counts differently, so that none stands in for
+// another.
+template <class T> tg::Tensor<T> weighted_sum(const std::vector<tg::Tensor<T>>& pieces) {
+  tg::Tensor<T> total = tg::sum(pieces[0]);
+  for (std::size_t i = 1; i < pieces.size(); ++i) total = total + (1.0 + double(i)) * tg::sum(pieces[i] * pieces[i]);
+  return total;
+}
+
+void add_axes(Table& table) {
+  table.add("transpose", "a matrix", {draw({2, 3})}, [](const auto& x) { return tg::transpose(x[0], 0, 1); });
+  table.add("transpose", "the outer axes of three", {draw({2, 3, 4})},
+            [](const auto& x) { return tg::transpose(x[0], 0, -1); });
+  table.add("transpose", "the middle axes of four", {draw({2, 3, 2, 2})},
+            [](const auto& x) { return tg::transpose(x[0], 1, 2); });
+  table.add("transpose", "an axis with itself", {draw({2, 3})},
+            [](const auto& x) { return tg::transpose(x[0], -1, 1); });
+  table.add("transpose", "no elements", {draw({0, 3})}, [](const auto& x) { return tg::transpose(x[0], 0, 1); });
+
+  table.add("permute", "three axes", {draw({2, 3, 4})}, [](const auto& x) { return tg::permute(x[0], {2, 0, 1}); });
+  table.add("permute", "negative axes of four", {draw({2, 1, 3, 2})}, [](const auto& x) {
+    return tg::permute(x[0], {-1, 0, -2, 1});
+  });
+  table.add("permute", "a scalar", {draw({})}, [](const auto& x) { return tg::permute(x[0], {}); });
+
+  table.add("unsqueeze", "before the first axis", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], 0); });
+  table.add("unsqueeze", "after the last axis", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], -1); });
+  table.add("unsqueeze", "a scalar", {draw({})}, [](const auto& x) { return tg::unsqueeze(x[0], 0); });
+
+  table.add("squeeze", "all axes of extent 1", {draw({1, 2, 1, 3})}, [](const auto& x) { return tg::squeeze(x[0]); });
+  table.add("squeeze", "to a scalar", {draw({1, 1})}, [](const auto& x) { return tg::squeeze(x[0]); });
+  table.add("squeeze", "one axis", {draw({1, 2, 1})}, [](const auto& x) { return tg::squeeze(x[0], -1); });
+  table.add("squeeze", "an axis of extent 2 stays", {draw({1, 2, 1})},
+            [](const auto& x) { return tg::squeeze(x[0], 1); });
+
+  table.add("reshape", "two axes for three", {draw({2, 3, 2})}, [](const auto& x) {
+    return tg::reshape(x[0], {4, 3});
+  });
+  table.add("reshape", "an extent worked out", {draw({2, 3, 2})}, [](const auto& x) {
+    return tg::reshape(x[0], {3, -1});
+  });
+  table.add("reshape", "one element to a scalar", {draw({1, 1})}, [](const auto& x) { return tg::reshape(x[0], {}); });
+  table.add("reshape", "a scalar to axes", {draw({})}, [](const auto& x) { return tg::reshape(x[0], {1, -1}); });
+  table.add("reshape", "no elements", {draw({0, 3})}, [](const auto& x) { return tg::reshape(x[0], {2, 0}); });
+}
+
+void add_copies(Table& table) {
+  table.add("expand", "a row to a matrix", {draw({3})}, [](const auto& x) { return tg::expand(x[0], {2, 3}); });
+  table.add("expand", "a column, keeping its rows", {draw({2, 1})}, [](const auto& x) {
+    return tg::expand(x[0], {-1, 3});
+  });
+  table.add("expand", "the middle axis", {draw({2, 1, 3})}, [](const auto& x) { return tg::expand(x[0], {2, 2, 3}); });
+  table.add("expand", "a scalar", {draw({})}, [](const auto& x) { return tg::expand(x[0], {2, 2}); });
+  table.add("expand", "to no rows", {draw({1, 3})}, [](const auto& x) { return tg::expand(x[0], {0, 3}); });
+
+  table.add("repeat", "a row", {draw({3})}, [](const auto& x) { return tg::repeat(x[0], 2); });
+  table.add("repeat", "both axes", {draw({2, 3})}, [](const auto& x) { return tg::repeat(x[0], {3, 2}); });
+  table.add("repeat", "with axes in front", {draw({3})}, [](const auto& x) { return tg::repeat(x[0], {2, 1, 2}); });
+  table.add("repeat", "no copies", {draw({2, 3})}, [](const auto& x) { return tg::repeat(x[0], {0, 1}); });
+
+  table.add("repeat_interleave", "rows", {draw({2, 3})},
+            [](const auto& x) { return tg::repeat_interleave(x[0], 2, 0); });
+  table.add("repeat_interleave", "the last axis of three", {draw({2, 2, 2})},
+            [](const auto& x) { return tg::repeat_interleave(x[0], 3, -1); });
+  table.add("repeat_interleave", "no copies", {draw({2, 3})},
+            [](const auto& x) { return tg::repeat_interleave(x[0], 0, 1); });
+}
+
+void add_parts(Table& table) {
+  table.add("select", "a row", {draw({2, 3})}, [](const auto& x) { return tg::select(x[0], 0, 1); });
+  table.add("select", "the last of a middle axis", {draw({2, 3, 2})},
+            [](const auto& x) { return tg::select(x[0], 1, -1); });
+  table.add("select", "an element", {draw({3})}, [](const auto& x) { return tg::select(x[0], -1, 0); });
+  table.add("select", "one row twice and another", {draw({3, 2})}, [](const auto& x) {
+    return weighted_sum(std::vector{tg::select(x[0], 0, 0), tg::select(x[0], 0, 2), tg::select(x[0], 0, 0)});
+  });
+
+  table.add("narrow", "columns", {draw({2, 4})}, [](const auto& x) { return tg::narrow(x[0], 1, 1, 2); });
+  table.add("narrow", "from the end", {draw({4, 2})}, [](const auto& x) { return tg::narrow(x[0], 0, -3, 2); });
+  table.add("narrow", "nothing", {draw({2, 3})}, [](const auto& x) { return tg::narrow(x[0], 1, 3, 0); });
+  table.add("narrow", "slices that overlap", {draw({2, 4})},
+            [](const auto& x) { return tg::narrow(x[0], -1, 0, 3) * tg::narrow(x[0], -1, 1, 3); });
+
+  table.add("split", "the last piece is shorter", {draw({2, 5})},
+            [](const auto& x) { return weighted_sum(tg::split(x[0], 2, -1)); });
+  table.add("split", "one piece alone", {draw({4, 2})}, [](const auto& x) { return tg::split(x[0], 2)[1]; });
+  table.add("split", "a piece larger than the axis", {draw({2, 3})},
+            [](const auto& x) { return tg::split(x[0], 7)[0]; });
+  table.add("split", "back in reverse", {draw({2, 3, 2})}, [](const auto& x) {
+    const auto pieces = tg::split(x[0], 1, 1);
+    return tg::cat({pieces[2], pieces[1], pieces[0]}, 1);
+  });
+
+  table.add("roll", "forwards along an axis", {draw({2, 4})}, [](const auto& x) { return tg::roll(x[0], 1, 1); });
+  table.add("roll", "backwards along the first axis", {draw({3, 2})},
+            [](const auto& x) { return tg::roll(x[0], -1, -2); });
+  table.add("roll", "further than the axis is long", {draw({3, 2})},
+            [](const auto& x) { return tg::roll(x[0], 8, 0); });
+  table.add("roll", "by nothing", {draw({3})}, [](const auto& x) { return tg::roll(x[0], 0, 0); });
+  table.add("roll", "an empty axis", {draw({0, 2})}, [](const auto& x) { return 2 * tg::roll(x[0], 1, 0); });
+  table.add("roll", "flattened", {draw({2, 3})}, [](const auto& x) { return tg::roll(x[0], 2); });
+  table.add("roll", "flattened, backwards", {draw({2, 2, 2})}, [](const auto& x) { return tg::roll(x[0], -3); });
+
+  table.add("tril", "a wide matrix", {draw({2, 4})}, [](const auto& x) { return tg::tril(x[0]); });
+  table.add("tril", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](const auto& x) { return tg::tril(x[0], -1); });
+  table.add("tril", "diagonal 1", {draw({3, 3})}, [](const auto& x) { return tg::tril(x[0], 1); });
+  table.add("tril", "no rows", {draw({0, 2})}, [](const auto& x) { return tg::tril(x[0]); });
+  table.add("triu", "a wide matrix", {draw({2, 4})}, [](const auto& x) { return tg::triu(x[0]); });
+  table.add("triu", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](const auto& x) { return tg::triu(x[0], -1); });
+  table.add("triu", "diagonal 1", {draw({3, 3})}, [](const auto& x) { return tg::triu(x[0], 1); });
+}
+
+void add_joins(Table& table) {
+  table.add("cat", "rows of different counts", {draw({2, 3}), draw({1, 3})}, [](const auto& x) {
+    return tg::cat({x[0], x[1]});
+  });
+  table.add("cat", "the last axis of three", {draw({2, 1, 2}), draw({2, 1, 3}), draw({2, 1, 1})},
+            [](const auto& x) { return tg::cat(x, -1); });
+  table.add("cat", "a tensor twice", {draw({2, 2}), draw({2, 1})}, [](const auto& x) {
+    return tg::cat({x[0], x[1], x[0]}, 1);
+  });
+  table.add("cat", "one that is empty", {draw({2, 2}), draw({0, 2})}, [](const auto& x) {
+    return tg::cat({x[1], x[0]});
+  });
+  table.add("cat", "one alone, given as a span", {draw({2, 2})}, [](const auto& x) { return tg::cat(std::span(x)); });
+
+  table.add("stack", "a new first axis", {draw({2, 3}), draw({2, 3})}, [](const auto& x) {
+    return tg::stack({x[0], x[1]});
+  });
+  table.add("stack", "a new last axis", {draw({2, 3}), draw({2, 3})}, [](const auto& x) { return tg::stack(x, -1); });
+  table.add("stack", "a new middle axis, a tensor twice", {draw({2, 2}), draw({2, 2})}, [](const auto& x) {
+    return tg::stack({x[0], x[1], x[0]}, 1);
+  });
+  table.add("stack", "scalars, given as a span", {draw({}), draw({})},
+            [](const auto& x) { return tg::stack(std::span(x), 0); });
+}
+
+}  // namespace
+
+void add_views(Table& table) {
+  add_axes(table);
+  add_copies(table);
+  add_parts(table);
+  add_joins(table);
+}
+
+}  // namespace operations

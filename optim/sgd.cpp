@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "../engine/error.hpp"
+#include "../engine/parallel.hpp"
 #include "../engine/shape.hpp"
 
 namespace tapegrad {
@@ -15,6 +16,24 @@ namespace {
 
 void check_option(const char* name, double value) {
   require(value >= 0 && std::isfinite(value), "SGD", "expected ", name, " of 0 or more, given ", value);
+}
+
+// One pass over the memory of a parameter, its gradient and its momentum b, null without.
+template <class T> void update(T* p, const T* gradient, T* b, std::size_t size, const SGDOptions& options, bool first) {
+  const T lr = static_cast<T>(options.lr), momentum = static_cast<T>(options.momentum);
+  const T fresh = first ? T(1) : static_cast<T>(1 - options.dampening);
+  const T weight_decay = static_cast<T>(options.weight_decay);
+  const bool decays = options.weight_decay != 0, nesterov = options.nesterov;
+  const auto g_at = [=](std::size_t i) { return decays ? gradient[i] + weight_decay * p[i] : gradient[i]; };
+  if (b == nullptr) {
+    for (std::size_t i = 0; i < size; ++i) p[i] -= lr * g_at(i);
+    return;
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    const T g = g_at(i);
+    b[i] = momentum * b[i] + fresh * g;
+    p[i] -= lr * (nesterov ? g + momentum * b[i] : b[i]);
+  }
 }
 
 }  // namespace
@@ -53,28 +72,16 @@ template <class T> void SGD<T>::step() {
       detail::fail<std::invalid_argument>("SGD", "expected parameters to keep their shapes, but one of shape ",
                                           to_string(momentum_[i]->shape()), " now has ",
                                           to_string(parameters_[i]->shape()));
-
-  const T lr = static_cast<T>(options_.lr), momentum = static_cast<T>(options_.momentum);
-  const bool nesterov = options_.nesterov;
-  const T fresh = static_cast<T>(1 - options_.dampening), weight_decay = static_cast<T>(options_.weight_decay);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!parameters_[i]->has_grad()) continue;
-    const T* gradient = parameters_[i]->grad().data();
+    const T* g = parameters_[i]->grad().data();
     Array<T>& value = parameters_[i]->mutable_value();
-    T* p = value.data();
-    const bool first = !momentum_[i];
-    if (first && momentum != 0) momentum_[i].emplace(value.shape());
-    T* b = momentum_[i] ? momentum_[i]->data() : nullptr;
-
-    for (std::size_t k = 0, size = value.size(); k < size; ++k) {  // one pass over memory for all of it
-      T g = gradient[k];
-      if (weight_decay != 0) g += weight_decay * p[k];
-      if (momentum != 0) {
-        b[k] = first ? g : momentum * b[k] + fresh * g;
-        g = nesterov ? g + momentum * b[k] : b[k];
-      }
-      p[k] -= lr * g;
-    }
+    const bool first = options_.momentum != 0 && !momentum_[i];
+    if (first) momentum_[i].emplace(value.shape(), T(0));
+    T *p = value.data(), *b = momentum_[i] ? momentum_[i]->data() : nullptr;
+    detail::parallel_for(value.size(), detail::chunks_for(value.size()), [&](std::size_t begin, std::size_t end) {
+      update(p + begin, g + begin, b ? b + begin : nullptr, end - begin, options_, first);
+    });
   }
 }
 

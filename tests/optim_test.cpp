@@ -59,6 +59,22 @@ TEST_CASE_TEMPLATE("SGD's steps are PyTorch's for every combination of options",
   }
 }
 
+TEST_CASE("A parameter so large that threads share it is stepped everywhere alike") {
+  const std::size_t size = 100'003;
+  const tg::SGDOptions plain{.lr = 0.1, .weight_decay = 0.1};
+  const tg::SGDOptions heavy{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true};
+  for (const tg::SGDOptions& options : {plain, heavy}) {
+    tg::Parameter<double> small(tg::Array<double>{2.0}), large(tg::Array<double>(tg::Shape{size}, 2.0));
+    tg::SGD<double> optimizer({&small, &large}, options);
+    for (const double g : {1.0, -3.0}) {
+      small.set_grad(tg::Array<double>{g});
+      large.set_grad(tg::Array<double>(tg::Shape{size}, g));
+      optimizer.step();
+    }
+    check_close(large.value(), tg::Array<double>(tg::Shape{size}, small.item()), 1e-15);
+  }
+}
+
 TEST_CASE("SGD leaves parameters without a gradient, and their momentum, as they are") {
   tg::Parameter<double> seen(tg::Array<double>{1.0}), unseen(tg::Array<double>{1.0});
   tg::SGD<double> optimizer({&seen, &unseen}, {.lr = 0.5, .momentum = 0.5, .weight_decay = 0.5});

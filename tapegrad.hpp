@@ -4,6 +4,7 @@
 #include "engine/array.hpp"
 #include "engine/mask.hpp"
 #include "engine/ops.hpp"
+#include "engine/parallel.hpp"
 #include "engine/pool.hpp"
 #include "engine/random.hpp"
 #include "engine/record.hpp"

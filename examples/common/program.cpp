@@ -71,6 +71,18 @@ CLI::Validator some_text() {
   return CLI::Validator(check, "");
 }
 
+void refuse_beside(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
+                   const std::string& expected) {
+  for (const std::string& other : others)
+    if (app.count(option) > 0 && app.count(other) > 0) throw CLI::ValidationError(other, expected);
+}
+
+void check_heads(std::size_t heads, std::size_t width) {
+  if (width % heads != 0)
+    throw CLI::ValidationError("--heads", "expected a number that divides the width " + std::to_string(width) +
+                                              ", given " + std::to_string(heads));
+}
+
 void require_writable(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.parent_path().empty() ? "." : path.parent_path();
   if (std::filesystem::is_directory(path))

@@ -36,6 +36,12 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option, Value& value,
   return app.add_option_function<std::string>(option, choose, description)->type_name(names);
 }
 
+/// Refuse options with CLI::ValidationError: those of `others` that were given beside `option`, with the reason, and a
+/// number of heads that does not divide the width.
+void refuse_beside(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
+                   const std::string& expected);
+void check_heads(std::size_t heads, std::size_t width);
+
 /// Throws std::runtime_error when no file can be made at that path, so that long work is not done in vain.
 void require_writable(const std::filesystem::path& path);
 

@@ -37,6 +37,9 @@ struct StepLoss {
   std::size_t tokens;
 };
 
+/// The exit status of a program whose work Ctrl-C cut short, as shells give it.
+inline constexpr int stopped_status = 130;
+
 /// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done or Ctrl-C asks
 /// to stop; says whether all are done. next_loss computes the model's loss on the next batch.
 /// Throws std::runtime_error when the loss is no number any more.

@@ -34,12 +34,12 @@ const std::vector<Source>& known_sources() {
   return sources;
 }
 
-Source find_source(const std::string& language) {
+Source find_source(const std::string& language, const std::string& option) {
   for (const Source& source : known_sources())
     if (source.language == language) return source;
   const std::filesystem::path path = language;
   if (path.has_parent_path() || std::filesystem::exists(path)) return {path.stem().string(), path, ""};
-  throw std::invalid_argument("--languages: expected " + known_languages() + " or the path of a word list, given '" +
+  throw std::invalid_argument(option + ": expected " + known_languages() + " or the path of a word list, given '" +
                               language + "'");
 }
 
@@ -63,13 +63,14 @@ std::string known_languages() {
   return names;
 }
 
-std::vector<WordList> read_word_lists(const std::vector<std::string>& languages, Encoding encoding) {
+std::vector<WordList> read_word_lists(const std::vector<std::string>& languages, Encoding encoding,
+                                      const std::string& option) {
   std::vector<Source> sources;
   std::set<std::string> names;
   for (const std::string& language : languages) {
-    sources.push_back(find_source(language));
+    sources.push_back(find_source(language, option));
     if (!names.insert(sources.back().language).second)
-      throw std::invalid_argument("--languages: expected each language once, given '" + language + "' twice");
+      throw std::invalid_argument(option + ": expected each language once, given '" + language + "' twice");
   }
   require_installed(sources);
 

@@ -19,9 +19,10 @@ std::string known_languages();
 
 /// Reads the lists of the languages, each known by name or given as the path of a file with a word a line, in that
 /// encoding. Keeps words made of letters alone, in small letters: the capitals that German writes its nouns with, or a
-/// list its names, are gone. Throws std::invalid_argument for a language that is unknown or there twice, and
-/// std::runtime_error, naming the packages to install, for lists that are not there.
-std::vector<WordList> read_word_lists(const std::vector<std::string>& languages, Encoding encoding = Encoding::utf8);
+/// list its names, are gone. Throws std::invalid_argument, naming the option that they come from, for a language that
+/// is unknown or there twice, and std::runtime_error, naming the packages to install, for lists that are not there.
+std::vector<WordList> read_word_lists(const std::vector<std::string>& languages, Encoding encoding = Encoding::utf8,
+                                      const std::string& option = "--languages");
 
 /// Takes the words that more than one list has out of all of them, and says how many words these were.
 std::size_t remove_shared_words(std::vector<WordList>& lists);

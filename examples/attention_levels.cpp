@@ -1,0 +1,285 @@
+/// Self-attention written by hand at four levels, each with one more thing in it; the last is the library's layer.
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "common/tutorial.hpp"
+
+namespace tg = tapegrad;
+using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using Tensor = tg::Tensor<double>;
+using Linear = tg::Linear<double>;
+using Array = tg::Array<double>;
+
+// B sentences of T tokens with D numbers each, H heads.
+
+/// q: (..., T, D), k: (..., S, D) -> (..., T, S)
+Tensor scaled_dot_products(const Tensor& q, const Tensor& k) {
+  const double width = static_cast<double>(q.shape().back());
+  return tg::matmul(q, tg::transpose(k, -1, -2)) / std::sqrt(width);
+}
+
+/// mask: 1 for tokens to attend to, 0 for those to hide; it broadcasts to scores.
+Tensor hide(const Tensor& scores, const tg::IntArray& mask) {
+  return tg::masked_fill(scores, xt::equal(mask, 0), -1e20);
+}
+
+tg::IntArray reshaped(tg::IntArray mask, const tg::Shape& shape) {
+  mask.reshape(shape);
+  return mask;
+}
+
+// ---- the four levels ----------------------------------------------------------------------------------------------
+
+/// Three projections.
+struct Level1 {
+  Linear q_proj, k_proj, v_proj;
+  TAPEGRAD_FIELDS(q_proj, k_proj, v_proj)
+
+  explicit Level1(std::size_t dim) : q_proj(dim, dim), k_proj(dim, dim), v_proj(dim, dim) {}
+
+  Tensor scores(const Tensor& x) const { return scaled_dot_products(q_proj(x), k_proj(x)); }  // (B, T, T)
+  Tensor weights(const Tensor& x) const { return tg::softmax(scores(x), -1); }                // (B, T, T)
+  Tensor operator()(const Tensor& x) const { return tg::matmul(weights(x), v_proj(x)); }      // (B, T, D)
+};
+
+/// One fused projection, split in three, and an output projection.
+struct Level2 {
+  Linear qkv_proj, out_proj;
+  TAPEGRAD_FIELDS(qkv_proj, out_proj)
+
+  explicit Level2(std::size_t dim) : qkv_proj(dim, 3 * dim), out_proj(dim, dim) {}
+
+  std::vector<Tensor> qkv(const Tensor& x) const { return tg::split(qkv_proj(x), x.shape()[2], -1); }  // 3 (B, T, D)
+
+  Tensor operator()(const Tensor& x) const {  // (B, T, D)
+    const auto parts = qkv(x);
+    const Tensor weights = tg::softmax(scaled_dot_products(parts[0], parts[1]), -1);  // (B, T, T)
+    return out_proj(tg::matmul(weights, parts[2]));
+  }
+};
+
+/// A padding mask and dropout of the weights.
+struct Level3 {
+  Linear qkv_proj, out_proj;
+  tg::Dropout dropout;
+  TAPEGRAD_FIELDS(qkv_proj, out_proj, dropout)
+
+  explicit Level3(std::size_t dim, double p) : qkv_proj(dim, 3 * dim), out_proj(dim, dim), dropout(p) {}
+
+  std::vector<Tensor> qkv(const Tensor& x) const { return tg::split(qkv_proj(x), x.shape()[2], -1); }  // 3 (B, T, D)
+
+  /// mask: (B, T) -> (B, T, T)
+  Tensor weights(const Tensor& q, const Tensor& k, const tg::IntArray& mask) const {
+    const auto for_queries = reshaped(mask, {q.shape()[0], 1, q.shape()[1]});  // (B, 1, T)
+    return dropout(tg::softmax(hide(scaled_dot_products(q, k), for_queries), -1));
+  }
+
+  Tensor operator()(const Tensor& x, const tg::IntArray& mask) const {  // (B, T, D)
+    const auto parts = qkv(x);
+    return out_proj(tg::matmul(weights(parts[0], parts[1], mask), parts[2]));
+  }
+};
+
+/// Several heads.
+struct Level4 {
+  std::size_t num_heads;
+  Linear q_proj, k_proj, v_proj, out_proj;
+  tg::Dropout dropout;
+  TAPEGRAD_FIELDS(q_proj, k_proj, v_proj, out_proj, dropout, num_heads)
+
+  explicit Level4(std::size_t dim, std::size_t heads, double p = 0)
+      : num_heads(heads), q_proj(dim, dim), k_proj(dim, dim), v_proj(dim, dim), out_proj(dim, dim), dropout(p) {}
+
+  Tensor split_heads(const Tensor& x) const {  // (B, T, D) -> (B, H, T, D / H)
+    const auto& s = x.shape();
+    return tg::transpose(tg::reshape(x, {s[0], s[1], num_heads, s[2] / num_heads}), 1, 2);
+  }
+
+  Tensor merge_heads(const Tensor& x) const {  // (B, H, T, D / H) -> (B, T, D)
+    const auto& s = x.shape();
+    return tg::reshape(tg::transpose(x, 1, 2), {s[0], s[2], s[1] * s[3]});
+  }
+
+  Tensor scores(const Tensor& x) const {  // (B, H, T, T)
+    return scaled_dot_products(split_heads(q_proj(x)), split_heads(k_proj(x)));
+  }
+
+  /// mask: (B, T) -> (B, H, T, T)
+  Tensor weights(const Tensor& x, const tg::IntArray& mask) const {
+    const auto for_heads_and_queries = reshaped(mask, {x.shape()[0], 1, 1, x.shape()[1]});  // (B, 1, 1, T)
+    return dropout(tg::softmax(hide(scores(x), for_heads_and_queries), -1));
+  }
+
+  Tensor operator()(const Tensor& x, const tg::IntArray& mask) const {  // (B, T, D)
+    return out_proj(merge_heads(tg::matmul(weights(x, mask), split_heads(v_proj(x)))));
+  }
+};
+
+// ---- what they compute --------------------------------------------------------------------------------------------
+
+void level_1(Level1& model, const Tensor& x) {
+  section("1. Level 1: three projections",
+          "Every token asks (q), offers (k) and passes on (v). Three sentences of two tokens, width 4.");
+  show("X", x, {.decimals = 1});
+  show_parameters(model);
+  show("scores", model.scores(x));
+  show("weights", model.weights(x));
+  see("each row says how much a token takes of token 0 and of token 1: it adds up to 1");
+  show("output", model(x));
+  see("the shape of X again: levels can be stacked");
+
+  say("The same scores by einsum: multiply along d, for every t and s of every b.");
+  const Tensor by_einsum = tg::einsum("btd,bsd->bts", model.q_proj(x), model.k_proj(x)) / std::sqrt(4.0);
+  Comparison table(1e-12);
+  table.add("scores", "matmul and einsum(\"btd,bsd->bts\")", model.scores(x), by_einsum);
+  table.finish();
+}
+
+void level_2(const Level1& level1, const Tensor& x) {
+  section("2. Level 2: one fused projection, and an output projection",
+          "Three products with X become one: the three weights stand on top of each other, the product is split "
+          "in three. Given level 1's parameters, it makes the same q, k and v.");
+  Level2 model(4);
+  const auto& [q, k, v] = level1;
+  model.qkv_proj.weight.set_value(tg::cat<double>({q.weight, k.weight, v.weight}).value());  // (3 D, D)
+  model.qkv_proj.bias.set_value(tg::cat<double>({q.bias, k.bias, v.bias}).value());          // (3 D)
+  round_parameters(model);
+  show("X W^T + b, all three at once", model.qkv_proj(x), {.decimals = 2});
+
+  const auto parts = model.qkv(x);
+  Comparison table(1e-12);
+  table.add("q", "level 1's and the first third", level1.q_proj(x), parts[0]);
+  table.add("k", "level 1's and the second", level1.k_proj(x), parts[1]);
+  table.add("v", "level 1's and the last", level1.v_proj(x), parts[2]);
+  table.finish();
+
+  show_beside({{"out_proj.weight", model.out_proj.weight}, {"out_proj.bias", model.out_proj.bias}}, {.decimals = 1});
+  show("output", model(x));
+  see("the output projection mixes the numbers within each token, and no tokens");
+}
+
+void level_3() {
+  section("3. Level 3: a padding mask and dropout",
+          "Three sentences of three, two and one tokens, filled up to four; width 2. The mask's (3, 4) becomes "
+          "(3, 1, 4), so that it hides the same tokens from every query, and -1e20 takes the place of the scores.");
+  const Tensor x(random_numbers<double>({3, 4, 2}));
+  const tg::IntArray mask{{1, 1, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
+  Level3 model(2, 0.5);
+  round_parameters(model);
+  show("X", x, {.decimals = 1});
+  show("mask", mask);
+  show_parameters(model);
+
+  const auto parts = model.qkv(x);
+  tg::eval(model);
+  show("weights, in evaluation", model.weights(parts[0], parts[1], mask));
+  see("columns of hidden tokens are 0; in the last sentence all attend to its only token");
+  show("output, in evaluation", model(x, mask));
+  tg::train(model);
+  show("weights, in training", model.weights(parts[0], parts[1], mask));
+  see("dropout with p = 0.5 lets half of the weights be 0 and doubles the others, anew at every call: no token "
+      "can rely on another");
+}
+
+/// The gradient of the mean square of the output with respect to x, besides those of the model's parameters.
+template <class Model, class Mask> Array sweep(Model& model, const tg::Parameter<double>& x, const Mask& mask) {
+  tg::Parameter<double> input = x;
+  tg::zero_grad(model);
+  tg::Tape tape;
+  const Tensor output = model(input, mask);
+  tg::mean(output * output).backward();
+  return input.grad();
+}
+
+void level_4() {
+  section("4. Level 4: several heads",
+          "Two heads with half of the width each: q, k and v (3, 2, 4) are cut into (3, 2, 2, 2), the heads go "
+          "in front of the tokens, and each head attends by itself.");
+  const tg::Parameter<double> x(random_numbers<double>({3, 2, 4}));
+  const tg::IntArray mask{{1, 1}, {1, 0}, {1, 1}};
+  Level4 model(4, 2);
+  round_parameters(model);
+  show("X", x, {.decimals = 1});
+  show("mask", mask);
+  show_parameters(model);
+  show("weights [sentence, head]", model.weights(x, mask));
+  see("two heads, two ways to look at a sentence; the hidden token of sentence 1 is hidden from both");
+  show("output", model(x, mask));
+  show("gradient of mean(output^2) in X", sweep(model, x, mask));
+  see("token 1 of sentence 1 has none: as a key it is hidden, and as a query it has no choice: where one token "
+      "is left to see, its weight is 1 whatever is asked");
+
+  say("The same scores by einsum, which needs no transposing: the heads stay where reshape has put them.");
+  const Tensor q = tg::reshape(model.q_proj(x), {3, 2, 2, 2}), k = tg::reshape(model.k_proj(x), {3, 2, 2, 2});
+  Comparison table(1e-12);
+  table.add("scores", "matmul and einsum(\"bthd,bshd->bhts\")", model.scores(x),
+            tg::einsum("bthd,bshd->bhts", q, k) / std::sqrt(2.0));
+  table.finish();
+}
+
+void level_4_is_the_librarys_layer() {
+  section("5. Level 4 is the library's layer",
+          "tg::MultiHeadAttention with the same parameters: width 128, 8 heads, three sentences of four tokens. "
+          "Gradients are those of mean(output^2).");
+  const tg::Parameter<double> x(tg::normal<double>({3, 4, 128}));
+  const tg::IntArray mask{{1, 1, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
+  const auto library_mask = tg::AttentionMask::key_padding(xt::equal(mask, 1));
+  Level4 by_hand(128, 8);
+  tg::MultiHeadAttention<double> layer(128, 8);
+  layer.q_proj = by_hand.q_proj, layer.k_proj = by_hand.k_proj;
+  layer.v_proj = by_hand.v_proj, layer.out_proj = by_hand.out_proj;
+
+  Comparison table(1e-12);
+  table.add("weights", "", by_hand.weights(x, mask), layer.attention_weights(x, x, library_mask));
+  table.add("output", "", by_hand(x, mask), layer(x, library_mask));
+  table.add("X.grad", "", sweep(by_hand, x, mask), sweep(layer, x, library_mask));
+  const auto ours = tg::named_parameters(by_hand), theirs = tg::named_parameters(layer);
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    table.add(ours[i].first + ".grad", "", ours[i].second->grad(), theirs[i].second->grad());
+  table.finish();
+}
+
+void every_level_on_every_input() {
+  section("6. Every level on every input",
+          "Attention gives back the shape that came in, whatever the width and the number of tokens.");
+  const auto print_row = [](const auto&... cells) {
+    std::cout << std::left;
+    ((std::cout << "  " << std::setw(11) << cells), ...) << '\n';
+  };
+  const tg::IntArray two_tokens{{1, 1}, {1, 0}, {1, 1}}, four_tokens{{1, 1, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
+  const auto run = [&](const tg::Shape& shape, const tg::IntArray& mask, std::size_t heads) {
+    const Tensor x(tg::normal<double>(shape));
+    const std::size_t dim = shape[2];
+    const auto shape_of = [](const Tensor& y) { return tg::to_string(y.shape()); };
+    print_row(shape_of(x), tg::to_string(mask.shape()), shape_of(Level1(dim)(x)), shape_of(Level2(dim)(x)),
+              shape_of(Level3(dim, 0.1)(x, mask)), shape_of(Level4(dim, heads)(x, mask)));
+  };
+  std::cout << '\n';
+  print_row("X", "mask", "level 1", "level 2", "level 3", "level 4");
+  run({3, 2, 4}, two_tokens, 2);
+  run({3, 4, 2}, four_tokens, 2);
+  run({3, 4, 128}, four_tokens, 8);
+}
+
+int main(int argc, char** argv) {
+  const char* description =
+      "Self-attention written by hand at four levels: three projections; one fused projection and an output "
+      "projection; a mask and dropout; several heads. The last equals the library's layer in values and gradients.";
+  return run_tutorial(argc, argv, "attention_levels", description, [] {
+    const Tensor x(random_numbers<double>({3, 2, 4}));
+    Level1 level1(4);
+    round_parameters(level1);
+    level_1(level1, x);
+    level_2(level1, x);
+    level_3();
+    level_4();
+    level_4_is_the_librarys_layer();
+    every_level_on_every_input();
+  });
+}

@@ -1,0 +1,186 @@
+#include "tutorial.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <iomanip>
+#include <iostream>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+
+#include "columns.hpp"
+#include "program.hpp"
+
+namespace tg = tapegrad;
+
+namespace examples {
+
+namespace {
+
+constexpr std::size_t page_width = 100, gap = 3;
+
+/// Breaks a text between words; lines after the first are indented.
+std::string paragraph(const std::string& text, std::size_t indent = 0) {
+  std::istringstream words(text);
+  std::string lines, line, word;
+  while (words >> word) {
+    if (!line.empty() && line.size() + 1 + word.size() > page_width) {
+      lines += line + '\n';
+      line = std::string(indent, ' ') + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  return lines + line + '\n';
+}
+
+void print_line(const std::string& line) { std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << '\n'; }
+
+std::string format(double number, int decimals) {
+  if (std::isnan(number)) return "nan";  // never -nan
+  std::ostringstream text;
+  if (std::abs(number) < 1e5) text << std::fixed << std::setprecision(decimals);  // else as 1e+20
+  text << number;
+  const bool zero = text.str().find_first_of("123456789f") == std::string::npos;  // inf is not
+  return zero && std::signbit(number) ? text.str().substr(1) : text.str();
+}
+
+/// A matrix as lines of text: its heading, the labels of its columns, its rows.
+using Block = std::vector<std::string>;
+
+/// The matrix whose elements start at number `first` of the array.
+Block make_block(const std::string& heading, const Named& array, std::size_t first, const Style& style) {
+  const tg::Array<double>& x = array.values;
+  const std::size_t axes = x.dimension(), columns = axes > 0 ? x.shape()[axes - 1] : 1,
+                    rows = axes > 1 ? x.shape()[axes - 2] : 1;
+  std::vector<std::string> cells;
+  for (std::size_t i = 0; i < rows * columns; ++i)
+    cells.push_back(format(x.data()[first + i], array.whole ? 0 : style.decimals));
+  const std::size_t cell = std::max(widest(cells), widest(style.columns)) + 2;
+
+  Block lines{heading};
+  const auto add_line = [&](const std::string* texts) {
+    lines.emplace_back();
+    for (std::size_t j = 0; j < columns; ++j) lines.back() += flush_right(texts[j], cell);
+  };
+  if (!style.columns.empty()) add_line(style.columns.data());
+  for (std::size_t i = 0; i < rows; ++i) add_line(&cells[i * columns]);
+  return lines;
+}
+
+/// Prints blocks of equally many lines beside each other.
+void print_beside(std::span<const Block> blocks, const Style& style) {
+  Block page(blocks[0].size());
+  std::transform(style.rows.rbegin(), style.rows.rend(), page.rbegin(), [](const auto& row) { return "  " + row; });
+  std::size_t left = widest(page);
+  for (const Block& block : blocks) {
+    page[0] = page[0].empty() ? block[0] : flush_left(page[0], left) + block[0];  // the first starts the line
+    for (std::size_t i = 1; i < page.size(); ++i) page[i] = flush_left(page[i], left) + block[i];
+    left = widest(page) + gap;
+  }
+  for (const std::string& line : page) print_line(line);
+}
+
+/// Prints blocks beside each other as far as they fit and are equally high, then goes on below; `above` stands above
+/// each such line of blocks.
+void print_blocks(std::span<const Block> blocks, const Style& style, const char* above) {
+  while (!blocks.empty()) {
+    std::size_t count = 0, used = style.rows.empty() ? 0 : 2 + widest(style.rows);
+    do used += widest(blocks[count++]) + gap;
+    while (count < blocks.size() && blocks[count].size() == blocks[0].size() &&
+           used + widest(blocks[count]) <= page_width);
+    std::cout << above;
+    print_beside(blocks.first(count), style);
+    blocks = blocks.subspan(count);
+  }
+}
+
+std::string title(const Named& array) { return array.name + ' ' + tg::to_string(array.values.shape()); }
+
+}  // namespace
+
+int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
+                 const std::function<void()>& body) {
+  CLI::App app(paragraph(description), name);
+  app.get_formatter()->column_width(26);
+  std::uint64_t seed = 0;
+  app.add_option("--seed", seed, "Start of the random numbers: the same seed gives the same run (default 0)")
+      ->type_name("N")
+      ->check(whole_number(0));
+  return run_program(app, argc, argv, [&] {
+    tg::manual_seed(seed);
+    body();
+    return 0;
+  });
+}
+
+void section(const std::string& title, const std::string& about) {
+  std::cout << '\n' << title << '\n' << std::string(title.size(), '-') << '\n' << paragraph(about);
+}
+
+void say(const std::string& text) { std::cout << '\n' << paragraph(text); }
+
+void see(const std::string& text) { std::cout << paragraph("-> " + text, 3); }
+
+void show_beside(const std::vector<Named>& arrays, const Style& style) {
+  std::vector<Block> blocks;
+  for (const Named& array : arrays) blocks.push_back(make_block(title(array), array, 0, style));
+  print_blocks(blocks, style, "\n");
+}
+
+void show(const Named& array, const Style& style) {
+  const tg::Array<double>& x = array.values;
+  if (x.dimension() <= 2) return show_beside({array}, style);
+
+  std::cout << '\n' << title(array) << '\n';
+  const auto extent = [&](std::size_t from_last) { return x.shape()[x.dimension() - from_last]; };
+  const std::size_t matrix = extent(1) * extent(2), beside = extent(3);
+  for (std::size_t first = 0, i = 0; first < x.size(); first += matrix * beside, ++i) {
+    const std::string outer = x.dimension() > 3 ? std::to_string(i) + ", " : "";
+    std::vector<Block> blocks;
+    for (std::size_t j = 0; j < beside; ++j)
+      blocks.push_back(make_block("  [" + outer + std::to_string(j) + "]", array, first + j * matrix, style));
+    print_blocks(blocks, style, "");
+  }
+}
+
+void Comparison::add(const std::string& name, const std::string& how, const tg::Array<double>& one,
+                     const tg::Array<double>& other) {
+  if (one.shape() != other.shape())
+    throw std::invalid_argument(name + ": expected equal shapes, given " + tg::to_string(one.shape()) + " and " +
+                                tg::to_string(other.shape()));
+  Row row{name, how, tg::to_string(one.shape()), 0, true};
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const double a = one.data()[i], b = other.data()[i], difference = std::abs(a - b);
+    row.difference = std::max(row.difference, difference);
+    row.equal &= difference <= tolerance_ * std::max(1.0, std::abs(b));  // which NaN is not
+  }
+  rows_.push_back(row);
+}
+
+void Comparison::finish() const {
+  std::vector<std::string> names, ways, shapes;
+  for (const Row& row : rows_) {
+    names.push_back(row.name);
+    ways.push_back(row.how);
+    shapes.push_back(row.shape);
+  }
+  const std::string heading = "largest difference";
+  const auto line = [&](const Row& row, const std::string& difference, const std::string& verdict) {
+    print_line("  " + flush_left(row.name, widest(names) + gap) +
+               (widest(ways) > 0 ? flush_left(row.how, widest(ways) + gap) : "") +
+               flush_left(row.shape, widest(shapes) + gap) + flush_right(difference, heading.size()) + "   " + verdict);
+  };
+  std::cout << '\n';
+  line({}, heading, "");
+  bool equal = true;
+  for (const Row& row : rows_) {
+    std::ostringstream difference;
+    difference << std::setprecision(2) << row.difference;
+    line(row, difference.str(), row.equal ? "equal" : "DIFFERENT");
+    equal &= row.equal;
+  }
+  if (!equal) throw std::runtime_error("expected equal numbers from both computations, given different ones");
+}
+
+}  // namespace examples

@@ -1,0 +1,111 @@
+/// What the tutorial programs share: their options, and how they show what they compute.
+#pragma once
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace examples {
+
+/// Runs a program whose options are --seed and --help, and gives back its exit status. `description` is for --help.
+int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
+                 const std::function<void()>& body);
+
+// Text is broken into lines of 100 columns.
+
+/// Prints the title of a step, underlined, and what it is about.
+void section(const std::string& title, const std::string& about);
+
+/// Prints a paragraph: what comes next.
+void say(const std::string& text);
+
+/// Prints what to see in the numbers above.
+void see(const std::string& text);
+
+/// An array with its name.
+struct Named {
+  std::string name;
+  tapegrad::Array<double> values;
+  bool whole;  ///< integers or truth values, shown without decimals
+
+  template <class E>
+  Named(std::string n, const xt::xexpression<E>& x)
+      : name(std::move(n)), values(x), whole(std::is_integral_v<typename E::value_type>) {}
+  template <class T> Named(std::string n, const tapegrad::Tensor<T>& x) : Named(std::move(n), x.value()) {}
+};
+
+struct Style {
+  int decimals = 4;
+  std::vector<std::string> rows = {}, columns = {};  ///< labels, or none
+};
+
+/// Prints an array under its name and shape. The matrices of an array of more axes stand beside each other, each under
+/// its leading indices.
+void show(const Named& array, const Style& style = {});
+template <class X> void show(const std::string& name, const X& x, const Style& style = {}) {
+  show(Named(name, x), style);
+}
+
+/// Prints vectors and matrices beside each other, as far as the line allows.
+void show_beside(const std::vector<Named>& arrays, const Style& style = {});
+
+/// Rounded to one decimal: what is printed is then exactly what is computed with, and a pocket calculator can follow.
+template <class T> tapegrad::Array<T> in_tenths(tapegrad::Array<T> x) {
+  for (T& number : x) number = std::round(number * 10) / 10;
+  return x;
+}
+
+/// Normally distributed numbers of one decimal.
+template <class T> tapegrad::Array<T> random_numbers(const tapegrad::Shape& shape) {
+  return in_tenths(tapegrad::normal<T>(shape));
+}
+
+/// Rounds all parameters of a model to one decimal.
+template <class Model> void round_parameters(Model& model) {
+  for (auto* parameter : tapegrad::parameters(model)) parameter->set_value(in_tenths(parameter->value()));
+}
+
+/// Prints the parameters of a model that has been rounded, weights first.
+template <class Model> void show_parameters(const Model& model) {
+  std::vector<Named> weights, biases;
+  for (const auto& [name, parameter] : tapegrad::named_parameters(model))
+    (parameter->dimension() > 1 ? weights : biases).emplace_back(name, *parameter);
+  show_beside(weights, {.decimals = 1});
+  show_beside(biases, {.decimals = 1});
+}
+
+/// A table of what should be equal, computed in two ways.
+class Comparison {
+ public:
+  /// Numbers are equal when they differ by no more than the tolerance, relative to those above 1.
+  explicit Comparison(double tolerance) : tolerance_(tolerance) {}
+
+  /// Adds a line. how: how it was computed, or nothing.
+  void add(const std::string& name, const std::string& how, const tapegrad::Array<double>& one,
+           const tapegrad::Array<double>& other);
+  template <class T>
+  void add(const std::string& name, const std::string& how, const tapegrad::Tensor<T>& one,
+           const tapegrad::Tensor<T>& other) {
+    add(name, how, tapegrad::Array<double>(one.value()), tapegrad::Array<double>(other.value()));
+  }
+
+  /// Prints the table. Throws std::runtime_error when two are not equal.
+  void finish() const;
+
+ private:
+  struct Row {
+    std::string name, how, shape;
+    double difference = 0;  // the largest
+    bool equal = true;
+  };
+
+  double tolerance_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace examples

@@ -1,0 +1,215 @@
+/// One word in two sentences: how attention makes the vector of a word depend on the words around it.
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "common/tutorial.hpp"
+
+namespace tg = tapegrad;
+using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using Tensor = tg::Tensor<float>;
+using Array = tg::Array<float>;
+using Words = std::vector<std::string>;
+
+const Words vocabulary{"the", "river", "money", "bank"}, features{"water", "money", "grammar"};
+
+/// A vector for every word. Models learn these numbers; here they are made by hand, so that each has a meaning.
+Tensor embedding_table() {
+  return Tensor(Array{{0.0f, 0.1f, 1.0f}, {1.9f, 0.1f, 0.0f}, {0.1f, 1.9f, 0.0f}, {1.0f, 1.0f, 0.1f}});  // (words, D)
+}
+
+struct Sentence {
+  Words words;
+  Tensor x;  // (T, D), a row for each word
+};
+
+Sentence look_up(const Words& words) {
+  tg::IntArray ids(tg::Shape{words.size()});
+  for (std::size_t t = 0; t < words.size(); ++t)
+    ids(t) = std::find(vocabulary.begin(), vocabulary.end(), words[t]) - vocabulary.begin();
+  return {words, tg::embedding(embedding_table(), ids)};
+}
+
+/// The last word of both sentences. -> (2, D)
+Tensor last_words(const Tensor& x, const Tensor& y) { return tg::stack({tg::select(x, 0, -1), tg::select(y, 0, -1)}); }
+
+// ---- 1 ------------------------------------------------------------------------------------------------------------
+
+void one_vector_for_each_word(const Sentence& river, const Sentence& money) {
+  section("1. One vector for each word, whatever the sentence",
+          "A table gives every word a vector. Its numbers say how much a word has to do with water, with "
+          "money and with grammar. They are made by hand here; a model learns them.");
+  show("embedding table", embedding_table(), {.decimals = 1, .rows = vocabulary, .columns = features});
+  see("bank is half water, half money: the table does not know which bank is meant");
+  show("the river bank", river.x, {.decimals = 1, .rows = river.words, .columns = features});
+  show("the money bank", money.x, {.decimals = 1, .rows = money.words, .columns = features});
+  see("the last rows are equal: both banks have the same vector");
+}
+
+// ---- 2 ------------------------------------------------------------------------------------------------------------
+
+/// Every word plus the mean of its sentence. x: (T, D) -> (T, D)
+Tensor add_mean_of_context(const Tensor& x) { return x + tg::mean(x, {0}, tg::keepdims); }
+
+void mean_of_the_context_added(const Sentence& river, const Sentence& money) {
+  section("2. The mean of the context added",
+          "The simplest way to let the context in: add the mean of the sentence to every word.");
+  show_beside({{"mean of the river bank", tg::mean(river.x, {0}, tg::keepdims)},
+               {"mean of the money bank", tg::mean(money.x, {0}, tg::keepdims)}},
+              {.columns = features});
+  show("bank + mean", last_words(add_mean_of_context(river.x), add_mean_of_context(money.x)),
+       {.rows = {"river bank", "money bank"}, .columns = features});
+  see("now they differ: one bank has more water, the other more money");
+  see("but 'the' counts as much as 'river': grammar has crept in. Words should count by how well they fit");
+}
+
+// ---- 3 ------------------------------------------------------------------------------------------------------------
+
+/// The dot product of every query with every key. q: (T, D), k: (S, D) -> (T, S)
+Array scores_by_loop(const Array& q, const Array& k, float scale) {
+  Array scores(tg::Shape{q.shape()[0], k.shape()[0]}, 0.0f);
+  for (std::size_t i = 0; i < q.shape()[0]; ++i)
+    for (std::size_t j = 0; j < k.shape()[0]; ++j)
+      for (std::size_t d = 0; d < q.shape()[1]; ++d) scores(i, j) += scale * q(i, d) * k(j, d);
+  return scores;
+}
+
+void scores_by_dot_products(const Sentence& river) {
+  section("3. Scores: how well two words fit",
+          "The dot product of two vectors is large where they point the same way. A loop computes that of "
+          "every word with every word.");
+  show("scores", scores_by_loop(river.x.value(), river.x.value(), 1), {.rows = river.words, .columns = river.words});
+  see("bank fits river and itself, and has little to do with 'the'");
+  see("symmetric: river fits bank as well as bank fits river");
+}
+
+// ---- 4 ------------------------------------------------------------------------------------------------------------
+
+/// exp(x) / sum(exp(x)), as the formula has it. x: (..., n) -> the same
+Tensor softmax_as_written(const Tensor& x) {
+  const Tensor e = tg::exp(x);
+  return e / tg::sum(e, {-1}, tg::keepdims);
+}
+
+/// The same with the largest of each row subtracted first.
+Tensor softmax(const Tensor& x) { return softmax_as_written(x - tg::amax(x, {-1}, tg::keepdims)); }
+
+void softmax_by_hand(const Sentence& river) {
+  section("4. Softmax by hand: from scores to weights",
+          "Weights should be positive and add up to 1. The exponential makes every score positive; dividing "
+          "by the sum of its row does the rest.");
+  const Tensor scores(scores_by_loop(river.x.value(), river.x.value(), 1));
+  const Tensor exponentials = tg::exp(scores);
+  show_beside({{"exp(scores)", exponentials}, {"sum of each row", tg::sum(exponentials, {-1}, tg::keepdims)}},
+              {.rows = river.words});
+  show("weights", softmax(scores), {.rows = river.words, .columns = river.words});
+  see("every row adds up to 1: each word gives away its attention once");
+
+  say("Now with large scores. In all three rows the numbers rise by 1 from one to the next, so that their "
+      "weights should be equal.");
+  const Tensor rows(Array{{1, 2, 3}, {101, 102, 103}, {-203, -202, -201}});
+  show_beside({{"rows", rows}, {"exp(rows)", tg::exp(rows)}}, {.decimals = 1});
+  show_beside({{"wrong softmax: as written", softmax_as_written(rows)},
+               {"right softmax: largest subtracted first", softmax(rows)}});
+  see("wrong: exp(103) is more than a float can hold, and infinity / infinity is nan (not a number); "
+      "exp(-201) is so small that it becomes 0, and 0 / 0 is nan, too");
+  see("right: exp(x - m) / sum(exp(x - m)): the factor exp(-m) stands above and below and cancels, and now "
+      "the largest exponential is exp(0) = 1, so that the sum is neither infinite nor 0");
+}
+
+// ---- 5 ------------------------------------------------------------------------------------------------------------
+
+/// Attention as loops over queries i, keys j and features d. q: (T, D), k: (S, D), v: (S, D) -> (T, D)
+Array attention_by_loop(const Array& q, const Array& k, const Array& v, float scale) {
+  const Array scores = scores_by_loop(q, k, scale);
+  const std::size_t queries = q.shape()[0], keys = k.shape()[0], width = v.shape()[1];
+  Array output(tg::Shape{queries, width}, 0.0f);
+  for (std::size_t i = 0; i < queries; ++i) {
+    float largest = scores(i, 0), sum = 0;
+    for (std::size_t j = 0; j < keys; ++j) largest = std::max(largest, scores(i, j));
+    for (std::size_t j = 0; j < keys; ++j) sum += std::exp(scores(i, j) - largest);
+    for (std::size_t j = 0; j < keys; ++j)
+      for (std::size_t d = 0; d < width; ++d) output(i, d) += std::exp(scores(i, j) - largest) / sum * v(j, d);
+  }
+  return output;
+}
+
+/// The same as two matrix products: softmax(q k^T scale) v.
+Tensor attention_by_matrix_product(const Tensor& q, const Tensor& k, const Tensor& v, float scale) {
+  return tg::matmul(softmax(tg::matmul(q, tg::transpose(k, 0, 1)) * scale), v);
+}
+
+void compare(Comparison& table, const std::string& name, const Tensor& q, const Tensor& k, const Tensor& v,
+             float scale) {
+  table.add(name + " scores", "loop and Q K^T", Tensor(scores_by_loop(q.value(), k.value(), scale)),
+            tg::matmul(q, tg::transpose(k, 0, 1)) * scale);
+  table.add(name + " output", "loop and softmax(Q K^T) V",
+            Tensor(attention_by_loop(q.value(), k.value(), v.value(), scale)),
+            attention_by_matrix_product(q, k, v, scale));
+}
+
+void attention_without_projections(const Sentence& river, const Sentence& money) {
+  section("5. Attention without projections: by loop and by matrix product",
+          "The new vector of a word is the mean of all words, weighted by how well they fit: softmax(X X^T) X. "
+          "Two matrix products do what the loops do.");
+  show("X X^T", tg::matmul(river.x, tg::transpose(river.x, 0, 1)), {.rows = river.words, .columns = river.words});
+  show_beside({{"the river bank, output", attention_by_matrix_product(river.x, river.x, river.x, 1)},
+               {"the money bank, output", attention_by_matrix_product(money.x, money.x, money.x, 1)}},
+              {.rows = {"the", "river|money", "bank"}, .columns = features});
+  see("last row: one bank is mostly water now, the other mostly money, and grammar has hardly a say");
+  Comparison table(1e-6);
+  compare(table, "river", river.x, river.x, river.x, 1);
+  compare(table, "money", money.x, money.x, money.x, 1);
+  table.finish();
+}
+
+// ---- 6 ------------------------------------------------------------------------------------------------------------
+
+/// What a word asks for, what it offers, and what it passes on.
+struct Projections {
+  tg::Linear<> query{3, 3, {.bias = false}}, key{3, 3, {.bias = false}}, value{3, 3, {.bias = false}};
+  TAPEGRAD_FIELDS(query, key, value)
+};
+
+void attention_with_projections(const Sentence& river) {
+  section("6. Attention with projections",
+          "Three matrices let a word ask for something else than it offers: queries Q = X Wq^T, keys "
+          "K = X Wk^T, values V = X Wv^T. A model learns them; here they are random: see what another --seed "
+          "gives. Scores are divided by the square root of the width D = 3, so that wide vectors do not make "
+          "them large.");
+  Projections project;
+  round_parameters(project);
+  show_beside({{"Wq", project.query.weight}, {"Wk", project.key.weight}, {"Wv", project.value.weight}},
+              {.decimals = 1});
+  const Tensor q = project.query(river.x), k = project.key(river.x), v = project.value(river.x);  // (T, D)
+  show_beside({{"Q", q}, {"K", k}, {"V", v}}, {.rows = river.words});
+
+  const float scale = 1 / std::sqrt(3.0f);
+  const Tensor scores = tg::matmul(q, tg::transpose(k, 0, 1)) * scale;  // (T, T)
+  show_beside({{"Q K^T / sqrt(3)", scores}, {"weights by projections", softmax(scores)}},
+              {.rows = river.words, .columns = river.words});
+  see("no longer symmetric: what river wants from bank is not what bank wants from river");
+  show("output by projections", attention_by_matrix_product(q, k, v, scale), {.rows = river.words});
+  Comparison table(1e-6);
+  compare(table, "projected", q, k, v, scale);
+  table.finish();
+}
+
+int main(int argc, char** argv) {
+  const char* description =
+      "One word in two sentences: from a vector that knows no context to attention, by loops and by "
+      "matrix products, without and with projections. Softmax by hand, and why the maximum is subtracted.";
+  return run_tutorial(argc, argv, "contextual_embedding", description, [] {
+    const Sentence river = look_up({"the", "river", "bank"}), money = look_up({"the", "money", "bank"});
+    one_vector_for_each_word(river, money);
+    mean_of_the_context_added(river, money);
+    scores_by_dot_products(river);
+    softmax_by_hand(river);
+    attention_without_projections(river, money);
+    attention_with_projections(river);
+  });
+}

@@ -1,0 +1,149 @@
+/// What a tutorial prints, read back as numbers.
+#pragma once
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "run_example.hpp"
+
+using Numbers = tapegrad::Array<double>;
+
+/// A line of a table of comparisons.
+struct Compared {
+  std::string name, shape;
+  double difference;
+  std::string verdict;
+};
+
+class Printed {
+ public:
+  explicit Printed(const std::string& text) {
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines_.push_back(line);
+  }
+
+  /// What stands under the title that starts with the number.
+  Printed section(int number) const {
+    const auto starts = [&](int n) {
+      const auto is_title = [&](const std::string& line) { return line.starts_with(std::to_string(n) + ". "); };
+      return std::find_if(lines_.begin(), lines_.end(), is_title);
+    };
+    REQUIRE(starts(number) != lines_.end());
+    Printed part("");
+    part.lines_.assign(starts(number), starts(number + 1));
+    return part;
+  }
+
+  bool has(const std::string& words) const {
+    return std::any_of(lines_.begin(), lines_.end(),
+                       [&](const std::string& line) { return line.find(words) != line.npos; });
+  }
+
+  /// The array of that name and shape.
+  Numbers array(const std::string& name, const tapegrad::Shape& shape) const {
+    Numbers x(shape);
+    const std::size_t axes = shape.size(), columns = axes > 0 ? shape[axes - 1] : 1,
+                      rows = axes > 1 ? shape[axes - 2] : 1;
+    CAPTURE(name);
+    auto [line, left, beside] = find(name + ' ' + tapegrad::to_string(shape));
+    for (std::size_t matrix = 0; matrix * rows * columns < x.size(); matrix += beside.size()) {
+      if (axes > 2) beside.assign(static_cast<std::size_t>(std::count(line->begin(), line->end(), '[')), columns);
+      std::size_t all = 0;
+      for (const std::size_t width : beside) all += width;
+      for (std::size_t row = 0; row < rows; ++line) {
+        REQUIRE(line != lines_.end());
+        const std::vector<double> numbers = last_numbers(*line, all);
+        if (numbers.empty()) continue;  // a heading
+        for (std::size_t block = 0; block < (axes > 2 ? beside.size() : 1); ++block)
+          for (std::size_t column = 0; column < columns; ++column)
+            x.data()[((matrix + block) * rows + row) * columns + column] = numbers.at(left + block * columns + column);
+        ++row;
+      }
+      if (axes <= 2) break;
+    }
+    return x;
+  }
+
+  /// All lines of comparisons.
+  std::vector<Compared> comparisons() const {
+    const std::regex pattern(R"( +(\S.*?) {3,}(?:\S.*? {3,})?(\([0-9, ]*\)) +(\S+) {3}(\S+))");
+    std::vector<Compared> found;
+    std::smatch match;
+    for (const std::string& line : lines_)
+      if (std::regex_match(line, match, pattern))
+        found.push_back({match[1], match[2], std::strtod(match[3].str().c_str(), nullptr), match[4]});
+    return found;
+  }
+
+ private:
+  struct Place {
+    std::vector<std::string>::const_iterator line;  // after the heading
+    std::size_t left;                               // how many numbers stand left of the array's in a line
+    std::vector<std::size_t> beside;                // the columns of all arrays that stand beside each other
+  };
+
+  /// Headings stand three spaces or more apart.
+  Place find(const std::string& heading) const {
+    const std::regex pattern(R"((\S.*?\((?:(?:\d+, )*(\d+))?\))(?: {3,}|$))");
+    for (auto line = lines_.begin(); line != lines_.end(); ++line) {
+      std::optional<std::size_t> left;
+      std::size_t all = 0;
+      std::vector<std::size_t> beside;
+      for (std::sregex_iterator match(line->begin(), line->end(), pattern), end; match != end; ++match) {
+        if ((*match)[1] == heading) left = all;
+        beside.push_back((*match)[2].matched ? std::stoul((*match)[2]) : 1);
+        all += beside.back();
+      }
+      if (left) return {line + 1, *left, beside};
+    }
+    FAIL("nothing is printed under the heading '" << heading << "'");
+    return {};
+  }
+
+  /// The numbers that end a line, when there are as many as that.
+  static std::vector<double> last_numbers(const std::string& line, std::size_t count) {
+    std::istringstream stream(line);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    if (words.size() < count) return {};
+    std::vector<double> numbers;
+    for (auto word = words.end() - static_cast<std::ptrdiff_t>(count); word != words.end(); ++word) {
+      char* end = nullptr;
+      numbers.push_back(std::strtod(word->c_str(), &end));
+      if (*end != '\0') return {};
+    }
+    return numbers;
+  }
+
+  std::vector<std::string> lines_;
+};
+
+/// Runs a tutorial, which has nothing to complain of.
+inline Printed run_tutorial(const std::string& program, int seed) {
+  const Run run = run_example(program + " --seed " + std::to_string(seed));
+  CAPTURE(run.out);
+  REQUIRE(run.err == "");
+  REQUIRE(run.status == 0);
+  return Printed(run.out);
+}
+
+/// Expects numbers as they are printed, with four decimals.
+inline void check_printed(const Numbers& printed, const Numbers& expected) {
+  REQUIRE(tapegrad::to_string(printed.shape()) == tapegrad::to_string(expected.shape()));
+  for (std::size_t i = 0; i < printed.size(); ++i) {
+    const double p = printed.data()[i], e = expected.data()[i];
+    if (std::abs(p - e) <= 0.5e-4 + 1e-6 * (1 + std::abs(e)) || p == e || (std::isnan(p) && std::isnan(e))) continue;
+    FAIL_CHECK("flat index " << i << ": expected " << e << ", printed " << p);
+    return;
+  }
+}

@@ -1,0 +1,107 @@
+#include <doctest/doctest.h>
+
+#include <iostream>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "../examples/common/tutorial.hpp"
+#include "run_example.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+
+namespace {
+
+const char* const tutorials[] = {"contextual_embedding", "masking", "attention_levels", "cross_attention",
+                                 "manual_backward"};
+
+/// What is printed on standard output meanwhile.
+template <class F> std::string printed_by(const F& f) {
+  struct Redirected {
+    std::ostringstream text;
+    std::streambuf* before = std::cout.rdbuf(text.rdbuf());
+    ~Redirected() { std::cout.rdbuf(before); }
+  } out;
+  f();
+  return out.text.str();
+}
+
+}  // namespace
+
+TEST_CASE("every tutorial repeats itself from a seed, changes with it, and fits 100 columns") {
+  for (const std::string program : tutorials) {
+    CAPTURE(program);
+    const Run zero = run_example(program), again = run_example(program + " --seed 0"),
+              other = run_example(program + " --seed 18446744073709551615");
+    CHECK(zero.status == 0);
+    CHECK(zero.err == "");
+    CHECK(zero.out == again.out);
+    CHECK(zero.out != other.out);
+    std::istringstream lines(zero.out);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+  }
+}
+
+TEST_CASE("every tutorial helps, and refuses what it does not take in one line") {
+  for (const std::string program : tutorials) {
+    CAPTURE(program);
+    const Run help = run_example(program + " --help");
+    CHECK(help.status == 0);
+    CHECK(help.out.find("--seed N") != std::string::npos);
+    for (const char* wrong : {" --seed -1", " --seed 1.5", " --seed", " --sed 1", " 1"}) {
+      CAPTURE(wrong);
+      const Run run = run_example(program + wrong);
+      CHECK(run.status == 1);
+      CHECK(run.out == "");
+      CHECK(run.err.find(program + ": ") == 0);
+      CHECK(run.err.find('\n') == run.err.size() - 1);
+    }
+  }
+}
+
+TEST_CASE("show lines up matrices side by side under their names, with labels") {
+  const std::string text = printed_by([] {
+    examples::show_beside({{"a", Array{{1, -2.5}, {-0.001, 1e20}}}, {"mask", tg::BoolArray(tg::Shape{2, 1}, true)}},
+                          {.decimals = 1, .rows = {"x", "longer"}});
+  });
+  CHECK(text ==
+        "\n"
+        "a (2, 2)                 mask (2, 1)\n"
+        "  x         1.0   -2.5     1\n"
+        "  longer    0.0  1e+20     1\n");
+}
+
+TEST_CASE("show sets the matrices of an array of four axes in lines, each under its indices") {
+  const std::string text = printed_by([] {
+    examples::show("a", Array{{{{1, 2}}, {{3, 4}}}, {{{5, 6}}, {{7, std::numeric_limits<double>::quiet_NaN()}}}},
+                   {.decimals = 0});
+  });
+  CHECK(text ==
+        "\n"
+        "a (2, 2, 1, 2)\n"
+        "  [0, 0]     [0, 1]\n"
+        "  1  2       3  4\n"
+        "  [1, 0]     [1, 1]\n"
+        "  5  6         7  nan\n");
+}
+
+TEST_CASE("a comparison prints the largest differences, and fails where numbers differ or are nan") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  examples::Comparison equal(1e-3);
+  equal.add("small", "one way", Array{1, 2}, Array{1, 2.0005});
+  equal.add("large", "", Array{2000}, Array{2001});  // relative to those above 1
+  CHECK(printed_by([&] { equal.finish(); }) ==
+        "\n"
+        "                          largest difference\n"
+        "  small   one way   (2)               0.0005   equal\n"
+        "  large             (1)                    1   equal\n");
+  for (const double wrong : {1.002, nan}) {
+    examples::Comparison different(1e-3);
+    different.add("x", "", Array{1}, Array{wrong});
+    const std::string text = printed_by([&] { CHECK_THROWS_AS(different.finish(), std::runtime_error); });
+    CHECK(text.find("DIFFERENT") != std::string::npos);
+  }
+  CHECK_THROWS_AS(equal.add("x", "", Array{1}, Array{1, 2}), std::invalid_argument);
+}

@@ -20,7 +20,7 @@ using Array = tg::Array<double>;
 
 /// q: (..., T, D), k: (..., S, D) -> (..., T, S)
 Tensor scaled_dot_products(const Tensor& q, const Tensor& k) {
-  const double width = static_cast<double>(q.shape().back());
+  const auto width = static_cast<double>(q.shape().back());
   return tg::matmul(q, tg::transpose(k, -1, -2)) / std::sqrt(width);
 }
 
@@ -188,13 +188,12 @@ void level_3() {
 }
 
 /// The gradient of the mean square of the output with respect to x, besides those of the model's parameters.
-template <class Model, class Mask> Array sweep(Model& model, const tg::Parameter<double>& x, const Mask& mask) {
-  tg::Parameter<double> input = x;
+template <class Model, class Mask> Array sweep(Model& model, tg::Parameter<double> x, const Mask& mask) {
   tg::zero_grad(model);
   tg::Tape tape;
-  const Tensor output = model(input, mask);
+  const Tensor output = model(x, mask);
   tg::mean(output * output).backward();
-  return input.grad();
+  return x.grad();
 }
 
 void level_4() {

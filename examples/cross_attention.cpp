@@ -4,8 +4,7 @@
 
 #include <cmath>
 #include <iostream>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "common/tutorial.hpp"
 
@@ -152,7 +151,8 @@ void dropout_of_the_weights(CrossAttention& model, const Parameter& queries, con
 
 void the_textbooks_run() {
   section("5. The textbook's run: (2, 4, 100) out of ones",
-          "100 numbers, 5 heads, no biases, dropout 0.5; four queries and six keys of ones; valid lengths 3 and 2.");
+          "As in the chapter on multi-head attention of Dive into Deep Learning (d2l.ai): 100 numbers, 5 heads, no "
+          "biases, dropout 0.5; X are four queries, Y six keys with their values, all ones; valid lengths 3 and 2.");
   CrossAttention attention(100, 5, 0.5);
   tg::eval(attention);
   std::cout << '\n';
@@ -180,7 +180,7 @@ void the_textbooks_run() {
 template <class Model, class Mask>
 Tensor sweep(Model& model, const Parameter& queries, const Parameter& keys, const Mask& mask) {
   tg::Tape tape;
-  const Tensor output = model(queries, keys, keys, mask);
+  Tensor output = model(queries, keys, keys, mask);
   tg::mean(output * output).backward();
   return output;
 }
@@ -195,15 +195,15 @@ void the_librarys_layer() {
   tg::eval(layer);
   layer.q_proj = by_hand.W_q, layer.k_proj = by_hand.W_k, layer.v_proj = by_hand.W_v, layer.out_proj = by_hand.W_o;
   Parameter queries(tg::normal<double>({2, 4, 100})), keys(tg::normal<double>({2, 6, 100}));
-  Parameter queries2 = queries, keys2 = keys;
+  Parameter layer_queries(queries.value()), layer_keys(keys.value());  // with gradients of their own
 
   Comparison table(1e-12);
   for (const auto& [name, lengths] : {std::pair("(batch,)", tg::IntArray{3, 2}),
                                       std::pair("(batch, queries)", tg::IntArray{{1, 2, 3, 4}, {6, 5, 4, 3}})})
     table.add("output", name, sweep(by_hand, queries, keys, lengths),
-              sweep(layer, queries2, keys2, tg::AttentionMask::valid_lens(lengths)));
-  table.add("queries.grad", "", queries.grad(), queries2.grad());
-  table.add("keys.grad", "", keys.grad(), keys2.grad());
+              sweep(layer, layer_queries, layer_keys, tg::AttentionMask::valid_lens(lengths)));
+  table.add("queries.grad", "", queries.grad(), layer_queries.grad());
+  table.add("keys.grad", "", keys.grad(), layer_keys.grad());
   const auto ours = tg::named_parameters(by_hand), theirs = tg::named_parameters(layer);
   for (std::size_t i = 0; i < ours.size(); ++i)
     table.add(ours[i].first + ".grad", "", ours[i].second->grad(), theirs[i].second->grad());

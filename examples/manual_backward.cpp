@@ -3,9 +3,7 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <cmath>
-#include <iostream>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "common/tutorial.hpp"
 
@@ -89,7 +87,7 @@ void one_head_backward(const OneHead& m) {
   section("3. One head, backward",
           "From the loss back to the input. Where a matrix product C = A B passed forward, dA = dC B^T and "
           "dB = A^T dC pass backward: the shapes leave no other choice.");
-  const double n = static_cast<double>(m.O.size());
+  const auto n = static_cast<double>(m.O.size());
   const Tensor dO = (m.O - m.Y) * (2 / n);
   const Tensor dWo = tg::matmul(transposed(m.Z), dO);
   const Tensor dZ = tg::matmul(dO, transposed(m.Wo));
@@ -142,9 +140,9 @@ struct SeveralHeads {
   Tensor Q, K, V, S, M, P, Z;   // of each head: (B, H, T, D / H), but for S, M and P: (B, H, T, T)
   Tensor O, L;                  // (B, T, D), ()
 
-  SeveralHeads(const tg::IntArray& attend, std::size_t B, std::size_t T, std::size_t D, std::size_t H)
+  SeveralHeads(tg::IntArray attend, std::size_t B, std::size_t T, std::size_t D, std::size_t H)
       : heads(H),
-        mask(attend),
+        mask(std::move(attend)),
         X(random_numbers<double>({B, T, D})),
         Wq(random_numbers<double>({D, D})),
         Wk(random_numbers<double>({D, D})),
@@ -156,7 +154,10 @@ struct SeveralHeads {
         bo(random_numbers<double>({D})),
         Y(random_numbers<double>({B, T, D})) {}
 
-  double scale() const { return 1 / std::sqrt(static_cast<double>(X.shape()[2] / heads)); }
+  double scale() const {
+    const std::size_t width = X.shape()[2] / heads;
+    return 1 / std::sqrt(static_cast<double>(width));
+  }
 
   /// (B, T, D) -> (B, H, T, D / H)
   Tensor split(const Tensor& x) const {
@@ -210,7 +211,7 @@ void several_heads_backward(const SeveralHeads& m) {
   section("5. Several heads: backward",
           "What is new: a bias was added to every token of every sentence, so its gradient is the sum over both; "
           "so is a weight's. Splitting and merging heads move numbers, and backward they move back.");
-  const double n = static_cast<double>(m.O.size());
+  const auto n = static_cast<double>(m.O.size());
   const auto sum_over_tokens = [](const Tensor& d) { return tg::sum(d, {0, 1}); };                       // -> (D)
   const auto weight = [](const Tensor& x, const Tensor& d) { return tg::einsum("bti,btj->ij", x, d); };  // -> (D, D)
 

@@ -2,6 +2,7 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -76,7 +77,7 @@ void fills_and_fully_hidden_rows() {
     tg::sum(tg::matmul(weights, v)).backward();
     sees_a_b.push_back(tg::select(weights, 0, 0));
     sees_none.push_back(tg::select(weights, 0, 1));
-    gradients.push_back(Tensor(v.grad()));  // (4, 1)
+    gradients.emplace_back(v.grad());  // (4, 1)
   };
   for (const float fill : {-10000.0f, -1e20f, -infinity})
     use([&] { return tg::softmax(fill_hidden(scores, mask, fill), -1); });

@@ -124,6 +124,7 @@ void see(const std::string& text) { std::cout << paragraph("-> " + text, 3); }
 
 void show_beside(const std::vector<Named>& arrays, const Style& style) {
   std::vector<Block> blocks;
+  blocks.reserve(arrays.size());
   for (const Named& array : arrays) blocks.push_back(make_block(title(array), array, 0, style));
   print_blocks(blocks, style, "\n");
 }

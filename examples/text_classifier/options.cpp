@@ -17,37 +17,37 @@ of your own. The model is small enough to read in a minute: a vector for every c
 or word, attention between them, their mean, and a linear layer.
 
 Without options it learns to tell six languages apart by 10,000 words of each, from
-Debian's word lists, and tests itself on words that it has not seen.)";
+Debian's word lists, and tests itself on words that it has not seen. Sizes and rates that
+you do not give are chosen to suit what is learned.)";
 
 constexpr const char* footer = R"(
 Examples:
   text_classifier --classify through weltschmerz grazie
   text_classifier --languages danish dutch german --save nordsea.safetensors
   text_classifier --load nordsea.safetensors --classify bibliotek
-  text_classifier --data reviews.txt --tokens words
+  text_classifier --data reviews.txt --classify "a gripping story" dull
   text_classifier --data random)";
 
 /// What suits each source.
 struct Defaults {
-  examples::Unit unit;
   ModelOptions model;
-  TrainingOptions training;
+  examples::TrainingOptions training;
 };
 
-Defaults defaults_for(Source source) {
-  using examples::Unit;
+Defaults defaults_for(Source source, examples::Unit unit) {
   switch (source) {
     case Source::word_lists:
-      return {Unit::characters,
-              {.width = 64, .heads = 8, .positions = true, .dropout = 0, .max_length = 32},
-              {.steps = 8000, .batch_size = 64, .lr = 0.1, .momentum = 0.9, .decay = true}};
+      return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 32},
+              {.steps = 12000, .batch_size = 64, .lr = 0.05, .momentum = 0.9, .decay = true}};
     case Source::files:
-      return {Unit::words,
-              {.width = 64, .heads = 4, .positions = false, .dropout = 0.5, .max_length = 256},
-              {.steps = 3000, .batch_size = 64, .lr = 0.1, .momentum = 0.9, .decay = true}};
+      if (unit == examples::Unit::characters)
+        return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 256},
+                {.steps = 3000, .batch_size = 64, .lr = 0.05, .momentum = 0.9, .decay = true}};
+      // Most words are rare: what chance put into their vectors must not outweigh what is learned.
+      return {{.width = 32, .heads = 4, .positions = false, .init_std = 0.2, .dropout = 0.5, .max_length = 256},
+              {.steps = 3000, .batch_size = 64, .lr = 0.2, .momentum = 0.9, .decay = true}};
     case Source::random:  // the tutorial's run
-      return {Unit::characters,
-              {.width = 512, .heads = 1, .positions = false, .dropout = 0, .max_length = 100},
+      return {{.width = 512, .heads = 1, .positions = false, .init_std = 1, .dropout = 0, .max_length = 100},
               {.steps = 1000, .batch_size = 32, .lr = 0.01, .momentum = 0, .decay = false}};
   }
   throw std::logic_error("text_classifier: a source without defaults");
@@ -56,50 +56,43 @@ Defaults defaults_for(Source source) {
 /// The options whose default depends on others, as the user gave them.
 struct Given {
   std::optional<examples::Unit> unit;
-  std::optional<std::size_t> width, heads, max_length, steps, batch_size;
-  std::optional<double> dropout, lr, momentum;
-  std::optional<bool> positions, decay;
+  std::optional<std::size_t> width, heads, max_length;
+  std::optional<double> init_std, dropout;
+  std::optional<bool> positions;
+  examples::GivenTrainingOptions training;
 };
 
 void complete(Options& options, const Given& given) {
   const bool own_files = !options.data.empty() || !options.train.empty();
   options.source = options.data == "random" ? Source::random : own_files ? Source::files : Source::word_lists;
 
-  const auto [unit, model, training] = defaults_for(options.source);
-  options.unit = given.unit.value_or(unit);
+  using examples::Unit;
+  options.unit = given.unit.value_or(options.source == Source::files ? Unit::words : Unit::characters);
+  const auto [model, training] = defaults_for(options.source, options.unit);
   options.model = {.width = given.width.value_or(model.width),
                    .heads = given.heads.value_or(model.heads),
                    .positions = given.positions.value_or(model.positions),
+                   .init_std = given.init_std.value_or(model.init_std),
                    .dropout = given.dropout.value_or(model.dropout),
                    .max_length = given.max_length.value_or(model.max_length)};
-  options.training = {.steps = given.steps.value_or(training.steps),
-                      .batch_size = given.batch_size.value_or(training.batch_size),
-                      .lr = given.lr.value_or(training.lr),
-                      .momentum = given.momentum.value_or(training.momentum),
-                      .decay = given.decay.value_or(training.decay)};
+  options.training = given.training.value_or(training);
 }
 
 // Each option that does nothing, or something else than it says, beside another is refused.
 void check_combinations(const CLI::App& app, const Options& options) {
-  const auto refuse = [&](const char* option, const char* other, const std::string& expected) {
-    if (app.count(option) > 0 && app.count(other) > 0) throw CLI::ValidationError(other, expected);
-  };
+  using examples::refuse_beside;
   const auto given = [&](const char* option) { return app.count(option) > 0; };
-
-  for (const char* other : {"--languages", "--words"})
-    for (const char* option : {"--data", "--train", "--test"})
-      refuse(option, other, std::string("expected without ") + option + ", which names what to read instead");
-  for (const char* other : {"--train", "--test"})
-    refuse("--data", other, "expected without --data, which holds out a test of its own");
-  for (const char* other :
-       {"--languages", "--words", "--train", "--tokens", "--width", "--heads", "--positions", "--dropout",
-        "--max-length", "--steps", "--batch-size", "--lr", "--momentum", "--decay", "--save"})
-    refuse("--load", other, "expected without --load, which takes a model as it was saved and trains no further");
-
-  if (options.model.width % options.model.heads != 0)
-    throw CLI::ValidationError("--heads", "expected a number that divides the width " +
-                                              std::to_string(options.model.width) + ", given " +
-                                              std::to_string(options.model.heads));
+  for (const char* option : {"--data", "--train", "--test"})
+    refuse_beside(app, option, {"--languages", "--words"},
+                  std::string("expected without ") + option + ", which names what to read instead");
+  refuse_beside(app, "--data", {"--train", "--test"}, "expected without --data, which keeps a test of its own");
+  refuse_beside(app, "--load",
+                {"--languages", "--words", "--train", "--tokens", "--width", "--heads", "--positions", "--init-std",
+                 "--dropout", "--max-length", "--steps", "--batch-size", "--lr", "--momentum", "--decay", "--save"},
+                "expected without --load, which takes a model as it was saved and trains no further");
+  if (options.source == Source::random)
+    refuse_beside(app, "--data", {"--tokens", "--encoding", "--max-length", "--save", "--load", "--classify"},
+                  "expected without --data random, whose sequences are no text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
   if (given("--test") && !given("--train") && !given("--load"))
     throw CLI::ValidationError("--test", "expected together with --train or --load");
@@ -107,12 +100,10 @@ void check_combinations(const CLI::App& app, const Options& options) {
     throw CLI::ValidationError("--load", "expected together with --classify, --data or --test");
   if (given("--tokens") && options.source == Source::word_lists)
     throw CLI::ValidationError("--tokens", "expected together with --data or --train");
-  if (options.source == Source::random)
-    for (const char* other : {"--tokens", "--encoding", "--max-length", "--save", "--load", "--classify"})
-      refuse("--data", other, "expected without --data random, whose sequences are no text");
+  examples::check_heads(options.model.heads, options.model.width);
 }
 
-const std::string what_to_learn = "What to learn from", the_model = "The model", training = "Training",
+const std::string what_to_learn = "What to learn from", the_model = "The model",
                   keeping = "Keeping and using the model";
 
 void add_data_options(CLI::App& app, Options& options, Given& given) {
@@ -156,24 +147,12 @@ void add_model_options(CLI::App& app, Given& given) {
   add("--heads", given.heads, "N", whole_number(1), "Heads of the attention; they divide the width");
   add("--max-length", given.max_length, "N", whole_number(3),
       "Longer texts lose their end: characters or words, with a\nmark at the begin and the end");
+  add("--init-std", given.init_std, "STD", number(0, 100),
+      "Spread of the vectors before training: 1 for characters, less\nfor words, most of which are rare");
   add("--dropout", given.dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training");
   examples::add_choice<bool>(app, "--positions", given.positions, {{"yes", true}, {"no", false}},
                              "Whether to learn a vector for every position")
       ->group(the_model);
-}
-
-void add_training_options(CLI::App& app, Options& options, Given& given) {
-  const auto add = [&](const char* name, auto& value, const char* type, const CLI::Validator& check, const char* text) {
-    app.add_option(name, value, text)->type_name(type)->check(check)->group(training);
-  };
-  add("--steps", given.steps, "N", whole_number(1), "How many batches to learn from");
-  add("--batch-size", given.batch_size, "N", whole_number(1), "Texts in a batch");
-  add("--lr", given.lr, "RATE", number(0, 1e6), "Learning rate: how far a step goes");
-  add("--momentum", given.momentum, "M", number(0, 0.9999), "How much of the last step each step keeps");
-  examples::add_choice<bool>(app, "--decay", given.decay, {{"yes", true}, {"no", false}},
-                             "Whether the learning rate falls to 0 by the last step")
-      ->group(training);
-  add("--seed", options.seed, "N", whole_number(0), "Start of the random numbers: the same seed gives the same run");
 }
 
 void add_use_options(CLI::App& app, Options& options) {
@@ -200,7 +179,7 @@ void add_options(CLI::App& app, Options& options) {
   const auto given = std::make_shared<Given>();
   add_data_options(app, options, *given);
   add_model_options(app, *given);
-  add_training_options(app, options, *given);
+  examples::add_training_options(app, given->training, options.seed);
   add_use_options(app, options);
   app.callback([&app, &options, given] {
     complete(options, *given);

@@ -8,19 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "../common/training.hpp"
 #include "../common/vocabulary.hpp"
 
 struct ModelOptions {
   std::size_t width, heads;
-  bool positions;  // learned ones
-  double dropout;
-  std::size_t max_length;  // of a text, in tokens
-};
-
-struct TrainingOptions {
-  std::size_t steps, batch_size;
-  double lr, momentum;
-  bool decay;  // lr falls to 0 in a straight line
+  bool positions;          ///< whether to learn a vector for every position
+  double init_std;         ///< spread of the vectors of tokens and positions before training
+  double dropout;          ///< of these vectors
+  std::size_t max_length;  ///< of a text, in tokens
 };
 
 /// What text_classifier learns from when nothing else is asked for.
@@ -38,7 +34,7 @@ struct Options {
   Source source;
   examples::Unit unit;
   ModelOptions model;
-  TrainingOptions training;
+  examples::TrainingOptions training;
 
   /// Whether there is anything to read, to learn from or to test with: a loaded model may just be used.
   bool needs_data() const { return load.empty() || !data.empty() || !test.empty(); }

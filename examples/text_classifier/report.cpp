@@ -6,30 +6,13 @@
 #include <ostream>
 #include <sstream>
 
+#include "../common/columns.hpp"
 #include "../common/progress.hpp"
-#include "../common/text.hpp"
 
 namespace tg = tapegrad;
-using examples::with_commas;
+using examples::flush_left, examples::flush_right, examples::widest, examples::with_commas;
 
 namespace {
-
-/// How many columns a text takes on the screen.
-std::size_t width(const std::string& text) { return examples::decode(text).size(); }
-
-std::size_t widest(const std::vector<std::string>& texts) {
-  std::size_t most = 0;
-  for (const std::string& text : texts) most = std::max(most, width(text));
-  return most;
-}
-
-std::string flush_left(const std::string& text, std::size_t columns) {
-  return text + std::string(columns - std::min(columns, width(text)), ' ');
-}
-
-std::string flush_right(const std::string& text, std::size_t columns) {
-  return std::string(columns - std::min(columns, width(text)), ' ') + text;
-}
 
 std::string percent(double share) {
   std::ostringstream text;

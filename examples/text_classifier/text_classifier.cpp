@@ -3,20 +3,18 @@
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <nlohmann/json.hpp>
 #include <xtensor/xbuilder.hpp>
 #include <xtensor/xview.hpp>
 
-#include <cmath>
 #include <iostream>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 
 #include "../common/batches.hpp"
-#include "../common/interrupt.hpp"
 #include "../common/program.hpp"
-#include "../common/progress.hpp"
+#include "../common/settings.hpp"
+#include "../common/training.hpp"
 #include "data.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -32,6 +30,13 @@ Tensor mean_of_kept(const Tensor& x, const tg::BoolArray& keep) {
   return tg::einsum("bt,btd->bd", Tensor(share), x);
 }
 
+/// Vectors for the ids 0, ..., rows - 1.
+tg::Embedding<> make_table(std::size_t rows, const ModelOptions& options) {
+  tg::Embedding<> table(rows, options.width);
+  table.weight.set_value(table.weight.value() * static_cast<float>(options.init_std));
+  return table;
+}
+
 /// The classifier: every token looks at every other, and their mean says what the text is.
 struct Model {
   tg::Embedding<> embedding;
@@ -42,11 +47,11 @@ struct Model {
   TAPEGRAD_FIELDS(embedding, positions, dropout, attention, head)
 
   Model(std::size_t vocabulary, std::size_t classes, const ModelOptions& options)
-      : embedding(vocabulary, options.width),
+      : embedding(make_table(vocabulary, options)),
         dropout(options.dropout),
         attention(options.width, options.heads),
         head(options.width, classes) {
-    if (options.positions) positions.emplace(options.max_length, options.width);
+    if (options.positions) positions = make_table(options.max_length, options);
   }
 
   /// ids: (B, T), keep: (B, T), true for real tokens, false for padding -> logits: (B, classes)
@@ -65,32 +70,16 @@ struct Sequences {
 };
 
 /// Trains the model until it has taken all steps or the user stops it; says whether it has taken all.
-bool train(Model& model, const Sequences& data, const TrainingOptions& options) {
-  tg::SGD<float> optimizer(tg::parameters(model), {.lr = options.lr, .momentum = options.momentum});
+bool train(Model& model, const Sequences& data, const examples::TrainingOptions& options) {
   examples::Batches batches(data.ids, options.batch_size);
-  examples::Progress progress(options.steps, std::max<std::size_t>(1, options.steps / 10));
-  const examples::Interrupt interrupt;
-
   tg::train(model);
-  for (std::size_t step = 0; step < options.steps && !interrupt.requested(); ++step) {
+  return examples::train(tg::parameters(model), options, [&] {
     const auto chosen = batches.next();
-    const auto [ids, keep, tokens] = examples::pad(data.ids, chosen);
-    tg::IntArray labels(tg::Shape{chosen.size()});
+    const auto [ids, keep, tokens] = examples::pad(data.ids, chosen);  // (B, T)
+    tg::IntArray labels(tg::Shape{chosen.size()});                     // (B)
     for (std::size_t i = 0; i < chosen.size(); ++i) labels(i) = data.labels[chosen[i]];
-    if (options.decay) optimizer.set_lr(options.lr * (1 - double(step) / double(options.steps)));
-
-    tg::Tape tape;
-    optimizer.zero_grad();
-    const Tensor loss = tg::cross_entropy(model(ids, keep), labels);
-    loss.backward();
-    optimizer.step();
-
-    progress.report(step, loss.item(), tokens);
-    if (!std::isfinite(loss.item()))
-      throw std::runtime_error("--lr: expected a learning rate that lets the loss fall, given one under which it is " +
-                               std::to_string(loss.item()) + " at step " + std::to_string(step));
-  }
-  return !interrupt.requested();
+    return examples::StepLoss{tg::cross_entropy(model(ids, keep), labels), tokens};
+  });
 }
 
 /// How likely each label is for each text. -> (N, classes)
@@ -134,44 +123,32 @@ Classifier make_classifier(const std::vector<Example>& examples, const Options& 
   return {examples::make_tokenizer(texts, options.unit, options.model.max_length), labels_of(examples), options.model};
 }
 
-constexpr int stopped_status = 130;  // what a shell gives for a program that Ctrl-C ended
-constexpr const char* metadata_key = "text_classifier";
+const std::string program = "text_classifier";
 
 void save(const Classifier& classifier, const std::string& path) {
-  const auto& [width, heads, positions, dropout, max_length] = classifier.options;
+  const auto& [width, heads, positions, init_std, dropout, max_length] = classifier.options;
   const nlohmann::json settings{{"characters", classifier.tokenizer.unit == examples::Unit::characters},
                                 {"vocabulary", classifier.tokenizer.vocabulary.tokens()},
                                 {"labels", classifier.labels},
                                 {"width", width},
                                 {"heads", heads},
                                 {"positions", positions},
+                                {"init_std", init_std},
                                 {"dropout", dropout},
                                 {"max_length", max_length}};
-  tg::save(classifier.model, path, {{metadata_key, settings.dump()}});
+  tg::save(classifier.model, path, examples::as_metadata(program, settings));
 }
 
 Classifier load(const std::string& path) {
-  const tg::Metadata metadata = tg::load_metadata(path);
-  const auto entry = metadata.find(metadata_key);
-  if (entry == metadata.end())
-    throw std::runtime_error(path + ": expected a model that text_classifier saved, given another checkpoint");
-  const auto unfit = [&](const std::exception& error) {
-    return std::runtime_error(path + ": expected settings that text_classifier saved, given others: " + error.what());
-  };
-  try {
-    const auto settings = nlohmann::json::parse(entry->second);
-    const ModelOptions options{settings.at("width"), settings.at("heads"), settings.at("positions"),
-                               settings.at("dropout"), settings.at("max_length")};
+  auto classifier = examples::make_from_settings(path, program, [](const nlohmann::json& settings) {
+    const ModelOptions options{settings.at("width"),    settings.at("heads"),   settings.at("positions"),
+                               settings.at("init_std"), settings.at("dropout"), settings.at("max_length")};
     const auto unit = settings.at("characters") ? examples::Unit::characters : examples::Unit::words;
     const examples::Tokenizer tokenizer{unit, options.max_length, Vocabulary(settings.at("vocabulary"))};
-    Classifier classifier{tokenizer, settings.at("labels"), options};
-    tg::load(classifier.model, path);
-    return classifier;
-  } catch (const nlohmann::json::exception& error) {
-    throw unfit(error);
-  } catch (const std::logic_error& error) {  // sizes that no layer has
-    throw unfit(error);
-  }
+    return Classifier{tokenizer, settings.at("labels"), options};
+  });
+  tg::load(classifier.model, path);
+  return classifier;
 }
 
 void test(Classifier& classifier, const std::vector<Example>& examples, const Sequences& sequences) {
@@ -215,7 +192,7 @@ int learn_texts(const Options& options) {
   }
   if (!tests.ids.empty()) test(classifier, data.test, tests);
   if (!options.classify.empty()) classify(classifier, options.classify);
-  return finished ? 0 : stopped_status;
+  return finished ? 0 : examples::stopped_status;
 }
 
 /// The tutorial's run: learns a batch of random sequences, with random labels, by heart.
@@ -229,7 +206,7 @@ int learn_random_sequences(const Options& options) {
   }
   Model model(vocabulary, classes, options.model);
   tg::print(std::cout, model);
-  return train(model, data, options.training) ? 0 : stopped_status;
+  return train(model, data, options.training) ? 0 : examples::stopped_status;
 }
 
 int main(int argc, char** argv) {

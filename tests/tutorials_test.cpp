@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <limits>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -26,6 +30,14 @@ template <class F> std::string printed_by(const F& f) {
   } out;
   f();
   return out.text.str();
+}
+
+/// What stands after one text and before another, or to the end; nothing when the first is not there.
+std::string between(const std::string& text, const std::string& first, const std::string& last) {
+  const std::size_t found = text.find(first);
+  if (found == text.npos) return "";
+  const std::size_t start = found + first.size();
+  return text.substr(start, text.find(last, start) - start);
 }
 
 }  // namespace
@@ -58,6 +70,19 @@ TEST_CASE("every tutorial helps, and refuses what it does not take in one line")
       CHECK(run.err.find(program + ": ") == 0);
       CHECK(run.err.find('\n') == run.err.size() - 1);
     }
+  }
+}
+
+TEST_CASE("examples/README.md shows a piece of what each tutorial prints") {
+  std::ifstream file(std::filesystem::path(__FILE__).parent_path() / "../examples/README.md");
+  const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::regex difference(" +[0-9.e-]+   equal");  // depends on the processor
+  for (const std::string program : tutorials) {
+    CAPTURE(program);
+    const std::string section = between(readme, "## " + program + "\n", "\n## "),
+                      shown = std::regex_replace(between(section, "```text\n", "```"), difference, "");
+    REQUIRE(shown != "");
+    CHECK(std::regex_replace(run_example(program).out, difference, "").find(shown) != std::string::npos);
   }
 }
 

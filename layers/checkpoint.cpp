@@ -17,7 +17,6 @@ namespace tapegrad {
 namespace {
 
 using detail::Dtype;
-using detail::quoted;
 using detail::SafetensorsHeader;
 using detail::StoredTensor;
 

@@ -33,6 +33,7 @@
 
 namespace tapegrad {
 
+/// What named_parameters gives of a model that is const.
 template <class T> using NamedConstParameters = std::vector<std::pair<std::string, const Parameter<T>*>>;
 
 namespace detail {
@@ -55,7 +56,7 @@ template <class T> inline constexpr bool is_parameter<Parameter<T>> = true;
 template <class F> inline constexpr bool is_optional = false;
 template <class F> inline constexpr bool is_optional<std::optional<F>> = true;
 
-template <class F> inline constexpr bool is_sequence = false;  // of what may hold parameters
+template <class F> inline constexpr bool is_sequence = false;
 template <class F> inline constexpr bool is_sequence<std::vector<F>> = std::is_class_v<F>;
 template <class F, std::size_t N> inline constexpr bool is_sequence<std::array<F, N>> = std::is_class_v<F>;
 
@@ -64,14 +65,18 @@ concept HasFields = requires(F& field) {
   field.tapegrad_fields();
 };
 
-template <class F>
-concept Walkable = HasFields<F> || is_parameter<F> || is_optional<F> || is_sequence<F>;
+/// What can be walked as a model: a struct with a list, a parameter, or some of them.
+template <class F> inline constexpr bool is_model = HasFields<F> || is_parameter<F>;
+template <class F> inline constexpr bool is_model<const F> = is_model<F>;
+template <class F> inline constexpr bool is_model<std::optional<F>> = is_model<F>;
+template <class F> inline constexpr bool is_model<std::vector<F>> = is_model<F>;
+template <class F, std::size_t N> inline constexpr bool is_model<std::array<F, N>> = is_model<F>;
 
-// A list catches what would be lost without a word: layers behind pointers and in other containers, ...
-template <class F> inline constexpr bool holds_walkable = false;
-template <class F> inline constexpr bool holds_walkable<F*> = Walkable<std::remove_const_t<F>>;
+// A list catches what would be lost without a word: models behind pointers and in other containers, ...
+template <class F> inline constexpr bool hides_model = false;
+template <class F> inline constexpr bool hides_model<F*> = is_model<F>;
 template <template <class...> class Holder, class... Fs>
-inline constexpr bool holds_walkable<Holder<Fs...>> = (Walkable<Fs> || ...);
+inline constexpr bool hides_model<Holder<Fs...>> = (is_model<Fs> || ...);
 
 // ... and structs whose own list was forgotten. Structs of numbers alone, such as options, are passed over.
 template <class F>
@@ -115,7 +120,7 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
   } else if constexpr (std::is_arithmetic_v<F>) {
     visit(path, field);
   } else {
-    static_assert(!holds_walkable<F> && !looks_like_a_model<F>,
+    static_assert(!hides_model<F> && !looks_like_a_model<F>,
                   "tapegrad: a field listed in TAPEGRAD_FIELDS may hold parameters where no walk finds them. Give its "
                   "struct a TAPEGRAD_FIELDS(...) of its own, hold layers by value or in std::vector, std::array or "
                   "std::optional; a field without parameters can be left out of the list.");
@@ -123,7 +128,7 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
 }
 
 template <class M, class Visit> void walk(M& model, Visit visit) {
-  static_assert(Walkable<std::remove_const_t<M>>,
+  static_assert(is_model<M>,
                 "tapegrad: expected a model, a struct that lists its layers: TAPEGRAD_FIELDS(first, second)");
   walk(Path{}, model, visit);
 }

@@ -85,6 +85,7 @@ StoredTensor parse_tensor(const Shown& name, const json& tensor) {
 
 void check_layout(const std::map<std::string, StoredTensor>& tensors, std::uint64_t data_size) {
   std::vector<std::pair<StoredTensor, std::string>> in_order;
+  in_order.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) in_order.emplace_back(tensor, name);
   std::sort(in_order.begin(), in_order.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first.begin, a.first.end) < std::pair(b.first.begin, b.first.end);

@@ -173,10 +173,12 @@ TEST_CASE("A model is told by its parameters' scalar, and misuse is found when i
   static_assert(std::is_same_v<ScalarOf<Model<float>>, float> && std::is_same_v<ScalarOf<const Model<double>>, double>);
   static_assert(scalars_of<Mixed>().of_float && scalars_of<Mixed>().of_double);
   static_assert(!scalars_of<Nothing>().of_float && !scalars_of<Nothing>().of_double);
-  static_assert(!Walkable<WithoutList> && looks_like_a_model<WithoutList>);
-  static_assert(holds_walkable<std::unique_ptr<tg::Linear<>>> && holds_walkable<const tg::Linear<>*>);
-  static_assert(holds_walkable<std::map<std::string, tg::Linear<>>>);
-  static_assert(!holds_walkable<std::map<std::string, int>> && !looks_like_a_model<std::map<std::string, int>>);
+  static_assert(!is_model<WithoutList> && looks_like_a_model<WithoutList>);
+  static_assert(hides_model<std::unique_ptr<tg::Linear<>>> && hides_model<const tg::Linear<>*>);
+  static_assert(hides_model<std::map<std::string, tg::Linear<>>>);
+  static_assert(is_model<const std::vector<std::optional<tg::Linear<>>>> && !is_model<std::vector<std::string>>);
+  static_assert(!hides_model<std::map<std::string, std::vector<std::string>>>);
+  static_assert(!hides_model<std::map<std::string, int>> && !looks_like_a_model<std::map<std::string, int>>);
   static_assert(!looks_like_a_model<std::string> && !looks_like_a_model<Options>);
   static_assert(!looks_like_a_model<tg::IntArray> && !looks_like_a_model<tg::Tensor<float>>);
   static_assert(looks_like_a_model<std::function<tg::Tensor<float>(tg::Tensor<float>)>>);

@@ -2,10 +2,12 @@
 /// and that nothing has changed.
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <limits>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <typeinfo>
+#include <vector>
 
 #include "operations/table.hpp"
 

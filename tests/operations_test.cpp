@@ -5,10 +5,14 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "operations/table.hpp"
 
@@ -122,13 +126,13 @@ TEST_CASE("Every operation of the public header has a sample for each of its ove
   for (const Sample& sample : table().samples) ++samples[sample.operation];
   const auto declared = declared_operations();
   CHECK(declared.size() > 50);
-  for (const auto& [operation, overloads] : declared) {
-    CAPTURE(operation);
-    CHECK(samples[operation] >= overloads);
+  for (const auto& operation : declared) {
+    CAPTURE(operation.first);
+    CHECK(samples[operation.first] >= operation.second);
   }
-  for (const auto& [operation, count] : samples) {
-    CAPTURE(operation);
-    CHECK(declared.contains(operation));
+  for (const auto& operation : samples) {
+    CAPTURE(operation.first);
+    CHECK(declared.contains(operation.first));
   }
 }
 
@@ -139,9 +143,9 @@ TEST_CASE("Every sample has a name of its own and a fixture, every fixture a sam
     CHECK(titles.insert(sample.title()).second);
     CHECK(fixtures().contains(sample.title()));
   }
-  for (const auto& [title, fixture] : fixtures().items()) {
-    CAPTURE(title);
-    CHECK(titles.contains(title));
+  for (const auto& fixture : fixtures().items()) {
+    CAPTURE(fixture.key());
+    CHECK(titles.contains(fixture.key()));
   }
 }
 

@@ -1,0 +1,218 @@
+/// Operations on arrays large enough to be shared among threads and cut into vectors, blocks and tiles: they give what
+/// the same operations give on one row at a time, or in several small steps.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "close.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Mask = tg::AttentionMask;
+template <class T> using Parameters = std::vector<tg::Parameter<T>>;
+
+namespace {
+
+// Sets the number of threads until the end of the scope.
+struct Threads {
+  std::size_t before = tg::num_threads();
+  explicit Threads(std::size_t count) { tg::set_num_threads(count); }
+  ~Threads() { tg::set_num_threads(before); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+};
+
+// The value of f and, from random cotangents, the gradients of the parameters.
+template <class T, class F>
+std::vector<tg::Array<T>> results(std::size_t threads, const std::vector<Array>& inputs, F f) {
+  const Threads limit(threads);
+  Parameters<T> x;
+  for (const Array& input : inputs) x.emplace_back(input);
+  tg::Tape tape;
+  const tg::Tensor<T> y = f(x);
+  tg::manual_seed(99);
+  y.backward(tg::uniform<T>(y.shape(), -1, 1));
+  std::vector<tg::Array<T>> all{y.value()};
+  for (const auto& parameter : x) all.push_back(parameter.grad());
+  return all;
+}
+
+template <class T>
+void check_same(const std::vector<tg::Array<T>>& actual, const std::vector<Array>& expected, double tolerance) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);  // 0: the value, then the gradient of each input
+    check_close(actual[i], expected[i], tolerance);
+  }
+}
+
+// Rows of 2010 elements, x, and one row, w. f(x, w, first) works on the rows of x, which begin with number `first`,
+// each for itself.
+constexpr std::size_t kRows = 40, kWidth = 2010;
+
+template <class F> void check_by_rows(const std::string& operation, F f) {
+  INFO(operation);
+  tg::manual_seed(7);
+  const std::vector<Array> inputs{tg::uniform<double>({kRows, kWidth}, -1, 1), tg::uniform<double>({kWidth}, -1, 1)};
+  const auto whole = [&](const auto& x) { return f(x[0], x[1], std::size_t{0}); };
+  const auto row_by_row = [&](const Parameters<double>& x) {
+    std::vector<tg::Tensor<double>> rows;
+    for (std::size_t i = 0; i < kRows; ++i)
+      rows.push_back(f(tg::narrow(x[0], 0, static_cast<std::ptrdiff_t>(i), 1), x[1], i));
+    return tg::cat(rows);
+  };
+  const std::vector<Array> expected = results<double>(1, inputs, row_by_row);
+  check_same(results<double>(3, inputs, whole), expected, 1e-11);
+  check_same(results<float>(3, inputs, whole), expected, 1e-4);
+}
+
+// The rows as matrices: (rows, 2010) -> (rows, 30, 67)
+template <class T> tg::Tensor<T> matrices(const tg::Tensor<T>& x) { return tg::reshape(x, {-1, 30, 67}); }
+
+tg::BoolArray every_third(std::size_t count) {
+  tg::BoolArray mask(tg::Shape{count});
+  for (std::size_t i = 0; i < count; ++i) mask(i) = i % 3 == 0;
+  return mask;
+}
+
+// A number below `end` for every row.
+template <class T> tg::IntArray numbers_of_rows(const tg::Tensor<T>& x, std::size_t first, std::size_t end) {
+  tg::IntArray numbers(tg::Shape{x.shape()[0]});
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers(i) = static_cast<std::int64_t>((first + i) * 7919 % end);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("Elementwise operations on many elements are those on few") {
+  check_by_rows("add", [](const auto& x, const auto& w, auto) { return x + w; });
+  check_by_rows("sub", [](const auto& x, const auto& w, auto) { return w - x; });
+  check_by_rows("mul", [](const auto& x, const auto& w, auto) { return x * w; });
+  check_by_rows("mul, equal shapes", [](const auto& x, const auto&, auto) { return x * x; });
+  check_by_rows("div", [](const auto& x, const auto& w, auto) { return x / (w + 3); });
+  check_by_rows("neg", [](const auto& x, const auto&, auto) { return -x; });
+  check_by_rows("pow", [](const auto& x, const auto&, auto) { return tg::pow(x, 3); });
+  check_by_rows("exp", [](const auto& x, const auto&, auto) { return tg::exp(x); });
+  check_by_rows("log", [](const auto& x, const auto&, auto) { return tg::log(x + 2); });
+  check_by_rows("sqrt", [](const auto& x, const auto&, auto) { return tg::sqrt(x + 2); });
+  check_by_rows("abs", [](const auto& x, const auto&, auto) { return tg::abs(x); });
+  check_by_rows("tanh", [](const auto& x, const auto&, auto) { return tg::tanh(x); });
+  check_by_rows("sigmoid", [](const auto& x, const auto&, auto) { return tg::sigmoid(x); });
+  check_by_rows("relu", [](const auto& x, const auto&, auto) { return tg::relu(x); });
+  check_by_rows("gelu", [](const auto& x, const auto&, auto) { return tg::gelu(x); });
+  check_by_rows("gelu by tanh", [](const auto& x, const auto&, auto) { return tg::gelu(x, tg::Gelu::tanh); });
+  check_by_rows("masked_fill",
+                [](const auto& x, const auto&, auto) { return tg::masked_fill(x, every_third(kWidth), 5); });
+  check_by_rows("where", [](const auto& x, const auto& w, auto) { return tg::where(every_third(kWidth), x, w); });
+}
+
+TEST_CASE("Operations on many long rows are those on one row") {
+  check_by_rows("sum", [](const auto& x, const auto&, auto) { return tg::sum(x, 1); });
+  check_by_rows("mean", [](const auto& x, const auto&, auto) { return tg::mean(x, -1, tg::keepdims); });
+  check_by_rows("amax", [](const auto& x, const auto&, auto) { return tg::amax(x, 1); });
+  check_by_rows("sum of columns", [](const auto& x, const auto&, auto) { return tg::sum(matrices(x), 1); });
+  check_by_rows("amax of columns", [](const auto& x, const auto&, auto) { return tg::amax(matrices(x), 1); });
+  check_by_rows("softmax", [](const auto& x, const auto&, auto) { return 1000 * tg::softmax(x, 1); });
+  check_by_rows("softmax of columns", [](const auto& x, const auto&, auto) { return tg::softmax(matrices(x), 1); });
+  check_by_rows("log_softmax", [](const auto& x, const auto&, auto) { return tg::log_softmax(x, 1); });
+  check_by_rows("layer_norm", [](const auto& x, const auto& w, auto) { return tg::layer_norm(x, w, w); });
+  check_by_rows("cross_entropy", [](const auto& x, const auto& w, std::size_t first) {
+    const tg::IntArray labels = numbers_of_rows(x, first, kWidth);
+    return tg::cross_entropy(x, labels,
+                             {.label_smoothing = 0.1, .weight = w.value(), .reduction = tg::Reduction::none});
+  });
+  check_by_rows("mse_loss", [](const auto& x, const auto& w, auto) {
+    return tg::mse_loss(x, tg::expand(w, x.shape()), tg::Reduction::none);
+  });
+  check_by_rows("embedding", [](const auto& x, const auto& w, std::size_t first) {
+    return tg::embedding(tg::reshape(w, {3, 670}), numbers_of_rows(x, first, 3));
+  });
+}
+
+TEST_CASE("Views of many elements are those of few") {
+  check_by_rows("transpose", [](const auto& x, const auto&, auto) { return tg::transpose(matrices(x), 1, 2); });
+  check_by_rows("expand", [](const auto& x, const auto&, auto) {
+    return tg::expand(tg::unsqueeze(x, 1), {-1, 3, -1});
+  });
+  check_by_rows("repeat", [](const auto& x, const auto&, auto) { return tg::repeat(matrices(x), {1, 2, 1}); });
+  check_by_rows("repeat_interleave",
+                [](const auto& x, const auto&, auto) { return tg::repeat_interleave(matrices(x), 2, 1); });
+  check_by_rows("select", [](const auto& x, const auto&, auto) { return tg::select(matrices(x), -1, 66); });
+  check_by_rows("narrow", [](const auto& x, const auto&, auto) { return tg::narrow(matrices(x), 2, 3, 60); });
+  check_by_rows("roll", [](const auto& x, const auto&, auto) { return tg::roll(matrices(x), 13, 1); });
+  check_by_rows("tril", [](const auto& x, const auto&, auto) { return tg::tril(matrices(x), 3); });
+  check_by_rows("triu", [](const auto& x, const auto&, auto) { return tg::triu(matrices(x), -3); });
+  check_by_rows("split and cat", [](const auto& x, const auto&, auto) {
+    const auto pieces = tg::split(matrices(x), 30, -1);
+    return tg::cat({pieces[2], pieces[0], pieces[1], pieces[0]}, -1);
+  });
+  check_by_rows("stack", [](const auto& x, const auto&, auto) { return tg::stack({x, 2 * x}, -1); });
+}
+
+TEST_CASE("Large products are those of their rows") {
+  const auto table = [](const auto& w) { return tg::reshape(w, {67, 30}); };
+  check_by_rows("matmul of batches", [](const auto& x, const auto&, auto) {
+    return tg::matmul(matrices(x), tg::transpose(matrices(x), 1, 2));
+  });
+  check_by_rows("matmul with one matrix",
+                [&](const auto& x, const auto& w, auto) { return tg::matmul(matrices(x), table(w)); });
+  check_by_rows("matmul with a row", [](const auto& x, const auto& w, auto) { return tg::matmul(x, w); });
+  check_by_rows("linear", [&](const auto& x, const auto& w, auto) {
+    return tg::linear(matrices(x), tg::transpose(table(w), 0, 1), tg::narrow(w, 0, 0, 30));
+  });
+  check_by_rows("einsum",
+                [&](const auto& x, const auto& w, auto) { return tg::einsum("bij,jk->bki", matrices(x), table(w)); });
+}
+
+TEST_CASE("dropout on many elements does not depend on the number of threads") {
+  const std::vector<Array> inputs{tg::uniform<double>({kRows, kWidth}, -1, 1)};
+  const auto dropped = [](const Parameters<double>& x) {
+    tg::manual_seed(3);
+    return tg::dropout(x[0], 0.5);
+  };
+  check_same(results<double>(3, inputs, dropped), results<double>(1, inputs, dropped), 0);
+}
+
+// Attention cut into tiles of queries and keys against scores, softmax and weighted sum computed whole.
+TEST_CASE("Attention over tiles of queries and keys is attention in three steps") {
+  const auto check = [](const std::string& name, std::size_t queries, std::size_t keys, const Mask& mask,
+                        double p = 0) {
+    INFO(name, ": ", queries, " queries, ", keys, " keys");
+    tg::manual_seed(8);
+    const std::vector<Array> inputs{tg::normal<double>({1, 2, queries, 8}, 0, 2),
+                                    tg::normal<double>({1, 2, keys, 8}, 0, 2), tg::normal<double>({1, 2, keys, 5})};
+    const auto at_once = [&](const auto& x) {
+      tg::manual_seed(9);
+      return tg::scaled_dot_product_attention(x[0], x[1], x[2], mask, {.dropout = p, .scale = 0.3});
+    };
+    const auto in_steps = [&](const auto& x) {
+      tg::manual_seed(9);
+      const auto scores = tg::matmul(x[0], tg::transpose(x[1], -1, -2)) * 0.3;
+      return tg::matmul(tg::dropout(tg::masked_softmax(scores, mask), p), x[2]);
+    };
+    const std::vector<Array> expected = results<double>(1, inputs, in_steps);
+    check_same(results<double>(3, inputs, at_once), expected, 1e-11);
+    check_same(results<float>(3, inputs, at_once), expected, 1e-4);
+  };
+
+  for (const std::size_t keys : {255, 256, 257, 600}) check("no mask", 130, keys, Mask::none());
+  for (const std::size_t queries : {63, 64, 65}) check("no mask", queries, 20, Mask::none());
+  check("causal", 300, 300, Mask::causal());
+  check("causal, more keys", 130, 600, Mask::causal());
+  check("causal, more queries", 600, 130, Mask::causal());
+  check("dropout", 130, 600, Mask::none(), 0.4);
+
+  tg::manual_seed(10);
+  tg::IntArray lengths(tg::Shape{1, 130});
+  for (auto& length : lengths) length = static_cast<std::int64_t>(tg::next_random_key() % 601);
+  lengths(0, 7) = 0;
+  tg::BoolArray sparse(tg::Shape{130, 600});
+  for (auto& seen : sparse) seen = tg::next_random_key() % 200 == 0;  // tiles and queries that see nothing
+  const Mask bias = Mask::additive(tg::normal<double>({1, 2, 130, 600}, 0, 3));
+  check("lengths", 130, 600, Mask::valid_lens(lengths));
+  check("sparse", 130, 600, Mask::boolean(sparse));
+  check("bias", 130, 600, bias);
+  check("all", 130, 600, Mask::causal() & Mask::valid_lens(lengths) & bias, 0.2);
+}

@@ -144,7 +144,7 @@ TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked fo
   const std::string model = folder.path("model"), out = folder.path("out");
   const auto run = run_shell("$examples/text_classifier --steps 100000000 --data " +
                              folder.write("data", reviews(200)) + " --save " + model + " >" + out + " & program=$!\n" +
-                             "until grep -q '^step' " + out + "; do sleep 0.05; done\n" +
+                             "until grep -qs '^step' " + out + "; do sleep 0.05; done\n" +
                              "kill -INT $program; wait $program; status=$?; cat " + out + "; exit $status");
   CAPTURE(run.out);
   CHECK(run.err == "");

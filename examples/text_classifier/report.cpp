@@ -8,6 +8,7 @@
 
 #include "../common/columns.hpp"
 #include "../common/progress.hpp"
+#include "../common/text.hpp"
 
 namespace tg = tapegrad;
 using examples::flush_left, examples::flush_right, examples::widest, examples::with_commas;
@@ -22,6 +23,13 @@ std::string percent(double share) {
 
 std::string ratio(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? "-" : percent(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+/// A long text's first characters.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t most = 60;
+  const examples::Text characters = examples::decode(text);
+  return characters.size() <= most ? text : examples::encode(characters.substr(0, most - 1) + U'…');
 }
 
 }  // namespace
@@ -66,12 +74,15 @@ void print_probabilities(std::ostream& out, const std::vector<std::string>& text
                          const std::vector<std::string>& about, const tg::Array<float>& probabilities,
                          const std::vector<std::string>& labels) {
   const std::size_t classes = labels.size(), shown = std::min<std::size_t>(3, classes);
+  std::vector<std::string> starts;
+  for (const std::string& text : texts) starts.push_back(shortened(text));
+
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::vector<std::size_t> order(classes);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return probabilities(i, a) > probabilities(i, b); });
-    out << "  " << flush_left(texts[i], widest(texts));
+    out << "  " << flush_left(starts[i], widest(starts));
     if (!about.empty()) out << "  " << flush_left(about[i], widest(about));
     for (std::size_t rank = 0; rank < shown; ++rank)
       out << "  " << flush_right(labels[order[rank]], widest(labels))

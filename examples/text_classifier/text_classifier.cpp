@@ -6,10 +6,13 @@
 #include <xtensor/xbuilder.hpp>
 #include <xtensor/xview.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "../common/batches.hpp"
 #include "../common/program.hpp"
@@ -107,9 +110,9 @@ struct Classifier {
   ModelOptions options;
   Model model{tokenizer.vocabulary.size(), labels.size(), options};
 
-  Sequences encode(const std::vector<Example>& examples) const {
+  Sequences encode(const std::vector<Example>& data) const {
     Sequences sequences;
-    for (const Example& example : examples) {
+    for (const Example& example : data) {
       sequences.ids.push_back(tokenizer(example.text));
       sequences.labels.push_back(label_id(example, labels));
     }
@@ -117,10 +120,10 @@ struct Classifier {
   }
 };
 
-Classifier make_classifier(const std::vector<Example>& examples, const Options& options) {
+Classifier make_classifier(const std::vector<Example>& data, const Options& options) {
   std::vector<examples::Text> texts;
-  for (const Example& example : examples) texts.push_back(example.text);
-  return {examples::make_tokenizer(texts, options.unit, options.model.max_length), labels_of(examples), options.model};
+  for (const Example& example : data) texts.push_back(example.text);
+  return {examples::make_tokenizer(texts, options.unit, options.model.max_length), labels_of(data), options.model};
 }
 
 const std::string program = "text_classifier";
@@ -137,6 +140,7 @@ void save(const Classifier& classifier, const std::string& path) {
                                 {"dropout", dropout},
                                 {"max_length", max_length}};
   tg::save(classifier.model, path, examples::as_metadata(program, settings));
+  std::cout << "saved in " << path << '\n';
 }
 
 Classifier load(const std::string& path) {
@@ -151,20 +155,21 @@ Classifier load(const std::string& path) {
   return classifier;
 }
 
-void test(Classifier& classifier, const std::vector<Example>& examples, const Sequences& sequences) {
+/// Prints how well the classifier does on the test data, of which `sequences` are the ids.
+void test(Classifier& classifier, const std::vector<Example>& data, const Sequences& sequences) {
   const tg::Array<float> probabilities = predict(classifier.model, sequences.ids);
   std::cout << '\n';
   print_confusion(std::cout, confusion(probabilities, sequences.labels), classifier.labels);
 
-  std::cout << "\nthe first of each in the test:\n";
+  std::cout << "\nthe first of each in the test: its label, then what the model takes it for\n";
   std::vector<std::string> texts, truth;
   std::vector<std::size_t> rows;
-  for (std::size_t label = 0; label < classifier.labels.size(); ++label) {
-    const auto found = std::find(sequences.labels.begin(), sequences.labels.end(), label);
-    if (found == sequences.labels.end()) continue;
-    rows.push_back(static_cast<std::size_t>(found - sequences.labels.begin()));
-    texts.push_back(examples::encode(examples[rows.back()].text));
-    truth.push_back(classifier.labels[label]);
+  for (const std::string& label : classifier.labels) {
+    const auto first = std::find_if(data.begin(), data.end(), [&](const Example& e) { return e.label == label; });
+    if (first == data.end()) continue;
+    rows.push_back(static_cast<std::size_t>(first - data.begin()));
+    texts.push_back(examples::encode(first->text));
+    truth.push_back(label);
   }
   print_probabilities(std::cout, texts, truth, xt::view(probabilities, xt::keep(rows)), classifier.labels);
 }
@@ -172,7 +177,7 @@ void test(Classifier& classifier, const std::vector<Example>& examples, const Se
 void classify(Classifier& classifier, const std::vector<std::string>& texts) {
   std::vector<Ids> ids;
   for (const std::string& text : texts) ids.push_back(classifier.tokenizer(examples::to_lower(examples::decode(text))));
-  std::cout << "\nyours:\n";
+  std::cout << "\nyours: what the model takes them for\n";
   print_probabilities(std::cout, texts, {}, predict(classifier.model, ids), classifier.labels);
 }
 

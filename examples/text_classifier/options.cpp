@@ -22,7 +22,7 @@ you do not give are chosen to suit what is learned.)";
 
 constexpr const char* footer = R"(
 Examples:
-  text_classifier --classify through weltschmerz grazie
+  text_classifier --classify through weltschmerz buongiorno
   text_classifier --languages danish dutch german --save nordsea.safetensors
   text_classifier --load nordsea.safetensors --classify bibliotek
   text_classifier --data reviews.txt --classify "a gripping story" dull

@@ -27,8 +27,30 @@ using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_
 using IntArray = Array<std::int64_t>;  ///< indices: token ids, labels, lengths
 using BoolArray = Array<bool>;         ///< masks
 
-/// An array that tensors, recordings and parameters share and nobody changes.
-template <class T> using Value = std::shared_ptr<const Array<T>>;
+namespace detail {
+
+/// While a recording wants to know what a rule saves: the bytes of the Values moved into it so far.
+inline thread_local std::size_t* saved_bytes = nullptr;
+
+}  // namespace detail
+
+/// An array that tensors, recordings and parameters share and nobody changes: a shared pointer, which tells a
+/// recording that asks how much a rule saves with it.
+template <class T> class Value : public std::shared_ptr<const Array<T>> {
+  using Pointer = std::shared_ptr<const Array<T>>;
+
+ public:
+  using Pointer::Pointer;
+  Value(const Pointer& pointer) : Pointer(pointer) {}
+  Value(Pointer&& pointer) noexcept : Pointer(std::move(pointer)) {}
+  Value(const Value&) noexcept = default;
+  Value(Value&& other) noexcept : Pointer(std::move(static_cast<Pointer&>(other))) {
+    if (detail::saved_bytes != nullptr && *this) *detail::saved_bytes += (*this)->size() * sizeof(T);
+  }
+  Value& operator=(const Value&) noexcept = default;
+  Value& operator=(Value&&) noexcept = default;
+  ~Value() = default;
+};
 
 /// Makes an array to be shared, its bookkeeping from the pool too.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {

@@ -33,12 +33,6 @@ double weighted(const Tensor<double>& y, const Array<double>& weights) {
   return sum;
 }
 
-std::string index_text(std::size_t flat, const Shape& shape) {
-  Shape index(shape.size());
-  for (std::size_t axis = shape.size(); axis-- > 0; flat /= shape[axis]) index[axis] = flat % shape[axis];
-  return to_string(index);
-}
-
 struct Difference {
   std::size_t index = 0;
   double analytic = 0, numeric = 0, relative = -1;
@@ -119,8 +113,9 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
     }
     if (worst.relative <= options.tolerance) continue;
     result.ok = false;
-    report << name << index_text(worst.index, gradient.shape()) << ": analytic " << worst.analytic << ", numeric "
-           << worst.numeric << ", relative difference " << worst.relative << " above " << options.tolerance << '\n';
+    report << name << to_string(detail::index_of(worst.index, gradient.shape())) << ": analytic " << worst.analytic
+           << ", numeric " << worst.numeric << ", relative difference " << worst.relative << " above "
+           << options.tolerance << '\n';
   }
   if (result.ok) report << compared << " elements agree to " << options.tolerance;
   result.report = report.str();

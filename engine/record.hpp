@@ -12,17 +12,11 @@
 
 namespace tapegrad {
 
-/// An input of an operation: a tensor by reference.
-template <class T> struct Input {
-  const Tensor<T>* tensor;
-  Input(const Tensor<T>& t) : tensor(&t) {}
-};
-
 namespace detail {
 
 template <class T, class F> struct RuleOf final : Rule<T> {
   F function;
-  explicit RuleOf(F f) : function(std::move(f)) {}
+  template <class G> explicit RuleOf(G&& g) : function(std::forward<G>(g)) {}
   void operator()(const Array<T>& dy, Gradients<T>& dx) const override { function(dy, dx); }
 };
 
@@ -37,9 +31,12 @@ Tensor<T> record_value(const char* operation, Tensor<T> y, std::span<const Input
     edges.push_back(recording.edge(operation, *input.tensor));
     reaches_parameter |= edges.back() >= 0;
   }
+  if (tape->options().detect_anomaly) recording.check_output(operation, y, inputs, edges);
   if (reaches_parameter) {
     using R = RuleOf<T, std::decay_t<F>>;
-    recording.append(operation, y, std::move(edges), make_pooled<const R>(std::forward<F>(rule)));
+    const SavedBytes saved(tape->options().profile);
+    auto pooled = make_pooled<const R>(std::forward<F>(rule));
+    recording.append(operation, y, std::move(edges), std::move(pooled), saved.count());
   }
   return y;
 }

@@ -34,23 +34,31 @@ std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
 
-bool broadcast_together(const Shape& a, const Shape& b) {
+std::ptrdiff_t differing_axis(const Shape& a, const Shape& b) {
   for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
     const std::size_t m = a[a.size() - i], n = b[b.size() - i];
-    if (m != n && m != 1 && n != 1) return false;
+    if (m != n && m != 1 && n != 1) return -static_cast<std::ptrdiff_t>(i);
   }
-  return true;
+  return 0;
 }
+
+bool broadcast_together(const Shape& a, const Shape& b) { return differing_axis(a, b) == 0; }
 
 Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
   require(broadcast_together(a, b), operation, "expected shapes that broadcast together, given ", to_string(a), " and ",
-          to_string(b));
+          to_string(b), ": they differ in axis ", differing_axis(a, b));
   Shape out = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
   const std::size_t lead = out.size() - shorter.size();
   for (std::size_t i = 0; i < shorter.size(); ++i)
     if (out[lead + i] == 1) out[lead + i] = shorter[i];
   return out;
+}
+
+Shape index_of(std::size_t flat, const Shape& shape) {
+  Shape index(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0; flat /= shape[axis]) index[axis] = flat % shape[axis];
+  return index;
 }
 
 bool broadcasts_to(const Shape& from, const Shape& to) {

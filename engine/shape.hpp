@@ -69,8 +69,14 @@ std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size
 /// NumPy's broadcasting: shapes are aligned at their last axes and axes of extent 1 stretch to the other's extent.
 bool broadcast_together(const Shape& a, const Shape& b);
 
+/// The last axis, counted from the end, in which two shapes do not broadcast together; 0 when they do.
+std::ptrdiff_t differing_axis(const Shape& a, const Shape& b);
+
 /// The shape that both broadcast to. Throws std::invalid_argument naming `operation` and both shapes.
 Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b);
+
+/// The index of the element that is `flat` places behind the first.
+Shape index_of(std::size_t flat, const Shape& shape);
 
 /// Whether an array of shape `from` broadcasts to exactly `to`.
 bool broadcasts_to(const Shape& from, const Shape& to);

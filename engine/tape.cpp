@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "error.hpp"
 #include "kernels/strided.hpp"
 
 namespace tapegrad {
 
+using detail::require;
 using detail::require_usage;
 
 namespace {
@@ -21,7 +23,12 @@ std::uint64_t next_tape_id() {
 
 }  // namespace
 
-Tape::Tape() : id_(next_tape_id()), outer_(innermost), recording_float_(id_), recording_double_(id_) {
+Tape::Tape(const TapeOptions& options)
+    : id_(next_tape_id()),
+      options_(options),
+      outer_(innermost),
+      recording_float_(id_, options),
+      recording_double_(id_, options) {
   innermost = this;
 }
 
@@ -41,6 +48,19 @@ Tape* Tape::find(std::uint64_t id) noexcept {
 
 namespace detail {
 
+template <class T> double norm(const Array<T>& x) {
+  double squares = 0;
+  for (const T& element : x) squares += static_cast<double>(element) * static_cast<double>(element);
+  return std::sqrt(squares);
+}
+template double norm(const Array<float>&);
+template double norm(const Array<double>&);
+
+template <class T>
+Recording<T>::Recording(std::uint64_t tape, const TapeOptions& options) : tape_(tape), options_(options) {
+  if (options_.profile) last_recorded_ = Clock::now();
+}
+
 template <class T> std::int32_t Recording<T>::edge(const char* operation, const Tensor<T>& x) {
   if (x.origin_.node >= 0) {
     if (x.origin_.tape == tape_) return x.origin_.node;
@@ -51,21 +71,40 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
   }
   if (!x.leaf_) return -1;
   const auto [entry, is_new] = parameters_.try_emplace(x.leaf_.get(), static_cast<std::int32_t>(nodes_.size()));
-  if (is_new) nodes_.push_back({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true});
+  if (is_new) add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
   return entry->second;
 }
 
 template <class T>
 void Recording<T>::append(const char* operation, Tensor<T>& y, typename Node<T>::Edges inputs,
-                          std::shared_ptr<const Rule<T>> rule) {
+                          std::shared_ptr<const Rule<T>> rule, std::size_t saved) {
   y.origin_ = {tape_, static_cast<std::int32_t>(nodes_.size())};
-  nodes_.push_back({operation, y.shape(), std::move(inputs), std::move(rule), nullptr, nullptr, false});
+  add_node({operation, y.shape(), std::move(inputs), std::move(rule), nullptr, nullptr, false}, saved);
+}
+
+template <class T> void Recording<T>::add_node(Node<T> node, std::size_t saved) {
+  nodes_.push_back(std::move(node));
+  if (!options_.profile) return;
+  const auto now = Clock::now();
+  const double forward = nodes_.back().is_parameter ? 0 : std::chrono::duration<double>(now - last_recorded_).count();
+  profiles_.push_back({.saved = saved, .forward = forward});
+  if (!nodes_.back().is_parameter) last_recorded_ = now;
 }
 
 template <class T> void Recording<T>::retain_grad(Tensor<T>& y) {
   Node<T>& node = nodes_[static_cast<std::size_t>(y.origin_.node)];
-  if (!node.leaf) node.leaf = std::make_shared<Leaf<T>>(Leaf<T>{node.shape, nullptr});
+  if (!node.leaf) node.leaf = std::make_shared<Leaf<T>>(Leaf<T>{node.shape});
   y.leaf_ = node.leaf;
+}
+
+template <class T> void Recording<T>::register_hook(std::int32_t node, GradientHook<T> hook) {
+  hooks_[node].push_back(std::move(hook));
+}
+
+template <class T> std::string Recording<T>::name(std::int32_t node) const {
+  if (const auto named = names_.find(node); named != names_.end()) return named->second;
+  const Node<T>& n = nodes_[static_cast<std::size_t>(node)];
+  return n.is_parameter ? n.leaf->name : "";
 }
 
 // Marks what the start depends on, so that a sweep that would meet a consumed node fails before it changes anything.
@@ -87,24 +126,48 @@ template <class T> void Recording<T>::sweep(const Tensor<T>& y, std::shared_ptr<
   const std::int32_t start = y.origin_.node;
   check_reachable(start);
   nodes_[static_cast<std::size_t>(start)].grad = std::move(seed);
-  // Recording order is a topological order: when the sweep comes to a node, all that used its output has been swept.
-  for (std::int32_t i = start; i >= 0; --i) {
-    const auto index = static_cast<std::size_t>(i);
-    if (!reached_[index] || nodes_[index].is_parameter) continue;
-    const std::shared_ptr<const Rule<T>> rule =
-        retain == RetainGraph::yes ? nodes_[index].rule : std::move(nodes_[index].rule);
-    const std::shared_ptr<Array<T>> dy = std::move(nodes_[index].grad);
-    if (!dy) continue;
-    try {
-      Gradients<T> dx(*this, i);
-      (*rule)(*dy, dx);
-    } catch (...) {
-      for (Node<T>& node : nodes_) node.grad.reset();
-      throw;
-    }
-    if (const Node<T>& node = nodes_[index]; node.leaf) {  // retained gradients add up over sweeps, as parameters' do
-      Gradient<T>(&node.leaf->grad, &node.shape) += *dy;
-    }
+  try {
+    // Recording order is a topological order: when the sweep comes to a node, all that used its output has been swept.
+    for (std::int32_t i = start; i >= 0; --i)
+      if (reached_[static_cast<std::size_t>(i)]) sweep_node(i, retain);
+  } catch (...) {
+    for (Node<T>& node : nodes_) node.grad.reset();
+    throw;
+  }
+}
+
+template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph retain) {
+  const auto index = static_cast<std::size_t>(i);
+  const std::shared_ptr<const Rule<T>> rule =
+      retain == RetainGraph::yes ? nodes_[index].rule : std::move(nodes_[index].rule);
+  const std::shared_ptr<Array<T>> dy = std::move(nodes_[index].grad);
+  if (!dy) return;
+  if (nodes_[index].is_parameter) {  // one with hooks: without, gradients go to its leaf at once
+    run_hooks(i, nodes_[index].leaf->hooks, *dy);
+    Gradient<T>(&nodes_[index].leaf->grad, &nodes_[index].shape) += *dy;
+    return;
+  }
+  if (const auto hooks = hooks_.find(i); hooks != hooks_.end()) run_hooks(i, hooks->second, *dy);
+  if (const Node<T>& node = nodes_[index]; node.leaf)  // retained gradients add up over sweeps, as parameters' do
+    Gradient<T>(&node.leaf->grad, &node.shape) += *dy;
+
+  const auto start = options_.profile ? Clock::now() : Clock::time_point();
+  Gradients<T> dx(*this, i);
+  (*rule)(*dy, dx);
+  if (options_.profile) {
+    profiles_[index].backward = std::chrono::duration<double>(Clock::now() - start).count();
+    profiles_[index].gradient_norm = norm(*dy);
+  }
+  if (options_.detect_anomaly) check_gradients(i);
+}
+
+template <class T>
+void Recording<T>::run_hooks(std::int32_t node, const std::vector<GradientHook<T>>& hooks, Array<T>& gradient) const {
+  const Node<T>& n = nodes_[static_cast<std::size_t>(node)];
+  for (const GradientHook<T>& hook : hooks) {
+    hook(gradient);
+    require(gradient.shape() == n.shape, "hook", "expected the gradient of the ", n.operation, " to keep its shape ",
+            to_string(n.shape), ", given ", to_string(gradient.shape()));
   }
 }
 
@@ -124,7 +187,8 @@ template <class T> Gradient<T> Gradients<T>::operator[](std::size_t input) const
   const std::int32_t edge = node.inputs[input];
   if (edge < 0) return Gradient<T>(nullptr, nullptr);
   detail::Node<T>& source = recording_.nodes_[static_cast<std::size_t>(edge)];
-  return Gradient<T>(source.is_parameter ? &source.leaf->grad : &source.grad, &source.shape);
+  const bool at_once = source.is_parameter && source.leaf->hooks.empty();
+  return Gradient<T>(at_once ? &source.leaf->grad : &source.grad, &source.shape);
 }
 
 template <class T> Destination<T> Gradient<T>::destination() const {

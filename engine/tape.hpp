@@ -1,10 +1,13 @@
 /// The tape: what is recorded, in which order, and how it is swept backwards.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +16,21 @@
 namespace tapegrad {
 
 template <class T> class Gradients;
+
+/// What a tape does besides recording.
+struct TapeOptions {
+  bool profile = false;  ///< keep for Tape::print what each operation saved, took, and received as gradient
+  /// Check every value and gradient: where the first NaN or infinity appears, forward or backward, throw
+  /// std::runtime_error naming the operation, its inputs and the parameter it comes after. Infinity that masked_fill
+  /// was asked to fill in is let pass.
+  bool detect_anomaly = false;
+};
+
+/// An input of an operation: a tensor by reference.
+template <class T> struct Input {
+  const Tensor<T>* tensor;
+  Input(const Tensor<T>& t) : tensor(&t) {}
+};
 
 namespace detail {
 
@@ -35,34 +53,88 @@ template <class T> struct Node {
   bool is_parameter;
 };
 
+/// The Euclidean norm of all elements.
+template <class T> double norm(const Array<T>& x);
+
+/// What a tape that profiles knows of a node; times in seconds.
+struct Profile {
+  std::size_t saved = 0;      // bytes that the rule holds for the sweep
+  double forward = 0;         // since the node before was recorded
+  double backward = -1;       // in the rule; below 0 when no sweep has come by
+  double gradient_norm = -1;  // of the output's gradient
+};
+
 /// The part of a tape that records operations on T.
 template <class T> class Recording {
  public:
-  explicit Recording(std::uint64_t tape) : tape_(tape) {}
+  Recording(std::uint64_t tape, const TapeOptions& options);
 
   /// The node that made x, -1 for a constant or an undefined x; throws std::logic_error when x belongs to another tape.
   std::int32_t edge(const char* operation, const Tensor<T>& x);
 
   /// Records that the operation made y.
-  void append(const char* operation, Tensor<T>& y, typename Node<T>::Edges inputs, std::shared_ptr<const Rule<T>> rule);
+  void append(const char* operation, Tensor<T>& y, typename Node<T>::Edges inputs, std::shared_ptr<const Rule<T>> rule,
+              std::size_t saved);
 
   void retain_grad(Tensor<T>& y);
+  void register_hook(std::int32_t node, GradientHook<T> hook);
+  void set_name(std::int32_t node, std::string name) { names_[node] = std::move(name); }
+  /// The name given, the parameter's path, or "".
+  std::string name(std::int32_t node) const;
+
   void sweep(const Tensor<T>& y, std::shared_ptr<Array<T>> seed, RetainGraph retain);
 
+  /// Throws std::runtime_error when y is where NaN or infinity first appears (anomaly.cpp).
+  void check_output(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
+                    const typename Node<T>::Edges& edges) const;
+
   std::size_t size() const { return nodes_.size(); }
+  const std::vector<Node<T>, PoolAllocator<Node<T>>>& nodes() const { return nodes_; }
+  /// Of each node, when the tape profiles.
+  const std::vector<Profile>& profiles() const { return profiles_; }
 
  private:
   friend class Gradients<T>;
+  using Clock = std::chrono::steady_clock;
 
+  void add_node(Node<T> node, std::size_t saved);
   void check_reachable(std::int32_t start);
+  void sweep_node(std::int32_t node, RetainGraph retain);
+  void run_hooks(std::int32_t node, const std::vector<GradientHook<T>>& hooks, Array<T>& gradient) const;
+  void check_gradients(std::int32_t node) const;
+  std::string described(const Tensor<T>& x, std::int32_t node) const;
+  std::string nearest_parameter(const typename Node<T>::Edges& edges) const;
 
   std::uint64_t tape_;
+  TapeOptions options_;
   std::vector<Node<T>, PoolAllocator<Node<T>>> nodes_;
   std::vector<bool, PoolAllocator<bool>> reached_;  // scratch of a sweep: which nodes the start depends on
   // The node of each parameter that has been read, so that many uses share one.
   std::unordered_map<const Leaf<T>*, std::int32_t, std::hash<const Leaf<T>*>, std::equal_to<>,
                      PoolAllocator<std::pair<const Leaf<T>* const, std::int32_t>>>
       parameters_;
+
+  // What few nodes have.
+  std::unordered_map<std::int32_t, std::string> names_;
+  std::unordered_map<std::int32_t, std::vector<GradientHook<T>>> hooks_;  // of outputs; a parameter's are its leaf's
+  std::vector<Profile> profiles_;
+  Clock::time_point last_recorded_;
+};
+
+/// Counts the bytes of the Values that are moved in its lifetime, if asked to.
+class SavedBytes {
+ public:
+  explicit SavedBytes(bool counts) {
+    if (counts) saved_bytes = &bytes_;
+  }
+  ~SavedBytes() { saved_bytes = nullptr; }
+  SavedBytes(const SavedBytes&) = delete;
+  SavedBytes& operator=(const SavedBytes&) = delete;
+
+  std::size_t count() const { return bytes_; }
+
+ private:
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace detail
@@ -71,7 +143,7 @@ template <class T> class Recording {
 /// Without a tape operations compute values alone. Not copied, not moved, destroyed on the thread that made it.
 class Tape {
  public:
-  Tape();
+  explicit Tape(const TapeOptions& options = {});
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
@@ -85,6 +157,16 @@ class Tape {
   /// Operations and parameters recorded so far.
   std::size_t size() const { return recording_float_.size() + recording_double_.size(); }
 
+  const TapeOptions& options() const { return options_; }
+
+  /// Prints a row for each operation and parameter in the order of recording: its number, the operation, its name or
+  /// the parameter's path, its shape, the numbers of what it read; with TapeOptions::profile also how many bytes it
+  /// saved for the sweep, the times forward and backward, and after a sweep the norm of its gradient.
+  void print(std::ostream& out) const;
+
+  /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
+  void to_dot(std::ostream& out) const;
+
   template <class T> detail::Recording<T>& recording() {
     if constexpr (std::same_as<T, float>)
       return recording_float_;
@@ -94,6 +176,7 @@ class Tape {
 
  private:
   std::uint64_t id_;
+  TapeOptions options_;
   Tape* outer_;
   detail::Recording<float> recording_float_;
   detail::Recording<double> recording_double_;

@@ -25,13 +25,15 @@ template <class T> T Tensor<T>::item() const {
   return *value().data();
 }
 
-template <class T> void Tensor<T>::retain_grad() {
-  if (leaf_) return;
-  require_usage(origin_.node >= 0, "retain_grad",
-                "expected a tensor that a Tape recorded, given one without a recording");
+template <class T> detail::Recording<T>& Tensor<T>::recording_of(const char* operation) const {
+  require_usage(origin_.node >= 0, operation, "expected a tensor that a Tape recorded, given one without a recording");
   Tape* tape = Tape::find(origin_.tape);
-  require_usage(tape != nullptr, "retain_grad", "expected a living Tape, given a stale tensor: its Tape has ended");
-  tape->recording<T>().retain_grad(*this);
+  require_usage(tape != nullptr, operation, "expected a living Tape, given a stale tensor: its Tape has ended");
+  return tape->recording<T>();
+}
+
+template <class T> void Tensor<T>::retain_grad() {
+  if (!leaf_) recording_of("retain_grad").retain_grad(*this);
 }
 
 template <class T> const Array<T>& Tensor<T>::grad() const {
@@ -40,6 +42,24 @@ template <class T> const Array<T>& Tensor<T>::grad() const {
                 origin_.node >= 0 ? "a recorded tensor that did not" : "a constant");
   if (!leaf_->grad) leaf_->grad = make_value<T>(leaf_->shape, T(0));
   return *leaf_->grad;
+}
+
+template <class T> void Tensor<T>::register_hook(GradientHook<T> hook) {
+  if (origin_.node < 0 && leaf_) return leaf_->hooks.push_back(std::move(hook));
+  recording_of("register_hook").register_hook(origin_.node, std::move(hook));
+}
+
+template <class T> void Tensor<T>::set_name(std::string name) {
+  if (origin_.node < 0 && leaf_)
+    leaf_->name = std::move(name);
+  else
+    recording_of("set_name").set_name(origin_.node, std::move(name));
+}
+
+template <class T> std::string Tensor<T>::name() const {
+  if (origin_.node < 0) return leaf_ ? leaf_->name : "";
+  Tape* tape = Tape::find(origin_.tape);
+  return tape == nullptr ? "" : tape->recording<T>().name(origin_.node);
 }
 
 template <class T> void Tensor<T>::backward(RetainGraph retain) const {
@@ -65,7 +85,7 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
 
 template <class T>
 Parameter<T>::Parameter(std::shared_ptr<Array<T>> value)
-    : Tensor<T>(value, std::make_shared<detail::Leaf<T>>(detail::Leaf<T>{value->shape(), nullptr})) {}
+    : Tensor<T>(value, std::make_shared<detail::Leaf<T>>(detail::Leaf<T>{value->shape()})) {}
 
 template <class T> Parameter<T>::Parameter(const Parameter& other) : Tensor<T>() { *this = other; }
 
@@ -77,7 +97,7 @@ template <class T> Parameter<T>& Parameter<T>::operator=(const Parameter& other)
   else if (this->leaf_ && this->leaf_->shape == other.shape())
     this->leaf_->grad.reset();
   else
-    this->leaf_ = std::make_shared<detail::Leaf<T>>(detail::Leaf<T>{other.shape(), nullptr});
+    this->leaf_ = std::make_shared<detail::Leaf<T>>(detail::Leaf<T>{other.shape()});
   return *this;
 }
 

@@ -1,6 +1,7 @@
 /// Tensors, the handles that operations take and give, and parameters, the tensors that training changes.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -16,12 +17,17 @@ namespace tapegrad {
 enum class RetainGraph : bool { no, yes };
 inline constexpr RetainGraph retain_graph = RetainGraph::yes;
 
+/// Looks at a gradient, or changes it.
+template <class T> using GradientHook = std::function<void(Array<T>& gradient)>;
+
 namespace detail {
 
 /// Where the gradient of a parameter, or of a tensor that retains it, is gathered.
 template <class T> struct Leaf {
   Shape shape;
-  std::shared_ptr<Array<T>> grad;  // null until a first gradient arrives
+  std::shared_ptr<Array<T>> grad{};  // null until a first gradient arrives
+  std::string name{};                // a parameter's path in its model, once a walk has been over it
+  std::vector<GradientHook<T>> hooks{};
 };
 
 /// Which operation of which tape made a value.
@@ -81,6 +87,18 @@ template <class T> class Tensor {
   /// The gradient gathered so far; zeros when none has arrived. Throws std::logic_error when it is not kept.
   const Array<T>& grad() const;
 
+  /// Calls the hook with this tensor's gradient in every sweep that comes by, when all of it has arrived and before it
+  /// is passed on; what the hook changes, in place, is what counts from there on. Several are called in their order. On
+  /// a parameter it sees what one sweep adds, until remove_hooks(); elsewhere it ends with the tape. Throws
+  /// std::logic_error for a tensor that is neither a parameter nor recorded on a living tape.
+  void register_hook(GradientHook<T> hook);
+
+  /// Gives the tensor a name for reports and errors. A parameter keeps it; any other tensor's is its tape's to keep,
+  /// and a constant has none: std::logic_error.
+  void set_name(std::string name);
+  /// The name given, or a parameter's path in its model ("attention.q_proj.weight"); empty without one.
+  std::string name() const;
+
   /// Whether a gradient has arrived.
   bool has_grad() const { return leaf_ != nullptr && leaf_->grad != nullptr; }
 
@@ -98,6 +116,9 @@ template <class T> class Tensor {
       : value_(std::move(value)), leaf_(std::move(leaf)) {}
 
   [[noreturn]] static void throw_undefined();
+
+  // Of the living tape that recorded it; throws std::logic_error naming the operation when there is none.
+  detail::Recording<T>& recording_of(const char* operation) const;
 
   Value<T> value_;
   std::shared_ptr<detail::Leaf<T>> leaf_;
@@ -137,12 +158,26 @@ template <class T> class Parameter : public Tensor<T> {
     if (this->leaf_) this->leaf_->grad.reset();
   }
 
+  void remove_hooks() {
+    if (this->leaf_) this->leaf_->hooks.clear();
+  }
+
  private:
   explicit Parameter(std::shared_ptr<Array<T>> value);
 };
 
 /// A model's parameters with the names that reports and checkpoints use, in the order of its fields.
 template <class T> using NamedParameters = std::vector<std::pair<std::string, Parameter<T>*>>;
+
+namespace detail {
+
+/// A tensor in an error's text: its shape, after its name if it has one: "head.weight (3, 64)".
+template <class T> std::string described(const Tensor<T>& x) {
+  const std::string name = x.name();
+  return (name.empty() ? "" : name + ' ') + to_string(x.shape());
+}
+
+}  // namespace detail
 
 /// Prints the values, the shape and the element type.
 template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor);

@@ -24,11 +24,6 @@ std::size_t checked_heads(std::size_t dim, std::size_t num_heads, const MultiHea
   return num_heads;
 }
 
-// Whether x is (B, time, the width that the projection takes).
-template <class T> bool fits(const Tensor<T>& x, const Linear<T>& projection) {
-  return x.dimension() == 3 && x.shape()[2] == projection.weight.shape()[1];
-}
-
 // (B, T, H D) -> (B, H, T, D)
 template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t heads) {
   const Shape& shape = x.shape();
@@ -53,26 +48,22 @@ template <class T> Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& 
 template <class T>
 Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                                             const AttentionMask& mask) const {
-  const bool fit = fits(queries, q_proj) && fits(keys, k_proj) && fits(values, v_proj) &&
-                   keys.shape()[0] == queries.shape()[0] && values.shape()[0] == queries.shape()[0] &&
-                   values.shape()[1] == keys.shape()[1];
-  if (!fit)
-    detail::fail<std::invalid_argument>(kName, "expected queries (B, T, ", q_proj.weight.shape()[1], "), keys (B, S, ",
-                                        k_proj.weight.shape()[1], ") and values (B, S, ", v_proj.weight.shape()[1],
-                                        "), given ", to_string(queries.shape()), ", ", to_string(keys.shape()), " and ",
-                                        to_string(values.shape()));
-  return out_proj(multi_head_attention(q_proj(queries), k_proj(keys), v_proj(values), num_heads, mask,
-                                       {.dropout = dropout.training ? dropout.p : 0, .scale = {}}));
+  const auto is_batch = [&](const Tensor<T>& x) { return x.dimension() == 3 && x.shape()[0] == queries.shape()[0]; };
+  detail::require(is_batch(queries) && is_batch(keys) && is_batch(values) && values.shape()[1] == keys.shape()[1],
+                  kName, "expected queries (B, T, ", q_proj.weight.shape()[1], "), keys (B, S, ",
+                  k_proj.weight.shape()[1], ") and values (B, S, ", v_proj.weight.shape()[1], "), given ",
+                  to_string(queries.shape()), ", ", to_string(keys.shape()), " and ", to_string(values.shape()));
+  const Tensor<T> q = q_proj(queries), k = k_proj(keys), v = v_proj(values);  // the projections check the widths
+  return out_proj(
+      multi_head_attention(q, k, v, num_heads, mask, {.dropout = dropout.training ? dropout.p : 0, .scale = {}}));
 }
 
 template <class T>
 Tensor<T> MultiHeadAttention<T>::attention_weights(const Tensor<T>& queries, const Tensor<T>& keys,
                                                    const AttentionMask& mask) const {
-  const bool fit = fits(queries, q_proj) && fits(keys, k_proj) && keys.shape()[0] == queries.shape()[0];
-  if (!fit)
-    detail::fail<std::invalid_argument>(kName, "expected queries (B, T, ", q_proj.weight.shape()[1],
-                                        ") and keys (B, S, ", k_proj.weight.shape()[1], "), given ",
-                                        to_string(queries.shape()), " and ", to_string(keys.shape()));
+  detail::require(queries.dimension() == 3 && keys.dimension() == 3 && keys.shape()[0] == queries.shape()[0], kName,
+                  "expected queries (B, T, ", q_proj.weight.shape()[1], ") and keys (B, S, ", k_proj.weight.shape()[1],
+                  "), given ", to_string(queries.shape()), " and ", to_string(keys.shape()));
   const Tensor<T> q = split_heads(q_proj(queries), num_heads);  // (B, H, T, D)
   const Tensor<T> k = split_heads(k_proj(keys), num_heads);     // (B, H, S, D)
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));

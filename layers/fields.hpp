@@ -174,12 +174,15 @@ template <class M> using ScalarOf = decltype(scalar<M>());
 
 }  // namespace detail
 
-/// A model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`. The pointers hold while the
-/// model stays where it is. Parameters that are undefined, as a Linear's bias may be, are left out, here and below.
+/// A model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which they also take on for
+/// reports and errors. The pointers hold while the model stays where it is. Parameters that are undefined, as a
+/// Linear's bias may be, are left out, here and below.
 template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
   NamedParameters<detail::ScalarOf<M>> named;
-  detail::for_each_parameter(model,
-                             [&](const auto& path, auto& parameter) { named.emplace_back(path.text(), &parameter); });
+  detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
+    parameter.set_name(path.text());
+    named.emplace_back(path.text(), &parameter);
+  });
   return named;
 }
 
@@ -193,7 +196,7 @@ template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(co
 /// A model's parameters, for an optimizer.
 template <class M> std::vector<Parameter<detail::ScalarOf<M>>*> parameters(M& model) {
   std::vector<Parameter<detail::ScalarOf<M>>*> all;
-  detail::for_each_parameter(model, [&](const auto&, auto& parameter) { all.push_back(&parameter); });
+  for (const auto& [name, parameter] : named_parameters(model)) all.push_back(parameter);
   return all;
 }
 

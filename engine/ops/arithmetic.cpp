@@ -1,6 +1,7 @@
 #include <cmath>
 #include <functional>
 
+#include "../error.hpp"
 #include "../kernels/strided.hpp"
 #include "../ops.hpp"
 #include "../record.hpp"
@@ -10,9 +11,22 @@ namespace tapegrad {
 using detail::map;
 using detail::zip;
 
+namespace {
+
+// Shapes that do not broadcast are refused here, where the operands' names are known.
+template <class T> void check(const char* operation, const Tensor<T>& a, const Tensor<T>& b) {
+  if (detail::broadcast_together(a.shape(), b.shape())) return;
+  detail::fail<std::invalid_argument>(operation, "expected shapes that broadcast together, given ",
+                                      detail::described(a), " and ", detail::described(b), ": they differ in axis ",
+                                      detail::differing_axis(a.shape(), b.shape()));
+}
+
+}  // namespace
+
 // Where the operands broadcast, dy has the larger shape: adding it to dx sums it back.
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b) {
+  check("add", a, b);
   return record("add", zip<T>("add", a.value(), b.value(), std::plus<>()), {a, b}, [](const auto& dy, auto& dx) {
     dx[0] += dy;
     dx[1] += dy;
@@ -25,6 +39,7 @@ template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
 }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b) {
+  check("sub", a, b);
   return record("sub", zip<T>("sub", a.value(), b.value(), std::minus<>()), {a, b}, [](const auto& dy, auto& dx) {
     dx[0] += dy;
     dx[1] += -dy;
@@ -38,6 +53,7 @@ template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
 
 // y = a b, da = dy b, db = dy a
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
+  check("mul", a, b);
   return record("mul", zip<T>("mul", a.value(), b.value(), std::multiplies<>()), {a, b},
                 [a = a.saved(), b = b.saved()](const Array<T>& dy, auto& dx) {
                   if (dx[0].wanted()) dx[0] += zip<T>("mul", dy, *b, std::multiplies<>());
@@ -52,6 +68,7 @@ template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
 
 // y = a / b, da = dy / b, db = -dy a / b^2 = -da y
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
+  check("div", a, b);
   Value<T> y = make_value<T>(zip<T>("div", a.value(), b.value(), std::divides<>()));
   return record("div", y, {a, b}, [y, b = b.saved()](const Array<T>& dy, auto& dx) {
     Array<T> da = zip<T>("div", dy, *b, std::divides<>());

@@ -84,7 +84,7 @@ template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
 
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value) {
   return record("masked_fill", zip<T>("masked_fill", x.value(), mask, [value](T a, bool m) { return m ? value : a; }),
-                {x}, [mask = make_value<bool>(mask)](const Array<T>& dy, auto& dx) {
+                {x}, [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
                   dx[0] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? T(0) : d; });
                 });
 }
@@ -105,10 +105,11 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
                             for (; count > 0; --count, c += step[0], left += step[1], right += step[2])
                               *to++ = *c ? *left : *right;
                           });
-  return record("where", std::move(y), {a, b}, [c = make_value<bool>(condition)](const Array<T>& dy, auto& dx) {
-    if (dx[0].wanted()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });
-    if (dx[1].wanted()) dx[1] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? T(0) : d; });
-  });
+  return record("where", std::move(y), {a, b},
+                [c = Value<bool>(make_value<bool>(condition))](const Array<T>& dy, auto& dx) {
+                  if (dx[0].wanted()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });
+                  if (dx[1].wanted()) dx[1] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? T(0) : d; });
+                });
 }
 
 // y_i = x_i k_i / (1 - p), where k_i is 0 with probability p and 1 otherwise. The random numbers are made again in the

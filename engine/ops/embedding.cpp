@@ -18,7 +18,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
   const std::size_t rows = weight.shape()[0], width = weight.shape()[1];
   for (std::int64_t id : ids)
     detail::require_in_range(id >= 0 && static_cast<std::size_t>(id) < rows, "embedding", "expected ids from 0 to ",
-                             static_cast<std::ptrdiff_t>(rows) - 1, ", given ", id);
+                             static_cast<std::ptrdiff_t>(rows) - 1, " for ", detail::described(weight), ", given ", id);
   Shape shape = ids.shape();
   shape.push_back(width);
   Array<T> y(shape);
@@ -26,21 +26,22 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
     for (std::size_t i = begin; i < end; ++i)
       std::copy_n(weight.value().data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);
   });
-  return record("embedding", std::move(y), {weight},
-                [ids = make_value<std::int64_t>(ids), padding_idx, width](const Array<T>& dy, auto& dx) {
-                  T* dw = dx[0].zeros_or_sum().data();
-                  // Every thread takes some columns: ids may repeat, so rows would be added to by several.
-                  const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 31) / 32);
-                  parallel_for(width, chunks, [&](std::size_t begin, std::size_t end) {
-                    for (std::size_t i = 0; i < ids->size(); ++i) {
-                      const std::int64_t id = ids->data()[i];
-                      if (id == padding_idx) continue;
-                      T* to = dw + static_cast<std::size_t>(id) * width;
-                      const T* from = dy.data() + i * width;
-                      for (std::size_t j = begin; j < end; ++j) to[j] += from[j];
-                    }
-                  });
-                });
+  return record(
+      "embedding", std::move(y), {weight},
+      [ids = Value<std::int64_t>(make_value<std::int64_t>(ids)), padding_idx, width](const Array<T>& dy, auto& dx) {
+        T* dw = dx[0].zeros_or_sum().data();
+        // Every thread takes some columns: ids may repeat, so rows would be added to by several.
+        const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 31) / 32);
+        parallel_for(width, chunks, [&](std::size_t begin, std::size_t end) {
+          for (std::size_t i = 0; i < ids->size(); ++i) {
+            const std::int64_t id = ids->data()[i];
+            if (id == padding_idx) continue;
+            T* to = dw + static_cast<std::size_t>(id) * width;
+            const T* from = dy.data() + i * width;
+            for (std::size_t j = begin; j < end; ++j) to[j] += from[j];
+          }
+        });
+      });
 }
 
 #define INSTANTIATE(T) template Tensor<T> embedding(const Tensor<T>&, const IntArray&, std::optional<std::int64_t>);

@@ -27,7 +27,7 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
   require(normalized.size() >= 1 && normalized.size() <= shape.size() &&
               std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin()),
           "layer_norm", "expected a weight of the shape of the input's last axes, given input ", to_string(shape),
-          " and weight ", to_string(normalized));
+          " and weight ", detail::described(weight.defined() ? weight : bias));
   require(!bias.defined() || bias.shape() == normalized, "layer_norm", "expected weight and bias of one shape, given ",
           to_string(normalized), " and ", bias.defined() ? to_string(bias.shape()) : "");
   require(eps >= 0, "layer_norm", "expected eps of at least 0, given ", eps);
@@ -53,8 +53,8 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
   });
 
   return record("layer_norm", std::move(y), {x, weight, bias},
-                [h = make_value<T>(std::move(h)), r = make_value<T>(std::move(r)), weight = weight.saved(), n, rows,
-                 &loops](const Array<T>& dy, auto& dx) {
+                [h = Value<T>(make_value<T>(std::move(h))), r = Value<T>(make_value<T>(std::move(r))),
+                 weight = weight.saved(), n, rows, &loops](const Array<T>& dy, auto& dx) {
                   dx[1] += dy * *h;
                   dx[2] += dy;
                   if (!dx[0].wanted()) return;

@@ -101,7 +101,8 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
   Array<T> loss = each ? std::move(losses) : Array<T>(Shape{}, sum_run(losses.data(), rows) * factor);
 
   return record("cross_entropy", std::move(loss), {logits},
-                [=, x = logits.saved(), lse = make_value<T>(std::move(lse)), labels = make_value<std::int64_t>(labels),
+                [=, x = logits.saved(), lse = Value<T>(make_value<T>(std::move(lse))),
+                 labels = Value<std::int64_t>(make_value<std::int64_t>(labels)),
                  ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
                   Array<T> gradient(x->shape());
                   parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {

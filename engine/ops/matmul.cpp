@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 
 #include "../error.hpp"
 #include "../kernels/gemm.hpp"
@@ -32,23 +33,24 @@ struct Products {
   }
 };
 
-Products plan(const Shape& a, const Shape& b) {
-  const auto given = [&] { return to_string(a) + " and " + to_string(b); };
-  require(!a.empty() && !b.empty(), "matmul", "expected operands of at least one axis, given shapes ", given());
-  Shape left = a, right = b;  // with the axis that a 1-d operand lacks
-  if (a.size() == 1) left = Shape{1, a[0]};
-  if (b.size() == 1) right = Shape{b[0], 1};
+template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
+  const auto given = [&] { return detail::described(a) + " and " + detail::described(b); };
+  require(a.dimension() >= 1 && b.dimension() >= 1, "matmul", "expected operands of at least one axis, given ",
+          given());
+  Shape left = a.shape(), right = b.shape();  // with the axis that a 1-d operand lacks
+  if (a.dimension() == 1) left = Shape{1, left[0]};
+  if (b.dimension() == 1) right = Shape{right[0], 1};
   Products p{{}, {}, {}, left[left.size() - 2], left.back(), right.back(), {}};
   require(right[right.size() - 2] == p.k, "matmul", "expected as many columns on the left as rows on the right, given ",
-          "shapes ", given(), ": ", p.k, " and ", right[right.size() - 2]);
+          given(), ": ", p.k, " and ", right[right.size() - 2]);
 
   const Shape a_batch(left.begin(), left.end() - 2), b_batch(right.begin(), right.end() - 2);
   require(detail::broadcast_together(a_batch, b_batch), "matmul",
-          "expected leading axes that broadcast together, given shapes ", given());
+          "expected leading axes that broadcast together, given ", given());
   p.batch = detail::broadcast_shapes("matmul", a_batch, b_batch);
   p.out = p.batch;
-  if (a.size() > 1) p.out.push_back(p.m);
-  if (b.size() > 1) p.out.push_back(p.n);
+  if (a.dimension() > 1) p.out.push_back(p.m);
+  if (b.dimension() > 1) p.out.push_back(p.n);
 
   if (element_count(b_batch) == 1) {  // one matrix on the right: the whole batch is one tall product
     p.m *= element_count(p.batch);
@@ -73,7 +75,7 @@ Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std
 
 // y = a b, da = dy b^T, db = a^T dy
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
-  const Products p = plan(a.shape(), b.shape());
+  const Products p = plan(a, b);
   Array<T> y(p.out);
   p.for_each([&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
     gemm<T>({a.value().data() + a_at, m, k}, {b.value().data() + b_at, k, n}, {y.data() + i * m * n, m, n});
@@ -97,12 +99,13 @@ template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
 
 // y = x W^T + b, dx = dy W, dW = dy^T x, db = the sum of dy's rows
 template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
-  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", to_string(weight.shape()));
+  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", detail::described(weight));
   const std::size_t out = weight.shape()[0], in = weight.shape()[1];
-  require(x.dimension() >= 1 && x.shape().back() == in, "linear", "expected an input of shape (..., ", in,
-          ") for a weight of shape ", to_string(weight.shape()), ", given ", to_string(x.shape()));
-  require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, "), given ",
-          bias.defined() ? to_string(bias.shape()) : "");
+  require(x.dimension() >= 1 && x.shape().back() == in, "linear", "expected an input of shape (..., ", in, ") for ",
+          detail::described(weight), ", given ", detail::described(x),
+          x.dimension() >= 1 ? ": axis -1 is " + std::to_string(x.shape().back()) : "");
+  require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, ") for ",
+          detail::described(weight), ", given ", bias.defined() ? detail::described(bias) : "");
   Shape shape = x.shape();
   shape.back() = out;
   const std::size_t rows = element_count(shape) / std::max<std::size_t>(out, 1);

@@ -4,13 +4,29 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+
+#include "shape.hpp"
 
 namespace tapegrad::detail {
+
+/// A part of an error's text: shapes and tensors are written out only when the error is thrown, and so is what a
+/// function without arguments returns.
+template <class Part> void write(std::ostream& out, const Part& part) {
+  if constexpr (std::is_invocable_v<const Part&>)
+    write(out, part());
+  else if constexpr (requires { described(part); })
+    out << described(part);
+  else if constexpr (requires { to_string(part); })
+    out << to_string(part);
+  else
+    out << part;
+}
 
 template <class... Parts> std::string message(const char* operation, const Parts&... parts) {
   std::ostringstream text;
   text << '[' << operation << "] ";
-  (text << ... << parts);
+  (write(text, parts), ...);
   return text.str();
 }
 

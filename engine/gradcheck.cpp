@@ -27,7 +27,7 @@ Array<double> cotangent(const Shape& shape) {
 
 double weighted(const Tensor<double>& y, const Array<double>& weights) {
   detail::require(y.shape() == weights.shape(), "gradcheck", "expected outputs of one shape from every call, given ",
-                  to_string(weights.shape()), " and then ", to_string(y.shape()));
+                  weights.shape(), " and then ", y.shape());
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) sum += weights.data()[i] * y.value().data()[i];
   return sum;

@@ -15,7 +15,7 @@ namespace {
 // Masks broadcast to (B, H, T, S). Of three axes the first could be meant as B or as H: which one is to be said.
 void require_broadcastable(const char* maker, const Shape& shape) {
   require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
-          "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), given ", to_string(shape),
+          "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), given ", shape,
           shape.size() == 3 ? "; for a mask of each batch entry reshape it to (B, 1, T, S)" : "");
 }
 
@@ -34,8 +34,7 @@ AttentionMask AttentionMask::causal() {
 }
 
 AttentionMask AttentionMask::key_padding(BoolArray keep) {
-  require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), given ",
-          to_string(keep.shape()));
+  require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), given ", keep.shape());
   keep.reshape(Shape{keep.shape()[0], 1, 1, keep.shape()[1]});
   AttentionMask mask;
   mask.allowed_ = std::move(keep);
@@ -44,7 +43,7 @@ AttentionMask AttentionMask::key_padding(BoolArray keep) {
 
 AttentionMask AttentionMask::valid_lens(IntArray lengths) {
   require(lengths.dimension() == 1 || lengths.dimension() == 2, "AttentionMask::valid_lens",
-          "expected shape (B) or (B, T), given ", to_string(lengths.shape()));
+          "expected shape (B) or (B, T), given ", lengths.shape());
   for (std::int64_t length : lengths)
     detail::require_in_range(length >= 0, "AttentionMask::valid_lens", "expected lengths of at least 0, given ",
                              length);

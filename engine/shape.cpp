@@ -28,9 +28,10 @@ namespace detail {
 
 std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension) {
   const auto axes = static_cast<std::ptrdiff_t>(dimension);
-  require(-axes <= axis && axis < axes, operation, "expected an axis of an array with ", dimension, " axes",
-          dimension == 0 ? "" : ", from " + std::to_string(-axes) + " to " + std::to_string(axes - 1), "; given ",
-          axis);
+  require(
+      -axes <= axis && axis < axes, operation, "expected an axis of an array with ", dimension, " axes",
+      [&] { return dimension == 0 ? "" : ", from " + std::to_string(-axes) + " to " + std::to_string(axes - 1); },
+      "; given ", axis);
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
 
@@ -45,8 +46,8 @@ std::ptrdiff_t differing_axis(const Shape& a, const Shape& b) {
 bool broadcast_together(const Shape& a, const Shape& b) { return differing_axis(a, b) == 0; }
 
 Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
-  require(broadcast_together(a, b), operation, "expected shapes that broadcast together, given ", to_string(a), " and ",
-          to_string(b), ": they differ in axis ", differing_axis(a, b));
+  require(broadcast_together(a, b), operation, "expected shapes that broadcast together, given ", a, " and ", b,
+          ": they differ in axis ", differing_axis(a, b));
   Shape out = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
   const std::size_t lead = out.size() - shorter.size();

@@ -115,7 +115,7 @@ template <class T> void Recording<T>::check_reachable(std::int32_t start) {
     const Node<T>& node = nodes_[static_cast<std::size_t>(i)];
     if (!reached_[static_cast<std::size_t>(i)] || node.is_parameter) continue;
     require_usage(node.rule != nullptr, "backward", "expected a recording that is whole, but an earlier backward() ",
-                  "consumed the ", node.operation, " of shape ", to_string(node.shape),
+                  "consumed the ", node.operation, " of shape ", node.shape,
                   "; the earlier one keeps it as backward(tapegrad::retain_graph)");
     for (std::int32_t input : node.inputs)
       if (input >= 0) reached_[static_cast<std::size_t>(input)] = true;
@@ -167,7 +167,7 @@ void Recording<T>::run_hooks(std::int32_t node, const std::vector<GradientHook<T
   for (const GradientHook<T>& hook : hooks) {
     hook(gradient);
     require(gradient.shape() == n.shape, "hook", "expected the gradient of the ", n.operation, " to keep its shape ",
-            to_string(n.shape), ", given ", to_string(gradient.shape()));
+            n.shape, ", given ", gradient.shape());
   }
 }
 

@@ -21,7 +21,7 @@ template <class T> void Tensor<T>::throw_undefined() {
 }
 
 template <class T> T Tensor<T>::item() const {
-  require(size() == 1, "item", "expected one element, given a tensor of shape ", to_string(shape()));
+  require(size() == 1, "item", "expected one element, given a tensor of shape ", shape());
   return *value().data();
 }
 
@@ -63,13 +63,12 @@ template <class T> std::string Tensor<T>::name() const {
 }
 
 template <class T> void Tensor<T>::backward(RetainGraph retain) const {
-  require(size() == 1, "backward", "expected a scalar or backward(seed), given a tensor of shape ", to_string(shape()));
+  require(size() == 1, "backward", "expected a scalar or backward(seed), given a tensor of shape ", shape());
   backward(Array<T>(shape(), T(1)), retain);
 }
 
 template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) const {
-  require(seed.shape() == shape(), "backward", "expected a seed of shape ", to_string(shape()), ", given ",
-          to_string(seed.shape()));
+  require(seed.shape() == shape(), "backward", "expected a seed of shape ", shape(), ", given ", seed.shape());
   if (origin_.node < 0) {
     require_usage(Tape::current() != nullptr, "backward",
                   "expected a recording: make a Tape before computing the tensor, none was recording");
@@ -102,14 +101,14 @@ template <class T> Parameter<T>& Parameter<T>::operator=(const Parameter& other)
 }
 
 template <class T> void Parameter<T>::set_value(Array<T> value) {
-  require(value.shape() == this->shape(), "set_value", "expected a value of the parameter's shape ",
-          to_string(this->shape()), ", given ", to_string(value.shape()));
+  require(value.shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
+          ", given ", value.shape());
   this->value_ = make_value<T>(std::move(value));
 }
 
 template <class T> void Parameter<T>::set_grad(Array<T> grad) {
-  require(grad.shape() == this->shape(), "set_grad", "expected a gradient of the parameter's shape ",
-          to_string(this->shape()), ", given ", to_string(grad.shape()));
+  require(grad.shape() == this->shape(), "set_grad", "expected a gradient of the parameter's shape ", this->shape(),
+          ", given ", grad.shape());
   this->leaf_->grad = make_value<T>(std::move(grad));
 }
 

@@ -169,15 +169,12 @@ template <class T> class Parameter : public Tensor<T> {
 /// A model's parameters with the names that reports and checkpoints use, in the order of its fields.
 template <class T> using NamedParameters = std::vector<std::pair<std::string, Parameter<T>*>>;
 
-namespace detail {
-
 /// A tensor in an error's text: its shape, after its name if it has one: "head.weight (3, 64)".
 template <class T> std::string described(const Tensor<T>& x) {
+  if (!x.defined()) return "none";
   const std::string name = x.name();
   return (name.empty() ? "" : name + ' ') + to_string(x.shape());
 }
-
-}  // namespace detail
 
 /// Prints the values, the shape and the element type.
 template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor);

@@ -52,7 +52,7 @@ Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tens
   detail::require(is_batch(queries) && is_batch(keys) && is_batch(values) && values.shape()[1] == keys.shape()[1],
                   kName, "expected queries (B, T, ", q_proj.weight.shape()[1], "), keys (B, S, ",
                   k_proj.weight.shape()[1], ") and values (B, S, ", v_proj.weight.shape()[1], "), given ",
-                  to_string(queries.shape()), ", ", to_string(keys.shape()), " and ", to_string(values.shape()));
+                  queries.shape(), ", ", keys.shape(), " and ", values.shape());
   const Tensor<T> q = q_proj(queries), k = k_proj(keys), v = v_proj(values);  // the projections check the widths
   return out_proj(
       multi_head_attention(q, k, v, num_heads, mask, {.dropout = dropout.training ? dropout.p : 0, .scale = {}}));
@@ -63,7 +63,7 @@ Tensor<T> MultiHeadAttention<T>::attention_weights(const Tensor<T>& queries, con
                                                    const AttentionMask& mask) const {
   detail::require(queries.dimension() == 3 && keys.dimension() == 3 && keys.shape()[0] == queries.shape()[0], kName,
                   "expected queries (B, T, ", q_proj.weight.shape()[1], ") and keys (B, S, ", k_proj.weight.shape()[1],
-                  "), given ", to_string(queries.shape()), " and ", to_string(keys.shape()));
+                  "), given ", queries.shape(), " and ", keys.shape());
   const Tensor<T> q = split_heads(q_proj(queries), num_heads);  // (B, H, T, D)
   const Tensor<T> k = split_heads(k_proj(keys), num_heads);     // (B, H, S, D)
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));

@@ -12,8 +12,7 @@ template <class Mask>
 Strides strides_for(const char* operation, const std::optional<Mask>& mask, const Shape& scores, const char* kind) {
   if (!mask) return {};
   require(broadcasts_to(mask->shape(), scores), operation, "expected ", kind,
-          " that fits scores of shape (B, H, T, S) ", to_string(scores), ", given one of shape ",
-          to_string(mask->shape()));
+          " that fits scores of shape (B, H, T, S) ", scores, ", given one of shape ", mask->shape());
   return broadcast_strides(mask->shape(), scores);
 }
 

@@ -83,8 +83,8 @@ template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, con
 }
 
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
-  require_usage(broadcasts_to(sum.shape(), gradient.shape()), "backward", "expected a gradient of shape ",
-                to_string(sum.shape()), " or one that it broadcasts to, given ", to_string(gradient.shape()));
+  require_usage(broadcasts_to(sum.shape(), gradient.shape()), "backward", "expected a gradient of shape ", sum.shape(),
+                " or one that it broadcasts to, given ", gradient.shape());
   scatter_add(sum, gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});
 }
 

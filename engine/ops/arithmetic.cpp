@@ -16,9 +16,8 @@ namespace {
 // Shapes that do not broadcast are refused here, where the operands' names are known.
 template <class T> void check(const char* operation, const Tensor<T>& a, const Tensor<T>& b) {
   if (detail::broadcast_together(a.shape(), b.shape())) return;
-  detail::fail<std::invalid_argument>(operation, "expected shapes that broadcast together, given ",
-                                      detail::described(a), " and ", detail::described(b), ": they differ in axis ",
-                                      detail::differing_axis(a.shape(), b.shape()));
+  detail::fail<std::invalid_argument>(operation, "expected shapes that broadcast together, given ", a, " and ", b,
+                                      ": they differ in axis ", detail::differing_axis(a.shape(), b.shape()));
 }
 
 }  // namespace

@@ -58,11 +58,11 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
   const auto given = [&] { return to_string(sq) + ", " + to_string(sk) + " and " + to_string(sv); };
   const std::size_t axes = sq.size();
   require(axes >= 2 && axes <= 4 && sk.size() == axes && sv.size() == axes, operation,
-          "expected queries, keys and values of shape (B, H, T, D), (B, T, D) or (T, D), given ", given());
+          "expected queries, keys and values of shape (B, H, T, D), (B, T, D) or (T, D), given ", given);
   require(std::equal(sq.begin(), sq.end() - 2, sk.begin()) && std::equal(sq.begin(), sq.end() - 2, sv.begin()),
-          operation, "expected equal batch and heads, given ", given());
-  require(sk.back() == sq.back(), operation, "expected keys as wide as the queries, given ", given());
-  require(sv[axes - 2] == sk[axes - 2], operation, "expected as many values as keys, given ", given());
+          operation, "expected equal batch and heads, given ", given);
+  require(sk.back() == sq.back(), operation, "expected keys as wide as the queries, given ", given);
+  require(sv[axes - 2] == sk[axes - 2], operation, "expected as many values as keys, given ", given);
 
   const std::size_t heads = axes == 4 ? sq[1] : 1, batch = axes > 2 ? sq[0] : 1;
   const auto layout = [heads](std::size_t rows, std::size_t width) {
@@ -82,12 +82,12 @@ Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Ten
   const Shape &sq = q.shape(), &sk = k.shape(), &sv = v.shape();
   const auto given = [&] { return to_string(sq) + ", " + to_string(sk) + " and " + to_string(sv); };
   require(sq.size() == 3 && sk.size() == 3 && sv.size() == 3, operation,
-          "expected queries, keys and values of shape (B, T, H D), given ", given());
-  require(sk[0] == sq[0] && sv[0] == sq[0], operation, "expected equal batches, given ", given());
-  require(sk[2] == sq[2], operation, "expected keys as wide as the queries, given ", given());
-  require(sv[1] == sk[1], operation, "expected as many values as keys, given ", given());
+          "expected queries, keys and values of shape (B, T, H D), given ", given);
+  require(sk[0] == sq[0] && sv[0] == sq[0], operation, "expected equal batches, given ", given);
+  require(sk[2] == sq[2], operation, "expected keys as wide as the queries, given ", given);
+  require(sv[1] == sk[1], operation, "expected as many values as keys, given ", given);
   require(num_heads > 0 && sq[2] % num_heads == 0 && sv[2] % num_heads == 0, operation,
-          "expected widths that the number of heads divides, given ", num_heads, " heads and shapes ", given());
+          "expected widths that the number of heads divides, given ", num_heads, " heads and shapes ", given);
 
   const auto layout = [num_heads](std::size_t rows, std::size_t columns) {
     return Heads{rows, columns / num_heads, rows * columns, columns / num_heads, columns};

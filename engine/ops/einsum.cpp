@@ -74,12 +74,12 @@ Shape extents_of(const Shape& shape, const std::string& letters, const std::stri
 template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b) {
   Equation e = parse(equation);
   require(e.left.size() == a.dimension() && e.right.size() == b.dimension(), "einsum", "expected operands with ",
-          e.left.size(), " and ", e.right.size(), " axes for \"", equation, "\", given shapes ", to_string(a.shape()),
-          " and ", to_string(b.shape()));
+          e.left.size(), " and ", e.right.size(), " axes for \"", equation, "\", given shapes ", a.shape(), " and ",
+          b.shape());
   for (std::size_t i = 0; i < e.left.size(); ++i)
     if (const std::size_t j = e.right.find(e.left[i]); j != std::string::npos)
       require(a.shape()[i] == b.shape()[j], "einsum", "expected one extent for axis '", e.left[i], "' in \"", equation,
-              "\", given shapes ", to_string(a.shape()), " and ", to_string(b.shape()));
+              "\", given shapes ", a.shape(), " and ", b.shape());
 
   const Tensor<T> left = sum_lonely(a, e.left, e.right, e.out), right = sum_lonely(b, e.right, e.left, e.out);
   std::string batch, rows, columns, summed;

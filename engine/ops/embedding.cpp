@@ -14,11 +14,11 @@ using detail::parallel_for;
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx) {
   detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), given ",
-                  to_string(weight.shape()));
+                  weight.shape());
   const std::size_t rows = weight.shape()[0], width = weight.shape()[1];
   for (std::int64_t id : ids)
     detail::require_in_range(id >= 0 && static_cast<std::size_t>(id) < rows, "embedding", "expected ids from 0 to ",
-                             static_cast<std::ptrdiff_t>(rows) - 1, " for ", detail::described(weight), ", given ", id);
+                             static_cast<std::ptrdiff_t>(rows) - 1, " for ", weight, ", given ", id);
   Shape shape = ids.shape();
   shape.push_back(width);
   Array<T> y(shape);

@@ -7,8 +7,7 @@ namespace tapegrad {
 template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis) {
   const std::size_t i = detail::normalize_axis("argmax", axis, x.dimension());
   const std::size_t extent = x.shape()[i];
-  detail::require(extent > 0, "argmax", "expected at least one element along axis ", axis, ", given shape ",
-                  to_string(x.shape()));
+  detail::require(extent > 0, "argmax", "expected at least one element along axis ", axis, ", given shape ", x.shape());
   std::size_t inner = 1;  // elements from one index along the axis to the next
   for (std::size_t j = i + 1; j < x.dimension(); ++j) inner *= x.shape()[j];
   Shape shape = x.shape();

@@ -19,8 +19,8 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
     const bool fits = other.size() == first.size();
     const std::size_t extent = fits ? other[along] : 0;
     if (fits) other[along] = first[along];
-    require(fits && other == first, "cat", "expected shapes equal but for axis ", axis, ", given ", to_string(first),
-            " and ", to_string(x.shape()));
+    require(fits && other == first, "cat", "expected shapes equal but for axis ", axis, ", given ", first, " and ",
+            x.shape());
     shape[along] += extent;
   }
 
@@ -47,8 +47,8 @@ template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrd
   const std::size_t along = detail::normalize_axis("stack", axis, tensors[0].dimension() + 1);
   std::vector<Tensor<T>> slices;
   for (const Tensor<T>& x : tensors) {
-    require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, given ", to_string(tensors[0].shape()),
-            " and ", to_string(x.shape()));
+    require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, given ", tensors[0].shape(), " and ",
+            x.shape());
     slices.push_back(unsqueeze(x, static_cast<std::ptrdiff_t>(along)));
   }
   return cat(slices, static_cast<std::ptrdiff_t>(along));

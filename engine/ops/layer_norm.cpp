@@ -26,10 +26,10 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
   const Shape normalized = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : Shape{shape.back()};
   require(normalized.size() >= 1 && normalized.size() <= shape.size() &&
               std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin()),
-          "layer_norm", "expected a weight of the shape of the input's last axes, given input ", to_string(shape),
-          " and weight ", detail::described(weight.defined() ? weight : bias));
+          "layer_norm", "expected a weight of the shape of the input's last axes, given input ", shape, " and weight ",
+          weight.defined() ? weight : bias);
   require(!bias.defined() || bias.shape() == normalized, "layer_norm", "expected weight and bias of one shape, given ",
-          to_string(normalized), " and ", bias.defined() ? to_string(bias.shape()) : "");
+          normalized, " and ", bias);
   require(eps >= 0, "layer_norm", "expected eps of at least 0, given ", eps);
   const std::size_t n = element_count(normalized), rows = n == 0 ? 0 : x.size() / n;
 

@@ -58,17 +58,17 @@ namespace {
 template <class T> void check(const Tensor<T>& logits, const IntArray& labels, const CrossEntropyOptions<T>& options) {
   const Shape& shape = logits.shape();
   require(!shape.empty() && shape.back() > 0, "cross_entropy", "expected logits of shape (..., classes), given ",
-          to_string(shape));
+          shape);
   const Shape leading(shape.begin(), shape.end() - 1);
-  require(labels.shape() == leading, "cross_entropy", "expected labels of shape ", to_string(leading),
-          " for logits of shape ", to_string(shape), ", given ", to_string(labels.shape()));
+  require(labels.shape() == leading, "cross_entropy", "expected labels of shape ", leading, " for logits of shape ",
+          shape, ", given ", labels.shape());
   require(labels.size() > 0 || options.reduction != Reduction::mean, "cross_entropy",
-          "expected at least one label to average over, given logits of shape ", to_string(shape));
+          "expected at least one label to average over, given logits of shape ", shape);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "cross_entropy",
           "expected label_smoothing in [0, 1], given ", options.label_smoothing);
   require(!options.weight || options.weight->shape() == Shape{shape.back()}, "cross_entropy",
           "expected a weight of shape (", shape.back(), "), given ",
-          options.weight ? to_string(options.weight->shape()) : "");
+          [&] { return to_string(options.weight->shape()); });
   for (std::int64_t label : labels)
     detail::require_in_range(
         label == options.ignore_index || (label >= 0 && static_cast<std::size_t>(label) < shape.back()),
@@ -122,10 +122,10 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
 
 // y = (x - t)^2, dx = 2 (x - t) dy = -dt; the mean divides by the number of elements
 template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
-  require(x.shape() == target.shape(), "mse_loss", "expected a target of shape ", to_string(x.shape()), ", given ",
-          to_string(target.shape()));
+  require(x.shape() == target.shape(), "mse_loss", "expected a target of shape ", x.shape(), ", given ",
+          target.shape());
   require(x.size() > 0 || reduction != Reduction::mean, "mse_loss",
-          "expected at least one element to average over, given shape ", to_string(x.shape()));
+          "expected at least one element to average over, given shape ", x.shape());
   const Value<T> difference = make_value<T>(detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>()));
   const bool each = reduction == Reduction::none;
   const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);

@@ -34,19 +34,18 @@ struct Products {
 };
 
 template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
-  const auto given = [&] { return detail::described(a) + " and " + detail::described(b); };
-  require(a.dimension() >= 1 && b.dimension() >= 1, "matmul", "expected operands of at least one axis, given ",
-          given());
+  const auto given = [&] { return described(a) + " and " + described(b); };
+  require(a.dimension() >= 1 && b.dimension() >= 1, "matmul", "expected operands of at least one axis, given ", given);
   Shape left = a.shape(), right = b.shape();  // with the axis that a 1-d operand lacks
   if (a.dimension() == 1) left = Shape{1, left[0]};
   if (b.dimension() == 1) right = Shape{right[0], 1};
   Products p{{}, {}, {}, left[left.size() - 2], left.back(), right.back(), {}};
   require(right[right.size() - 2] == p.k, "matmul", "expected as many columns on the left as rows on the right, given ",
-          given(), ": ", p.k, " and ", right[right.size() - 2]);
+          given, ": ", p.k, " and ", right[right.size() - 2]);
 
   const Shape a_batch(left.begin(), left.end() - 2), b_batch(right.begin(), right.end() - 2);
   require(detail::broadcast_together(a_batch, b_batch), "matmul",
-          "expected leading axes that broadcast together, given ", given());
+          "expected leading axes that broadcast together, given ", given);
   p.batch = detail::broadcast_shapes("matmul", a_batch, b_batch);
   p.out = p.batch;
   if (a.dimension() > 1) p.out.push_back(p.m);
@@ -99,16 +98,16 @@ template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
 
 // y = x W^T + b, dx = dy W, dW = dy^T x, db = the sum of dy's rows
 template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
-  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", detail::described(weight));
+  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", weight);
   const std::size_t out = weight.shape()[0], in = weight.shape()[1];
   require(x.dimension() >= 1 && x.shape().back() == in, "linear", "expected an input of shape (..., ", in, ") for ",
-          detail::described(weight), ", given ", detail::described(x),
-          x.dimension() >= 1 ? ": axis -1 is " + std::to_string(x.shape().back()) : "");
-  require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, ") for ",
-          detail::described(weight), ", given ", bias.defined() ? detail::described(bias) : "");
+          weight, ", given ", x,
+          [&] { return x.dimension() >= 1 ? ": axis -1 is " + std::to_string(x.shape().back()) : ""; });
+  require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, ") for ", weight,
+          ", given ", bias);
   Shape shape = x.shape();
   shape.back() = out;
-  const std::size_t rows = element_count(shape) / std::max<std::size_t>(out, 1);
+  const std::size_t rows = element_count(Shape(shape.begin(), shape.end() - 1));
   Array<T> y(shape);
   if (bias.defined())
     for (std::size_t row = 0; row < rows; ++row) std::copy_n(bias.value().data(), out, y.data() + row * out);

@@ -25,7 +25,7 @@ Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, Keep
   std::vector<bool> reduced(shape.size(), axes.empty());
   for (std::ptrdiff_t axis : axes) {
     const std::size_t i = detail::normalize_axis(operation, axis, shape.size());
-    detail::require(!reduced[i], operation, "expected every axis at most once, given ", to_string(axes));
+    detail::require(!reduced[i], operation, "expected every axis at most once, given ", axes);
     reduced[i] = true;
   }
   Reduced r{shape, {}, 1};
@@ -61,15 +61,14 @@ template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes, KeepDims 
 
 template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("mean", x.shape(), axes, keep);
-  detail::require(r.count > 0, "mean", "expected at least one element to average, given shape ", to_string(x.shape()));
+  detail::require(r.count > 0, "mean", "expected at least one element to average, given shape ", x.shape());
   return scaled_sum("mean", x, r, 1 / static_cast<T>(r.count));
 }
 
 // y = max x, dx = dy where x = y, shared evenly by those that are equal
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("amax", x.shape(), axes, keep);
-  detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, given shape ",
-                  to_string(x.shape()));
+  detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, given shape ", x.shape());
   Array<T> y(r.kept, -std::numeric_limits<T>::infinity());
   const T* from = x.value().data();
   detail::for_each_run<1>(x.shape(), {detail::broadcast_strides(r.kept, x.shape())},

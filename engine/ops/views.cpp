@@ -76,8 +76,7 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
     view.shape[i] = before.shape[from];
     view.strides[i] = before.strides[from];
   }
-  require(all_once, "permute", "expected every axis of shape ", to_string(x.shape()), " once, given axes ",
-          to_string(axes));
+  require(all_once, "permute", "expected every axis of shape ", x.shape(), " once, given axes ", axes);
   return viewed("permute", x, std::move(view));
 }
 
@@ -96,8 +95,8 @@ template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
     fits = known != 0 && x.size() % known == 0;
     if (fits) known *= out[open] = x.size() / known;
   }
-  require(fits && known == x.size(), "reshape", "expected a shape for the ", x.size(), " elements of shape ",
-          to_string(x.shape()), ", at most one extent -1; given ", to_string(shape));
+  require(fits && known == x.size(), "reshape", "expected a shape for the ", x.size(), " elements of shape ", x.shape(),
+          ", at most one extent -1; given ", shape);
   return reshaped("reshape", x, out);
 }
 
@@ -128,15 +127,14 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
     fits = shape[i] >= 0 || (shape[i] == -1 && i >= lead);
     if (fits) out[i] = shape[i] == -1 ? x.shape()[i - lead] : static_cast<std::size_t>(shape[i]);
   }
-  require(fits && detail::broadcasts_to(x.shape(), out), "expand", "expected a shape that ", to_string(x.shape()),
-          " broadcasts to, given ", to_string(shape));
+  require(fits && detail::broadcasts_to(x.shape(), out), "expand", "expected a shape that ", x.shape(),
+          " broadcasts to, given ", shape);
   return viewed("expand", x, {out, detail::broadcast_strides(x.shape(), out)});
 }
 
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
   require(repeats.size() >= x.dimension() && std::ranges::all_of(repeats, [](auto count) { return count >= 0; }),
-          "repeat", "expected a count of at least 0 for every axis of shape ", to_string(x.shape()), ", given ",
-          to_string(repeats));
+          "repeat", "expected a count of at least 0 for every axis of shape ", x.shape(), ", given ", repeats);
   // Each axis becomes two, the copies and the elements; a view with stride 0 along the copies sees x over and over.
   const std::size_t lead = repeats.size() - x.dimension();
   const View before = whole(x);
@@ -167,7 +165,7 @@ template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std
   const std::size_t i = normalize_axis("select", axis, x.dimension());
   const auto extent = static_cast<std::ptrdiff_t>(x.shape()[i]);
   detail::require_in_range(-extent <= index && index < extent, "select", "expected an index into axis ", axis,
-                           " of shape ", to_string(x.shape()), ", given ", index);
+                           " of shape ", x.shape(), ", given ", index);
   View view = whole(x);
   view.offset = (index < 0 ? index + extent : index) * view.strides[i];
   view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
@@ -180,8 +178,8 @@ template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std
   const std::size_t extent = x.shape()[i];
   const std::ptrdiff_t first = start < 0 ? start + static_cast<std::ptrdiff_t>(extent) : start;
   detail::require_in_range(first >= 0 && length <= extent && static_cast<std::size_t>(first) <= extent - length,
-                           "narrow", "expected slices of axis ", axis, " of shape ", to_string(x.shape()), ", given ",
-                           length, " from ", start);
+                           "narrow", "expected slices of axis ", axis, " of shape ", x.shape(), ", given ", length,
+                           " from ", start);
   return narrowed("narrow", x, i, static_cast<std::size_t>(first), length);
 }
 
@@ -212,7 +210,7 @@ namespace {
 
 // Keeps the elements of the last two axes whose column minus row satisfies the condition; the others become 0.
 template <class T, class Keep> Tensor<T> triangle(const char* operation, const Tensor<T>& x, Keep keep) {
-  require(x.dimension() >= 2, operation, "expected at least two axes, given shape ", to_string(x.shape()));
+  require(x.dimension() >= 2, operation, "expected at least two axes, given shape ", x.shape());
   const auto kept = [keep](const Array<T>& a) {
     const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
     Array<T> out(a.shape());

@@ -17,7 +17,7 @@ template <class Part> void write(std::ostream& out, const Part& part) {
     write(out, part());
   else if constexpr (requires { described(part); })
     out << described(part);
-  else if constexpr (requires { to_string(part); })
+  else if constexpr (std::is_same_v<Part, Shape> || std::is_same_v<Part, IntList>)
     out << to_string(part);
   else
     out << part;

@@ -162,8 +162,8 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
 // ---- attention.cpp ------------------------------------------------------------------------------------------------
 
 struct AttentionOptions {
-  double dropout = 0;           ///< probability, in [0, 1), of dropping an attention weight
-  std::optional<double> scale;  ///< of the scores; 1 / sqrt(width of the queries) when not given
+  double dropout = 0;             ///< probability, in [0, 1), of dropping an attention weight
+  std::optional<double> scale{};  ///< of the scores; 1 / sqrt(width of the queries) when not given
 };
 
 /// softmax(scale q k^T, masked) v (Vaswani et al. 2017, arXiv:1706.03762).
@@ -190,7 +190,7 @@ enum class Reduction { mean, sum, none };
 template <class T> struct CrossEntropyOptions {
   std::int64_t ignore_index = -100;  ///< labels of this value neither count nor pass a gradient
   double label_smoothing = 0;        ///< in [0, 1]: this share of a label is spread evenly over all classes
-  std::optional<Array<T>> weight;    ///< (C): how much each class counts
+  std::optional<Array<T>> weight{};  ///< (C): how much each class counts
   Reduction reduction = Reduction::mean;
 };
 

@@ -40,8 +40,9 @@ template <class T> const Array<T>& Tensor<T>::grad() const {
   require_usage(leaf_ != nullptr, "grad",
                 "expected a parameter or a tensor that called retain_grad() before the sweep, given ",
                 origin_.node >= 0 ? "a recorded tensor that did not" : "a constant");
-  if (!leaf_->grad) leaf_->grad = make_value<T>(leaf_->shape, T(0));
-  return *leaf_->grad;
+  if (leaf_->grad) return *leaf_->grad;
+  if (!leaf_->zeros) leaf_->zeros = make_value<T>(leaf_->shape, T(0));
+  return *leaf_->zeros;
 }
 
 template <class T> void Tensor<T>::register_hook(GradientHook<T> hook) {

@@ -25,8 +25,9 @@ namespace detail {
 /// Where the gradient of a parameter, or of a tensor that retains it, is gathered.
 template <class T> struct Leaf {
   Shape shape;
-  std::shared_ptr<Array<T>> grad{};  // null until a first gradient arrives
-  std::string name{};                // a parameter's path in its model, once a walk has been over it
+  std::shared_ptr<Array<T>> grad{};   // null until a first gradient arrives
+  std::shared_ptr<Array<T>> zeros{};  // what is shown until then
+  std::string name{};                 // a parameter's path in its model, once a walk has been over it
   std::vector<GradientHook<T>> hooks{};
 };
 

@@ -74,7 +74,7 @@ template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
 // The softmax is made as tiles of keys come in: with m the largest score so far and l the sum of exp(S - m), a larger
 // score m' in the next tile scales what has been summed, l and O, down by exp(m - m').
 template <class T>
-void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* lse) const {
+void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const {
   constexpr T inf = std::numeric_limits<T>::infinity();
   const VectorLoops<T>& loops = vector_loops<T>();
   for_each_head([&](std::size_t b, std::size_t h, T* P) {
@@ -106,19 +106,21 @@ void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T*
       });
       for (std::size_t t = strip.t0; t < strip.t1; ++t) {
         const std::size_t i = t - strip.t0;
-        if (l[i] != 0) scale_row(t, 1 / l[i]);
-        lse[(b * heads + h) * q.rows + t] = l[i] != 0 ? m[i] + std::log(l[i]) : inf;
+        T* const saved = statistics + 2 * ((b * heads + h) * q.rows + t);
+        saved[0] = l[i] != 0 ? m[i] : 0;
+        saved[1] = l[i] != 0 ? l[i] : inf;
+        scale_row(t, 1 / saved[1]);
       }
     });
   });
 }
 
-// With P = exp(S - lse) made again, and P' = P after dropout:
+// With P = exp(S - m) / l made again, and P' = P after dropout:
 //   dV = P'^T dO, dP' = dO V^T, dP = dP' with the same weights dropped
 //   dS = P (dP - rowsum(dP P)), where rowsum(dP P) = rowsum(dO O)
 //   dQ = scale dS K, dK = scale dS^T Q
 template <class T>
-void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* lse,
+void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
                             const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const {
   const VectorLoops<T>& loops = vector_loops<T>();
   for_each_head([&](std::size_t b, std::size_t h, T* P) {
@@ -136,8 +138,13 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
         const Matrix<const T> dO_strip = dO.rows_between(tile.t0, tile.t1), Q_strip = Q.rows_between(tile.t0, tile.t1),
                               K_tile = K.rows_between(tile.s0, tile.s1), V_tile = V.rows_between(tile.s0, tile.s1);
         masked_scores(tile, Q, K, P);
-        for (std::size_t i = 0; i < tile.queries(); ++i)
-          loops.exp_sum(P + i * keys, P + i * keys, keys, lse[(b * heads + h) * q.rows + tile.t0 + i]);
+        for (std::size_t i = 0; i < tile.queries(); ++i) {
+          const T* const saved = statistics + 2 * ((b * heads + h) * q.rows + tile.t0 + i);
+          T* const row = P + i * keys;
+          loops.exp_sum(row, row, keys, saved[0]);
+          const T scale_down = 1 / saved[1];
+          for (std::size_t s = 0; s < keys; ++s) row[s] *= scale_down;
+        }
         if (dropout > 0) std::copy_n(P, size, dropped);
         drop(tile, dropped);
         gemm<T>(Matrix<const T>(tile.matrix(dropped)).t(), dO_strip, dV.rows_between(tile.s0, tile.s1), 1, 1);

@@ -29,13 +29,14 @@ template <class T> struct Attention {
   std::uint64_t dropout_key;
   MaskRows<T> masks;
 
-  /// Writes O, and of every query the logarithm of the sum of its exponentiated scores to `lse`, (B, H, T): what the
-  /// backward pass needs to make the weights again. Queries that may attend to nothing get zeros, and inf.
-  void forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* lse) const;
+  /// Writes O, and what the backward pass needs to make the weights again: of every query's scores the largest m and
+  /// l = sum(exp(scores - m)), to `statistics`, (B, H, T, 2). Queries that may attend to nothing get zeros, m = 0 and
+  /// l = inf.
+  void forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const;
 
   /// Writes dQ, dK and dV, given dO.
-  void backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* lse, const T* dout_data,
-                T* dq_data, T* dk_data, T* dv_data) const;
+  void backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
+                const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const;
 
  private:
   struct Strip;

@@ -15,10 +15,13 @@ template <class T> void row_softmax(const VectorLoops<T>& loops, const T* x, T* 
   for (std::size_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
-/// log(sum(exp(x)))
-template <class T> T row_log_sum_exp(const VectorLoops<T>& loops, const T* x, std::size_t n) {
+/// The logarithm of sum(exp(x)), in two parts whose sum would lose digits when x is large: the largest element, and
+/// the sum of exp(x - largest).
+template <class T> struct SumExp { T largest, sum; };
+
+template <class T> SumExp<T> row_sum_exp(const VectorLoops<T>& loops, const T* x, std::size_t n) {
   const T largest = loops.max(x, n);
-  return largest + std::log(loops.sum_exp(x, n, largest));
+  return {largest, loops.sum_exp(x, n, largest)};
 }
 
 /// dx = y (dy - sum(dy y)) for y = softmax(x): the product with the Jacobian diag(y) - y y^T. dx and dy may be the

@@ -22,26 +22,19 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
                  const Shape& out_shape) {
   require(options.dropout >= 0 && options.dropout < 1, operation, "expected a dropout probability in [0, 1), given ",
           options.dropout);
+  detail::MaskRows<T> masks(operation, mask, batch, heads, q_heads.rows, k_heads.rows);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q_heads.width)));
   const auto attention = make_pooled<const detail::Attention<T>>(
-      detail::Attention<T>{batch,
-                           heads,
-                           q_heads,
-                           k_heads,
-                           v_heads,
-                           out_heads,
-                           static_cast<T>(scale),
-                           options.dropout,
-                           options.dropout > 0 ? next_random_key() : 0,
-                           {operation, mask, batch, heads, q_heads.rows, k_heads.rows}});
-  auto y = make_value<T>(out_shape), lse = make_value<T>(Shape{batch, heads, q_heads.rows});
-  attention->forward(q.value().data(), k.value().data(), v.value().data(), y->data(), lse->data());
+      detail::Attention<T>{batch, heads, q_heads, k_heads, v_heads, out_heads, static_cast<T>(scale), options.dropout,
+                           options.dropout > 0 ? next_random_key() : 0, std::move(masks)});
+  auto y = make_value<T>(out_shape), statistics = make_value<T>(Shape{batch, heads, q_heads.rows, 2});
+  attention->forward(q.value().data(), k.value().data(), v.value().data(), y->data(), statistics->data());
   return record(operation, Value<T>(y), {q, k, v},
-                [attention, q = q.saved(), k = k.saved(), v = v.saved(), y = Value<T>(y), lse = Value<T>(lse)](
-                    const Array<T>& dy, auto& dx) {
+                [attention, q = q.saved(), k = k.saved(), v = v.saved(), y = Value<T>(y),
+                 statistics = Value<T>(statistics)](const Array<T>& dy, auto& dx) {
                   Array<T> dq(q->shape()), dk(k->shape()), dv(v->shape());
-                  attention->backward(q->data(), k->data(), v->data(), y->data(), lse->data(), dy.data(), dq.data(),
-                                      dk.data(), dv.data());
+                  attention->backward(q->data(), k->data(), v->data(), y->data(), statistics->data(), dy.data(),
+                                      dq.data(), dk.data(), dv.data());
                   dx[0] += std::move(dq);
                   dx[1] += std::move(dk);
                   dx[2] += std::move(dv);

@@ -45,12 +45,11 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
 template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {
   require(!tensors.empty(), "stack", "expected at least one tensor, given none");
   const std::size_t along = detail::normalize_axis("stack", axis, tensors[0].dimension() + 1);
-  std::vector<Tensor<T>> slices;
-  for (const Tensor<T>& x : tensors) {
+  for (const Tensor<T>& x : tensors)
     require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, given ", tensors[0].shape(), " and ",
             x.shape());
-    slices.push_back(unsqueeze(x, static_cast<std::ptrdiff_t>(along)));
-  }
+  std::vector<Tensor<T>> slices;
+  for (const Tensor<T>& x : tensors) slices.push_back(unsqueeze(x, static_cast<std::ptrdiff_t>(along)));
   return cat(slices, static_cast<std::ptrdiff_t>(along));
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "../error.hpp"
@@ -14,7 +15,7 @@ namespace detail {
 
 // Cross-entropy over C classes with class weights w and label smoothing e. For a row x with label y:
 //   loss = (1 - e) w_y (lse - x_y) + e/C sum_c w_c (lse - x_c), where lse = log sum exp x
-//   dloss/dx_c = p_c ((1 - e) w_y + e/C sum w) - (1 - e) w_y [c = y] - e/C w_c, where p = softmax(x) = exp(x - lse)
+//   dloss/dx_c = p_c ((1 - e) w_y + e/C sum w) - (1 - e) w_y [c = y] - e/C w_c, where p = softmax(x)
 template <class T> struct CrossEntropy {
   std::size_t classes;
   T smoothing;
@@ -28,17 +29,19 @@ template <class T> struct CrossEntropy {
     return label_share(y) + smoothing / static_cast<T>(classes) * sum;
   }
 
-  T loss(const T* x, std::size_t y, T lse) const {
-    T loss = label_share(y) * (lse - x[y]);
+  T loss(const T* x, std::size_t y, SumExp<T> exps) const {
+    const T log_sum = std::log(exps.sum);
+    const auto minus_log_p = [&](std::size_t c) { return log_sum + (exps.largest - x[c]); };
+    T loss = label_share(y) * minus_log_p(y);
     if (smoothing > 0)
-      for (std::size_t c = 0; c < classes; ++c) loss += smooth_share(c) * (lse - x[c]);
+      for (std::size_t c = 0; c < classes; ++c) loss += smooth_share(c) * minus_log_p(c);
     return loss;
   }
 
   // dx = dloss times the gradient above
-  void backward(const T* x, std::size_t y, T lse, T dloss, T* dx) const {
-    const T total = dloss * total_share(y);
-    vector_loops<T>().exp_sum(x, dx, classes, lse);
+  void backward(const T* x, std::size_t y, SumExp<T> exps, T dloss, T* dx) const {
+    const T total = dloss * total_share(y) / exps.sum;
+    vector_loops<T>().exp_sum(x, dx, classes, exps.largest);
     for (std::size_t c = 0; c < classes; ++c) dx[c] *= total;
     if (smoothing > 0)
       for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * smooth_share(c);
@@ -85,14 +88,17 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
   const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const std::size_t rows = labels.size(), classes = rule.classes;
 
-  Array<T> lse(labels.shape()), losses(labels.shape(), T(0)), counts(labels.shape(), T(0));
+  Array<T> largest(labels.shape()), sums(labels.shape());
+  Array<T> losses(labels.shape(), T(0)), counts(labels.shape(), T(0));
   parallel_for(rows, chunks_for(logits.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       if (labels.data()[i] == options.ignore_index) continue;
       const auto y = static_cast<std::size_t>(labels.data()[i]);
       const T* x = logits.value().data() + i * classes;
-      lse.data()[i] = detail::row_log_sum_exp(detail::vector_loops<T>(), x, classes);
-      losses.data()[i] = rule.loss(x, y, lse.data()[i]);
+      const detail::SumExp<T> exps = detail::row_sum_exp(detail::vector_loops<T>(), x, classes);
+      largest.data()[i] = exps.largest;
+      sums.data()[i] = exps.sum;
+      losses.data()[i] = rule.loss(x, y, exps);
       counts.data()[i] = rule.weight_of(y);
     }
   });
@@ -100,24 +106,25 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
   const T factor = options.reduction == Reduction::mean ? 1 / sum_run(counts.data(), rows) : T(1);
   Array<T> loss = each ? std::move(losses) : Array<T>(Shape{}, sum_run(losses.data(), rows) * factor);
 
-  return record("cross_entropy", std::move(loss), {logits},
-                [=, x = logits.saved(), lse = Value<T>(make_value<T>(std::move(lse))),
-                 labels = Value<std::int64_t>(make_value<std::int64_t>(labels)),
-                 ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
-                  Array<T> gradient(x->shape());
-                  parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
-                    for (std::size_t i = begin; i < end; ++i) {
-                      const std::int64_t label = labels->data()[i];
-                      T* g = gradient.data() + i * classes;
-                      if (label == ignored)
-                        std::fill_n(g, classes, T(0));
-                      else
-                        rule.backward(x->data() + i * classes, static_cast<std::size_t>(label), lse->data()[i],
-                                      dy.data()[each ? i : 0] * factor, g);
-                    }
-                  });
-                  dx[0] += std::move(gradient);
-                });
+  return record(
+      "cross_entropy", std::move(loss), {logits},
+      [=, x = logits.saved(), largest = Value<T>(make_value<T>(std::move(largest))),
+       sums = Value<T>(make_value<T>(std::move(sums))), labels = Value<std::int64_t>(make_value<std::int64_t>(labels)),
+       ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
+        Array<T> gradient(x->shape());
+        parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
+          for (std::size_t i = begin; i < end; ++i) {
+            const std::int64_t label = labels->data()[i];
+            T* g = gradient.data() + i * classes;
+            if (label == ignored)
+              std::fill_n(g, classes, T(0));
+            else
+              rule.backward(x->data() + i * classes, static_cast<std::size_t>(label),
+                            {largest->data()[i], sums->data()[i]}, dy.data()[each ? i : 0] * factor, g);
+          }
+        });
+        dx[0] += std::move(gradient);
+      });
 }
 
 // y = (x - t)^2, dx = 2 (x - t) dy = -dt; the mean divides by the number of elements

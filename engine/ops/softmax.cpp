@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "../error.hpp"
@@ -56,8 +57,9 @@ template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
 template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("log_softmax", x, axis, [](const Tensor<T>& rows) {
     Value<T> y = make_value<T>(by_rows(rows.value(), [](const T* a, T* out, std::size_t, std::size_t n) {
-      const T shift = detail::row_log_sum_exp(vector_loops<T>(), a, n);
-      for (std::size_t j = 0; j < n; ++j) out[j] = a[j] - shift;
+      const auto [largest, sum] = detail::row_sum_exp(vector_loops<T>(), a, n);
+      const T log_sum = std::log(sum);
+      for (std::size_t j = 0; j < n; ++j) out[j] = (a[j] - largest) - log_sum;
     }));
     return record("log_softmax", y, {rows}, [y](const Array<T>& dy, auto& dx) {
       dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
@@ -80,10 +82,10 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
   Array<T> y = by_rows(scores.value(), [&](const T* x, T* out, std::size_t i, std::size_t n) {
     std::copy_n(x, n, out);
     masks.apply(i / queries / heads, i / queries % heads, i % queries, 0, n, out);
-    if (vector_loops<T>().max(out, n) > -std::numeric_limits<T>::infinity())
-      detail::row_softmax(vector_loops<T>(), out, out, n);
-    else
+    if (std::all_of(out, out + n, [](T score) { return score == -std::numeric_limits<T>::infinity(); }))
       std::fill_n(out, n, T(0));
+    else
+      detail::row_softmax(vector_loops<T>(), out, out, n);
   });
   return record_softmax("masked_softmax", scores, std::move(y));
 }

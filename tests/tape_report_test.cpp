@@ -1,0 +1,210 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace tg = tapegrad;
+
+namespace {
+
+using Array = xt::xarray<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+
+struct Model {
+  tg::Linear<double> hidden{3, 4}, head{4, 2};
+  TAPEGRAD_FIELDS(hidden, head)
+  Tensor operator()(const Tensor& x) const { return head(tg::tanh(hidden(x))); }
+};
+
+std::string printed(const tg::Tape& tape) {
+  std::ostringstream out;
+  tape.print(out);
+  return out.str();
+}
+
+// The columns of the row of a printed tape that begins with this number.
+std::vector<std::string> row(const std::string& table, const std::string& number) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> columns;
+    for (std::string word; words >> word;) columns.push_back(word);
+    if (!columns.empty() && columns[0] == number) return columns;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("A walk over a model names its parameters by their paths") {
+  Model model;
+  CHECK(model.head.weight.name() == "");
+  tg::parameters(model);
+  CHECK(model.head.weight.name() == "head.weight");
+  CHECK(model.hidden.bias.name() == "hidden.bias");
+  const Model copy = model;
+  CHECK(copy.head.weight.name() == "");  // a parameter of its own, which no walk has been over
+}
+
+TEST_CASE("Tensors take names while their tape lives; constants have none") {
+  Parameter w(Array{1.0, 2.0});
+  Tensor y;
+  {
+    tg::Tape tape;
+    y = w * 2.0;
+    CHECK(y.name() == "");
+    y.set_name("doubled");
+    CHECK(y.name() == "doubled");
+    CHECK(tg::described(y) == "doubled (2)");
+    CHECK(row(printed(tape), "1")[2] == "doubled");
+  }
+  CHECK(y.name() == "");
+  CHECK_THROWS_AS(y.set_name("late"), std::logic_error);
+  CHECK_THROWS_AS(Tensor(Array{1.0}).set_name("constant"), std::logic_error);
+}
+
+TEST_CASE("Errors name the parameter, both shapes and the axis that disagrees") {
+  Model model;
+  tg::parameters(model);
+  CHECK_THROWS_WITH_AS(
+      model(Tensor(Array(xt::ones<double>({5, 2})))),
+      "[linear] expected an input of shape (..., 3) for hidden.weight (4, 3), given (5, 2): axis -1 is 2",
+      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      model.head.weight + Tensor(Array(xt::ones<double>({3, 4}))),
+      "[add] expected shapes that broadcast together, given head.weight (2, 4) and (3, 4): they differ in axis -2",
+      std::invalid_argument);
+}
+
+TEST_CASE("A printed tape has a row for each node, with what it read") {
+  Parameter w(Array{{1.0, 2.0}, {3.0, 4.0}});
+  w.set_name("w");
+  tg::Tape tape;
+  const Tensor y = tg::sum(tg::matmul(w, Tensor(Array{1.0, 1.0})) * w);
+  const std::string table = printed(tape);
+  CHECK(row(table, "0") == std::vector<std::string>{"0", "parameter", "w", "(2,", "2)", "-", "-", "-", "-"});
+  CHECK(row(table, "1") == std::vector<std::string>{"1", "matmul", "(2)", "#0", "const", "-", "-", "-", "-"});
+  CHECK(row(table, "2")[1] == "mul");
+  CHECK(row(table, "3")[1] == "sum");
+  CHECK(row(table, "4").empty());
+  y.backward();
+  CHECK(row(printed(tape), "0").back() != "-");  // the parameter has a gradient now
+}
+
+TEST_CASE("A profiling tape knows what each operation saved and the norm of its gradient") {
+  Parameter w(Array{3.0, 4.0});
+  tg::Tape tape({.profile = true});
+  const Tensor y = tg::exp(w);  // saves its output: two doubles
+  y.backward(tg::Array<double>(Array{0.6, 0.8}));
+  const std::vector<std::string> columns = row(printed(tape), "1");
+  CHECK(columns[1] == "exp");
+  CHECK(columns[4] == "16");
+  CHECK(columns[5] == "B");
+  CHECK(columns.back() == "1");                // sqrt(0.6^2 + 0.8^2)
+  CHECK(columns[columns.size() - 2] == "us");  // backward took a time
+}
+
+TEST_CASE("A tape is written as a graph that names nodes and draws what they read") {
+  Parameter w(Array{1.0});
+  w.set_name("w");
+  tg::Tape tape;
+  tg::exp(w);
+  std::ostringstream dot;
+  tape.to_dot(dot);
+  CHECK(dot.str().find("digraph tape {") == 0);
+  CHECK(dot.str().find("d0 [label=\"w\\n(1)\"") != std::string::npos);
+  CHECK(dot.str().find("d0 -> d1;") != std::string::npos);
+}
+
+TEST_CASE("Hooks see a gradient when all of it has arrived, and what they change is passed on") {
+  Parameter w(Array{2.0});
+  std::vector<double> seen;
+  for (int sweep = 0; sweep < 2; ++sweep) {
+    tg::Tape tape;
+    Tensor y = w * 3.0;
+    y.register_hook([&](auto& gradient) {
+      seen.push_back(gradient(0));
+      gradient *= 10.0;
+    });
+    (tg::sum(y) + tg::sum(y)).backward();
+  }
+  CHECK(seen == std::vector<double>{2.0, 2.0});
+  CHECK(w.grad()(0) == 2 * 10 * 2 * 3);
+}
+
+TEST_CASE("A hook on a parameter sees what one sweep adds, until it is removed") {
+  Parameter w(Array{2.0});
+  std::vector<double> seen;
+  w.register_hook([&](auto& gradient) { seen.push_back(gradient(0)); });
+  w.register_hook([&](auto& gradient) { gradient *= 0.5; });
+  const auto sweep = [&] {
+    tg::Tape tape;
+    tg::sum(w * w).backward();
+  };
+  sweep();
+  sweep();
+  CHECK(seen == std::vector<double>{4.0, 4.0});
+  CHECK(w.grad()(0) == 4.0);  // twice half of 4
+  w.remove_hooks();
+  sweep();
+  CHECK(seen.size() == 2);
+  CHECK(w.grad()(0) == 8.0);
+}
+
+TEST_CASE("A hook that changes the shape of a gradient is refused") {
+  Parameter w(Array{2.0, 1.0});
+  w.register_hook([](auto& gradient) { gradient = tg::Array<double>(Array{1.0}); });
+  tg::Tape tape;
+  CHECK_THROWS_WITH_AS(tg::sum(w * 2.0).backward(),
+                       "[hook] expected the gradient of the parameter to keep its shape (2), given (1)",
+                       std::invalid_argument);
+  CHECK(!w.has_grad());
+  CHECK_THROWS_AS(Tensor(Array{1.0}).register_hook([](auto&) {}), std::logic_error);
+}
+
+TEST_CASE("Anomaly mode names the operation that makes the first NaN, what it read and the parameter before it") {
+  Model model;
+  tg::parameters(model);
+  const tg::Tape tape({.detect_anomaly = true});
+  Tensor y = model(Tensor(Array(xt::ones<double>({1, 3}))));
+  y.set_name("logits");
+  CHECK_THROWS_WITH_AS(
+      tg::log(y - 100.0),
+      "[log] expected finite values, made NaN at (0, 0) of (1, 2) from sub #7 (1, 2); it comes after head.bias",
+      std::runtime_error);
+  CHECK_THROWS_WITH_AS(tg::exp(y * 1e9 + 1e9), doctest::Contains("made inf at (0, 0)"), std::runtime_error);
+}
+
+TEST_CASE("Anomaly mode finds NaN in the backward sweep too") {
+  Parameter w(Array{0.0});
+  w.set_name("w");
+  const tg::Tape tape({.detect_anomaly = true});
+  const Tensor y = tg::sum(tg::sqrt(w) * 0.0);  // 0 times the infinite slope of sqrt at 0
+  CHECK_THROWS_WITH_AS(
+      y.backward(),
+      "[sqrt] expected finite gradients, the backward rule made NaN at (0) in the gradient of input 0, w (1); it comes "
+      "after w",
+      std::runtime_error);
+}
+
+TEST_CASE("Anomaly mode lets pass the infinity that a mask fills in") {
+  Parameter w(Array{{1.0, 2.0}});
+  const tg::BoolArray hide{{true, false}};
+  const tg::Tape tape({.detect_anomaly = true});
+  const Tensor p = tg::softmax(tg::masked_fill(w, hide, -std::numeric_limits<double>::infinity()) * 1.0, -1);
+  CHECK(p.value()(0, 1) == 1.0);
+  CHECK_THROWS_WITH_AS(tg::softmax(tg::masked_fill(w, tg::BoolArray{{true, true}}, -INFINITY), -1),
+                       doctest::Contains("[softmax] expected finite values, made NaN"), std::runtime_error);
+}
+
+TEST_CASE("Looking at a gradient that has not arrived shows zeros and makes none") {
+  Parameter w(Array{1.0, 2.0});
+  CHECK(w.grad() == tg::Array<double>(Array{0.0, 0.0}));
+  CHECK(!w.has_grad());
+}

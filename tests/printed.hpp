@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -74,14 +73,15 @@ class Printed {
     return x;
   }
 
-  /// All lines of comparisons.
+  /// All lines of comparisons: a name, perhaps how both were computed, the shape, the difference, the verdict.
   std::vector<Compared> comparisons() const {
-    const std::regex pattern(R"( +(\S.*?) {3,}(?:\S.*? {3,})?(\([0-9, ]*\)) +(\S+) {3}(\S+))");
     std::vector<Compared> found;
-    std::smatch match;
-    for (const std::string& line : lines_)
-      if (std::regex_match(line, match, pattern))
-        found.push_back({match[1], match[2], std::strtod(match[3].str().c_str(), nullptr), match[4]});
+    for (const std::string& line : lines_) {
+      const std::vector<std::string> parts = split_at_gaps(line);
+      const std::size_t count = parts.size();
+      if (count < 4 || (parts.back() != "equal" && parts.back() != "DIFFERENT")) continue;
+      found.push_back({parts[0], parts[count - 3], std::strtod(parts[count - 2].c_str(), nullptr), parts[count - 1]});
+    }
     return found;
   }
 
@@ -92,22 +92,38 @@ class Printed {
     std::vector<std::size_t> beside;                // the columns of all arrays that stand beside each other
   };
 
-  /// Headings stand three spaces or more apart.
   Place find(const std::string& heading) const {
-    const std::regex pattern(R"((\S.*?\((?:(?:\d+, )*(\d+))?\))(?: {3,}|$))");
     for (auto line = lines_.begin(); line != lines_.end(); ++line) {
       std::optional<std::size_t> left;
       std::size_t all = 0;
       std::vector<std::size_t> beside;
-      for (std::sregex_iterator match(line->begin(), line->end(), pattern), end; match != end; ++match) {
-        if ((*match)[1] == heading) left = all;
-        beside.push_back((*match)[2].matched ? std::stoul((*match)[2]) : 1);
+      for (const std::string& part : split_at_gaps(*line)) {
+        if (part == heading) left = all;
+        beside.push_back(columns_of(part));
         all += beside.back();
       }
       if (left) return {line + 1, *left, beside};
     }
     FAIL("nothing is printed under the heading '" << heading << "'");
     return {};
+  }
+
+  /// The last number of a heading's shape, 1 in "L ()".
+  static std::size_t columns_of(const std::string& heading) {
+    const std::size_t before = heading.find_last_of("( ");
+    const std::size_t columns = before == heading.npos ? 0 : std::strtoul(&heading[before + 1], nullptr, 10);
+    return std::max<std::size_t>(1, columns);
+  }
+
+  /// The parts of a line that stand three spaces or more apart.
+  static std::vector<std::string> split_at_gaps(const std::string& line) {
+    std::vector<std::string> parts;
+    for (std::size_t start = line.find_first_not_of(' '); start < line.size();) {
+      const std::size_t end = std::min(line.find("   ", start), line.size());
+      parts.push_back(line.substr(start, end - start));
+      start = line.find_first_not_of(' ', end);
+    }
+    return parts;
   }
 
   /// The numbers that end a line, when there are as many as that.

@@ -5,7 +5,6 @@
 #include <iostream>
 #include <iterator>
 #include <limits>
-#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -38,6 +37,15 @@ std::string between(const std::string& text, const std::string& first, const std
   if (found == text.npos) return "";
   const std::size_t start = found + first.size();
   return text.substr(start, text.find(last, start) - start);
+}
+
+/// The text with the lines of comparisons ending before the differences, which depend on the processor.
+std::string without_differences(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);)
+    kept += (line.ends_with("   equal") ? line.substr(0, line.rfind(')') + 1) : line) + '\n';
+  return kept;
 }
 
 }  // namespace
@@ -76,13 +84,12 @@ TEST_CASE("every tutorial helps, and refuses what it does not take in one line")
 TEST_CASE("examples/README.md shows a piece of what each tutorial prints") {
   std::ifstream file(std::filesystem::path(__FILE__).parent_path() / "../examples/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::regex difference(" +[0-9.e-]+   equal");  // depends on the processor
   for (const std::string program : tutorials) {
     CAPTURE(program);
     const std::string section = between(readme, "## " + program + "\n", "\n## "),
-                      shown = std::regex_replace(between(section, "```text\n", "```"), difference, "");
+                      shown = without_differences(between(section, "```text\n", "```"));
     REQUIRE(shown != "");
-    CHECK(std::regex_replace(run_example(program).out, difference, "").find(shown) != std::string::npos);
+    CHECK(without_differences(run_example(program).out).find(shown) != std::string::npos);
   }
 }
 

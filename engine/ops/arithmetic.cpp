@@ -89,7 +89,10 @@ template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b) {
 
 template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b) { return b + a; }
 
-template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b) { return a + -b; }
+template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b) {
+  return record("sub", map<T>(a.value(), [b](T x) { return x - b; }), {a},
+                [](const auto& dy, auto& dx) { dx[0] += dy; });
+}
 
 template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b) { return b * a; }
 

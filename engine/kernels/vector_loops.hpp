@@ -44,4 +44,11 @@ template <class T> struct VectorLoopsFor {
   static const VectorLoops<T> avx512;
 };
 
+template <> const VectorLoops<float> VectorLoopsFor<float>::baseline;
+template <> const VectorLoops<float> VectorLoopsFor<float>::avx2;
+template <> const VectorLoops<float> VectorLoopsFor<float>::avx512;
+template <> const VectorLoops<double> VectorLoopsFor<double>::baseline;
+template <> const VectorLoops<double> VectorLoopsFor<double>::avx2;
+template <> const VectorLoops<double> VectorLoopsFor<double>::avx512;
+
 }  // namespace tapegrad::detail

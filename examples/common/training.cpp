@@ -26,7 +26,7 @@ void add_training_options(CLI::App& app, GivenTrainingOptions& given, std::uint6
     app.add_option(name, value, text)->type_name(type)->check(check)->group("Training");
   };
   add("--steps", given.steps, "N", whole_number(1), "How many batches to learn from");
-  add("--batch-size", given.batch_size, "N", whole_number(1), "Texts in a batch");
+  add("--batch-size", given.batch_size, "N", whole_number(1, 1'000'000), "Texts in a batch");
   add("--lr", given.lr, "RATE", number(0, 1e6), "Learning rate: how far a step goes");
   add("--momentum", given.momentum, "M", number(0, 0.9999), "How much of the last step each step keeps");
   add_choice<bool>(app, "--decay", given.decay, {{"yes", true}, {"no", false}},

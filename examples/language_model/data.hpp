@@ -1,0 +1,30 @@
+/// The texts that language_model learns from and measures itself on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../common/batches.hpp"
+#include "../common/text.hpp"
+#include "../common/vocabulary.hpp"
+#include "options.hpp"
+
+/// The lines of a list, or a running text as one element.
+struct Corpus {
+  std::string name;  // of the file or the language
+  std::vector<examples::Text> train, test;
+};
+
+/// Reads what the options name as the source has it, and says on standard output how much that is.
+/// Throws std::runtime_error, naming the file and the line, for what cannot be used.
+Corpus read_corpus(const Options& options, Source source);
+
+/// The characters to learn: those that come twice or more. Throws std::runtime_error when there are none.
+examples::Vocabulary make_vocabulary(const Corpus& corpus);
+
+/// Pieces of `length` ids, or all of a shorter text, from random places. -> (count, length)
+examples::Padded random_pieces(const examples::Ids& text, std::size_t count, std::size_t length);
+
+/// All of the texts in pieces of `length` ids or less, in which each but a text's first is once what is to be said: the
+/// last of a piece is the first of the next.
+std::vector<examples::Ids> cut(const std::vector<examples::Ids>& texts, std::size_t length);

@@ -1,0 +1,201 @@
+/// Learns which character comes next, and writes on by itself: by default, it invents English words.
+/// `language_model --help` tells how to ask for something else.
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <xtensor/xmanipulation.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xview.hpp>
+
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <numeric>
+#include <span>
+#include <sstream>
+
+#include "../common/batches.hpp"
+#include "../common/program.hpp"
+#include "../common/training.hpp"
+#include "data.hpp"
+#include "model.hpp"
+#include "options.hpp"
+#include "writer.hpp"
+
+namespace tg = tapegrad;
+using examples::Ids, examples::Vocabulary;
+
+/// What goes into the model, and what it is to say: the ids one place further on.
+struct Shifted {
+  tg::IntArray ids, next;  // (B, T)
+};
+
+/// ids: (B, T + 1) -> both (B, T)
+Shifted shift(const tg::IntArray& ids) {
+  return {xt::view(ids, xt::all(), xt::range(xt::placeholders::_, -1)),
+          xt::view(ids, xt::all(), xt::range(1, xt::placeholders::_))};
+}
+
+/// -log p of each id that follows, summed or averaged; padding does not count.
+tg::Tensor<float> loss_of(const LanguageModel<>& model, const Shifted& batch, tg::Reduction reduction) {
+  tg::CrossEntropyOptions<float> options;
+  options.ignore_index = Vocabulary::padding;
+  options.reduction = reduction;
+  return tg::cross_entropy(model(batch.ids), batch.next, options);
+}
+
+/// Trains the model until it has taken all steps or the user stops it; says whether it has taken all.
+/// texts: the ids of lines, or of one long text, from which it learns pieces
+bool train(Writer& writer, const std::vector<Ids>& texts, const examples::TrainingOptions& options) {
+  examples::Batches lines(texts, options.batch_size);
+  return examples::train(tg::parameters(writer.model), options, [&] {
+    const auto batch = writer.writes_lines()
+                           ? examples::pad(texts, lines.next())
+                           : random_pieces(texts.front(), options.batch_size, writer.options.context + 1);
+    return examples::StepLoss{loss_of(writer.model, shift(batch.ids), tg::Reduction::mean), batch.tokens};
+  });
+}
+
+/// exp(mean of -log p) over the characters that follow others: the model is as unsure as if it had to choose among so
+/// many that are equally likely.
+double perplexity(const LanguageModel<>& model, const std::vector<Ids>& sequences) {
+  std::vector<std::size_t> order(sequences.size());
+  std::iota(order.begin(), order.end(), 0);
+  constexpr std::size_t batch_size = 64;
+  double loss = 0;
+  std::size_t count = 0;
+  for (std::size_t start = 0; start < order.size(); start += batch_size) {
+    const auto chosen = std::span(order).subspan(start, std::min(batch_size, order.size() - start));
+    const auto batch = examples::pad(sequences, chosen);
+    loss += double(loss_of(model, shift(batch.ids), tg::Reduction::sum).item());
+    count += batch.tokens - chosen.size();  // nothing is before the first
+  }
+  return std::exp(loss / double(count));
+}
+
+/// The same of a model that knows only how often each character is in the sequences it learned from.
+double perplexity_by_frequency(const std::vector<Ids>& train, const std::vector<Ids>& test, std::size_t vocabulary) {
+  std::vector<double> counts(vocabulary, 1);  // as if each had been seen once more: none is impossible
+  for (const Ids& ids : train)
+    for (std::size_t t = 1; t < ids.size(); ++t) ++counts[std::size_t(ids[t])];
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+
+  double loss = 0;
+  std::size_t count = 0;
+  for (const Ids& ids : test)
+    for (std::size_t t = 1; t < ids.size(); ++t, ++count) loss -= std::log(counts[std::size_t(ids[t])] / all);
+  return std::exp(loss / double(count));
+}
+
+std::string two_decimals(double number) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(2) << number;
+  return text.str();
+}
+
+/// Writes lines that the list does not have, each once, and says how many others the model wrote.
+void invent_lines(const Writer& writer, const Ids& prompt, std::size_t count, double temperature) {
+  std::cout << "\ninvented " << (writer.source == Source::words ? "words" : "lines") << ":\n";
+  std::set<std::string> invented;
+  std::size_t known = 0, again = 0;
+  while (invented.size() < count && (known + again) / 20 < count) {
+    const std::string line = writer.write_line(prompt, temperature);
+    if (writer.list.contains(line))
+      ++known;
+    else if (invented.insert(line).second)
+      std::cout << "  " << line << std::endl;
+    else
+      ++again;
+  }
+  std::cout << "left out: " << known << " that are in the list, " << again << " that came again\n";
+}
+
+void continue_text(const Writer& writer, Ids ids, const std::string& prompt, std::size_t count, double temperature) {
+  std::cout << "\nwritten by the model:\n" << prompt;
+  for (; count > 0; --count) {
+    ids.push_back(writer.choose_next(ids, temperature));
+    std::cout << writer.vocabulary.token(ids.back()) << std::flush;
+  }
+  std::cout << '\n';
+}
+
+void write(const Writer& writer, const Options& options) {
+  tg::manual_seed(options.seed);  // anew, so that a loaded model writes what it wrote when it was trained
+  const examples::Text prompt = examples::decode(options.prompt);
+  if (writer.writes_lines())
+    invent_lines(writer, writer.read_prompt(prompt), options.length.value_or(20), options.temperature);
+  else
+    continue_text(writer, writer.read_prompt(prompt), options.prompt, options.length.value_or(500),
+                  options.temperature);
+}
+
+std::vector<Ids> encode_all(const Writer& writer, const std::vector<examples::Text>& texts) {
+  std::vector<Ids> encoded;
+  for (const examples::Text& text : texts) encoded.push_back(writer.encode(text));
+  return encoded;
+}
+
+Writer make_writer(const Corpus& corpus, const Options& options) {
+  Writer writer{options.source, make_vocabulary(corpus), {}, options.model};
+  if (writer.writes_lines())
+    for (const auto* lines : {&corpus.train, &corpus.test})
+      for (const examples::Text& line : *lines) writer.list.insert(examples::encode(line));
+  return writer;
+}
+
+int learn_text(const Options& options) {
+  if (!options.save.empty()) examples::require_writable(options.save);
+  const Corpus corpus = read_corpus(options, options.source);
+  Writer writer = make_writer(corpus, options);
+  writer.read_prompt(examples::decode(options.prompt));  // what is wrong with it is said before the long work
+  tg::print(std::cout, writer.model);
+
+  const auto texts = encode_all(writer, corpus.train),
+             tests = cut(encode_all(writer, corpus.test), writer.options.context + 1);
+  const bool finished = train(writer, texts, options.training);
+  if (!finished) std::cout << "stopped early, as you asked; what follows is the model so far\n";
+  if (!options.save.empty()) save(writer, options.save);
+
+  std::cout << "\ntest perplexity " << two_decimals(perplexity(writer.model, tests))
+            << " a character; knowing only how often each occurs gives "
+            << two_decimals(perplexity_by_frequency(texts, tests, writer.vocabulary.size())) << '\n';
+  write(writer, options);
+  return finished ? 0 : examples::stopped_status;
+}
+
+int use_saved_model(const Options& options) {
+  const Writer writer = load(options.load);
+  tg::print(std::cout, writer.model);
+  if (!options.data.empty()) {
+    const Corpus corpus = read_corpus(options, writer.source);
+    const auto tests = cut(encode_all(writer, corpus.test), writer.options.context + 1);
+    std::cout << "\ntest perplexity " << two_decimals(perplexity(writer.model, tests)) << " a character\n";
+  }
+  write(writer, options);
+  return 0;
+}
+
+/// The tutorial's run: learns by heart which id follows which in a batch of random ones.
+int learn_random_ids(const Options& options) {
+  constexpr std::size_t vocabulary = 26;
+  const tg::Shape shape{options.training.batch_size, options.model.context};  // (B, T)
+  const tg::IntArray ids = xt::floor(tg::uniform<double>(shape, 0, vocabulary));
+  const tg::IntArray next = xt::roll(ids, -1);  // over the flattened ids: a row's last is to say the next row's first
+  LanguageModel<> model(vocabulary, options.model);
+  tg::print(std::cout, model);
+  const bool finished = examples::train(tg::parameters(model), options.training, [&] {
+    return examples::StepLoss{tg::cross_entropy(model(ids), next), ids.size()};
+  });
+  return finished ? 0 : examples::stopped_status;
+}
+
+int main(int argc, char** argv) {
+  CLI::App app;
+  Options options;
+  add_options(app, options);
+  return examples::run_program(app, argc, argv, [&] {
+    tg::manual_seed(options.seed);
+    if (options.source == Source::random) return learn_random_ids(options);
+    return options.load.empty() ? learn_text(options) : use_saved_model(options);
+  });
+}

@@ -1,0 +1,124 @@
+#include "writer.hpp"
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <xtensor/xview.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "../common/settings.hpp"
+
+namespace tg = tapegrad;
+using examples::Ids, examples::Text, examples::Vocabulary;
+
+namespace {
+
+Ids character_ids(const Text& text, const Vocabulary& vocabulary) {
+  Ids ids;
+  for (const char32_t c : text) ids.push_back(vocabulary.id(examples::encode(Text(1, c))));
+  return ids;
+}
+
+}  // namespace
+
+Ids Writer::encode(const Text& text) const {
+  Ids ids = character_ids(text, vocabulary);
+  if (!writes_lines()) return ids;
+  ids.insert(ids.begin(), Vocabulary::begin);
+  ids.push_back(Vocabulary::end);
+  if (ids.size() > options.context + 1) ids.resize(options.context + 1);
+  return ids;
+}
+
+Ids Writer::read_prompt(Text prompt) const {
+  const auto refuse = [](const std::string& expected_and_given) {
+    throw std::invalid_argument("--prompt: expected " + expected_and_given);
+  };
+  if (source == Source::words) prompt = examples::to_lower(std::move(prompt));
+  Ids ids = character_ids(prompt, vocabulary);
+  if (const auto strange = std::find(ids.begin(), ids.end(), Vocabulary::unknown); strange != ids.end()) {
+    const auto i = static_cast<std::size_t>(strange - ids.begin());
+    refuse("characters that the model has learned, given '" + examples::encode({prompt[i]}) + "' as character " +
+           std::to_string(i + 1));
+  }
+  if (!writes_lines()) return ids.empty() ? character_ids(U"\n", vocabulary) : ids;
+
+  ids.insert(ids.begin(), Vocabulary::begin);
+  if (ids.size() > options.context)
+    refuse("at most " + std::to_string(options.context - 1) + " characters, given " + std::to_string(prompt.size()));
+  return ids;
+}
+
+std::int64_t Writer::choose_next(const Ids& ids, double temperature) const {
+  const std::size_t seen = std::min(ids.size(), options.context);
+  tg::IntArray input(tg::Shape{1, seen});
+  std::copy(ids.end() - static_cast<std::ptrdiff_t>(seen), ids.end(), input.begin());
+  const auto output = model(input);                                        // (1, seen, vocabulary)
+  const tg::Array<double> logits = xt::view(output.value(), 0, seen - 1);  // (vocabulary)
+
+  // Of the marks, only the end may be chosen, and that in a line that has begun.
+  const auto first = logits.begin() + Vocabulary::end + (writes_lines() && ids.size() > 1 ? 0 : 1);
+  const auto likeliest = std::max_element(first, logits.end());
+  if (temperature == 0) return likeliest - logits.begin();
+
+  const auto weight = [&](double logit) { return std::exp((logit - *likeliest) / temperature); };
+  double total = 0;
+  for (auto logit = first; logit != logits.end(); ++logit) total += weight(*logit);
+  double left = tg::uniform<double>({1}, 0, total)(0);
+  auto chosen = first;
+  for (; chosen + 1 != logits.end() && left >= weight(*chosen); ++chosen) left -= weight(*chosen);
+  return chosen - logits.begin();
+}
+
+std::string Writer::write_line(Ids ids, double temperature) const {
+  while (ids.size() <= options.context) {
+    const std::int64_t next = choose_next(ids, temperature);
+    if (next == Vocabulary::end) break;
+    ids.push_back(next);
+  }
+  std::string line;
+  for (std::size_t i = 1; i < ids.size(); ++i) line += vocabulary.token(ids[i]);
+  return line;
+}
+
+namespace {
+
+constexpr const char* program = "language_model";
+const std::map<Source, std::string> names{{Source::words, "words"}, {Source::lines, "lines"}, {Source::text, "text"}};
+
+Source source_of(const std::string& name) {
+  for (const auto& [source, its_name] : names)
+    if (name == its_name) return source;
+  throw std::invalid_argument("a source '" + name + "'");
+}
+
+}  // namespace
+
+void save(const Writer& writer, const std::string& path) {
+  const auto& [width, heads, positions, context] = writer.options;
+  tg::save(writer.model, path,
+           examples::as_metadata(program, {{"source", names.at(writer.source)},
+                                           {"vocabulary", writer.vocabulary.tokens()},
+                                           {"list", writer.list},
+                                           {"width", width},
+                                           {"heads", heads},
+                                           {"positions", positions},
+                                           {"context", context}}));
+}
+
+Writer load(const std::string& path) {
+  return examples::make_from_settings(path, program, [&](const nlohmann::json& settings) {
+    const ModelOptions options{settings.at("width"), settings.at("heads"), settings.at("positions"),
+                               settings.at("context")};
+    if (options.context == 0) throw std::invalid_argument("a context of 0");
+    const Vocabulary vocabulary(settings.at("vocabulary"));
+    if (vocabulary.tokens().empty()) throw std::invalid_argument("an empty vocabulary");
+    Writer writer{source_of(settings.at("source")), vocabulary, settings.at("list"), options};
+    tg::load(writer.model, path);
+    return writer;
+  });
+}

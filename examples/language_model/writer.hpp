@@ -1,0 +1,43 @@
+/// A language model that reads and writes characters.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "../common/text.hpp"
+#include "../common/vocabulary.hpp"
+#include "model.hpp"
+#include "options.hpp"
+
+/// A language model with what it takes to use it on texts.
+struct Writer {
+  Source source;
+  examples::Vocabulary vocabulary;
+  std::set<std::string> list;  ///< every line of the list that it learned from; what is not in it is invented
+  ModelOptions options;
+  LanguageModel<> model{vocabulary.size(), options};
+
+  bool writes_lines() const { return source != Source::text; }
+
+  /// The ids of a line, between the marks of its begin and end, or of a running text. A line that is longer than the
+  /// context loses its end.
+  examples::Ids encode(const examples::Text& text) const;
+
+  /// The ids that a text begins with. A line begins with the mark of its begin, a text without a prompt in a new line.
+  /// Throws std::invalid_argument for characters that were not learned and a prompt that leaves no room for more.
+  examples::Ids read_prompt(examples::Text prompt) const;
+
+  /// Chooses the id that follows others. At temperature 1 it takes each as often as the model expects it, below that
+  /// likely ones more often, at 0 the likeliest always.
+  std::int64_t choose_next(const examples::Ids& ids, double temperature) const;
+
+  /// Writes a line to its end, or as long as the context allows. Gives all of it, the prompt too.
+  std::string write_line(examples::Ids ids, double temperature) const;
+};
+
+/// Writes the model to a file, with all that the writer needs. Throws as tapegrad::save does.
+void save(const Writer& writer, const std::string& path);
+
+/// Throws std::runtime_error, naming the file, when it is not one that save has written.
+Writer load(const std::string& path);

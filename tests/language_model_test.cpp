@@ -1,0 +1,395 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../examples/language_model/model.hpp"
+#include "close.hpp"
+#include "operations/table.hpp"
+#include "run_example.hpp"
+
+namespace tg = tapegrad;
+
+// ---- the model ----------------------------------------------------------------------------------------------------
+
+TEST_CASE_TEMPLATE("The language model's loss and gradients are PyTorch's, with one head and with eight", T, float,
+                   double) {
+  constexpr std::size_t vocabulary = 5, batch = 3, time = 6, width = 8;  // as in fixtures/make_language_model.py
+  std::ifstream file(TAPEGRAD_FIXTURES "/language_model.json");
+  const auto cases = nlohmann::json::parse(file);
+  REQUIRE(cases.size() == 3);
+  for (const auto& expected : cases) {
+    CAPTURE(expected["heads"]);
+    CAPTURE(expected["positions"]);
+    LanguageModel<T> model(vocabulary, {width, expected["heads"], expected["positions"], /*context=*/time});
+    std::uint64_t key = 0;
+    for (auto* parameter : tg::parameters(model))
+      parameter->set_value(operations::numbers<T>(operations::draw(parameter->shape()), key++));
+    tg::IntArray ids(tg::Shape{batch, time}), next(tg::Shape{batch, time});
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids.data()[i] = static_cast<std::int64_t>(vocabulary * tg::random_uniform(100, i));
+    for (std::size_t i = 0; i < ids.size(); ++i) next.data()[i] = ids.data()[(i + 1) % ids.size()];
+
+    const double tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-12;
+    tg::Tape tape;
+    const auto loss = tg::cross_entropy(model(ids), next);
+    loss.backward();
+    CHECK(std::abs(static_cast<double>(loss.item()) - double(expected["loss"])) < tolerance);
+    CHECK(tg::parameters(model).size() == expected["gradients"].size());
+    for (const auto& named : tg::named_parameters(model)) {
+      const auto& name = named.first;
+      const tg::Parameter<T>* parameter = named.second;
+      CAPTURE(name);
+      const std::vector<double> numbers = expected["gradients"][name];
+      tg::Array<double> gradient(parameter->shape());
+      REQUIRE(numbers.size() == gradient.size());
+      std::copy(numbers.begin(), numbers.end(), gradient.begin());
+      check_close(parameter->grad(), gradient, tolerance);
+    }
+  }
+}
+
+TEST_CASE("The language model sees no character that is still to come") {
+  LanguageModel<double> model(9, {.width = 8, .heads = 2, .positions = true, .context = 5});
+  const auto first = model({{1, 2, 3, 4, 5}}).value(), other = model({{1, 2, 3, 8, 7}}).value();
+  for (std::size_t t = 0; t < 3; ++t)
+    for (std::size_t id = 0; id < 9; ++id) CHECK(first(0, t, id) == other(0, t, id));
+  CHECK(first(0, 3, 0) != other(0, 3, 0));
+}
+
+// ---- the program --------------------------------------------------------------------------------------------------
+
+namespace {
+
+const std::string tiny = " --width 16 --heads 4 --batch-size 32 --steps 300 --lr 0.1 ";
+
+/// Names of a made-up country, in which vowels follow consonants.
+std::vector<std::string> names(std::size_t count) {
+  const char *consonants[] = {"k", "t", "ß", "r", "L"}, *vowels[] = {"a", "é", "o", "u"};
+  std::vector<std::string> names;
+  unsigned state = 1;
+  const auto next = [&](unsigned n) { return (state = state * 1103515245u + 12345u) / 65536u % n; };
+  while (names.size() < count) {
+    std::string& name = names.emplace_back();
+    for (unsigned i = 0, syllables = 2 + next(3); i < syllables; ++i) {
+      name += consonants[next(5)];
+      name += vowels[next(4)];
+    }
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+std::string rhyme(std::size_t times) {
+  std::string text;
+  for (std::size_t i = 0; i < times; ++i) text += "über alle wipfel\nist ruh.\n";
+  return text;
+}
+
+double number_after(const Run& run, const std::string& words) {
+  const std::string found = run.out_from(words);
+  return found.empty() ? NAN : std::stod(found.substr(words.size()));
+}
+
+std::vector<std::string> invented(const Run& run) {
+  std::istringstream lines(run.out_from("invented "));
+  std::vector<std::string> found;
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line) && line.starts_with("  ")) found.push_back(line.substr(2));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("language_model learns a list of lines and invents others that follow its rules") {
+  const TemporaryFolder folder;
+  const auto known = names(600);
+  const auto run = run_example("language_model --lines --length 30 --data " + folder.write("names", joined(known)) +
+                               tiny + "--temperature 0.5");
+  CAPTURE(run.out);
+  REQUIRE(run.err == "");
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find("names: 540 lines to learn from, 60 lines to test with\n") != std::string::npos);
+
+  std::istringstream lines(run.out_from("step "));
+  std::string line;
+  std::vector<double> losses;
+  while (std::getline(lines, line) && line.starts_with("step "))
+    losses.push_back(std::stod(line.substr(line.find("loss ") + 5)));
+  REQUIRE(losses.size() == 11);
+  CHECK(losses.front() > 2);
+  CHECK(losses.back() < 0.75 * losses.front());
+  CHECK(run.out.find('\r') == std::string::npos);
+
+  const auto words = invented(run);
+  CHECK(words.size() == 30);
+  CHECK(std::set<std::string>(words.begin(), words.end()).size() == 30);
+  const std::set<std::string> list(known.begin(), known.end());
+  const std::string vowels = "aéou";
+  for (const std::string& word : words) {
+    CAPTURE(word);
+    CHECK(!list.contains(word));
+    CHECK(vowels.find(word.back()) != std::string::npos);  // é's last byte is no other letter's
+  }
+}
+
+TEST_CASE("language_model's perplexity beats that of the characters' frequencies, which it tells exactly") {
+  const TemporaryFolder folder;
+  const auto known = names(400);
+  const auto run = run_example("language_model --lines --data " + folder.write("names", joined(known)) + tiny);
+  CAPTURE(run.out);
+
+  // Every letter of these names has as many bytes in front of its last one as é and ß: one or none.
+  std::map<char, double> counts{{'\n', 1}};
+  double all = 4 + 9, loss = 0, count = 0;  // four marks and nine letters, each counted once more than it is there
+  const auto for_each_letter = [&](bool test, auto visit) {
+    for (std::size_t i = 0; i < known.size(); ++i)
+      if (((i + 1) % 10 == 0) == test)
+        for (const char byte : known[i] + '\n')
+          if (byte != '\xc3') visit(byte);
+  };
+  for (const char letter : {'k', 't', '\x9f', 'r', 'L', 'a', '\xa9', 'o', 'u'}) counts[letter] = 1;
+  for_each_letter(false, [&](char letter) { ++counts[letter], ++all; });
+  for_each_letter(true, [&](char letter) { loss -= std::log(counts[letter] / all), ++count; });
+  const double by_frequency = number_after(run, "knowing only how often each occurs gives ");
+  CHECK(by_frequency == doctest::Approx(std::exp(loss / count)).epsilon(0.001));
+
+  // Four vowels, five consonants or the end: the best that can be done is about 4.2.
+  CHECK(number_after(run, "test perplexity ") < 0.7 * by_frequency);
+  CHECK(number_after(run, "test perplexity ") > 3.8);
+}
+
+TEST_CASE("language_model learns a text by heart and continues it, beyond what it sees at once") {
+  const TemporaryFolder folder;
+  const auto run = run_example("language_model --context 16 --temperature 0 --prompt 'über' --length 60 --data " +
+                               folder.write("text", rhyme(100)) + tiny);
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  CHECK(run.status == 0);
+  CHECK(run.out.find("text: 2,340 characters to learn from, 260 characters to test with\n") != std::string::npos);
+  CHECK(number_after(run, "test perplexity ") < 1.5);
+  CHECK(run.out_from("written by the model:\n") ==
+        "written by the model:\nüber alle wipfel\nist ruh.\nüber alle wipfel\nist ruh.\nüber alle wi\n");
+}
+
+TEST_CASE("language_model writes without positions, without a prompt and from latin1") {
+  const TemporaryFolder folder;
+  std::string latin1 = rhyme(60);
+  for (std::size_t i = 0; (i = latin1.find("ü", i)) != latin1.npos;) latin1.replace(i, 2, "\xfc");
+  const auto run = run_example("language_model --encoding latin1 --positions no --length 40 --data " +
+                               folder.write("latin1", latin1) + tiny);
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  CHECK(run.status == 0);
+  CHECK(run.out.find("positions") == std::string::npos);
+  CHECK(run.out_from("written by the model:\n").size() >= 40);
+}
+
+TEST_CASE("the same seed gives language_model the same results, another seed others") {
+  const TemporaryFolder folder;
+  const std::string command = "language_model --lines --data " + folder.write("names", joined(names(200))) + tiny;
+  const auto results = [&](const char* seed) {
+    return run_example(command + "--seed " + seed).out_from("test perplexity");
+  };
+  const std::string first = results("1");
+  REQUIRE(first != "");
+  CHECK(first == results("1"));
+  CHECK(first != results("2"));
+}
+
+TEST_CASE("a saved language_model writes the same once it is loaded") {
+  const TemporaryFolder folder;
+  const std::string list = folder.write("names", joined(names(200))), text = folder.write("text", rhyme(50)),
+                    model = folder.path("model");
+  for (const std::string& source : {" --lines --data " + list + " --prompt té", " --data " + text + " --length 80"}) {
+    const std::string writing = source.substr(source.find(" --", source.find(" --data ") + 1));
+    const auto saved = run_example("language_model" + source + tiny + "--seed 3 --save " + model);
+    const auto loaded = run_example("language_model --seed 3 --load " + model + writing);
+    CAPTURE(saved.out);
+    CAPTURE(loaded.out);
+    CHECK(loaded.err == "");
+    const char* written = source.starts_with(" --lines") ? "invented lines:" : "written by the model:";
+    REQUIRE(saved.out_from(written) != "");
+    CHECK(saved.out_from(written) == loaded.out_from(written));
+
+    const auto other = run_example("language_model --seed 4 --load " + model + writing);
+    CHECK(saved.out_from(written) != other.out_from(written));
+    const auto tested =
+        run_example("language_model --load " + model + " --data " + (source.starts_with(" --lines") ? list : text));
+    CHECK(number_after(tested, "test perplexity ") == number_after(saved, "test perplexity "));
+  }
+}
+
+TEST_CASE("language_model begins every line with the prompt, and gives up when it knows no more lines") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path("model");
+  const auto run = run_example("language_model --lines --data " + folder.write("names", joined(names(300))) + tiny +
+                               "--save " + model + " --prompt ßéL");
+  CAPTURE(run.out);
+  const auto words = invented(run);
+  CHECK(words.size() == 20);
+  for (const std::string& word : words) CHECK(word.starts_with("ßéL"));
+
+  const auto likeliest = run_example("language_model --temperature 0 --load " + model);
+  CHECK(invented(likeliest).size() <= 1);
+  CHECK(likeliest.status == 0);
+}
+
+TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for is kept") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path("model"), out = folder.path("out");
+  const auto run = run_shell("$examples/language_model --width 16 --steps 100000000 --data " +
+                             folder.write("text", rhyme(100)) + " --save " + model + " >" + out + " & program=$!\n" +
+                             "until grep -qs '^step' " + out + "; do sleep 0.05; done\n" +
+                             "kill -INT $program; wait $program; status=$?; cat " + out + "; exit $status");
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  CHECK(run.status == 130);
+  CHECK(run.out_from("stopped early") != "");
+  CHECK(run.out_from("test perplexity") != "");
+  CHECK(run_example("language_model --load " + model).status == 0);
+}
+
+TEST_CASE("language_model learns which of 26 random ids follows which") {
+  for (const char* heads : {"1", "8"}) {
+    const auto run = run_example("language_model --data random --width 64 --steps 60 --lr 0.5 --batch-size 2 --heads " +
+                                 std::string(heads));
+    CAPTURE(run.out);
+    CHECK(run.status == 0);
+    CHECK(run.out.find("num_heads=" + std::string(heads)) != std::string::npos);
+    const auto loss_at = [&](const std::string& step) {
+      return number_after({0, run.out_from("step " + step + " of 60"), ""}, "loss ");
+    };
+    CHECK(loss_at(" 0") == doctest::Approx(std::log(26)).epsilon(0.05));
+    CHECK(loss_at("30") < loss_at(" 0"));
+    CHECK(loss_at("59") < loss_at("30"));
+  }
+}
+
+TEST_CASE("language_model invents English words") {
+  if (!std::filesystem::exists("/usr/share/dict/american-english")) {
+    MESSAGE("not tested: the word list american-english is not installed");
+    return;
+  }
+  const auto run = run_example("language_model --steps 150 --width 32 --heads 4 --prompt un --length 5");
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  CHECK(run.status == 0);
+  CHECK(run.out.starts_with("english: "));
+  CHECK(run.out.find(" words to learn from, ") != std::string::npos);
+  CHECK(number_after(run, "test perplexity ") < 14);  // the letters' frequencies give 19
+  CHECK(invented(run).size() == 5);
+  for (const std::string& word : invented(run)) CHECK(word.starts_with("un"));
+}
+
+TEST_CASE("language_model --help explains itself") {
+  const auto run = run_example("language_model --help");
+  CHECK(run.status == 0);
+  CHECK(run.err == "");
+  for (const char* word : {"--language", "--lines", "--save", "--prompt", "--temperature", "--seed", "Examples:"})
+    CHECK(run.out.find(word) != std::string::npos);
+}
+
+TEST_CASE("language_model answers what it cannot use with one line and the exit status 1") {
+  const TemporaryFolder folder;
+  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
+  const std::string text = file("good", rhyme(20)), list = file("list", joined(names(40)));
+
+  const auto refuses = [](const std::string& arguments, const std::string& message) {
+    CAPTURE(arguments);
+    const auto run = run_example("language_model " + arguments);
+    CAPTURE(run.err);
+    CHECK(run.status == 1);
+    CHECK(run.err.find(message) != std::string::npos);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+    CHECK(run.err.starts_with("language_model: "));
+  };
+
+  SUBCASE("files") {
+    refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
+    refuses("--data " + folder.path(""), "expected a text file, given a folder");
+    refuses("--data " + file("empty", ""), "empty: expected a text file, given an empty one");
+    refuses("--lines --data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"), "blank: expected 10 lines or more");
+    refuses("--lines --data " + file("short", "a\nb\n"), "short: expected 10 lines or more, since every tenth is kept");
+    refuses("--data " + file("little", "abc\n"),
+            "little: expected 20 characters or more, since the last tenth is kept");
+    refuses("--data " + file("once", "abcdefghijklmnopqrstuvwxyz\n"), "once: expected characters that come twice");
+    refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
+            "latin1:2: expected UTF-8, given the byte 0xe9 as character 6");
+    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
+    refuses("--language " + folder.path("none"), "none: expected a text file");
+    refuses("--data " + text + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+    refuses("--load " + folder.path("none"), "none");
+    refuses("--load " + text, "good");
+  }
+  SUBCASE("saved models") {
+    const std::string model = folder.path("model"), other = folder.path("other");
+    REQUIRE(run_example("language_model --width 8 --heads 1 --steps 1 --data " + text + " --save " + model).status ==
+            0);
+    const tg::Metadata metadata = tg::load_metadata(model);
+    LanguageModel<> strange(3, {.width = 8, .heads = 1, .positions = false, .context = 4});
+    tg::save(strange, other);
+    refuses("--load " + other, "other: expected a model that language_model saved, given another checkpoint");
+    tg::save(strange, other, {{"language_model", "[1, 2"}});
+    refuses("--load " + other, "other: expected settings that language_model saved, given others");
+    for (const auto& [setting, value] :
+         std::vector<std::pair<std::string, nlohmann::json>>{{"heads", 3},
+                                                             {"heads", "x"},
+                                                             {"width", -8},
+                                                             {"context", 0},
+                                                             {"source", "song"},
+                                                             {"vocabulary", {"a", "a"}}}) {
+      auto settings = nlohmann::json::parse(metadata.at("language_model"));
+      settings[setting] = value;
+      tg::save(strange, other, {{"language_model", settings.dump()}});
+      refuses("--load " + other, "other: expected settings that language_model saved, given others");
+    }
+    tg::save(strange, other, metadata);
+    refuses("--load " + other, "other");
+    const std::string half = folder.read("model").substr(0, 1000);
+    refuses("--load " + file("half", half), "half");
+    refuses("--load " + model + " --prompt é", "--prompt: expected characters that the model has learned, given 'é'");
+  }
+  SUBCASE("options") {
+    refuses("--nonsense", "--nonsense");
+    refuses("--steps many", "--steps: expected a whole number of at least 1, given 'many'");
+    refuses("--seed -1", "--seed: expected a whole number of at least 0, given '-1'");
+    refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, given 'nan'");
+    refuses("--temperature -1", "--temperature: expected a number from 0 to 1000, given '-1'");
+    refuses("--length 0", "--length: expected a whole number of at least 1, given '0'");
+    refuses("--heads 7", "--heads: expected a number that divides the width 128, given 7");
+    refuses("--positions maybe", "--positions: expected yes|no, given 'maybe'");
+    refuses("--language klingon", "--language: expected catalan, ");
+    refuses("--prompt ''", "--prompt: expected a text, given an empty one");
+    refuses("--prompt $(printf 'caf\\351')", "--prompt: expected UTF-8, given the byte 0xe9 as character 4");
+    refuses("--data " + text + " --prompt ißt",
+            "--prompt: expected characters that the model has learned, given 'ß' as");
+    refuses("--lines --data " + list + " --context 4 --prompt kata",
+            "--prompt: expected at most 3 characters, given 4");
+    refuses("--data " + text + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
+  }
+  SUBCASE("options that do not go together") {
+    refuses("--lines", "--lines: expected together with --data");
+    refuses("--encoding latin1", "--encoding: expected together with --data or --language");
+    refuses("--data " + text + " --language english", "--language: expected without --data");
+    refuses("--load model --steps 3", "--steps: expected without --load");
+    refuses("--load model --lines", "--lines: expected without --load");
+    refuses("--data random --save model", "--save: expected without --data random");
+    refuses("--data random --prompt a", "--prompt: expected without --data random");
+  }
+}

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <sstream>
+#include <utility>
 
 #include "error.hpp"
 #include "ops.hpp"
@@ -23,14 +25,6 @@ Array<double> cotangent(const Shape& shape) {
   Array<double> weights(shape);
   for (std::size_t i = 0; i < weights.size(); ++i) weights.data()[i] = 2 * random_uniform(kCotangentKey, i) - 1;
   return weights;
-}
-
-double weighted(const Tensor<double>& y, const Array<double>& weights) {
-  detail::require(y.shape() == weights.shape(), "gradcheck", "expected outputs of one shape from every call, given ",
-                  weights.shape(), " and then ", y.shape());
-  double sum = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) sum += weights.data()[i] * y.value().data()[i];
-  return sum;
 }
 
 struct Difference {
@@ -61,24 +55,85 @@ class GradientsKept {
   std::vector<std::optional<Array<double>>> kept_;
 };
 
-// (f(x + h) - f(x - h)) / 2h in one element, which is put back whatever f throws.
-double central_difference(const std::function<Tensor<double>()>& f, const Array<double>& weights,
-                          Parameter<double>& parameter, std::size_t i, double step) {
-  const Array<double> before = parameter.value();
-  const auto moved = [&](double h) {
-    Array<double> value = before;
+// An element of a parameter moved by h, and put back at the end of the scope.
+class Moved {
+ public:
+  Moved(Parameter<double>& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value()) {
+    Array<double> value = before_;
     value.data()[i] += h;
     parameter.set_value(std::move(value));
-    return weighted(f(), weights);
+  }
+  ~Moved() { parameter_.set_value(std::move(before_)); }
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+
+ private:
+  Parameter<double>& parameter_;
+  Array<double> before_;
+};
+
+// f as a function of a single number: its outputs weighted, one element of a parameter moved.
+class Probe {
+ public:
+  Probe(const std::function<Tensor<double>()>& f, const Array<double>& weights) : f_(f), weights_(weights) {}
+
+  Tensor<double> outputs() const {
+    Tensor<double> y = f_();
+    detail::require(y.shape() == weights_.shape(), "gradcheck", "expected outputs of one shape from every call, given ",
+                    weights_.shape(), " and then ", y.shape());
+    return y;
+  }
+
+  double at(Parameter<double>& parameter, std::size_t i, double h) const {
+    const Moved moved(parameter, i, h);
+    const Tensor<double> y = outputs();
+    double sum = 0;
+    for (std::size_t j = 0; j < weights_.size(); ++j) sum += weights_.data()[j] * y.value().data()[j];
+    return sum;
+  }
+
+  double central_difference(Parameter<double>& parameter, std::size_t i, double h) const {
+    return (at(parameter, i, h) - at(parameter, i, -h)) / (2 * h);
+  }
+
+ private:
+  const std::function<Tensor<double>()>& f_;
+  const Array<double>& weights_;
+};
+
+// Says so when the differences to the two sides disagree, by enough to explain the error. Where f is curved they do
+// too, but ever less as the step shrinks; at a kink or a jump they do not come together like that.
+void report_kink(std::ostream& report, const Probe& f, Parameter<double>& parameter, const Difference& worst, double h,
+                 double tolerance) {
+  const double here = f.at(parameter, worst.index, 0);
+  const auto slopes = [&](double d) {
+    return std::pair((here - f.at(parameter, worst.index, -d)) / d, (f.at(parameter, worst.index, d) - here) / d);
   };
-  const double h = step * std::max(1.0, std::abs(before.data()[i]));
-  try {
-    const double difference = (moved(h) - moved(-h)) / (2 * h);
-    parameter.set_value(before);
-    return difference;
-  } catch (...) {
-    parameter.set_value(before);
-    throw;
+  const auto [left, right] = slopes(h);
+  const auto [nearer_left, nearer_right] = slopes(h / 10);
+  const double gap = std::abs(right - left), nearer_gap = std::abs(nearer_right - nearer_left);
+  const double rounding = 10 * std::numeric_limits<double>::epsilon() * std::abs(here) / (h / 10);
+  const bool disagree = std::isfinite(gap) && gap >= std::abs(worst.analytic - worst.numeric) &&
+                        gap > rounding + tolerance * std::max({1.0, std::abs(left), std::abs(right)});
+  const bool shrinks = nearer_gap > gap / 20 && nearer_gap < gap / 5;
+  if (!disagree || shrinks) return;
+  report << "  it looks like a kink: one-sided differences give " << left << " below and " << right
+         << " above; check beside it\n";
+}
+
+// Says so when f at the same point does not give the same outputs again.
+void report_unlike_calls(std::ostream& report, const Probe& f, const Array<double>& first) {
+  constexpr int calls = 4;  // a dropout with a small p may well drop nothing twice
+  for (int call = 0; call < calls; ++call) {
+    const Tensor<double> again = f.outputs();
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const double a = first.data()[i], b = again.value().data()[i];
+      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+      report << "f differs from call to call with the same parameters: output"
+             << to_string(detail::index_of(i, first.shape())) << " was " << a << ", then " << b
+             << ". Is dropout on? tapegrad::eval(model) turns it off\n";
+      return;
+    }
   }
 }
 
@@ -88,34 +143,41 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
                           const GradcheckOptions& options) {
   detail::require(!parameters.empty(), "gradcheck", "expected parameters to check, given none");
   const GradientsKept kept(parameters);
+  Value<double> outputs;
   Array<double> weights;
   {
     Tape tape;
     const Tensor<double> y = f();
+    outputs = y.saved();
     weights = cotangent(y.shape());
     if (y.requires_grad())
       y.backward(weights);  // without, every gradient is 0, which the differences confirm or refute
   }
 
   GradcheckResult result;
+  const Probe probe(f, weights);
   std::ostringstream report;
   report << std::setprecision(10);
   std::size_t compared = 0;
   for (const auto& [name, parameter] : parameters) {
     const Array<double> gradient = parameter->grad();
+    const Array<double> value = parameter->value();
+    const auto step = [&](std::size_t i) { return options.step * std::max(1.0, std::abs(value.data()[i])); };
     Difference worst;
     for (std::size_t i = 0; i < gradient.size(); ++i, ++compared) {
       const double analytic = gradient.data()[i];
-      const double numeric = central_difference(f, weights, *parameter, i, options.step);
+      const double numeric = probe.central_difference(*parameter, i, step(i));
       const double relative = std::abs(analytic - numeric) / std::max({1.0, std::abs(analytic), std::abs(numeric)});
       if (!(relative <= worst.relative)) worst = {i, analytic, numeric, relative};
       if (std::isnan(relative)) break;
     }
     if (worst.relative <= options.tolerance) continue;
+    if (result.ok) report_unlike_calls(report, probe, *outputs);
     result.ok = false;
     report << name << to_string(detail::index_of(worst.index, gradient.shape())) << ": analytic " << worst.analytic
            << ", numeric " << worst.numeric << ", relative difference " << worst.relative << " above "
-           << options.tolerance << '\n';
+           << options.tolerance << " (step " << step(worst.index) << ")\n";
+    report_kink(report, probe, *parameter, worst, step(worst.index), options.tolerance);
   }
   if (result.ok) report << compared << " elements agree to " << options.tolerance;
   result.report = report.str();

@@ -17,7 +17,8 @@ struct GradcheckOptions {
 struct GradcheckResult {
   bool ok = true;
   /// When not ok, of each parameter that is wrong the element that is furthest off: the parameter's name, the index,
-  /// analytic and numeric gradient. When ok, how many elements were compared.
+  /// analytic and numeric gradient, the step; and what may be the reason where the rule is right: a kink, or an f that
+  /// differs from call to call. When ok, how many elements were compared.
   std::string report;
 
   explicit operator bool() const { return ok; }

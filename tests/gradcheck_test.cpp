@@ -161,6 +161,64 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "NaN and infinity are reported, in the output
   }
 }
 
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The report says when it looks like a kink, at it and near it, with both sides") {
+  Parameter w(Array{-0.5, 0.0, 0.5});
+  const auto f = [&] { return tg::relu(w); };
+  const std::string at_kink = gradcheck(f, {{"w", &w}}).report;
+  CHECK_MESSAGE(contains(at_kink, "it looks like a kink: one-sided differences give"), at_kink);
+  w.set_value(Array{-0.5, 4e-7, 0.5});
+  const std::string near_kink = gradcheck(f, {{"w", &w}}).report;
+  CHECK_MESSAGE(contains(near_kink, "it looks like a kink"), near_kink);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A wrong rule and a step too coarse are not taken for a kink, however curved f is") {
+  Parameter w(Array{0.5, 1.0, 30.0, -1e-3});
+  for (const double factor : {2.0, 3.1, 0.0}) {
+    const auto result = gradcheck([&] { return cube(w, factor) * 100.0; }, {{"w", &w}});
+    CHECK_FALSE(result.ok);
+    CHECK_MESSAGE(!contains(result.report, "kink"), result.report);
+  }
+  const auto coarse = gradcheck([&] { return cube(w, 3.0); }, {{"w", &w}}, {.step = 0.1});
+  CHECK_FALSE(coarse.ok);
+  CHECK_MESSAGE(!contains(coarse.report, "kink"), coarse.report);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The report says when f differs from call to call") {
+  Parameter w(Array(tg::Shape{4, 5}, 0.5));
+  const auto result = gradcheck([&] { return tg::dropout(w, 0.5, true); }, {{"w", &w}});
+  CHECK_FALSE(result.ok);
+  CHECK_MESSAGE(result.report.starts_with("f differs from call to call with the same parameters: output("),
+                result.report);
+  CHECK(contains(result.report, "\nw("));
+  CHECK_FALSE(contains(gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}}).report, "call to call"));
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The report names the step that was taken") {
+  Parameter w(Array{200.0});
+  const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}}, {.step = 1e-5});
+  CHECK_MESSAGE(contains(result.report, "(step 0.002)"), result.report);
+}
+
+// ---- models -------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "All parameters of a model are checked, and named by their paths") {
+  struct Model {
+    tg::Linear<double> first{3, 2}, second{2, 2};
+    TAPEGRAD_FIELDS(first, second)
+  } model;
+  const Tensor x(Array{{0.5, -1.0, 2.0}});
+  const auto right = gradcheck([&] { return model.second(tg::tanh(model.first(x))); }, model);
+  CHECK_MESSAGE(right.ok, right.report);
+  CHECK(contains(right.report, "14 elements agree"));
+  const auto wrong = gradcheck([&] { return off_in_one_element(model.second.weight, 1, 1e-3) * 1.0; }, model);
+  CHECK_FALSE(wrong.ok);
+  CHECK_MESSAGE(wrong.report.starts_with("second.weight(0, 1): analytic"), wrong.report);
+
+  tg::NamedParameters<double> named = tg::named_parameters(model);
+  CHECK(gradcheck([&] { return model.first(x); }, named));
+  CHECK(gradcheck([&] { return model.first(x); }, model.first, {.tolerance = 1e-7}));
+}
+
 // ---- what is put back ---------------------------------------------------------------------------------------------
 
 TEST_CASE_FIXTURE(PoolLeftAsFound, "Values and gradients are as before, whether there was a gradient or none") {

@@ -1,0 +1,24 @@
+#include "doctest.hpp"
+
+#include <sstream>
+
+#if __has_include(<xtensor/io/xio.hpp>)
+#include <xtensor/io/xio.hpp>
+#else
+#include <xtensor/xio.hpp>
+#endif
+
+namespace tapegrad::testing {
+
+template <class T> std::string array_text(const Array<T>& array) {
+  std::ostringstream text;
+  text << tapegrad::to_string(array.shape()) << ' ' << array;
+  return text.str();
+}
+
+template std::string array_text(const Array<float>&);
+template std::string array_text(const Array<double>&);
+template std::string array_text(const IntArray&);
+template std::string array_text(const BoolArray&);
+
+}  // namespace tapegrad::testing

@@ -16,6 +16,7 @@
 #include "layers/dropout.hpp"
 #include "layers/embedding.hpp"
 #include "layers/fields.hpp"
+#include "layers/gradient_report.hpp"
 #include "layers/layer_norm.hpp"
 #include "layers/linear.hpp"
 #include "layers/listing.hpp"

@@ -141,6 +141,7 @@ template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph ret
   const std::shared_ptr<const Rule<T>> rule =
       retain == RetainGraph::yes ? nodes_[index].rule : std::move(nodes_[index].rule);
   const std::shared_ptr<Array<T>> dy = std::move(nodes_[index].grad);
+  if (nodes_[index].is_parameter) ++nodes_[index].leaf->sweeps.total;
   if (!dy) return;
   if (nodes_[index].is_parameter) {  // one with hooks: without, gradients go to its leaf at once
     run_hooks(i, nodes_[index].leaf->hooks, *dy);

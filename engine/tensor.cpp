@@ -95,7 +95,7 @@ template <class T> Parameter<T>& Parameter<T>::operator=(const Parameter& other)
   if (!other.defined())
     this->leaf_.reset();
   else if (this->leaf_ && this->leaf_->shape == other.shape())
-    this->leaf_->grad.reset();
+    zero_grad();
   else
     this->leaf_ = std::make_shared<detail::Leaf<T>>(detail::Leaf<T>{other.shape()});
   return *this;
@@ -105,6 +105,7 @@ template <class T> void Parameter<T>::set_value(Array<T> value) {
   require(value.shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
           ", given ", value.shape());
   this->value_ = make_value<T>(std::move(value));
+  count_change();
 }
 
 template <class T> void Parameter<T>::set_grad(Array<T> grad) {
@@ -115,6 +116,7 @@ template <class T> void Parameter<T>::set_grad(Array<T> grad) {
 
 template <class T> Array<T>& Parameter<T>::mutable_value() {
   if (!this->defined()) this->throw_undefined();
+  count_change();
   if (this->value_.use_count() != 1) this->value_ = make_value<T>(*this->value_);
   return const_cast<Array<T>&>(*this->value_);  // made as a mutable Array by make_value, and nobody else sees it
 }

@@ -20,6 +20,15 @@ inline constexpr RetainGraph retain_graph = RetainGraph::yes;
 /// Looks at a gradient, or changes it.
 template <class T> using GradientHook = std::function<void(Array<T>& gradient)>;
 
+/// How many sweeps have reached a parameter since its gradient was cleared. Their gradients have been added up.
+struct SweepCount {
+  std::size_t total = 0;
+  std::size_t before_change = 0;  ///< how many there were when the value first changed; 0 when it did not
+
+  /// Whether gradients at different values of the parameter were added up: zero_grad() was forgotten.
+  bool over_changed_values() const { return before_change > 0 && total > before_change; }
+};
+
 namespace detail {
 
 /// Where the gradient of a parameter, or of a tensor that retains it, is gathered.
@@ -29,6 +38,7 @@ template <class T> struct Leaf {
   std::shared_ptr<Array<T>> zeros{};  // what is shown until then
   std::string name{};                 // a parameter's path in its model, once a walk has been over it
   std::vector<GradientHook<T>> hooks{};
+  SweepCount sweeps{};  // of a parameter
 };
 
 /// Which operation of which tape made a value.
@@ -156,8 +166,12 @@ template <class T> class Parameter : public Tensor<T> {
 
   /// Forgets the gradient.
   void zero_grad() {
-    if (this->leaf_) this->leaf_->grad.reset();
+    if (!this->leaf_) return;
+    this->leaf_->grad.reset();
+    this->leaf_->sweeps = {};
   }
+
+  SweepCount sweeps() const { return this->leaf_ ? this->leaf_->sweeps : SweepCount{}; }
 
   void remove_hooks() {
     if (this->leaf_) this->leaf_->hooks.clear();
@@ -165,6 +179,10 @@ template <class T> class Parameter : public Tensor<T> {
 
  private:
   explicit Parameter(std::shared_ptr<Array<T>> value);
+  void count_change() {
+    SweepCount& sweeps = this->leaf_->sweeps;
+    if (sweeps.before_change == 0) sweeps.before_change = sweeps.total;
+  }
 };
 
 /// A model's parameters with the names that reports and checkpoints use, in the order of its fields.

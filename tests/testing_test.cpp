@@ -1,0 +1,233 @@
+// doctest.h before testing.hpp for once, which must not matter.
+// clang-format off
+#include <doctest/doctest.h>
+
+#include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
+// clang-format on
+
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "pool_fixture.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+using tg::testing::compare;
+using tg::testing::Comparison;
+using Verdict = tg::testing::CompareResult::Verdict;
+
+namespace {
+
+template <class Printable> std::string printed(const Printable& x) {
+  std::ostringstream out;
+  out << x;
+  return out.str();
+}
+
+struct Model {
+  tg::Linear<double> used{2, 1}, unused{2, 1};
+  TAPEGRAD_FIELDS(used, unused)
+};
+
+const Tensor kInput(Array{{1.0, 2.0}});
+
+void sweep(const Model& model) {
+  tg::Tape tape;
+  tg::sum(model.used(kInput)).backward();
+}
+
+// The line of a parameter in the report on the model's gradients.
+std::string reported(const Model& model, const std::string& parameter) {
+  std::ostringstream out;
+  tg::gradient_report(out, model);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(parameter + "  ")) return line;
+  return out.str();
+}
+
+bool sound(const Model& model) {
+  std::ostringstream out;
+  return tg::gradient_report(out, model);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+// ---- compare ------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Arrays are exact, close, or wrong with the largest difference and its index") {
+  const Array reference{{1.0, 2.0}, {3.0, 1000.0}};
+  CHECK(compare("x", reference, reference).verdict == Verdict::exact);
+  CHECK(printed(compare("x", reference, reference)) == "x   (2, 2)   0   exact");
+
+  const auto close = compare("x", Array{{1.0, 2.0}, {3.0 + 1e-10, 1000.0}}, reference);
+  CHECK(close);
+  CHECK(close.verdict == Verdict::close);
+  CHECK(printed(close) == "x   (2, 2)   1e-10 at (1, 0)   close");
+
+  // 0.5 is relatively more in 2 than 1 in 1000.
+  const auto wrong = compare("x", Array{{1.0, 2.5}, {3.0, 1001.0}}, reference);
+  CHECK_FALSE(wrong);
+  CHECK(printed(wrong) == "x   (2, 2)   0.5 at (0, 1)   WRONG: 2.5, the reference 2");
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "The tolerance is relative to references above 1") {
+  CHECK(compare("x", 1001.0, 1000.0, 1e-3));
+  CHECK_FALSE(compare("x", 0.002, 0.0, 1e-3));
+  CHECK(compare("x", 0.002, 0.0, 2e-3));
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Tensors, parameters, arrays of either scalar, expressions and numbers are compared") {
+  const Array x{1.0, 2.0};
+  CHECK(compare("x", Tensor(x), Parameter(x)).verdict == Verdict::exact);
+  CHECK(compare("x", tg::Array<float>{1.0F, 2.0F}, Tensor(x)).verdict == Verdict::exact);
+  CHECK(compare("x", x + x, x * 2.0).verdict == Verdict::exact);
+  CHECK(compare("x", 3, Array(tg::Shape{}, 3.0)).verdict == Verdict::exact);
+  CHECK(compare("x", Array(tg::Shape{0, 2}), Array(tg::Shape{0, 2})).verdict == Verdict::exact);
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Other shapes and NaN are wrong, equal infinities exact") {
+  const auto shapes = compare("dW", Array(tg::Shape{2, 3}, 0.0), Array(tg::Shape{3, 2}, 0.0));
+  CHECK_FALSE(shapes);
+  CHECK(printed(shapes) == "dW   (2, 3) for (3, 2)   -   WRONG");
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(compare("x", infinity, infinity).verdict == Verdict::exact);
+  CHECK_FALSE(compare("x", -infinity, infinity));
+  const auto with_nan = compare("x", Array{9.0, nan, 7.0}, Array{0.0, nan, 7.0});
+  CHECK_FALSE(with_nan);
+  CHECK(with_nan.index == tg::Shape{1});
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A comparison prints its steps lined up") {
+  Comparison steps;
+  CHECK(steps.add("dO", "2/n (O - Y)", Array{1.0, 2.0}, Array{1.0, 2.0}));
+  CHECK(steps.add("dWo", "", Array{{1.0, 1.0 + 1e-12}}, Array{{1.0, 1.0}}));
+  CHECK(steps);
+  CHECK(printed(steps) ==
+        "                               largest difference\n"
+        "  dO    2/n (O - Y)   (2)      0                    exact\n"
+        "  dWo                 (1, 2)   1e-12 at (0, 1)      close\n");
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "A comparison stops at the first step that is wrong and says what is wrong") {
+  Comparison steps(1e-6);
+  CHECK(steps.add("a", 1.0, 1.0));
+  CHECK_FALSE(steps.add("b", Array{1.0, 2.0}, Array{1.0, 2.5}));
+  CHECK_FALSE(steps.add("c", 1.0, 1.0));
+  CHECK_FALSE(steps);
+  CHECK(printed(steps) ==
+        "            largest difference\n"
+        "  a   ()    0                    exact\n"
+        "  b   (2)   0.5 at (1)           WRONG\n"
+        "b(1) is 2, the reference 2.5; the tolerance is 1e-06\n"
+        "stopped there; later steps that were not compared: 1\n");
+
+  Comparison shapes;
+  shapes.add("d", Array{1.0, 2.0}, 1.0);
+  CHECK(contains(printed(shapes), "d has the shape (2), the reference ()\n"));
+}
+
+// ---- doctest ------------------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "CHECK_GRADIENTS takes what gradcheck does") {
+  Model model;
+  CHECK_GRADIENTS([&] { return model.used(kInput) + model.unused(kInput); }, model);
+  CHECK_GRADIENTS([&] { return tg::tanh(model.used(kInput)); }, {{"weight", &model.used.weight}}, {.step = 1e-5});
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "In doctest's messages arrays, shapes and results are readable") {
+  const auto text = [](const auto& x) { return std::string(doctest::toString(x).c_str()); };
+  CHECK(text(Array{{1.0, 2.5}}) == "(1, 2) {{ 1. ,  2.5}}");
+  CHECK(text(tg::Array<float>{0.5F}) == "(1) { 0.5}");
+  CHECK(text(tg::IntArray{1, 2}) == "(2) {1, 2}");
+  CHECK(text(tg::BoolArray{true, false}) == "(2) { true, false}");
+  CHECK(text(tg::Shape{2, 3}) == "(2, 3)");
+  CHECK(contains(text(Tensor(Array{1.0})), "Tensor<double> (1)"));
+  CHECK(text(compare("x", 1, 1)) == "x   ()   0   exact");
+  Parameter w(Array{1.0});
+  CHECK(text(tg::testing::gradcheck([&] { return w * 2.0; }, {{"w", &w}})) == "1 elements agree to 1e-06");
+}
+
+// ---- gradient_report ----------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Before backward() the report says that there are no gradients at all") {
+  const Model model;
+  std::ostringstream out;
+  CHECK_FALSE(tg::gradient_report(out, model));
+  CHECK(out.str() == "none of 4 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters that received no gradient are named") {
+  const Model model;
+  sweep(model);
+  CHECK(reported(model, "used.weight") == "used.weight    (1, 2)  |gradient| 2.24");
+  CHECK(contains(reported(model, "unused.weight"), "no gradient      what was swept does not depend on it"));
+  CHECK_FALSE(sound(model));
+  tg::Tape tape;
+  tg::sum(model.unused(kInput)).backward();
+  CHECK(sound(model));
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients that were never cleared are named, summed batches are told from them") {
+  Model model;
+  sweep(model);
+  CHECK(model.used.weight.sweeps().total == 1);
+  sweep(model);
+  CHECK(reported(model, "used.weight").ends_with("2 sweeps added up"));
+  CHECK_FALSE(model.used.weight.sweeps().over_changed_values());
+
+  tg::SGD<double> optimizer(tg::parameters(model));
+  optimizer.step();  // with the gradient of both, as one may
+  CHECK_FALSE(model.used.weight.sweeps().over_changed_values());
+  sweep(model);
+  CHECK(contains(reported(model, "used.weight"),
+                 "3 sweeps added up, and the value changed between them: zero_grad() before backward()?"));
+  CHECK_FALSE(sound(model));
+  optimizer.step();
+  CHECK(model.used.weight.sweeps().over_changed_values());  // still
+
+  optimizer.zero_grad();
+  sweep(model);
+  CHECK(reported(model, "used.weight") == "used.weight    (1, 2)  |gradient| 2.24");
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "Sweeps are counted with hooks too, not through copies, and once however often it is used") {
+  Parameter w(Array{2.0});
+  w.register_hook([](auto&) {});
+  tg::Tape tape;
+  tg::sum(w * w + w).backward();
+  CHECK(w.sweeps().total == 1);
+  const Parameter copy = w;
+  CHECK(copy.sweeps().total == 0);
+  w = copy;
+  CHECK(w.sweeps().total == 0);
+  w.remove_hooks();
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients of zeros and those that are not finite are named") {
+  Model model;
+  model.used.weight.set_grad(Array{{0.0, 0.0}});
+  CHECK(reported(model, "used.weight").ends_with("|gradient| 0  all zeros"));
+  model.used.weight.set_grad(Array{{0.0, std::numeric_limits<double>::quiet_NaN()}});
+  CHECK(contains(reported(model, "used.weight"), "not finite: Tape({.detect_anomaly = true})"));
+}
+
+TEST_CASE_FIXTURE(PoolLeftAsFound,
+                  "A parameter that a sweep came by without a gradient for it is told from one left out") {
+  Model model;
+  sweep(model);
+  tg::Tape tape;
+  const Tensor y =
+      tg::record("stop", Array(model.unused.weight.value()), {model.unused.weight}, [](const Array&, auto&) {});
+  tg::sum(y).backward();
+  CHECK(contains(reported(model, "unused.weight"), "a sweep came by, but no operation passed a gradient on to it"));
+}

@@ -138,7 +138,7 @@ void level_1(Level1& model, const Tensor& x) {
   const Tensor by_einsum = tg::einsum("btd,bsd->bts", model.q_proj(x), model.k_proj(x)) / std::sqrt(4.0);
   Comparison table(1e-12);
   table.add("scores", "matmul and einsum(\"btd,bsd->bts\")", model.scores(x), by_einsum);
-  table.finish();
+  finish(table);
 }
 
 void level_2(const Level1& level1, const Tensor& x) {
@@ -157,7 +157,7 @@ void level_2(const Level1& level1, const Tensor& x) {
   table.add("q", "level 1's and the first third", level1.q_proj(x), parts[0]);
   table.add("k", "level 1's and the second", level1.k_proj(x), parts[1]);
   table.add("v", "level 1's and the last", level1.v_proj(x), parts[2]);
-  table.finish();
+  finish(table);
 
   show_beside({{"out_proj.weight", model.out_proj.weight}, {"out_proj.bias", model.out_proj.bias}}, {.decimals = 1});
   show("output", model(x));
@@ -219,7 +219,7 @@ void level_4() {
   Comparison table(1e-12);
   table.add("scores", "matmul and einsum(\"bthd,bshd->bhts\")", model.scores(x),
             tg::einsum("bthd,bshd->bhts", q, k) / std::sqrt(2.0));
-  table.finish();
+  finish(table);
 }
 
 void level_4_is_the_librarys_layer() {
@@ -241,7 +241,7 @@ void level_4_is_the_librarys_layer() {
   const auto ours = tg::named_parameters(by_hand), theirs = tg::named_parameters(layer);
   for (std::size_t i = 0; i < ours.size(); ++i)
     table.add(ours[i].first + ".grad", "", ours[i].second->grad(), theirs[i].second->grad());
-  table.finish();
+  finish(table);
 }
 
 void every_level_on_every_input() {

@@ -164,7 +164,7 @@ void attention_without_projections(const Sentence& river, const Sentence& money)
   Comparison table(1e-6);
   compare(table, "river", river.x, river.x, river.x, 1);
   compare(table, "money", money.x, money.x, money.x, 1);
-  table.finish();
+  finish(table);
 }
 
 // ---- 6 ------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ void attention_with_projections(const Sentence& river) {
   show("output by projections", attention_by_matrix_product(q, k, v, scale), {.rows = river.words});
   Comparison table(1e-6);
   compare(table, "projected", q, k, v, scale);
-  table.finish();
+  finish(table);
 }
 
 int main(int argc, char** argv) {

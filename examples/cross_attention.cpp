@@ -173,7 +173,7 @@ void the_textbooks_run() {
   Comparison table(1e-12);
   table.add("output", "attention and W_o W_v 1 in every row", output,
             tg::expand(attention.W_o(attention.W_v(one_row)), {2, 4, 100}));
-  table.finish();
+  finish(table);
 }
 
 /// Adds the gradients of the mean square of the output.
@@ -207,7 +207,7 @@ void the_librarys_layer() {
   const auto ours = tg::named_parameters(by_hand), theirs = tg::named_parameters(layer);
   for (std::size_t i = 0; i < ours.size(); ++i)
     table.add(ours[i].first + ".grad", "", ours[i].second->grad(), theirs[i].second->grad());
-  table.finish();
+  finish(table);
 }
 
 int main(int argc, char** argv) {

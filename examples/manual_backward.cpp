@@ -125,7 +125,7 @@ void one_head_backward(const OneHead& m) {
   table.add("dWk", "X^T dK", dWk, by_tape(m.Wk));
   table.add("dWv", "X^T dV", dWv, by_tape(m.Wv));
   table.add("dX", "dQ Wq^T + dK Wk^T + dV Wv^T", dX, by_tape(m.X));
-  table.finish();
+  finish(table);
 }
 
 // ---- several heads: a batch of B entries of T tokens of width D, H heads, a mask and biases -----------------------
@@ -262,7 +262,7 @@ void several_heads_backward(const SeveralHeads& m) {
   table.add("dWk", "X^T dk, summed over sentences", dWk, by_tape(m.Wk));
   table.add("dWv", "X^T dv, summed over sentences", dWv, by_tape(m.Wv));
   table.add("dX", "dq Wq^T + dk Wk^T + dv Wv^T", dX, by_tape(m.X));
-  table.finish();
+  finish(table);
 }
 
 int main(int argc, char** argv) {

@@ -159,7 +159,7 @@ void padding_mask_from_ids() {
   Comparison table(1e-6);
   table.add("weights", "key_padding(mask) & causal()", weights,
             tg::masked_softmax(scores, tg::AttentionMask::key_padding(is_word) & tg::AttentionMask::causal()));
-  table.finish();
+  finish(table);
 }
 
 // ---- 5 ------------------------------------------------------------------------------------------------------------

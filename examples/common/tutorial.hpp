@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
 
 #include <cmath>
 #include <functional>
@@ -79,33 +80,10 @@ template <class Model> void show_parameters(const Model& model) {
   show_beside(biases, {.decimals = 1});
 }
 
-/// A table of what should be equal, computed in two ways.
-class Comparison {
- public:
-  /// Numbers are equal when they differ by no more than the tolerance, relative to those above 1.
-  explicit Comparison(double tolerance) : tolerance_(tolerance) {}
+/// A table of what should be equal, computed in two ways: add(name, how it was computed, one, other).
+using tapegrad::testing::Comparison;
 
-  /// Adds a line. how: how it was computed, or nothing.
-  void add(const std::string& name, const std::string& how, const tapegrad::Array<double>& one,
-           const tapegrad::Array<double>& other);
-  template <class T>
-  void add(const std::string& name, const std::string& how, const tapegrad::Tensor<T>& one,
-           const tapegrad::Tensor<T>& other) {
-    add(name, how, tapegrad::Array<double>(one.value()), tapegrad::Array<double>(other.value()));
-  }
-
-  /// Prints the table. Throws std::runtime_error when two are not equal.
-  void finish() const;
-
- private:
-  struct Row {
-    std::string name, how, shape;
-    double difference = 0;  // the largest
-    bool equal = true;
-  };
-
-  double tolerance_;
-  std::vector<Row> rows_;
-};
+/// Prints the table. Throws std::runtime_error when two are not equal.
+void finish(const Comparison& table);
 
 }  // namespace examples

@@ -12,6 +12,7 @@
 #include "engine/tape.hpp"
 #include "engine/tensor.hpp"
 #include "layers/attention.hpp"
+#include "layers/attention_map.hpp"
 #include "layers/checkpoint.hpp"
 #include "layers/dropout.hpp"
 #include "layers/embedding.hpp"

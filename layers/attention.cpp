@@ -30,6 +30,16 @@ template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t heads) 
   return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), 1, 2);
 }
 
+template <class T>
+void require_inputs(const MultiHeadAttention<T>& layer, const Tensor<T>& queries, const Tensor<T>& keys,
+                    const Tensor<T>& values) {
+  const auto is_batch = [&](const Tensor<T>& x) { return x.dimension() == 3 && x.shape()[0] == queries.shape()[0]; };
+  detail::require(is_batch(queries) && is_batch(keys) && is_batch(values) && values.shape()[1] == keys.shape()[1],
+                  kName, "expected queries (B, T, ", layer.q_proj.weight.shape()[1], "), keys (B, S, ",
+                  layer.k_proj.weight.shape()[1], ") and values (B, S, ", layer.v_proj.weight.shape()[1], "), given ",
+                  queries.shape(), ", ", keys.shape(), " and ", values.shape());
+}
+
 }  // namespace
 
 template <class T>
@@ -48,14 +58,21 @@ template <class T> Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& 
 template <class T>
 Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                                             const AttentionMask& mask) const {
-  const auto is_batch = [&](const Tensor<T>& x) { return x.dimension() == 3 && x.shape()[0] == queries.shape()[0]; };
-  detail::require(is_batch(queries) && is_batch(keys) && is_batch(values) && values.shape()[1] == keys.shape()[1],
-                  kName, "expected queries (B, T, ", q_proj.weight.shape()[1], "), keys (B, S, ",
-                  k_proj.weight.shape()[1], ") and values (B, S, ", v_proj.weight.shape()[1], "), given ",
-                  queries.shape(), ", ", keys.shape(), " and ", values.shape());
+  require_inputs(*this, queries, keys, values);
   const Tensor<T> q = q_proj(queries), k = k_proj(keys), v = v_proj(values);  // the projections check the widths
   return out_proj(
       multi_head_attention(q, k, v, num_heads, mask, {.dropout = dropout.training ? dropout.p : 0, .scale = {}}));
+}
+
+template <class T>
+std::pair<Tensor<T>, Tensor<T>> MultiHeadAttention<T>::with_weights(const Tensor<T>& queries, const Tensor<T>& keys,
+                                                                    const Tensor<T>& values,
+                                                                    const AttentionMask& mask) const {
+  require_inputs(*this, queries, keys, values);
+  const Tensor<T> weights = attention_weights(queries, keys, mask);                          // (B, H, T, S)
+  const Tensor<T> heads = matmul(dropout(weights), split_heads(v_proj(values), num_heads));  // (B, H, T, D)
+  const Shape& s = queries.shape();
+  return {out_proj(reshape(transpose(heads, 1, 2), {s[0], s[1], out_proj.weight.shape()[1]})), weights};
 }
 
 template <class T>

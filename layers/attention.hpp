@@ -1,6 +1,8 @@
 /// Attention with several heads (Vaswani et al. 2017, arXiv:1706.03762).
 #pragma once
 
+#include <utility>
+
 #include "../engine/mask.hpp"
 #include "dropout.hpp"
 #include "fields.hpp"
@@ -37,6 +39,12 @@ template <class T = float> struct MultiHeadAttention {
   /// queries: (B, T, query_dim), keys: (B, S, key_dim), values: (B, S, value_dim) -> (B, T, dim)
   Tensor<T> operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                        const AttentionMask& mask = {}) const;
+
+  /// The same output, computed one step after the other, and the weights that it was made with: those of
+  /// attention_weights, at their place on the tape, so that weights.retain_grad() keeps their gradient. Slower, and
+  /// with other random numbers in dropout. -> (B, T, dim), (B, num_heads, T, S)
+  std::pair<Tensor<T>, Tensor<T>> with_weights(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
+                                               const AttentionMask& mask = {}) const;
 
   /// How much each query attends to each key, for looking at: before dropout.
   /// queries: (B, T, query_dim), keys: (B, S, key_dim) -> (B, num_heads, T, S)

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -155,6 +156,29 @@ TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked fo
   CHECK(loaded.status == 0);
 }
 
+TEST_CASE("text_classifier --explain writes what the heads attend to, after training and from a saved model") {
+  const TemporaryFolder folder;
+  const std::string data = "text_classifier --tokens characters --data " +
+                           folder.write("words", words_of_three_languages(200)) + tiny,
+                    model = folder.path("model"), drawn = "picture of the weights: ";
+  const bool gnuplot = std::system("command -v gnuplot >/dev/null") == 0;
+  const auto check = [&](const Run& run, const std::string& name) {
+    CAPTURE(run.out);
+    CAPTURE(run.err);
+    CHECK(run.out.find("  KAtö  ") != std::string::npos);
+    CHECK(run.out.find("2 heads, 6 x 6 tokens: " + folder.path(name + ".csv")) != std::string::npos);
+    CHECK(folder.read(name + ".csv").find("\n1,0,5,⊢,⊣,") != std::string::npos);
+    CHECK(folder.read(name + ".npy").size() == 128 + 2 * 6 * 6 * 4);
+    CHECK(folder.read(name + ".gradients.npy").size() == 128 + 2 * 6 * 6 * 4);
+    CHECK(run.status == (gnuplot ? 0 : 1));
+    CHECK((run.out.find(drawn + folder.path(name + ".png")) != std::string::npos) == gnuplot);
+    CHECK((run.err.find("gnuplot-nox") == std::string::npos) == gnuplot);
+  };
+  check(run_example(data + "--save " + model + " --explain KAtö --explain-to " + folder.path("one")), "one");
+  check(run_example("text_classifier --load " + model + " --explain KAtö --explain-to " + folder.path("two")), "two");
+  CHECK(folder.read("one.csv") == folder.read("two.csv"));
+}
+
 TEST_CASE("text_classifier learns random sequences by heart") {
   const auto run = run_example("text_classifier --data random --width 64 --steps 100 --lr 0.2 --batch-size 8");
   CAPTURE(run.out);
@@ -226,6 +250,8 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--languages english " + folder.path("none"), "none: expected a text file");
     refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
     refuses("--load " + good + " --classify a", "good");
+    refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
+            "none/map.png: expected a path in a folder");
     refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
   }
   SUBCASE("options") {
@@ -248,8 +274,10 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--test " + good, "--test: expected together with --train or --load");
     refuses("--data " + good + " --test " + good, "--test: expected without --data");
     refuses("--data " + good + " --words 100", "--words: expected without --data");
-    refuses("--load model", "--load: expected together with --classify, --data or --test");
+    refuses("--load model", "--load: expected together with --classify, --explain, --data or --test");
     refuses("--load model --classify a --steps 3", "--steps: expected without --load");
+    refuses("--classify a --explain-to name", "--explain-to: expected together with --explain");
+    refuses("--data random --explain a", "--explain: expected without --data random");
     refuses("--data random --save model", "--save: expected without --data random");
   }
 }

@@ -42,6 +42,14 @@ Ids Tokenizer::operator()(const Text& text) const {
   return ids;
 }
 
+std::vector<std::string> Tokenizer::shown(const Text& text) const {
+  std::vector<std::string> tokens = split(text, unit);
+  tokens.insert(tokens.begin(), "⊢");
+  tokens.push_back("⊣");
+  if (tokens.size() > max_length) tokens.resize(max_length);
+  return tokens;
+}
+
 Tokenizer make_tokenizer(const std::vector<Text>& texts, Unit unit, std::size_t max_length) {
   std::map<std::string, std::size_t> counts;
   for (const Text& text : texts)

@@ -47,6 +47,9 @@ struct Tokenizer {
   Vocabulary vocabulary;
 
   Ids operator()(const Text& text) const;
+
+  /// The tokens that these ids stand for, to be shown to people: begin and end are ⊢ and ⊣.
+  std::vector<std::string> shown(const Text& text) const;
 };
 
 /// A tokenizer for the tokens that the texts have twice or more; the rare ones teach it what an unknown one is like.

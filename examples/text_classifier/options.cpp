@@ -25,6 +25,7 @@ Examples:
   text_classifier --classify through weltschmerz buongiorno
   text_classifier --languages danish dutch german --save nordsea.safetensors
   text_classifier --load nordsea.safetensors --classify bibliotek
+  text_classifier --explain schmetterling --explain-to butterfly
   text_classifier --data reviews.txt --classify "a gripping story" dull
   text_classifier --data random)";
 
@@ -91,13 +92,16 @@ void check_combinations(const CLI::App& app, const Options& options) {
                  "--dropout", "--max-length", "--steps", "--batch-size", "--lr", "--momentum", "--decay", "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
   if (options.source == Source::random)
-    refuse_beside(app, "--data", {"--tokens", "--encoding", "--max-length", "--save", "--load", "--classify"},
+    refuse_beside(app, "--data",
+                  {"--tokens", "--encoding", "--max-length", "--save", "--load", "--classify", "--explain"},
                   "expected without --data random, whose sequences are no text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
   if (given("--test") && !given("--train") && !given("--load"))
     throw CLI::ValidationError("--test", "expected together with --train or --load");
-  if (given("--load") && !given("--classify") && !given("--data") && !given("--test"))
-    throw CLI::ValidationError("--load", "expected together with --classify, --data or --test");
+  if (given("--load") && !given("--classify") && !given("--explain") && !given("--data") && !given("--test"))
+    throw CLI::ValidationError("--load", "expected together with --classify, --explain, --data or --test");
+  if (given("--explain-to") && !given("--explain"))
+    throw CLI::ValidationError("--explain-to", "expected together with --explain");
   if (given("--tokens") && options.source == Source::word_lists)
     throw CLI::ValidationError("--tokens", "expected together with --data or --train");
   examples::check_heads(options.model.heads, options.model.width);
@@ -165,6 +169,17 @@ void add_use_options(CLI::App& app, Options& options) {
   app.add_option("--classify", options.classify, "Say what these words are; texts of more words stand in quotes")
       ->type_name("WORD")
       ->check(examples::some_text())
+      ->group(keeping);
+  app.add_option("--explain", options.explain,
+                 "Show what each head attends to in this text: the weights and their\n"
+                 "gradients in files, and a picture, for which gnuplot is needed")
+      ->type_name("TEXT")
+      ->check(examples::some_text())
+      ->group(keeping);
+  app.add_option("--explain-to", options.explain_to,
+                 "Name of these files, to which .csv, .npy, .gradients.npy and .png\n"
+                 "are added (default attention)")
+      ->type_name("NAME")
       ->group(keeping);
 }
 

@@ -29,6 +29,7 @@ struct Options {
   examples::Encoding encoding = examples::Encoding::utf8;
   std::string save, load;
   std::vector<std::string> classify;
+  std::string explain, explain_to = "attention";
   std::uint64_t seed = 0;
 
   Source source;

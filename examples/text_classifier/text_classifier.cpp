@@ -12,9 +12,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../common/batches.hpp"
+#include "../common/explain.hpp"
 #include "../common/program.hpp"
 #include "../common/settings.hpp"
 #include "../common/training.hpp"
@@ -59,11 +61,25 @@ struct Model {
 
   /// ids: (B, T), keep: (B, T), true for real tokens, false for padding -> logits: (B, classes)
   Tensor operator()(const tg::IntArray& ids, const tg::BoolArray& keep) const {
-    Tensor x = embedding(ids);                                                      // (B, T, D)
-    if (positions) x = x + (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) goes to each text
-    x = attention(dropout(x), tg::AttentionMask::key_padding(keep));                // (B, T, D)
-    return head(mean_of_kept(x, keep));                                             // (B, classes)
+    return decide(attention(vectors(ids), tg::AttentionMask::key_padding(keep)), keep);
   }
+
+  /// The same with the weights of the attention. -> (B, classes), (B, heads, T, T)
+  std::pair<Tensor, Tensor> with_weights(const tg::IntArray& ids, const tg::BoolArray& keep) const {
+    const Tensor x = vectors(ids);
+    const auto [y, weights] = attention.with_weights(x, x, x, tg::AttentionMask::key_padding(keep));
+    return {decide(y, keep), weights};
+  }
+
+  /// (B, T) -> (B, T, D)
+  Tensor vectors(const tg::IntArray& ids) const {
+    Tensor x = embedding(ids);
+    if (positions) x = x + (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) goes to each text
+    return dropout(x);
+  }
+
+  /// (B, T, D), (B, T) -> (B, classes)
+  Tensor decide(const Tensor& x, const tg::BoolArray& keep) const { return head(mean_of_kept(x, keep)); }
 };
 
 /// Texts as the model takes them.
@@ -181,8 +197,31 @@ void classify(Classifier& classifier, const std::vector<std::string>& texts) {
   print_probabilities(std::cout, texts, {}, predict(classifier.model, ids), classifier.labels);
 }
 
+/// Shows how the model comes to what it takes the text for: the attention, and how the logarithm of the likeliest
+/// label's probability grows with each weight.
+void explain(Classifier& classifier, const std::string& given, const std::string& name) {
+  const examples::Text text = examples::to_lower(examples::decode(given));
+  const std::vector<Ids> sequences{classifier.tokenizer(text)};
+  const std::size_t chosen[] = {0};
+  const auto [ids, keep, tokens] = examples::pad(sequences, chosen);
+
+  tg::eval(classifier.model);
+  tg::Tape tape;
+  auto [logits, weights] = classifier.model.with_weights(ids, keep);  // (1, classes), (1, heads, T, T)
+  weights.retain_grad();
+  const tg::IntArray likeliest = tg::argmax(logits.value(), 1);
+  (-tg::cross_entropy(logits, likeliest)).backward();
+
+  std::cout << "\nexplained: what the model takes it for, and where its attention is to be seen\n";
+  print_probabilities(std::cout, {given}, {}, tg::softmax(logits.detach(), -1).value(), classifier.labels);
+  const std::vector<std::string> shown = classifier.tokenizer.shown(text);
+  const std::string label = classifier.labels[static_cast<std::size_t>(likeliest(0))];
+  examples::write_attention(tg::attention_map(weights, 0, shown, shown), name, given + ", taken for " + label);
+}
+
 int learn_texts(const Options& options) {
   if (!options.save.empty()) examples::require_writable(options.save);
+  if (!options.explain.empty()) examples::require_attention_writable(options.explain_to);
   Data data;
   if (options.needs_data()) data = read_data(options);
   Classifier classifier = options.load.empty() ? make_classifier(data.train, options) : load(options.load);
@@ -197,6 +236,7 @@ int learn_texts(const Options& options) {
   }
   if (!tests.ids.empty()) test(classifier, data.test, tests);
   if (!options.classify.empty()) classify(classifier, options.classify);
+  if (!options.explain.empty()) explain(classifier, options.explain, options.explain_to);
   return finished ? 0 : examples::stopped_status;
 }
 

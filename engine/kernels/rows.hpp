@@ -1,6 +1,7 @@
 /// Softmax of one row of neighbouring elements, and its gradient.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -20,8 +21,11 @@ template <class T> void row_softmax(const VectorLoops<T>& loops, const T* x, T* 
 template <class T> struct SumExp { T largest, sum; };
 
 template <class T> SumExp<T> row_sum_exp(const VectorLoops<T>& loops, const T* x, std::size_t n) {
+  constexpr std::size_t kBlock = 1024;  // whose sums are added in double: a float loses digits over many classes
   const T largest = loops.max(x, n);
-  return {largest, loops.sum_exp(x, n, largest)};
+  double sum = 0;
+  for (std::size_t i = 0; i < n; i += kBlock) sum += loops.sum_exp(x + i, std::min(kBlock, n - i), largest);
+  return {largest, static_cast<T>(sum)};
 }
 
 /// dx = y (dy - sum(dy y)) for y = softmax(x): the product with the Jacobian diag(y) - y y^T. dx and dy may be the

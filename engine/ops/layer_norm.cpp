@@ -43,6 +43,9 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
       T *out = y.data() + row * n, *normal = h.data() + row * n;
       const T m = sum_run(from, n) / static_cast<T>(n);
       for (std::size_t i = 0; i < n; ++i) normal[i] = from[i] - m;
+      // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
+      const T rest = sum_run(normal, n) / static_cast<T>(n);
+      for (std::size_t i = 0; i < n; ++i) normal[i] -= rest;
       const T variance = loops.dot(normal, normal, n) / static_cast<T>(n);
       const T scale = r.data()[row] = 1 / std::sqrt(variance + static_cast<T>(eps));
       for (std::size_t i = 0; i < n; ++i) {

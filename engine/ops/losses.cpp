@@ -32,10 +32,10 @@ template <class T> struct CrossEntropy {
   T loss(const T* x, std::size_t y, SumExp<T> exps) const {
     const T log_sum = std::log(exps.sum);
     const auto minus_log_p = [&](std::size_t c) { return log_sum + (exps.largest - x[c]); };
-    T loss = label_share(y) * minus_log_p(y);
+    double loss = label_share(y) * minus_log_p(y);  // in double: a float loses digits over many classes
     if (smoothing > 0)
       for (std::size_t c = 0; c < classes; ++c) loss += smooth_share(c) * minus_log_p(c);
-    return loss;
+    return static_cast<T>(loss);
   }
 
   // dx = dloss times the gradient above

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -112,7 +111,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "save_npy writes what NumPy reads") {
     CHECK(file[9 + header] == '\n');
     const std::size_t bytes = array.size() * sizeof(*array.data());
     REQUIRE(file.size() == 10 + header + bytes);
-    CHECK(std::memcmp(file.data() + 10 + header, array.data(), bytes) == 0);
+    CHECK(file.compare(10 + header, bytes, reinterpret_cast<const char*>(array.data()), bytes) == 0);
   };
   check(tg::Array<float>(tg::normal<float>({2, 3, 5})), "<f4", "(2, 3, 5)");
   check(tg::Array<double>(tg::normal<double>({2, 3})), "<f8", "(2, 3)");

@@ -1,6 +1,7 @@
 #include "parallel.hpp"
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -29,7 +30,7 @@ constexpr int kSpins = 2000;
 class ThreadPool {
  public:
   explicit ThreadPool(std::size_t threads) {
-    for (std::size_t i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    for (std::size_t i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
   }
 
   ~ThreadPool() {
@@ -43,10 +44,11 @@ class ThreadPool {
   void run(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
     body_ = body;
     context_ = context;
+    chunks_.store(chunks, std::memory_order_relaxed);
     unfinished_.store(chunks, std::memory_order_relaxed);
-    unclaimed_.store(chunks, std::memory_order_release);
+    unclaimed_.store(~std::uint64_t{0} >> (detail::kMostChunks - chunks), std::memory_order_release);
     announce();
-    while (work_on_one()) {
+    while (work_on_one(0)) {
     }
     for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins)
       spins < kSpins ? relax() : std::this_thread::yield();
@@ -58,35 +60,41 @@ class ThreadPool {
     loops_.notify_all();
   }
 
-  // Claims a chunk and works on it; false when none is left. Whoever holds a chunk keeps the loop from ending, so body_
-  // and context_ stay as they are while they are used.
-  bool work_on_one() {
-    std::size_t left = unclaimed_.load(std::memory_order_acquire);
+  // Claims a chunk and works on it; false when none is left. Every thread begins at a place of its own and takes over
+  // the others' when its share is done: in loop after loop over the same rows it finds its part in its own cache.
+  // Whoever holds a chunk keeps the loop from ending, so body_ and context_ stay as they are while they are used.
+  bool work_on_one(std::size_t thread) {
+    std::uint64_t left = unclaimed_.load(std::memory_order_acquire);
+    std::size_t chunk;
     do {
       if (left == 0) return false;
-    } while (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel));
-    body_(context_, left - 1);
+      const std::size_t first = thread * chunks_.load(std::memory_order_relaxed) / threads();
+      const auto places_on = std::countr_zero(std::rotr(left, static_cast<int>(first)));
+      chunk = (first + static_cast<std::size_t>(places_on)) % detail::kMostChunks;
+    } while (!unclaimed_.compare_exchange_weak(left, left & ~(std::uint64_t{1} << chunk), std::memory_order_acq_rel));
+    body_(context_, chunk);
     unfinished_.fetch_sub(1, std::memory_order_acq_rel);
     return true;
   }
 
-  void work();
+  void work(std::size_t thread);
 
   void (*body_)(void*, std::size_t) = nullptr;
   void* context_ = nullptr;
-  std::atomic<std::size_t> unclaimed_{0}, unfinished_{0};  // chunks of the loop under way
-  std::atomic<std::uint32_t> loops_{0};                    // counts loops, for workers to wait on
+  std::atomic<std::size_t> chunks_{0}, unfinished_{0};  // of the loop under way
+  std::atomic<std::uint64_t> unclaimed_{0};             // a bit for each of its chunks
+  std::atomic<std::uint32_t> loops_{0};                 // counts loops, for workers to wait on
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
 };
 
 thread_local bool inside_loop = false;  // this thread works on a chunk: loops within it are its own
 
-void ThreadPool::work() {
+void ThreadPool::work(std::size_t thread) {
   inside_loop = true;
   while (!stopping_) {
     const std::uint32_t seen = loops_.load(std::memory_order_acquire);
-    while (work_on_one()) {
+    while (work_on_one(thread)) {
     }
     for (int spins = 0; spins < kSpins && loops_.load(std::memory_order_acquire) == seen; ++spins) relax();
     loops_.wait(seen);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 namespace tapegrad {
 
@@ -15,29 +16,33 @@ std::size_t num_threads();
 
 namespace detail {
 
-/// Calls body(context, chunk) for every chunk from 0 to chunks - 1, each once, on the pool's threads and this one.
-/// On this thread alone when the pool is at work already, for another thread or for a loop around this one.
+/// The most chunks that a loop is cut into.
+inline constexpr std::size_t kMostChunks = 64;
+
+/// Calls body(context, chunk) for every chunk from 0 to chunks - 1, each once, on the pool's threads and this one;
+/// chunks is from 1 to kMostChunks. On this thread alone when the pool is at work already, for another thread or for a
+/// loop around this one.
 void run_chunks(std::size_t chunks, void (*body)(void* context, std::size_t chunk), void* context);
 
-/// Calls body(begin, end) for `chunks` ranges of nearly equal length that make up 0, ..., count - 1. The body must not
-/// throw.
+/// Calls body(begin, end), or body(begin, end, chunk), for `chunks` ranges of nearly equal length that make up 0, ...,
+/// count - 1. The body must not throw.
 template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
-  chunks = std::min(chunks, count);
-  if (chunks <= 1) {
-    if (count > 0) body(std::size_t{0}, count);
-    return;
-  }
+  if (count == 0) return;
   struct Loop {
     std::size_t count, chunks;
     Body& body;
-  } loop{count, chunks, body};
+
+    void run(std::size_t chunk) const {
+      const std::size_t begin = chunk * count / chunks, end = (chunk + 1) * count / chunks;
+      if constexpr (std::is_invocable_v<Body&, std::size_t, std::size_t, std::size_t>)
+        body(begin, end, chunk);
+      else
+        body(begin, end);
+    }
+  } loop{count, std::clamp<std::size_t>(chunks, 1, std::min(count, kMostChunks)), body};
+  if (loop.chunks == 1) return loop.run(0);
   run_chunks(
-      chunks,
-      [](void* context, std::size_t chunk) {
-        const Loop& l = *static_cast<Loop*>(context);
-        l.body(chunk * l.count / l.chunks, (chunk + 1) * l.count / l.chunks);
-      },
-      &loop);
+      loop.chunks, [](void* context, std::size_t chunk) { static_cast<Loop*>(context)->run(chunk); }, &loop);
 }
 
 /// How many threads a loop that begins here would get: num_threads(), but 1 within another loop's body.

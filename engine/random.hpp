@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "array.hpp"
+#include "random_bits.hpp"
 
 namespace tapegrad {
 
@@ -14,15 +15,6 @@ void manual_seed(std::uint64_t seed);
 
 /// A fresh key for a batch of random numbers. Keys are handed out in order, to all threads from one line.
 std::uint64_t next_random_key();
-
-/// Random number i of a key: 64 bits, by SplitMix64 (Steele, Lea and Flood 2014). Any i in any order, so that a rule
-/// can make the same numbers again instead of saving them.
-inline std::uint64_t random_bits(std::uint64_t key, std::uint64_t i) {
-  std::uint64_t z = key + (i + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 /// Random number i of a key, evenly from [0, 1).
 inline double random_uniform(std::uint64_t key, std::uint64_t i) {

@@ -206,7 +206,7 @@ template <class T> Array<T>& Gradient<T>::zeros_or_sum() const {
 template <class T> void Gradient<T>::add(const Array<T>& gradient) const {
   if (!wanted()) return;
   if (!*slot_ && gradient.shape() == *shape_)
-    *slot_ = make_value<T>(gradient);
+    *slot_ = make_value<T>(detail::map<T>(gradient, [](T g) { return g; }));
   else
     detail::add_summed(zeros_or_sum(), gradient);
 }

@@ -12,8 +12,7 @@ namespace tapegrad::detail {
 /// y = exp(x) / sum(exp(x)), with the largest element subtracted before exp so that it cannot overflow. A row of -inf
 /// alone gives NaN: exp(-inf - -inf). x and y may be the same row.
 template <class T> void row_softmax(const VectorLoops<T>& loops, const T* x, T* y, std::size_t n) {
-  const T scale = 1 / loops.exp_sum(x, y, n, loops.max(x, n));
-  for (std::size_t i = 0; i < n; ++i) y[i] *= scale;
+  loops.scale(y, n, 1 / loops.exp_sum(x, y, n, loops.max(x, n)));
 }
 
 /// The logarithm of sum(exp(x)), in two parts whose sum would lose digits when x is large: the largest element, and
@@ -32,8 +31,7 @@ template <class T> SumExp<T> row_sum_exp(const VectorLoops<T>& loops, const T* x
 /// same.
 template <class T>
 void row_softmax_backward(const VectorLoops<T>& loops, const T* y, const T* dy, T* dx, std::size_t n) {
-  const T dot = loops.dot(dy, y, n);
-  for (std::size_t i = 0; i < n; ++i) dx[i] = y[i] * (dy[i] - dot);
+  loops.softmax_backward(y, dy, dx, n, loops.dot(dy, y, n));
 }
 
 }  // namespace tapegrad::detail

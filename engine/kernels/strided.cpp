@@ -25,7 +25,9 @@ void for_each_run_in_parallel(const Shape& shape, const Strides& to_strides, con
   std::size_t axis = 0;
   while (axis < shape.size() && (shape[axis] < 2 || to_strides[axis] == 0)) ++axis;
   const std::size_t extent = axis < shape.size() ? shape[axis] : 1;
-  const std::size_t chunks = axis < shape.size() ? chunks_for(element_count(shape)) : 1;
+  // Neighbours go to one thread in runs of at least 128: shorter ones would be walked with little gain.
+  const std::size_t most = axis + 1 < shape.size() ? extent : (extent + 127) / 128;
+  const std::size_t chunks = std::min(most, chunks_for(element_count(shape)));
   parallel_for(extent, chunks, [&](std::size_t begin, std::size_t end) {
     Shape part = shape;
     std::ptrdiff_t to_first = 0, from_first = 0;
@@ -56,7 +58,7 @@ void copy_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, s
 template <class T>
 void add_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, std::ptrdiff_t from_step) {
   if (to_step == 1 && from_step == 1)
-    for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+    vector_loops<T>().add(from, to, count);
   else if (to_step == 0 && from_step == 1)
     *to += sum_run(from, count);
   else
@@ -83,6 +85,10 @@ template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, con
 }
 
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
+  if (sum.shape() == gradient.shape())
+    return parallel_for(sum.size(), chunks_for(sum.size()), [&](std::size_t begin, std::size_t end) {
+      vector_loops<T>().add(gradient.data() + begin, sum.data() + begin, end - begin);
+    });
   require_usage(broadcasts_to(sum.shape(), gradient.shape()), "backward", "expected a gradient of shape ", sum.shape(),
                 " or one that it broadcasts to, given ", gradient.shape());
   scatter_add(sum, gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});

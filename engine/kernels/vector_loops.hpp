@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace tapegrad::detail {
@@ -15,10 +16,22 @@ template <class T> struct VectorLoops {
   T (*max)(const T* x, std::size_t n);  ///< -inf when n is 0
   T (*dot)(const T* x, const T* y, std::size_t n);
 
+  void (*add)(const T* x, T* y, std::size_t n);  ///< y += x
+  void (*scale)(T* y, std::size_t n, T factor);  ///< y *= factor
+
+  void (*add_product)(const T* x, const T* y, T* z, std::size_t n);  ///< z += x y
+
+  /// y = x / (1 - p), but 0 with probability p: element i is dropped by random number first + i of the key.
+  void (*dropout)(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first);
+
   /// y = exp(x - shift); returns the sum of y.
   T (*exp_sum)(const T* x, T* y, std::size_t n, T shift);
   /// Returns the sum of exp(x - shift).
   T (*sum_exp)(const T* x, std::size_t n, T shift);
+  /// y = exp(x - shift) factor
+  void (*exp_scaled)(const T* x, T* y, std::size_t n, T shift, T factor);
+  /// dx = y (dy - dot): the gradient of softmax, with dot = sum(dy y).
+  void (*softmax_backward)(const T* y, const T* dy, T* dx, std::size_t n, T dot);
 
   // y = f(x), and for the backward sweep dx = dy f'(x), of the input or of the output as the names say.
   void (*exp)(const T* x, T* y, std::size_t n);

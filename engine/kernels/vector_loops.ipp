@@ -3,26 +3,77 @@
 // template of Arch or static, and nothing of the standard library that could be shared with other files is called.
 #include <xsimd/xsimd.hpp>
 
+#include "../random_bits.hpp"
 #include "vector_loops.hpp"
 
 namespace tapegrad::detail {
 namespace {
+
+// The first n < size elements of a batch, from and to memory that may end after them.
+template <class T, class Arch> struct Part {
+  using Batch = xsimd::batch<T, Arch>;
+  static constexpr std::size_t kLanes = Batch::size;
+
+  static Batch load(const T* x, std::size_t n, T fill) {
+    alignas(64) T lanes[kLanes];
+    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = i < n ? x[i] : fill;
+    return Batch::load_aligned(lanes);
+  }
+  static void store(const Batch& batch, T* y, std::size_t n) {
+    alignas(64) T lanes[kLanes];
+    batch.store_aligned(lanes);
+    for (std::size_t i = 0; i < n; ++i) y[i] = lanes[i];
+  }
+};
+
+// AVX-512 and AVX2 have instructions for it, which xsimd 8 does not use.
+#if defined(__AVX512F__)
+template <class Arch> struct Part<float, Arch> {
+  using Batch = xsimd::batch<float, Arch>;
+  static __mmask16 first(std::size_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+  static Batch load(const float* x, std::size_t n, float fill) {
+    return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(n), x);
+  }
+  static void store(const Batch& batch, float* y, std::size_t n) { _mm512_mask_storeu_ps(y, first(n), batch); }
+};
+template <class Arch> struct Part<double, Arch> {
+  using Batch = xsimd::batch<double, Arch>;
+  static __mmask8 first(std::size_t n) { return static_cast<__mmask8>((1u << n) - 1); }
+  static Batch load(const double* x, std::size_t n, double fill) {
+    return _mm512_mask_loadu_pd(_mm512_set1_pd(fill), first(n), x);
+  }
+  static void store(const Batch& batch, double* y, std::size_t n) { _mm512_mask_storeu_pd(y, first(n), batch); }
+};
+#elif defined(__AVX2__)
+template <class Arch> struct Part<float, Arch> {
+  using Batch = xsimd::batch<float, Arch>;
+  static __m256i first(std::size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static Batch load(const float* x, std::size_t n, float fill) {
+    return _mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(x, first(n)), _mm256_castsi256_ps(first(n)));
+  }
+  static void store(const Batch& batch, float* y, std::size_t n) { _mm256_maskstore_ps(y, first(n), batch); }
+};
+template <class Arch> struct Part<double, Arch> {
+  using Batch = xsimd::batch<double, Arch>;
+  static __m256i first(std::size_t n) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(n)), _mm256_setr_epi64x(0, 1, 2, 3));
+  }
+  static Batch load(const double* x, std::size_t n, double fill) {
+    return _mm256_blendv_pd(_mm256_set1_pd(fill), _mm256_maskload_pd(x, first(n)), _mm256_castsi256_pd(first(n)));
+  }
+  static void store(const Batch& batch, double* y, std::size_t n) { _mm256_maskstore_pd(y, first(n), batch); }
+};
+#endif
 
 template <class T, class Arch> struct Loops {
   using Batch = xsimd::batch<T, Arch>;
   static constexpr std::size_t kLanes = Batch::size;
 
   // The last n < kLanes elements, the other lanes filled up.
-  static Batch load_part(const T* x, std::size_t n, T fill) {
-    alignas(64) T lanes[kLanes];
-    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = i < n ? x[i] : fill;
-    return Batch::load_aligned(lanes);
-  }
-  static void store_part(const Batch& batch, T* y, std::size_t n) {
-    alignas(64) T lanes[kLanes];
-    batch.store_aligned(lanes);
-    for (std::size_t i = 0; i < n; ++i) y[i] = lanes[i];
-  }
+  static Batch load_part(const T* x, std::size_t n, T fill) { return Part<T, Arch>::load(x, n, fill); }
+  static void store_part(const Batch& batch, T* y, std::size_t n) { Part<T, Arch>::store(batch, y, n); }
 
   // y = f(x) throughout
   template <class F> static void map(const T* x, T* y, std::size_t n, F f) {
@@ -87,6 +138,25 @@ template <class T, class Arch> struct Loops {
     return xsimd::hadd(a + b);
   }
 
+  static void add(const T* x, T* y, std::size_t n) {
+    map(x, y, y, n, [](Batch a, Batch b) { return a + b; });
+  }
+  static void scale(T* y, std::size_t n, T factor) {
+    const Batch f(factor);
+    map(y, y, n, [f](Batch a) { return a * f; });
+  }
+
+  static void add_product(const T* x, const T* y, T* z, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) z[i] += x[i] * y[i];
+  }
+
+  // random_uniform(key, i) < p, in integers
+  static void dropout(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first) {
+    const auto threshold = static_cast<std::uint64_t>(__builtin_ceil(p * 0x1p53));
+    const T kept = static_cast<T>(1 / (1 - p));
+    for (std::size_t i = 0; i < n; ++i) y[i] = random_bits(key, first + i) >> 11 < threshold ? T(0) : x[i] * kept;
+  }
+
   static T exp_sum(const T* x, T* y, std::size_t n, T shift) {
     Batch total(T(0));
     const Batch minus(shift);
@@ -111,6 +181,15 @@ template <class T, class Arch> struct Loops {
     for (; i + kLanes <= n; i += kLanes) total += xsimd::exp(Batch::load_unaligned(x + i) - minus);
     if (i < n) total += xsimd::exp(load_part(x + i, n - i, -__builtin_huge_val()) - minus);
     return xsimd::hadd(total);
+  }
+
+  static void exp_scaled(const T* x, T* y, std::size_t n, T shift, T factor) {
+    const Batch minus(shift), f(factor);
+    map(x, y, n, [minus, f](Batch a) { return xsimd::exp(a - minus) * f; });
+  }
+  static void softmax_backward(const T* y, const T* dy, T* dx, std::size_t n, T dot) {
+    const Batch minus(dot);
+    map(y, dy, dx, n, [minus](Batch p, Batch d) { return p * (d - minus); });
   }
 
   static void exp(const T* x, T* y, std::size_t n) {
@@ -157,8 +236,8 @@ template <class T, class Arch> struct Loops {
   }
 
   static constexpr VectorLoops<T> table(const char* name) {
-    return {name, sum,  max,     dot,  exp_sum,       sum_exp,   exp,
-            log,  tanh, sigmoid, gelu, gelu_backward, gelu_tanh, gelu_tanh_backward};
+    return {name, sum, max, dot, add, scale, add_product, dropout, exp_sum, sum_exp, exp_scaled, softmax_backward,
+            exp,  log, tanh, sigmoid, gelu, gelu_backward, gelu_tanh, gelu_tanh_backward};
   }
 };
 

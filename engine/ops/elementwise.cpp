@@ -63,7 +63,7 @@ template <class T> Tensor<T> sigmoid(const Tensor<T>& x) {
 
 template <class T> Tensor<T> relu(const Tensor<T>& x) {
   return of_output(
-      "relu", x, [](T a) { return a < 0 ? T(0) : a; }, [](T y) { return T(y > 0); });
+      "relu", x, [](T a) { return a < 0 ? T(0) : a; }, [](T y) { return y > 0 ? T(1) : T(0); });
 }
 
 // y = x Phi(x) with the normal distribution's Phi, or its approximation by tanh: formulas and derivatives stand in
@@ -117,10 +117,10 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
 template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training) {
   detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), given ", p);
   if (!training || p == 0) return x;
-  const auto dropped = [p, key = next_random_key(), scale = T(1 / (1 - p))](const Array<T>& a) {
+  const auto dropped = [p, key = next_random_key()](const Array<T>& a) {
     Array<T> out(a.shape());
     parallel_for(a.size(), chunks_for(a.size()), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) out.data()[i] = random_uniform(key, i) < p ? T(0) : a.data()[i] * scale;
+      vector_loops<T>().dropout(a.data() + begin, out.data() + begin, end - begin, p, key, begin);
     });
     return out;
   };

@@ -58,7 +58,15 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
   return record("layer_norm", std::move(y), {x, weight, bias},
                 [h = Value<T>(make_value<T>(std::move(h))), r = Value<T>(make_value<T>(std::move(r))),
                  weight = weight.saved(), n, rows, &loops](const Array<T>& dy, auto& dx) {
-                  dx[1] += dy * *h;
+                  if (dx[1].wanted()) {
+                    T* dw = dx[1].zeros_or_sum().data();
+                    // Every thread takes some columns of all rows.
+                    parallel_for(n, std::min(chunks_for(dy.size()), (n + 127) / 128),
+                                 [&](std::size_t begin, std::size_t end) {
+                                   for (std::size_t i = begin; i < rows * n; i += n)
+                                     loops.add_product(dy.data() + i, h->data() + i, dw + begin, end - begin);
+                                 });
+                  }
                   dx[2] += dy;
                   if (!dx[0].wanted()) return;
                   const T* w = weight ? weight->data() : nullptr;

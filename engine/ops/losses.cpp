@@ -41,8 +41,7 @@ template <class T> struct CrossEntropy {
   // dx = dloss times the gradient above
   void backward(const T* x, std::size_t y, SumExp<T> exps, T dloss, T* dx) const {
     const T total = dloss * total_share(y) / exps.sum;
-    vector_loops<T>().exp_sum(x, dx, classes, exps.largest);
-    for (std::size_t c = 0; c < classes; ++c) dx[c] *= total;
+    vector_loops<T>().exp_scaled(x, dx, classes, exps.largest, total);
     if (smoothing > 0)
       for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * smooth_share(c);
     dx[y] -= dloss * label_share(y);

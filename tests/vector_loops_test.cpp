@@ -1,0 +1,162 @@
+/// The vector loops of every instruction set that this processor has, on runs of every length, against plain loops.
+#include <tapegrad/engine/kernels/vector_loops.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using tapegrad::detail::all_vector_loops;
+using tapegrad::detail::VectorLoops;
+
+constexpr std::size_t kLongest = 100;  // more than four of the longest vectors and a part of one
+
+// Numbers that begin anywhere: never at a vector's alignment.
+template <class T> std::vector<T> drawn(std::size_t n, double low, double high, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<T> x(n);
+  for (T& element : x) element = static_cast<T>(std::uniform_real_distribution<double>(low, high)(random));
+  return x;
+}
+
+template <class T> double tolerance() { return std::is_same_v<T, float> ? 2e-6 : 1e-14; }
+
+template <class T> void check_number(T actual, double expected, double scale = 1) {
+  CHECK(std::abs(static_cast<double>(actual) - expected) <= tolerance<T>() * std::max(scale, std::abs(expected)));
+}
+
+// body(n, x, y) for runs of every length, x and y in [low, high)
+template <class T, class Body> void for_each_length(double low, double high, Body body) {
+  for (std::size_t n = 0; n <= kLongest; ++n) {
+    CAPTURE(n);
+    const std::vector<T> x = drawn<T>(n + 1, low, high, 1), y = drawn<T>(n + 1, low, high, 2);
+    body(n, x.data() + 1, y.data() + 1);
+  }
+}
+
+// A loop that writes: it makes what `expected(x, y)` says, the same in place, and nothing beyond the end.
+template <class T, class Loop>
+void check_written(double low, double high, Loop loop, const std::function<double(double, double)>& expected) {
+  constexpr T kUntouched = T(12345);
+  for_each_length<T>(low, high, [&](std::size_t n, const T* x, const T* y) {
+    std::vector<T> out(y, y + n);
+    out.push_back(kUntouched);
+    loop(x, out.data(), n);
+    for (std::size_t i = 0; i < n; ++i) check_number(out[i], expected(x[i], y[i]));
+    CHECK(out[n] == kUntouched);
+
+    std::vector<T> in_place(x, x + n);
+    in_place.push_back(kUntouched);
+    loop(in_place.data(), in_place.data(), n);
+    for (std::size_t i = 0; i < n; ++i) check_number(in_place[i], expected(x[i], x[i]));
+    CHECK(in_place[n] == kUntouched);
+  });
+}
+
+double normal_cdf(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
+double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0)); }
+double tanh_u(double x) { return std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)); }
+
+template <class T> void check_reductions(const VectorLoops<T>& loops) {
+  for_each_length<T>(-3, 3, [&](std::size_t n, const T* x, const T* y) {
+    double sum = 0, dot = 0, exps = 0, largest = -std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < n; ++i) {
+      sum += x[i];
+      dot += static_cast<double>(x[i]) * y[i];
+      exps += std::exp(x[i] - 1.0);
+      largest = std::max<double>(largest, x[i]);
+    }
+    const double scale = static_cast<double>(n);  // of what rounding adds up to
+    check_number(loops.sum(x, n), sum, scale);
+    check_number(loops.dot(x, y, n), dot, scale);
+    check_number(loops.sum_exp(x, n, T(1)), exps, scale);
+    std::vector<T> written(n);
+    check_number(loops.exp_sum(x, written.data(), n, T(1)), exps, scale);
+    CHECK(loops.max(x, n) == largest);
+  });
+}
+
+template <class T> void check_functions(const VectorLoops<T>& loops) {
+  const auto of_x = [](auto f) { return [f](double x, double) { return f(x); }; };
+  check_written<T>(-20, 5, loops.exp, of_x([](double x) { return std::exp(x); }));
+  check_written<T>(0.01, 20, loops.log, of_x([](double x) { return std::log(x); }));
+  check_written<T>(-5, 5, loops.tanh, of_x([](double x) { return std::tanh(x); }));
+  check_written<T>(-20, 20, loops.sigmoid, of_x([](double x) { return 1 / (1 + std::exp(-x)); }));
+  check_written<T>(-5, 5, loops.gelu, of_x([](double x) { return x * normal_cdf(x); }));
+  check_written<T>(-5, 5, loops.gelu_tanh, of_x([](double x) { return x * (1 + tanh_u(x)) / 2; }));
+  check_written<T>(-5, 5, loops.add, [](double x, double y) { return x + y; });
+  check_written<T>(
+      -5, 5, [&](const T*, T* y, std::size_t n) { loops.scale(y, n, T(0.75)); },
+      [](double, double y) { return y * 0.75; });
+  check_written<T>(
+      -20, 5, [&](const T* x, T* y, std::size_t n) { loops.exp_sum(x, y, n, T(1)); },
+      of_x([](double x) { return std::exp(x - 1); }));
+  check_written<T>(
+      -20, 5, [&](const T* x, T* y, std::size_t n) { loops.exp_scaled(x, y, n, T(1), T(0.75)); },
+      of_x([](double x) { return std::exp(x - 1) * 0.75; }));
+}
+
+// Those of two inputs: they may write over the second.
+template <class T> void check_backward(const VectorLoops<T>& loops) {
+  check_written<T>(
+      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.softmax_backward(x, y, y, n, T(0.75)); },
+      [](double x, double dy) { return x * (dy - 0.75); });
+  check_written<T>(
+      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.gelu_backward(x, y, y, n); },
+      [](double x, double dy) { return dy * (normal_cdf(x) + x * normal_density(x)); });
+  check_written<T>(
+      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.gelu_tanh_backward(x, y, y, n); },
+      [](double x, double dy) {
+        const double t = tanh_u(x), du = std::sqrt(2 / std::acos(-1.0)) * (1 + 3 * 0.044715 * x * x);
+        return dy * (1 + t + x * (1 - t * t) * du) / 2;
+      });
+}
+
+template <class T> void check_every_set() {
+  for (const VectorLoops<T>* loops : all_vector_loops<T>()) {
+    INFO(std::string(loops->instruction_set) << " in " << (std::is_same_v<T, float> ? "float" : "double"));
+    check_reductions(*loops);
+    check_functions(*loops);
+    check_backward(*loops);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("The loops of every instruction set give what plain loops give, at every length and in place") {
+  check_every_set<float>();
+  check_every_set<double>();
+}
+
+TEST_CASE("Every instruction set of this processor is tried, and the best is the one in use") {
+  const auto sets = all_vector_loops<float>();
+  CHECK(sets.front() == &tapegrad::detail::VectorLoopsFor<float>::baseline);
+  CHECK(sets.back() == &tapegrad::detail::vector_loops<float>());
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+  CHECK(sets.size() == 1u + avx2 + avx512);
+#endif
+}
+
+TEST_CASE("Scores of -inf weigh nothing in any instruction set") {
+  for (const VectorLoops<float>* loops : all_vector_loops<float>()) {
+    INFO(std::string(loops->instruction_set));
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    std::vector<float> x(37, -inf), y(37, 1.0f);
+    x[20] = 2;
+    CHECK(loops->max(x.data(), x.size()) == 2);
+    CHECK(loops->exp_sum(x.data(), y.data(), x.size(), 2) == 1);
+    CHECK(y[20] == 1);
+    CHECK(y[19] == 0);
+    CHECK(loops->sum_exp(x.data(), 20, 2) == 0);
+    CHECK(loops->max(x.data(), 0) == -inf);
+  }
+}

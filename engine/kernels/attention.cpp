@@ -6,7 +6,6 @@
 
 #include "../array.hpp"
 #include "../parallel.hpp"
-#include "../random.hpp"
 #include "vector_loops.hpp"
 
 namespace tapegrad::detail {
@@ -32,9 +31,11 @@ template <class T> struct Attention<T>::Tile : Strip {
 // head(b, h, scratch) for every head, on several threads; scratch has room for three tiles.
 template <class T> template <class Head> void Attention<T>::for_each_head(Head head) const {
   const std::size_t multiplications = batch * heads * q.rows * k.rows * (q.width + v.width);
-  parallel_for(batch * heads, chunks_for(multiplications / 16), [&](std::size_t begin, std::size_t end) {
-    Array<T> scratch(Shape{3, std::min(kQueries, q.rows), std::min(kKeys, k.rows)});
-    for (std::size_t i = begin; i < end; ++i) head(i / heads, i % heads, scratch.data());
+  const std::size_t chunks = std::min(chunks_for(multiplications / 16), batch * heads);
+  const std::size_t room = 3 * std::min(kQueries, q.rows) * std::min(kKeys, k.rows);
+  Array<T> scratch(Shape{chunks, room});  // taken by this thread: the pool's threads would each ask the system once
+  parallel_for(batch * heads, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
+    for (std::size_t i = begin; i < end; ++i) head(i / heads, i % heads, scratch.data() + chunk * room);
   });
 }
 
@@ -52,22 +53,23 @@ template <class T> template <class Body> void Attention<T>::for_each_tile(const 
   for (std::size_t s0 = 0; s0 < strip.visible; s0 += kKeys) body(Tile{strip, s0, std::min(s0 + kKeys, strip.visible)});
 }
 
-// S = scale Q K^T within the tile, under the mask
+// S = scale Q K^T within the tile, under the mask. Of query t0 + i the first seen[i] scores in the tile count: the
+// others are hidden. All rows are masked before any is read: a vector waits for what has just been written in smaller
+// pieces.
 template <class T>
-void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> K, T* S) const {
+void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> K, T* S,
+                                 std::size_t* seen) const {
   gemm<T>(Q.rows_between(tile.t0, tile.t1), K.rows_between(tile.s0, tile.s1).t(), tile.matrix(S), scale);
-  for (std::size_t t = tile.t0; t < tile.t1; ++t)
-    masks.apply(tile.b, tile.h, t, tile.s0, tile.keys(), S + (t - tile.t0) * tile.keys());
+  for (std::size_t i = 0; i < tile.queries(); ++i)
+    seen[i] = masks.apply(tile.b, tile.h, tile.t0 + i, tile.s0, tile.keys(), S + i * tile.keys());
 }
 
 // Sets weights to 0 with the dropout's probability and scales up the others.
 template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
   if (dropout == 0) return;
-  const T kept = T(1 / (1 - dropout));
-  for (std::size_t t = tile.t0; t < tile.t1; ++t) {
-    const std::size_t first = ((tile.b * heads + tile.h) * q.rows + t) * k.rows;
-    for (std::size_t s = tile.s0; s < tile.s1; ++s, ++weights)
-      *weights *= random_uniform(dropout_key, first + s) < dropout ? T(0) : kept;
+  for (std::size_t t = tile.t0; t < tile.t1; ++t, weights += tile.keys()) {
+    const std::size_t row = (tile.b * heads + tile.h) * q.rows + t;
+    vector_loops<T>().dropout(weights, weights, tile.keys(), dropout, dropout_key, row * k.rows + tile.s0);
   }
 }
 
@@ -80,24 +82,24 @@ void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T*
   for_each_head([&](std::size_t b, std::size_t h, T* P) {
     const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h);
     const Matrix<T> O = out.at(out_data, b, h);
-    const auto scale_row = [&](std::size_t t, T factor) {
-      for (std::size_t j = 0; j < O.columns; ++j) O.row(t)[j] *= factor;
-    };
+    const auto scale_row = [&](std::size_t t, T factor) { loops.scale(O.row(t), O.columns, factor); };
     for_each_strip(b, h, [&](const Strip& strip) {
       T m[kQueries], l[kQueries];
+      std::size_t seen[kQueries];
       for (std::size_t t = strip.t0; t < strip.t1; ++t) {
         m[t - strip.t0] = -inf;
         l[t - strip.t0] = 0;
         if (strip.visible == 0) std::fill_n(O.row(t), O.columns, T(0));
       }
       for_each_tile(strip, [&](const Tile& tile) {
-        masked_scores(tile, Q, K, P);
+        masked_scores(tile, Q, K, P, seen);
         for (std::size_t i = 0; i < tile.queries(); ++i) {
           T* scores = P + i * tile.keys();
-          const T larger = std::max(m[i], loops.max(scores, tile.keys()));
+          const T larger = std::max(m[i], loops.max(scores, seen[i]));
           const T shift = larger == -inf ? T(0) : larger;  // nothing to attend to yet: exp(-inf - 0) = 0
           const T shrink = std::exp(m[i] - shift);
-          l[i] = l[i] * shrink + loops.exp_sum(scores, scores, tile.keys(), shift);
+          l[i] = l[i] * shrink + loops.exp_sum(scores, scores, seen[i], shift);
+          std::fill(scores + seen[i], scores + tile.keys(), T(0));
           m[i] = larger;
           if (tile.s0 > 0 && shrink != 1) scale_row(tile.t0 + i, shrink);
         }
@@ -127,35 +129,52 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
     const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h),
                           O = out.at(out_data, b, h), dO = out.at(dout_data, b, h);
     const Matrix<T> dQ = q.at(dq_data, b, h), dK = k.at(dk_data, b, h), dV = v.at(dv_data, b, h);
-    for (const Matrix<T>& gradient : {dQ, dK, dV})
-      for (std::size_t r = 0; r < gradient.rows; ++r) std::fill_n(gradient.row(r), gradient.columns, T(0));
+    std::size_t reached = 0;  // the keys before it have received: their rows of dK and dV hold sums
+    const auto receive_zeros_up_to = [&](std::size_t end) {
+      for (; reached < end; ++reached) {
+        std::fill_n(dK.row(reached), dK.columns, T(0));
+        std::fill_n(dV.row(reached), dV.columns, T(0));
+      }
+    };
     for_each_strip(b, h, [&](const Strip& strip) {
       T dot[kQueries];  // rowsum(dO O)
-      for (std::size_t t = strip.t0; t < strip.t1; ++t) dot[t - strip.t0] = loops.dot(dO.row(t), O.row(t), O.columns);
+      std::size_t seen[kQueries];
+      for (std::size_t t = strip.t0; t < strip.t1; ++t) {
+        dot[t - strip.t0] = loops.dot(dO.row(t), O.row(t), O.columns);
+        if (strip.visible == 0) std::fill_n(dQ.row(t), dQ.columns, T(0));
+      }
       for_each_tile(strip, [&](const Tile& tile) {
         const std::size_t keys = tile.keys(), size = tile.queries() * keys;
         T *dS = P + size, *dropped = dropout > 0 ? dS + size : P;
         const Matrix<const T> dO_strip = dO.rows_between(tile.t0, tile.t1), Q_strip = Q.rows_between(tile.t0, tile.t1),
                               K_tile = K.rows_between(tile.s0, tile.s1), V_tile = V.rows_between(tile.s0, tile.s1);
-        masked_scores(tile, Q, K, P);
+        masked_scores(tile, Q, K, P, seen);
         for (std::size_t i = 0; i < tile.queries(); ++i) {
           const T* const saved = statistics + 2 * ((b * heads + h) * q.rows + tile.t0 + i);
           T* const row = P + i * keys;
-          loops.exp_sum(row, row, keys, saved[0]);
-          const T scale_down = 1 / saved[1];
-          for (std::size_t s = 0; s < keys; ++s) row[s] *= scale_down;
+          loops.exp_scaled(row, row, seen[i], saved[0], 1 / saved[1]);
+          std::fill(row + seen[i], row + keys, T(0));
         }
         if (dropout > 0) std::copy_n(P, size, dropped);
         drop(tile, dropped);
-        gemm<T>(Matrix<const T>(tile.matrix(dropped)).t(), dO_strip, dV.rows_between(tile.s0, tile.s1), 1, 1);
+        const bool first = tile.s0 == reached;  // to give these keys anything
+        if (first)
+          reached = tile.s1;
+        else
+          receive_zeros_up_to(tile.s1);
+        gemm<T>(Matrix<const T>(tile.matrix(dropped)).t(), dO_strip, dV.rows_between(tile.s0, tile.s1), 1, !first);
         gemm<T>(dO_strip, V_tile.t(), tile.matrix(dS));
         drop(tile, dS);
-        for (std::size_t i = 0; i < tile.queries(); ++i)
-          for (std::size_t s = i * keys; s < (i + 1) * keys; ++s) dS[s] = P[s] * (dS[s] - dot[i]);
-        gemm<T>(tile.matrix(dS), K_tile, dQ.rows_between(tile.t0, tile.t1), scale, 1);
-        gemm<T>(Matrix<const T>(tile.matrix(dS)).t(), Q_strip, dK.rows_between(tile.s0, tile.s1), scale, 1);
+        for (std::size_t i = 0; i < tile.queries(); ++i) {
+          T* const row = dS + i * keys;
+          loops.softmax_backward(P + i * keys, row, row, seen[i], dot[i]);
+          std::fill(row + seen[i], row + keys, T(0));
+        }
+        gemm<T>(tile.matrix(dS), K_tile, dQ.rows_between(tile.t0, tile.t1), scale, tile.s0 > 0);
+        gemm<T>(Matrix<const T>(tile.matrix(dS)).t(), Q_strip, dK.rows_between(tile.s0, tile.s1), scale, !first);
       });
     });
+    receive_zeros_up_to(k.rows);
   });
 }
 

@@ -41,8 +41,8 @@ template <class T> std::size_t MaskRows<T>::visible(std::size_t b, std::size_t h
 }
 
 template <class T>
-void MaskRows<T>::apply(std::size_t b, std::size_t h, std::size_t t, std::size_t first, std::size_t count,
-                        T* scores) const {
+std::size_t MaskRows<T>::apply(std::size_t b, std::size_t h, std::size_t t, std::size_t first, std::size_t count,
+                               T* scores) const {
   constexpr T hidden = -std::numeric_limits<T>::infinity();
   const std::size_t seen = std::clamp(visible(b, h, t), first, first + count) - first;
   if (mask_.bias_) {
@@ -54,7 +54,10 @@ void MaskRows<T>::apply(std::size_t b, std::size_t h, std::size_t t, std::size_t
     for (std::size_t s = 0; s < seen; ++s, allowed += allowed_[3])
       if (!*allowed) scores[s] = hidden;
   }
-  std::fill(scores + seen, scores + count, hidden);
+  constexpr std::size_t kWhole = 16;  // of floats, the longest vectors have so many
+  const std::size_t rounded = std::min(count, (seen + kWhole - 1) / kWhole * kWhole);
+  std::fill(scores + seen, scores + rounded, hidden);
+  return rounded;
 }
 
 template class MaskRows<float>;

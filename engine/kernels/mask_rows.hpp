@@ -16,8 +16,9 @@ template <class T> class MaskRows {
   std::size_t visible(std::size_t b, std::size_t h, std::size_t t) const;
 
   /// Masks query t's scores of the keys first, ..., first + count - 1: adds the mask's bias, and sets those that it
-  /// hides to -inf.
-  void apply(std::size_t b, std::size_t h, std::size_t t, std::size_t first, std::size_t count, T* scores) const;
+  /// hides to -inf. Returns how many are worth looking at: those from there on lie beyond visible(b, h, t), are hidden
+  /// as well, and keep what they hold. It is rounded up, so that vector loops end with whole vectors.
+  std::size_t apply(std::size_t b, std::size_t h, std::size_t t, std::size_t first, std::size_t count, T* scores) const;
 
  private:
   AttentionMask mask_;

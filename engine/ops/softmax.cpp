@@ -81,11 +81,11 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
   const detail::MaskRows<T> masks("masked_softmax", mask, batch, heads, queries, keys);
   Array<T> y = by_rows(scores.value(), [&](const T* x, T* out, std::size_t i, std::size_t n) {
     std::copy_n(x, n, out);
-    masks.apply(i / queries / heads, i / queries % heads, i % queries, 0, n, out);
-    if (std::all_of(out, out + n, [](T score) { return score == -std::numeric_limits<T>::infinity(); }))
-      std::fill_n(out, n, T(0));
-    else
-      detail::row_softmax(vector_loops<T>(), out, out, n);
+    const std::size_t seen = masks.apply(i / queries / heads, i / queries % heads, i % queries, 0, n, out);
+    const bool hidden =
+        std::all_of(out, out + seen, [](T score) { return score == -std::numeric_limits<T>::infinity(); });
+    if (!hidden) detail::row_softmax(vector_loops<T>(), out, out, seen);
+    std::fill(hidden ? out : out + seen, out + n, T(0));
   });
   return record_softmax("masked_softmax", scores, std::move(y));
 }

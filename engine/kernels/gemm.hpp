@@ -35,4 +35,7 @@ template <class T> struct Matrix {
 /// products are shared out among the threads of parallel.hpp.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
+/// c = a b, with the bias, of c.columns elements, added to every row.
+template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c);
+
 }  // namespace tapegrad::detail

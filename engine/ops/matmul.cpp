@@ -22,14 +22,28 @@ struct Products {
   std::size_t m, k, n;
   Shape out;  // of the result, without the axes that a 1-d operand lacks
 
-  // body(offset of a, offset of b, number of the product)
-  template <class Body> void for_each(Body body) const {
-    std::size_t product = 0;
-    detail::for_each_run<2>(batch, {a_step, b_step},
-                            [&](detail::Offsets<2> offset, std::size_t count, const detail::Offsets<2>& step) {
-                              for (; count > 0; --count, offset[0] += step[0], offset[1] += step[1])
-                                body(offset[0], offset[1], product++);
-                            });
+  // Whether all products read different matrices of an operand of that many elements, of `matrix_size` each.
+  bool read_apart(std::size_t operand_size, std::size_t matrix_size) const {
+    return operand_size == element_count(batch) * matrix_size;
+  }
+
+  // body(offset of a, offset of b, number of the product). On several threads where the bodies may run side by side and
+  // a product is too small to be shared out itself.
+  template <class Body> void for_each(bool side_by_side, Body body) const {
+    const std::size_t count = element_count(batch), multiplications = m * k * n;
+    const bool shared_out = side_by_side && multiplications < (std::size_t{1} << 21);
+    const std::size_t chunks = shared_out ? detail::chunks_for(count * multiplications / 16) : 1;
+    detail::parallel_for(count, chunks, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) body(offset(i, a_step), offset(i, b_step), i);
+    });
+  }
+
+ private:
+  std::ptrdiff_t offset(std::size_t product, const Strides& step) const {
+    std::ptrdiff_t sum = 0;
+    for (std::size_t axis = batch.size(); axis-- > 0; product /= batch[axis])
+      sum += static_cast<std::ptrdiff_t>(product % batch[axis]) * step[axis];
+    return sum;
   }
 };
 
@@ -66,7 +80,7 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
 // Where the products add an operand's gradient: a matrix that several products read receives from each.
 template <class T>
 Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
-  if (dx.size() == element_count(p.batch) * matrix_size) return dx.destination();
+  if (p.read_apart(dx.size(), matrix_size)) return dx.destination();
   return {dx.zeros_or_sum().data(), T(1)};
 }
 
@@ -76,20 +90,20 @@ Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
   const Products p = plan(a, b);
   Array<T> y(p.out);
-  p.for_each([&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
+  p.for_each(true, [&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
     gemm<T>({a.value().data() + a_at, m, k}, {b.value().data() + b_at, k, n}, {y.data() + i * m * n, m, n});
   });
   return record("matmul", std::move(y), {a, b}, [p, a = a.saved(), b = b.saved()](const Array<T>& dy, auto& dx) {
     const std::size_t m = p.m, k = p.k, n = p.n;
     if (dx[0].wanted()) {
       const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
-      p.for_each([&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
+      p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
         gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1, beta);
       });
     }
     if (dx[1].wanted()) {
       const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
-      p.for_each([&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
+      p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
         gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1, beta);
       });
     }
@@ -109,10 +123,12 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
   shape.back() = out;
   const std::size_t rows = element_count(Shape(shape.begin(), shape.end() - 1));
   Array<T> y(shape);
+  const Matrix<const T> X(x.value().data(), rows, in), W(weight.value().data(), out, in);
+  const Matrix<T> Y(y.data(), rows, out);
   if (bias.defined())
-    for (std::size_t row = 0; row < rows; ++row) std::copy_n(bias.value().data(), out, y.data() + row * out);
-  gemm<T>({x.value().data(), rows, in}, Matrix<const T>(weight.value().data(), out, in).t(), {y.data(), rows, out}, 1,
-          bias.defined() ? 1 : 0);
+    detail::gemm_plus_bias(X, W.t(), bias.value().data(), Y);
+  else
+    gemm(X, W.t(), Y);
   return record("linear", std::move(y), {x, weight, bias},
                 [=, x = x.saved(), weight = weight.saved()](const Array<T>& dy, auto& dx) {
                   const Matrix<const T> d(dy.data(), rows, out);

@@ -22,7 +22,7 @@ struct Reduced {
 };
 
 Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, KeepDims keep) {
-  std::vector<bool> reduced(shape.size(), axes.empty());
+  xt::svector<bool> reduced(shape.size(), axes.empty());
   for (std::ptrdiff_t axis : axes) {
     const std::size_t i = detail::normalize_axis(operation, axis, shape.size());
     detail::require(!reduced[i], operation, "expected every axis at most once, given ", axes);

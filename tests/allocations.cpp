@@ -1,0 +1,126 @@
+// Counts what training steps ask of the system: from the third on, nothing. A program of its own, since it puts its own
+// malloc in place of the C library's, for all threads and libraries; operator new comes through it too. What OpenBLAS
+// takes for itself, for products of some small sizes, is left out.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <tapegrad/tapegrad.hpp>
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <string_view>
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<std::size_t> allocations{0};
+
+void count(const void* caller) {
+  if (!counting.load(std::memory_order_relaxed)) return;
+  Dl_info library;
+  const bool known = dladdr(caller, &library) != 0 && library.dli_fname != nullptr;
+  if (!known || std::string_view(library.dli_fname).find("blas") == std::string_view::npos) ++allocations;
+}
+
+}  // namespace
+
+// The C library's own, under the names that it keeps for replacements to call.
+extern "C" {
+void* __libc_malloc(std::size_t) noexcept;
+void* __libc_calloc(std::size_t, std::size_t) noexcept;
+void* __libc_realloc(void*, std::size_t) noexcept;
+void* __libc_memalign(std::size_t, std::size_t) noexcept;
+
+void* malloc(std::size_t size) noexcept {
+  count(__builtin_return_address(0));
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t items, std::size_t size) noexcept {
+  count(__builtin_return_address(0));
+  return __libc_calloc(items, size);
+}
+void* realloc(void* block, std::size_t size) noexcept {
+  count(__builtin_return_address(0));
+  return __libc_realloc(block, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  count(__builtin_return_address(0));
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
+  count(__builtin_return_address(0));
+  *block = __libc_memalign(alignment, size);
+  return *block != nullptr ? 0 : ENOMEM;
+}
+}
+
+namespace {
+
+namespace tg = tapegrad;
+
+struct Classifier {
+  tg::Embedding<> embedding{26, 32};
+  tg::MultiHeadAttention<> attention{32, 4};
+  tg::Dropout dropout{0.1};
+  tg::Linear<> head{32, 3};
+  TAPEGRAD_FIELDS(embedding, attention, dropout, head)
+
+  tg::Tensor<float> loss(const tg::IntArray& ids, const tg::IntArray& labels) const {
+    return tg::cross_entropy(head(dropout(tg::mean(attention(embedding(ids)), {1}))), labels);
+  }
+};
+
+// A block with the operations that a transformer has beside attention; predicts the ids themselves.
+struct LanguageModel {
+  tg::Embedding<> embedding{26, 32};
+  tg::LayerNorm<> before_attention{32}, before_widening{32};
+  tg::MultiHeadAttention<> attention{32, 4, {.dropout = 0.1}};
+  tg::Linear<> widen{32, 64}, narrow{64, 32}, head{32, 26};
+  TAPEGRAD_FIELDS(embedding, before_attention, before_widening, attention, widen, narrow, head)
+
+  tg::Tensor<float> loss(const tg::IntArray& ids, const tg::IntArray&) const {
+    auto x = embedding(ids);
+    x = x + attention(before_attention(x), tg::AttentionMask::causal());
+    x = x + narrow(tg::gelu(widen(before_widening(x))));
+    return tg::cross_entropy(head(x), ids);
+  }
+};
+
+template <class Model> std::size_t allocations_from_the_third_step(std::size_t batch, std::size_t length) {
+  Model model;
+  tg::SGD<float> optimizer(tg::parameters(model), {.lr = 0.01, .momentum = 0.9});
+  tg::IntArray ids({batch, length}, 0), labels({batch}, 1);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids.data()[i] = static_cast<std::int64_t>(i * 7 % 26);
+  allocations = 0;
+  for (int step = 0; step < 6; ++step) {
+    counting = step >= 2;
+    tg::Tape tape;
+    optimizer.zero_grad();
+    model.loss(ids, labels).backward();
+    optimizer.step();
+  }
+  counting = false;
+  return allocations;
+}
+
+}  // namespace
+
+TEST_CASE("The counter sees operator new, aligned or not, and what the pool asks for") {
+  allocations = 0;
+  counting = true;
+  delete new int;
+  tg::PoolAllocator<char> pool;
+  constexpr std::size_t kNobodyAskedForBefore = 1234567;
+  pool.deallocate(pool.allocate(kNobodyAskedForBefore), kNobodyAskedForBefore);
+  counting = false;
+  CHECK(allocations >= 2);
+}
+
+TEST_CASE("A steady training step asks the system for no memory") {
+  CHECK(allocations_from_the_third_step<Classifier>(2, 5) == 0);
+  CHECK(allocations_from_the_third_step<Classifier>(16, 40) == 0);
+  CHECK(allocations_from_the_third_step<LanguageModel>(1, 4) == 0);
+  CHECK(allocations_from_the_third_step<LanguageModel>(16, 40) == 0);
+}

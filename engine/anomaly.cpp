@@ -34,14 +34,22 @@ template <class T> std::string Recording<T>::described(const Tensor<T>& x, std::
   return (given.empty() ? operation + " #" + std::to_string(node) : given) + ' ' + to_string(x.shape());
 }
 
-// The path of the last parameter recorded among all that went into these nodes: it tells the layer.
-template <class T> std::string Recording<T>::nearest_parameter(const typename Node<T>::Edges& edges) const {
-  std::vector<bool> reached(nodes_.size(), false);
+// "; in layer head" for an operation that reads a parameter of the layer, "; after layer head" for one that works on
+// what came out of it: where the last parameter belongs that was recorded among all that went into these nodes. Empty
+// when none has a name.
+template <class T> std::string Recording<T>::place(const typename Node<T>::Edges& edges) const {
+  std::vector<bool> reached(nodes_.size(), false), read(nodes_.size(), false);
   for (std::int32_t edge : edges)
-    if (edge >= 0) reached[static_cast<std::size_t>(edge)] = true;
+    if (edge >= 0) reached[static_cast<std::size_t>(edge)] = read[static_cast<std::size_t>(edge)] = true;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     if (!reached[i]) continue;
-    if (nodes_[i].is_parameter && !nodes_[i].leaf->name.empty()) return nodes_[i].leaf->name;
+    if (nodes_[i].is_parameter && !nodes_[i].leaf->name.empty()) {
+      const std::string& name = nodes_[i].leaf->name;  // "layer.weight", or "weight" of a model that is one layer
+      const std::size_t dot = name.rfind('.');
+      const char* of_layer = read[i] ? "; in layer " : "; after layer ";
+      const char* alone = read[i] ? "; at parameter " : "; after parameter ";
+      return (dot == name.npos ? alone : of_layer) + name.substr(0, dot);
+    }
     for (std::int32_t edge : nodes_[i].inputs)
       if (edge >= 0) reached[static_cast<std::size_t>(edge)] = true;
   }
@@ -60,10 +68,8 @@ void Recording<T>::check_output(const char* operation, const Tensor<T>& y, std::
   }
   std::string read;
   for (std::size_t n = 0; n < inputs.size(); ++n) read += (n == 0 ? "" : ", ") + described(*inputs[n].tensor, edges[n]);
-  const std::string parameter = nearest_parameter(edges);
   fail<std::runtime_error>(operation, "expected finite values, made ", found(y.value(), *i), " of ",
-                           to_string(y.shape()), " from ", read,
-                           parameter.empty() ? "" : "; it comes after " + parameter);
+                           to_string(y.shape()), " from ", read, place(edges));
 }
 
 template <class T> void Recording<T>::check_gradients(std::int32_t i) const {
@@ -74,12 +80,12 @@ template <class T> void Recording<T>::check_gradients(std::int32_t i) const {
     const std::shared_ptr<Array<T>>& gradient = input.is_parameter && !input.grad ? input.leaf->grad : input.grad;
     const auto at = gradient ? first_anomaly(*gradient) : std::nullopt;
     if (!at) continue;
-    const std::string given = name(node.inputs[n]), parameter = nearest_parameter(node.inputs);
+    const std::string given = name(node.inputs[n]);
     fail<std::runtime_error>(
         node.operation, "expected finite gradients, the backward rule made ", found(*gradient, *at),
         " in the gradient of input ", n, ", ",
         given.empty() ? std::string(input.operation) + " #" + std::to_string(node.inputs[n]) : given, " ",
-        to_string(input.shape), parameter.empty() ? "" : "; it comes after " + parameter);
+        to_string(input.shape), place(node.inputs));
   }
 }
 

@@ -21,8 +21,8 @@ template <class T> class Gradients;
 struct TapeOptions {
   bool profile = false;  ///< keep for Tape::print what each operation saved, took, and received as gradient
   /// Check every value and gradient: where the first NaN or infinity appears, forward or backward, throw
-  /// std::runtime_error naming the operation, its inputs and the parameter it comes after. Infinity that masked_fill
-  /// was asked to fill in is let pass.
+  /// std::runtime_error naming the operation, its inputs and the path of the layer that it is in or comes after.
+  /// Infinity that masked_fill was asked to fill in is let pass.
   bool detect_anomaly = false;
 };
 
@@ -103,7 +103,7 @@ template <class T> class Recording {
   void run_hooks(std::int32_t node, const std::vector<GradientHook<T>>& hooks, Array<T>& gradient) const;
   void check_gradients(std::int32_t node) const;
   std::string described(const Tensor<T>& x, std::int32_t node) const;
-  std::string nearest_parameter(const typename Node<T>::Edges& edges) const;
+  std::string place(const typename Node<T>::Edges& edges) const;
 
   std::uint64_t tape_;
   TapeOptions options_;

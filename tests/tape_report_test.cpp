@@ -168,7 +168,7 @@ TEST_CASE("A hook that changes the shape of a gradient is refused") {
   CHECK_THROWS_AS(Tensor(Array{1.0}).register_hook([](auto&) {}), std::logic_error);
 }
 
-TEST_CASE("Anomaly mode names the operation that makes the first NaN, what it read and the parameter before it") {
+TEST_CASE("Anomaly mode names the operation that makes the first NaN, what it read and the layer it came from") {
   Model model;
   tg::parameters(model);
   const tg::Tape tape({.detect_anomaly = true});
@@ -176,9 +176,18 @@ TEST_CASE("Anomaly mode names the operation that makes the first NaN, what it re
   y.set_name("logits");
   CHECK_THROWS_WITH_AS(
       tg::log(y - 100.0),
-      "[log] expected finite values, made NaN at (0, 0) of (1, 2) from sub #7 (1, 2); it comes after head.bias",
+      "[log] expected finite values, made NaN at (0, 0) of (1, 2) from sub #7 (1, 2); after layer head",
       std::runtime_error);
   CHECK_THROWS_WITH_AS(tg::exp(y * 1e9 + 1e9), doctest::Contains("made inf at (0, 0)"), std::runtime_error);
+}
+
+TEST_CASE("Anomaly mode names the layer whose parameter is at fault") {
+  Model model;
+  tg::parameters(model);
+  model.head.weight.mutable_value().fill(std::numeric_limits<double>::quiet_NaN());
+  const tg::Tape tape({.detect_anomaly = true});
+  CHECK_THROWS_WITH_AS(model(Tensor(Array(xt::ones<double>({1, 3})))), doctest::Contains("; in layer head"),
+                       std::runtime_error);
 }
 
 TEST_CASE("Anomaly mode finds NaN in the backward sweep too") {
@@ -188,8 +197,8 @@ TEST_CASE("Anomaly mode finds NaN in the backward sweep too") {
   const Tensor y = tg::sum(tg::sqrt(w) * 0.0);  // 0 times the infinite slope of sqrt at 0
   CHECK_THROWS_WITH_AS(
       y.backward(),
-      "[sqrt] expected finite gradients, the backward rule made NaN at (0) in the gradient of input 0, w (1); it comes "
-      "after w",
+      "[sqrt] expected finite gradients, the backward rule made NaN at (0) in the gradient of input 0, w (1); at "
+      "parameter w",
       std::runtime_error);
 }
 

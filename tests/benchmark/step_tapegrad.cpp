@@ -34,6 +34,7 @@ tg::IntArray array_of(const std::vector<std::int64_t>& numbers, const tg::Shape&
 }
 
 double run(const Workload& w) {
+  if (w.threads > 0) tg::set_num_threads(w.threads);
   Model model(w);
   tg::SGD<float> optimizer(tg::parameters(model), {.lr = 0.01});
   const tg::IntArray ids = array_of(benchmark::random_ids(w.batch * w.length, w.tokens), {w.batch, w.length});

@@ -9,26 +9,37 @@
 #include <cstdio>
 #include <fstream>
 #include <random>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace benchmark {
 
 struct Workload {
-  const char* name;
+  std::string name;
   std::size_t batch, length, width, heads, tokens;
-  std::size_t classes;  ///< of a classifier; 0: a causal language model, which predicts tokens
-};
+  std::size_t classes;      ///< of a classifier; 0: a causal language model, which predicts tokens
+  std::size_t threads = 0;  ///< that tapegrad works with; 0: as many as there are processors
 
-inline constexpr Workload kWorkloads[] = {
-    {"tiny", 1, 4, 8, 2, 26, 0},
-    {"small", 8, 16, 32, 4, 26, 0},
-    {"mid", 16, 32, 64, 4, 26, 0},
-    {"long", 1, 2048, 256, 4, 64, 0},
-    {"classifier", 32, 100, 512, 1, 26, 3},
-    {"language model", 32, 100, 512, 1, 26, 0},
-    {"language model", 32, 100, 512, 8, 26, 0},
+  /// How many numbers a product of a linear layer has rows for.
+  std::size_t rows() const { return batch * length; }
+
+  /// The multiplications and additions in the step's matrix products: of the projections, forward and for both
+  /// gradients, of the head, and of attention, forward two and backward four, where a causal mask spares about half.
+  double product_flops() const {
+    const double r = double(rows()), w = double(width), t = double(length);
+    const double head = classes > 0 ? double(batch * classes) : r * double(tokens);
+    const double seen = classes > 0 ? t : (t + 1) / 2;
+    return 2 * (4 * 3 * r * w * w + 3 * head * w + 6 * r * seen * w);
+  }
+
+  /// As the step programs take it.
+  std::string arguments() const {
+    std::string text;
+    for (const std::size_t number : {batch, length, width, heads, tokens, classes, threads})
+      text += ' ' + std::to_string(number);
+    return text;
+  }
 };
 
 inline std::vector<std::int64_t> random_ids(std::size_t count, std::size_t below) {
@@ -64,16 +75,38 @@ inline double peak_mb() {
   return 0;
 }
 
-/// Runs the workload whose number is the program's argument and prints its median time and the process's peak memory.
+/// Runs the workload that the program's arguments name and prints its median time and the process's peak memory.
 template <class Run> int run_one(int argc, char** argv, Run run) {
-  const std::size_t number = argc == 2 ? std::stoul(argv[1]) : std::size(kWorkloads);
-  if (number >= std::size(kWorkloads)) {
-    std::fprintf(stderr, "usage: %s NUMBER, of a workload from 0 to %zu\n", argv[0], std::size(kWorkloads) - 1);
+  if (argc != 8) {
+    std::fprintf(stderr, "usage: %s BATCH LENGTH WIDTH HEADS TOKENS CLASSES THREADS\n", argv[0]);
     return 1;
   }
-  const double ms = run(kWorkloads[number]);
+  std::size_t numbers[7];
+  for (int i = 0; i < 7; ++i) numbers[i] = std::stoul(argv[i + 1]);
+  const Workload workload{"", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]};
+  const double ms = run(workload);
   std::printf("%.6f %.1f\n", ms, peak_mb());
   return 0;
+}
+
+/// What a step program printed.
+struct Measured {
+  double ms = 0, peak_mb = 0;
+};
+
+/// Runs a step program; throws std::runtime_error when it prints no time.
+inline Measured run_command(const std::string& command) {
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  Measured m;
+  const bool read = pipe != nullptr && std::fscanf(pipe, "%lf %lf", &m.ms, &m.peak_mb) == 2;
+  if (pipe == nullptr || ::pclose(pipe) != 0 || !read) throw std::runtime_error("expected a time from: " + command);
+  return m;
+}
+
+/// The one with the median time.
+inline Measured median(std::vector<Measured> rounds) {
+  std::sort(rounds.begin(), rounds.end(), [](const Measured& a, const Measured& b) { return a.ms < b.ms; });
+  return rounds[rounds.size() / 2];
 }
 
 }  // namespace benchmark

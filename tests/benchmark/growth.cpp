@@ -1,0 +1,47 @@
+// Prints how a training step grows with the batch, the width and the length: a block for each, of one line for each
+// size. growth.gnuplot draws them:
+//   growth STEP_TAPEGRAD [STEP_LIBTORCH] > growth.dat && gnuplot growth.gnuplot
+#include "workloads.hpp"
+
+namespace {
+
+using benchmark::Measured;
+using benchmark::Workload;
+
+struct Programs {
+  std::string ours, theirs;
+};
+
+Measured measure(const std::string& program, Workload w, std::size_t threads) {
+  if (program.empty()) return {};
+  w.threads = threads;
+  std::vector<Measured> rounds;
+  for (int round = 0; round < 3; ++round) rounds.push_back(benchmark::run_command(program + w.arguments()));
+  return benchmark::median(rounds);
+}
+
+void print_block(const char* title, const Programs& programs, std::size_t Workload::*size, std::size_t first,
+                 std::size_t last, Workload w) {
+  std::printf("# %s: size, GFLOP in products, ms on one thread, ms on all, libtorch's ms, MB, libtorch's MB\n", title);
+  for (w.*size = first; w.*size <= last; w.*size *= 2) {
+    const Measured one = measure(programs.ours, w, 1), all = measure(programs.ours, w, 0),
+                   theirs = measure(programs.theirs, w, 0);
+    std::printf("%zu %g %g %g %g %g %g\n", w.*size, w.product_flops() / 1e9, one.ms, all.ms, theirs.ms, all.peak_mb,
+                theirs.peak_mb);
+    std::fflush(stdout);
+  }
+  std::printf("\n\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc < 2 || argc > 3) throw std::runtime_error("usage: growth STEP_TAPEGRAD [STEP_LIBTORCH]");
+  const Programs programs{argv[1], argc > 2 ? argv[2] : ""};
+  print_block("batch", programs, &Workload::batch, 1, 64, {"", 0, 64, 128, 4, 26, 0});
+  print_block("width", programs, &Workload::width, 32, 1024, {"", 16, 64, 0, 4, 26, 0});
+  print_block("length", programs, &Workload::length, 128, 4096, {"", 1, 0, 256, 4, 64, 0});
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "growth: %s\n", error.what());
+  return 1;
+}

@@ -103,7 +103,7 @@ template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t r
 template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t index);
 /// The slices start, ..., start + length - 1 along the axis.
 template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t start, std::size_t length);
-/// Pieces of `size` slices along the axis; the last may be shorter.
+/// Pieces of `size` slices along the axis; the last may be shorter. An empty axis is one piece, as in PyTorch.
 template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t size, std::ptrdiff_t axis = 0);
 /// Moves the elements `shift` places along the axis; what falls off the end comes back at the start.
 template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift, std::ptrdiff_t axis);

@@ -187,8 +187,12 @@ template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t 
   const std::size_t i = normalize_axis("split", axis, x.dimension());
   require(size > 0, "split", "expected pieces of at least 1 slice, given 0");
   std::vector<Tensor<T>> pieces;
-  for (std::size_t start = 0, extent = x.shape()[i]; start < extent; start += size)
+  const std::size_t extent = x.shape()[i];
+  std::size_t start = 0;
+  do {
     pieces.push_back(narrowed("split", x, i, start, std::min(size, extent - start)));
+    start += size;
+  } while (start < extent);
   return pieces;
 }
 

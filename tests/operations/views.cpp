@@ -90,6 +90,9 @@ void add_parts(Table& table) {
   table.add("split", "one piece alone", {draw({4, 2})}, [](const auto& x) { return tg::split(x[0], 2)[1]; });
   table.add("split", "a piece larger than the axis", {draw({2, 3})},
             [](const auto& x) { return tg::split(x[0], 7)[0]; });
+  table.add("split", "an empty axis is one piece", {draw({0, 2})}, [](const auto& x) {
+    return tg::cat(tg::split(x[0], 2));
+  });
   table.add("split", "back in reverse", {draw({2, 3, 2})}, [](const auto& x) {
     const auto pieces = tg::split(x[0], 1, 1);
     return tg::cat({pieces[2], pieces[1], pieces[0]}, 1);

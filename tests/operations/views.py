@@ -52,6 +52,7 @@ def add_samples():
     add("split", "the last piece is shorter", [draw(2, 5)], lambda a: weighted_sum(a.split(2, -1)))
     add("split", "one piece alone", [draw(4, 2)], lambda a: a.split(2)[1])
     add("split", "a piece larger than the axis", [draw(2, 3)], lambda a: a.split(7)[0])
+    add("split", "an empty axis is one piece", [draw(0, 2)], lambda a: torch.cat(a.split(2)))
     add("split", "back in reverse", [draw(2, 3, 2)], lambda a: torch.cat(a.split(1, 1)[::-1], 1))
     add("roll", "forwards along an axis", [draw(2, 4)], lambda a: a.roll(1, 1))
     add("roll", "backwards along the first axis", [draw(3, 2)], lambda a: a.roll(-1, -2))

@@ -16,11 +16,14 @@ template <class Operator> void add_operator(Table& table, const char* operation)
   table.add(operation, "a batch and a row", {draw({2, 2, 3}), draw({3}, 0.5, 2)}, f);
   table.add(operation, "four axes that stretch each other", {draw({2, 1, 2, 1}), draw({1, 3, 1, 2}, 0.5, 2)}, f);
   table.add(operation, "no rows and one row", {draw({0, 3}), draw({1, 3}, 0.5, 2)}, f);
+  table.add(operation, "one element and a matrix", {draw({1}), draw({2, 3}, 0.5, 2)}, f);
   table.add(operation, "a matrix and its transpose", {draw({2, 2}, 0.5, 2)},
             [](const auto& x) { return Operator()(x[0], tg::transpose(x[0], 0, 1)); });
   table.add(operation, "a number on the right", {draw({2, 3})}, [](const auto& x) { return Operator()(x[0], 2.5); });
   table.add(operation, "a number on the left", {draw({2, 3}, 0.5, 2)},
             [](const auto& x) { return Operator()(2.5, x[0]); });
+  table.add(operation, "nothing, with a number on either side", {draw({2, 0})},
+            [](const auto& x) { return Operator()(2.5, Operator()(x[0], 1.5)); });
 }
 
 }  // namespace
@@ -34,6 +37,13 @@ void add_arithmetic(Table& table) {
   table.add("operator+", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] + x[0]; });
   table.add("operator-", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] - x[0]; });
   table.add("operator*", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] * x[0]; });
+  table.add("operator/", "a tensor by itself", {draw({2, 3}, 0.5, 2)}, [](const auto& x) { return x[0] / x[0]; });
+  table.add(
+      "operator+", "large and tiny", {draw({2, 3}, 1e6, 1e7), draw({3}, 1e-7, 1e-6)},
+      [](const auto& x) { return x[0] + x[1]; }, 1);
+  table.add(
+      "operator-", "tiny and large", {draw({2, 3}, 1e-7, 1e-6), draw({3}, 1e6, 1e7)},
+      [](const auto& x) { return x[0] - x[1]; }, 1);
   table.add("operator*", "large and tiny", {draw({2, 3}, 1e6, 1e7), draw({3}, 1e-7, 1e-6)},
             [](const auto& x) { return x[0] * x[1]; });
   table.add("operator/", "tiny and large", {draw({2, 3}, 1e-7, 1e-6), draw({3}, 1e6, 1e7)},
@@ -56,6 +66,10 @@ void add_arithmetic(Table& table) {
   table.add("pow", "no elements", {draw({2, 0})}, [](const auto& x) { return tg::pow(x[0], 2); });
   table.add(
       "pow", "tiny", {draw({3}, 1e-9, 1e-8)}, [](const auto& x) { return tg::pow(x[0], 0.5); }, 1e-14);
+  table.add("pow", "large", {draw({3}, 1e9, 1e10)}, [](const auto& x) { return tg::pow(x[0], 1.5); });
+  table.add("pow", "zeros squared", {draw({2}, 0, 0)}, [](const auto& x) { return tg::pow(x[0], 2); });
+  table.add("pow", "zeros, exponent 1", {draw({2}, 0, 0)}, [](const auto& x) { return tg::pow(x[0], 1); });
+  table.add("pow", "zeros, exponent 0", {draw({2}, 0, 0)}, [](const auto& x) { return tg::pow(x[0], 0); });
 }
 
 }  // namespace operations

@@ -14,9 +14,11 @@ def add_samples():
         add(operation, "a batch and a row", [draw(2, 2, 3), second(3)], f)
         add(operation, "four axes that stretch each other", [draw(2, 1, 2, 1), second(1, 3, 1, 2)], f)
         add(operation, "no rows and one row", [draw(0, 3), second(1, 3)], f)
+        add(operation, "one element and a matrix", [draw(1), second(2, 3)], f)
         add(operation, "a matrix and its transpose", [second(2, 2)], lambda a: f(a, a.T))
         add(operation, "a number on the right", [draw(2, 3)], lambda a: f(a, 2.5))
         add(operation, "a number on the left", [second(2, 3)], lambda a: f(2.5, a))
+        add(operation, "nothing, with a number on either side", [draw(2, 0)], lambda a: f(2.5, f(a, 1.5)))
 
     operator("operator+", lambda a, b: a + b)
     operator("operator-", lambda a, b: a - b)
@@ -25,7 +27,10 @@ def add_samples():
     add("operator+", "a tensor with itself", [draw(2, 3)], lambda a: a + a)
     add("operator-", "a tensor with itself", [draw(2, 3)], lambda a: a - a)
     add("operator*", "a tensor with itself", [draw(2, 3)], lambda a: a * a)
+    add("operator/", "a tensor by itself", [draw(2, 3, low=0.5, high=2)], lambda a: a / a)
     large, tiny = {"low": 1e6, "high": 1e7}, {"low": 1e-7, "high": 1e-6}
+    add("operator+", "large and tiny", [draw(2, 3, **large), draw(3, **tiny)], lambda a, b: a + b)
+    add("operator-", "tiny and large", [draw(2, 3, **tiny), draw(3, **large)], lambda a, b: a - b)
     add("operator*", "large and tiny", [draw(2, 3, **large), draw(3, **tiny)], lambda a, b: a * b)
     add("operator/", "tiny and large", [draw(2, 3, **tiny), draw(3, **large)], lambda a, b: a / b)
 
@@ -43,3 +48,7 @@ def add_samples():
     add("pow", "a scalar", [draw(low=0.5, high=2)], lambda a: a**2.5)
     add("pow", "no elements", [draw(2, 0)], lambda a: a**2)
     add("pow", "tiny", [draw(3, low=1e-9, high=1e-8)], lambda a: a**0.5)
+    add("pow", "large", [draw(3, low=1e9, high=1e10)], lambda a: a**1.5)
+    add("pow", "zeros squared", [draw(2, low=0, high=0)], lambda a: a**2)
+    add("pow", "zeros, exponent 1", [draw(2, low=0, high=0)], lambda a: a**1)
+    add("pow", "zeros, exponent 0", [draw(2, low=0, high=0)], lambda a: a**0)

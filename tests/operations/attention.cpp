@@ -59,13 +59,22 @@ void add_scaled_dot_product(Table& table) {
   table.add(name, "two axes, causal", {draw({3, 2}), draw({4, 2}), draw({4, 3})},
             [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], Mask::causal()); });
   table.add(name, "one key", {draw({2, 3, 2}), draw({2, 1, 2}), draw({2, 1, 3})}, plain);
+  table.add(name, "one of everything", {draw({1, 1}), draw({1, 1}), draw({1, 1})}, plain);
+  table.add(name, "more queries than keys, causal", {draw({4, 2}), draw({2, 2}), draw({2, 3})},
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], Mask::causal()); });
+  table.add(name, "values of no width", {draw({3, 2}), draw({4, 2}), draw({4, 0})}, plain);
   table.add(name, "no keys", {draw({3, 2}), draw({0, 2}), draw({0, 3})}, plain);
   table.add(name, "no queries", {draw({0, 2}), draw({4, 2}), draw({4, 3})}, plain);
   table.add(name, "no batch entries", {draw({0, 3, 2}), draw({0, 4, 2}), draw({0, 4, 3})}, plain);
   table.add(name, "large", {draw({2, 2}, -100, 100), draw({4, 2}, -100, 100), draw({4, 2})}, plain);
+  table.add(name, "tiny", {draw({2, 2}, -1e-4, 1e-4), draw({4, 2}, -1e-4, 1e-4), draw({4, 2})}, plain, 1e-5);
   table.add(name, "queries, keys and values are one", {draw({2, 1, 3, 2}, -2, 2)}, itself);
   table.add(name, "keys and values are one", {draw({3, 2}, -2, 2), draw({4, 2}, -2, 2)},
             [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[1]); });
+  table.add(name, "queries and keys are one", {draw({3, 2}, -2, 2), draw({3, 1})},
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[0], x[1]); });
+  table.add(name, "queries and values are one", {draw({3, 2}, -2, 2), draw({3, 2}, -2, 2)},
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[0]); });
   table.add(name, "another scale", {draw({3, 2}), draw({4, 2}), draw({4, 2})},
             [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], {}, {.scale = 2.5}); });
   table.add(name, "dropout", {draw({2, 2, 3, 2}), draw({2, 2, 4, 2}), draw({2, 2, 4, 1})}, [](const auto& x) {
@@ -84,9 +93,24 @@ void add_multi_head(Table& table) {
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 1); });
   table.add(name, "as many heads as features", {draw({1, 3, 4}), draw({1, 2, 4}), draw({1, 2, 4})},
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 4); });
+  table.add(name, "one of everything", {draw({1, 1, 1}), draw({1, 1, 1}), draw({1, 1, 1})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 1); });
+  table.add(name, "one key", {draw({2, 3, 4}), draw({2, 1, 4}), draw({2, 1, 2})}, plain);
+  table.add(name, "no queries", {draw({1, 0, 4}), draw({1, 2, 4}), draw({1, 2, 2})}, plain);
+  table.add(name, "more queries than keys, causal", {draw({1, 4, 4}), draw({1, 2, 4}), draw({1, 2, 2})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, Mask::causal()); });
+  const std::vector<Draw> large_and_tiny{draw({1, 2, 4}, -1e4, 1e4), draw({1, 4, 4}, -1e-4, 1e-4), draw({1, 4, 2})};
+  table.add(name, "large and tiny", large_and_tiny, plain, 1e-8);
+  table.add(name, "tiny", {draw({1, 2, 4}, -1e-4, 1e-4), draw({1, 4, 4}, -1e-4, 1e-4), draw({1, 4, 2})}, plain, 1e-5);
   table.add(name, "no keys", {draw({1, 3, 4}), draw({1, 0, 4}), draw({1, 0, 2})}, plain);
   table.add(name, "no batch entries", {draw({0, 3, 4}), draw({0, 2, 4}), draw({0, 2, 2})}, plain);
   table.add(name, "queries, keys and values are one", {draw({2, 3, 4}, -2, 2)}, itself);
+  table.add(name, "keys and values are one", {draw({1, 3, 4}, -2, 2), draw({1, 4, 4}, -2, 2)},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[1], 2); });
+  table.add(name, "queries and keys are one", {draw({1, 3, 4}, -2, 2), draw({1, 3, 2})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[0], x[1], 2); });
+  table.add(name, "queries and values are one", {draw({1, 3, 4}, -2, 2), draw({1, 3, 4}, -2, 2)},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[0], 2); });
   table.add(name, "another scale", {draw({1, 3, 4}), draw({1, 2, 4}), draw({1, 2, 4})},
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.scale = -1.5}); });
   table.add(name, "dropout", {draw({2, 3, 4}), draw({2, 4, 4}), draw({2, 4, 2})},
@@ -108,6 +132,12 @@ void add_attention(Table& table) {
   table.add("masked_softmax", "large", {draw({3, 4}, -1e4, 1e4)},
             [](const auto& x) { return tg::masked_softmax(x[0], Mask::causal()); });
   table.add("masked_softmax", "no keys", {draw({3, 0})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
+  table.add("masked_softmax", "no queries", {draw({0, 4})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
+  table.add("masked_softmax", "one key", {draw({3, 1})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
+  table.add("masked_softmax", "more queries than keys, causal", {draw({4, 2})},
+            [](const auto& x) { return tg::masked_softmax(x[0], Mask::causal()); });
+  table.add("masked_softmax", "tiny", {draw({3, 4}, -1e-8, 1e-8)},
+            [](const auto& x) { return tg::masked_softmax(x[0], Mask::causal()); });
 }
 
 }  // namespace operations

@@ -19,6 +19,7 @@ void add_functions(Table& table) {
   add_function(table, "exp", -3, 3, 0, exp);
   table.add("exp", "large", {draw({4}, 20, 21)}, exp, 1e-7);
   table.add("exp", "tiny", {draw({4}, -1e-6, 1e-6)}, exp);
+  table.add("exp", "very negative", {draw({4}, -1e4, -1e3)}, exp);
 
   const auto log = [](const auto& x) { return tg::log(x[0]); };
   add_function(table, "log", 0.2, 5, 0, log);
@@ -33,6 +34,7 @@ void add_functions(Table& table) {
   const auto abs = [](const auto& x) { return tg::abs(x[0]); };
   add_function(table, "abs", -1, 1, 0.1, abs);
   table.add("abs", "large", {draw({4}, -1e30, 1e30)}, abs);
+  table.add("abs", "tiny", {draw({4}, -1e-9, 1e-9, 1e-9)}, abs, 1e-10);
 
   const auto tanh = [](const auto& x) { return tg::tanh(x[0]); };
   add_function(table, "tanh", -2, 2, 0, tanh);
@@ -42,18 +44,24 @@ void add_functions(Table& table) {
   const auto sigmoid = [](const auto& x) { return tg::sigmoid(x[0]); };
   add_function(table, "sigmoid", -4, 4, 0, sigmoid);
   table.add("sigmoid", "large", {draw({8}, -1e4, 1e4)}, sigmoid);
+  table.add("sigmoid", "tiny", {draw({4}, -1e-9, 1e-9)}, sigmoid);
 
   const auto relu = [](const auto& x) { return tg::relu(x[0]); };
   add_function(table, "relu", -1, 1, 0.1, relu);
   table.add("relu", "large", {draw({4}, -1e30, 1e30)}, relu);
+  table.add("relu", "tiny", {draw({4}, -1e-9, 1e-9, 1e-9)}, relu, 1e-10);
 
   const auto gelu = [](const auto& x) { return tg::gelu(x[0]); };
   add_function(table, "gelu", -3, 3, 0, gelu);
   table.add("gelu", "large", {draw({8}, -1e4, 1e4)}, gelu);
+  table.add("gelu", "tiny", {draw({4}, -1e-9, 1e-9)}, gelu);
 
   const auto tanh_gelu = [](const auto& x) { return tg::gelu(x[0], tg::Gelu::tanh); };
   table.add("gelu", "by tanh", {draw({2, 3}, -3, 3)}, tanh_gelu);
   table.add("gelu", "by tanh, a scalar", {draw({}, -3, 3)}, tanh_gelu);
+  table.add("gelu", "by tanh, four axes", {draw({2, 1, 2, 3}, -3, 3)}, tanh_gelu);
+  table.add("gelu", "by tanh, no elements", {draw({0, 2}, -3, 3)}, tanh_gelu);
+  table.add("gelu", "by tanh, tiny", {draw({4}, -1e-9, 1e-9)}, tanh_gelu);
   table.add("gelu", "by tanh, large", {draw({8}, -1e4, 1e4)}, tanh_gelu);
 }
 
@@ -72,6 +80,10 @@ void add_choices(Table& table) {
   table.add("masked_fill", "no elements", {draw({0, 3})}, [](const auto& x) {
     return tg::masked_fill(x[0], drawn_mask({1, 3}, 7), 1);
   });
+  table.add("masked_fill", "a scalar, filled", {draw({})},
+            [](const auto& x) { return tg::masked_fill(x[0], drawn_mask({}, 7), 1); });
+  table.add("masked_fill", "a scalar, left", {draw({})},
+            [](const auto& x) { return tg::masked_fill(x[0], drawn_mask({}, 8), 1); });
   table.add("masked_fill", "-inf before a softmax", {draw({2, 4})}, [](const auto& x) {
     const auto hidden =
         tg::masked_fill(x[0], tg::BoolArray{true, false, false, true}, -std::numeric_limits<double>::infinity());
@@ -93,12 +105,18 @@ void add_choices(Table& table) {
   table.add("where", "no elements", {draw({0, 3}), draw({3})}, [](const auto& x) {
     return tg::where(drawn_mask({1, 3}, 7), x[0], x[1]);
   });
+  table.add("where", "a scalar and a matrix", {draw({}), draw({2, 3})},
+            [](const auto& x) { return tg::where(drawn_mask({3}, 7), x[0], x[1]); });
+  table.add("where", "one element each", {draw({1}), draw({1})},
+            [](const auto& x) { return tg::where(drawn_mask({1}, 8), x[0], x[1]); });
 
   table.add("dropout", "half of a matrix", {draw({4, 5})}, [](const auto& x) { return tg::dropout(x[0], 0.5); });
   table.add("dropout", "a tenth of three axes", {draw({2, 3, 4})},
             [](const auto& x) { return tg::dropout(x[0], 0.1); });
   table.add("dropout", "twice, with other masks", {draw({12})},
             [](const auto& x) { return tg::dropout(x[0], 0.5) + tg::dropout(x[0], 0.5); });
+  table.add("dropout", "a scalar", {draw({})}, [](const auto& x) { return tg::dropout(x[0], 0.2); });
+  table.add("dropout", "no elements", {draw({0, 2})}, [](const auto& x) { return tg::dropout(x[0], 0.5); });
   table.add("dropout", "probability 0", {draw({2, 3})}, [](const auto& x) { return x[0] * tg::dropout(x[0], 0); });
   table.add("dropout", "not training", {draw({2, 3})},
             [](const auto& x) { return x[0] * tg::dropout(x[0], 0.5, false); });

@@ -16,18 +16,34 @@ void add_indices(Table& table) {
             [](const auto& x) { return as_tensor(x, tg::argmax(x[0], 1)); });
   table.add("argmax", "a vector", {draw({5})}, [](const auto& x) { return as_tensor(x, tg::argmax(x[0].value(), 0)); });
   table.add("argmax", "no rows", {draw({0, 3})}, [](const auto& x) { return as_tensor(x, tg::argmax(x[0], 1)); });
+  table.add("argmax", "no columns", {draw({3, 0})}, [](const auto& x) { return as_tensor(x, tg::argmax(x[0], -2)); });
+  table.add("argmax", "one element", {draw({1, 1})}, [](const auto& x) { return as_tensor(x, tg::argmax(x[0], 1)); });
+  table.add("argmax", "a long row, large", {draw({40}, -1e30, 1e30)},
+            [](const auto& x) { return as_tensor(x, tg::argmax(x[0], 0)); });
 
   table.add("one_hot", "ids of two axes", {}, [](const auto& x) {
     return as_tensor(x, tg::one_hot({{2, 0}, {1, 1}}, 3));
   });
   table.add("one_hot", "one id", {}, [](const auto& x) { return as_tensor(x, tg::one_hot(tg::IntArray(1), 3)); });
+  table.add("one_hot", "one class", {}, [](const auto& x) { return as_tensor(x, tg::one_hot({0, 0}, 1)); });
+  table.add("one_hot", "no ids", {}, [](const auto& x) {
+    return as_tensor(x, tg::one_hot(tg::IntArray::from_shape({2, 0}), 3));
+  });
 
   table.add("causal_mask", "square", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(3, 3)); });
   table.add("causal_mask", "wide", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(2, 4)); });
   table.add("causal_mask", "tall", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(4, 2)); });
+  table.add("causal_mask", "one by one", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(1, 1)); });
+  table.add("causal_mask", "no rows", {}, [](const auto& x) { return as_tensor(x, tg::causal_mask(0, 3)); });
 
   table.add("padding_mask", "two rows", {}, [](const auto& x) {
     return as_tensor(x, tg::padding_mask({{3, 1, 0}, {2, 0, 0}}, 0));
+  });
+  table.add("padding_mask", "nothing but padding", {}, [](const auto& x) {
+    return as_tensor(x, tg::padding_mask({{7, 7}}, 7));
+  });
+  table.add("padding_mask", "no ids", {}, [](const auto& x) {
+    return as_tensor(x, tg::padding_mask(tg::IntArray::from_shape({2, 0}), 0));
   });
 }
 

@@ -27,6 +27,9 @@ void add_cross_entropy(Table& table) {
   table.add("cross_entropy", "no labels, sum", {draw({0, 3})}, [](const auto& x) {
     return tg::cross_entropy(x[0], tg::IntArray::from_shape({0}), {.reduction = Reduction::sum});
   });
+  table.add("cross_entropy", "no labels of two axes, none", {draw({2, 0, 3})}, [](const auto& x) {
+    return tg::cross_entropy(x[0], tg::IntArray::from_shape({2, 0}), {.reduction = Reduction::none});
+  });
   table.add("cross_entropy", "many classes", {draw({2, 20}, -2, 2)}, [](const auto& x) {
     return tg::cross_entropy(x[0], {13, 19}, {.label_smoothing = 0.1});
   });
@@ -77,13 +80,19 @@ void add_mse(Table& table) {
   table.add("mse_loss", "none", {draw({2, 2, 2}), draw({2, 2, 2})},
             [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
   table.add("mse_loss", "scalars", {draw({}), draw({})}, mean);
+  table.add("mse_loss", "one element", {draw({1}), draw({1})}, mean);
   table.add("mse_loss", "no elements, sum", {draw({0, 2}), draw({0, 2})}, sum);
   table.add("mse_loss", "a target that is an expression", {draw({2, 3})}, [](const auto& x) {
     return tg::mse_loss(x[0], 2 * numbers<double>(draw({2, 3}), 7));
   });
+  table.add("mse_loss", "a target that is an expression, sum", {draw({2, 3})}, [](const auto& x) {
+    return tg::mse_loss(x[0], 2 * numbers<double>(draw({2, 3}), 7), tg::Reduction::sum);
+  });
+  table.add("mse_loss", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return tg::mse_loss(x[0], x[0]); });
   table.add("mse_loss", "a matrix and its transpose", {draw({2, 2})},
             [](const auto& x) { return tg::mse_loss(x[0], tg::transpose(x[0], 0, 1)); });
   table.add("mse_loss", "large", {draw({2, 3}, -1e4, 1e4), draw({2, 3}, -1e4, 1e4)}, mean, 1e-4);
+  table.add("mse_loss", "tiny", {draw({2, 3}, -1e-8, 1e-8), draw({2, 3}, -1e-8, 1e-8)}, mean);
 }
 
 }  // namespace

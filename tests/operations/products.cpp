@@ -25,6 +25,8 @@ void add_matmul(Table& table) {
   table.add("matmul", "no columns", {draw({2, 3}), draw({3, 0})}, f);
   table.add("matmul", "an empty batch", {draw({0, 2, 3}), draw({3, 2})}, f);
   table.add("matmul", "one matrix for an empty batch", {draw({1, 2, 3}), draw({0, 3, 2})}, f);
+  table.add("matmul", "vectors of no elements", {draw({0}), draw({0})}, f);
+  table.add("matmul", "a vector with itself", {draw({3})}, [](const auto& x) { return tg::matmul(x[0], x[0]); });
   table.add("matmul", "large and tiny", {draw({2, 3}, -1e6, 1e6), draw({3, 2}, -1e-6, 1e-6)}, f, 1e-3);
   table.add("matmul", "a matrix with itself", {draw({3, 3})}, [](const auto& x) { return tg::matmul(x[0], x[0]); });
   table.add("matmul", "a matrix and its transpose", {draw({2, 3})},
@@ -44,6 +46,7 @@ void add_linear(Table& table) {
   table.add("linear", "no rows", {draw({0, 3}), draw({2, 3}), draw({2})}, f);
   table.add("linear", "no inputs", {draw({2, 0}), draw({3, 0}), draw({3})}, f);
   table.add("linear", "no outputs", {draw({2, 3}), draw({0, 3}), draw({0})}, f);
+  table.add("linear", "large and tiny", {draw({2, 3}, -1e6, 1e6), draw({4, 3}, -1e-6, 1e-6), draw({4})}, f, 1e-3);
   table.add("linear", "no bias", {draw({2, 3}), draw({4, 3})}, [](const auto& x) { return tg::linear(x[0], x[1]); });
   table.add("linear", "the input as its own weight", {draw({3, 2})},
             [](const auto& x) { return tg::linear(x[0], x[0]); });
@@ -73,6 +76,15 @@ void add_einsum(Table& table) {
             [](const auto& x) { return tg::einsum("ij,jk->ik", x[0], x[1]); });
   table.add("einsum", "a matrix with itself: ij,kj->ik", {draw({2, 3})},
             [](const auto& x) { return tg::einsum("ij,kj->ik", x[0], x[0]); });
+  table.add("einsum", "scalars: ,->", {draw({}), draw({})},
+            [](const auto& x) { return tg::einsum(",->", x[0], x[1]); });
+  table.add("einsum", "one by one: ij,jk->ik", {draw({1, 1}), draw({1, 1})},
+            [](const auto& x) { return tg::einsum("ij,jk->ik", x[0], x[1]); });
+  table.add("einsum", "no batch entries: bqd,bkd->bqk", {draw({0, 2, 3}), draw({0, 4, 3})},
+            [](const auto& x) { return tg::einsum("bqd,bkd->bqk", x[0], x[1]); });
+  table.add(
+      "einsum", "large and tiny: ij,jk->ik", {draw({2, 3}, -1e6, 1e6), draw({3, 2}, -1e-6, 1e-6)},
+      [](const auto& x) { return tg::einsum("ij,jk->ik", x[0], x[1]); }, 1e-3);
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ def add_samples():
     add("matmul", "no columns", [draw(2, 3), draw(3, 0)], f)
     add("matmul", "an empty batch", [draw(0, 2, 3), draw(3, 2)], f)
     add("matmul", "one matrix for an empty batch", [draw(1, 2, 3), draw(0, 3, 2)], f)
+    add("matmul", "vectors of no elements", [draw(0), draw(0)], f)
+    add("matmul", "a vector with itself", [draw(3)], lambda a: a @ a)
     add("matmul", "large and tiny", [draw(2, 3, low=-1e6, high=1e6), draw(3, 2, low=-1e-6, high=1e-6)], f)
     add("matmul", "a matrix with itself", [draw(3, 3)], lambda a: a @ a)
     add("matmul", "a matrix and its transpose", [draw(2, 3)], lambda a: a @ a.T)
@@ -39,6 +41,8 @@ def add_samples():
     add("linear", "no rows", [draw(0, 3), draw(2, 3), draw(2)], F.linear)
     add("linear", "no inputs", [draw(2, 0), draw(3, 0), draw(3)], F.linear)
     add("linear", "no outputs", [draw(2, 3), draw(0, 3), draw(0)], F.linear)
+    large, tiny = {"low": -1e6, "high": 1e6}, {"low": -1e-6, "high": 1e-6}
+    add("linear", "large and tiny", [draw(2, 3, **large), draw(4, 3, **tiny), draw(4)], F.linear)
     add("linear", "no bias", [draw(2, 3), draw(4, 3)], F.linear)
     add("linear", "the input as its own weight", [draw(3, 2)], lambda a: F.linear(a, a))
 
@@ -57,3 +61,7 @@ def add_samples():
     einsum("a scalar: ij,->ji", draw(2, 3), draw())
     einsum("nothing to sum: ij,jk->ik", draw(2, 0), draw(0, 3))
     add("einsum", "a matrix with itself: ij,kj->ik", [draw(2, 3)], lambda a: torch.einsum("ij,kj->ik", a, a))
+    einsum("scalars: ,->", draw(), draw())
+    einsum("one by one: ij,jk->ik", draw(1, 1), draw(1, 1))
+    einsum("no batch entries: bqd,bkd->bqk", draw(0, 2, 3), draw(0, 4, 3))
+    einsum("large and tiny: ij,jk->ik", draw(2, 3, **large), draw(3, 2, **tiny))

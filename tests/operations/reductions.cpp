@@ -21,7 +21,10 @@ template <class F> void add_reduction(Table& table, const char* operation, F) {
   table.add(operation, "three rows of no columns", {draw({3, 0})},
             [](const auto& x) { return F()(x[0], 0, tg::KeepDims::no); });
   table.add(operation, "a long row", {draw({40})}, all);
+  table.add(operation, "no rows of three columns, kept", {draw({0, 3})},
+            [](const auto& x) { return F()(x[0], -1, tg::keepdims); });
   table.add(operation, "large", {draw({2, 3}, 1e29, 1e30)}, all);
+  table.add(operation, "tiny", {draw({2, 3}, 1e-30, 1e-29)}, all, 1e-36);
 }
 
 // An operation on rows along an axis.
@@ -33,6 +36,9 @@ template <class F> void add_row_function(Table& table, const char* operation, F)
   table.add(operation, "the middle axis of three", {draw({2, 3, 2}, -2, 2)},
             [](const auto& x) { return F()(x[0], 1); });
   table.add(operation, "a vector", {draw({4}, -2, 2)}, first);
+  table.add(operation, "a middle axis of four, counted from the end", {draw({2, 2, 3, 1}, -2, 2)},
+            [](const auto& x) { return F()(x[0], -2); });
+  table.add(operation, "one element", {draw({1, 1}, -2, 2)}, last);
   table.add(operation, "rows of one element", {draw({3, 1}, -2, 2)}, last);
   table.add(operation, "no rows", {draw({0, 3}, -2, 2)}, last);
   table.add(operation, "rows of no elements", {draw({2, 0}, -2, 2)}, last);
@@ -65,6 +71,8 @@ void add_layer_norm(Table& table) {
             [](const auto& x) { return tg::layer_norm(x[0], x[1], x[2], 0.5); });
   table.add("layer_norm", "the weight also as bias", {draw({2, 4}), draw({4})},
             [](const auto& x) { return tg::layer_norm(x[0], x[1], x[1]); });
+  table.add("layer_norm", "a vector also as weight and bias", {draw({4})},
+            [](const auto& x) { return tg::layer_norm(x[0], x[0], x[0]); });
 }
 
 void add_embedding(Table& table) {
@@ -72,6 +80,12 @@ void add_embedding(Table& table) {
     return tg::embedding(x[0], tg::IntArray{{3, 0, 3}, {1, 3, 0}});
   });
   table.add("embedding", "one id", {draw({4, 3})}, [](const auto& x) { return tg::embedding(x[0], tg::IntArray(2)); });
+  table.add("embedding", "the only row of one element", {draw({1, 1})}, [](const auto& x) {
+    return tg::embedding(x[0], tg::IntArray{0, 0});
+  });
+  table.add("embedding", "rows of no elements", {draw({3, 0})}, [](const auto& x) {
+    return tg::embedding(x[0], tg::IntArray{2, 0});
+  });
   table.add("embedding", "no ids", {draw({4, 3})}, [](const auto& x) {
     return tg::embedding(x[0], tg::IntArray::from_shape({2, 0}));
   });

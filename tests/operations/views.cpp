@@ -20,22 +20,28 @@ void add_axes(Table& table) {
   table.add("transpose", "an axis with itself", {draw({2, 3})},
             [](const auto& x) { return tg::transpose(x[0], -1, 1); });
   table.add("transpose", "no elements", {draw({0, 3})}, [](const auto& x) { return tg::transpose(x[0], 0, 1); });
+  table.add("transpose", "a row", {draw({1, 3})}, [](const auto& x) { return tg::transpose(x[0], 0, 1); });
 
   table.add("permute", "three axes", {draw({2, 3, 4})}, [](const auto& x) { return tg::permute(x[0], {2, 0, 1}); });
   table.add("permute", "negative axes of four", {draw({2, 1, 3, 2})}, [](const auto& x) {
     return tg::permute(x[0], {-1, 0, -2, 1});
   });
   table.add("permute", "a scalar", {draw({})}, [](const auto& x) { return tg::permute(x[0], {}); });
+  table.add("permute", "no elements", {draw({0, 2, 3})}, [](const auto& x) { return tg::permute(x[0], {1, 2, 0}); });
 
   table.add("unsqueeze", "before the first axis", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], 0); });
   table.add("unsqueeze", "after the last axis", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], -1); });
   table.add("unsqueeze", "a scalar", {draw({})}, [](const auto& x) { return tg::unsqueeze(x[0], 0); });
+  table.add("unsqueeze", "between two axes", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], -2); });
+  table.add("unsqueeze", "no elements", {draw({0, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], 1); });
 
   table.add("squeeze", "all axes of extent 1", {draw({1, 2, 1, 3})}, [](const auto& x) { return tg::squeeze(x[0]); });
   table.add("squeeze", "to a scalar", {draw({1, 1})}, [](const auto& x) { return tg::squeeze(x[0]); });
   table.add("squeeze", "one axis", {draw({1, 2, 1})}, [](const auto& x) { return tg::squeeze(x[0], -1); });
   table.add("squeeze", "an axis of extent 2 stays", {draw({1, 2, 1})},
             [](const auto& x) { return tg::squeeze(x[0], 1); });
+  table.add("squeeze", "a scalar", {draw({})}, [](const auto& x) { return tg::squeeze(x[0]); });
+  table.add("squeeze", "one axis of no elements", {draw({1, 0})}, [](const auto& x) { return tg::squeeze(x[0], 0); });
 
   table.add("reshape", "two axes for three", {draw({2, 3, 2})}, [](const auto& x) {
     return tg::reshape(x[0], {4, 3});
@@ -56,11 +62,18 @@ void add_copies(Table& table) {
   table.add("expand", "the middle axis", {draw({2, 1, 3})}, [](const auto& x) { return tg::expand(x[0], {2, 2, 3}); });
   table.add("expand", "a scalar", {draw({})}, [](const auto& x) { return tg::expand(x[0], {2, 2}); });
   table.add("expand", "to no rows", {draw({1, 3})}, [](const auto& x) { return tg::expand(x[0], {0, 3}); });
+  table.add("expand", "no rows to three columns", {draw({0, 1})}, [](const auto& x) {
+    return tg::expand(x[0], {-1, 3});
+  });
+  table.add("expand", "to its own shape", {draw({2, 3})}, [](const auto& x) { return tg::expand(x[0], {-1, 3}); });
 
   table.add("repeat", "a row", {draw({3})}, [](const auto& x) { return tg::repeat(x[0], 2); });
   table.add("repeat", "both axes", {draw({2, 3})}, [](const auto& x) { return tg::repeat(x[0], {3, 2}); });
   table.add("repeat", "with axes in front", {draw({3})}, [](const auto& x) { return tg::repeat(x[0], {2, 1, 2}); });
   table.add("repeat", "no copies", {draw({2, 3})}, [](const auto& x) { return tg::repeat(x[0], {0, 1}); });
+  table.add("repeat", "a scalar", {draw({})}, [](const auto& x) { return tg::repeat(x[0], {2, 3}); });
+  table.add("repeat", "one element", {draw({1})}, [](const auto& x) { return tg::repeat(x[0], 3); });
+  table.add("repeat", "no elements", {draw({0, 3})}, [](const auto& x) { return tg::repeat(x[0], {2, 2}); });
 
   table.add("repeat_interleave", "rows", {draw({2, 3})},
             [](const auto& x) { return tg::repeat_interleave(x[0], 2, 0); });
@@ -68,6 +81,10 @@ void add_copies(Table& table) {
             [](const auto& x) { return tg::repeat_interleave(x[0], 3, -1); });
   table.add("repeat_interleave", "no copies", {draw({2, 3})},
             [](const auto& x) { return tg::repeat_interleave(x[0], 0, 1); });
+  table.add("repeat_interleave", "one element", {draw({1})},
+            [](const auto& x) { return tg::repeat_interleave(x[0], 3, 0); });
+  table.add("repeat_interleave", "no elements", {draw({0, 3})},
+            [](const auto& x) { return tg::repeat_interleave(x[0], 2, -2); });
 }
 
 void add_parts(Table& table) {
@@ -75,6 +92,8 @@ void add_parts(Table& table) {
   table.add("select", "the last of a middle axis", {draw({2, 3, 2})},
             [](const auto& x) { return tg::select(x[0], 1, -1); });
   table.add("select", "an element", {draw({3})}, [](const auto& x) { return tg::select(x[0], -1, 0); });
+  table.add("select", "the only element", {draw({1, 1})}, [](const auto& x) { return tg::select(x[0], 1, 0); });
+  table.add("select", "a row of no columns", {draw({2, 0})}, [](const auto& x) { return tg::select(x[0], 0, 1); });
   table.add("select", "one row twice and another", {draw({3, 2})}, [](const auto& x) {
     return weighted_sum(std::vector{tg::select(x[0], 0, 0), tg::select(x[0], 0, 2), tg::select(x[0], 0, 0)});
   });
@@ -82,6 +101,8 @@ void add_parts(Table& table) {
   table.add("narrow", "columns", {draw({2, 4})}, [](const auto& x) { return tg::narrow(x[0], 1, 1, 2); });
   table.add("narrow", "from the end", {draw({4, 2})}, [](const auto& x) { return tg::narrow(x[0], 0, -3, 2); });
   table.add("narrow", "nothing", {draw({2, 3})}, [](const auto& x) { return tg::narrow(x[0], 1, 3, 0); });
+  table.add("narrow", "all of one element", {draw({1})}, [](const auto& x) { return tg::narrow(x[0], 0, 0, 1); });
+  table.add("narrow", "rows of no columns", {draw({3, 0})}, [](const auto& x) { return tg::narrow(x[0], 0, 1, 2); });
   table.add("narrow", "slices that overlap", {draw({2, 4})},
             [](const auto& x) { return tg::narrow(x[0], -1, 0, 3) * tg::narrow(x[0], -1, 1, 3); });
 
@@ -90,9 +111,9 @@ void add_parts(Table& table) {
   table.add("split", "one piece alone", {draw({4, 2})}, [](const auto& x) { return tg::split(x[0], 2)[1]; });
   table.add("split", "a piece larger than the axis", {draw({2, 3})},
             [](const auto& x) { return tg::split(x[0], 7)[0]; });
-  table.add("split", "an empty axis is one piece", {draw({0, 2})}, [](const auto& x) {
-    return tg::cat(tg::split(x[0], 2));
-  });
+  table.add("split", "rows of no columns", {draw({3, 0})}, [](const auto& x) { return tg::split(x[0], 2)[1]; });
+  table.add("split", "an empty axis is one piece", {draw({0, 2})},
+            [](const auto& x) { return tg::cat(tg::split(x[0], 2)); });
   table.add("split", "back in reverse", {draw({2, 3, 2})}, [](const auto& x) {
     const auto pieces = tg::split(x[0], 1, 1);
     return tg::cat({pieces[2], pieces[1], pieces[0]}, 1);
@@ -107,6 +128,10 @@ void add_parts(Table& table) {
   table.add("roll", "an empty axis", {draw({0, 2})}, [](const auto& x) { return 2 * tg::roll(x[0], 1, 0); });
   table.add("roll", "flattened", {draw({2, 3})}, [](const auto& x) { return tg::roll(x[0], 2); });
   table.add("roll", "flattened, backwards", {draw({2, 2, 2})}, [](const auto& x) { return tg::roll(x[0], -3); });
+  table.add("roll", "flattened, a scalar", {draw({})}, [](const auto& x) { return tg::roll(x[0], 1); });
+  table.add("roll", "flattened, no elements", {draw({2, 0})}, [](const auto& x) { return tg::roll(x[0], 1); });
+  table.add("roll", "rows of no columns", {draw({3, 0})}, [](const auto& x) { return tg::roll(x[0], 1, 0); });
+  table.add("roll", "one element", {draw({1})}, [](const auto& x) { return tg::roll(x[0], 3, -1); });
 
   table.add("tril", "a wide matrix", {draw({2, 4})}, [](const auto& x) { return tg::tril(x[0]); });
   table.add("tril", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](const auto& x) { return tg::tril(x[0], -1); });
@@ -115,6 +140,13 @@ void add_parts(Table& table) {
   table.add("triu", "a wide matrix", {draw({2, 4})}, [](const auto& x) { return tg::triu(x[0]); });
   table.add("triu", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](const auto& x) { return tg::triu(x[0], -1); });
   table.add("triu", "diagonal 1", {draw({3, 3})}, [](const auto& x) { return tg::triu(x[0], 1); });
+  table.add("triu", "no columns", {draw({2, 0})}, [](const auto& x) { return tg::triu(x[0]); });
+  const auto tril = [](const auto& x) { return tg::tril(x[0], -9); };
+  const auto triu = [](const auto& x) { return tg::triu(x[0], -9); };
+  table.add("tril", "four axes, a diagonal outside", {draw({1, 2, 2, 3})}, tril);
+  table.add("triu", "four axes, a diagonal outside", {draw({1, 2, 2, 3})}, triu);
+  table.add("tril", "one element", {draw({1, 1})}, tril);
+  table.add("triu", "one element", {draw({1, 1})}, triu);
 }
 
 void add_joins(Table& table) {
@@ -130,6 +162,8 @@ void add_joins(Table& table) {
     return tg::cat({x[1], x[0]});
   });
   table.add("cat", "one alone, given as a span", {draw({2, 2})}, [](const auto& x) { return tg::cat(std::span(x)); });
+  table.add("cat", "single elements", {draw({1}), draw({1})}, [](const auto& x) { return tg::cat({x[0], x[1]}); });
+  table.add("cat", "nothing but empty tensors", {draw({0, 2}), draw({0, 2})}, [](const auto& x) { return tg::cat(x); });
 
   table.add("stack", "a new first axis", {draw({2, 3}), draw({2, 3})}, [](const auto& x) {
     return tg::stack({x[0], x[1]});
@@ -140,6 +174,8 @@ void add_joins(Table& table) {
   });
   table.add("stack", "scalars, given as a span", {draw({}), draw({})},
             [](const auto& x) { return tg::stack(std::span(x), 0); });
+  table.add("stack", "one alone", {draw({1})}, [](const auto& x) { return tg::stack({x[0]}, -1); });
+  table.add("stack", "empty tensors", {draw({0, 2}), draw({0, 2})}, [](const auto& x) { return tg::stack(x, 1); });
 }
 
 }  // namespace

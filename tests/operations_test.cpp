@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -93,6 +94,48 @@ template <class Check> void for_each_sample(Check check) {
     }
 }
 
+double step_of(const Sample& sample, double x) { return sample.step * std::max(1.0, std::abs(x)); }
+
+// Of each input the Jacobian, (outputs, elements of the input): a sweep for each output.
+std::vector<tg::Array<double>> swept_jacobians(const Sample& sample, std::vector<tg::Parameter<double>>& x) {
+  tg::Tape tape;
+  const tg::Tensor<double> y = call(sample, Inputs<double>(x.begin(), x.end()));
+  std::vector<tg::Array<double>> jacobians;
+  for (const auto& parameter : x) jacobians.emplace_back(tg::Shape{y.size(), parameter.size()}, 0.0);
+  for (std::size_t row = 0; row < y.size() && y.requires_grad(); ++row) {
+    tg::Array<double> seed(y.shape(), 0.0);
+    seed.data()[row] = 1;
+    y.backward(seed, tg::retain_graph);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const tg::Array<double>& gradient = x[i].grad();
+      std::copy(gradient.begin(), gradient.end(), jacobians[i].data() + row * gradient.size());
+      x[i].zero_grad();
+    }
+  }
+  return jacobians;
+}
+
+// The Jacobian of input i from central differences.
+tg::Array<double> differences(const Sample& sample, std::vector<tg::Parameter<double>>& x, std::size_t i) {
+  const tg::Array<double> value = x[i].value();
+  const auto output = [&](std::size_t column, double h) {
+    tg::Array<double> moved = value;
+    moved.data()[column] += h;
+    x[i].set_value(std::move(moved));
+    return call(sample, Inputs<double>(x.begin(), x.end())).value();
+  };
+  const std::size_t rows = output(0, 0).size();
+  tg::Array<double> jacobian(tg::Shape{rows, value.size()});
+  for (std::size_t column = 0; column < value.size(); ++column) {
+    const double h = step_of(sample, value.data()[column]);
+    const tg::Array<double> below = output(column, -h), above = output(column, h);
+    for (std::size_t row = 0; row < rows; ++row)
+      jacobian(row, column) = (above.data()[row] - below.data()[row]) / (2 * h);
+  }
+  x[i].set_value(value);
+  return jacobian;
+}
+
 const nlohmann::json& fixtures() {
   static const nlohmann::json all = nlohmann::json::parse(std::ifstream(TAPEGRAD_FIXTURES "/operations.json"));
   return all;
@@ -166,6 +209,29 @@ TEST_CASE("Gradients agree with central differences") {
     const auto result = tg::testing::gradcheck([&] { return call(sample, Inputs<double>(x.begin(), x.end())); }, named,
                                                {.step = sample.step});
     CHECK_MESSAGE(result.ok, result.report);
+  });
+}
+
+// All samples are small enough for it; large_operations_test.cpp projects onto random directions.
+TEST_CASE("Whole Jacobians agree with central differences") {
+  for_each_sample([](const Sample& sample) {
+    if (sample.step == no_differences) return;
+    std::vector<tg::Parameter<double>> x = parameters_of<double>(sample);
+    const std::vector<tg::Array<double>> swept = swept_jacobians(sample, x);
+    const double rounding = 10 * std::numeric_limits<double>::epsilon() * largest(results_of<double>(sample)[0]);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i].size() == 0) continue;
+      const tg::Array<double> numeric = differences(sample, x, i);
+      const double scale = largest(numeric);
+      for (std::size_t j = 0; j < numeric.size(); ++j) {
+        const double h = step_of(sample, x[i].value().data()[j % x[i].size()]);
+        if (std::abs(swept[i].data()[j] - numeric.data()[j]) <= 1e-6 * scale + rounding / h) continue;
+        FAIL_CHECK("input " << i << ", output " << j / x[i].size() << ", element " << j % x[i].size() << ": swept "
+                            << swept[i].data()[j] << ", differences " << numeric.data()[j] << ", the largest "
+                            << scale);
+        break;
+      }
+    }
   });
 }
 

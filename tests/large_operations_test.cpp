@@ -1,9 +1,12 @@
 /// Operations on arrays large enough to be shared among threads and cut into vectors, blocks and tiles: they give what
-/// the same operations give on one row at a time, or in several small steps.
+/// the same operations give on one row at a time, or in several small steps, and their gradients what differences along
+/// random directions give.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -48,6 +51,31 @@ void check_same(const std::vector<tg::Array<T>>& actual, const std::vector<Array
   }
 }
 
+// Holds the gradients, after the value in `results`, against a central difference along a random direction.
+template <class F> void check_projection(const std::vector<Array>& inputs, const std::vector<Array>& results, F f) {
+  constexpr double h = 1e-7;
+  tg::manual_seed(99);
+  const Array cotangents = tg::uniform<double>(results[0].shape(), -1, 1);
+  std::vector<Array> directions;
+  long double swept = 0, squares = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    directions.push_back(tg::uniform<double>(inputs[i].shape(), -1, 1));
+    for (std::size_t j = 0; j < inputs[i].size(); ++j) {
+      const double gradient = results[i + 1].data()[j];
+      swept += gradient * directions[i].data()[j];
+      squares += gradient * gradient;
+    }
+  }
+  const auto at = [&](double step) {
+    Parameters<double> x;
+    for (std::size_t i = 0; i < inputs.size(); ++i) x.emplace_back(inputs[i] + step * directions[i]);
+    const Array y = f(x).value();
+    return std::inner_product(y.begin(), y.end(), cotangents.begin(), 0.0L);
+  };
+  const long double difference = (at(h) - at(-h)) / (2 * h);
+  CHECK(std::abs(difference - swept) <= 1e-6L * std::sqrt(squares));
+}
+
 // Rows of 2010 elements, x, and one row, w. f(x, w, first) works on the rows of x, which begin with number `first`,
 // each for itself.
 constexpr std::size_t kRows = 40, kWidth = 2010;
@@ -66,6 +94,7 @@ template <class F> void check_by_rows(const std::string& operation, F f) {
   const std::vector<Array> expected = results<double>(1, inputs, row_by_row);
   check_same(results<double>(3, inputs, whole), expected, 1e-11);
   check_same(results<float>(3, inputs, whole), expected, 1e-4);
+  check_projection(inputs, expected, whole);
 }
 
 // The rows as matrices: (rows, 2010) -> (rows, 30, 67)
@@ -75,6 +104,13 @@ tg::BoolArray every_third(std::size_t count) {
   tg::BoolArray mask(tg::Shape{count});
   for (std::size_t i = 0; i < count; ++i) mask(i) = i % 3 == 0;
   return mask;
+}
+
+// From 0.25 to 1.75.
+template <class T> tg::Array<T> class_weights(const tg::Tensor<T>&) {
+  tg::Array<T> weights(tg::Shape{kWidth});
+  for (std::size_t i = 0; i < kWidth; ++i) weights(i) = T(i % 7 + 1) / 4;
+  return weights;
 }
 
 // A number below `end` for every row.
@@ -118,10 +154,10 @@ TEST_CASE("Operations on many long rows are those on one row") {
   check_by_rows("softmax of columns", [](const auto& x, const auto&, auto) { return tg::softmax(matrices(x), 1); });
   check_by_rows("log_softmax", [](const auto& x, const auto&, auto) { return tg::log_softmax(x, 1); });
   check_by_rows("layer_norm", [](const auto& x, const auto& w, auto) { return tg::layer_norm(x, w, w); });
-  check_by_rows("cross_entropy", [](const auto& x, const auto& w, std::size_t first) {
+  check_by_rows("cross_entropy", [](const auto& x, const auto&, std::size_t first) {
     const tg::IntArray labels = numbers_of_rows(x, first, kWidth);
     return tg::cross_entropy(x, labels,
-                             {.label_smoothing = 0.1, .weight = w.value(), .reduction = tg::Reduction::none});
+                             {.label_smoothing = 0.1, .weight = class_weights(x), .reduction = tg::Reduction::none});
   });
   check_by_rows("mse_loss", [](const auto& x, const auto& w, auto) {
     return tg::mse_loss(x, tg::expand(w, x.shape()), tg::Reduction::none);
@@ -195,6 +231,7 @@ TEST_CASE("Attention over tiles of queries and keys is attention in three steps"
     const std::vector<Array> expected = results<double>(1, inputs, in_steps);
     check_same(results<double>(3, inputs, at_once), expected, 1e-11);
     check_same(results<float>(3, inputs, at_once), expected, 1e-4);
+    check_projection(inputs, expected, at_once);
   };
 
   for (const std::size_t keys : {255, 256, 257, 600}) check("no mask", 130, keys, Mask::none());

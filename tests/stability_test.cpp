@@ -59,10 +59,13 @@ void set_row(tg::Array<double>& a, std::size_t i, std::size_t rows, const Row& r
   std::copy(row.begin(), row.end(), a.begin() + static_cast<std::ptrdiff_t>(i * row.size()));
 }
 
-tg::Array<float> logits() {
-  return {{1e4f, -1e4f, 0, 1, 9999},      {1e4f, 9999.5f, 9999, -1e4f, 9998},    {-1e4f, -9999, -9999.5f, -1e4f, -9998},
-          {1e4f, 1e4f, 1e4f, 1e4f, 1e4f}, {-1e4f, -1e4f, -1e4f, -1e4f, -1e4f},   {1e4f, -1e4f, 1e4f, -1e4f, 1e4f},
-          {-4, -1.5f, -0.25f, 0.5f, 3},   {1e4f, 9999.5f, 9999, 9998.25f, 10001}};
+// (8, 5 times): every row is one of these, as often as asked for; wide rows are cut into vectors.
+tg::Array<float> logits(std::size_t times) {
+  const tg::Array<float> rows{
+      {1e4f, -1e4f, 0, 1, 9999},      {1e4f, 9999.5f, 9999, -1e4f, 9998},    {-1e4f, -9999, -9999.5f, -1e4f, -9998},
+      {1e4f, 1e4f, 1e4f, 1e4f, 1e4f}, {-1e4f, -1e4f, -1e4f, -1e4f, -1e4f},   {1e4f, -1e4f, 1e4f, -1e4f, 1e4f},
+      {-4, -1.5f, -0.25f, 0.5f, 3},   {1e4f, 9999.5f, 9999, 9998.25f, 10001}};
+  return tg::repeat(Tensor(rows), {std::size_t{1}, times}).value();
 }
 
 struct Expected {
@@ -71,22 +74,25 @@ struct Expected {
 
 // Holds f of the logits against expected(row of x, row of dy, number of the row).
 template <class F, class Reference> void check_rows(F f, Reference expected, double tolerance = 1e-6) {
-  const tg::Array<float> rows = logits();
-  const tg::Parameter<float> x(rows);
-  tg::Tape tape;
-  const Tensor y = f(x);
-  const tg::Array<float> dy = numbers<float>(draw(y.shape()), 1);
-  y.backward(dy);
+  for (const std::size_t times : {1, 8}) {
+    CAPTURE(times);
+    const tg::Array<float> rows = logits(times);
+    const tg::Parameter<float> x(rows);
+    tg::Tape tape;
+    const Tensor y = f(x);
+    const tg::Array<float> dy = numbers<float>(draw(y.shape()), 1);
+    y.backward(dy);
 
-  const std::size_t count = rows.shape()[0];
-  tg::Array<double> expected_y(y.shape()), expected_dx(x.shape());
-  for (std::size_t i = 0; i < count; ++i) {
-    const Expected row = expected(row_of(rows, i, count), row_of(dy, i, count), i);
-    set_row(expected_y, i, count, row.y);
-    set_row(expected_dx, i, count, row.dx);
+    const std::size_t count = rows.shape()[0];
+    tg::Array<double> expected_y(y.shape()), expected_dx(x.shape());
+    for (std::size_t i = 0; i < count; ++i) {
+      const Expected row = expected(row_of(rows, i, count), row_of(dy, i, count), i);
+      set_row(expected_y, i, count, row.y);
+      set_row(expected_dx, i, count, row.dx);
+    }
+    check_close(y.value(), expected_y, tolerance);
+    check_close(x.grad(), expected_dx, tolerance);
   }
-  check_close(y.value(), expected_y, tolerance);
-  check_close(x.grad(), expected_dx, tolerance);
 }
 
 // Cross-entropy of one row and its gradient.
@@ -178,6 +184,61 @@ TEST_CASE("layer_norm is right for inputs of 10,000, also where they hardly diff
              2e-5);
 }
 
+TEST_CASE("masked_softmax is right for scores of 10,000, hidden or seen") {
+  check_rows([](const Tensor& x) { return tg::masked_softmax(x, Mask::causal()); },
+             [](const Row& x, const Row& dy, std::size_t i) {
+               const auto visible = static_cast<std::ptrdiff_t>(std::min(i + 1, x.size()));
+               Expected expected{softmax(Row(x.begin(), x.begin() + visible)), {}};
+               expected.dx = softmax_backward(expected.y, Row(dy.begin(), dy.begin() + visible));
+               expected.y.resize(x.size());
+               expected.dx.resize(x.size());
+               return expected;
+             });
+}
+
+namespace {
+
+// Arrays for attention of one head, and what is right for them: q, dq: (T, D), k, dk: (S, D), v, dv: (S, E),
+// dy, y: (T, E). Query t sees the first visible(t) keys.
+struct Attention {
+  tg::Array<float> q, k, v, dy;
+  tg::Array<double> y{}, dq{}, dk{}, dv{};
+
+  template <class Visible> void compute(Visible visible) {
+    y = xt::zeros<double>(dy.shape());
+    dq = xt::zeros<double>(q.shape());
+    dk = xt::zeros<double>(k.shape());
+    dv = xt::zeros<double>(v.shape());
+    const std::size_t queries = q.shape()[0], keys = k.shape()[0], width = q.shape()[1];
+    for (std::size_t t = 0; t < queries; ++t) {
+      Row scores(visible(t)), dp(scores.size());
+      for (std::size_t s = 0; s < scores.size(); ++s) {
+        scores[s] = dot(row_of(q, t, queries), row_of(k, s, keys)) / std::sqrt(static_cast<Real>(width));
+        dp[s] = dot(row_of(dy, t, queries), row_of(v, s, keys));
+      }
+      const Row p = softmax(scores), dscores = softmax_backward(p, dp);
+      const Real scale = 1 / std::sqrt(static_cast<Real>(width));
+      for (std::size_t s = 0; s < scores.size(); ++s) {
+        for (std::size_t i = 0; i < v.shape()[1]; ++i) {
+          y(t, i) += static_cast<double>(p[s] * v(s, i));
+          dv(s, i) += static_cast<double>(p[s] * dy(t, i));
+        }
+        for (std::size_t i = 0; i < width; ++i) {
+          dq(t, i) += static_cast<double>(dscores[s] * scale * k(s, i));
+          dk(s, i) += static_cast<double>(dscores[s] * scale * q(t, i));
+        }
+      }
+    }
+  }
+};
+
+// (rows, columns) -> (1, rows, 2 columns): the same for each of two heads.
+tg::Array<float> for_two_heads(const tg::Array<float>& x) {
+  return tg::unsqueeze(tg::cat({Tensor(x), Tensor(x)}, 1), 0).value();
+}
+
+}  // namespace
+
 TEST_CASE("Attention is right for scores of 10,000") {
   // Floats hold the scores, up to 20,000, exactly. The queries cannot tell some of the keys apart, or hardly.
   const tg::Array<float> queries{{100, -100, 100, 64}, {-100, 100, 50, -100}, {-100, 100, 50, -100}, {1, 0, -2, 100}};
@@ -186,36 +247,35 @@ TEST_CASE("Attention is right for scores of 10,000") {
                               {-100, 100, 0.015625f, -100},
                               {100.015625f, -100, 100, 100},
                               {-100, 100, 0, -100}};
-  const tg::Array<float> values = numbers<float>(draw({5, 2}), 0), dy = numbers<float>(draw({4, 2}), 1);
-  for (const bool causal : {false, true}) {
-    CAPTURE(causal);
-    const tg::Parameter<float> q(queries), k(keys), v(values);
-    tg::Tape tape;
-    const Tensor y = tg::scaled_dot_product_attention(q, k, v, causal ? Mask::causal() : Mask::none());
-    y.backward(dy);
-
-    tg::Array<double> expected = xt::zeros<double>({4, 2}), dq = xt::zeros<double>({4, 4});
-    tg::Array<double> dk = xt::zeros<double>({5, 4}), dv = xt::zeros<double>({5, 2});
-    for (std::size_t t = 0; t < 4; ++t) {
-      const std::size_t visible = causal ? t + 1 : 5;
-      Row scores(visible), dp(visible);
-      for (std::size_t s = 0; s < visible; ++s) {
-        scores[s] = dot(row_of(queries, t, 4), row_of(keys, s, 5)) / 2;
-        dp[s] = dot(row_of(dy, t, 4), row_of(values, s, 5));
+  // 1,500 keys come in tiles: some queries find their largest score in the first one, others later.
+  for (const std::size_t times : {1, 300})
+    for (const bool causal : {false, true}) {
+      CAPTURE(times);
+      CAPTURE(causal);
+      const std::size_t count = 5 * times;
+      Attention a{queries, tg::repeat_interleave(Tensor(keys), times, 0).value(), numbers<float>(draw({count, 2}), 0),
+                  numbers<float>(draw({4, 2}), 1)};
+      a.compute([&](std::size_t t) { return causal ? t + 1 : count; });
+      const Mask mask = causal ? Mask::causal() : Mask::none();
+      {
+        const tg::Parameter<float> q(a.q), k(a.k), v(a.v);
+        tg::Tape tape;
+        const Tensor y = tg::scaled_dot_product_attention(q, k, v, mask);
+        y.backward(a.dy);
+        check_close(y.value(), a.y, 1e-6);
+        check_close(v.grad(), a.dv, 1e-6);
+        check_close(q.grad() / 100, a.dq / 100, 1e-6);  // sums of numbers of up to 100
+        check_close(k.grad() / 100, a.dk / 100, 1e-6);
       }
-      const Row p = softmax(scores), dscores = softmax_backward(p, dp);
-      for (std::size_t s = 0; s < visible; ++s) {
-        for (std::size_t i = 0; i < 2; ++i) expected(t, i) += static_cast<double>(p[s] * values(s, i));
-        for (std::size_t i = 0; i < 2; ++i) dv(s, i) += static_cast<double>(p[s] * dy(t, i));
-        for (std::size_t i = 0; i < 4; ++i) dq(t, i) += static_cast<double>(dscores[s] / 2 * keys(s, i));
-        for (std::size_t i = 0; i < 4; ++i) dk(s, i) += static_cast<double>(dscores[s] / 2 * queries(t, i));
-      }
+      const tg::Parameter<float> q(for_two_heads(a.q)), k(for_two_heads(a.k)), v(for_two_heads(a.v));
+      tg::Tape tape;
+      const Tensor y = tg::multi_head_attention(q, k, v, 2, mask);
+      y.backward(for_two_heads(a.dy));
+      check_close(y.value(), for_two_heads(a.y), 1e-6);
+      check_close(v.grad(), for_two_heads(a.dv), 1e-6);
+      check_close(q.grad() / 100, for_two_heads(a.dq) / 100, 1e-6);
+      check_close(k.grad() / 100, for_two_heads(a.dk) / 100, 1e-6);
     }
-    check_close(y.value(), expected, 1e-6);
-    check_close(v.grad(), dv, 1e-6);
-    check_close(q.grad() / 100, dq / 100, 1e-6);  // sums of numbers of up to 100
-    check_close(k.grad() / 100, dk / 100, 1e-6);
-  }
 }
 
 TEST_CASE_TEMPLATE("cross_entropy of 50,000 classes is right", T, float, double) {

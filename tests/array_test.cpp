@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 #if __has_include(<xtensor/views/xview.hpp>)
 #include <xtensor/views/xview.hpp>
@@ -39,7 +38,7 @@ const Array array_of_the_whole_program{1.0, 2.0, 3.0};
 
 // ---- the pool -----------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Blocks of any size can be written from their first byte to their last") {
+TEST_CASE("Blocks of any size can be written from their first byte to their last") {
   struct Block {
     void* bytes;
     std::size_t size;
@@ -60,7 +59,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Blocks of any size can be written from their
   for (const auto& [bytes, size] : blocks) tg::detail::pool_deallocate(bytes, size);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Blocks in use are counted from taking to giving back") {
+TEST_CASE("Blocks in use are counted from taking to giving back") {
   const std::ptrdiff_t before = tg::pool_blocks_in_use();
   const auto taken = [before] { return tg::pool_blocks_in_use() - before; };
   {
@@ -84,7 +83,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Blocks in use are counted from taking to giv
   CHECK(taken() == 0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A step that repeats the sizes of the one before uses the same blocks again") {
+TEST_CASE("A step that repeats the sizes of the one before uses the same blocks again") {
   const auto addresses = [] {
     std::vector<const void*> blocks;
     std::list<Array> arrays;
@@ -101,8 +100,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A step that repeats the sizes of the one bef
 #endif
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Any thread may give back any thread's block, and what a thread keeps goes when it ends") {
+TEST_CASE("Any thread may give back any thread's block, and what a thread keeps goes when it ends") {
   std::optional<Array> made;
   std::ptrdiff_t left_there = 0;
   std::thread other([&] {
@@ -122,13 +120,19 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   taker.join();
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "More memory than there are addresses is refused") {
+// Run by ctest's pool_listener, which expects it to fail: see PoolListener in main.cpp.
+TEST_CASE("A test case that keeps a block fails" * doctest::skip()) {
+  static tg::Array<float> kept;
+  kept = tg::Array<float>(tg::Shape{3});
+}
+
+TEST_CASE("More memory than there are addresses is refused") {
   tg::PoolAllocator<double> allocator;
   CHECK_THROWS_AS(allocator.allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
   CHECK_THROWS_AS(allocator.allocate(std::numeric_limits<std::size_t>::max() / sizeof(double)), std::bad_alloc);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The pool's allocator serves standard containers") {
+TEST_CASE("The pool's allocator serves standard containers") {
   std::vector<int, tg::PoolAllocator<int>> numbers;
   for (int i = 0; i < 10'000; ++i) numbers.push_back(i);
   CHECK(numbers.back() == 9'999);
@@ -139,7 +143,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The pool's allocator serves standard contain
 
 // ---- arrays -------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The elements of every array lie at a multiple of 64 bytes") {
+TEST_CASE("The elements of every array lie at a multiple of 64 bytes") {
   std::vector<Array> doubles;
   std::vector<tg::Array<float>> floats;
   std::vector<tg::BoolArray> bools;
@@ -155,7 +159,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The elements of every array lie at a multipl
   CHECK(aligned(array_of_the_whole_program.data()));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "An array converts from any xtensor expression") {
+TEST_CASE("An array converts from any xtensor expression") {
   const xt::xarray<double> x{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
   const Array expected{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
   const auto convert = [](const Array& a) { return a; };  // as an argument
@@ -170,7 +174,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "An array converts from any xtensor expressio
   CHECK(tg::IntArray(xt::cast<std::int64_t>(x))(1, 2) == 6);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "An array is an xtensor expression itself") {
+TEST_CASE("An array is an xtensor expression itself") {
   const Array a{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
   const xt::xarray<double> x = a;
   CHECK(x == a);

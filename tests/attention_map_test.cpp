@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 #include "temporary_folder.hpp"
 
 namespace tg = tapegrad;
@@ -47,7 +46,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "attention with its weights gives what attention gives, and the weights' gradient") {
+TEST_CASE("attention with its weights gives what attention gives, and the weights' gradient") {
   tg::manual_seed(1);
   const tg::MultiHeadAttention<double> attention(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5});
   const tg::Tensor<double> queries(tg::normal<double>({2, 3, 3})), keys(tg::normal<double>({2, 4, 4})),
@@ -70,7 +69,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "attention with its weights gives what attent
   check_close(weights.grad(), tg::einsum("bthd,bshd->bhts", d_heads, v).value(), 1e-12);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "attention with its weights refuses what attention refuses") {
+TEST_CASE("attention with its weights refuses what attention refuses") {
   const tg::MultiHeadAttention<double> attention(4, 2);
   const tg::Tensor<double> x(tg::normal<double>({2, 3, 4})), other(tg::normal<double>({2, 5, 4}));
   CHECK_THROWS_WITH_AS(attention.with_weights(x, x, other),
@@ -79,7 +78,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "attention with its weights refuses what atte
                        std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "an attention map holds one batch entry, with gradients when there are any") {
+TEST_CASE("an attention map holds one batch entry, with gradients when there are any") {
   const tg::Parameter<float> scores(tg::normal<float>({2, 2, 3, 3}));
   CHECK(tg::attention_map(scores.detach(), 1, {"a", "b", "c"}, {"d", "e", "f"}).gradients.size() == 0);
 
@@ -98,7 +97,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "an attention map holds one batch entry, with
                        std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "save_npy writes what NumPy reads") {
+TEST_CASE("save_npy writes what NumPy reads") {
   const TemporaryFolder folder;
   const auto check = [&](const auto& array, const std::string& descr, const std::string& shape) {
     tg::save_npy(array, folder.path("array.npy"));
@@ -120,7 +119,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "save_npy writes what NumPy reads") {
   check(tg::Array<float>(tg::Shape{0, 3}), "<f4", "(0, 3)");
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "save_csv writes a line for each weight, with its gradient") {
+TEST_CASE("save_csv writes a line for each weight, with its gradient") {
   const TemporaryFolder folder;
   auto map = small_map();
   map.keys = {"x,\"y\"", "\n", "é"};

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -43,7 +42,7 @@ Tensor off_in_one_element(const Tensor& x, std::size_t element, double error) {
 
 // ---- right and wrong rules ----------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Right rules pass, and the report counts what was compared") {
+TEST_CASE("Right rules pass, and the report counts what was compared") {
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}}), b(Array{0.5, -0.5, 1.5});
   const auto result = gradcheck([&] { return tg::sum(tg::tanh(w * w + b) * b); }, {{"w", &w}, {"b", &b}});
   CHECK_MESSAGE(result.ok, result.report);
@@ -51,7 +50,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Right rules pass, and the report counts what
   CHECK(contains(result.report, "9 elements agree"));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Outputs of any shape are checked, with weights that a plain sum lacks") {
+TEST_CASE("Outputs of any shape are checked, with weights that a plain sum lacks") {
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}});
   CHECK(gradcheck([&] { return tg::softmax(w, -1); }, {{"w", &w}}));
   CHECK(gradcheck([&] { return tg::transpose(w, 0, 1) * 2.0; }, {{"w", &w}}));
@@ -62,7 +61,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Outputs of any shape are checked, with weigh
   CHECK_FALSE(gradcheck(no_gradient, {{"w", &w}}));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A wrong rule is reported with the parameter's name, the index and both values") {
+TEST_CASE("A wrong rule is reported with the parameter's name, the index and both values") {
   Parameter w(Array{{0.1, -0.1}, {0.1, 3.0}});
   const auto result = gradcheck([&] { return tg::sum(cube(w, 2.0)); }, {{"block.weight", &w}});
   CHECK_FALSE(result.ok);
@@ -73,7 +72,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A wrong rule is reported with the parameter'
   CHECK(std::count(result.report.begin(), result.report.end(), '\n') == 1);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The values of the report are the sweep's and the central difference's") {
+TEST_CASE("The values of the report are the sweep's and the central difference's") {
   Parameter w(Array(tg::Shape{}, 2.0));
   const auto seeded = [&](double factor) { return gradcheck([&] { return cube(w, factor); }, {{"w", &w}}).report; };
   // Both are weighted with the same random number: analytic / numeric is factor / 3.
@@ -87,7 +86,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The values of the report are the sweep's and
   CHECK(analytic / numeric == doctest::Approx(0.5).epsilon(1e-8));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "One wrong element among many right ones is found, and its index is named") {
+TEST_CASE("One wrong element among many right ones is found, and its index is named") {
   Parameter w(Array(tg::Shape{3, 4, 5}, 0.5));
   for (const std::size_t element : {std::size_t(0), std::size_t(27), std::size_t(59)}) {
     const auto result = gradcheck([&] { return off_in_one_element(w, element, 1e-3) * 1.0; }, {{"w", &w}});
@@ -97,7 +96,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "One wrong element among many right ones is f
   }
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Of several parameters those that are wrong are reported, and no others") {
+TEST_CASE("Of several parameters those that are wrong are reported, and no others") {
   Parameter a(Array{0.5, 0.25}), b(Array{1.0}), c(Array{2.0, -1.0}), d(Array{0.75});
   const auto result = gradcheck([&] { return tg::sum(a * d) + tg::sum(cube(b, 2.0)) + tg::sum(cube(c, 2.9)); },
                                 {{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}});
@@ -109,7 +108,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Of several parameters those that are wrong a
   CHECK(std::count(result.report.begin(), result.report.end(), '\n') == 2);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule that mistakes the order of the axes is found") {
+TEST_CASE("A rule that mistakes the order of the axes is found") {
   Parameter w(Array{{0.5, 1.0}, {2.0, -1.0}});
   const auto transposed = [&] {
     return tg::record("transposed", xt::transpose(w.value()), {w}, [](const Array& dy, auto& dx) { dx[0] += dy; });
@@ -117,19 +116,19 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule that mistakes the order of the axes i
   CHECK_FALSE(gradcheck(transposed, {{"w", &w}}));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter that the outputs do not depend on has gradient 0 and passes") {
+TEST_CASE("A parameter that the outputs do not depend on has gradient 0 and passes") {
   Parameter used(Array{0.5}), unused(Array{0.25, 4.0});
   CHECK(gradcheck([&] { return used * used; }, {{"used", &used}, {"unused", &unused}}));
   CHECK(gradcheck([&] { return Tensor(Array{1.0}); }, {{"unused", &unused}}));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient that was cut off by detach is found") {
+TEST_CASE("A gradient that was cut off by detach is found") {
   Parameter w(Array{0.5});
   CHECK_FALSE(gradcheck([&] { return w.detach() * w; }, {{"w", &w}}));
   CHECK_FALSE(gradcheck([&] { return w.detach() * 2.0; }, {{"w", &w}}));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters without elements or without axes are checked as any other") {
+TEST_CASE("Parameters without elements or without axes are checked as any other") {
   Parameter empty(Array(tg::Shape{0, 2})), scalar(Array(tg::Shape{}, 0.5));
   CHECK(gradcheck([&] { return tg::sum(empty) + tg::exp(scalar); }, {{"empty", &empty}, {"scalar", &scalar}}));
   const auto wrong = gradcheck([&] { return cube(scalar, 2.0); }, {{"scalar", &scalar}});
@@ -138,8 +137,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters without elements or without axes 
 
 // ---- kinks and numbers that are none ------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "At a kink the difference is neither side's gradient and is reported, beside it all is well") {
+TEST_CASE("At a kink the difference is neither side's gradient and is reported, beside it all is well") {
   Parameter w(Array{-0.5, 0.0, 0.5});
   const auto result = gradcheck([&] { return tg::relu(w); }, {{"w", &w}});
   CHECK_FALSE(result.ok);
@@ -148,7 +146,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(gradcheck([&] { return tg::relu(w); }, {{"w", &w}}));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "NaN and infinity are reported, in the outputs as in the gradients alone") {
+TEST_CASE("NaN and infinity are reported, in the outputs as in the gradients alone") {
   Parameter w(Array{1.0, -1.0, 2.0});
   const auto in_outputs = gradcheck([&] { return tg::log(w); }, {{"w", &w}});
   CHECK_FALSE(in_outputs.ok);
@@ -161,7 +159,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "NaN and infinity are reported, in the output
   }
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The report says when it looks like a kink, at it and near it, with both sides") {
+TEST_CASE("The report says when it looks like a kink, at it and near it, with both sides") {
   Parameter w(Array{-0.5, 0.0, 0.5});
   const auto f = [&] { return tg::relu(w); };
   const std::string at_kink = gradcheck(f, {{"w", &w}}).report;
@@ -171,7 +169,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The report says when it looks like a kink, a
   CHECK_MESSAGE(contains(near_kink, "it looks like a kink"), near_kink);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A wrong rule and a step too coarse are not taken for a kink, however curved f is") {
+TEST_CASE("A wrong rule and a step too coarse are not taken for a kink, however curved f is") {
   Parameter w(Array{0.5, 1.0, 30.0, -1e-3});
   for (const double factor : {2.0, 3.1, 0.0}) {
     const auto result = gradcheck([&] { return cube(w, factor) * 100.0; }, {{"w", &w}});
@@ -183,7 +181,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A wrong rule and a step too coarse are not t
   CHECK_MESSAGE(!contains(coarse.report, "kink"), coarse.report);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The report says when f differs from call to call") {
+TEST_CASE("The report says when f differs from call to call") {
   Parameter w(Array(tg::Shape{4, 5}, 0.5));
   const auto result = gradcheck([&] { return tg::dropout(w, 0.5, true); }, {{"w", &w}});
   CHECK_FALSE(result.ok);
@@ -193,7 +191,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The report says when f differs from call to 
   CHECK_FALSE(contains(gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}}).report, "call to call"));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The report names the step that was taken") {
+TEST_CASE("The report names the step that was taken") {
   Parameter w(Array{200.0});
   const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}}, {.step = 1e-5});
   CHECK_MESSAGE(contains(result.report, "(step 0.002)"), result.report);
@@ -201,7 +199,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The report names the step that was taken") {
 
 // ---- models -------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "All parameters of a model are checked, and named by their paths") {
+TEST_CASE("All parameters of a model are checked, and named by their paths") {
   struct Model {
     tg::Linear<double> first{3, 2}, second{2, 2};
     TAPEGRAD_FIELDS(first, second)
@@ -221,7 +219,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "All parameters of a model are checked, and n
 
 // ---- what is put back ---------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Values and gradients are as before, whether there was a gradient or none") {
+TEST_CASE("Values and gradients are as before, whether there was a gradient or none") {
   const Array value{0.1, 1.0 / 3.0, -1e2};
   Parameter with(value), without(value);
   with.set_grad(Array{1.0, 2.0, 3.0});
@@ -232,7 +230,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Values and gradients are as before, whether 
   CHECK_FALSE(without.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Values and gradients are as before when f throws, in whichever of its calls") {
+TEST_CASE("Values and gradients are as before when f throws, in whichever of its calls") {
   const Array value{0.5, -0.25};
   for (int last = 0; last < 5; ++last) {  // one call that is recorded, then two for each element
     Parameter with(value), without(value);
@@ -252,7 +250,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Values and gradients are as before when f th
   }
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients are as before when a rule throws") {
+TEST_CASE("Gradients are as before when a rule throws") {
   Parameter w(Array{0.5}), b(Array{0.25});
   w.set_grad(Array{7.0});
   const auto f = [&] {
@@ -265,7 +263,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients are as before when a rule throws")
   CHECK_FALSE(b.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A check neither changes the program's random numbers nor depends on them") {
+TEST_CASE("A check neither changes the program's random numbers nor depends on them") {
   Parameter w(Array{0.5, 0.25});
   const auto wrong = [&] { return cube(w, 2.0); };
   tg::manual_seed(9);
@@ -276,7 +274,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A check neither changes the program's random
   CHECK(gradcheck(wrong, {{"w", &w}}).report == first.report);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A check inside the scope of a tape works on a tape of its own") {
+TEST_CASE("A check inside the scope of a tape works on a tape of its own") {
   Parameter w(Array{0.5, 0.25});
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -288,8 +286,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A check inside the scope of a tape works on 
 
 // ---- options, errors and the result -------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "The tolerance is what the relative difference may be, and the step is the difference's") {
+TEST_CASE("The tolerance is what the relative difference may be, and the step is the difference's") {
   Parameter w(Array{1.0});
   const auto slightly_wrong = [&] { return cube(w, 3.0 + 3e-4); };
   CHECK_FALSE(gradcheck(slightly_wrong, {{"w", &w}}));
@@ -301,7 +298,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(gradcheck(right, {{"w", &w}}, {.step = 1e-4}));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A check without parameters, or of outputs that change their shape, is refused") {
+TEST_CASE("A check without parameters, or of outputs that change their shape, is refused") {
   Parameter w(Array{1.0, 2.0});
   CHECK_THROWS_WITH_AS(gradcheck([&] { return w * w; }, {}), Contains("[gradcheck]"), std::invalid_argument);
   int calls = 0;
@@ -310,7 +307,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A check without parameters, or of outputs th
   check_close(w.value(), Array{1.0, 2.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A result prints its report") {
+TEST_CASE("A result prints its report") {
   Parameter w(Array{1.0});
   const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}});
   std::ostringstream out;

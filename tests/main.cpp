@@ -1,2 +1,53 @@
+/// Runs the tests. Each test case must give back what it takes: one after which more or fewer of this thread's pooled
+/// blocks are in use than before it fails.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <tapegrad/tapegrad.hpp>
+
 #include <doctest/doctest.h>
+
+#include <cstddef>
+
+namespace {
+
+class PoolListener : public doctest::IReporter {
+ public:
+  explicit PoolListener(const doctest::ContextOptions&) {}
+
+  void test_case_start(const doctest::TestCaseData&) override { before_ = tapegrad::pool_blocks_in_use(); }
+
+  void test_case_end(const doctest::CurrentTestCaseStats& test_case) override {
+    const std::ptrdiff_t kept = tapegrad::pool_blocks_in_use() - before_;
+    if (kept == 0) return;
+    FAIL_CHECK("the test case ends with " << kept << " more pooled blocks in use than it began with");
+    ++failed_asserts_;
+    if (test_case.testCaseSuccess) ++failed_cases_;
+  }
+
+  // doctest has counted a test case before it tells of its end, so that what failed here is added to the totals, before
+  // they are printed and make the exit status.
+  void test_run_end(const doctest::TestRunStats& run) override {
+    auto& totals = const_cast<doctest::TestRunStats&>(run);
+    totals.numTestCasesFailed += failed_cases_;
+    totals.numAsserts += failed_asserts_;
+    totals.numAssertsFailed += failed_asserts_;
+  }
+
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+
+ private:
+  std::ptrdiff_t before_ = 0;
+  unsigned failed_cases_ = 0;
+  int failed_asserts_ = 0;
+};
+
+REGISTER_LISTENER("pool", 1, PoolListener);
+
+}  // namespace

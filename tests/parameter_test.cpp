@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -21,7 +20,7 @@ static_assert(std::is_nothrow_move_constructible_v<Parameter> && std::is_nothrow
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter has no gradient, which reads as zeros, until a sweep reaches it") {
+TEST_CASE("A parameter has no gradient, which reads as zeros, until a sweep reaches it") {
   const Parameter w(Array{1.0, 2.0});
   CHECK(w.requires_grad());
   CHECK_FALSE(w.has_grad());
@@ -32,7 +31,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter has no gradient, which reads as 
   check_close(w.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient can be set, is added to, and is forgotten by zero_grad") {
+TEST_CASE("A gradient can be set, is added to, and is forgotten by zero_grad") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{10.0, 20.0});
   CHECK(w.has_grad());
@@ -47,8 +46,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient can be set, is added to, and is f
   w.zero_grad();  // again is nothing new
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Setting a value or gradient of another shape names both shapes and changes nothing") {
+TEST_CASE("Setting a value or gradient of another shape names both shapes and changes nothing") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{3.0, 4.0});
   CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("[set_value]"), std::invalid_argument);
@@ -59,7 +57,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A default-constructed parameter is none: there is nothing to read, set or sweep") {
+TEST_CASE("A default-constructed parameter is none: there is nothing to read, set or sweep") {
   Parameter none;
   CHECK_FALSE(none.defined());
   CHECK_FALSE(none.requires_grad());
@@ -86,7 +84,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A default-constructed parameter is none: the
 
 // ---- copies -------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A copy is another parameter that starts with the same numbers and no gradient") {
+TEST_CASE("A copy is another parameter that starts with the same numbers and no gradient") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{5.0, 5.0});
   Parameter copy = w;
@@ -103,7 +101,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A copy is another parameter that starts with
   check_close(w.grad(), Array{5.0, 5.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Copies share their value's memory until one of them is changed") {
+TEST_CASE("Copies share their value's memory until one of them is changed") {
   Parameter w(Array{1.0, 2.0});
   const Parameter copy = w;
   CHECK(&copy.value() == &w.value());
@@ -116,7 +114,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Copies share their value's memory until one 
   CHECK(&w.value() == own);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor made from a parameter keeps its value, and is the parameter to a tape") {
+TEST_CASE("A tensor made from a parameter keeps its value, and is the parameter to a tape") {
   Parameter w(Array{1.0, 2.0});
   const Tensor handle = w;
   w.set_value(Array{5.0, 6.0});
@@ -126,7 +124,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor made from a parameter keeps its val
   check_close(w.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Assigning a parameter to itself, by copy or by move, changes nothing") {
+TEST_CASE("Assigning a parameter to itself, by copy or by move, changes nothing") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{5.0, 6.0});
   Parameter& same = w;
@@ -140,7 +138,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Assigning a parameter to itself, by copy or 
 
 // ---- changed while recorded ---------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter changed in place while recorded: the sweep uses the recorded value") {
+TEST_CASE("A parameter changed in place while recorded: the sweep uses the recorded value") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -150,8 +148,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter changed in place while recorded:
   check_close(w.grad(), Array{2.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A parameter set while recorded: the sweep uses the recorded value, new uses the new one") {
+TEST_CASE("A parameter set while recorded: the sweep uses the recorded value, new uses the new one") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor before = w * w;
@@ -161,8 +158,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   check_close(w.grad(), Array{2.0 + 20.0, 4.0 + 40.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A parameter stepped by the optimizer while recorded: the sweep uses the recorded value") {
+TEST_CASE("A parameter stepped by the optimizer while recorded: the sweep uses the recorded value") {
   Parameter w(Array{1.0, 2.0});
   tg::SGD<double> sgd({&w}, {.lr = 0.5});
   const tg::Tape tape;
@@ -175,7 +171,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   check_close(w.grad(), Array{2.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter copied while recorded: the gradient goes to the one that was read") {
+TEST_CASE("A parameter copied while recorded: the gradient goes to the one that was read") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -185,7 +181,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter copied while recorded: the gradi
   CHECK_FALSE(copy.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter moved while recorded: the gradient goes to where it has moved") {
+TEST_CASE("A parameter moved while recorded: the gradient goes to where it has moved") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -196,7 +192,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter moved while recorded: the gradie
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters in a vector that grows while recorded still get their gradients") {
+TEST_CASE("Parameters in a vector that grows while recorded still get their gradients") {
   std::vector<Parameter> parameters;
   parameters.emplace_back(Array{1.0});
   const tg::Tape tape;
@@ -207,7 +203,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters in a vector that grows while reco
   for (std::size_t i = 1; i < parameters.size(); ++i) CHECK_FALSE(parameters[i].has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters swapped while recorded: each gradient goes with its parameter") {
+TEST_CASE("Parameters swapped while recorded: each gradient goes with its parameter") {
   Parameter a(Array{1.0}), b(Array{2.0, 3.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(a * 10.0) + tg::sum(b * b);
@@ -217,8 +213,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters swapped while recorded: each grad
   check_close(b.grad(), Array{10.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A parameter assigned one of its shape while recorded is still reached, and its gradient restarts") {
+TEST_CASE("A parameter assigned one of its shape while recorded is still reached, and its gradient restarts") {
   Parameter w(Array{1.0, 2.0});
   const Parameter other(Array{10.0, 20.0});
   w.set_grad(Array{7.0, 7.0});
@@ -232,8 +227,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK_FALSE(other.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A parameter assigned one of another shape while recorded is a new one to the tape") {
+TEST_CASE("A parameter assigned one of another shape while recorded is a new one to the tape") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -244,8 +238,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   check_close(w.grad(), Array{6.0, 8.0, 10.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A parameter replaced by a new one while recorded gets none of the old one's gradient") {
+TEST_CASE("A parameter replaced by a new one while recorded gets none of the old one's gradient") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -255,7 +248,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   check_close(w.value(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter destroyed while recorded leaves the sweep whole") {
+TEST_CASE("A parameter destroyed while recorded leaves the sweep whole") {
   const Parameter w(Array{1.0, 2.0});
   Tensor loss;
   const tg::Tape tape;
@@ -271,7 +264,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A parameter destroyed while recorded leaves 
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Two parameters that share a value are two to the tape") {
+TEST_CASE("Two parameters that share a value are two to the tape") {
   const Parameter a(Array{1.0, 2.0});
   const Parameter b = a;
   const tg::Tape tape;

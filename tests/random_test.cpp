@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -54,8 +53,7 @@ template <class T, class F> double distance_to(const tg::Array<T>& x, F expected
 
 }  // namespace
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "The generator is SplitMix64: its first numbers are those of the published algorithm") {
+TEST_CASE("The generator is SplitMix64: its first numbers are those of the published algorithm") {
   // From state 1234567, the numbers that implementations in other languages give.
   const std::uint64_t expected[] = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
                                     4593380528125082431u, 16408922859458223821u};
@@ -63,7 +61,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(tg::random_uniform(1234567, 0) == static_cast<double>(expected[0] >> 11) / 9007199254740992.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The same seed gives the same numbers, another seed gives others") {
+TEST_CASE("The same seed gives the same numbers, another seed gives others") {
   tg::manual_seed(42);
   const auto first = some_of_each();
   const auto next = some_of_each();
@@ -76,7 +74,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The same seed gives the same numbers, anothe
   CHECK(first != other);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Numbers of a seed stay what they were in earlier versions") {
+TEST_CASE("Numbers of a seed stay what they were in earlier versions") {
   tg::manual_seed(0);
   const std::uint64_t key = tg::next_random_key();
   tg::manual_seed(0);
@@ -88,7 +86,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Numbers of a seed stay what they were in ear
   check_close(tg::normal<double>({3}), Array{-0.45045023151017455, -0.45098093796887684, 1.1005399809623029}, 1e-12);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Every draw gets a key of its own, whichever thread asks") {
+TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
   tg::manual_seed(1);
   constexpr std::size_t kThreads = 4, kDraws = 1000;
   std::vector<std::vector<std::uint64_t>> keys(kThreads);
@@ -106,8 +104,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Every draw gets a key of its own, whichever 
   for (std::size_t i = 0; i < kThreads * kDraws; ++i) REQUIRE(all.count(tg::next_random_key()) == 1);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Neighbouring seeds, keys and indices give numbers that have nothing to do with each other") {
+TEST_CASE("Neighbouring seeds, keys and indices give numbers that have nothing to do with each other") {
   const auto check_bits = [](auto bits) {  // about half the bits differ from one to the next
     std::size_t differing = 0;
     for (std::uint64_t i = 0; i < 1000; ++i)
@@ -122,7 +119,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   });
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "uniform draws evenly from its interval") {
+TEST_CASE("uniform draws evenly from its interval") {
   tg::manual_seed(2);
   const Array x = tg::uniform<double>({300, 1000}, -1.0, 3.0);
   CHECK(tg::to_string(x.shape()) == "(300, 1000)");
@@ -134,7 +131,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "uniform draws evenly from its interval") {
   CHECK(distance_to(f, [](double a) { return a; }) < 1.95 / std::sqrt(300'000.0));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "normal draws from the normal distribution with its mean and standard deviation") {
+TEST_CASE("normal draws from the normal distribution with its mean and standard deviation") {
   tg::manual_seed(3);
   const auto distribution = [](double a) { return 0.5 * std::erfc(-a / std::sqrt(2.0)); };
   const Array x = tg::normal<double>({300'000});
@@ -147,8 +144,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "normal draws from the normal distribution wi
   CHECK(distance_to(shifted, [&](double a) { return distribution((a - 5.0) / 0.5); }) < 1.95 / std::sqrt(300'001.0));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Neighbouring normal numbers, which are made in pairs, do not depend on each other") {
+TEST_CASE("Neighbouring normal numbers, which are made in pairs, do not depend on each other") {
   tg::manual_seed(4);
   const Array x = tg::normal<double>({200'000});
   double pairs = 0, squares = 0;
@@ -160,7 +156,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(std::abs(squares / 100'000) < 0.03);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Drawing nothing, or one number, is no special case") {
+TEST_CASE("Drawing nothing, or one number, is no special case") {
   CHECK(tg::uniform<double>({0, 3}, 0.0, 1.0).size() == 0);
   CHECK(tg::normal<double>({0}).size() == 0);
   CHECK(tg::random_permutation(0).size() == 0);
@@ -169,7 +165,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Drawing nothing, or one number, is no specia
   CHECK(tg::random_permutation(1)(0) == 0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A random permutation holds every number once") {
+TEST_CASE("A random permutation holds every number once") {
   tg::manual_seed(5);
   for (const std::size_t count : {2, 3, 10, 1000}) {
     const tg::IntArray drawn = tg::random_permutation(count);
@@ -180,7 +176,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A random permutation holds every number once
   }
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "All permutations are equally likely") {
+TEST_CASE("All permutations are equally likely") {
   tg::manual_seed(6);
   constexpr std::size_t kDraws = 24'000;
   std::vector<int> counts(256);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -39,7 +38,7 @@ template <class G> Array received(const tg::Shape& shape, const G& gradient) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "An operation of the user's own is recorded and swept as the library's are") {
+TEST_CASE("An operation of the user's own is recorded and swept as the library's are") {
   const Parameter w(Array{1.0, -2.0, 0.5});
   const tg::Tape tape;
   const Tensor y = cube(w * 2.0);
@@ -48,15 +47,14 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "An operation of the user's own is recorded a
   check_close(w.grad(), Array{12.0, 48.0, 3.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "One definition of an operation serves float and double") {
+TEST_CASE("One definition of an operation serves float and double") {
   const tg::Parameter<float> w(tg::Array<float>{1.0F, -2.0F});
   const tg::Tape tape;
   tg::sum(cube(w)).backward();
   check_close(w.grad(), Array{3.0, 12.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Without a tape, or from constants alone, a user's operation is a value and no rule stays") {
+TEST_CASE("Without a tape, or from constants alone, a user's operation is a value and no rule stays") {
   const Parameter w(Array{2.0});
   const auto watched = std::make_shared<int>();
   const auto twice = [&watched](const Tensor& x) {
@@ -78,8 +76,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(tape.size() == 2);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "The value of an operation is an expression, an array, or a value that the rule shares") {
+TEST_CASE("The value of an operation is an expression, an array, or a value that the rule shares") {
   const Parameter w(Array{1.0, 2.0});
   const auto rule = [](const Array& dy, auto& dx) { dx[0] += dy; };
   const Array array = w.value() + 1.0;
@@ -99,7 +96,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   check_close(w.grad(), Array{5.0, 50.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule may own what cannot be copied, and it is freed once the rule is consumed") {
+TEST_CASE("A rule may own what cannot be copied, and it is freed once the rule is consumed") {
   const Parameter w(Array{1.0, 2.0});
   const auto watched = std::make_shared<int>();
   auto owned = std::make_unique<std::shared_ptr<int>>(watched);
@@ -113,7 +110,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule may own what cannot be copied, and it
 
 // ---- inputs -------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Several inputs get a gradient each, numbered as the inputs are") {
+TEST_CASE("Several inputs get a gradient each, numbered as the inputs are") {
   const Parameter a(Array{1.0, 2.0}), b(Array{3.0, 4.0}), c(Array{5.0, 6.0});
   const tg::Tape tape;
   const Tensor y = tg::record("a b + c", a.value() * b.value() + c.value(), {a, b, c},
@@ -129,7 +126,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Several inputs get a gradient each, numbered
   check_close(c.grad(), Array{1.0, -1.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "An input given twice gets both gradients, whichever way the rule writes them") {
+TEST_CASE("An input given twice gets both gradients, whichever way the rule writes them") {
   const Parameter w(Array{1.0, 2.0});
   const auto add_twice = [&w](const auto& add) {
     const tg::Tape tape;
@@ -149,7 +146,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "An input given twice gets both gradients, wh
   check_close(w.grad(), Array{16.0, 160.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Constants want no gradient, and adding to theirs does nothing") {
+TEST_CASE("Constants want no gradient, and adding to theirs does nothing") {
   const Parameter w(Array{1.0, 2.0});
   const Tensor constant(Array{3.0, 4.0});
   int swept = 0;
@@ -170,7 +167,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Constants want no gradient, and adding to th
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule that asks for an input it has not is told so under its operation's name") {
+TEST_CASE("A rule that asks for an input it has not is told so under its operation's name") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = tg::record("lonely", Array(w.value()), {w}, [](const Array& dy, auto& dx) { dx[1] += dy; });
@@ -180,7 +177,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule that asks for an input it has not is 
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient of the shape that an input was broadcast to is summed back") {
+TEST_CASE("A gradient of the shape that an input was broadcast to is summed back") {
   const Array g{{1.0, 2.0, 3.0}, {10.0, 20.0, 30.0}};  // (2, 3)
   check_close(received({2, 3}, g), g, 0.0);
   check_close(received({3}, g), Array{11.0, 22.0, 33.0}, 0.0);
@@ -193,7 +190,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient of the shape that an input was br
   check_close(received({3}, Array(tg::Shape{0, 3})), Array{0.0, 0.0, 0.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients of any xtensor expression are taken and add up") {
+TEST_CASE("Gradients of any xtensor expression are taken and add up") {
   const Array g{{1.0, 2.0}, {3.0, 4.0}};
   check_close(received({2, 2}, xt::xarray<double>(g)), g, 0.0);
   check_close(received({2, 2}, xt::xarray<int>(g)), g, 0.0);
@@ -210,7 +207,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients of any xtensor expression are take
   check_close(w.grad(), Array{{1.0 + 10 + 4, 3.0 + 20 + 6}, {2.0 + 30 + 4, 4.0 + 40 + 6}}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient of a shape that does not fit is refused with both shapes") {
+TEST_CASE("A gradient of a shape that does not fit is refused with both shapes") {
   for (const tg::Shape& wrong : {tg::Shape{2}, tg::Shape{2, 1}, tg::Shape{}, tg::Shape{1, 2}, tg::Shape{3, 2}}) {
     const Parameter w(Array{1.0, 2.0, 3.0});
     const std::string shapes = "shape (3) or one that it broadcasts to, given " + tg::to_string(wrong);
@@ -220,7 +217,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A gradient of a shape that does not fit is r
   }
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A kernel's destination is first to be filled and then to be added to") {
+TEST_CASE("A kernel's destination is first to be filled and then to be added to") {
   const Parameter w(Array{1.0, 2.0});
   std::vector<double> betas;
   const tg::Tape tape;
@@ -238,7 +235,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A kernel's destination is first to be filled
   check_close(w.grad(), Array{2.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A rule gets the gradient of its output, whole, in the output's shape") {
+TEST_CASE("A rule gets the gradient of its output, whole, in the output's shape") {
   const Parameter w(Array{1.0, 2.0, 3.0});
   const tg::Tape tape;
   const Tensor y = tg::record("spread", xt::ones<double>({2, 3}) * w.value(), {w}, [](const Array& dy, auto& dx) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -42,7 +41,7 @@ Tensor failing(const Tensor& x, int& failures) {
 
 // ---- sweeping -----------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A value used many times gathers the gradients of all its uses") {
+TEST_CASE("A value used many times gathers the gradients of all its uses") {
   const Parameter w = scalar(2.0);
   const tg::Tape tape;
   const Tensor y = w * w;                    // 4, y' = 2 w
@@ -51,8 +50,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A value used many times gathers the gradient
   CHECK(w.grad()() == 10.0 * 4.0 - 0.25);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Rules are called once each, last recorded first, and those of unused branches never") {
+TEST_CASE("Rules are called once each, last recorded first, and those of unused branches never") {
   const Parameter w = scalar(1.0);
   std::vector<std::string> calls;
   const tg::Tape tape;
@@ -67,7 +65,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(w.grad()() == 4.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A sweep leaves parameters that its start does not depend on without gradient") {
+TEST_CASE("A sweep leaves parameters that its start does not depend on without gradient") {
   const Parameter used = scalar(2.0), beside = scalar(3.0), never = scalar(4.0);
   const tg::Tape tape;
   const Tensor other = beside * beside;
@@ -79,7 +77,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A sweep leaves parameters that its start doe
   CHECK(beside.grad()() == 6.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients add up over sweeps until zero_grad forgets them") {
+TEST_CASE("Gradients add up over sweeps until zero_grad forgets them") {
   Parameter w = scalar(3.0);
   for (int step = 1; step <= 3; ++step) {
     const tg::Tape tape;
@@ -93,7 +91,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients add up over sweeps until zero_grad
   CHECK(w.grad()() == 6.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A chain of a million operations records, sweeps and is destroyed") {
+TEST_CASE("A chain of a million operations records, sweeps and is destroyed") {
   constexpr int kLength = 1'000'000;
   const Parameter w = scalar(1.0);
   for (const bool swept : {true, false}) {
@@ -106,7 +104,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A chain of a million operations records, swe
   CHECK(w.grad()() == kLength);  // d w^n / dw = n at 1
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A value with a hundred thousand uses, joined by one operation, gathers them all") {
+TEST_CASE("A value with a hundred thousand uses, joined by one operation, gathers them all") {
   constexpr std::size_t kUses = 100'000;
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
@@ -118,8 +116,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A value with a hundred thousand uses, joined
   CHECK(w.grad()() == 6.0 * kUses / 2);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A sweep frees what each operation saved as it passes; a retained recording keeps it") {
+TEST_CASE("A sweep frees what each operation saved as it passes; a retained recording keeps it") {
   constexpr std::size_t kDepth = 20;
   std::vector<std::ptrdiff_t> in_use;  // blocks, when each of the rules is called
   const Parameter w(Array{1.0, 2.0});
@@ -142,7 +139,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   for (std::size_t i = 2; i < kDepth; ++i) CHECK(in_use[i] < in_use[i - 1]);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Arrays without elements are recorded and swept as any other") {
+TEST_CASE("Arrays without elements are recorded and swept as any other") {
   const Parameter w(Array(tg::Shape{0, 3}));
   const tg::Tape tape;
   const Tensor y = tg::sum(w * 2.0);
@@ -154,14 +151,14 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Arrays without elements are recorded and swe
 
 // ---- seeds --------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "backward from a scalar starts with 1, whatever its number of axes") {
+TEST_CASE("backward from a scalar starts with 1, whatever its number of axes") {
   const Parameter w(Array(tg::Shape{1, 1}, 2.0));
   const tg::Tape tape;
   (w * w).backward();
   check_close(w.grad(), Array(tg::Shape{1, 1}, 4.0), 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "backward with a seed starts from any shape with the gradient it is given") {
+TEST_CASE("backward with a seed starts from any shape with the gradient it is given") {
   const Parameter w(Array{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   const Array seed{{1.0, 0.0, -1.0}, {0.5, 2.0, 0.0}};
   const tg::Tape tape;
@@ -172,7 +169,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "backward with a seed starts from any shape w
   check_close(w.grad(), Array(4.0 * w.value() * seed), 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "backward from many elements asks for a seed of exactly their shape") {
+TEST_CASE("backward from many elements asks for a seed of exactly their shape") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * 2.0;
@@ -186,7 +183,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "backward from many elements asks for a seed 
 
 // ---- sweeping again -----------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A second backward says which operation the first consumed, and changes nothing") {
+TEST_CASE("A second backward says which operation the first consumed, and changes nothing") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -197,8 +194,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A second backward says which operation the f
   check_close(w.grad(), once, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A recording swept with retain_graph can be swept again, until a sweep consumes it") {
+TEST_CASE("A recording swept with retain_graph can be swept again, until a sweep consumes it") {
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
   const Tensor loss = w * w * w;
@@ -211,8 +207,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(w.grad()() == 3 * 27.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Of two losses that share a trunk the second fails before any gradient has changed") {
+TEST_CASE("Of two losses that share a trunk the second fails before any gradient has changed") {
   const Parameter w = scalar(3.0), head = scalar(5.0);
   const tg::Tape tape;
   const Tensor trunk = w * w;
@@ -223,8 +218,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK_FALSE(head.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Two losses that share a trunk are both swept when the first retains the recording") {
+TEST_CASE("Two losses that share a trunk are both swept when the first retains the recording") {
   const Parameter w = scalar(3.0), head = scalar(5.0);
   const tg::Tape tape;
   const Tensor trunk = w * w;
@@ -235,7 +229,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(head.grad()() == 9.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "What is recorded after a sweep can be swept, as far as it needs nothing consumed") {
+TEST_CASE("What is recorded after a sweep can be swept, as far as it needs nothing consumed") {
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -245,7 +239,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "What is recorded after a sweep can be swept,
   CHECK_THROWS_AS((y * w).backward(), std::logic_error);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "An exception in a rule leaves no half gradients behind in the recording") {
+TEST_CASE("An exception in a rule leaves no half gradients behind in the recording") {
   int failures = 1;
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
@@ -259,8 +253,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "An exception in a rule leaves no half gradie
   CHECK(w.grad()() == 18.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "What a failed sweep has consumed stays consumed, and a new recording is untouched") {
+TEST_CASE("What a failed sweep has consumed stays consumed, and a new recording is untouched") {
   int failures = 1;
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
@@ -271,7 +264,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(w.grad()() == 6.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "backward needs something that depends on a parameter") {
+TEST_CASE("backward needs something that depends on a parameter") {
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
   CHECK_THROWS_WITH_AS(Tensor(Array{1.0}).backward(), Contains("depends on none"), std::logic_error);
@@ -281,8 +274,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "backward needs something that depends on a p
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A rule may record and sweep a tape of its own, as recomputing what was not saved does") {
+TEST_CASE("A rule may record and sweep a tape of its own, as recomputing what was not saved does") {
   // y = (2 x)^3 without saving 2 x: the rule computes it again and sweeps it.
   const auto cube_of_twice = [](const Tensor& x) {
     return tg::record("recomputed", tg::pow(x.detach() * 2.0, 3.0).value(), {x},

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -26,8 +25,7 @@ Parameter scalar(double value) { return Parameter(Array(tg::Shape{}, value)); }
 
 // ---- recording ----------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A tape records from its construction to the end of its scope, the innermost first") {
+TEST_CASE("A tape records from its construction to the end of its scope, the innermost first") {
   CHECK(tg::Tape::current() == nullptr);
   {
     const tg::Tape outer;
@@ -41,7 +39,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(tg::Tape::current() == nullptr);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape holds a parameter once, however often it is read, and no constants") {
+TEST_CASE("A tape holds a parameter once, however often it is read, and no constants") {
   const Parameter w = scalar(2.0);
   const Tensor constant(Array{1.0, 2.0});
   const tg::Tape tape;
@@ -53,7 +51,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape holds a parameter once, however often
   CHECK(tape.size() == 3);  // w and two products
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Without a tape operations compute values and record nothing") {
+TEST_CASE("Without a tape operations compute values and record nothing") {
   const Parameter w = scalar(3.0);
   const Tensor y = w * w;
   CHECK(y.item() == 9.0);
@@ -64,7 +62,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Without a tape operations compute values and
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "What was computed before the tape began is a constant on it") {
+TEST_CASE("What was computed before the tape began is a constant on it") {
   const Parameter w = scalar(3.0);
   const Tensor before = w * w;
   const tg::Tape tape;
@@ -72,7 +70,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "What was computed before the tape began is a
   CHECK(w.grad()() == 9.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape records operations on float and on double side by side") {
+TEST_CASE("A tape records operations on float and on double side by side") {
   const Parameter d = scalar(3.0);
   const tg::Parameter<float> f(tg::Array<float>{2.0F, 4.0F});
   const tg::Tape tape;
@@ -88,7 +86,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape records operations on float and on do
   CHECK(d.grad()() == 6.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "After an exception in mid-forward the tape goes on recording") {
+TEST_CASE("After an exception in mid-forward the tape goes on recording") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -98,7 +96,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "After an exception in mid-forward the tape g
   check_close(w.grad(), Array{6.0, 12.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "An exception that leaves the tape's scope takes the recording with it") {
+TEST_CASE("An exception that leaves the tape's scope takes the recording with it") {
   const Parameter w = scalar(2.0);
   const auto interrupted = [&] {
     const tg::Tape tape;
@@ -114,8 +112,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "An exception that leaves the tape's scope ta
 
 // ---- several tapes ------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Tapes one after the other each sweep their own recording into the same parameters") {
+TEST_CASE("Tapes one after the other each sweep their own recording into the same parameters") {
   const Parameter w = scalar(3.0);
   for (int step = 1; step <= 3; ++step) {
     const tg::Tape tape;
@@ -125,7 +122,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(w.grad()() == 18.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Of nested tapes the innermost records, and the outer one goes on where it was") {
+TEST_CASE("Of nested tapes the innermost records, and the outer one goes on where it was") {
   const Parameter w = scalar(3.0);
   const tg::Tape outer;
   const Tensor y = w * w;
@@ -140,7 +137,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Of nested tapes the innermost records, and t
   CHECK(w.grad()() == 10.0 + 12.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor of an outer tape is no input of the inner one, which says what to do") {
+TEST_CASE("A tensor of an outer tape is no input of the inner one, which says what to do") {
   const Parameter w = scalar(3.0);
   const tg::Tape outer;
   const Tensor y = w * w;
@@ -155,7 +152,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor of an outer tape is no input of the
   }
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Tapes on the heap may end in any order") {
+TEST_CASE("Tapes on the heap may end in any order") {
   const Parameter w = scalar(3.0);
   const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   for (const auto& order : orders) {
@@ -181,7 +178,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Tapes on the heap may end in any order") {
   }
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Two threads record and sweep a tape each, reading the same parameter's value") {
+TEST_CASE("Two threads record and sweep a tape each, reading the same parameter's value") {
   const Parameter shared = scalar(2.0);
   const auto train = [&shared](double start, double& result, bool& alone) {
     alone = tg::Tape::current() == nullptr;
@@ -212,7 +209,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Two threads record and sweep a tape each, re
   CHECK(shared.grad()() == 4.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor of another thread's tape is refused there, while its value can be read") {
+TEST_CASE("A tensor of another thread's tape is refused there, while its value can be read") {
   const Parameter w = scalar(2.0);
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -241,8 +238,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor of another thread's tape is refused
 
 // ---- tensors that outlive their tape ------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A tensor that outlives its tape keeps its value, but cannot be swept: it is stale") {
+TEST_CASE("A tensor that outlives its tape keeps its value, but cannot be swept: it is stale") {
   const Parameter w = scalar(3.0);
   Tensor y;
   {
@@ -257,8 +253,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A stale tensor is no input under another tape, while detach makes it a constant there") {
+TEST_CASE("A stale tensor is no input under another tape, while detach makes it a constant there") {
   const Parameter w = scalar(3.0);
   Tensor y;
   {
@@ -274,7 +269,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(w.grad()() == 9.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tape's number is never given to another, so that stale tensors stay stale") {
+TEST_CASE("A tape's number is never given to another, so that stale tensors stay stale") {
   const Parameter w = scalar(3.0);
   std::vector<Tensor> made;
   for (int i = 0; i < 100; ++i) {

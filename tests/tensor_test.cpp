@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "close.hpp"
-#include "pool_fixture.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -37,7 +36,7 @@ static_assert(!std::is_convertible_v<Array, Tensor> && !std::is_convertible_v<xt
 
 // ---- values -------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor is made from an array, an expression, a view or a shared value") {
+TEST_CASE("A tensor is made from an array, an expression, a view or a shared value") {
   const Array a{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
   check_close(Tensor(a).value(), a, 0.0);
   check_close(Tensor(Array(a)).value(), a, 0.0);
@@ -50,8 +49,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor is made from an array, an expressio
   CHECK(&Tensor(value).value() == value.get());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A tensor keeps a copy of an array that goes on changing, and takes over one that is moved") {
+TEST_CASE("A tensor keeps a copy of an array that goes on changing, and takes over one that is moved") {
   Array a{1.0, 2.0};
   const Tensor copied(a);
   a(0) = 5.0;
@@ -61,7 +59,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(moved.value().data() == elements);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Copies of a tensor and its detached form share one value") {
+TEST_CASE("Copies of a tensor and its detached form share one value") {
   const Tensor x(Array{1.0, 2.0});
   const Tensor copy = x, constant = x.detach();
   CHECK(&copy.value() == &x.value());
@@ -69,7 +67,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Copies of a tensor and its detached form sha
   CHECK(x.saved() == copy.saved());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor knows its shape, its axes and its number of elements") {
+TEST_CASE("A tensor knows its shape, its axes and its number of elements") {
   const Tensor x(Array(tg::Shape{4, 1, 3}, 0.5));
   CHECK(tg::to_string(x.shape()) == "(4, 1, 3)");
   CHECK(x.dimension() == 3);
@@ -81,20 +79,19 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor knows its shape, its axes and its n
   CHECK(Tensor(Array(tg::Shape{2, 0})).size() == 0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "item gives the only element, whatever the number of axes") {
+TEST_CASE("item gives the only element, whatever the number of axes") {
   CHECK(Tensor(Array(tg::Shape{}, 2.5)).item() == 2.5);
   CHECK(Tensor(Array(tg::Shape{1, 1, 1}, 2.5)).item() == 2.5);
   CHECK(tg::Tensor<float>(tg::Array<float>{0.1F}).item() == 0.1F);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "item refuses a tensor of more or no elements with its shape") {
+TEST_CASE("item refuses a tensor of more or no elements with its shape") {
   CHECK_THROWS_WITH_AS(Tensor(Array{1.0, 2.0}).item(), "[item] expected one element, given a tensor of shape (2)",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(Tensor(Array(tg::Shape{0, 3})).item(), Contains("(0, 3)"), std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A default-constructed tensor is none: it says so, and asking for its value is an error") {
+TEST_CASE("A default-constructed tensor is none: it says so, and asking for its value is an error") {
   const Tensor none;
   CHECK_FALSE(none.defined());
   CHECK_FALSE(none.requires_grad());
@@ -112,7 +109,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
 
 // ---- printing -----------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A printed tensor shows its values, its element type and its shape") {
+TEST_CASE("A printed tensor shows its values, its element type and its shape") {
   CHECK(printed(Tensor(Array{{1.5, 2.0}, {3.0, -4.0}})) == "{{ 1.5,  2. },\n { 3. , -4. }}\nTensor<double> (2, 2)");
   CHECK(printed(tg::Tensor<float>(tg::Array<float>{1.0F, 2.0F})) == "{ 1.,  2.}\nTensor<float> (2)");
   CHECK(printed(Parameter(Array{1.0, 2.0})) == "{ 1.,  2.}\nTensor<double> (2)");
@@ -120,12 +117,12 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A printed tensor shows its values, its eleme
   CHECK(printed(Tensor()) == "Tensor<double> undefined");
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A printed tensor without elements still shows its shape") {
+TEST_CASE("A printed tensor without elements still shows its shape") {
   CHECK(printed(Tensor(Array(tg::Shape{0, 3}))) == "{}\nTensor<double> (0, 3)");
   CHECK(printed(Tensor(Array(tg::Shape{2, 0}))).find("Tensor<double> (2, 0)") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Numbers that are none are printed as such, and large tensors are shortened") {
+TEST_CASE("Numbers that are none are printed as such, and large tensors are shortened") {
   const std::string special = printed(Tensor(Array{std::nan(""), std::numeric_limits<double>::infinity(), 1.0}));
   CHECK(special.find("nan") != std::string::npos);
   CHECK(special.find("inf") != std::string::npos);
@@ -135,7 +132,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Numbers that are none are printed as such, a
   CHECK(large.size() < 1000);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Printing a tensor leaves the stream's format as it was") {
+TEST_CASE("Printing a tensor leaves the stream's format as it was") {
   std::ostringstream out;
   out << std::setprecision(3) << std::scientific << Tensor(Array{1.0 / 3.0, 2e9}) << '\n';
   out.str("");
@@ -143,7 +140,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Printing a tensor leaves the stream's format
   CHECK(out.str() == "1.235e-01");
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor whose tape has ended is printed as any other") {
+TEST_CASE("A tensor whose tape has ended is printed as any other") {
   const Parameter w(Array{1.0, 2.0});
   Tensor y;
   {
@@ -155,7 +152,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A tensor whose tape has ended is printed as 
 
 // ---- gradients that are kept --------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "detach stops the gradient") {
+TEST_CASE("detach stops the gradient") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -166,7 +163,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "detach stops the gradient") {
   check_close(w.grad(), Array{1.0, 4.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "retain_grad keeps the gradient of a tensor that the sweep passes") {
+TEST_CASE("retain_grad keeps the gradient of a tensor that the sweep passes") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -178,7 +175,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "retain_grad keeps the gradient of a tensor t
   check_close(w.grad(), Array{6.0, 36.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "retain_grad may be called after the tensor's uses are recorded, until the sweep") {
+TEST_CASE("retain_grad may be called after the tensor's uses are recorded, until the sweep") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -189,7 +186,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "retain_grad may be called after the tensor's
   check_close(y.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The start of a sweep keeps the seed as its gradient when it retains it") {
+TEST_CASE("The start of a sweep keeps the seed as its gradient when it retains it") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -198,7 +195,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "The start of a sweep keeps the seed as its g
   check_close(y.grad(), Array{0.5, -1.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Retained gradients add up over sweeps, as parameters' do") {
+TEST_CASE("Retained gradients add up over sweeps, as parameters' do") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -211,8 +208,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Retained gradients add up over sweeps, as pa
   check_close(y.grad(), Array{7.0, 7.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Copies of a tensor that retains its gradient see it, an earlier copy once it asks too") {
+TEST_CASE("Copies of a tensor that retains its gradient see it, an earlier copy once it asks too") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -227,7 +223,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   check_close(y.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A retained gradient outlives the tape with its tensor") {
+TEST_CASE("A retained gradient outlives the tape with its tensor") {
   const Parameter w(Array{1.0, 2.0});
   Tensor y;
   {
@@ -239,7 +235,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A retained gradient outlives the tape with i
   check_close(y.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A retained gradient is zeros when the sweep did not pass the tensor") {
+TEST_CASE("A retained gradient is zeros when the sweep did not pass the tensor") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor unused = w * w;
@@ -249,7 +245,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A retained gradient is zeros when the sweep 
   check_close(unused.grad(), Array{0.0, 0.0}, 0.0);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "grad of a tensor that keeps none says what would keep it") {
+TEST_CASE("grad of a tensor that keeps none says what would keep it") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -260,8 +256,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "grad of a tensor that keeps none says what w
   CHECK_FALSE(y.has_grad());
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "retain_grad needs a tensor that a living tape recorded, and is nothing new to a parameter") {
+TEST_CASE("retain_grad needs a tensor that a living tape recorded, and is nothing new to a parameter") {
   Parameter w(Array{1.0, 2.0});
   w.retain_grad();
   Tensor constant(Array{1.0}), stale;

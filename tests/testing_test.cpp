@@ -11,8 +11,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "pool_fixture.hpp"
-
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
 using Tensor = tg::Tensor<double>;
@@ -62,7 +60,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 // ---- compare ------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Arrays are exact, close, or wrong with the largest difference and its index") {
+TEST_CASE("Arrays are exact, close, or wrong with the largest difference and its index") {
   const Array reference{{1.0, 2.0}, {3.0, 1000.0}};
   CHECK(compare("x", reference, reference).verdict == Verdict::exact);
   CHECK(printed(compare("x", reference, reference)) == "x   (2, 2)   0   exact");
@@ -78,14 +76,13 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Arrays are exact, close, or wrong with the l
   CHECK(printed(wrong) == "x   (2, 2)   0.5 at (0, 1)   WRONG: 2.5, the reference 2");
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "The tolerance is relative to references above 1") {
+TEST_CASE("The tolerance is relative to references above 1") {
   CHECK(compare("x", 1001.0, 1000.0, 1e-3));
   CHECK_FALSE(compare("x", 0.002, 0.0, 1e-3));
   CHECK(compare("x", 0.002, 0.0, 2e-3));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Tensors, parameters, arrays of either scalar, expressions and numbers are compared") {
+TEST_CASE("Tensors, parameters, arrays of either scalar, expressions and numbers are compared") {
   const Array x{1.0, 2.0};
   CHECK(compare("x", Tensor(x), Parameter(x)).verdict == Verdict::exact);
   CHECK(compare("x", tg::Array<float>{1.0F, 2.0F}, Tensor(x)).verdict == Verdict::exact);
@@ -94,7 +91,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   CHECK(compare("x", Array(tg::Shape{0, 2}), Array(tg::Shape{0, 2})).verdict == Verdict::exact);
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Other shapes and NaN are wrong, equal infinities exact") {
+TEST_CASE("Other shapes and NaN are wrong, equal infinities exact") {
   const auto shapes = compare("dW", Array(tg::Shape{2, 3}, 0.0), Array(tg::Shape{3, 2}, 0.0));
   CHECK_FALSE(shapes);
   CHECK(printed(shapes) == "dW   (2, 3) for (3, 2)   -   WRONG");
@@ -106,7 +103,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Other shapes and NaN are wrong, equal infini
   CHECK(with_nan.index == tg::Shape{1});
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A comparison prints its steps lined up") {
+TEST_CASE("A comparison prints its steps lined up") {
   Comparison steps;
   CHECK(steps.add("dO", "2/n (O - Y)", Array{1.0, 2.0}, Array{1.0, 2.0}));
   CHECK(steps.add("dWo", "", Array{{1.0, 1.0 + 1e-12}}, Array{{1.0, 1.0}}));
@@ -117,7 +114,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A comparison prints its steps lined up") {
         "  dWo                 (1, 2)   1e-12 at (0, 1)      close\n");
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "A comparison stops at the first step that is wrong and says what is wrong") {
+TEST_CASE("A comparison stops at the first step that is wrong and says what is wrong") {
   Comparison steps(1e-6);
   CHECK(steps.add("a", 1.0, 1.0));
   CHECK_FALSE(steps.add("b", Array{1.0, 2.0}, Array{1.0, 2.5}));
@@ -137,13 +134,13 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "A comparison stops at the first step that is
 
 // ---- doctest ------------------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "CHECK_GRADIENTS takes what gradcheck does") {
+TEST_CASE("CHECK_GRADIENTS takes what gradcheck does") {
   Model model;
   CHECK_GRADIENTS([&] { return model.used(kInput) + model.unused(kInput); }, model);
   CHECK_GRADIENTS([&] { return tg::tanh(model.used(kInput)); }, {{"weight", &model.used.weight}}, {.step = 1e-5});
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "In doctest's messages arrays, shapes and results are readable") {
+TEST_CASE("In doctest's messages arrays, shapes and results are readable") {
   const auto text = [](const auto& x) { return std::string(doctest::toString(x).c_str()); };
   CHECK(text(Array{{1.0, 2.5}}) == "(1, 2) {{ 1. ,  2.5}}");
   CHECK(text(tg::Array<float>{0.5F}) == "(1) { 0.5}");
@@ -158,14 +155,14 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "In doctest's messages arrays, shapes and res
 
 // ---- gradient_report ----------------------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Before backward() the report says that there are no gradients at all") {
+TEST_CASE("Before backward() the report says that there are no gradients at all") {
   const Model model;
   std::ostringstream out;
   CHECK_FALSE(tg::gradient_report(out, model));
   CHECK(out.str() == "none of 4 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters that received no gradient are named") {
+TEST_CASE("Parameters that received no gradient are named") {
   const Model model;
   sweep(model);
   CHECK(reported(model, "used.weight") == "used.weight    (1, 2)  |gradient| 2.24");
@@ -176,7 +173,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Parameters that received no gradient are nam
   CHECK(sound(model));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients that were never cleared are named, summed batches are told from them") {
+TEST_CASE("Gradients that were never cleared are named, summed batches are told from them") {
   Model model;
   sweep(model);
   CHECK(model.used.weight.sweeps().total == 1);
@@ -199,8 +196,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients that were never cleared are named,
   CHECK(reported(model, "used.weight") == "used.weight    (1, 2)  |gradient| 2.24");
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "Sweeps are counted with hooks too, not through copies, and once however often it is used") {
+TEST_CASE("Sweeps are counted with hooks too, not through copies, and once however often it is used") {
   Parameter w(Array{2.0});
   w.register_hook([](auto&) {});
   tg::Tape tape;
@@ -213,7 +209,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound,
   w.remove_hooks();
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients of zeros and those that are not finite are named") {
+TEST_CASE("Gradients of zeros and those that are not finite are named") {
   Model model;
   model.used.weight.set_grad(Array{{0.0, 0.0}});
   CHECK(reported(model, "used.weight").ends_with("|gradient| 0  all zeros"));
@@ -221,8 +217,7 @@ TEST_CASE_FIXTURE(PoolLeftAsFound, "Gradients of zeros and those that are not fi
   CHECK(contains(reported(model, "used.weight"), "not finite: Tape({.detect_anomaly = true})"));
 }
 
-TEST_CASE_FIXTURE(PoolLeftAsFound,
-                  "A parameter that a sweep came by without a gradient for it is told from one left out") {
+TEST_CASE("A parameter that a sweep came by without a gradient for it is told from one left out") {
   Model model;
   sweep(model);
   tg::Tape tape;

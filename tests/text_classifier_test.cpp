@@ -251,7 +251,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
     refuses("--load " + good + " --classify a", "good");
     refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
-            "none/map.png: expected a path in a folder");
+            "none/map.csv: expected a path in a folder");
     refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
   }
   SUBCASE("options") {

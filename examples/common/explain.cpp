@@ -6,7 +6,29 @@
 
 namespace examples {
 
-void require_attention_writable(const std::string& name) { require_writable(name + ".png"); }
+void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group) {
+  app.add_option("--explain", options.text,
+                 "Show what each head attends to in this text: the weights and their\n"
+                 "gradients in files, and a picture, for which gnuplot is needed")
+      ->type_name("TEXT")
+      ->check(some_text())
+      ->group(group);
+  app.add_option("--explain-to", options.name,
+                 "Name of these files, to which .csv, .npy, .gradients.npy and .png\n"
+                 "are added (default attention)")
+      ->type_name("NAME")
+      ->group(group);
+}
+
+void check_explain_options(const CLI::App& app) {
+  if (app.count("--explain-to") > 0 && app.count("--explain") == 0)
+    throw CLI::ValidationError("--explain-to", "expected together with --explain");
+}
+
+void require_attention_writable(const ExplainOptions& options) {
+  if (options.text.empty()) return;
+  for (const char* ending : {".csv", ".npy", ".gradients.npy", ".png"}) require_writable(options.name + ending);
+}
 
 void write_attention(const tapegrad::AttentionMap<float>& map, const std::string& name, const std::string& title) {
   tapegrad::save_csv(map, name + ".csv");

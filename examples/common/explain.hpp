@@ -3,12 +3,25 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+#include <CLI/CLI.hpp>
+
 #include <string>
 
 namespace examples {
 
-/// Throws std::runtime_error when the files of write_attention cannot be made under that name.
-void require_attention_writable(const std::string& name);
+struct ExplainOptions {
+  std::string text;                ///< to show the attention in; empty when none is to be shown
+  std::string name = "attention";  ///< of the files, without what stands after the dot
+};
+
+/// Describes --explain and --explain-to to the command line.
+void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group);
+
+/// Refuses --explain-to without --explain with CLI::ValidationError.
+void check_explain_options(const CLI::App& app);
+
+/// Throws std::runtime_error when the files of write_attention are asked for and cannot be made.
+void require_attention_writable(const ExplainOptions& options);
 
 /// Writes name.csv, name.npy and name.gradients.npy, draws name.png, and says so on standard output. Throws
 /// std::runtime_error when a file cannot be written, or, after the others, the picture not be drawn.

@@ -100,10 +100,9 @@ void check_combinations(const CLI::App& app, const Options& options) {
     throw CLI::ValidationError("--test", "expected together with --train or --load");
   if (given("--load") && !given("--classify") && !given("--explain") && !given("--data") && !given("--test"))
     throw CLI::ValidationError("--load", "expected together with --classify, --explain, --data or --test");
-  if (given("--explain-to") && !given("--explain"))
-    throw CLI::ValidationError("--explain-to", "expected together with --explain");
   if (given("--tokens") && options.source == Source::word_lists)
     throw CLI::ValidationError("--tokens", "expected together with --data or --train");
+  examples::check_explain_options(app);
   examples::check_heads(options.model.heads, options.model.width);
 }
 
@@ -170,17 +169,7 @@ void add_use_options(CLI::App& app, Options& options) {
       ->type_name("WORD")
       ->check(examples::some_text())
       ->group(keeping);
-  app.add_option("--explain", options.explain,
-                 "Show what each head attends to in this text: the weights and their\n"
-                 "gradients in files, and a picture, for which gnuplot is needed")
-      ->type_name("TEXT")
-      ->check(examples::some_text())
-      ->group(keeping);
-  app.add_option("--explain-to", options.explain_to,
-                 "Name of these files, to which .csv, .npy, .gradients.npy and .png\n"
-                 "are added (default attention)")
-      ->type_name("NAME")
-      ->group(keeping);
+  examples::add_explain_options(app, options.explain, keeping);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../common/explain.hpp"
 #include "../common/training.hpp"
 #include "../common/vocabulary.hpp"
 
@@ -29,7 +30,7 @@ struct Options {
   examples::Encoding encoding = examples::Encoding::utf8;
   std::string save, load;
   std::vector<std::string> classify;
-  std::string explain, explain_to = "attention";
+  examples::ExplainOptions explain;
   std::uint64_t seed = 0;
 
   Source source;

@@ -199,8 +199,8 @@ void classify(Classifier& classifier, const std::vector<std::string>& texts) {
 
 /// Shows how the model comes to what it takes the text for: the attention, and how the logarithm of the likeliest
 /// label's probability grows with each weight.
-void explain(Classifier& classifier, const std::string& given, const std::string& name) {
-  const examples::Text text = examples::to_lower(examples::decode(given));
+void explain(Classifier& classifier, const examples::ExplainOptions& options) {
+  const examples::Text text = examples::to_lower(examples::decode(options.text));
   const std::vector<Ids> sequences{classifier.tokenizer(text)};
   const std::size_t chosen[] = {0};
   const auto [ids, keep, tokens] = examples::pad(sequences, chosen);
@@ -213,15 +213,16 @@ void explain(Classifier& classifier, const std::string& given, const std::string
   (-tg::cross_entropy(logits, likeliest)).backward();
 
   std::cout << "\nexplained: what the model takes it for, and where its attention is to be seen\n";
-  print_probabilities(std::cout, {given}, {}, tg::softmax(logits.detach(), -1).value(), classifier.labels);
+  print_probabilities(std::cout, {options.text}, {}, tg::softmax(logits.detach(), -1).value(), classifier.labels);
   const std::vector<std::string> shown = classifier.tokenizer.shown(text);
   const std::string label = classifier.labels[static_cast<std::size_t>(likeliest(0))];
-  examples::write_attention(tg::attention_map(weights, 0, shown, shown), name, given + ", taken for " + label);
+  examples::write_attention(tg::attention_map(weights, 0, shown, shown), options.name,
+                            options.text + ", taken for " + label);
 }
 
 int learn_texts(const Options& options) {
   if (!options.save.empty()) examples::require_writable(options.save);
-  if (!options.explain.empty()) examples::require_attention_writable(options.explain_to);
+  examples::require_attention_writable(options.explain);
   Data data;
   if (options.needs_data()) data = read_data(options);
   Classifier classifier = options.load.empty() ? make_classifier(data.train, options) : load(options.load);
@@ -236,7 +237,7 @@ int learn_texts(const Options& options) {
   }
   if (!tests.ids.empty()) test(classifier, data.test, tests);
   if (!options.classify.empty()) classify(classifier, options.classify);
-  if (!options.explain.empty()) explain(classifier, options.explain, options.explain_to);
+  if (!options.explain.text.empty()) explain(classifier, options.explain);
   return finished ? 0 : examples::stopped_status;
 }
 

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -64,6 +66,18 @@ TEST_CASE("The language model sees no character that is still to come") {
   for (std::size_t t = 0; t < 3; ++t)
     for (std::size_t id = 0; id < 9; ++id) CHECK(first(0, t, id) == other(0, t, id));
   CHECK(first(0, 3, 0) != other(0, 3, 0));
+}
+
+TEST_CASE("The language model with its weights predicts the same, and no character attends to one still to come") {
+  LanguageModel<double> model(9, {.width = 8, .heads = 2, .positions = true, .context = 5});
+  const tg::IntArray ids{{1, 2, 3, 4, 5}, {5, 4, 3, 8, 7}};
+  const auto [logits, weights] = model.with_weights(ids);
+  check_close(logits.value(), model(ids).value(), 1e-13);
+  REQUIRE(weights.shape() == tg::Shape{2, 2, 5, 5});
+  for (std::size_t b = 0; b < 2; ++b)
+    for (std::size_t h = 0; h < 2; ++h)
+      for (std::size_t t = 0; t < 5; ++t)
+        for (std::size_t s = 0; s < 5; ++s) CHECK((weights.value()(b, h, t, s) > 0) == (s <= t));
 }
 
 // ---- the program --------------------------------------------------------------------------------------------------
@@ -250,6 +264,84 @@ TEST_CASE("language_model begins every line with the prompt, and gives up when i
   CHECK(likeliest.status == 0);
 }
 
+namespace {
+
+bool gnuplot_is_installed() { return std::system("command -v gnuplot >/dev/null") == 0; }
+
+/// What the run says and writes for --explain-to folder/name of so many characters, by 4 heads.
+void check_explained(const Run& run, const TemporaryFolder& folder, const std::string& name, std::size_t characters) {
+  CAPTURE(run.out);
+  CAPTURE(run.err);
+  const std::string size = std::to_string(characters), drawn = "picture of the weights: " + folder.path(name + ".png");
+  CHECK(run.out.find("4 heads, " + size + " x " + size + " tokens: " + folder.path(name + ".csv")) !=
+        std::string::npos);
+  for (const char* ending : {".npy", ".gradients.npy"})
+    CHECK(folder.read(name + ending).size() == 128 + 4 * characters * characters * sizeof(float));
+  const bool gnuplot = gnuplot_is_installed();
+  CHECK(run.status == (gnuplot ? 0 : 1));
+  CHECK((run.out.find(drawn) != std::string::npos) == gnuplot);
+  CHECK((run.err.find("gnuplot-nox") == std::string::npos) == gnuplot);
+}
+
+}  // namespace
+
+TEST_CASE("language_model --explain writes what the heads attend to in a line, after training and from a saved model") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("model");
+  const auto explained = [&](const std::string& source, const std::string& name) {
+    return run_example("language_model --length 1 " + source + " --explain katé --explain-to " + folder.path(name));
+  };
+  const auto run =
+      explained("--lines --data " + folder.write("names", joined(names(200))) + tiny + "--save " + path, "one");
+  check_explained(run, folder, "one", 5);
+  check_explained(explained("--load " + path, "two"), folder, "two", 5);
+  CHECK(folder.read("one.csv") == folder.read("two.csv"));
+
+  // The letters are L, a, k, o, r, t, u, ß and é, numbered from 4 on; 2 and 3 are the marks of begin and end.
+  LanguageModel<> model(13, {.width = 16, .heads = 4, .positions = true, .context = 32});
+  tg::load(model, path);
+  tg::Tape tape;
+  auto [logits, weights] = model.with_weights({{2, 6, 5, 9, 12}});
+  weights.retain_grad();
+  const auto loss = tg::cross_entropy(logits, tg::IntArray{{6, 5, 9, 12, 3}});
+  (loss * -5.0f).backward();  // the logarithm of the probability of all five
+  CHECK(number_after(run, "explained: perplexity ") == doctest::Approx(std::exp(loss.item())).epsilon(0.001));
+
+  std::istringstream csv(folder.read("one.csv"));
+  std::string line;
+  std::getline(csv, line);
+  CHECK(line == "head,query,key,query_token,key_token,weight,gradient");
+  const char* tokens[] = {"⊢", "k", "a", "t", "é"};
+  for (std::size_t h = 0; h < 4; ++h)
+    for (std::size_t t = 0; t < 5; ++t)
+      for (std::size_t s = 0; s < 5; ++s) {
+        std::getline(csv, line);
+        CAPTURE(line);
+        std::ostringstream names;
+        names << h << ',' << t << ',' << s << ',' << tokens[t] << ',' << tokens[s] << ',';
+        REQUIRE(line.starts_with(names.str()));
+        const std::size_t comma = line.rfind(',');
+        CHECK(std::stod(line.substr(names.str().size())) == doctest::Approx(weights.value()(0, h, t, s)).epsilon(1e-4));
+        CHECK(std::stod(line.substr(comma + 1)) == doctest::Approx(weights.grad()(0, h, t, s)).epsilon(1e-3));
+      }
+}
+
+TEST_CASE("language_model --explain keeps spaces and ends of lines, and knows nothing after a text's last character") {
+  const TemporaryFolder folder;
+  const auto run = run_example("language_model --length 1 --context 5 --explain 'e w\nf' --explain-to " +
+                               folder.path("map") + " --data " + folder.write("text", rhyme(50)) + tiny);
+  check_explained(run, folder, "map", 5);
+  const std::string csv = folder.read("map.csv");
+  CHECK(csv.find("\n0,3,1,\"\n\", ,") != std::string::npos);
+  CHECK(csv.find("\n3,4,0,f,e,") != std::string::npos);
+
+  std::vector<float> gradients(4 * 5 * 5);
+  const std::string file = folder.read("map.gradients.npy");
+  REQUIRE(file.size() == 128 + gradients.size() * sizeof(float));
+  std::memcpy(gradients.data(), file.data() + 128, gradients.size() * sizeof(float));
+  for (std::size_t row = 0; row < gradients.size() / 5; ++row) CHECK((gradients[5 * row] == 0) == (row % 5 == 4));
+}
+
 TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for is kept") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model"), out = folder.path("out");
@@ -301,7 +393,8 @@ TEST_CASE("language_model --help explains itself") {
   const auto run = run_example("language_model --help");
   CHECK(run.status == 0);
   CHECK(run.err == "");
-  for (const char* word : {"--language", "--lines", "--save", "--prompt", "--temperature", "--seed", "Examples:"})
+  for (const char* word :
+       {"--language", "--lines", "--save", "--prompt", "--temperature", "--explain", "--seed", "Examples:"})
     CHECK(run.out.find(word) != std::string::npos);
 }
 
@@ -334,6 +427,8 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
     refuses("--language " + folder.path("none"), "none: expected a text file");
     refuses("--data " + text + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+    refuses("--data " + text + " --explain ist --explain-to " + folder.path("none/map"),
+            "none/map.csv: expected a path in a folder");
     refuses("--load " + folder.path("none"), "none");
     refuses("--load " + text, "good");
   }
@@ -364,6 +459,10 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     const std::string half = folder.read("model").substr(0, 1000);
     refuses("--load " + file("half", half), "half");
     refuses("--load " + model + " --prompt é", "--prompt: expected characters that the model has learned, given 'é'");
+    refuses("--load " + model + " --explain isst --explain-to " + folder.path("none/map"),
+            "none/map.csv: expected a path in a folder");
+    refuses("--load " + model + " --explain é", "--explain: expected characters that the model has learned, given 'é'");
+    CHECK_FALSE(std::filesystem::exists("attention.csv"));
   }
   SUBCASE("options") {
     refuses("--nonsense", "--nonsense");
@@ -381,6 +480,14 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
             "--prompt: expected characters that the model has learned, given 'ß' as");
     refuses("--lines --data " + list + " --context 4 --prompt kata",
             "--prompt: expected at most 3 characters, given 4");
+    refuses("--explain ''", "--explain: expected a text, given an empty one");
+    refuses("--explain $(printf 'caf\\351')", "--explain: expected UTF-8, given the byte 0xe9 as character 4");
+    const std::string forever = " --steps 100000000 --data ";  // what is refused is refused before training begins
+    refuses("--explain ißt" + forever + text,
+            "--explain: expected characters that the model has learned, given 'ß' as");
+    refuses("--explain 'ist ruh.' --context 7" + forever + text, "--explain: expected at most 7 characters, given 8");
+    refuses("--explain i" + forever + text, "--explain: expected two characters or more, given 'i'");
+    refuses("--explain kata --context 4 --lines" + forever + list, "--explain: expected at most 3 characters, given 4");
     refuses("--data " + text + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
   }
   SUBCASE("options that do not go together") {
@@ -390,6 +497,8 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--load model --steps 3", "--steps: expected without --load");
     refuses("--load model --lines", "--lines: expected without --load");
     refuses("--data random --save model", "--save: expected without --data random");
+    refuses("--prompt a --explain-to name", "--explain-to: expected together with --explain");
+    refuses("--data random --explain a", "--explain: expected without --data random");
     refuses("--data random --prompt a", "--prompt: expected without --data random");
   }
 }

@@ -44,8 +44,8 @@ Ids Tokenizer::operator()(const Text& text) const {
 
 std::vector<std::string> Tokenizer::shown(const Text& text) const {
   std::vector<std::string> tokens = split(text, unit);
-  tokens.insert(tokens.begin(), "⊢");
-  tokens.push_back("⊣");
+  tokens.insert(tokens.begin(), Vocabulary::shown_begin);
+  tokens.push_back(Vocabulary::shown_end);
   if (tokens.size() > max_length) tokens.resize(max_length);
   return tokens;
 }

@@ -30,6 +30,9 @@ class Vocabulary {
   std::size_t size() const { return first_ + tokens_.size(); }
   const std::vector<std::string>& tokens() const { return tokens_; }
 
+  /// What people are shown for the begin and the end.
+  static constexpr const char *shown_begin = "⊢", *shown_end = "⊣";
+
   std::int64_t id(const std::string& token) const;
   /// The token of an id from `end` + 1 on.
   const std::string& token(std::int64_t id) const { return tokens_.at(static_cast<std::size_t>(id) - first_); }
@@ -48,7 +51,7 @@ struct Tokenizer {
 
   Ids operator()(const Text& text) const;
 
-  /// The tokens that these ids stand for, to be shown to people: begin and end are ⊢ and ⊣.
+  /// The tokens that these ids stand for, to be shown to people.
   std::vector<std::string> shown(const Text& text) const;
 };
 

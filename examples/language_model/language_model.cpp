@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "../common/batches.hpp"
+#include "../common/explain.hpp"
 #include "../common/program.hpp"
 #include "../common/training.hpp"
 #include "data.hpp"
@@ -36,12 +37,16 @@ Shifted shift(const tg::IntArray& ids) {
           xt::view(ids, xt::all(), xt::range(1, xt::placeholders::_))};
 }
 
-/// -log p of each id that follows, summed or averaged; padding does not count.
-tg::Tensor<float> loss_of(const LanguageModel<>& model, const Shifted& batch, tg::Reduction reduction) {
+/// -log p of each id that follows, summed or averaged; padding does not count. logits: (B, T, vocabulary), next: (B, T)
+tg::Tensor<float> loss_of(const tg::Tensor<float>& logits, const tg::IntArray& next, tg::Reduction reduction) {
   tg::CrossEntropyOptions<float> options;
   options.ignore_index = Vocabulary::padding;
   options.reduction = reduction;
-  return tg::cross_entropy(model(batch.ids), batch.next, options);
+  return tg::cross_entropy(logits, next, options);
+}
+
+tg::Tensor<float> loss_of(const LanguageModel<>& model, const Shifted& batch, tg::Reduction reduction) {
+  return loss_of(model(batch.ids), batch.next, reduction);
 }
 
 /// Trains the model until it has taken all steps or the user stops it; says whether it has taken all.
@@ -129,6 +134,40 @@ void write(const Writer& writer, const Options& options) {
                   options.temperature);
 }
 
+/// Shows how the model comes to what it expects in the text: the attention, and how the logarithm of the text's
+/// probability grows with each weight.
+void explain(const Writer& writer, const examples::ExplainOptions& options) {
+  Ids ids = writer.read_explained(examples::decode(options.text));
+  const std::vector<std::string> shown = writer.shown(ids);
+  ids.push_back(writer.writes_lines() ? Vocabulary::end : Vocabulary::padding);  // a text may go on with anything
+  const std::size_t count = ids.size() - (writer.writes_lines() ? 1 : 2);        // of what follows something
+  const std::size_t chosen[] = {0};
+  const auto [input, next] = shift(examples::pad({ids}, chosen).ids);  // (1, T)
+
+  tg::Tape tape;
+  auto [logits, weights] = writer.model.with_weights(input);  // (1, T, vocabulary), (1, heads, T, T)
+  weights.retain_grad();
+  const auto log_probability = -loss_of(logits, next, tg::Reduction::sum);
+  log_probability.backward();
+
+  const std::string perplexity = two_decimals(std::exp(-double(log_probability.item()) / double(count)));
+  std::cout << "\nexplained: perplexity " << perplexity << " a character, and where the attention is to be seen\n";
+  examples::write_attention(tg::attention_map(weights, 0, shown, shown), options.name,
+                            options.text + ", perplexity " + perplexity);
+}
+
+/// Finishes what the user asked for with a model that has learned.
+void use(const Writer& writer, const Options& options) {
+  write(writer, options);
+  if (!options.explain.text.empty()) explain(writer, options.explain);
+}
+
+/// What is wrong with the texts to use it on is said before the long work.
+void check_use(const Writer& writer, const Options& options) {
+  writer.read_prompt(examples::decode(options.prompt));
+  if (!options.explain.text.empty()) writer.read_explained(examples::decode(options.explain.text));
+}
+
 std::vector<Ids> encode_all(const Writer& writer, const std::vector<examples::Text>& texts) {
   std::vector<Ids> encoded;
   for (const examples::Text& text : texts) encoded.push_back(writer.encode(text));
@@ -145,9 +184,10 @@ Writer make_writer(const Corpus& corpus, const Options& options) {
 
 int learn_text(const Options& options) {
   if (!options.save.empty()) examples::require_writable(options.save);
+  examples::require_attention_writable(options.explain);
   const Corpus corpus = read_corpus(options, options.source);
   Writer writer = make_writer(corpus, options);
-  writer.read_prompt(examples::decode(options.prompt));  // what is wrong with it is said before the long work
+  check_use(writer, options);
   tg::print(std::cout, writer.model);
 
   const auto texts = encode_all(writer, corpus.train),
@@ -159,19 +199,21 @@ int learn_text(const Options& options) {
   std::cout << "\ntest perplexity " << two_decimals(perplexity(writer.model, tests))
             << " a character; knowing only how often each occurs gives "
             << two_decimals(perplexity_by_frequency(texts, tests, writer.vocabulary.size())) << '\n';
-  write(writer, options);
+  use(writer, options);
   return finished ? 0 : examples::stopped_status;
 }
 
 int use_saved_model(const Options& options) {
+  examples::require_attention_writable(options.explain);
   const Writer writer = load(options.load);
+  check_use(writer, options);
   tg::print(std::cout, writer.model);
   if (!options.data.empty()) {
     const Corpus corpus = read_corpus(options, writer.source);
     const auto tests = cut(encode_all(writer, corpus.test), writer.options.context + 1);
     std::cout << "\ntest perplexity " << two_decimals(perplexity(writer.model, tests)) << " a character\n";
   }
-  write(writer, options);
+  use(writer, options);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 struct ModelOptions {
   std::size_t width, heads;
@@ -29,8 +30,20 @@ template <class T = float> struct LanguageModel {
 
   /// ids: (B, T) -> logits: (B, T, vocabulary), of the id that follows each
   tapegrad::Tensor<T> operator()(const tapegrad::IntArray& ids) const {
-    auto x = embedding(ids);                                                        // (B, T, D)
+    return head(attention(vectors(ids), tapegrad::AttentionMask::causal()));
+  }
+
+  /// The same with the weights of the attention. -> (B, T, vocabulary), (B, heads, T, T)
+  std::pair<tapegrad::Tensor<T>, tapegrad::Tensor<T>> with_weights(const tapegrad::IntArray& ids) const {
+    const auto x = vectors(ids);
+    const auto [y, weights] = attention.with_weights(x, x, x, tapegrad::AttentionMask::causal());
+    return {head(y), weights};
+  }
+
+  /// (B, T) -> (B, T, D)
+  tapegrad::Tensor<T> vectors(const tapegrad::IntArray& ids) const {
+    auto x = embedding(ids);
     if (positions) x = x + (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) goes to each sequence
-    return head(attention(x, tapegrad::AttentionMask::causal()));                   // (B, T, vocabulary)
+    return x;
   }
 };

@@ -24,6 +24,7 @@ constexpr const char* footer = R"(
 Examples:
   language_model --language french --save french.safetensors
   language_model --load french.safetensors --prompt anti --length 5
+  language_model --explain possibility --explain-to possibility
   language_model --data names.txt --lines
   language_model --data shakespeare.txt --prompt "ROMEO: " --length 1000
   language_model --data random --heads 8)";
@@ -80,12 +81,14 @@ void check_combinations(const CLI::App& app, const Options& options) {
                  "--lr", "--momentum", "--decay", "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
   if (options.source == Source::random)
-    refuse_beside(app, "--data", {"--lines", "--encoding", "--save", "--load", "--prompt", "--length", "--temperature"},
+    refuse_beside(app, "--data",
+                  {"--lines", "--encoding", "--save", "--load", "--prompt", "--length", "--temperature", "--explain"},
                   "expected without --data random, whose sequences are no text");
   if (app.count("--lines") > 0 && app.count("--data") == 0)
     throw CLI::ValidationError("--lines", "expected together with --data");
   if (app.count("--encoding") > 0 && app.count("--data") + app.count("--language") == 0)
     throw CLI::ValidationError("--encoding", "expected together with --data or --language");
+  examples::check_explain_options(app);
   examples::check_heads(options.model.heads, options.model.width);
 }
 
@@ -143,6 +146,7 @@ void add_use_options(CLI::App& app, Options& options) {
       "How daring the writing is: at 1 each character comes as often as\n"
       "the model expects it, at 0 always the likeliest (default 0.8)")
       ->check(number(0, 1000));
+  examples::add_explain_options(app, options.explain, keeping);
 }
 
 }  // namespace

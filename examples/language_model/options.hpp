@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "../common/explain.hpp"
 #include "../common/text.hpp"
 #include "../common/training.hpp"
 #include "model.hpp"
@@ -22,6 +23,7 @@ struct Options {
   std::string prompt;
   std::optional<std::size_t> length;  // in lines of a list or characters of a text
   double temperature = 0.8;
+  examples::ExplainOptions explain;
   std::uint64_t seed = 0;
 
   Source source;

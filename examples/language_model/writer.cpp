@@ -17,10 +17,35 @@ using examples::Ids, examples::Text, examples::Vocabulary;
 
 namespace {
 
+/// What is wrong with a text that the user gave to an option.
+[[noreturn]] void refuse(const std::string& option, const std::string& expected_and_given) {
+  throw std::invalid_argument(option + ": expected " + expected_and_given);
+}
+
 Ids character_ids(const Text& text, const Vocabulary& vocabulary) {
   Ids ids;
   for (const char32_t c : text) ids.push_back(vocabulary.id(examples::encode(Text(1, c))));
   return ids;
+}
+
+/// The same for characters that were all learned, after the mark of a line's begin.
+Ids read(const Writer& writer, const std::string& option, Text text) {
+  if (writer.source == Source::words) text = examples::to_lower(std::move(text));
+  Ids ids = character_ids(text, writer.vocabulary);
+  if (const auto strange = std::find(ids.begin(), ids.end(), Vocabulary::unknown); strange != ids.end()) {
+    const auto i = static_cast<std::size_t>(strange - ids.begin());
+    refuse(option, "characters that the model has learned, given '" + examples::encode({text[i]}) + "' as character " +
+                       std::to_string(i + 1));
+  }
+  if (writer.writes_lines()) ids.insert(ids.begin(), Vocabulary::begin);
+  return ids;
+}
+
+void require_room(const Writer& writer, const std::string& option, const Ids& ids) {
+  const std::size_t marks = writer.writes_lines() ? 1 : 0;
+  if (ids.size() > writer.options.context)
+    refuse(option, "at most " + std::to_string(writer.options.context - marks) + " characters, given " +
+                       std::to_string(ids.size() - marks));
 }
 
 }  // namespace
@@ -34,23 +59,24 @@ Ids Writer::encode(const Text& text) const {
   return ids;
 }
 
-Ids Writer::read_prompt(Text prompt) const {
-  const auto refuse = [](const std::string& expected_and_given) {
-    throw std::invalid_argument("--prompt: expected " + expected_and_given);
-  };
-  if (source == Source::words) prompt = examples::to_lower(std::move(prompt));
-  Ids ids = character_ids(prompt, vocabulary);
-  if (const auto strange = std::find(ids.begin(), ids.end(), Vocabulary::unknown); strange != ids.end()) {
-    const auto i = static_cast<std::size_t>(strange - ids.begin());
-    refuse("characters that the model has learned, given '" + examples::encode({prompt[i]}) + "' as character " +
-           std::to_string(i + 1));
-  }
-  if (!writes_lines()) return ids.empty() ? character_ids(U"\n", vocabulary) : ids;
+Ids Writer::read_prompt(const Text& prompt) const {
+  const Ids ids = read(*this, "--prompt", prompt);
+  if (writes_lines()) require_room(*this, "--prompt", ids);
+  return ids.empty() ? character_ids(U"\n", vocabulary) : ids;
+}
 
-  ids.insert(ids.begin(), Vocabulary::begin);
-  if (ids.size() > options.context)
-    refuse("at most " + std::to_string(options.context - 1) + " characters, given " + std::to_string(prompt.size()));
+Ids Writer::read_explained(const Text& text) const {
+  const Ids ids = read(*this, "--explain", text);
+  require_room(*this, "--explain", ids);
+  if (ids.size() < 2) refuse("--explain", "two characters or more, given '" + examples::encode(text) + "'");
   return ids;
+}
+
+std::vector<std::string> Writer::shown(const Ids& ids) const {
+  std::vector<std::string> characters;
+  for (const std::int64_t id : ids)
+    characters.push_back(id == Vocabulary::begin ? Vocabulary::shown_begin : vocabulary.token(id));
+  return characters;
 }
 
 std::int64_t Writer::choose_next(const Ids& ids, double temperature) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "../common/text.hpp"
 #include "../common/vocabulary.hpp"
@@ -26,7 +27,14 @@ struct Writer {
 
   /// The ids that a text begins with. A line begins with the mark of its begin, a text without a prompt in a new line.
   /// Throws std::invalid_argument for characters that were not learned and a prompt that leaves no room for more.
-  examples::Ids read_prompt(examples::Text prompt) const;
+  examples::Ids read_prompt(const examples::Text& prompt) const;
+
+  /// The ids of a text to --explain, all of which the model sees at once. Throws std::invalid_argument for characters
+  /// that were not learned, a text that is too long, and one in which nothing follows anything.
+  examples::Ids read_explained(const examples::Text& text) const;
+
+  /// The characters of ids, to be shown to people.
+  std::vector<std::string> shown(const examples::Ids& ids) const;
 
   /// Chooses the id that follows others. At temperature 1 it takes each as often as the model expects it, below that
   /// likely ones more often, at 0 the likeliest always.

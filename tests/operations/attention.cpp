@@ -80,6 +80,8 @@ void add_scaled_dot_product(Table& table) {
   table.add(name, "dropout", {draw({2, 2, 3, 2}), draw({2, 2, 4, 2}), draw({2, 2, 4, 1})}, [](const auto& x) {
     return tg::scaled_dot_product_attention(x[0], x[1], x[2], padding(), {.dropout = 0.3});
   });
+  // The kernel takes 64 queries and 256 keys at a time, and adds up the gradients that each such tile gives.
+  table.add(name, "several tiles", {draw({65, 1}, -2, 2), draw({257, 1}, -2, 2), draw({257, 1})}, plain);
 }
 
 void add_multi_head(Table& table) {

@@ -94,6 +94,7 @@ def add_samples():
     add(name, "another scale", [draw(3, 2), draw(4, 2), draw(4, 2)], lambda *x: attention(*x, scale=2.5))
     add(name, "dropout", [draw(2, 2, 3, 2), draw(2, 2, 4, 2), draw(2, 2, 4, 1)],
         lambda *x: attention(*x, MASKS["key padding"], dropout=0.3))
+    add(name, "several tiles", [draw(65, 1, **two), draw(257, 1, **two), draw(257, 1)], attention)
 
     name = "multi_head_attention"
     masks(name, [draw(2, 3, 4, **two), draw(2, 4, 4, **two), draw(2, 4, 2)],

@@ -111,6 +111,9 @@ void add_reductions(Table& table) {
   add_reduction(table, "amax", amax);
   table.add("sum", "of nothing", {draw({0, 2})}, [](const auto& x) { return tg::sum(x[0]); });
   table.add("sum", "rows of no columns", {draw({3, 0})}, [](const auto& x) { return tg::sum(x[0], 1); });
+  table.add("amax", "the largest of every row twice", {draw({2, 3})}, [](const auto& x) {
+    return tg::amax(tg::cat({x[0], x[0]}, 1), 1);
+  });
 
   add_row_function(table, "softmax", [](const auto& x, std::ptrdiff_t axis) { return tg::softmax(x, axis); });
   add_row_function(table, "log_softmax", [](const auto& x, std::ptrdiff_t axis) { return tg::log_softmax(x, axis); });

@@ -25,6 +25,7 @@ def add_samples():
     reduction("amax", torch.amax)
     add("sum", "of nothing", [draw(0, 2)], torch.sum)
     add("sum", "rows of no columns", [draw(3, 0)], lambda a: a.sum(1))
+    add("amax", "the largest of every row twice", [draw(2, 3)], lambda a: torch.cat([a, a], 1).amax(1))
 
     def row_function(operation, f):
         def row(*shape):

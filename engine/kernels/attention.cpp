@@ -14,6 +14,22 @@ namespace {
 // A tile of scores and its two operands fit in a processor's second-level cache.
 constexpr std::size_t kQueries = 64, kKeys = 256;
 
+// Up to so many elements a head's keys and values are copied to be multiplied with as transposes: what OpenBLAS does
+// for small ones itself takes three times as long as the product, and more when several threads do it.
+constexpr std::size_t kCopied = std::size_t{1} << 14;
+std::size_t copy_size(std::size_t rows, std::size_t columns) { return rows * columns <= kCopied ? rows * columns : 0; }
+
+template <class T> Matrix<const T> transpose(Matrix<const T> m, T* room) {
+  if (copy_size(m.rows, m.columns) == 0) return m.t();
+  for (std::size_t r = 0; r < m.rows; ++r)
+    for (std::size_t c = 0; c < m.columns; ++c) room[c * m.rows + r] = m.row(r)[c];
+  return {room, m.columns, m.rows};
+}
+
+template <class T> Matrix<const T> columns_between(Matrix<const T> m, std::size_t first, std::size_t last) {
+  return m.t().rows_between(first, last).t();
+}
+
 }  // namespace
 
 // Queries t0, ..., t1 - 1 of head h of batch entry b; the mask hides all keys from `visible` on from each of them.
@@ -28,14 +44,22 @@ template <class T> struct Attention<T>::Tile : Strip {
   Matrix<T> matrix(T* data) const { return {data, queries(), keys()}; }
 };
 
-// head(b, h, scratch) for every head, on several threads; scratch has room for three tiles.
+// Memory to work in: three tiles, and the copies of K^T and V^T.
+template <class T> struct Attention<T>::Scratch { T *P, *dS, *dropped, *keys, *values; };
+
+// head(b, h, scratch) for every head, on several threads.
 template <class T> template <class Head> void Attention<T>::for_each_head(Head head) const {
-  const std::size_t multiplications = batch * heads * q.rows * k.rows * (q.width + v.width);
-  const std::size_t chunks = std::min(chunks_for(multiplications / 16), batch * heads);
-  const std::size_t room = 3 * std::min(kQueries, q.rows) * std::min(kKeys, k.rows);
+  // A score costs the softmax about as much as 64 multiplications.
+  const std::size_t scores = batch * heads * q.rows * k.rows;
+  const std::size_t chunks = std::min(chunks_for(scores * ((q.width + v.width) / 16 + 4)), batch * heads);
+  const std::size_t tile = std::min(kQueries, q.rows) * std::min(kKeys, k.rows);
+  const std::size_t keys = copy_size(k.rows, k.width), values = copy_size(v.rows, v.width);
+  const std::size_t room = 3 * tile + keys + values;
   Array<T> scratch(Shape{chunks, room});  // taken by this thread: the pool's threads would each ask the system once
   parallel_for(batch * heads, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
-    for (std::size_t i = begin; i < end; ++i) head(i / heads, i % heads, scratch.data() + chunk * room);
+    T* const data = scratch.data() + chunk * room;
+    for (std::size_t i = begin; i < end; ++i)
+      head(i / heads, i % heads, Scratch{data, data + tile, data + 2 * tile, data + 3 * tile, data + 3 * tile + keys});
   });
 }
 
@@ -57,9 +81,9 @@ template <class T> template <class Body> void Attention<T>::for_each_tile(const 
 // others are hidden. All rows are masked before any is read: a vector waits for what has just been written in smaller
 // pieces.
 template <class T>
-void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> K, T* S,
+void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S,
                                  std::size_t* seen) const {
-  gemm<T>(Q.rows_between(tile.t0, tile.t1), K.rows_between(tile.s0, tile.s1).t(), tile.matrix(S), scale);
+  gemm<T>(Q.rows_between(tile.t0, tile.t1), columns_between(Kt, tile.s0, tile.s1), tile.matrix(S), scale);
   for (std::size_t i = 0; i < tile.queries(); ++i)
     seen[i] = masks.apply(tile.b, tile.h, tile.t0 + i, tile.s0, tile.keys(), S + i * tile.keys());
 }
@@ -79,8 +103,10 @@ template <class T>
 void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const {
   constexpr T inf = std::numeric_limits<T>::infinity();
   const VectorLoops<T>& loops = vector_loops<T>();
-  for_each_head([&](std::size_t b, std::size_t h, T* P) {
+  for_each_head([&](std::size_t b, std::size_t h, const Scratch& scratch) {
     const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h);
+    const Matrix<const T> Kt = transpose(K, scratch.keys);
+    T* const P = scratch.P;
     const Matrix<T> O = out.at(out_data, b, h);
     const auto scale_row = [&](std::size_t t, T factor) { loops.scale(O.row(t), O.columns, factor); };
     for_each_strip(b, h, [&](const Strip& strip) {
@@ -92,12 +118,12 @@ void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T*
         if (strip.visible == 0) std::fill_n(O.row(t), O.columns, T(0));
       }
       for_each_tile(strip, [&](const Tile& tile) {
-        masked_scores(tile, Q, K, P, seen);
+        masked_scores(tile, Q, Kt, P, seen);
         for (std::size_t i = 0; i < tile.queries(); ++i) {
           T* scores = P + i * tile.keys();
           const T larger = std::max(m[i], loops.max(scores, seen[i]));
           const T shift = larger == -inf ? T(0) : larger;  // nothing to attend to yet: exp(-inf - 0) = 0
-          const T shrink = std::exp(m[i] - shift);
+          const T shrink = tile.s0 > 0 ? std::exp(m[i] - shift) : T(0);
           l[i] = l[i] * shrink + loops.exp_sum(scores, scores, seen[i], shift);
           std::fill(scores + seen[i], scores + tile.keys(), T(0));
           m[i] = larger;
@@ -125,10 +151,12 @@ template <class T>
 void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
                             const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const {
   const VectorLoops<T>& loops = vector_loops<T>();
-  for_each_head([&](std::size_t b, std::size_t h, T* P) {
+  for_each_head([&](std::size_t b, std::size_t h, const Scratch& scratch) {
     const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h),
                           O = out.at(out_data, b, h), dO = out.at(dout_data, b, h);
     const Matrix<T> dQ = q.at(dq_data, b, h), dK = k.at(dk_data, b, h), dV = v.at(dv_data, b, h);
+    const Matrix<const T> Kt = transpose(K, scratch.keys), Vt = transpose(V, scratch.values);
+    T *const P = scratch.P, *const dS = scratch.dS, *const dropped = dropout > 0 ? scratch.dropped : P;
     std::size_t reached = 0;  // the keys before it have received: their rows of dK and dV hold sums
     const auto receive_zeros_up_to = [&](std::size_t end) {
       for (; reached < end; ++reached) {
@@ -145,10 +173,10 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
       }
       for_each_tile(strip, [&](const Tile& tile) {
         const std::size_t keys = tile.keys(), size = tile.queries() * keys;
-        T *dS = P + size, *dropped = dropout > 0 ? dS + size : P;
         const Matrix<const T> dO_strip = dO.rows_between(tile.t0, tile.t1), Q_strip = Q.rows_between(tile.t0, tile.t1),
-                              K_tile = K.rows_between(tile.s0, tile.s1), V_tile = V.rows_between(tile.s0, tile.s1);
-        masked_scores(tile, Q, K, P, seen);
+                              K_tile = K.rows_between(tile.s0, tile.s1),
+                              Vt_tile = columns_between(Vt, tile.s0, tile.s1);
+        masked_scores(tile, Q, Kt, P, seen);
         for (std::size_t i = 0; i < tile.queries(); ++i) {
           const T* const saved = statistics + 2 * ((b * heads + h) * q.rows + tile.t0 + i);
           T* const row = P + i * keys;
@@ -163,7 +191,7 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
         else
           receive_zeros_up_to(tile.s1);
         gemm<T>(Matrix<const T>(tile.matrix(dropped)).t(), dO_strip, dV.rows_between(tile.s0, tile.s1), 1, !first);
-        gemm<T>(dO_strip, V_tile.t(), tile.matrix(dS));
+        gemm<T>(dO_strip, Vt_tile, tile.matrix(dS));
         drop(tile, dS);
         for (std::size_t i = 0; i < tile.queries(); ++i) {
           T* const row = dS + i * keys;

@@ -41,11 +41,12 @@ template <class T> struct Attention {
  private:
   struct Strip;
   struct Tile;
+  struct Scratch;
 
   template <class Head> void for_each_head(Head head) const;
   template <class Body> void for_each_strip(std::size_t b, std::size_t h, Body body) const;
   template <class Body> void for_each_tile(const Strip& strip, Body body) const;
-  void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> K, T* S, std::size_t* seen) const;
+  void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S, std::size_t* seen) const;
   void drop(const Tile& tile, T* weights) const;
 };
 

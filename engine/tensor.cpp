@@ -127,6 +127,15 @@ template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& 
   return out << tensor.value() << "\nTensor<" << element << "> " << to_string(tensor.shape());
 }
 
+template <class T> std::ostream& operator<<(std::ostream& out, const Array<T>& array) {
+  return xt::operator<<(out, array);
+}
+
+template std::ostream& operator<<(std::ostream&, const Array<float>&);
+template std::ostream& operator<<(std::ostream&, const Array<double>&);
+template std::ostream& operator<<(std::ostream&, const IntArray&);
+template std::ostream& operator<<(std::ostream&, const BoolArray&);
+
 #define INSTANTIATE(T)         \
   template class Tensor<T>;    \
   template class Parameter<T>; \

@@ -198,4 +198,7 @@ template <class T> std::string described(const Tensor<T>& x) {
 /// Prints the values, the shape and the element type.
 template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor);
 
+/// Prints the values: `std::cout << loss.grad()` needs no header of xtensor's.
+template <class T> std::ostream& operator<<(std::ostream& out, const Array<T>& array);
+
 }  // namespace tapegrad

@@ -21,9 +21,9 @@ using doctest::Contains;
 
 namespace {
 
-template <class T> std::string printed(const tg::Tensor<T>& tensor) {
+template <class Printable> std::string printed(const Printable& x) {
   std::ostringstream out;
-  out << tensor;
+  out << x;
   return out.str();
 }
 
@@ -120,6 +120,16 @@ TEST_CASE("A printed tensor shows its values, its element type and its shape") {
 TEST_CASE("A printed tensor without elements still shows its shape") {
   CHECK(printed(Tensor(Array(tg::Shape{0, 3}))) == "{}\nTensor<double> (0, 3)");
   CHECK(printed(Tensor(Array(tg::Shape{2, 0}))).find("Tensor<double> (2, 0)") != std::string::npos);
+}
+
+TEST_CASE("Gradients and other arrays are printed without xtensor's header for that") {
+  tg::Tape tape;
+  const Parameter w(Array{{1.0, 2.0}});
+  tg::sum(w * w).backward();
+  CHECK(printed(w.grad()) == "{{ 2.,  4.}}");
+  CHECK(printed(tg::Array<float>{0.5F}) == "{ 0.5}");
+  CHECK(printed(tg::IntArray{1, 2}) == "{1, 2}");
+  CHECK(printed(tg::BoolArray{true, false}) == "{ true, false}");
 }
 
 TEST_CASE("Numbers that are none are printed as such, and large tensors are shortened") {

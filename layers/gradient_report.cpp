@@ -21,7 +21,7 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   const SweepCount sweeps = parameter.sweeps();
   if (!parameter.has_grad()) {
     row.note = sweeps.total > 0 ? "a sweep came by, but no operation passed a gradient on to it"
-                                : "what was swept does not depend on it: unused, or behind a detach()?";
+                                : "the loss does not depend on it: unused, or behind a detach()?";
     return row;
   }
   const double size = norm(parameter.grad());
@@ -33,7 +33,7 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
     row.note = "not finite: Tape({.detect_anomaly = true}) tells where that starts";
   else if (sweeps.total > 1)
     row.note = std::to_string(sweeps.total) + " sweeps added up" +
-               (row.sound ? "" : ", and the value changed between them: zero_grad() before backward()?");
+               (row.sound ? "" : " over changed values: zero_grad() forgotten?");
   else if (size == 0 && parameter.size() > 0)
     row.note = "all zeros";
   return row;

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -80,7 +81,26 @@ template <class F> void check_projection(const std::vector<Array>& inputs, const
 // each for itself.
 constexpr std::size_t kRows = 40, kWidth = 2010;
 
-template <class F> void check_by_rows(const std::string& operation, F f) {
+// Our own kernels round alike however many threads there are; of large products each thread makes a part.
+enum class OnOtherThreads { same_bits, same_but_for_rounding };
+
+// Every bit is the same from run to run and, but for products, on any number of threads.
+template <class F> void check_bits(const std::vector<Array>& inputs, OnOtherThreads others, F f) {
+  const std::vector<tg::Array<float>> once = results<float>(3, inputs, f);
+  const std::vector<std::size_t> counts =
+      others == OnOtherThreads::same_bits ? std::vector<std::size_t>{1, 2, 3, 7} : std::vector<std::size_t>{3};
+  for (const std::size_t threads : counts) {
+    CAPTURE(threads);
+    const std::vector<tg::Array<float>> again = results<float>(threads, inputs, f);
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      CAPTURE(i);  // 0: the value, then the gradient of each input
+      CHECK(std::equal(once[i].begin(), once[i].end(), again[i].begin(), again[i].end()));
+    }
+  }
+}
+
+template <class F>
+void check_by_rows(const std::string& operation, F f, OnOtherThreads others = OnOtherThreads::same_bits) {
   INFO(operation);
   tg::manual_seed(7);
   const std::vector<Array> inputs{tg::uniform<double>({kRows, kWidth}, -1, 1), tg::uniform<double>({kWidth}, -1, 1)};
@@ -95,6 +115,7 @@ template <class F> void check_by_rows(const std::string& operation, F f) {
   check_same(results<double>(3, inputs, whole), expected, 1e-11);
   check_same(results<float>(3, inputs, whole), expected, 1e-4);
   check_projection(inputs, expected, whole);
+  check_bits(inputs, others, whole);
 }
 
 // The rows as matrices: (rows, 2010) -> (rows, 30, 67)
@@ -188,18 +209,25 @@ TEST_CASE("Views of many elements are those of few") {
 }
 
 TEST_CASE("Large products are those of their rows") {
+  constexpr auto rounded = OnOtherThreads::same_but_for_rounding;
   const auto table = [](const auto& w) { return tg::reshape(w, {67, 30}); };
   check_by_rows("matmul of batches", [](const auto& x, const auto&, auto) {
     return tg::matmul(matrices(x), tg::transpose(matrices(x), 1, 2));
   });
-  check_by_rows("matmul with one matrix",
-                [&](const auto& x, const auto& w, auto) { return tg::matmul(matrices(x), table(w)); });
-  check_by_rows("matmul with a row", [](const auto& x, const auto& w, auto) { return tg::matmul(x, w); });
-  check_by_rows("linear", [&](const auto& x, const auto& w, auto) {
-    return tg::linear(matrices(x), tg::transpose(table(w), 0, 1), tg::narrow(w, 0, 0, 30));
-  });
-  check_by_rows("einsum",
-                [&](const auto& x, const auto& w, auto) { return tg::einsum("bij,jk->bki", matrices(x), table(w)); });
+  check_by_rows(
+      "matmul with one matrix", [&](const auto& x, const auto& w, auto) { return tg::matmul(matrices(x), table(w)); },
+      rounded);
+  check_by_rows(
+      "matmul with a row", [](const auto& x, const auto& w, auto) { return tg::matmul(x, w); }, rounded);
+  check_by_rows(
+      "linear",
+      [&](const auto& x, const auto& w, auto) {
+        return tg::linear(matrices(x), tg::transpose(table(w), 0, 1), tg::narrow(w, 0, 0, 30));
+      },
+      rounded);
+  check_by_rows(
+      "einsum", [&](const auto& x, const auto& w, auto) { return tg::einsum("bij,jk->bki", matrices(x), table(w)); },
+      rounded);
 }
 
 TEST_CASE("dropout on many elements does not depend on the number of threads") {
@@ -232,6 +260,7 @@ TEST_CASE("Attention over tiles of queries and keys is attention in three steps"
     check_same(results<double>(3, inputs, at_once), expected, 1e-11);
     check_same(results<float>(3, inputs, at_once), expected, 1e-4);
     check_projection(inputs, expected, at_once);
+    check_bits(inputs, OnOtherThreads::same_bits, at_once);
   };
 
   for (const std::size_t keys : {255, 256, 257, 600}) check("no mask", 130, keys, Mask::none());

@@ -268,6 +268,7 @@ TEST_CASE("Attention over tiles of queries and keys is attention in three steps"
   check("causal", 300, 300, Mask::causal());
   check("causal, more keys", 130, 600, Mask::causal());
   check("causal, more queries", 600, 130, Mask::causal());
+  check("causal, long strips", 1100, 300, Mask::causal());
   check("dropout", 130, 600, Mask::none(), 0.4);
 
   tg::manual_seed(10);

@@ -11,8 +11,10 @@
 namespace tapegrad::detail {
 namespace {
 
-// A tile of scores and its two operands fit in a processor's second-level cache.
-constexpr std::size_t kQueries = 64, kKeys = 256;
+// A tile of scores and its two operands fit in a processor's second-level cache. Short strips of queries let a causal
+// mask spare more; in a long sequence it gains more to bring the keys to the processor less often.
+constexpr std::size_t kKeys = 256, kMostQueries = 128;
+std::size_t strip_of(std::size_t queries) { return queries > 1024 ? kMostQueries : std::min<std::size_t>(queries, 64); }
 
 // Up to so many elements a head's keys and values are copied to be multiplied with as transposes: what OpenBLAS does
 // for small ones itself takes three times as long as the product, and more when several threads do it.
@@ -52,7 +54,7 @@ template <class T> template <class Head> void Attention<T>::for_each_head(Head h
   // A score costs the softmax about as much as 64 multiplications.
   const std::size_t scores = batch * heads * q.rows * k.rows;
   const std::size_t chunks = std::min(chunks_for(scores * ((q.width + v.width) / 16 + 4)), batch * heads);
-  const std::size_t tile = std::min(kQueries, q.rows) * std::min(kKeys, k.rows);
+  const std::size_t tile = strip_of(q.rows) * std::min(kKeys, k.rows);
   const std::size_t keys = copy_size(k.rows, k.width), values = copy_size(v.rows, v.width);
   const std::size_t room = 3 * tile + keys + values;
   Array<T> scratch(Shape{chunks, room});  // taken by this thread: the pool's threads would each ask the system once
@@ -66,8 +68,9 @@ template <class T> template <class Head> void Attention<T>::for_each_head(Head h
 template <class T>
 template <class Body>
 void Attention<T>::for_each_strip(std::size_t b, std::size_t h, Body body) const {
-  for (std::size_t t0 = 0; t0 < q.rows; t0 += kQueries) {
-    Strip strip{b, h, t0, std::min(t0 + kQueries, q.rows), 0};
+  const std::size_t queries = strip_of(q.rows);
+  for (std::size_t t0 = 0; t0 < q.rows; t0 += queries) {
+    Strip strip{b, h, t0, std::min(t0 + queries, q.rows), 0};
     for (std::size_t t = t0; t < strip.t1; ++t) strip.visible = std::max(strip.visible, masks.visible(b, h, t));
     body(strip);
   }
@@ -110,8 +113,8 @@ void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T*
     const Matrix<T> O = out.at(out_data, b, h);
     const auto scale_row = [&](std::size_t t, T factor) { loops.scale(O.row(t), O.columns, factor); };
     for_each_strip(b, h, [&](const Strip& strip) {
-      T m[kQueries], l[kQueries];
-      std::size_t seen[kQueries];
+      T m[kMostQueries], l[kMostQueries];
+      std::size_t seen[kMostQueries];
       for (std::size_t t = strip.t0; t < strip.t1; ++t) {
         m[t - strip.t0] = -inf;
         l[t - strip.t0] = 0;
@@ -165,8 +168,8 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
       }
     };
     for_each_strip(b, h, [&](const Strip& strip) {
-      T dot[kQueries];  // rowsum(dO O)
-      std::size_t seen[kQueries];
+      T dot[kMostQueries];  // rowsum(dO O)
+      std::size_t seen[kMostQueries];
       for (std::size_t t = strip.t0; t < strip.t1; ++t) {
         dot[t - strip.t0] = loops.dot(dO.row(t), O.row(t), O.columns);
         if (strip.visible == 0) std::fill_n(dQ.row(t), dQ.columns, T(0));

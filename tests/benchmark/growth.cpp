@@ -26,7 +26,7 @@ void print_block(const char* title, const Programs& programs, std::size_t Worklo
   for (w.*size = first; w.*size <= last; w.*size *= 2) {
     const Measured one = measure(programs.ours, w, 1), all = measure(programs.ours, w, 0),
                    theirs = measure(programs.theirs, w, 0);
-    std::printf("%zu %g %g %g %g %g %g\n", w.*size, w.product_flops() / 1e9, one.ms, all.ms, theirs.ms, all.peak_mb,
+    std::printf("%zu %g %g %g %g %g %g\n", w.*size, w.product_flops(7) / 1e9, one.ms, all.ms, theirs.ms, all.peak_mb,
                 theirs.peak_mb);
     std::fflush(stdout);
   }

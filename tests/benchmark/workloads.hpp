@@ -25,12 +25,13 @@ struct Workload {
   std::size_t rows() const { return batch * length; }
 
   /// The multiplications and additions in the step's matrix products: of the projections, forward and for both
-  /// gradients, of the head, and of attention, forward two and backward four, where a causal mask spares about half.
-  double product_flops() const {
+  /// gradients, of the head, and of attention, where a causal mask spares about half: forward two and backward four,
+  /// and one more where the scores are not kept but made again.
+  double product_flops(double attention_products = 6) const {
     const double r = double(rows()), w = double(width), t = double(length);
     const double head = classes > 0 ? double(batch * classes) : r * double(tokens);
     const double seen = classes > 0 ? t : (t + 1) / 2;
-    return 2 * (4 * 3 * r * w * w + 3 * head * w + 6 * r * seen * w);
+    return 2 * (4 * 3 * r * w * w + 3 * head * w + attention_products * r * seen * w);
   }
 
   /// As the step programs take it.

@@ -28,8 +28,14 @@ template <class T> Matrix<const T> transpose(Matrix<const T> m, T* room) {
   return {room, m.columns, m.rows};
 }
 
+template <class T> Matrix<const T> constant(Matrix<T> m) { return m; }
+
 template <class T> Matrix<const T> columns_between(Matrix<const T> m, std::size_t first, std::size_t last) {
   return m.t().rows_between(first, last).t();
+}
+
+template <class T> void fill_zeros(Matrix<T> m, std::size_t first_row, std::size_t last_row) {
+  for (std::size_t r = first_row; r < last_row; ++r) std::fill_n(m.row(r), m.columns, T(0));
 }
 
 }  // namespace
@@ -100,49 +106,98 @@ template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
   }
 }
 
-// The softmax is made as tiles of keys come in: with m the largest score so far and l the sum of exp(S - m), a larger
-// score m' in the next tile scales what has been summed, l and O, down by exp(m - m').
+// What the forward pass of a head works on.
+template <class T> struct Attention<T>::ForwardHead {
+  Matrix<const T> Q, Kt, V;
+  Matrix<T> O;
+  T* statistics;  // (T, 2)
+  T* P;           // a tile
+};
+
 template <class T>
 void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const {
+  for_each_head([&](std::size_t b, std::size_t h, const Scratch& scratch) {
+    const ForwardHead head{q.at(q_data, b, h),     transpose(k.at(k_data, b, h), scratch.keys), v.at(v_data, b, h),
+                           out.at(out_data, b, h), statistics + 2 * (b * heads + h) * q.rows,   scratch.P};
+    for_each_strip(b, h, [&](const Strip& strip) { forward_strip(strip, head); });
+  });
+}
+
+// The softmax is made as tiles of keys come in: with m the largest score so far and l the sum of exp(S - m), a larger
+// score m' in the next tile scales what has been summed, l and O, down by exp(m - m').
+template <class T> void Attention<T>::forward_strip(const Strip& strip, const ForwardHead& head) const {
   constexpr T inf = std::numeric_limits<T>::infinity();
   const VectorLoops<T>& loops = vector_loops<T>();
+  const Matrix<T> O = head.O.rows_between(strip.t0, strip.t1);
+  std::size_t seen[kMostQueries];
+  T m[kMostQueries], l[kMostQueries];
+  std::fill_n(m, O.rows, -inf);
+  std::fill_n(l, O.rows, T(0));
+  if (strip.visible == 0) fill_zeros(O, 0, O.rows);
+
+  for_each_tile(strip, [&](const Tile& tile) {
+    masked_scores(tile, head.Q, head.Kt, head.P, seen);
+    for (std::size_t i = 0; i < O.rows; ++i) {
+      T* const scores = tile.matrix(head.P).row(i);
+      const T larger = std::max(m[i], loops.max(scores, seen[i]));
+      const T shift = larger == -inf ? T(0) : larger;  // nothing to attend to yet: exp(-inf - 0) = 0
+      const T shrink = tile.s0 > 0 ? std::exp(m[i] - shift) : T(0);
+      l[i] = l[i] * shrink + loops.exp_sum(scores, scores, seen[i], shift);
+      std::fill(scores + seen[i], scores + tile.keys(), T(0));
+      m[i] = larger;
+      if (tile.s0 > 0 && shrink != 1) loops.scale(O.row(i), O.columns, shrink);
+    }
+    drop(tile, head.P);
+    gemm<T>(tile.matrix(head.P), head.V.rows_between(tile.s0, tile.s1), O, 1, tile.s0 > 0);
+  });
+
+  for (std::size_t i = 0; i < O.rows; ++i) {
+    T* const saved = head.statistics + 2 * (strip.t0 + i);
+    saved[0] = l[i] != 0 ? m[i] : 0;
+    saved[1] = l[i] != 0 ? l[i] : inf;
+    loops.scale(O.row(i), O.columns, 1 / saved[1]);
+  }
+}
+
+// What the backward pass of a head works on.
+template <class T> struct Attention<T>::BackwardHead {
+  Matrix<const T> Q, K, O, dO, Kt, Vt;
+  Matrix<T> dQ, dK, dV;
+  const T* statistics;  // (T, 2)
+  Scratch scratch;
+  std::size_t reached = 0;  // the keys before it have received: their rows of dK and dV hold sums
+
+  void fill_up_to(std::size_t key) {
+    if (key <= reached) return;
+    fill_zeros(dK, reached, key);
+    fill_zeros(dV, reached, key);
+    reached = key;
+  }
+};
+
+template <class T>
+void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
+                            const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const {
   for_each_head([&](std::size_t b, std::size_t h, const Scratch& scratch) {
-    const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h);
-    const Matrix<const T> Kt = transpose(K, scratch.keys);
-    T* const P = scratch.P;
-    const Matrix<T> O = out.at(out_data, b, h);
-    const auto scale_row = [&](std::size_t t, T factor) { loops.scale(O.row(t), O.columns, factor); };
+    BackwardHead head{q.at(q_data, b, h),
+                      k.at(k_data, b, h),
+                      out.at(out_data, b, h),
+                      out.at(dout_data, b, h),
+                      transpose(k.at(k_data, b, h), scratch.keys),
+                      transpose(v.at(v_data, b, h), scratch.values),
+                      q.at(dq_data, b, h),
+                      k.at(dk_data, b, h),
+                      v.at(dv_data, b, h),
+                      statistics + 2 * (b * heads + h) * q.rows,
+                      scratch};
     for_each_strip(b, h, [&](const Strip& strip) {
-      T m[kMostQueries], l[kMostQueries];
-      std::size_t seen[kMostQueries];
-      for (std::size_t t = strip.t0; t < strip.t1; ++t) {
-        m[t - strip.t0] = -inf;
-        l[t - strip.t0] = 0;
-        if (strip.visible == 0) std::fill_n(O.row(t), O.columns, T(0));
-      }
-      for_each_tile(strip, [&](const Tile& tile) {
-        masked_scores(tile, Q, Kt, P, seen);
-        for (std::size_t i = 0; i < tile.queries(); ++i) {
-          T* scores = P + i * tile.keys();
-          const T larger = std::max(m[i], loops.max(scores, seen[i]));
-          const T shift = larger == -inf ? T(0) : larger;  // nothing to attend to yet: exp(-inf - 0) = 0
-          const T shrink = tile.s0 > 0 ? std::exp(m[i] - shift) : T(0);
-          l[i] = l[i] * shrink + loops.exp_sum(scores, scores, seen[i], shift);
-          std::fill(scores + seen[i], scores + tile.keys(), T(0));
-          m[i] = larger;
-          if (tile.s0 > 0 && shrink != 1) scale_row(tile.t0 + i, shrink);
-        }
-        drop(tile, P);
-        gemm<T>(tile.matrix(P), V.rows_between(tile.s0, tile.s1), O.rows_between(tile.t0, tile.t1), 1, tile.s0 > 0);
-      });
-      for (std::size_t t = strip.t0; t < strip.t1; ++t) {
-        const std::size_t i = t - strip.t0;
-        T* const saved = statistics + 2 * ((b * heads + h) * q.rows + t);
-        saved[0] = l[i] != 0 ? m[i] : 0;
-        saved[1] = l[i] != 0 ? l[i] : inf;
-        scale_row(t, 1 / saved[1]);
-      }
+      T dot[kMostQueries];  // rowsum(dO O)
+      for (std::size_t t = strip.t0; t < strip.t1; ++t)
+        dot[t - strip.t0] = vector_loops<T>().dot(head.dO.row(t), head.O.row(t), head.O.columns);
+      if (strip.visible == 0) fill_zeros(head.dQ, strip.t0, strip.t1);
+      for_each_tile(strip, [&](const Tile& tile) { backward_tile(tile, dot, head); });
     });
+    head.fill_up_to(k.rows);
   });
 }
 
@@ -150,63 +205,36 @@ void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T*
 //   dV = P'^T dO, dP' = dO V^T, dP = dP' with the same weights dropped
 //   dS = P (dP - rowsum(dP P)), where rowsum(dP P) = rowsum(dO O)
 //   dQ = scale dS K, dK = scale dS^T Q
-template <class T>
-void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
-                            const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const {
+template <class T> void Attention<T>::backward_tile(const Tile& tile, const T* dot, BackwardHead& head) const {
   const VectorLoops<T>& loops = vector_loops<T>();
-  for_each_head([&](std::size_t b, std::size_t h, const Scratch& scratch) {
-    const Matrix<const T> Q = q.at(q_data, b, h), K = k.at(k_data, b, h), V = v.at(v_data, b, h),
-                          O = out.at(out_data, b, h), dO = out.at(dout_data, b, h);
-    const Matrix<T> dQ = q.at(dq_data, b, h), dK = k.at(dk_data, b, h), dV = v.at(dv_data, b, h);
-    const Matrix<const T> Kt = transpose(K, scratch.keys), Vt = transpose(V, scratch.values);
-    T *const P = scratch.P, *const dS = scratch.dS, *const dropped = dropout > 0 ? scratch.dropped : P;
-    std::size_t reached = 0;  // the keys before it have received: their rows of dK and dV hold sums
-    const auto receive_zeros_up_to = [&](std::size_t end) {
-      for (; reached < end; ++reached) {
-        std::fill_n(dK.row(reached), dK.columns, T(0));
-        std::fill_n(dV.row(reached), dV.columns, T(0));
-      }
-    };
-    for_each_strip(b, h, [&](const Strip& strip) {
-      T dot[kMostQueries];  // rowsum(dO O)
-      std::size_t seen[kMostQueries];
-      for (std::size_t t = strip.t0; t < strip.t1; ++t) {
-        dot[t - strip.t0] = loops.dot(dO.row(t), O.row(t), O.columns);
-        if (strip.visible == 0) std::fill_n(dQ.row(t), dQ.columns, T(0));
-      }
-      for_each_tile(strip, [&](const Tile& tile) {
-        const std::size_t keys = tile.keys(), size = tile.queries() * keys;
-        const Matrix<const T> dO_strip = dO.rows_between(tile.t0, tile.t1), Q_strip = Q.rows_between(tile.t0, tile.t1),
-                              K_tile = K.rows_between(tile.s0, tile.s1),
-                              Vt_tile = columns_between(Vt, tile.s0, tile.s1);
-        masked_scores(tile, Q, Kt, P, seen);
-        for (std::size_t i = 0; i < tile.queries(); ++i) {
-          const T* const saved = statistics + 2 * ((b * heads + h) * q.rows + tile.t0 + i);
-          T* const row = P + i * keys;
-          loops.exp_scaled(row, row, seen[i], saved[0], 1 / saved[1]);
-          std::fill(row + seen[i], row + keys, T(0));
-        }
-        if (dropout > 0) std::copy_n(P, size, dropped);
-        drop(tile, dropped);
-        const bool first = tile.s0 == reached;  // to give these keys anything
-        if (first)
-          reached = tile.s1;
-        else
-          receive_zeros_up_to(tile.s1);
-        gemm<T>(Matrix<const T>(tile.matrix(dropped)).t(), dO_strip, dV.rows_between(tile.s0, tile.s1), 1, !first);
-        gemm<T>(dO_strip, Vt_tile, tile.matrix(dS));
-        drop(tile, dS);
-        for (std::size_t i = 0; i < tile.queries(); ++i) {
-          T* const row = dS + i * keys;
-          loops.softmax_backward(P + i * keys, row, row, seen[i], dot[i]);
-          std::fill(row + seen[i], row + keys, T(0));
-        }
-        gemm<T>(tile.matrix(dS), K_tile, dQ.rows_between(tile.t0, tile.t1), scale, tile.s0 > 0);
-        gemm<T>(Matrix<const T>(tile.matrix(dS)).t(), Q_strip, dK.rows_between(tile.s0, tile.s1), scale, !first);
-      });
-    });
-    receive_zeros_up_to(k.rows);
-  });
+  const Matrix<T> P = tile.matrix(head.scratch.P), dS = tile.matrix(head.scratch.dS),
+                  dropped = dropout > 0 ? tile.matrix(head.scratch.dropped) : P;
+  const Matrix<const T> Q = head.Q.rows_between(tile.t0, tile.t1), dO = head.dO.rows_between(tile.t0, tile.t1),
+                        K = head.K.rows_between(tile.s0, tile.s1), Vt = columns_between(head.Vt, tile.s0, tile.s1);
+  std::size_t seen[kMostQueries];
+  masked_scores(tile, head.Q, head.Kt, P.data, seen);
+  for (std::size_t i = 0; i < P.rows; ++i) {
+    const T* const saved = head.statistics + 2 * (tile.t0 + i);
+    loops.exp_scaled(P.row(i), P.row(i), seen[i], saved[0], 1 / saved[1]);
+    std::fill(P.row(i) + seen[i], P.row(i) + P.columns, T(0));
+  }
+  if (dropout > 0) std::copy_n(P.data, P.rows * P.columns, dropped.data);
+  drop(tile, dropped.data);
+
+  const bool first = tile.s0 == head.reached;  // to give these keys anything
+  if (first)
+    head.reached = tile.s1;
+  else
+    head.fill_up_to(tile.s1);
+  gemm<T>(constant(dropped).t(), dO, head.dV.rows_between(tile.s0, tile.s1), 1, !first);
+  gemm<T>(dO, Vt, dS);
+  drop(tile, dS.data);
+  for (std::size_t i = 0; i < dS.rows; ++i) {
+    loops.softmax_backward(P.row(i), dS.row(i), dS.row(i), seen[i], dot[i]);
+    std::fill(dS.row(i) + seen[i], dS.row(i) + dS.columns, T(0));
+  }
+  gemm<T>(dS, K, head.dQ.rows_between(tile.t0, tile.t1), scale, tile.s0 > 0);
+  gemm<T>(constant(dS).t(), Q, head.dK.rows_between(tile.s0, tile.s1), scale, !first);
 }
 
 template struct Attention<float>;

@@ -42,12 +42,16 @@ template <class T> struct Attention {
   struct Strip;
   struct Tile;
   struct Scratch;
+  struct ForwardHead;
+  struct BackwardHead;
 
   template <class Head> void for_each_head(Head head) const;
   template <class Body> void for_each_strip(std::size_t b, std::size_t h, Body body) const;
   template <class Body> void for_each_tile(const Strip& strip, Body body) const;
   void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S, std::size_t* seen) const;
   void drop(const Tile& tile, T* weights) const;
+  void forward_strip(const Strip& strip, const ForwardHead& head) const;
+  void backward_tile(const Tile& tile, const T* dot, BackwardHead& head) const;
 };
 
 }  // namespace tapegrad::detail

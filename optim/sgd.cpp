@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "../engine/error.hpp"
+#include "../engine/kernels/vector_loops.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/shape.hpp"
 
@@ -16,24 +17,6 @@ namespace {
 
 void check_option(const char* name, double value) {
   require(value >= 0 && std::isfinite(value), "SGD", "expected ", name, " of 0 or more, given ", value);
-}
-
-// One pass over the memory of a parameter, its gradient and its momentum b, null without.
-template <class T> void update(T* p, const T* gradient, T* b, std::size_t size, const SGDOptions& options, bool first) {
-  const T lr = static_cast<T>(options.lr), momentum = static_cast<T>(options.momentum);
-  const T fresh = first ? T(1) : static_cast<T>(1 - options.dampening);
-  const T weight_decay = static_cast<T>(options.weight_decay);
-  const bool decays = options.weight_decay != 0, nesterov = options.nesterov;
-  const auto g_at = [=](std::size_t i) { return decays ? gradient[i] + weight_decay * p[i] : gradient[i]; };
-  if (b == nullptr) {
-    for (std::size_t i = 0; i < size; ++i) p[i] -= lr * g_at(i);
-    return;
-  }
-  for (std::size_t i = 0; i < size; ++i) {
-    const T g = g_at(i);
-    b[i] = momentum * b[i] + fresh * g;
-    p[i] -= lr * (nesterov ? g + momentum * b[i] : b[i]);
-  }
 }
 
 }  // namespace
@@ -78,9 +61,12 @@ template <class T> void SGD<T>::step() {
     Array<T>& value = parameters_[i]->mutable_value();
     const bool first = options_.momentum != 0 && !momentum_[i];
     if (first) momentum_[i].emplace(value.shape(), T(0));
+    const detail::SGDStep<T> step{static_cast<T>(options_.lr), static_cast<T>(options_.momentum),
+                                  first ? T(1) : static_cast<T>(1 - options_.dampening),
+                                  static_cast<T>(options_.weight_decay), options_.nesterov};
     T *p = value.data(), *b = momentum_[i] ? momentum_[i]->data() : nullptr;
     detail::parallel_for(value.size(), detail::chunks_for(value.size()), [&](std::size_t begin, std::size_t end) {
-      update(p + begin, g + begin, b ? b + begin : nullptr, end - begin, options_, first);
+      detail::vector_loops<T>().sgd(p + begin, g + begin, b ? b + begin : nullptr, end - begin, step);
     });
   }
 }

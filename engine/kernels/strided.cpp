@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "../error.hpp"
-#include "vector_loops.hpp"
 
 namespace tapegrad::detail {
 

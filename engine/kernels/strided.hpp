@@ -8,6 +8,7 @@
 #include "../array.hpp"
 #include "../parallel.hpp"
 #include "../shape.hpp"
+#include "vector_loops.hpp"
 
 namespace tapegrad::detail {
 
@@ -71,14 +72,15 @@ template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
   return y;
 }
 
-/// z[i] = f(x[i], y[i]) over the shape that both broadcast to.
-template <class Z, class X, class Y, class F>
-Array<Z> zip(const char* operation, const Array<X>& x, const Array<Y>& y, F f) {
+/// Calls run(x, x_step, y, y_step, z, count) for runs of z's elements, which x and y broadcast to; a step is 1, or 0
+/// where an operand's one element serves the whole run.
+template <class Z, class X, class Y, class Run>
+Array<Z> zip_runs(const char* operation, const Array<X>& x, const Array<Y>& y, Run run) {
   if (x.shape() == y.shape()) {
     Array<Z> z(x.shape());
     parallel_for(z.size(), chunks_for(z.size()),
-                 [a = x.data(), b = y.data(), to = z.data(), f](std::size_t begin, std::size_t end) {
-                   for (std::size_t i = begin; i < end; ++i) to[i] = f(a[i], b[i]);
+                 [a = x.data(), b = y.data(), to = z.data(), run](std::size_t begin, std::size_t end) {
+                   run(a + begin, 1, b + begin, 1, to + begin, end - begin);
                  });
     return z;
   }
@@ -86,19 +88,40 @@ Array<Z> zip(const char* operation, const Array<X>& x, const Array<Y>& y, F f) {
   Z* to = z.data();
   for_each_run<2>(z.shape(), {broadcast_strides(x.shape(), z.shape()), broadcast_strides(y.shape(), z.shape())},
                   [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
-                    const X* a = x.data() + offset[0];
-                    const Y* b = y.data() + offset[1];
-                    if (step[0] == 1 && step[1] == 1)
-                      for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], b[i]);
-                    else if (step[0] == 1 && step[1] == 0)
-                      for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], *b);
-                    else if (step[0] == 0 && step[1] == 1)
-                      for (std::size_t i = 0; i < count; ++i) to[i] = f(*a, b[i]);
-                    else
-                      for (std::size_t i = 0; i < count; ++i, a += step[0], b += step[1]) to[i] = f(*a, *b);
+                    run(x.data() + offset[0], step[0], y.data() + offset[1], step[1], to, count);
                     to += count;
                   });
   return z;
+}
+
+/// z[i] = f(x[i], y[i]) over the shape that both broadcast to.
+template <class Z, class X, class Y, class F>
+Array<Z> zip(const char* operation, const Array<X>& x, const Array<Y>& y, F f) {
+  return zip_runs<Z>(
+      operation, x, y,
+      [f](const X* a, std::ptrdiff_t a_step, const Y* b, std::ptrdiff_t b_step, Z* to, std::size_t count) {
+        if (a_step == 1 && b_step == 1)
+          for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], b[i]);
+        else if (b_step == 0)
+          for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], *b);
+        else
+          for (std::size_t i = 0; i < count; ++i) to[i] = f(*a, b[i]);
+      });
+}
+
+/// The same with one of the vector loops.
+template <class T>
+Array<T> zip(const char* operation, const Array<T>& x, const Array<T>& y, const BinaryLoops<T>& loops) {
+  return zip_runs<T>(
+      operation, x, y,
+      [loops](const T* a, std::ptrdiff_t a_step, const T* b, std::ptrdiff_t b_step, T* to, std::size_t count) {
+        if (a_step == 1 && b_step == 1)
+          loops.runs(a, b, to, count);
+        else if (b_step == 0)
+          loops.run_number(a, *b, to, count);
+        else
+          loops.number_run(*a, b, to, count);
+      });
 }
 
 /// A way of looking at another array's elements: each output element is one element of the source.

@@ -8,9 +8,26 @@
 
 namespace tapegrad::detail {
 
+/// An operation of two operands, either of which may be one number for all elements.
+template <class T> struct BinaryLoops {
+  void (*runs)(const T* x, const T* y, T* z, std::size_t n);
+  void (*run_number)(const T* x, T y, T* z, std::size_t n);
+  void (*number_run)(T x, const T* y, T* z, std::size_t n);
+};
+
+/// What SGD's step needs to know.
+template <class T> struct SGDStep {
+  T lr, momentum;
+  T fresh;  ///< the share of a new gradient in the momentum: 1 - dampening
+  T weight_decay;
+  bool nesterov;
+};
+
 /// The loops for one instruction set. Arrays need no alignment; results and inputs may be the same array.
 template <class T> struct VectorLoops {
   const char* instruction_set;
+
+  BinaryLoops<T> plus, minus, times, over;  ///< z = x + y, x - y, x y, x / y
 
   T (*sum)(const T* x, std::size_t n);
   T (*max)(const T* x, std::size_t n);  ///< -inf when n is 0
@@ -30,6 +47,13 @@ template <class T> struct VectorLoops {
   T (*sum_exp)(const T* x, std::size_t n, T shift);
   /// y = exp(x - shift) factor
   void (*exp_scaled)(const T* x, T* y, std::size_t n, T shift, T factor);
+  /// y = h w + b
+  void (*scale_and_shift)(const T* h, const T* w, const T* b, T* y, std::size_t n);
+  /// dx = r (g - mean_g - h mean_gh): the gradient of layer_norm; dx and g may be the same.
+  void (*layer_norm_backward)(const T* g, const T* h, T* dx, std::size_t n, T r, T mean_g, T mean_gh);
+  /// A step of SGD: changes the parameter p and, unless it is null, the momentum b, given the gradient.
+  void (*sgd)(T* p, const T* gradient, T* b, std::size_t n, const SGDStep<T>& step);
+
   /// dx = y (dy - dot): the gradient of softmax, with dot = sum(dy y).
   void (*softmax_backward)(const T* y, const T* dy, T* dx, std::size_t n, T dot);
 

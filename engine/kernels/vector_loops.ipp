@@ -67,6 +67,44 @@ template <class Arch> struct Part<double, Arch> {
 };
 #endif
 
+// An operation f on batches, of two runs and of a run and a number.
+template <class T, class Arch, class F> struct Binary {
+  using Batch = xsimd::batch<T, Arch>;
+  static constexpr std::size_t kLanes = Batch::size;
+
+  template <class X, class Y> static void loop(X x, Y y, T* z, std::size_t n) {
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) F::of(x(i, kLanes), y(i, kLanes)).store_unaligned(z + i);
+    if (i < n) Part<T, Arch>::store(F::of(x(i, n - i), y(i, n - i)), z + i, n - i);
+  }
+  static auto run(const T* x) {
+    return [x](std::size_t i, std::size_t n) {
+      return n == kLanes ? Batch::load_unaligned(x + i) : Part<T, Arch>::load(x + i, n, T(1));
+    };
+  }
+  static auto number(T x) {
+    return [x = Batch(x)](std::size_t, std::size_t) { return x; };
+  }
+
+  static void runs(const T* x, const T* y, T* z, std::size_t n) { loop(run(x), run(y), z, n); }
+  static void run_number(const T* x, T y, T* z, std::size_t n) { loop(run(x), number(y), z, n); }
+  static void number_run(T x, const T* y, T* z, std::size_t n) { loop(number(x), run(y), z, n); }
+  static constexpr BinaryLoops<T> table{runs, run_number, number_run};
+};
+
+template <class Batch> struct Plus {
+  static Batch of(Batch x, Batch y) { return x + y; }
+};
+template <class Batch> struct Minus {
+  static Batch of(Batch x, Batch y) { return x - y; }
+};
+template <class Batch> struct Times {
+  static Batch of(Batch x, Batch y) { return x * y; }
+};
+template <class Batch> struct Over {
+  static Batch of(Batch x, Batch y) { return x / y; }
+};
+
 template <class T, class Arch> struct Loops {
   using Batch = xsimd::batch<T, Arch>;
   static constexpr std::size_t kLanes = Batch::size;
@@ -144,6 +182,31 @@ template <class T, class Arch> struct Loops {
   static void scale(T* y, std::size_t n, T factor) {
     const Batch f(factor);
     map(y, y, n, [f](Batch a) { return a * f; });
+  }
+
+  static void scale_and_shift(const T* h, const T* w, const T* b, T* y, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) y[i] = h[i] * w[i] + b[i];
+  }
+  static void layer_norm_backward(const T* g, const T* h, T* dx, std::size_t n, T r, T mean_g, T mean_gh) {
+    const Batch scale(r), minus(mean_g), share(mean_gh);
+    map(g, h, dx, n, [=](Batch a, Batch b) { return scale * (a - minus - b * share); });
+  }
+
+  template <bool kNesterov> static void momentum_step(T* p, const T* gradient, T* b, std::size_t n, SGDStep<T> step) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const T g = gradient[i] + step.weight_decay * p[i];
+      b[i] = step.momentum * b[i] + step.fresh * g;
+      p[i] -= step.lr * (kNesterov ? g + step.momentum * b[i] : b[i]);
+    }
+  }
+  static void sgd(T* p, const T* gradient, T* b, std::size_t n, const SGDStep<T>& step) {
+    const T lr = step.lr, weight_decay = step.weight_decay;
+    if (b != nullptr)
+      (step.nesterov ? momentum_step<true> : momentum_step<false>)(p, gradient, b, n, step);
+    else if (weight_decay != 0)
+      for (std::size_t i = 0; i < n; ++i) p[i] -= lr * (gradient[i] + weight_decay * p[i]);
+    else
+      for (std::size_t i = 0; i < n; ++i) p[i] -= lr * gradient[i];
   }
 
   static void add_product(const T* x, const T* y, T* z, std::size_t n) {
@@ -235,9 +298,36 @@ template <class T, class Arch> struct Loops {
     });
   }
 
+  template <template <class> class F> static constexpr BinaryLoops<T> binary = Binary<T, Arch, F<Batch>>::table;
+
   static constexpr VectorLoops<T> table(const char* name) {
-    return {name, sum, max, dot, add, scale, add_product, dropout, exp_sum, sum_exp, exp_scaled, softmax_backward,
-            exp,  log, tanh, sigmoid, gelu, gelu_backward, gelu_tanh, gelu_tanh_backward};
+    return {.instruction_set = name,
+            .plus = binary<Plus>,
+            .minus = binary<Minus>,
+            .times = binary<Times>,
+            .over = binary<Over>,
+            .sum = sum,
+            .max = max,
+            .dot = dot,
+            .add = add,
+            .scale = scale,
+            .add_product = add_product,
+            .dropout = dropout,
+            .exp_sum = exp_sum,
+            .sum_exp = sum_exp,
+            .exp_scaled = exp_scaled,
+            .scale_and_shift = scale_and_shift,
+            .layer_norm_backward = layer_norm_backward,
+            .sgd = sgd,
+            .softmax_backward = softmax_backward,
+            .exp = exp,
+            .log = log,
+            .tanh = tanh,
+            .sigmoid = sigmoid,
+            .gelu = gelu,
+            .gelu_backward = gelu_backward,
+            .gelu_tanh = gelu_tanh,
+            .gelu_tanh_backward = gelu_tanh_backward};
   }
 };
 

@@ -9,6 +9,7 @@
 namespace tapegrad {
 
 using detail::map;
+using detail::vector_loops;
 using detail::zip;
 
 namespace {
@@ -26,10 +27,11 @@ template <class T> void check(const char* operation, const Tensor<T>& a, const T
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b) {
   check("add", a, b);
-  return record("add", zip<T>("add", a.value(), b.value(), std::plus<>()), {a, b}, [](const auto& dy, auto& dx) {
-    dx[0] += dy;
-    dx[1] += dy;
-  });
+  return record("add", zip<T>("add", a.value(), b.value(), vector_loops<T>().plus), {a, b},
+                [](const auto& dy, auto& dx) {
+                  dx[0] += dy;
+                  dx[1] += dy;
+                });
 }
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
@@ -39,10 +41,11 @@ template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
 
 template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b) {
   check("sub", a, b);
-  return record("sub", zip<T>("sub", a.value(), b.value(), std::minus<>()), {a, b}, [](const auto& dy, auto& dx) {
-    dx[0] += dy;
-    dx[1] += -dy;
-  });
+  return record("sub", zip<T>("sub", a.value(), b.value(), vector_loops<T>().minus), {a, b},
+                [](const auto& dy, auto& dx) {
+                  dx[0] += dy;
+                  dx[1] += -dy;
+                });
 }
 
 template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
@@ -53,10 +56,10 @@ template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
 // y = a b, da = dy b, db = dy a
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
   check("mul", a, b);
-  return record("mul", zip<T>("mul", a.value(), b.value(), std::multiplies<>()), {a, b},
+  return record("mul", zip<T>("mul", a.value(), b.value(), vector_loops<T>().times), {a, b},
                 [a = a.saved(), b = b.saved()](const Array<T>& dy, auto& dx) {
-                  if (dx[0].wanted()) dx[0] += zip<T>("mul", dy, *b, std::multiplies<>());
-                  if (dx[1].wanted()) dx[1] += zip<T>("mul", dy, *a, std::multiplies<>());
+                  if (dx[0].wanted()) dx[0] += zip<T>("mul", dy, *b, vector_loops<T>().times);
+                  if (dx[1].wanted()) dx[1] += zip<T>("mul", dy, *a, vector_loops<T>().times);
                 });
 }
 
@@ -68,9 +71,9 @@ template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
 // y = a / b, da = dy / b, db = -dy a / b^2 = -da y
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
   check("div", a, b);
-  Value<T> y = make_value<T>(zip<T>("div", a.value(), b.value(), std::divides<>()));
+  Value<T> y = make_value<T>(zip<T>("div", a.value(), b.value(), vector_loops<T>().over));
   return record("div", y, {a, b}, [y, b = b.saved()](const Array<T>& dy, auto& dx) {
-    Array<T> da = zip<T>("div", dy, *b, std::divides<>());
+    Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().over);
     if (dx[1].wanted()) dx[1] += -da * *y;
     dx[0] += std::move(da);
   });

@@ -42,16 +42,17 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
       const T* from = x.value().data() + row * n;
       T *out = y.data() + row * n, *normal = h.data() + row * n;
       const T m = sum_run(from, n) / static_cast<T>(n);
-      for (std::size_t i = 0; i < n; ++i) normal[i] = from[i] - m;
+      loops.minus.run_number(from, m, normal, n);
       // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
       const T rest = sum_run(normal, n) / static_cast<T>(n);
-      for (std::size_t i = 0; i < n; ++i) normal[i] -= rest;
+      loops.minus.run_number(normal, rest, normal, n);
       const T variance = loops.dot(normal, normal, n) / static_cast<T>(n);
       const T scale = r.data()[row] = 1 / std::sqrt(variance + static_cast<T>(eps));
-      for (std::size_t i = 0; i < n; ++i) {
-        normal[i] *= scale;
-        out[i] = normal[i] * (w ? w[i] : 1) + (b ? b[i] : 0);
-      }
+      loops.scale(normal, n, scale);
+      if (w && b)
+        loops.scale_and_shift(normal, w, b, out, n);
+      else
+        for (std::size_t i = 0; i < n; ++i) out[i] = normal[i] * (w ? w[i] : 1) + (b ? b[i] : 0);
     }
   });
 
@@ -75,10 +76,10 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
                     for (std::size_t row = begin; row < end; ++row) {
                       const T *d = dy.data() + row * n, *normal = h->data() + row * n;
                       T* g = gradient.data() + row * n;
-                      for (std::size_t i = 0; i < n; ++i) g[i] = d[i] * (w ? w[i] : 1);
+                      w ? loops.times.runs(d, w, g, n) : loops.times.run_number(d, T(1), g, n);
                       const T mean_g = sum_run(g, n) / static_cast<T>(n);
                       const T mean_gh = loops.dot(g, normal, n) / static_cast<T>(n);
-                      for (std::size_t i = 0; i < n; ++i) g[i] = r->data()[row] * (g[i] - mean_g - normal[i] * mean_gh);
+                      loops.layer_norm_backward(g, normal, g, n, r->data()[row], mean_g, mean_gh);
                     }
                   });
                   dx[0] += std::move(gradient);

@@ -1,6 +1,6 @@
 // Prints a Markdown table of training steps: tapegrad's time and peak memory beside libtorch's best, the ratio, and how
-// much of the step its matrix products alone would take. The programs are run in turn, several rounds, libtorch once
-// for each setting of its threads and of OpenBLAS's.
+// much of the step its matrix products alone would take. The programs are run in turn, round after round over all
+// workloads, libtorch once for each setting of its threads and of OpenBLAS's.
 #include <array>
 #include <cstdlib>
 
@@ -29,33 +29,45 @@ struct Programs {
   std::string ours, products, theirs;  // theirs is empty without libtorch
 };
 
-void print_row(const Workload& w, const Programs& programs, int rounds) {
-  const std::string arguments = w.arguments();
+// What was measured of a workload, round by round.
+struct Row {
+  Workload workload;
   std::vector<Measured> ours, products;
   std::array<std::vector<Measured>, kThreads.size()> theirs;
-  for (int round = 0; round < rounds; ++round) {
-    ours.push_back(benchmark::run_command(programs.ours + arguments));
-    products.push_back(benchmark::run_command(programs.products + arguments));
-    for (std::size_t s = 0; s < kThreads.size() && !programs.theirs.empty(); ++s)
-      theirs[s].push_back(benchmark::run_command("OMP_NUM_THREADS=" + std::to_string(kThreads[s][0]) +
-                                                 " OPENBLAS_NUM_THREADS=" + std::to_string(kThreads[s][1]) + ' ' +
-                                                 programs.theirs + arguments));
-  }
-  const Measured m = median(ours);
+};
+
+void measure(Row& row, const Programs& programs) {
+  const std::string arguments = row.workload.arguments();
+  row.ours.push_back(benchmark::run_command(programs.ours + arguments));
+  row.products.push_back(benchmark::run_command(programs.products + arguments));
+  for (std::size_t s = 0; s < kThreads.size() && !programs.theirs.empty(); ++s)
+    row.theirs[s].push_back(benchmark::run_command("OMP_NUM_THREADS=" + std::to_string(kThreads[s][0]) +
+                                                   " OPENBLAS_NUM_THREADS=" + std::to_string(kThreads[s][1]) + ' ' +
+                                                   programs.theirs + arguments));
+}
+
+// The median of the rounds' ratios: what slows the machine down for a while slows down both.
+double ratio(const std::vector<Measured>& above, const std::vector<Measured>& below) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i].ms / below[i].ms);
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[ratios.size() / 2];
+}
+
+void print(const Row& row) {
+  const Workload& w = row.workload;
+  const Measured ours = median(row.ours);
   std::printf("| %s (%zu, %zu, %zu, %zu) | %.3g ms | %.2f | %.0f MB |", w.name.c_str(), w.batch, w.length, w.width,
-              w.heads, m.ms, m.ms / median(products).ms, m.peak_mb);
-  if (!programs.theirs.empty()) {
+              w.heads, ours.ms, ratio(row.ours, row.products), ours.peak_mb);
+  if (!row.theirs[0].empty()) {
     std::size_t best = 0;
-    std::array<Measured, kThreads.size()> medians;
-    for (std::size_t s = 0; s < kThreads.size(); ++s) {
-      medians[s] = median(theirs[s]);
-      if (medians[s].ms < medians[best].ms) best = s;
-    }
-    std::printf(" %.3g ms (%d, %d) | %.0f MB | %.3gx |", medians[best].ms, kThreads[best][0], kThreads[best][1],
-                medians[best].peak_mb, medians[best].ms / m.ms);
+    for (std::size_t s = 0; s < kThreads.size(); ++s)
+      if (median(row.theirs[s]).ms < median(row.theirs[best]).ms) best = s;
+    const Measured theirs = median(row.theirs[best]);
+    std::printf(" %.3g ms (%d, %d) | %.0f MB | %.3gx |", theirs.ms, kThreads[best][0], kThreads[best][1],
+                theirs.peak_mb, ratio(row.theirs[best], row.ours));
   }
   std::printf("\n");
-  std::fflush(stdout);
 }
 
 }  // namespace
@@ -64,11 +76,22 @@ int main(int argc, char** argv) try {
   if (argc < 3 || argc > 5)
     throw std::runtime_error("usage: training_steps STEP_TAPEGRAD STEP_PRODUCTS [STEP_LIBTORCH [ROUNDS]]");
   const Programs programs{argv[1], argv[2], argc > 3 ? argv[3] : ""};
+  const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
+  if (rounds < 1) throw std::runtime_error("expected at least 1 round, given " + std::string(argv[4]));
+
+  std::vector<Row> rows;
+  for (const Workload& workload : kWorkloads) rows.push_back({workload, {}, {}, {}});
+  for (int round = 1; round <= rounds; ++round)
+    for (Row& row : rows) {
+      std::fprintf(stderr, "round %d of %d: %s\n", round, rounds, row.workload.name.c_str());
+      measure(row, programs);
+    }
+
   const bool compares = !programs.theirs.empty();
   std::printf("| workload (batch, length, width, heads) | tapegrad | of its products | memory |%s\n",
               compares ? " libtorch (threads) | memory | faster |" : "");
   std::printf("|---|--:|--:|--:|%s\n", compares ? "--:|--:|--:|" : "");
-  for (const Workload& workload : kWorkloads) print_row(workload, programs, argc > 4 ? std::atoi(argv[4]) : 5);
+  for (const Row& row : rows) print(row);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "training_steps: %s\n", error.what());
   return 1;

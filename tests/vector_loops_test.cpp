@@ -91,7 +91,8 @@ template <class T> void check_functions(const VectorLoops<T>& loops) {
   check_written<T>(-20, 20, loops.sigmoid, of_x([](double x) { return 1 / (1 + std::exp(-x)); }));
   check_written<T>(-5, 5, loops.gelu, of_x([](double x) { return x * normal_cdf(x); }));
   check_written<T>(-5, 5, loops.gelu_tanh, of_x([](double x) { return x * (1 + tanh_u(x)) / 2; }));
-  check_written<T>(-5, 5, loops.add, [](double x, double y) { return x + y; });
+  check_written<T>(
+      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.add(x, y, n); }, [](double x, double y) { return x + y; });
   check_written<T>(
       -5, 5, [&](const T*, T* y, std::size_t n) { loops.scale(y, n, T(0.75)); },
       [](double, double y) { return y * 0.75; });

@@ -27,19 +27,19 @@ template <class T> struct SGDStep {
 template <class T> struct VectorLoops {
   const char* instruction_set;
 
-  BinaryLoops<T> plus, minus, times, over;  ///< z = x + y, x - y, x y, x / y
+  BinaryLoops<T> plus, minus, times, over;                           ///< z = x + y, x - y, x y, x / y
+  void (*add_product)(const T* x, const T* y, T* z, std::size_t n);  ///< z += x y
+
+  /// y += x
+  void add(const T* x, T* y, std::size_t n) const { plus.runs(x, y, y, n); }
+  /// y *= factor
+  void scale(T* y, std::size_t n, T factor) const { times.run_number(y, factor, y, n); }
 
   T (*sum)(const T* x, std::size_t n);
   T (*max)(const T* x, std::size_t n);  ///< -inf when n is 0
   T (*dot)(const T* x, const T* y, std::size_t n);
 
-  void (*add)(const T* x, T* y, std::size_t n);  ///< y += x
-  void (*scale)(T* y, std::size_t n, T factor);  ///< y *= factor
-
-  void (*add_product)(const T* x, const T* y, T* z, std::size_t n);  ///< z += x y
-
-  /// y = x / (1 - p), but 0 with probability p: element i is dropped by random number first + i of the key.
-  void (*dropout)(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first);
+  // Softmax and cross-entropy.
 
   /// y = exp(x - shift); returns the sum of y.
   T (*exp_sum)(const T* x, T* y, std::size_t n, T shift);
@@ -47,15 +47,21 @@ template <class T> struct VectorLoops {
   T (*sum_exp)(const T* x, std::size_t n, T shift);
   /// y = exp(x - shift) factor
   void (*exp_scaled)(const T* x, T* y, std::size_t n, T shift, T factor);
-  /// y = h w + b
-  void (*scale_and_shift)(const T* h, const T* w, const T* b, T* y, std::size_t n);
-  /// dx = r (g - mean_g - h mean_gh): the gradient of layer_norm; dx and g may be the same.
-  void (*layer_norm_backward)(const T* g, const T* h, T* dx, std::size_t n, T r, T mean_g, T mean_gh);
-  /// A step of SGD: changes the parameter p and, unless it is null, the momentum b, given the gradient.
-  void (*sgd)(T* p, const T* gradient, T* b, std::size_t n, const SGDStep<T>& step);
-
   /// dx = y (dy - dot): the gradient of softmax, with dot = sum(dy y).
   void (*softmax_backward)(const T* y, const T* dy, T* dx, std::size_t n, T dot);
+
+  // LayerNorm.
+
+  /// y = h w + b
+  void (*scale_and_shift)(const T* h, const T* w, const T* b, T* y, std::size_t n);
+  /// dx = r (g - mean_g - h mean_gh)
+  void (*layer_norm_backward)(const T* g, const T* h, T* dx, std::size_t n, T r, T mean_g, T mean_gh);
+
+  /// y = x / (1 - p), but 0 with probability p: element i is dropped by random number first + i of the key.
+  void (*dropout)(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first);
+
+  /// A step of SGD: changes the parameter p and, unless it is null, the momentum b, given the gradient.
+  void (*sgd)(T* p, const T* gradient, T* b, std::size_t n, const SGDStep<T>& step);
 
   // y = f(x), and for the backward sweep dx = dy f'(x), of the input or of the output as the names say.
   void (*exp)(const T* x, T* y, std::size_t n);

@@ -176,14 +176,6 @@ template <class T, class Arch> struct Loops {
     return xsimd::hadd(a + b);
   }
 
-  static void add(const T* x, T* y, std::size_t n) {
-    map(x, y, y, n, [](Batch a, Batch b) { return a + b; });
-  }
-  static void scale(T* y, std::size_t n, T factor) {
-    const Batch f(factor);
-    map(y, y, n, [f](Batch a) { return a * f; });
-  }
-
   static void scale_and_shift(const T* h, const T* w, const T* b, T* y, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) y[i] = h[i] * w[i] + b[i];
   }
@@ -306,20 +298,18 @@ template <class T, class Arch> struct Loops {
             .minus = binary<Minus>,
             .times = binary<Times>,
             .over = binary<Over>,
+            .add_product = add_product,
             .sum = sum,
             .max = max,
             .dot = dot,
-            .add = add,
-            .scale = scale,
-            .add_product = add_product,
-            .dropout = dropout,
             .exp_sum = exp_sum,
             .sum_exp = sum_exp,
             .exp_scaled = exp_scaled,
+            .softmax_backward = softmax_backward,
             .scale_and_shift = scale_and_shift,
             .layer_norm_backward = layer_norm_backward,
+            .dropout = dropout,
             .sgd = sgd,
-            .softmax_backward = softmax_backward,
             .exp = exp,
             .log = log,
             .tanh = tanh,

@@ -31,14 +31,14 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
       "embedding", std::move(y), {weight},
       [ids = Value<std::int64_t>(make_value<std::int64_t>(ids)), padding_idx, width](const Array<T>& dy, auto& dx) {
         T* dw = dx[0].zeros_or_sum().data();
-        const auto add = detail::vector_loops<T>().add;
+        const auto& loops = detail::vector_loops<T>();
         // Every thread takes some columns: ids may repeat, so rows would be added to by several.
         const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 127) / 128);
         parallel_for(width, chunks, [&](std::size_t begin, std::size_t end) {
           for (std::size_t i = 0; i < ids->size(); ++i) {
             const std::int64_t id = ids->data()[i];
             if (id == padding_idx) continue;
-            add(dy.data() + i * width + begin, dw + static_cast<std::size_t>(id) * width + begin, end - begin);
+            loops.add(dy.data() + i * width + begin, dw + static_cast<std::size_t>(id) * width + begin, end - begin);
           }
         });
       });

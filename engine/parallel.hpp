@@ -25,7 +25,7 @@ inline constexpr std::size_t kMostChunks = 64;
 void run_chunks(std::size_t chunks, void (*body)(void* context, std::size_t chunk), void* context);
 
 /// Calls body(begin, end), or body(begin, end, chunk), for `chunks` ranges of nearly equal length that make up 0, ...,
-/// count - 1. The body must not throw.
+/// count - 1; for fewer where `chunks` is more than count or kMostChunks. The body must not throw.
 template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
   if (count == 0) return;
   struct Loop {

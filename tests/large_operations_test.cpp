@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -228,6 +229,14 @@ TEST_CASE("Large products are those of their rows") {
   check_by_rows(
       "einsum", [&](const auto& x, const auto& w, auto) { return tg::einsum("bij,jk->bki", matrices(x), table(w)); },
       rounded);
+}
+
+TEST_CASE("More threads than a loop has chunks share a weight's gradient") {
+  tg::manual_seed(11);
+  const std::vector<Array> inputs{tg::uniform<double>({4500, 100}, -1, 1), tg::uniform<double>({90, 100}, -1, 1)};
+  const auto f = [](const auto& x) { return tg::linear(x[0], x[1]); };
+  Array(tg::Shape{99 * 90 * 100}, std::numeric_limits<double>::quiet_NaN());  // what a sum of too many parts would read
+  check_same(results<double>(100, inputs, f), results<double>(1, inputs, f), 1e-11);
 }
 
 TEST_CASE("dropout on many elements does not depend on the number of threads") {

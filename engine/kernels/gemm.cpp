@@ -34,7 +34,8 @@ bool blas_on_one_thread() {
 template <class T> std::size_t threads_for(Matrix<const T> a, Matrix<T> c) {
   [[maybe_unused]] static const bool once = blas_on_one_thread();
   constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // multiplications: some five microseconds
-  return std::max<std::size_t>(1, std::min(threads_here(), c.rows * c.columns * a.columns / kWorthAThread));
+  const std::size_t most = std::min(threads_here(), kMostChunks);
+  return std::clamp<std::size_t>(c.rows * c.columns * a.columns / kWorthAThread, 1, most);
 }
 
 // part(rows of a, columns of b, rows and columns of c, the first of these columns): some rows of c for every thread, or

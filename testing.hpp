@@ -1,7 +1,7 @@
 /// For tests of models and operations: gradients against finite differences, steps against a reference.
 #pragma once
 
-#include "engine/compare.hpp"
-#include "engine/doctest.hpp"
-#include "engine/gradcheck.hpp"
-#include "layers/gradcheck.hpp"
+#include "engine/testing/compare.hpp"
+#include "engine/testing/doctest.hpp"
+#include "engine/testing/gradcheck.hpp"
+#include "layers/model/gradcheck.hpp"

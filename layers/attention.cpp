@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "../engine/ops.hpp"
-#include "sizes.hpp"
+#include "../engine/ops/ops.hpp"
+#include "internal/sizes.hpp"
 
 namespace tapegrad {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include "../engine/mask.hpp"
+#include "../engine/array/mask.hpp"
 #include "dropout.hpp"
-#include "fields.hpp"
 #include "linear.hpp"
+#include "model/fields.hpp"
 
 namespace tapegrad {
 

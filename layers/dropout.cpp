@@ -1,6 +1,6 @@
 #include "dropout.hpp"
 
-#include "../engine/error.hpp"
+#include "../engine/array/internal/error.hpp"
 
 namespace tapegrad {
 

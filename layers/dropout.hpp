@@ -1,8 +1,8 @@
 /// Dropout (Srivastava et al. 2014).
 #pragma once
 
-#include "../engine/ops.hpp"
-#include "fields.hpp"
+#include "../engine/ops/ops.hpp"
+#include "model/fields.hpp"
 
 namespace tapegrad {
 

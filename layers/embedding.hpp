@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "fields.hpp"
+#include "model/fields.hpp"
 
 namespace tapegrad {
 

@@ -1,7 +1,7 @@
 #include "layer_norm.hpp"
 
-#include "../engine/ops.hpp"
-#include "sizes.hpp"
+#include "../engine/ops/ops.hpp"
+#include "internal/sizes.hpp"
 
 namespace tapegrad {
 

@@ -1,8 +1,8 @@
 /// Layer normalization (Ba et al. 2016, arXiv:1607.06450).
 #pragma once
 
-#include "../engine/shape.hpp"
-#include "fields.hpp"
+#include "../engine/array/shape.hpp"
+#include "model/fields.hpp"
 
 namespace tapegrad {
 

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "../engine/ops.hpp"
-#include "../engine/random.hpp"
-#include "sizes.hpp"
+#include "../engine/array/random.hpp"
+#include "../engine/ops/ops.hpp"
+#include "internal/sizes.hpp"
 
 namespace tapegrad {
 

@@ -1,7 +1,7 @@
 /// The fully connected layer.
 #pragma once
 
-#include "fields.hpp"
+#include "model/fields.hpp"
 
 namespace tapegrad {
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <functional>
 
-#include "../engine/error.hpp"
+#include "../engine/array/internal/error.hpp"
 #include "../engine/kernels/vector_loops.hpp"
-#include "../engine/parallel.hpp"
-#include "../engine/shape.hpp"
+#include "../engine/array/internal/parallel.hpp"
+#include "../engine/array/shape.hpp"
 
 namespace tapegrad {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "../engine/tensor.hpp"
+#include "../engine/tape/tensor.hpp"
 
 namespace tapegrad {
 

@@ -1,3 +1,4 @@
+#include <tapegrad/engine/array/internal/layout.hpp>
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>

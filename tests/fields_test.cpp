@@ -223,13 +223,13 @@ TEST_CASE("Every number of a listing has its thousands marked") {
 TEST_CASE("Layers, vectors of layers and a parameter alone can be printed like models") {
   tg::Linear<> layer(2, 3, {.bias = false});
   CHECK(printed(layer) ==
-        "Linear    weight (3, 2)  6\n"
-        "total                    6\n");
+        "Linear  weight (3, 2)  6\n"
+        "total                  6\n");
   CHECK(printed(std::vector<tg::Linear<>>{layer, layer}) ==
         "0      Linear  weight (3, 2)   6\n"
         "1      Linear  weight (3, 2)   6\n"
         "total                         12\n");
   CHECK(printed(layer.weight) ==
-        "         (3, 2)  6\n"
-        "total            6\n");
+        "       (3, 2)  6\n"
+        "total          6\n");
 }

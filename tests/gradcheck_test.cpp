@@ -26,7 +26,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 // x^3, whose rule multiplies by `factor` instead of 3.
 Tensor cube(const Tensor& x, double factor) {
   return tg::record("cube", x.value() * x.value() * x.value(), {x},
-                    [x = x.saved(), factor](const Array& dy, auto& dx) { dx[0] += dy * *x * *x * factor; });
+                    [x = x.shared_value(), factor](const Array& dy, auto& dx) { dx[0] += dy * *x * *x * factor; });
 }
 
 // x as it is, with a rule that changes one element of the gradient.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <paths.hpp>
 
 #include <cmath>
 #include <cstdlib>
@@ -26,7 +27,7 @@ namespace tg = tapegrad;
 TEST_CASE_TEMPLATE("The language model's loss and gradients are PyTorch's, with one head and with eight", T, float,
                    double) {
   constexpr std::size_t vocabulary = 5, batch = 3, time = 6, width = 8;  // as in fixtures/make_language_model.py
-  std::ifstream file(TAPEGRAD_FIXTURES "/language_model.json");
+  std::ifstream file(TAPEGRAD_SOURCES "/tests/fixtures/language_model.json");
   const auto cases = nlohmann::json::parse(file);
   REQUIRE(cases.size() == 3);
   for (const auto& expected : cases) {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <paths.hpp>
 #include <xtensor/xbuilder.hpp>
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xview.hpp>
@@ -68,7 +69,8 @@ template <class T> struct Classifier {
 
   static tg::Tensor<T> mean_of_kept(const tg::Tensor<T>& x, const tg::BoolArray& keep) {
     const tg::Array<T> kept = xt::cast<T>(keep);
-    const tg::Array<T> share = kept / xt::sum(kept, {1}, xt::keep_dims);
+    const tg::Array<T> lengths = xt::sum(kept, {1}, xt::keep_dims);
+    const tg::Array<T> share = kept / lengths;
     return tg::einsum("bt,btd->bd", tg::Tensor<T>(share), x);
   }
 
@@ -165,7 +167,8 @@ template <class M> tg::Array<double> losses(M model, const tg::SGDOptions& optio
 }
 
 const nlohmann::json& fixtures() {
-  static const nlohmann::json all = nlohmann::json::parse(std::ifstream(TAPEGRAD_FIXTURES "/models.json"));
+  static const nlohmann::json all =
+      nlohmann::json::parse(std::ifstream(TAPEGRAD_SOURCES "/tests/fixtures/models.json"));
   return all;
 }
 

@@ -156,7 +156,7 @@ TEST_CASE("Every dropout has a mask of its own, which the seed repeats, in float
 
 TEST_CASE("dropout in evaluation gives the input itself") {
   const Tensor x(Array{1, 2, 3});
-  CHECK(tg::dropout(x, 0.5, false).saved() == x.saved());
+  CHECK(tg::dropout(x, 0.5, false).shared_value() == x.shared_value());
 }
 
 TEST_CASE("Attention drops weights, not values, and its gradient uses the same mask") {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <paths.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -137,7 +138,8 @@ tg::Array<double> differences(const Sample& sample, std::vector<tg::Parameter<do
 }
 
 const nlohmann::json& fixtures() {
-  static const nlohmann::json all = nlohmann::json::parse(std::ifstream(TAPEGRAD_FIXTURES "/operations.json"));
+  static const nlohmann::json all =
+      nlohmann::json::parse(std::ifstream(TAPEGRAD_SOURCES "/tests/fixtures/operations.json"));
   return all;
 }
 
@@ -149,11 +151,11 @@ tg::Array<double> array_of(const nlohmann::json& fixture) {
   return array;
 }
 
-// How often each function is declared in engine/ops.hpp: what stands before the first parenthesis of a line that is
+// How often each function is declared in engine/ops/ops.hpp: what stands before the first parenthesis of a line that is
 // neither indented nor a comment.
 std::map<std::string, std::size_t> declared_operations() {
   std::map<std::string, std::size_t> declared;
-  std::ifstream header(TAPEGRAD_OPS_HEADER);
+  std::ifstream header(TAPEGRAD_SOURCES "/engine/ops/ops.hpp");
   for (std::string line; std::getline(header, line);) {
     const std::size_t end = line.find('(');
     if (end == std::string::npos || !std::isalpha(static_cast<unsigned char>(line[0]))) continue;

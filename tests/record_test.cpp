@@ -20,7 +20,7 @@ namespace {
 // As the manual in record.hpp has it: y = x^3, dx = 3 x^2 dy
 template <class T> auto cube(const tg::Tensor<T>& x) {
   return tg::record("cube", x.value() * x.value() * x.value(), {x},
-                    [x = x.saved()](const auto& dy, auto& dx) { dx[0] += T(3) * *x * *x * dy; });
+                    [x = x.shared_value()](const auto& dy, auto& dx) { dx[0] += T(3) * *x * *x * dy; });
 }
 
 // x as it is, by an operation whose rule adds the given gradient to x's.
@@ -91,7 +91,7 @@ TEST_CASE("The value of an operation is an expression, an array, or a value that
       tg::record("span", Array(array), std::span(inputs), rule),
   };
   for (const Tensor& y : tensors) check_close(y.value(), Array{2.0, 3.0}, 0.0);
-  CHECK(tensors[3].saved() == value);
+  CHECK(tensors[3].shared_value() == value);
   for (const Tensor& y : tensors) y.backward(Array{1.0, 10.0});
   check_close(w.grad(), Array{5.0, 50.0}, 0.0);
 }
@@ -114,7 +114,7 @@ TEST_CASE("Several inputs get a gradient each, numbered as the inputs are") {
   const Parameter a(Array{1.0, 2.0}), b(Array{3.0, 4.0}), c(Array{5.0, 6.0});
   const tg::Tape tape;
   const Tensor y = tg::record("a b + c", a.value() * b.value() + c.value(), {a, b, c},
-                              [a = a.saved(), b = b.saved()](const Array& dy, auto& dx) {
+                              [a = a.shared_value(), b = b.shared_value()](const Array& dy, auto& dx) {
                                 CHECK(dx.size() == 3);
                                 dx[0] += dy * *b;
                                 dx[1] += dy * *a;
@@ -141,7 +141,7 @@ TEST_CASE("An input given twice gets both gradients, whichever way the rule writ
   };
   add_twice([](const Array& dy, auto& dx) { dx[0] += dy, dx[1] += dy; });
   add_twice([](const Array& dy, auto& dx) { dx[0] += dy * 1.0, dx[1] += Array(dy); });
-  add_twice([](const Array& dy, auto& dx) { dx[0].zeros_or_sum() += dy, dx[1].zeros_or_sum() += dy; });
+  add_twice([](const Array& dy, auto& dx) { dx[0].accumulator() += dy, dx[1].accumulator() += dy; });
   add_twice([&](const Array& dy, auto& dx) { in_place(dx[0], dy), in_place(dx[1], dy); });
   check_close(w.grad(), Array{16.0, 160.0}, 0.0);
 }
@@ -152,10 +152,10 @@ TEST_CASE("Constants want no gradient, and adding to theirs does nothing") {
   int swept = 0;
   const tg::Tape tape;
   const Tensor y = tg::record("mixed", w.value() * constant.value(), {constant, w, Tensor()},
-                              [&swept, constant = constant.saved()](const Array& dy, auto& dx) {
-                                CHECK_FALSE(dx[0].wanted());
-                                CHECK(dx[1].wanted());
-                                CHECK_FALSE(dx[2].wanted());  // an undefined tensor, as the bias that a layer lacks
+                              [&swept, constant = constant.shared_value()](const Array& dy, auto& dx) {
+                                CHECK_FALSE(dx[0].needs_grad());
+                                CHECK(dx[1].needs_grad());
+                                CHECK_FALSE(dx[2].needs_grad());  // an undefined tensor, as the bias that a layer lacks
                                 dx[0] += dy;
                                 dx[0] += dy * 2.0;
                                 dx[0] += Array{1.0, 2.0, 3.0, 4.0, 5.0};
@@ -201,7 +201,8 @@ TEST_CASE("Gradients of any xtensor expression are taken and add up") {
   const Tensor y = tg::record("lazy", Array(w.value()), {w}, [](const Array& dy, auto& dx) {
     dx[0] += xt::transpose(dy);
     dx[0] += dy * 10.0;
-    dx[0] += xt::sum(dy, {0}, xt::keep_dims) + xt::zeros<double>({2, 2});
+    const Array row = xt::sum(dy, {0}, xt::keep_dims);  // by itself: see engine/array/xtensor.md
+    dx[0] += row + xt::zeros<double>({2, 2});
   });
   y.backward(g);
   check_close(w.grad(), Array{{1.0 + 10 + 4, 3.0 + 20 + 6}, {2.0 + 30 + 4, 4.0 + 40 + 6}}, 0.0);

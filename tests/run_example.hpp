@@ -1,6 +1,7 @@
 /// Runs an example as its users do, from a shell.
 #pragma once
 
+#include <paths.hpp>
 #include <sys/wait.h>
 
 #include <cstdlib>

@@ -123,7 +123,7 @@ TEST_CASE("A sweep frees what each operation saved as it passes; a retained reco
   const tg::Tape tape;
   Tensor y = w * 1.0;
   for (std::size_t i = 0; i < kDepth; ++i)
-    y = tg::record("watched", y.value() * 1.0, {y}, [&in_use, saved = y.saved()](const Array& dy, auto& dx) {
+    y = tg::record("watched", y.value() * 1.0, {y}, [&in_use, saved = y.shared_value()](const Array& dy, auto& dx) {
       in_use.push_back(tg::pool_blocks_in_use());
       dx[0] += dy;
     });
@@ -278,7 +278,7 @@ TEST_CASE("A rule may record and sweep a tape of its own, as recomputing what wa
   // y = (2 x)^3 without saving 2 x: the rule computes it again and sweeps it.
   const auto cube_of_twice = [](const Tensor& x) {
     return tg::record("recomputed", tg::pow(x.detach() * 2.0, 3.0).value(), {x},
-                      [x = x.saved()](const Array& dy, auto& dx) {
+                      [x = x.shared_value()](const Array& dy, auto& dx) {
                         const Parameter again(*x);
                         const tg::Tape tape;
                         tg::pow(again * 2.0, 3.0).backward(dy);

@@ -64,7 +64,7 @@ TEST_CASE("Copies of a tensor and its detached form share one value") {
   const Tensor copy = x, constant = x.detach();
   CHECK(&copy.value() == &x.value());
   CHECK(&constant.value() == &x.value());
-  CHECK(x.saved() == copy.saved());
+  CHECK(x.shared_value() == copy.shared_value());
 }
 
 TEST_CASE("A tensor knows its shape, its axes and its number of elements") {
@@ -96,7 +96,7 @@ TEST_CASE("A default-constructed tensor is none: it says so, and asking for its 
   CHECK_FALSE(none.defined());
   CHECK_FALSE(none.requires_grad());
   CHECK_FALSE(none.has_grad());
-  CHECK(none.saved() == nullptr);
+  CHECK(none.shared_value() == nullptr);
   CHECK_FALSE(none.detach().defined());
   CHECK_THROWS_AS(none.value(), std::logic_error);
   CHECK_THROWS_AS(none.shape(), std::logic_error);

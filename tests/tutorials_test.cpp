@@ -81,7 +81,7 @@ TEST_CASE("every tutorial helps, and refuses what it does not take in one line")
 }
 
 TEST_CASE("examples/README.md shows a piece of what each tutorial prints") {
-  std::ifstream file(TAPEGRAD_FIXTURES "/../../examples/README.md");
+  std::ifstream file(TAPEGRAD_SOURCES "/examples/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   for (const std::string program : tutorials) {
     CAPTURE(program);

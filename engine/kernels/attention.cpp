@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "../array.hpp"
-#include "../parallel.hpp"
+#include "../array/array.hpp"
+#include "../array/internal/parallel.hpp"
 #include "vector_loops.hpp"
 
 namespace tapegrad::detail {

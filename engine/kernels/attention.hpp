@@ -10,7 +10,7 @@
 namespace tapegrad::detail {
 
 /// How the heads of an operand lie in memory: each is a (rows, width) matrix with a leading dimension of its own.
-struct Heads {
+struct HeadLayout {
   std::size_t rows, width;
   std::size_t batch_step, head_step, row_step;  // in elements
 
@@ -23,7 +23,7 @@ struct Heads {
 /// `dropout` after the softmax, the same ones forward and backward.
 template <class T> struct Attention {
   std::size_t batch, heads;
-  Heads q, k, v, out;
+  HeadLayout q, k, v, out;
   T scale;
   double dropout;
   std::uint64_t dropout_key;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "../array.hpp"
-#include "../parallel.hpp"
+#include "../array/array.hpp"
+#include "../array/internal/parallel.hpp"
 #include "vector_loops.hpp"
 
 // OpenBLAS's own function; null when another BLAS is linked.

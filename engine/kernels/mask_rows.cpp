@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 
 namespace tapegrad::detail {
 namespace {

@@ -1,7 +1,8 @@
 /// An AttentionMask made ready for scores of one shape.
 #pragma once
 
-#include "../mask.hpp"
+#include "../array/internal/layout.hpp"
+#include "../array/mask.hpp"
 
 namespace tapegrad::detail {
 

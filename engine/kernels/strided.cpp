@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 
 namespace tapegrad::detail {
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "../array.hpp"
-#include "../parallel.hpp"
-#include "../shape.hpp"
+#include "../array/array.hpp"
+#include "../array/internal/layout.hpp"
+#include "../array/internal/parallel.hpp"
 #include "vector_loops.hpp"
 
 namespace tapegrad::detail {

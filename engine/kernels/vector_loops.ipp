@@ -3,7 +3,7 @@
 // template of Arch or static, and nothing of the standard library that could be shared with other files is called.
 #include <xsimd/xsimd.hpp>
 
-#include "../random_bits.hpp"
+#include "../array/random_bits.hpp"
 #include "vector_loops.hpp"
 
 namespace tapegrad::detail {

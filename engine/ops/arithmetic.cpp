@@ -1,10 +1,10 @@
 #include <cmath>
 #include <functional>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
-#include "../ops.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 
@@ -57,9 +57,9 @@ template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
   check("mul", a, b);
   return record("mul", zip<T>("mul", a.value(), b.value(), vector_loops<T>().times), {a, b},
-                [a = a.saved(), b = b.saved()](const Array<T>& dy, auto& dx) {
-                  if (dx[0].wanted()) dx[0] += zip<T>("mul", dy, *b, vector_loops<T>().times);
-                  if (dx[1].wanted()) dx[1] += zip<T>("mul", dy, *a, vector_loops<T>().times);
+                [a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
+                  if (dx[0].needs_grad()) dx[0] += zip<T>("mul", dy, *b, vector_loops<T>().times);
+                  if (dx[1].needs_grad()) dx[1] += zip<T>("mul", dy, *a, vector_loops<T>().times);
                 });
 }
 
@@ -72,9 +72,9 @@ template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
   check("div", a, b);
   Value<T> y = make_value<T>(zip<T>("div", a.value(), b.value(), vector_loops<T>().over));
-  return record("div", y, {a, b}, [y, b = b.saved()](const Array<T>& dy, auto& dx) {
+  return record("div", y, {a, b}, [y, b = b.shared_value()](const Array<T>& dy, auto& dx) {
     Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().over);
-    if (dx[1].wanted()) dx[1] += -da * *y;
+    if (dx[1].needs_grad()) dx[1] += -da * *y;
     dx[0] += std::move(da);
   });
 }
@@ -87,7 +87,7 @@ template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b) {
 // y = a / b, db = -dy y / b
 template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b) {
   Value<T> y = make_value<T>(map<T>(b.value(), [a](T x) { return a / x; }));
-  return record("div", y, {b}, [y, b = b.saved()](const auto& dy, auto& dx) { dx[0] += -dy * *y / *b; });
+  return record("div", y, {b}, [y, b = b.shared_value()](const auto& dy, auto& dx) { dx[0] += -dy * *y / *b; });
 }
 
 template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b) { return b + a; }
@@ -106,7 +106,7 @@ template <class T> Tensor<T> operator-(const Tensor<T>& x) {
 // y = x^p, dx = dy p x^(p - 1); x^0 is 1 everywhere, so its gradient is 0 even at x = 0.
 template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent) {
   return record("pow", map<T>(x.value(), [exponent](T a) { return std::pow(a, exponent); }), {x},
-                [x = x.saved(), p = exponent](const Array<T>& dy, auto& dx) {
+                [x = x.shared_value(), p = exponent](const Array<T>& dy, auto& dx) {
                   dx[0] += zip<T>("pow", dy, *x, [p](T d, T a) { return p == 0 ? T(0) : d * p * std::pow(a, p - 1); });
                 });
 }

@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../error.hpp"
-#include "../ops.hpp"
-#include "../random.hpp"
-#include "../record.hpp"
+#include "../array/internal/error.hpp"
+#include "../array/random.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace {
 
-using detail::Heads;
+using detail::HeadLayout;
 using detail::require;
 
 // What the two forms of the operation share: heads that lie in memory as the layouts say.
 template <class T>
 Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                  const AttentionMask& mask, const AttentionOptions& options, std::size_t batch, std::size_t heads,
-                 const Heads& q_heads, const Heads& k_heads, const Heads& v_heads, const Heads& out_heads,
+                 const HeadLayout& q_heads, const HeadLayout& k_heads, const HeadLayout& v_heads, const HeadLayout& out_heads,
                  const Shape& out_shape) {
   require(options.dropout >= 0 && options.dropout < 1, operation, "expected a dropout probability in [0, 1), given ",
           options.dropout);
@@ -30,7 +30,7 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
   auto y = make_value<T>(out_shape), statistics = make_value<T>(Shape{batch, heads, q_heads.rows, 2});
   attention->forward(q.value().data(), k.value().data(), v.value().data(), y->data(), statistics->data());
   return record(operation, Value<T>(y), {q, k, v},
-                [attention, q = q.saved(), k = k.saved(), v = v.saved(), y = Value<T>(y),
+                [attention, q = q.shared_value(), k = k.shared_value(), v = v.shared_value(), y = Value<T>(y),
                  statistics = Value<T>(statistics)](const Array<T>& dy, auto& dx) {
                   Array<T> dq(q->shape()), dk(k->shape()), dv(v->shape());
                   attention->backward(q->data(), k->data(), v->data(), y->data(), statistics->data(), dy.data(),
@@ -59,7 +59,7 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
 
   const std::size_t heads = axes == 4 ? sq[1] : 1, batch = axes > 2 ? sq[0] : 1;
   const auto layout = [heads](std::size_t rows, std::size_t width) {
-    return Heads{rows, width, heads * rows * width, rows * width, width};
+    return HeadLayout{rows, width, heads * rows * width, rows * width, width};
   };
   const std::size_t queries = sq[axes - 2], keys = sk[axes - 2];
   Shape out_shape = sq;
@@ -83,7 +83,7 @@ Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Ten
           "expected widths that the number of heads divides, given ", num_heads, " heads and shapes ", given);
 
   const auto layout = [num_heads](std::size_t rows, std::size_t columns) {
-    return Heads{rows, columns / num_heads, rows * columns, columns / num_heads, columns};
+    return HeadLayout{rows, columns / num_heads, rows * columns, columns / num_heads, columns};
   };
   return attend(operation, q, k, v, mask, options, sq[0], num_heads, layout(sq[1], sq[2]), layout(sk[1], sk[2]),
                 layout(sv[1], sv[2]), layout(sq[1], sv[2]), Shape{sq[0], sq[1], sv[2]});

@@ -1,7 +1,7 @@
 #include <string>
 
-#include "../error.hpp"
-#include "../ops.hpp"
+#include "../array/internal/error.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace {

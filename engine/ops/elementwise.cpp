@@ -1,12 +1,12 @@
 #include <cmath>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
+#include "../array/internal/parallel.hpp"
+#include "../array/random.hpp"
 #include "../kernels/strided.hpp"
 #include "../kernels/vector_loops.hpp"
-#include "../ops.hpp"
-#include "../parallel.hpp"
-#include "../random.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace {
@@ -20,7 +20,7 @@ using detail::zip;
 // y = f(x), dx = dy derivative(x): the input is saved.
 template <class T, class F, class D> Tensor<T> of_input(const char* operation, const Tensor<T>& x, F f, D derivative) {
   return record(operation, map<T>(x.value(), f), {x},
-                [operation, x = x.saved(), derivative](const Array<T>& dy, auto& dx) {
+                [operation, x = x.shared_value(), derivative](const Array<T>& dy, auto& dx) {
                   dx[0] += zip<T>(operation, dy, *x, [derivative](T d, T a) { return d * derivative(a); });
                 });
 }
@@ -73,7 +73,7 @@ template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
   const bool exact = formula == Gelu::exact;
   return record(
       "gelu", map<T>(x.value(), exact ? loops.gelu : loops.gelu_tanh), {x},
-      [x = x.saved(), backward = exact ? loops.gelu_backward : loops.gelu_tanh_backward](const Array<T>& dy, auto& dx) {
+      [x = x.shared_value(), backward = exact ? loops.gelu_backward : loops.gelu_tanh_backward](const Array<T>& dy, auto& dx) {
         Array<T> gradient(dy.shape());
         parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
           backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
@@ -107,8 +107,8 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
                           });
   return record("where", std::move(y), {a, b},
                 [c = Value<bool>(make_value<bool>(condition))](const Array<T>& dy, auto& dx) {
-                  if (dx[0].wanted()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });
-                  if (dx[1].wanted()) dx[1] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? T(0) : d; });
+                  if (dx[0].needs_grad()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });
+                  if (dx[1].needs_grad()) dx[1] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? T(0) : d; });
                 });
 }
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
+#include "../array/internal/parallel.hpp"
 #include "../kernels/vector_loops.hpp"
-#include "../ops.hpp"
-#include "../parallel.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 
@@ -30,7 +30,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
   return record(
       "embedding", std::move(y), {weight},
       [ids = Value<std::int64_t>(make_value<std::int64_t>(ids)), padding_idx, width](const Array<T>& dy, auto& dx) {
-        T* dw = dx[0].zeros_or_sum().data();
+        T* dw = dx[0].accumulator().data();
         const auto& loops = detail::vector_loops<T>();
         // Every thread takes some columns: ids may repeat, so rows would be added to by several.
         const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 127) / 128);

@@ -1,6 +1,6 @@
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
-#include "../ops.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 

@@ -1,7 +1,7 @@
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
-#include "../ops.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 
@@ -38,7 +38,7 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
   const std::vector<Input<T>> inputs(tensors.begin(), tensors.end());
   return record("cat", std::move(y), std::span(inputs), [places = std::move(places)](const Array<T>& dy, auto& dx) {
     for (std::size_t i = 0; i < places.size(); ++i)
-      if (dx[i].wanted()) dx[i] += detail::gather(dy, places[i]);
+      if (dx[i].needs_grad()) dx[i] += detail::gather(dy, places[i]);
   });
 }
 

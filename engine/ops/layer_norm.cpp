@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
+#include "../array/internal/parallel.hpp"
 #include "../kernels/strided.hpp"
 #include "../kernels/vector_loops.hpp"
-#include "../ops.hpp"
-#include "../parallel.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 
@@ -58,9 +58,9 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
 
   return record("layer_norm", std::move(y), {x, weight, bias},
                 [h = Value<T>(make_value<T>(std::move(h))), r = Value<T>(make_value<T>(std::move(r))),
-                 weight = weight.saved(), n, rows, &loops](const Array<T>& dy, auto& dx) {
-                  if (dx[1].wanted()) {
-                    T* dw = dx[1].zeros_or_sum().data();
+                 weight = weight.shared_value(), n, rows, &loops](const Array<T>& dy, auto& dx) {
+                  if (dx[1].needs_grad()) {
+                    T* dw = dx[1].accumulator().data();
                     // Every thread takes some columns of all rows.
                     parallel_for(n, std::min(chunks_for(dy.size()), (n + 127) / 128),
                                  [&](std::size_t begin, std::size_t end) {
@@ -69,7 +69,7 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
                                  });
                   }
                   dx[2] += dy;
-                  if (!dx[0].wanted()) return;
+                  if (!dx[0].needs_grad()) return;
                   const T* w = weight ? weight->data() : nullptr;
                   Array<T> gradient(dy.shape());
                   parallel_for(rows, chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {

@@ -2,13 +2,13 @@
 #include <cmath>
 #include <functional>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
+#include "../array/internal/parallel.hpp"
 #include "../kernels/rows.hpp"
 #include "../kernels/strided.hpp"
 #include "../kernels/vector_loops.hpp"
-#include "../ops.hpp"
-#include "../parallel.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace detail {
@@ -107,7 +107,7 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
 
   return record(
       "cross_entropy", std::move(loss), {logits},
-      [=, x = logits.saved(), largest = Value<T>(make_value<T>(std::move(largest))),
+      [=, x = logits.shared_value(), largest = Value<T>(make_value<T>(std::move(largest))),
        sums = Value<T>(make_value<T>(std::move(sums))), labels = Value<std::int64_t>(make_value<std::int64_t>(labels)),
        ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
         Array<T> gradient(x->shape());
@@ -139,7 +139,7 @@ template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& targe
   Array<T> loss = each ? std::move(squares) : Array<T>(Shape{}, sum_run(squares.data(), squares.size()) * factor);
   return record("mse_loss", std::move(loss), {x, target}, [difference, factor](const Array<T>& dy, auto& dx) {
     Array<T> gradient = detail::zip<T>("mse_loss", *difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });
-    if (dx[1].wanted()) dx[1] += -gradient;
+    if (dx[1].needs_grad()) dx[1] += -gradient;
     dx[0] += std::move(gradient);
   });
 }

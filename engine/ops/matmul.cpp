@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <string>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 #include "../kernels/gemm.hpp"
 #include "../kernels/strided.hpp"
-#include "../ops.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace {
@@ -81,7 +81,7 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
 template <class T>
 Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
   if (p.read_apart(dx.size(), matrix_size)) return dx.destination();
-  return {dx.zeros_or_sum().data(), T(1)};
+  return {dx.accumulator().data(), T(1)};
 }
 
 }  // namespace
@@ -93,15 +93,15 @@ template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
   p.for_each(true, [&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
     gemm<T>({a.value().data() + a_at, m, k}, {b.value().data() + b_at, k, n}, {y.data() + i * m * n, m, n});
   });
-  return record("matmul", std::move(y), {a, b}, [p, a = a.saved(), b = b.saved()](const Array<T>& dy, auto& dx) {
+  return record("matmul", std::move(y), {a, b}, [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
     const std::size_t m = p.m, k = p.k, n = p.n;
-    if (dx[0].wanted()) {
+    if (dx[0].needs_grad()) {
       const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
       p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
         gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1, beta);
       });
     }
-    if (dx[1].wanted()) {
+    if (dx[1].needs_grad()) {
       const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
       p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
         gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1, beta);
@@ -130,13 +130,13 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
   else
     gemm(X, W.t(), Y);
   return record("linear", std::move(y), {x, weight, bias},
-                [=, x = x.saved(), weight = weight.saved()](const Array<T>& dy, auto& dx) {
+                [=, x = x.shared_value(), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
                   const Matrix<const T> d(dy.data(), rows, out);
-                  if (dx[0].wanted()) {
+                  if (dx[0].needs_grad()) {
                     const auto [data, beta] = dx[0].destination();
                     gemm<T>(d, {weight->data(), out, in}, {data, rows, in}, 1, beta);
                   }
-                  if (dx[1].wanted()) {
+                  if (dx[1].needs_grad()) {
                     const auto [data, beta] = dx[1].destination();
                     gemm<T>(d.t(), {x->data(), rows, in}, {data, out, in}, 1, beta);
                   }

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
-#include "../ops.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace {
@@ -78,7 +78,7 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
                               if (*from > *to || std::isnan(*from)) *to = *from;
                           });
   const Value<T> largest = make_value<T>(std::move(y));
-  return record("amax", reshaped(*largest, r.out), {x}, [x = x.saved(), largest](const Array<T>& dy, auto& dx) {
+  return record("amax", reshaped(*largest, r.out), {x}, [x = x.shared_value(), largest](const Array<T>& dy, auto& dx) {
     const Shape& kept = largest->shape();
     Array<T> share = zip<T>("amax", *x, *largest, [](T a, T b) { return T(a == b); });
     Array<T> winners(kept, T(0));

@@ -2,13 +2,13 @@
 #include <cmath>
 #include <limits>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 #include "../kernels/mask_rows.hpp"
 #include "../kernels/rows.hpp"
 #include "../kernels/strided.hpp"
 #include "../kernels/vector_loops.hpp"
-#include "../ops.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace {

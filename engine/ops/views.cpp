@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "../error.hpp"
+#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
-#include "../ops.hpp"
-#include "../record.hpp"
+#include "../tape/record.hpp"
+#include "ops.hpp"
 
 namespace tapegrad {
 namespace {
@@ -17,7 +17,7 @@ using detail::View;
 template <class T> Tensor<T> viewed(const char* operation, const Tensor<T>& x, View view) {
   Array<T> y = detail::gather(x.value(), view);
   return record(operation, std::move(y), {x}, [view = std::move(view)](const Array<T>& dy, auto& dx) {
-    detail::scatter_add(dx[0].zeros_or_sum(), dy, view);
+    detail::scatter_add(dx[0].accumulator(), dy, view);
   });
 }
 

@@ -34,7 +34,7 @@ template <class T> using Function = tg::Tensor<T> (*)(const Inputs<T>&);
 constexpr double no_differences = 0;
 
 struct Sample {
-  std::string operation;  // as engine/ops.hpp declares it
+  std::string operation;  // as engine/ops/ops.hpp declares it
   std::string name;
   std::vector<Draw> inputs;
   Function<float> in_float;

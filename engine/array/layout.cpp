@@ -1,0 +1,71 @@
+#include "internal/layout.hpp"
+
+#include <algorithm>
+
+#include "internal/error.hpp"
+
+namespace tapegrad::detail {
+
+std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension) {
+  const auto axes = static_cast<std::ptrdiff_t>(dimension);
+  require(
+      -axes <= axis && axis < axes, operation, "expected an axis of an array with ", dimension, " axes",
+      [&] { return dimension == 0 ? "" : ", from " + std::to_string(-axes) + " to " + std::to_string(axes - 1); },
+      "; given ", axis);
+  return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
+}
+
+std::ptrdiff_t differing_axis(const Shape& a, const Shape& b) {
+  for (std::size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const std::size_t m = a[a.size() - i], n = b[b.size() - i];
+    if (m != n && m != 1 && n != 1) return -static_cast<std::ptrdiff_t>(i);
+  }
+  return 0;
+}
+
+bool broadcast_together(const Shape& a, const Shape& b) { return differing_axis(a, b) == 0; }
+
+Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
+  require(broadcast_together(a, b), operation, "expected shapes that broadcast together, given ", a, " and ", b,
+          ": they differ in axis ", differing_axis(a, b));
+  Shape out = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  const std::size_t lead = out.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i)
+    if (out[lead + i] == 1) out[lead + i] = shorter[i];
+  return out;
+}
+
+Shape index_of(std::size_t flat, const Shape& shape) {
+  Shape index(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0; flat /= shape[axis]) index[axis] = flat % shape[axis];
+  return index;
+}
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  const std::size_t lead = to.size() - from.size();
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i] != to[lead + i] && from[i] != 1) return false;
+  return true;
+}
+
+Strides contiguous_strides(const Shape& shape) {
+  Strides strides(shape.size());
+  std::ptrdiff_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= static_cast<std::ptrdiff_t>(shape[i]);
+  }
+  return strides;
+}
+
+Strides broadcast_strides(const Shape& from, const Shape& to) {
+  const Strides own = contiguous_strides(from);
+  Strides strides(to.size(), 0);
+  const std::size_t lead = to.size() - from.size();
+  for (std::size_t i = 0; i < from.size(); ++i) strides[lead + i] = from[i] == to[lead + i] ? own[i] : 0;
+  return strides;
+}
+
+}  // namespace tapegrad::detail

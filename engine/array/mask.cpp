@@ -1,0 +1,86 @@
+#include "mask.hpp"
+
+#if __has_include(<xtensor/core/xmath.hpp>)
+#include <xtensor/core/xmath.hpp>
+#else
+#include <xtensor/xmath.hpp>
+#endif
+
+#include <algorithm>
+#include <functional>
+
+#include "internal/error.hpp"
+#include "internal/layout.hpp"
+
+namespace tapegrad {
+
+using detail::require;
+
+namespace {
+
+// Masks broadcast to (B, H, T, S). Of three axes the first could be meant as B or as H: which one is to be said.
+void require_broadcastable(const char* maker, const Shape& shape) {
+  require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
+          "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), given ", shape,
+          shape.size() == 3 ? "; for a mask of each batch entry reshape it to (B, 1, T, S)" : "");
+}
+
+template <class T, class Join>
+std::optional<Array<T>> joined(const std::optional<Array<T>>& a, const std::optional<Array<T>>& b, Join join) {
+  if (!a || !b) return a ? a : b;
+  detail::broadcast_shapes("AttentionMask &", a->shape(), b->shape());
+  return Array<T>(join(*a, *b));
+}
+
+}  // namespace
+
+AttentionMask AttentionMask::causal() {
+  AttentionMask mask;
+  mask.causal_ = true;
+  return mask;
+}
+
+AttentionMask AttentionMask::key_padding(BoolArray keep) {
+  require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), given ", keep.shape());
+  keep.reshape(Shape{keep.shape()[0], 1, 1, keep.shape()[1]});
+  AttentionMask mask;
+  mask.allowed_ = std::move(keep);
+  return mask;
+}
+
+AttentionMask AttentionMask::valid_lens(IntArray lengths) {
+  require(lengths.dimension() == 1 || lengths.dimension() == 2, "AttentionMask::valid_lens",
+          "expected shape (B) or (B, T), given ", lengths.shape());
+  for (std::int64_t length : lengths)
+    detail::require_in_range(length >= 0, "AttentionMask::valid_lens", "expected lengths of at least 0, given ",
+                             length);
+  lengths.reshape(Shape{lengths.shape()[0], 1, lengths.dimension() == 2 ? lengths.shape()[1] : 1, 1});
+  AttentionMask mask;
+  mask.lengths_ = std::move(lengths);
+  return mask;
+}
+
+AttentionMask AttentionMask::boolean(BoolArray allowed) {
+  require_broadcastable("AttentionMask::boolean", allowed.shape());
+  AttentionMask mask;
+  mask.allowed_ = std::move(allowed);
+  return mask;
+}
+
+AttentionMask AttentionMask::additive(Array<double> bias) {
+  require_broadcastable("AttentionMask::additive", bias.shape());
+  AttentionMask mask;
+  mask.bias_ = std::move(bias);
+  return mask;
+}
+
+AttentionMask operator&(const AttentionMask& a, const AttentionMask& b) {
+  AttentionMask both;
+  both.causal_ = a.causal_ || b.causal_;
+  both.lengths_ = joined(a.lengths_, b.lengths_, [](const auto& m, const auto& n) { return xt::minimum(m, n); });
+  both.allowed_ = joined(a.allowed_, b.allowed_, std::logical_and<>());
+  both.bias_ = joined(a.bias_, b.bias_, std::plus<>());
+  return both;
+}
+
+}  // namespace tapegrad

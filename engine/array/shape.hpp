@@ -1,0 +1,61 @@
+/// Shapes and axes: the arguments that name them.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <iosfwd>
+#include <string>
+
+#include "array.hpp"
+
+namespace tapegrad {
+
+/// A short list of integers in an argument: extents, axes or repeats. Takes `{2, -1}`, one integer, a Shape, and any
+/// mixture of integer types, so that `{shape[0], heads, -1}` needs no casts.
+class IntList {
+ public:
+  struct Item {
+    std::ptrdiff_t value;
+    template <std::integral I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}
+  };
+  using Container = xt::svector<std::ptrdiff_t, 4>;
+
+  IntList() = default;
+  IntList(std::initializer_list<Item> items) {
+    for (const Item& item : items) values_.push_back(item.value);
+  }
+  template <std::integral I> IntList(I item) { values_.push_back(static_cast<std::ptrdiff_t>(item)); }
+  template <class Integers>
+  requires requires(const Integers& integers) {
+    { *integers.begin() } -> std::convertible_to<std::ptrdiff_t>;
+  }
+  IntList(const Integers& integers) {
+    for (auto integer : integers) values_.push_back(static_cast<std::ptrdiff_t>(integer));
+  }
+
+  std::size_t size() const { return values_.size(); }
+  bool empty() const { return values_.empty(); }
+  std::ptrdiff_t operator[](std::size_t i) const { return values_[i]; }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+
+ private:
+  Container values_;
+};
+
+using Extents = IntList;
+using Axes = IntList;
+
+/// Whether a reduction keeps the axes it sums over as axes of extent 1: `mean(x, {-1}, tg::keepdims)`.
+enum class KeepDims : bool { no, yes };
+inline constexpr KeepDims keepdims = KeepDims::yes;
+
+/// "(2, 3)"; a scalar's is "()".
+std::string to_string(const Shape& shape);
+std::string to_string(const IntList& list);
+
+/// How many elements an array of this shape has.
+std::size_t element_count(const Shape& shape);
+
+}  // namespace tapegrad

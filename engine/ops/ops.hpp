@@ -1,0 +1,223 @@
+/// The operations. This header is their manual; each is defined, with its rule for the backward sweep beside it, in the
+/// file of engine/ops/ named above its group. All work on Tensor<float> and Tensor<double>.
+///
+/// Names are PyTorch's, `axis` where PyTorch says dim; negative axes count from the end. Shapes that do not fit throw
+/// std::invalid_argument, indices outside their range std::out_of_range, both naming the operation and what was given.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "../array/mask.hpp"
+#include "../tape/tensor.hpp"
+
+namespace tapegrad {
+
+/// The type of a scalar argument beside a Tensor<T>: any number converts to it.
+template <class T> using Scalar = std::type_identity_t<T>;
+
+// ---- arithmetic.cpp: tensors broadcast as in NumPy; a scalar may stand on either side -----------------------------
+
+template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b);
+template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b);
+template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b);
+template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b);
+template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b);
+template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b);
+template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b);
+template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b);
+template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b);
+template <class T> Tensor<T> operator-(const Tensor<T>& x);
+
+/// x to the power of a scalar.
+template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent);
+
+// ---- elementwise.cpp ----------------------------------------------------------------------------------------------
+
+template <class T> Tensor<T> exp(const Tensor<T>& x);
+template <class T> Tensor<T> log(const Tensor<T>& x);
+template <class T> Tensor<T> sqrt(const Tensor<T>& x);
+/// |x|; the gradient at 0 is 0.
+template <class T> Tensor<T> abs(const Tensor<T>& x);
+template <class T> Tensor<T> tanh(const Tensor<T>& x);
+/// 1 / (1 + exp(-x))
+template <class T> Tensor<T> sigmoid(const Tensor<T>& x);
+/// max(x, 0); the gradient at 0 is 0.
+template <class T> Tensor<T> relu(const Tensor<T>& x);
+
+/// Which formula gelu uses: x Phi(x) with the normal distribution's Phi, or its approximation by tanh.
+enum class Gelu { exact, tanh };
+
+/// Gaussian error linear unit (Hendrycks and Gimpel 2016, arXiv:1606.08415).
+template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula = Gelu::exact);
+
+/// The elements of x where the mask is false, `value` where it is true. The mask broadcasts to x.
+template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value);
+
+/// The elements of a where the condition is true, of b where it is false; all three broadcast.
+template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b);
+
+/// Sets each element to 0 with probability p, in [0, 1), and divides the others by 1 - p. Does nothing unless training.
+template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true);
+
+// ---- matmul.cpp, einsum.cpp ---------------------------------------------------------------------------------------
+
+/// As torch.matmul: (n) (n) -> (), (m, n) (n) -> (m), (n) (n, p) -> (p), (..., m, n) (..., n, p) -> (..., m, p), where
+/// the leading axes broadcast.
+template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b);
+
+/// x W^T + b. x: (..., in), weight: (out, in), bias: (out), or an undefined tensor for none -> (..., out)
+template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias = {});
+
+/// Einstein's summation over two operands, as "bqd,bkd->bqk": every letter names an axis; letters that the output lacks
+/// are summed over. Within an operand or the output a letter stands once.
+template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b);
+
+// ---- views.cpp: other arrangements of the same elements -----------------------------------------------------------
+
+/// Exchanges two axes.
+template <class T> Tensor<T> transpose(const Tensor<T>& x, std::ptrdiff_t axis0, std::ptrdiff_t axis1);
+/// Axis i of the result is axis axes[i] of x.
+template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes);
+/// The same elements in row-major order under another shape; one extent may be -1 and is worked out.
+template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape);
+/// Inserts an axis of extent 1 so that it becomes axis `axis`.
+template <class T> Tensor<T> unsqueeze(const Tensor<T>& x, std::ptrdiff_t axis);
+/// Removes all axes of extent 1.
+template <class T> Tensor<T> squeeze(const Tensor<T>& x);
+/// Removes the axis if its extent is 1.
+template <class T> Tensor<T> squeeze(const Tensor<T>& x, std::ptrdiff_t axis);
+/// Stretches axes of extent 1, and adds leading axes, to the given shape; -1 keeps an extent.
+template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape);
+/// Lays copies of x side by side, `repeats[i]` of them along axis i; more repeats than axes add leading axes.
+template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats);
+/// Repeats every slice along the axis, each `repeats` times in a row.
+template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t repeats, std::ptrdiff_t axis);
+/// The slice at `index` along the axis, which disappears; a negative index counts from the end.
+template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t index);
+/// The slices start, ..., start + length - 1 along the axis.
+template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t start, std::size_t length);
+/// Pieces of `size` slices along the axis; the last may be shorter. An empty axis is one piece, as in PyTorch.
+template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t size, std::ptrdiff_t axis = 0);
+/// Moves the elements `shift` places along the axis; what falls off the end comes back at the start.
+template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift, std::ptrdiff_t axis);
+/// The same along the flattened elements.
+template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift);
+/// The lower triangle of the last two axes, zeros above diagonal `diagonal`.
+template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal = 0);
+/// The upper triangle of the last two axes, zeros below diagonal `diagonal`.
+template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal = 0);
+
+// ---- joining.cpp --------------------------------------------------------------------------------------------------
+
+/// Joins tensors along an axis; their other extents are equal.
+template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
+/// Joins tensors of one shape along a new axis.
+template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
+
+template <class T> Tensor<T> cat(std::initializer_list<Tensor<T>> tensors, std::ptrdiff_t axis = 0) {
+  return cat(std::span<const Tensor<T>>(tensors.begin(), tensors.size()), axis);
+}
+template <class T> Tensor<T> cat(const std::vector<Tensor<T>>& tensors, std::ptrdiff_t axis = 0) {
+  return cat(std::span<const Tensor<T>>(tensors), axis);
+}
+template <class T> Tensor<T> stack(std::initializer_list<Tensor<T>> tensors, std::ptrdiff_t axis = 0) {
+  return stack(std::span<const Tensor<T>>(tensors.begin(), tensors.size()), axis);
+}
+template <class T> Tensor<T> stack(const std::vector<Tensor<T>>& tensors, std::ptrdiff_t axis = 0) {
+  return stack(std::span<const Tensor<T>>(tensors), axis);
+}
+
+// ---- reductions.cpp: over the given axes, over all when none is given ---------------------------------------------
+
+template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Throws std::invalid_argument for a mean of no elements.
+template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// The largest element; where several are equal they share the gradient. Throws std::invalid_argument over no elements.
+template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+
+// ---- softmax.cpp, layer_norm.cpp, embedding.cpp -------------------------------------------------------------------
+
+/// exp(x) / sum(exp(x)) along the axis. A row of -inf alone gives NaN, as in PyTorch.
+template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis);
+/// log(softmax(x)), without the loss of digits.
+template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis);
+
+/// (x - mean) / sqrt(variance + eps) * weight + bias (Ba et al. 2016, arXiv:1607.06450). Mean and (biased) variance are
+/// taken over x's last axes, as many as the weight has; undefined tensors for weight or bias leave that step out.
+template <class T>
+Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias, double eps = 1e-5);
+
+/// Rows of the weight. weight: (rows, D), ids: any shape S -> (S, D). Throws std::out_of_range naming the first id
+/// outside [0, rows). No gradient reaches the row `padding_idx`.
+template <class T>
+Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
+
+// ---- attention.cpp ------------------------------------------------------------------------------------------------
+
+struct AttentionOptions {
+  double dropout = 0;             ///< probability, in [0, 1), of dropping an attention weight
+  std::optional<double> scale{};  ///< of the scores; 1 / sqrt(width of the queries) when not given
+};
+
+/// softmax(scale q k^T, masked) v (Vaswani et al. 2017, arXiv:1706.03762).
+/// q: (B, H, T, D), k: (B, H, S, D), v: (B, H, S, E) -> (B, H, T, E); the heads, or batch and heads, may be left out.
+/// A query that may attend to nothing yields zeros.
+template <class T>
+Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                       const AttentionMask& mask = {}, const AttentionOptions& options = {});
+
+/// The same with the heads side by side in the last axis, as projections leave them.
+/// q: (B, T, H D), k: (B, S, H D), v: (B, S, H E) -> (B, T, H E)
+template <class T>
+Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
+                               const AttentionMask& mask = {}, const AttentionOptions& options = {});
+
+/// softmax(scores, masked) along the last axis: zeros where the mask hides, and throughout a row that it hides whole.
+/// scores: (B, H, T, S), or without the heads, or without batch and heads.
+template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const AttentionMask& mask);
+
+// ---- losses.cpp ---------------------------------------------------------------------------------------------------
+
+enum class Reduction { mean, sum, none };
+
+template <class T> struct CrossEntropyOptions {
+  std::int64_t ignore_index = -100;  ///< labels of this value neither count nor pass a gradient
+  double label_smoothing = 0;        ///< in [0, 1]: this share of a label is spread evenly over all classes
+  std::optional<Array<T>> weight{};  ///< (C): how much each class counts
+  Reduction reduction = Reduction::mean;
+};
+
+/// -log(softmax(logits)[label]). logits: (..., C), labels: (...). The mean is weighted by the labels' class weights, as
+/// in PyTorch; when every label is ignored it is NaN. Throws std::out_of_range for a label outside [0, C).
+template <class T>
+Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
+                        const CrossEntropyOptions<Scalar<T>>& options = {});
+
+/// The squared difference, averaged, summed, or for each element. Both have the same shape.
+template <class T>
+Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
+template <class T, class E>
+Tensor<T> mse_loss(const Tensor<T>& x, const xt::xexpression<E>& target, Reduction reduction = Reduction::mean) {
+  return mse_loss(x, Tensor<T>(target), reduction);
+}
+
+// ---- indices.cpp: without gradients -------------------------------------------------------------------------------
+
+/// The index of the largest element along the axis, the first of equals.
+template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis);
+template <class T> IntArray argmax(const Tensor<T>& x, std::ptrdiff_t axis) { return argmax(x.value(), axis); }
+/// ids of any shape S -> (S, classes): 1 at the id, 0 elsewhere. Throws std::out_of_range for an id outside its range.
+IntArray one_hot(const IntArray& ids, std::size_t classes);
+/// (rows, columns): true where column <= row, the keys that a query of a causal model may attend to.
+BoolArray causal_mask(std::size_t rows, std::size_t columns);
+/// True where the id is not the padding's. ids: (B, T) -> (B, T), as AttentionMask::key_padding takes it.
+BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id);
+
+}  // namespace tapegrad

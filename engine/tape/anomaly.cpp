@@ -1,0 +1,100 @@
+// Anomaly mode: where NaN or infinity first appears.
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "../array/internal/error.hpp"
+#include "../array/internal/layout.hpp"
+#include "tape.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+// The index of the first element that is NaN or infinite.
+template <class T> std::optional<std::size_t> first_anomaly(const Array<T>& x) {
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!std::isfinite(x.data()[i])) return i;
+  return std::nullopt;
+}
+
+template <class T> std::string found(const Array<T>& x, std::size_t i) {
+  const T value = x.data()[i];
+  return std::string(std::isnan(value) ? "NaN"
+                     : value > 0       ? "inf"
+                                       : "-inf") +
+         " at " + to_string(index_of(i, x.shape()));
+}
+
+}  // namespace
+
+template <class T> std::string Recording<T>::described(const Tensor<T>& x, std::int32_t node) const {
+  if (!x.defined()) return "none";
+  if (node < 0) return "a constant " + to_string(x.shape());
+  const std::string given = name(node), operation = nodes_[static_cast<std::size_t>(node)].operation;
+  return (given.empty() ? operation + " #" + std::to_string(node) : given) + ' ' + to_string(x.shape());
+}
+
+// "; in layer head" for an operation that reads a parameter of the layer, "; after layer head" for one that works on
+// what came out of it: where the last parameter belongs that was recorded among all that went into these nodes. Empty
+// when none has a name.
+template <class T> std::string Recording<T>::place(const typename Node<T>::Edges& edges) const {
+  std::vector<bool> reached(nodes_.size(), false), read(nodes_.size(), false);
+  for (std::int32_t edge : edges)
+    if (edge >= 0) reached[static_cast<std::size_t>(edge)] = read[static_cast<std::size_t>(edge)] = true;
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    if (!reached[i]) continue;
+    if (nodes_[i].is_parameter && !nodes_[i].leaf->name.empty()) {
+      const std::string& name = nodes_[i].leaf->name;  // "layer.weight", or "weight" of a model that is one layer
+      const std::size_t dot = name.rfind('.');
+      const char* of_layer = read[i] ? "; in layer " : "; after layer ";
+      const char* alone = read[i] ? "; at parameter " : "; after parameter ";
+      return (dot == name.npos ? alone : of_layer) + name.substr(0, dot);
+    }
+    for (std::int32_t edge : nodes_[i].inputs)
+      if (edge >= 0) reached[static_cast<std::size_t>(edge)] = true;
+  }
+  return "";
+}
+
+template <class T>
+void Recording<T>::check_output(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
+                                const typename Node<T>::Edges& edges) const {
+  const std::optional<std::size_t> i = first_anomaly(y.value());
+  if (!i) return;
+  if (!std::isnan(y.value().data()[*i])) {
+    if (operation == std::string_view("masked_fill")) return;
+    for (const Input<T>& input : inputs)  // infinity that comes in, as an additive mask's, may go on
+      if (input.tensor->defined() && first_anomaly(input.tensor->value())) return;
+  }
+  std::string read;
+  for (std::size_t n = 0; n < inputs.size(); ++n) read += (n == 0 ? "" : ", ") + described(*inputs[n].tensor, edges[n]);
+  fail<std::runtime_error>(operation, "expected finite values, made ", found(y.value(), *i), " of ",
+                           to_string(y.shape()), " from ", read, place(edges));
+}
+
+template <class T> void Recording<T>::check_gradients(std::int32_t i) const {
+  const Node<T>& node = nodes_[static_cast<std::size_t>(i)];
+  for (std::size_t n = 0; n < node.inputs.size(); ++n) {
+    if (node.inputs[n] < 0) continue;
+    const Node<T>& input = nodes_[static_cast<std::size_t>(node.inputs[n])];
+    const std::shared_ptr<Array<T>>& gradient = input.is_parameter && !input.grad ? input.leaf->grad : input.grad;
+    const auto at = gradient ? first_anomaly(*gradient) : std::nullopt;
+    if (!at) continue;
+    const std::string given = name(node.inputs[n]);
+    fail<std::runtime_error>(
+        node.operation, "expected finite gradients, the backward rule made ", found(*gradient, *at),
+        " in the gradient of input ", n, ", ",
+        given.empty() ? std::string(input.operation) + " #" + std::to_string(node.inputs[n]) : given, " ",
+        to_string(input.shape), place(node.inputs));
+  }
+}
+
+#define INSTANTIATE(T)                                                                               \
+  template void Recording<T>::check_output(const char*, const Tensor<T>&, std::span<const Input<T>>, \
+                                           const typename Node<T>::Edges&) const;                    \
+  template void Recording<T>::check_gradients(std::int32_t) const;
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,190 @@
+#include "gradcheck.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "../array/internal/error.hpp"
+#include "../array/internal/layout.hpp"
+#include "../array/random.hpp"
+#include "../ops/ops.hpp"
+#include "../tape/tape.hpp"
+
+namespace tapegrad::testing {
+namespace {
+
+// A fixed key: the check neither depends on the program's random numbers nor disturbs them.
+constexpr std::uint64_t kCotangentKey = 0x7461706567726164;
+
+// Random weights of f's outputs, from [-1, 1) and away from 0 on average.
+Array<double> cotangent(const Shape& shape) {
+  Array<double> weights(shape);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights.data()[i] = 2 * random_uniform(kCotangentKey, i) - 1;
+  return weights;
+}
+
+struct Difference {
+  std::size_t index = 0;
+  double analytic = 0, numeric = 0, relative = -1;
+};
+
+// Puts the gradients back as they were, whatever happens.
+class GradientsKept {
+ public:
+  explicit GradientsKept(const NamedParameters<double>& parameters) : parameters_(parameters) {
+    for (const auto& [name, parameter] : parameters) {
+      kept_.push_back(parameter->has_grad() ? std::optional(parameter->grad()) : std::nullopt);
+      parameter->zero_grad();
+    }
+  }
+  ~GradientsKept() {
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      parameters_[i].second->zero_grad();
+      if (kept_[i]) parameters_[i].second->set_grad(std::move(*kept_[i]));
+    }
+  }
+  GradientsKept(const GradientsKept&) = delete;
+  GradientsKept& operator=(const GradientsKept&) = delete;
+
+ private:
+  const NamedParameters<double>& parameters_;
+  std::vector<std::optional<Array<double>>> kept_;
+};
+
+// An element of a parameter moved by h, and put back at the end of the scope.
+class Moved {
+ public:
+  Moved(Parameter<double>& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value()) {
+    Array<double> value = before_;
+    value.data()[i] += h;
+    parameter.set_value(std::move(value));
+  }
+  ~Moved() { parameter_.set_value(std::move(before_)); }
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+
+ private:
+  Parameter<double>& parameter_;
+  Array<double> before_;
+};
+
+// f as a function of a single number: its outputs weighted, one element of a parameter moved.
+class Probe {
+ public:
+  Probe(const std::function<Tensor<double>()>& f, const Array<double>& weights) : f_(f), weights_(weights) {}
+
+  Tensor<double> outputs() const {
+    Tensor<double> y = f_();
+    detail::require(y.shape() == weights_.shape(), "gradcheck", "expected outputs of one shape from every call, given ",
+                    weights_.shape(), " and then ", y.shape());
+    return y;
+  }
+
+  double at(Parameter<double>& parameter, std::size_t i, double h) const {
+    const Moved moved(parameter, i, h);
+    const Tensor<double> y = outputs();
+    double sum = 0;
+    for (std::size_t j = 0; j < weights_.size(); ++j) sum += weights_.data()[j] * y.value().data()[j];
+    return sum;
+  }
+
+  double central_difference(Parameter<double>& parameter, std::size_t i, double h) const {
+    return (at(parameter, i, h) - at(parameter, i, -h)) / (2 * h);
+  }
+
+ private:
+  const std::function<Tensor<double>()>& f_;
+  const Array<double>& weights_;
+};
+
+// Says so when the differences to the two sides disagree, by enough to explain the error. Where f is curved they do
+// too, but ever less as the step shrinks; at a kink or a jump they do not come together like that.
+void report_kink(std::ostream& report, const Probe& f, Parameter<double>& parameter, const Difference& worst, double h,
+                 double tolerance) {
+  const double here = f.at(parameter, worst.index, 0);
+  const auto slopes = [&](double d) {
+    return std::pair((here - f.at(parameter, worst.index, -d)) / d, (f.at(parameter, worst.index, d) - here) / d);
+  };
+  const auto [left, right] = slopes(h);
+  const auto [nearer_left, nearer_right] = slopes(h / 10);
+  const double gap = std::abs(right - left), nearer_gap = std::abs(nearer_right - nearer_left);
+  const double rounding = 10 * std::numeric_limits<double>::epsilon() * std::abs(here) / (h / 10);
+  const bool disagree = std::isfinite(gap) && gap >= std::abs(worst.analytic - worst.numeric) &&
+                        gap > rounding + tolerance * std::max({1.0, std::abs(left), std::abs(right)});
+  const bool shrinks = nearer_gap > gap / 20 && nearer_gap < gap / 5;
+  if (!disagree || shrinks) return;
+  report << "  it looks like a kink: one-sided differences give " << left << " below and " << right
+         << " above; check beside it\n";
+}
+
+// Says so when f at the same point does not give the same outputs again.
+void report_unlike_calls(std::ostream& report, const Probe& f, const Array<double>& first) {
+  constexpr int calls = 4;  // a dropout with a small p may well drop nothing twice
+  for (int call = 0; call < calls; ++call) {
+    const Tensor<double> again = f.outputs();
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const double a = first.data()[i], b = again.value().data()[i];
+      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+      report << "f differs from call to call with the same parameters: output"
+             << to_string(detail::index_of(i, first.shape())) << " was " << a << ", then " << b
+             << ". Is dropout on? tapegrad::eval(model) turns it off\n";
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedParameters<double>& parameters,
+                          const GradcheckOptions& options) {
+  detail::require(!parameters.empty(), "gradcheck", "expected parameters to check, given none");
+  const GradientsKept kept(parameters);
+  Value<double> outputs;
+  Array<double> weights;
+  {
+    Tape tape;
+    const Tensor<double> y = f();
+    outputs = y.shared_value();
+    weights = cotangent(y.shape());
+    if (y.requires_grad())
+      y.backward(weights);  // without, every gradient is 0, which the differences confirm or refute
+  }
+
+  GradcheckResult result;
+  const Probe probe(f, weights);
+  std::ostringstream report;
+  report << std::setprecision(10);
+  std::size_t compared = 0;
+  for (const auto& [name, parameter] : parameters) {
+    const Array<double> gradient = parameter->grad();
+    const Array<double> value = parameter->value();
+    const auto step = [&](std::size_t i) { return options.step * std::max(1.0, std::abs(value.data()[i])); };
+    Difference worst;
+    for (std::size_t i = 0; i < gradient.size(); ++i, ++compared) {
+      const double analytic = gradient.data()[i];
+      const double numeric = probe.central_difference(*parameter, i, step(i));
+      const double relative = std::abs(analytic - numeric) / std::max({1.0, std::abs(analytic), std::abs(numeric)});
+      if (!(relative <= worst.relative)) worst = {i, analytic, numeric, relative};
+      if (std::isnan(relative)) break;
+    }
+    if (worst.relative <= options.tolerance) continue;
+    if (result.ok) report_unlike_calls(report, probe, *outputs);
+    result.ok = false;
+    report << name << to_string(detail::index_of(worst.index, gradient.shape())) << ": analytic " << worst.analytic
+           << ", numeric " << worst.numeric << ", relative difference " << worst.relative << " above "
+           << options.tolerance << " (step " << step(worst.index) << ")\n";
+    report_kink(report, probe, *parameter, worst, step(worst.index), options.tolerance);
+  }
+  if (result.ok) report << compared << " elements agree to " << options.tolerance;
+  result.report = report.str();
+  return result;
+}
+
+std::ostream& operator<<(std::ostream& out, const GradcheckResult& result) { return out << result.report; }
+
+}  // namespace tapegrad::testing

@@ -1,0 +1,37 @@
+/// Checking gradients: what a sweep gives against central differences of the forward pass.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "../tape/tensor.hpp"
+
+namespace tapegrad::testing {
+
+struct GradcheckOptions {
+  double step = 1e-6;       ///< h in (f(x + h) - f(x - h)) / 2h, relative to max(1, |x|)
+  double tolerance = 1e-6;  ///< how far the gradients may be apart, relative to max(1, |analytic|, |numeric|)
+};
+
+struct GradcheckResult {
+  bool ok = true;
+  /// When not ok, of each parameter that is wrong the element that is furthest off: the parameter's name, the index,
+  /// analytic and numeric gradient, the step; and what may be the reason where the rule is right: a kink, or an f that
+  /// differs from call to call. When ok, how many elements were compared.
+  std::string report;
+
+  explicit operator bool() const { return ok; }
+};
+
+std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
+
+/// Compares the gradient of f with respect to every element of every parameter with a central difference. The outputs
+/// of f are weighted with random numbers, since a plain sum hides errors (the gradient of a softmax's sum is 0 whatever
+/// the rule does). f must compute the same each time it is called: dropout off.
+/// Values and gradients of the parameters are as before when it returns.
+/// Throws std::invalid_argument without parameters, and what f throws.
+GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedParameters<double>& parameters,
+                          const GradcheckOptions& options = {});
+
+}  // namespace tapegrad::testing

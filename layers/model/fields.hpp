@@ -1,0 +1,231 @@
+/// A model is its fields: a plain struct lists them once, and names, parameters, counts, modes, printing and
+/// checkpoints are walks over that list.
+///
+///     struct Classifier {
+///       tg::Embedding<> embedding;
+///       std::vector<tg::Linear<>> layers;
+///       TAPEGRAD_FIELDS(embedding, layers)
+///     };
+///
+/// Its parameters are named as in PyTorch: embedding.weight, layers.0.weight, layers.0.bias, ...
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../engine/tape/tensor.hpp"
+
+/// Lists the fields of a struct, in the order in which they are to be walked and printed; the struct stays an
+/// aggregate. Walks enter Parameters, structs with a list of their own, and these in std::vector, std::array and
+/// std::optional. Numbers may be listed, and are printed; a `bool training` in the struct is switched by train() and
+/// eval().
+#define TAPEGRAD_FIELDS(...)                                                        \
+  static constexpr std::string_view tapegrad_field_names() { return #__VA_ARGS__; } \
+  auto tapegrad_fields() { return std::tie(__VA_ARGS__); }                          \
+  auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }
+
+namespace tapegrad {
+
+/// What named_parameters gives of a model that is const.
+template <class T> using NamedConstParameters = std::vector<std::pair<std::string, const Parameter<T>*>>;
+
+namespace detail {
+
+/// Where a walk is: the fields that it went through, as a chain on the stack, so that a name costs only when asked for.
+struct Path {
+  const Path* outer = nullptr;
+  std::string_view field;
+
+  /// "layers.0.weight"; empty for the model itself.
+  std::string text() const {
+    const std::string front = outer ? outer->text() : "";
+    return front.empty() ? std::string(field) : front + '.' + std::string(field);
+  }
+};
+
+template <class F> inline constexpr bool is_parameter = false;
+template <class T> inline constexpr bool is_parameter<Parameter<T>> = true;
+
+template <class F> inline constexpr bool is_optional = false;
+template <class F> inline constexpr bool is_optional<std::optional<F>> = true;
+
+template <class F> inline constexpr bool is_sequence = false;
+template <class F> inline constexpr bool is_sequence<std::vector<F>> = std::is_class_v<F>;
+template <class F, std::size_t N> inline constexpr bool is_sequence<std::array<F, N>> = std::is_class_v<F>;
+
+template <class F>
+concept HasFields = requires(F& field) {
+  field.tapegrad_fields();
+};
+
+/// What can be walked as a model: a struct with a list, a parameter, or some of them.
+template <class F> inline constexpr bool is_model = HasFields<F> || is_parameter<F>;
+template <class F> inline constexpr bool is_model<const F> = is_model<F>;
+template <class F> inline constexpr bool is_model<std::optional<F>> = is_model<F>;
+template <class F> inline constexpr bool is_model<std::vector<F>> = is_model<F>;
+template <class F, std::size_t N> inline constexpr bool is_model<std::array<F, N>> = is_model<F>;
+
+// A list catches what would be lost without a word: models behind pointers and in other containers, ...
+template <class F> inline constexpr bool hides_model = false;
+template <class F> inline constexpr bool hides_model<F*> = is_model<F>;
+template <template <class...> class Holder, class... Fs>
+inline constexpr bool hides_model<Holder<Fs...>> = (is_model<Fs> || ...);
+
+// ... and structs whose own list was forgotten. Structs of numbers alone, such as options, are passed over.
+template <class F>
+inline constexpr bool looks_like_a_model =
+    std::is_class_v<F> && !std::is_trivially_copyable_v<F> && (std::is_aggregate_v<F> || requires { &F::operator(); });
+
+/// The names in "a, b, c".
+template <std::size_t N> constexpr std::array<std::string_view, N> split_names(std::string_view list) {
+  std::array<std::string_view, N> names;
+  for (std::string_view& name : names) {
+    const std::size_t end = list.find(',');
+    name = list.substr(0, end);
+    list.remove_prefix(end == list.npos ? list.size() : end + 1);
+    while (!list.empty() && list.front() == ' ') list.remove_prefix(1);
+  }
+  return names;
+}
+
+/// Calls visit(path, x) for the field itself and all below it that are a struct with a list, a parameter that is
+/// defined or a number; a struct before its fields.
+template <class Field, class Visit> void walk(const Path& path, Field& field, Visit& visit) {
+  using F = std::remove_const_t<Field>;
+  if constexpr (HasFields<F>) {
+    visit(path, field);
+    std::apply(
+        [&](auto&... fields) {
+          static constexpr auto names = split_names<sizeof...(fields)>(F::tapegrad_field_names());
+          [[maybe_unused]] auto name = names.begin();
+          (walk(Path{&path, *name++}, fields, visit), ...);
+        },
+        field.tapegrad_fields());
+  } else if constexpr (is_parameter<F>) {
+    if (field.defined()) visit(path, field);
+  } else if constexpr (is_optional<F>) {
+    if (field) walk(path, *field, visit);
+  } else if constexpr (is_sequence<F>) {
+    for (std::size_t i = 0; i < field.size(); ++i) {
+      const std::string number = std::to_string(i);
+      walk(Path{&path, number}, field[i], visit);
+    }
+  } else if constexpr (std::is_arithmetic_v<F>) {
+    visit(path, field);
+  } else {
+    static_assert(!hides_model<F> && !looks_like_a_model<F>,
+                  "tapegrad: a field listed in TAPEGRAD_FIELDS may hold parameters where no walk finds them. Give its "
+                  "struct a TAPEGRAD_FIELDS(...) of its own, hold layers by value or in std::vector, std::array or "
+                  "std::optional; a field without parameters can be left out of the list.");
+  }
+}
+
+template <class M, class Visit> void walk(M& model, Visit visit) {
+  static_assert(is_model<M>,
+                "tapegrad: expected a model, a struct that lists its layers: TAPEGRAD_FIELDS(first, second)");
+  walk(Path{}, model, visit);
+}
+
+template <class M, class Visit> void for_each_parameter(M& model, Visit visit) {
+  walk(model, [&](const Path& path, auto& field) {
+    if constexpr (is_parameter<std::remove_cvref_t<decltype(field)>>) visit(path, field);
+  });
+}
+
+struct Scalars {
+  bool of_float = false, of_double = false;
+  constexpr Scalars operator|(Scalars other) const {
+    return {of_float || other.of_float, of_double || other.of_double};
+  }
+};
+
+/// Of which scalars the parameters in a model are.
+template <class F> constexpr Scalars scalars_of() {
+  if constexpr (HasFields<F>)
+    return []<class... Fs>(std::type_identity<std::tuple<Fs&...>>) {
+      return (Scalars{} | ... | scalars_of<Fs>());
+    }(std::type_identity<decltype(std::declval<F&>().tapegrad_fields())>());
+  else if constexpr (is_parameter<F>)
+    return {std::is_same_v<typename F::value_type, float>, std::is_same_v<typename F::value_type, double>};
+  else if constexpr (is_optional<F> || is_sequence<F>)
+    return scalars_of<typename F::value_type>();
+  else
+    return {};
+}
+
+template <class M> constexpr auto scalar() {
+  constexpr Scalars scalars = scalars_of<std::remove_const_t<M>>();
+  static_assert(scalars.of_float || scalars.of_double,
+                "tapegrad: expected a model with parameters, a struct that lists them: TAPEGRAD_FIELDS(first, second)");
+  static_assert(!(scalars.of_float && scalars.of_double),
+                "tapegrad: expected a model of one scalar type, given one with parameters of float and of double");
+  return std::conditional_t<scalars.of_float, float, double>();
+}
+
+/// The type of a model's numbers, float or double.
+template <class M> using ScalarOf = decltype(scalar<M>());
+
+}  // namespace detail
+
+/// A model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which they also take on for
+/// reports and errors. The pointers hold while the model stays where it is. Parameters that are undefined, as a
+/// Linear's bias may be, are left out, here and below.
+template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
+  NamedParameters<detail::ScalarOf<M>> named;
+  detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
+    parameter.set_name(path.text());
+    named.emplace_back(path.text(), &parameter);
+  });
+  return named;
+}
+
+template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
+  NamedConstParameters<detail::ScalarOf<M>> named;
+  detail::for_each_parameter(model,
+                             [&](const auto& path, auto& parameter) { named.emplace_back(path.text(), &parameter); });
+  return named;
+}
+
+/// A model's parameters, for an optimizer.
+template <class M> std::vector<Parameter<detail::ScalarOf<M>>*> parameters(M& model) {
+  std::vector<Parameter<detail::ScalarOf<M>>*> all;
+  for (const auto& [name, parameter] : named_parameters(model)) all.push_back(parameter);
+  return all;
+}
+
+/// How many numbers a model's parameters have in all.
+template <class M> std::size_t count_parameters(const M& model) {
+  std::size_t count = 0;
+  detail::for_each_parameter(model, [&](const auto&, const auto& parameter) { count += parameter.size(); });
+  return count;
+}
+
+/// Forgets the gradients of a model's parameters.
+template <class M> void zero_grad(M& model) {
+  detail::for_each_parameter(model, [](const auto&, auto& parameter) { parameter.zero_grad(); });
+}
+
+namespace detail {
+
+template <class M> void set_training(M& model, bool training) {
+  walk(model, [&](const Path&, auto& field) {
+    if constexpr (requires { field.training = training; }) field.training = training;
+  });
+}
+
+}  // namespace detail
+
+/// Switches a model to training: dropout drops. Models begin so.
+template <class M> void train(M& model) { detail::set_training(model, true); }
+
+/// Switches a model to evaluation: dropout does nothing.
+template <class M> void eval(M& model) { detail::set_training(model, false); }
+
+}  // namespace tapegrad

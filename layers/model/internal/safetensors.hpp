@@ -1,0 +1,35 @@
+/// The header of a safetensors file: where each tensor lies, in JSON. For the library's own sources.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "../../../engine/array/shape.hpp"
+
+namespace tapegrad::detail {
+
+enum class Dtype { F32, F64 };
+
+struct StoredTensor {
+  Dtype dtype = Dtype::F32;
+  Shape shape;
+  std::uint64_t begin = 0, end = 0;  // in bytes, counted from the end of the header
+};
+
+struct SafetensorsHeader {
+  std::map<std::string, StoredTensor> tensors;
+  std::map<std::string, std::string> metadata;
+
+  /// Reads the JSON of a file that has `data_size` bytes behind it, and checks all of it: the tensors fill these bytes
+  /// without overlaps and holes. Throws std::runtime_error saying what was expected and given.
+  static SafetensorsHeader parse(const std::string& text, std::uint64_t data_size);
+
+  /// The JSON, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text that is not UTF-8.
+  std::string format() const;
+};
+
+/// A text from a file as it may stand in a message: quoted, in ASCII, of limited length.
+std::string quoted(const std::string& text);
+
+}  // namespace tapegrad::detail

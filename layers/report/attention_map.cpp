@@ -1,0 +1,97 @@
+#include "attention_map.hpp"
+
+#include <xtensor/xnpy.hpp>
+#include <xtensor/xview.hpp>
+
+#include <charconv>
+#include <utility>
+
+#include "../../engine/array/internal/error.hpp"
+#include "../model/internal/atomic_file.hpp"
+#include "internal/attention_picture.hpp"
+
+namespace tapegrad {
+namespace {
+
+void write_file(const char* operation, const std::filesystem::path& path, const std::string& bytes) {
+  detail::AtomicFile file(operation, path);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
+}
+
+template <class T> void require_whole(const char* operation, const AttentionMap<T>& map) {
+  const Shape& s = map.weights.shape();
+  detail::require(s.size() == 3 && s[1] == map.queries.size() && s[2] == map.keys.size(), operation,
+                  "expected weights (H, ", map.queries.size(), ", ", map.keys.size(), ") for these tokens, given ", s);
+  detail::require(map.gradients.size() == 0 || map.gradients.shape() == s, operation,
+                  "expected none or as many gradients as weights, ", s, ", given ", map.gradients.shape());
+}
+
+// The shortest digits that read back as the same number.
+template <class T> std::string digits(T number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+// As RFC 4180 has it.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
+}  // namespace
+
+template <class T>
+AttentionMap<T> attention_map(const Tensor<T>& weights, std::size_t entry, std::vector<std::string> queries,
+                              std::vector<std::string> keys) {
+  constexpr const char* name = "attention_map";
+  const Shape& s = weights.shape();
+  detail::require(s.size() == 4, name, "expected weights (B, H, T, S), given ", s);
+  detail::require_in_range(entry < s[0], name, "expected one of ", s[0], " batch entries, given ", entry);
+  AttentionMap<T> map{std::move(queries), std::move(keys), xt::view(weights.value(), entry)};
+  if (weights.has_grad()) map.gradients = xt::view(weights.grad(), entry);
+  require_whole(name, map);
+  return map;
+}
+
+template <class T> void save_npy(const Array<T>& array, const std::filesystem::path& path) {
+  write_file("save_npy", path, xt::dump_npy(array));
+}
+
+template <class T> void save_csv(const AttentionMap<T>& map, const std::filesystem::path& path) {
+  require_whole("save_csv", map);
+  const bool with_gradients = map.gradients.size() > 0;
+  std::string text = "head,query,key,query_token,key_token,weight";
+  text += with_gradients ? ",gradient\n" : "\n";
+  for (std::size_t h = 0; h < map.weights.shape()[0]; ++h)
+    for (std::size_t t = 0; t < map.queries.size(); ++t)
+      for (std::size_t s = 0; s < map.keys.size(); ++s) {
+        text += std::to_string(h) + ',' + std::to_string(t) + ',' + std::to_string(s) + ',';
+        text += csv_field(map.queries[t]) + ',' + csv_field(map.keys[s]) + ',' + digits(map.weights(h, t, s));
+        if (with_gradients) text += ',' + digits(map.gradients(h, t, s));
+        text += '\n';
+      }
+  write_file("save_csv", path, text);
+}
+
+template <class T>
+void save_picture(const AttentionMap<T>& map, const std::filesystem::path& path, const std::string& title) {
+  constexpr const char* name = "save_picture";
+  require_whole(name, map);
+  detail::require(map.weights.size() > 0, name, "expected a map with elements, given weights ", map.weights.shape());
+  const Array<double> weights = map.weights;
+  write_file(name, path, detail::run_gnuplot(name, detail::picture_script(weights, map.queries, map.keys, title)));
+}
+
+#define INSTANTIATE(T)                                                                            \
+  template AttentionMap<T> attention_map(const Tensor<T>&, std::size_t, std::vector<std::string>, \
+                                         std::vector<std::string>);                               \
+  template void save_npy(const Array<T>&, const std::filesystem::path&);                          \
+  template void save_csv(const AttentionMap<T>&, const std::filesystem::path&);                   \
+  template void save_picture(const AttentionMap<T>&, const std::filesystem::path&, const std::string&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,200 @@
+#include "internal/attention_picture.hpp"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <system_error>
+
+#include "../../engine/array/internal/error.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+// ---- the script ----------------------------------------------------------------------------------------------------
+
+// In pixels. A letter of the labels is about this wide.
+constexpr std::size_t kLetter = 7, kLine = 20, kGap = 14, kTitle = 44, kColourBar = 90;
+
+std::size_t letters(const std::string& text) {  // UTF-8: each character has one byte that continues no other
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::size_t widest(const std::vector<std::string>& tokens) {
+  std::size_t most = 0;
+  for (const std::string& token : tokens) most = std::max(most, letters(token));
+  return most * kLetter;
+}
+
+// Spaces and ends of lines as signs that can be seen.
+std::string visible(const std::string& token) {
+  std::string text;
+  for (const char c : token) {
+    if (c == ' ')
+      text += "␣";
+    else if (c == '\n')
+      text += "↵";
+    else if (c == '\t')
+      text += "→";
+    else if (static_cast<unsigned char>(c) >= ' ')
+      text += c;
+  }
+  return text;
+}
+
+// A string in which gnuplot finds nothing to interpret or to run, as it would between double quotes. An apostrophe
+// becomes a typographic one: gnuplot loses a label that is nothing else.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? "’" : std::string(1, c == '\n' ? ' ' : c);
+  return result + "'";
+}
+
+// ('t' 0, 'h' 1, 'e' 2): of many tokens only every n-th. gnuplot reads a % in them as a format.
+std::string labels(const std::vector<std::string>& tokens, std::size_t every) {
+  std::string list;
+  for (std::size_t i = 0; i < tokens.size(); i += every) {
+    std::string text;
+    for (const char c : tokens[i]) text += c == '%' ? "%%" : std::string(1, c);
+    list += (list.empty() ? "" : ", ") + quoted(text) + ' ' + std::to_string(i);
+  }
+  return '(' + list + ')';
+}
+
+// Where everything stands, in pixels from the left and from the top.
+struct Layout {
+  std::size_t cell, every;  // a weight's width and height; every n-th token has a label
+  bool rotated;             // the labels of the keys, which are too long to stand side by side
+  std::size_t columns, rows;
+  std::size_t panel_width, panel_height, left, above, step_x, step_y, width, height;
+};
+
+Layout lay_out(std::size_t heads, const std::vector<std::string>& queries, const std::vector<std::string>& keys,
+               const std::string& title) {
+  Layout l{};
+  l.cell = std::clamp<std::size_t>(640 / std::max(queries.size(), keys.size()), 2, 22);
+  l.every = (16 + l.cell - 1) / l.cell;
+  for (std::size_t i = 0; i + l.every < keys.size(); i += l.every)
+    l.rotated |= (letters(keys[i]) + letters(keys[i + l.every])) * kLetter > 2 * l.every * l.cell;
+  l.panel_width = l.cell * keys.size();
+  l.panel_height = l.cell * queries.size();
+  l.left = widest(queries) + kGap + kLetter;
+  l.above = kLine + 4;
+  l.step_x = l.left + l.panel_width + kGap;
+  l.step_y = l.above + l.panel_height + (l.rotated ? widest(keys) + kGap : kLine) + kGap;
+  l.columns = 1;  // about as wide as a screen
+  while (l.columns < heads && 5 * l.columns * l.step_x < 8 * ((heads + l.columns - 1) / l.columns) * l.step_y)
+    ++l.columns;
+  l.rows = (heads + l.columns - 1) / l.columns;
+  l.columns = (heads + l.rows - 1) / l.rows;
+  l.width = std::max({l.columns * l.step_x + kColourBar, (letters(title) + 4) * (kLetter + 2), 66 * kLetter});
+  l.height = kTitle + l.rows * l.step_y + kLine;
+  return l;
+}
+
+void write_panel(std::ostream& out, const Array<double>& weights, std::size_t h, const Layout& l) {
+  const std::size_t x = h % l.columns * l.step_x + l.left, y = kTitle + h / l.columns * l.step_y + l.above;
+  const auto part = [](std::size_t pixels, std::size_t all) {
+    return static_cast<double>(pixels) / static_cast<double>(all);
+  };
+  out << "set lmargin at screen " << part(x, l.width) << "\nset rmargin at screen " << part(x + l.panel_width, l.width)
+      << "\nset tmargin at screen " << 1 - part(y, l.height) << "\nset bmargin at screen "
+      << 1 - part(y + l.panel_height, l.height) << '\n';
+  if (h == 0)  // one colour bar for all, beside the first row
+    out << "set colorbox user origin " << part(l.columns * l.step_x + 4, l.width) << ','
+        << 1 - part(y + l.panel_height, l.height) << " size " << part(14, l.width) << ','
+        << part(l.panel_height, l.height) << '\n';
+  else
+    out << "unset colorbox\n";
+  out << "set title 'head " << h << "' offset 0,-0.6\n$weights << end\n";
+  for (std::size_t t = 0; t < weights.shape()[1]; ++t) {
+    for (std::size_t s = 0; s < weights.shape()[2]; ++s) out << weights(h, t, s) << ' ';
+    out << '\n';
+  }
+  out << "end\nplot $weights matrix with image pixels notitle\nunset label 1\n";
+}
+
+}  // namespace
+
+std::string picture_script(const Array<double>& weights, const std::vector<std::string>& queries,
+                           const std::vector<std::string>& keys, const std::string& title) {
+  std::vector<std::string> rows, columns;
+  for (const std::string& token : queries) rows.push_back(visible(token));
+  for (const std::string& token : keys) columns.push_back(visible(token));
+  const Layout l = lay_out(weights.shape()[0], rows, columns, title);
+
+  std::ostringstream out;
+  out << "set terminal pngcairo noenhanced font 'DejaVu Sans,10' size " << l.width << ',' << l.height
+      << "\nset encoding utf8\nset multiplot title " << quoted(title) << " font 'DejaVu Sans,13'\n"
+      << "set xrange [-0.5:" << keys.size() << "-0.5]\nset yrange [" << queries.size() << "-0.5:-0.5]\n"
+      << "set cbrange [0:" << std::max(*std::max_element(weights.begin(), weights.end()), 1e-6) << "]\n"
+      << "set palette defined (0 '#ffffff', 1 '#c6dbef', 2 '#6baed6', 3 '#2171b5', 4 '#08306b')\n"
+      << "set tics scale 0 textcolor 'black'\nset border lc rgb '#909090'\n"
+      << "set label 1 'Each row: how much this token attends to those of the columns' at screen 0.5, screen "
+      << 0.7 * kLine / static_cast<double>(l.height) << " center\nset xtics " << (l.rotated ? "rotate right " : "")
+      << labels(columns, l.every) << "\nset ytics " << labels(rows, l.every) << '\n';
+  for (std::size_t h = 0; h < weights.shape()[0]; ++h) write_panel(out, weights, h, l);
+  return out.str();
+}
+
+// ---- the program ---------------------------------------------------------------------------------------------------
+
+std::string run_gnuplot(const char* operation, const std::string& script) {
+  // Files without names instead of pipes: neither side ever waits for the other.
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  using File = std::unique_ptr<std::FILE, Close>;
+  const auto fail_with = [&](int error, const char* action) {
+    fail<std::runtime_error>(operation, "cannot ", action, ": ", std::generic_category().message(error));
+  };
+  const auto temporary = [&] {
+    File file(std::tmpfile());
+    if (!file) fail_with(errno, "make a temporary file");
+    return file;
+  };
+  const auto content = [](const File& file) {
+    std::string text;
+    std::rewind(file.get());
+    for (int c; (c = std::fgetc(file.get())) != EOF;) text += static_cast<char>(c);
+    return text;
+  };
+  const File in = temporary(), out = temporary(), errors = temporary();
+  if (std::fwrite(script.data(), 1, script.size(), in.get()) != script.size() || std::fflush(in.get()) != 0)
+    fail_with(errno, "write a temporary file");
+  std::rewind(in.get());
+
+  posix_spawn_file_actions_t streams;
+  posix_spawn_file_actions_init(&streams);
+  posix_spawn_file_actions_adddup2(&streams, fileno(in.get()), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&streams, fileno(out.get()), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&streams, fileno(errors.get()), STDERR_FILENO);
+  char program[] = "gnuplot";
+  char defaults[] = "-d";  // whatever the user has in ~/.gnuplot
+  char* arguments[] = {program, defaults, nullptr};
+  pid_t process = 0;
+  const int error = ::posix_spawnp(&process, program, &streams, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&streams);
+  if (error == ENOENT)
+    fail<std::runtime_error>(operation,
+                             "expected gnuplot to be installed, which draws the picture; on Debian and Ubuntu: "
+                             "apt-get install gnuplot-nox");
+  if (error != 0) fail_with(error, "run gnuplot");
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0)
+    if (errno != EINTR) fail_with(errno, "wait for gnuplot");
+
+  std::string picture = content(out);
+  if (status != 0 || picture.empty())
+    fail<std::runtime_error>(operation, "gnuplot could not draw the picture: ", content(errors));
+  return picture;
+}
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,26 @@
+/// What is easily forgotten about gradients, on request.
+#pragma once
+
+#include <iosfwd>
+
+#include "../model/fields.hpp"
+
+namespace tapegrad {
+
+namespace detail {
+template <class T> bool gradient_report(std::ostream& out, const NamedConstParameters<T>& parameters);
+}  // namespace detail
+
+/// Prints a line for each parameter of a model, with the norm of its gradient and what is suspicious about it: that it
+/// has none, since the loss does not depend on it; that it is all zeros; that it is NaN or infinite; that
+/// several sweeps were added up, and whether zero_grad() was forgotten between two steps. Call it after backward().
+/// Gives back whether every parameter has a finite gradient at its value of now, which zeros are too:
+///
+///     embedding.weight  (26, 64)  |gradient| 0.31
+///     head.weight       (3, 64)   |gradient| 1.7   3 sweeps added up over changed values: zero_grad() forgotten?
+///     head.bias         (3)       no gradient      the loss does not depend on it: unused, or behind a detach()?
+template <class M> bool gradient_report(std::ostream& out, const M& model) {
+  return detail::gradient_report(out, named_parameters(model));
+}
+
+}  // namespace tapegrad

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/array/array.hpp"
+#include "engine/array/from.hpp"
 #include "engine/array/mask.hpp"
 #include "engine/array/pool.hpp"
 #include "engine/array/random.hpp"
@@ -10,6 +11,7 @@
 #include "engine/ops/ops.hpp"
 #include "engine/tape/record.hpp"
 #include "engine/tape/tape.hpp"
+#include "engine/tape/parameter.hpp"
 #include "engine/tape/tensor.hpp"
 #include "layers/attention.hpp"
 #include "layers/dropout.hpp"

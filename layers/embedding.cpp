@@ -26,6 +26,14 @@ template <class T> Tensor<T> Embedding<T>::operator()(const IntArray& ids) const
   return embedding(weight, ids, padding_idx);
 }
 
+template <class T>
+Tensor<T> Embedding<T>::operator()(std::initializer_list<std::initializer_list<std::int64_t>> ids) const {
+  for (const auto& row : ids)
+    detail::require(row.size() == ids.begin()->size(), "Embedding", "expected rows of as many ids, given ",
+                    ids.begin()->size(), " and ", row.size());
+  return (*this)(IntArray(ids));
+}
+
 template struct Embedding<float>;
 template struct Embedding<double>;
 

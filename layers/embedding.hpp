@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include "model/fields.hpp"
@@ -23,6 +24,9 @@ template <class T = float> struct Embedding {
 
   /// ids: any shape S -> (S, embedding_dim). Throws std::out_of_range naming an id outside [0, num_embeddings).
   Tensor<T> operator()(const IntArray& ids) const;
+  /// The same for rows of ids in braces, `embedding({{id}})`, which C++ cannot convert to an IntArray when there is
+  /// one.
+  Tensor<T> operator()(std::initializer_list<std::initializer_list<std::int64_t>> ids) const;
 };
 
 }  // namespace tapegrad

@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/kernels/vector_loops.hpp"
 #include "../engine/array/internal/parallel.hpp"
 #include "../engine/array/shape.hpp"
+#include "../engine/kernels/vector_loops.hpp"
 
 namespace tapegrad {
 
@@ -22,7 +22,7 @@ void check_option(const char* name, double value) {
 }  // namespace
 
 template <class T>
-SGD<T>::SGD(std::vector<Parameter<T>*> parameters, const SGDOptions& options)
+SGD<T>::SGD(Parameters<T> parameters, const SGDOptions& options)
     : parameters_(std::move(parameters)), momentum_(parameters_.size()), options_(options) {
   check_option("lr", options.lr);
   check_option("momentum", options.momentum);
@@ -32,11 +32,13 @@ SGD<T>::SGD(std::vector<Parameter<T>*> parameters, const SGDOptions& options)
           "expected momentum above 0 and no dampening for nesterov, given momentum ", options.momentum,
           " and dampening ", options.dampening);
   require(!parameters_.empty(), "SGD", "expected parameters, given none");
-  for (const Parameter<T>* parameter : parameters_)
-    require(parameter != nullptr && parameter->defined(), "SGD", "expected parameters with a value, given one without");
-  std::vector<Parameter<T>*> sorted = parameters_;
-  std::sort(sorted.begin(), sorted.end(), std::less<>());
-  require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "SGD",
+  std::vector<const void*> places;
+  for (const auto& parameter : parameters_) {
+    require(parameter->defined(), "SGD", "expected parameters with a value, given one without");
+    places.push_back(parameter.place().get());
+  }
+  std::sort(places.begin(), places.end(), std::less<>());
+  require(std::adjacent_find(places.begin(), places.end()) == places.end(), "SGD",
           "expected each parameter once, given one twice");
 }
 
@@ -46,15 +48,13 @@ template <class T> void SGD<T>::set_lr(double lr) {
 }
 
 template <class T> void SGD<T>::zero_grad() {
-  for (Parameter<T>* parameter : parameters_) parameter->zero_grad();
+  for (const auto& parameter : parameters_) parameter->zero_grad();
 }
 
 template <class T> void SGD<T>::step() {
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (momentum_[i] && momentum_[i]->shape() != parameters_[i]->shape())
-      detail::fail<std::invalid_argument>("SGD", "expected parameters to keep their shapes, but one of shape ",
-                                          to_string(momentum_[i]->shape()), " now has ",
-                                          to_string(parameters_[i]->shape()));
+  for (const auto& parameter : parameters_)
+    detail::require_usage(!parameter.is_last(), "SGD", "expected parameters of a model, but ", *parameter,
+                          " belongs to none any more: its model ended, or was assigned another in its stead");
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!parameters_[i]->has_grad()) continue;
     const T* g = parameters_[i]->grad().data();

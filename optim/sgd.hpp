@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "../engine/tape/tensor.hpp"
+#include "../engine/tape/parameter.hpp"
 
 namespace tapegrad {
 
@@ -24,15 +24,16 @@ struct SGDOptions {
 ///     p -= lr (nesterov ? g + momentum b : b)  (without momentum, lr g)
 template <class T> class SGD {
  public:
-  /// The parameters must stay where they are while the optimizer is used. Throws std::invalid_argument when there are
-  /// none or one is undefined or there twice, for options that are negative or not finite, and for nesterov without
-  /// momentum or with dampening.
-  explicit SGD(std::vector<Parameter<T>*> parameters, const SGDOptions& options = {});
+  /// It holds the parameters wherever their model moves. Throws std::invalid_argument when there are none or one is
+  /// undefined or there twice, for options that are negative or not finite, and for nesterov without momentum or with
+  /// dampening.
+  explicit SGD(Parameters<T> parameters, const SGDOptions& options = {});
 
   /// Forgets the gradients.
   void zero_grad();
 
-  /// Changes every parameter that has a gradient; the others keep their value and momentum.
+  /// Changes every parameter that has a gradient; the others keep their value and momentum. Throws std::logic_error
+  /// when nobody but the optimizer holds one of the parameters any more.
   void step();
 
   double lr() const { return options_.lr; }
@@ -40,7 +41,7 @@ template <class T> class SGD {
   void set_lr(double lr);
 
  private:
-  std::vector<Parameter<T>*> parameters_;
+  Parameters<T> parameters_;
   std::vector<std::optional<Array<T>>> momentum_;  // b of each parameter, from its first step on
   SGDOptions options_;
 };

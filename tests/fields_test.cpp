@@ -95,8 +95,8 @@ TEST_CASE_TEMPLATE("A model's parameters are named by the fields and places that
   const auto all = tg::parameters(model);
   REQUIRE(all.size() == named.size());
   for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == named[i].second);
-  CHECK(all[0] == &model.embedding.weight);
-  CHECK(all[16] == &model.pair[1].weight);
+  CHECK(all[0] == tg::ParameterHandle(model.embedding.weight));
+  CHECK(all[16] == tg::ParameterHandle(model.pair[1].weight));
 }
 
 TEST_CASE("An optional layer is walked when it is there") {

@@ -44,7 +44,7 @@ Tensor off_in_one_element(const Tensor& x, std::size_t element, double error) {
 
 TEST_CASE("Right rules pass, and the report counts what was compared") {
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}}), b(Array{0.5, -0.5, 1.5});
-  const auto result = gradcheck([&] { return tg::sum(tg::tanh(w * w + b) * b); }, {{"w", &w}, {"b", &b}});
+  const auto result = gradcheck([&] { return tg::sum(tg::tanh(w * w + b) * b); }, {{"w", w}, {"b", b}});
   CHECK_MESSAGE(result.ok, result.report);
   CHECK(static_cast<bool>(result));
   CHECK(contains(result.report, "9 elements agree"));
@@ -52,18 +52,18 @@ TEST_CASE("Right rules pass, and the report counts what was compared") {
 
 TEST_CASE("Outputs of any shape are checked, with weights that a plain sum lacks") {
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}});
-  CHECK(gradcheck([&] { return tg::softmax(w, -1); }, {{"w", &w}}));
-  CHECK(gradcheck([&] { return tg::transpose(w, 0, 1) * 2.0; }, {{"w", &w}}));
+  CHECK(gradcheck([&] { return tg::softmax(w, -1); }, {{"w", w}}));
+  CHECK(gradcheck([&] { return tg::transpose(w, 0, 1) * 2.0; }, {{"w", w}}));
   // The gradient of a softmax's sum is 0 whatever the rule does: a rule that gives nothing is found out all the same.
   const auto no_gradient = [&] {
     return tg::record("softmax", Array(tg::softmax(w.detach(), -1).value()), {w}, [](const Array&, auto&) {});
   };
-  CHECK_FALSE(gradcheck(no_gradient, {{"w", &w}}));
+  CHECK_FALSE(gradcheck(no_gradient, {{"w", w}}));
 }
 
 TEST_CASE("A wrong rule is reported with the parameter's name, the index and both values") {
   Parameter w(Array{{0.1, -0.1}, {0.1, 3.0}});
-  const auto result = gradcheck([&] { return tg::sum(cube(w, 2.0)); }, {{"block.weight", &w}});
+  const auto result = gradcheck([&] { return tg::sum(cube(w, 2.0)); }, {{"block.weight", w}});
   CHECK_FALSE(result.ok);
   CHECK_FALSE(static_cast<bool>(result));
   CHECK(contains(result.report, "block.weight(1, 1)"));  // where the difference is largest
@@ -74,7 +74,7 @@ TEST_CASE("A wrong rule is reported with the parameter's name, the index and bot
 
 TEST_CASE("The values of the report are the sweep's and the central difference's") {
   Parameter w(Array(tg::Shape{}, 2.0));
-  const auto seeded = [&](double factor) { return gradcheck([&] { return cube(w, factor); }, {{"w", &w}}).report; };
+  const auto seeded = [&](double factor) { return gradcheck([&] { return cube(w, factor); }, {{"w", w}}).report; };
   // Both are weighted with the same random number: analytic / numeric is factor / 3.
   std::istringstream report(seeded(1.5));
   std::string text;
@@ -89,7 +89,7 @@ TEST_CASE("The values of the report are the sweep's and the central difference's
 TEST_CASE("One wrong element among many right ones is found, and its index is named") {
   Parameter w(Array(tg::Shape{3, 4, 5}, 0.5));
   for (const std::size_t element : {std::size_t(0), std::size_t(27), std::size_t(59)}) {
-    const auto result = gradcheck([&] { return off_in_one_element(w, element, 1e-3) * 1.0; }, {{"w", &w}});
+    const auto result = gradcheck([&] { return off_in_one_element(w, element, 1e-3) * 1.0; }, {{"w", w}});
     CHECK_FALSE(result.ok);
     const std::string index = tg::to_string(tg::Shape{element / 20, element / 5 % 4, element % 5});
     CHECK_MESSAGE(contains(result.report, "w" + index), result.report);
@@ -99,7 +99,7 @@ TEST_CASE("One wrong element among many right ones is found, and its index is na
 TEST_CASE("Of several parameters those that are wrong are reported, and no others") {
   Parameter a(Array{0.5, 0.25}), b(Array{1.0}), c(Array{2.0, -1.0}), d(Array{0.75});
   const auto result = gradcheck([&] { return tg::sum(a * d) + tg::sum(cube(b, 2.0)) + tg::sum(cube(c, 2.9)); },
-                                {{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}});
+                                {{"a", a}, {"b", b}, {"c", c}, {"d", d}});
   CHECK_FALSE(result.ok);
   CHECK(contains(result.report, "b(0): "));
   CHECK(contains(result.report, "c("));
@@ -113,25 +113,25 @@ TEST_CASE("A rule that mistakes the order of the axes is found") {
   const auto transposed = [&] {
     return tg::record("transposed", xt::transpose(w.value()), {w}, [](const Array& dy, auto& dx) { dx[0] += dy; });
   };
-  CHECK_FALSE(gradcheck(transposed, {{"w", &w}}));
+  CHECK_FALSE(gradcheck(transposed, {{"w", w}}));
 }
 
 TEST_CASE("A parameter that the outputs do not depend on has gradient 0 and passes") {
   Parameter used(Array{0.5}), unused(Array{0.25, 4.0});
-  CHECK(gradcheck([&] { return used * used; }, {{"used", &used}, {"unused", &unused}}));
-  CHECK(gradcheck([&] { return Tensor(Array{1.0}); }, {{"unused", &unused}}));
+  CHECK(gradcheck([&] { return used * used; }, {{"used", used}, {"unused", unused}}));
+  CHECK(gradcheck([&] { return Tensor(Array{1.0}); }, {{"unused", unused}}));
 }
 
 TEST_CASE("A gradient that was cut off by detach is found") {
   Parameter w(Array{0.5});
-  CHECK_FALSE(gradcheck([&] { return w.detach() * w; }, {{"w", &w}}));
-  CHECK_FALSE(gradcheck([&] { return w.detach() * 2.0; }, {{"w", &w}}));
+  CHECK_FALSE(gradcheck([&] { return w.detach() * w; }, {{"w", w}}));
+  CHECK_FALSE(gradcheck([&] { return w.detach() * 2.0; }, {{"w", w}}));
 }
 
 TEST_CASE("Parameters without elements or without axes are checked as any other") {
   Parameter empty(Array(tg::Shape{0, 2})), scalar(Array(tg::Shape{}, 0.5));
-  CHECK(gradcheck([&] { return tg::sum(empty) + tg::exp(scalar); }, {{"empty", &empty}, {"scalar", &scalar}}));
-  const auto wrong = gradcheck([&] { return cube(scalar, 2.0); }, {{"scalar", &scalar}});
+  CHECK(gradcheck([&] { return tg::sum(empty) + tg::exp(scalar); }, {{"empty", empty}, {"scalar", scalar}}));
+  const auto wrong = gradcheck([&] { return cube(scalar, 2.0); }, {{"scalar", scalar}});
   CHECK(contains(wrong.report, "scalar(): analytic"));
 }
 
@@ -139,21 +139,21 @@ TEST_CASE("Parameters without elements or without axes are checked as any other"
 
 TEST_CASE("At a kink the difference is neither side's gradient and is reported, beside it all is well") {
   Parameter w(Array{-0.5, 0.0, 0.5});
-  const auto result = gradcheck([&] { return tg::relu(w); }, {{"w", &w}});
+  const auto result = gradcheck([&] { return tg::relu(w); }, {{"w", w}});
   CHECK_FALSE(result.ok);
   CHECK_MESSAGE(contains(result.report, "w(1): analytic"), result.report);
   w.set_value(Array{-0.5, 1e-3, 0.5});
-  CHECK(gradcheck([&] { return tg::relu(w); }, {{"w", &w}}));
+  CHECK(gradcheck([&] { return tg::relu(w); }, {{"w", w}}));
 }
 
 TEST_CASE("NaN and infinity are reported, in the outputs as in the gradients alone") {
   Parameter w(Array{1.0, -1.0, 2.0});
-  const auto in_outputs = gradcheck([&] { return tg::log(w); }, {{"w", &w}});
+  const auto in_outputs = gradcheck([&] { return tg::log(w); }, {{"w", w}});
   CHECK_FALSE(in_outputs.ok);
   CHECK(contains(in_outputs.report, "nan"));
 
   for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
-    const auto in_gradient = gradcheck([&] { return off_in_one_element(w, 1, bad); }, {{"w", &w}});
+    const auto in_gradient = gradcheck([&] { return off_in_one_element(w, 1, bad); }, {{"w", w}});
     CHECK_FALSE(in_gradient.ok);
     CHECK(contains(in_gradient.report, "w(1): "));
   }
@@ -162,38 +162,38 @@ TEST_CASE("NaN and infinity are reported, in the outputs as in the gradients alo
 TEST_CASE("The report says when it looks like a kink, at it and near it, with both sides") {
   Parameter w(Array{-0.5, 0.0, 0.5});
   const auto f = [&] { return tg::relu(w); };
-  const std::string at_kink = gradcheck(f, {{"w", &w}}).report;
+  const std::string at_kink = gradcheck(f, {{"w", w}}).report;
   CHECK_MESSAGE(contains(at_kink, "it looks like a kink: one-sided differences give"), at_kink);
   w.set_value(Array{-0.5, 4e-7, 0.5});
-  const std::string near_kink = gradcheck(f, {{"w", &w}}).report;
+  const std::string near_kink = gradcheck(f, {{"w", w}}).report;
   CHECK_MESSAGE(contains(near_kink, "it looks like a kink"), near_kink);
 }
 
 TEST_CASE("A wrong rule and a step too coarse are not taken for a kink, however curved f is") {
   Parameter w(Array{0.5, 1.0, 30.0, -1e-3});
   for (const double factor : {2.0, 3.1, 0.0}) {
-    const auto result = gradcheck([&] { return cube(w, factor) * 100.0; }, {{"w", &w}});
+    const auto result = gradcheck([&] { return cube(w, factor) * 100.0; }, {{"w", w}});
     CHECK_FALSE(result.ok);
     CHECK_MESSAGE(!contains(result.report, "kink"), result.report);
   }
-  const auto coarse = gradcheck([&] { return cube(w, 3.0); }, {{"w", &w}}, {.step = 0.1});
+  const auto coarse = gradcheck([&] { return cube(w, 3.0); }, {{"w", w}}, {.step = 0.1});
   CHECK_FALSE(coarse.ok);
   CHECK_MESSAGE(!contains(coarse.report, "kink"), coarse.report);
 }
 
 TEST_CASE("The report says when f differs from call to call") {
   Parameter w(Array(tg::Shape{4, 5}, 0.5));
-  const auto result = gradcheck([&] { return tg::dropout(w, 0.5, true); }, {{"w", &w}});
+  const auto result = gradcheck([&] { return tg::dropout(w, 0.5, true); }, {{"w", w}});
   CHECK_FALSE(result.ok);
   CHECK_MESSAGE(result.report.starts_with("f differs from call to call with the same parameters: output("),
                 result.report);
   CHECK(contains(result.report, "\nw("));
-  CHECK_FALSE(contains(gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}}).report, "call to call"));
+  CHECK_FALSE(contains(gradcheck([&] { return cube(w, 2.0); }, {{"w", w}}).report, "call to call"));
 }
 
 TEST_CASE("The report names the step that was taken") {
   Parameter w(Array{200.0});
-  const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}}, {.step = 1e-5});
+  const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", w}}, {.step = 1e-5});
   CHECK_MESSAGE(contains(result.report, "(step 0.002)"), result.report);
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("Values and gradients are as before, whether there was a gradient or n
   const Array value{0.1, 1.0 / 3.0, -1e2};
   Parameter with(value), without(value);
   with.set_grad(Array{1.0, 2.0, 3.0});
-  CHECK(gradcheck([&] { return with * without; }, {{"with", &with}, {"without", &without}}));
+  CHECK(gradcheck([&] { return with * without; }, {{"with", with}, {"without", without}}));
   check_close(with.value(), value, 0.0);
   check_close(without.value(), value, 0.0);
   check_close(with.grad(), Array{1.0, 2.0, 3.0}, 0.0);
@@ -241,12 +241,12 @@ TEST_CASE("Values and gradients are as before when f throws, in whichever of its
       if (calls++ == last) throw std::runtime_error("f fails");
       return y;
     };
-    CHECK_THROWS_WITH_AS(gradcheck(f, {{"with", &with}, {"without", &without}}), "f fails", std::runtime_error);
+    CHECK_THROWS_WITH_AS(gradcheck(f, {{"with", with}, {"without", without}}), "f fails", std::runtime_error);
     check_close(with.value(), value, 0.0);
     check_close(without.value(), value, 0.0);
     check_close(with.grad(), Array{1.0, 2.0}, 0.0);
     CHECK_FALSE(without.has_grad());
-    CHECK(tg::Tape::current() == nullptr);
+    CHECK_FALSE(tg::Tape::records());
   }
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("Gradients are as before when a rule throws") {
                                 [](const Array&, auto&) { throw std::runtime_error("the rule fails"); });
     return y + b;
   };
-  CHECK_THROWS_WITH_AS(gradcheck(f, {{"w", &w}, {"b", &b}}), "the rule fails", std::runtime_error);
+  CHECK_THROWS_WITH_AS(gradcheck(f, {{"w", w}, {"b", b}}), "the rule fails", std::runtime_error);
   check_close(w.grad(), Array{7.0}, 0.0);
   CHECK_FALSE(b.has_grad());
 }
@@ -269,16 +269,16 @@ TEST_CASE("A check neither changes the program's random numbers nor depends on t
   tg::manual_seed(9);
   const auto key = tg::next_random_key();
   tg::manual_seed(9);
-  const auto first = gradcheck(wrong, {{"w", &w}});
+  const auto first = gradcheck(wrong, {{"w", w}});
   CHECK(tg::next_random_key() == key);
-  CHECK(gradcheck(wrong, {{"w", &w}}).report == first.report);
+  CHECK(gradcheck(wrong, {{"w", w}}).report == first.report);
 }
 
 TEST_CASE("A check inside the scope of a tape works on a tape of its own") {
   Parameter w(Array{0.5, 0.25});
   const tg::Tape tape;
   const Tensor y = w * w;
-  CHECK(gradcheck([&] { return tg::exp(w); }, {{"w", &w}}));
+  CHECK(gradcheck([&] { return tg::exp(w); }, {{"w", w}}));
   CHECK_FALSE(w.has_grad());
   tg::sum(y).backward();
   check_close(w.grad(), Array{1.0, 0.5}, 0.0);
@@ -289,13 +289,13 @@ TEST_CASE("A check inside the scope of a tape works on a tape of its own") {
 TEST_CASE("The tolerance is what the relative difference may be, and the step is the difference's") {
   Parameter w(Array{1.0});
   const auto slightly_wrong = [&] { return cube(w, 3.0 + 3e-4); };
-  CHECK_FALSE(gradcheck(slightly_wrong, {{"w", &w}}));
-  CHECK(gradcheck(slightly_wrong, {{"w", &w}}, {.tolerance = 1e-3}));
+  CHECK_FALSE(gradcheck(slightly_wrong, {{"w", w}}));
+  CHECK(gradcheck(slightly_wrong, {{"w", w}}, {.tolerance = 1e-3}));
   // ((w + h)^3 - (w - h)^3) / 2h = 3 w^2 + h^2: a coarse step is off by h^2 where the rule is right.
   const auto right = [&] { return cube(w, 3.0); };
-  CHECK_FALSE(gradcheck(right, {{"w", &w}}, {.step = 0.1}));
-  CHECK(gradcheck(right, {{"w", &w}}, {.step = 0.1, .tolerance = 0.02}));
-  CHECK(gradcheck(right, {{"w", &w}}, {.step = 1e-4}));
+  CHECK_FALSE(gradcheck(right, {{"w", w}}, {.step = 0.1}));
+  CHECK(gradcheck(right, {{"w", w}}, {.step = 0.1, .tolerance = 0.02}));
+  CHECK(gradcheck(right, {{"w", w}}, {.step = 1e-4}));
 }
 
 TEST_CASE("A check without parameters, or of outputs that change their shape, is refused") {
@@ -303,13 +303,13 @@ TEST_CASE("A check without parameters, or of outputs that change their shape, is
   CHECK_THROWS_WITH_AS(gradcheck([&] { return w * w; }, {}), Contains("[gradcheck]"), std::invalid_argument);
   int calls = 0;
   const auto changing = [&] { return calls++ == 0 ? w * w : tg::sum(w); };
-  CHECK_THROWS_WITH_AS(gradcheck(changing, {{"w", &w}}), Contains("given (2) and then ()"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(gradcheck(changing, {{"w", w}}), Contains("given (2) and then ()"), std::invalid_argument);
   check_close(w.value(), Array{1.0, 2.0}, 0.0);
 }
 
 TEST_CASE("A result prints its report") {
   Parameter w(Array{1.0});
-  const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", &w}});
+  const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", w}});
   std::ostringstream out;
   out << result;
   CHECK(out.str() == result.report);

@@ -35,7 +35,7 @@ TEST_CASE_TEMPLATE("The language model's loss and gradients are PyTorch's, with 
     CAPTURE(expected["positions"]);
     LanguageModel<T> model(vocabulary, {width, expected["heads"], expected["positions"], /*context=*/time});
     std::uint64_t key = 0;
-    for (auto* parameter : tg::parameters(model))
+    for (const auto& parameter : tg::parameters(model))
       parameter->set_value(operations::numbers<T>(operations::draw(parameter->shape()), key++));
     tg::IntArray ids(tg::Shape{batch, time}), next(tg::Shape{batch, time});
     for (std::size_t i = 0; i < ids.size(); ++i)
@@ -50,7 +50,7 @@ TEST_CASE_TEMPLATE("The language model's loss and gradients are PyTorch's, with 
     CHECK(tg::parameters(model).size() == expected["gradients"].size());
     for (const auto& named : tg::named_parameters(model)) {
       const auto& name = named.first;
-      const tg::Parameter<T>* parameter = named.second;
+      const auto& parameter = named.second;
       CAPTURE(name);
       const std::vector<double> numbers = expected["gradients"][name];
       tg::Array<double> gradient(parameter->shape());

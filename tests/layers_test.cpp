@@ -107,7 +107,7 @@ TEST_CASE("Linear's gradients agree with finite differences") {
   tg::manual_seed(2);
   tg::Linear<double> layer(3, 2);
   tg::Parameter<double> x(tg::normal<double>({2, 2, 3}));
-  check_gradients(layer, {{"x", &x}}, [&] { return layer(x); });
+  check_gradients(layer, {{"x", x}}, [&] { return layer(x); });
 }
 
 TEST_CASE("Linear starts evenly spread over plus and minus one over the root of its inputs") {
@@ -269,7 +269,7 @@ TEST_CASE("LayerNorm's gradients agree with finite differences") {
   tg::LayerNorm<double> layer(4);
   layer.weight.set_value(tg::normal<double>({4}));
   tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
-  check_gradients(layer, {{"x", &x}}, [&] { return layer(x); });
+  check_gradients(layer, {{"x", x}}, [&] { return layer(x); });
 }
 
 TEST_CASE("LayerNorm refuses a negative eps and an input of another width") {
@@ -333,18 +333,18 @@ TEST_CASE("Attention's gradients agree with finite differences") {
   tg::Parameter<double> q(tg::normal<double>({2, 3, 3})), k(tg::normal<double>({2, 3, 2})),
       v(tg::normal<double>({2, 3, 5}));
   const auto mask = tg::AttentionMask::causal() & tg::AttentionMask::valid_lens(tg::IntArray{3, 2});
-  check_gradients(layer, {{"q", &q}, {"k", &k}, {"v", &v}}, [&] { return layer(q, k, v, mask); });
+  check_gradients(layer, {{"q", q}, {"k", k}, {"v", v}}, [&] { return layer(q, k, v, mask); });
 
   tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
   tg::MultiHeadAttention<double> self(4, 2);
-  check_gradients(self, {{"x", &x}}, [&] { return self(x); });
+  check_gradients(self, {{"x", x}}, [&] { return self(x); });
 }
 
 TEST_CASE("Attention weights can be differentiated") {
   tg::manual_seed(18);
   tg::MultiHeadAttention<double> layer(4, 2);
   tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
-  check_gradients(layer, {{"x", &x}}, [&] { return layer.attention_weights(x, x, tg::AttentionMask::causal()); });
+  check_gradients(layer, {{"x", x}}, [&] { return layer.attention_weights(x, x, tg::AttentionMask::causal()); });
 }
 
 TEST_CASE("Attention drops weights while training and none in evaluation") {

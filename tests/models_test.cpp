@@ -146,7 +146,7 @@ template <class T> struct Transformer {
 
 template <class M> void fill(M& model) {
   std::uint64_t key = 0;
-  for (auto* parameter : tg::parameters(model))
+  for (const auto& parameter : tg::parameters(model))
     parameter->set_value(numbers<tg::detail::ScalarOf<M>>(draw(parameter->shape(), -0.7, 0.7), key++));
 }
 

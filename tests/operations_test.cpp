@@ -207,7 +207,7 @@ TEST_CASE("Gradients agree with central differences") {
     std::vector<tg::Parameter<double>> x = parameters_of<double>(sample);
     if (x.empty() || sample.step == no_differences) return;
     tg::NamedParameters<double> named;
-    for (tg::Parameter<double>& parameter : x) named.emplace_back("input " + std::to_string(named.size()), &parameter);
+    for (tg::Parameter<double>& parameter : x) named.emplace_back("input " + std::to_string(named.size()), parameter);
     const auto result = tg::testing::gradcheck([&] { return call(sample, Inputs<double>(x.begin(), x.end())); }, named,
                                                {.step = sample.step});
     CHECK_MESSAGE(result.ok, result.report);

@@ -160,7 +160,7 @@ TEST_CASE("A parameter set while recorded: the sweep uses the recorded value, ne
 
 TEST_CASE("A parameter stepped by the optimizer while recorded: the sweep uses the recorded value") {
   Parameter w(Array{1.0, 2.0});
-  tg::SGD<double> sgd({&w}, {.lr = 0.5});
+  tg::SGD<double> sgd({w}, {.lr = 0.5});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
   loss.backward(tg::retain_graph);
@@ -238,13 +238,26 @@ TEST_CASE("A parameter assigned one of another shape while recorded is a new one
   check_close(w.grad(), Array{6.0, 8.0, 10.0}, 0.0);
 }
 
-TEST_CASE("A parameter replaced by a new one while recorded gets none of the old one's gradient") {
+TEST_CASE("A parameter that takes another's numbers while recorded gets the recording's gradient") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
-  w = Parameter(Array{3.0, 4.0});
+  w = Parameter(Array{3.0, 4.0});  // whose place nobody else holds, so that w keeps its own
+  loss.backward();
+  check_close(w.grad(), Array{2.0, 4.0}, 0.0);
+  check_close(w.value(), Array{3.0, 4.0}, 0.0);
+}
+
+TEST_CASE("A parameter that takes another's place while recorded gets none of its old place's gradient") {
+  Parameter w(Array{1.0, 2.0}), other(Array{3.0, 4.0});
+  const tg::ParameterHandle held(other);
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(w * w);
+  w = std::move(other);
   loss.backward();
   CHECK_FALSE(w.has_grad());
+  CHECK(held == tg::ParameterHandle(w));
+  CHECK_FALSE(held.is_last());
   check_close(w.value(), Array{3.0, 4.0}, 0.0);
 }
 

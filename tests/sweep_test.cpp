@@ -289,5 +289,5 @@ TEST_CASE("A rule may record and sweep a tape of its own, as recomputing what wa
   const tg::Tape tape;
   tg::sum(cube_of_twice(w * 1.0) + w).backward();
   check_close(w.grad(), Array{24.0 + 1.0, 6.0 + 1.0}, 0.0);
-  CHECK(tg::Tape::current() == &tape);
+  CHECK(tg::Tape::records());
 }

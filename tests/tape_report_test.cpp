@@ -49,7 +49,7 @@ TEST_CASE("A walk over a model names its parameters by their paths") {
   CHECK(model.head.weight.name() == "head.weight");
   CHECK(model.hidden.bias.name() == "hidden.bias");
   const Model copy = model;
-  CHECK(copy.head.weight.name() == "");  // a parameter of its own, which no walk has been over
+  CHECK(copy.head.weight.name() == "head.weight");  // a parameter of its own, under the same name
 }
 
 TEST_CASE("Tensors take names while their tape lives; constants have none") {
@@ -181,13 +181,32 @@ TEST_CASE("Anomaly mode names the operation that makes the first NaN, what it re
   CHECK_THROWS_WITH_AS(tg::exp(y * 1e9 + 1e9), doctest::Contains("made inf at (0, 0)"), std::runtime_error);
 }
 
-TEST_CASE("Anomaly mode names the layer whose parameter is at fault") {
+TEST_CASE("Anomaly mode names a parameter that is not finite, not what its infinity spoils further on") {
   Model model;
   tg::parameters(model);
-  model.head.weight.mutable_value().fill(std::numeric_limits<double>::quiet_NaN());
-  const tg::Tape tape({.detect_anomaly = true});
-  CHECK_THROWS_WITH_AS(model(Tensor(Array(xt::ones<double>({1, 3})))), doctest::Contains("; in layer head"),
-                       std::runtime_error);
+  const Array x{{1.0, 1.0, 1.0}};
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -HUGE_VAL}) {
+    model.head.weight.mutable_value()(1, 2) = bad;
+    const std::string expected = std::string("[linear] expected finite parameters, given ") +
+                                 (std::isnan(bad) ? "NaN" : "-inf") + " at (1, 2) of head.weight (2, 4)";
+    for (const bool frozen : {false, true}) {
+      model.head.weight.set_requires_grad(!frozen);
+      const tg::Tape tape({.detect_anomaly = true});
+      CHECK_THROWS_WITH_AS(tg::gelu(model(x)), expected.c_str(), std::runtime_error);
+    }
+  }
+}
+
+TEST_CASE("Names with quotes and backslashes stand in a graph as Graphviz reads them") {
+  Parameter w(Array{1.0});
+  w.set_name("the \"first\" \\ weight");
+  const tg::Tape tape;
+  Tensor y = w * 2.0;
+  y.set_name("two\nlines");
+  std::ostringstream graph;
+  tape.to_dot(graph);
+  CHECK(graph.str().find(R"(label="the \"first\" \\ weight\n)") != std::string::npos);
+  CHECK(graph.str().find(R"(label="two lines\n)") != std::string::npos);
 }
 
 TEST_CASE("Anomaly mode finds NaN in the backward sweep too") {

@@ -30,9 +30,12 @@ template <class Printable> std::string printed(const Printable& x) {
 }  // namespace
 
 // Containers move handles about freely.
-static_assert(std::is_nothrow_move_constructible_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor>);
-// What would quietly make a constant is written out: Tensor(array).
-static_assert(!std::is_convertible_v<Array, Tensor> && !std::is_convertible_v<xt::xarray<double>, Tensor>);
+static_assert(std::is_nothrow_move_constructible_v<Tensor>);
+// model(x) takes arrays and expressions of its numbers; others are converted when asked: Tensor(ids).
+static_assert(std::is_convertible_v<Array, Tensor> && std::is_convertible_v<xt::xarray<double>, Tensor>);
+static_assert(std::is_convertible_v<std::vector<double>, Tensor>);
+static_assert(!std::is_convertible_v<tg::IntArray, Tensor> && !std::is_convertible_v<tg::Array<float>, Tensor>);
+static_assert(std::is_constructible_v<Tensor, tg::IntArray> && std::is_constructible_v<Tensor, tg::Array<float>>);
 
 // ---- values -------------------------------------------------------------------------------------------------------
 

@@ -28,13 +28,13 @@ using BoolArray = Array<bool>;         ///< masks
 
 namespace detail {
 
-/// While a recording wants to know what a rule saves: the bytes of the Values moved into it so far.
-inline thread_local std::size_t* saved_bytes = nullptr;
+/// While somebody counts on this thread: the bytes of the arrays behind the Values that were copied so far.
+inline thread_local std::size_t* copied_bytes = nullptr;
 
 }  // namespace detail
 
-/// An array that tensors, recordings and parameters share and nobody changes: a shared pointer, which tells a
-/// recording that asks how much a rule saves with it.
+/// An array that tensors, recordings and parameters share and nobody changes: a shared pointer whose copies can be
+/// counted, so that a tape which profiles can tell what a rule saves.
 template <class T> class Value : public std::shared_ptr<const Array<T>> {
   using Pointer = std::shared_ptr<const Array<T>>;
 
@@ -42,10 +42,10 @@ template <class T> class Value : public std::shared_ptr<const Array<T>> {
   using Pointer::Pointer;
   Value(const Pointer& pointer) : Pointer(pointer) {}
   Value(Pointer&& pointer) noexcept : Pointer(std::move(pointer)) {}
-  Value(const Value&) noexcept = default;
-  Value(Value&& other) noexcept : Pointer(std::move(static_cast<Pointer&>(other))) {
-    if (detail::saved_bytes != nullptr && *this) *detail::saved_bytes += (*this)->size() * sizeof(T);
+  Value(const Value& other) noexcept : Pointer(other) {
+    if (detail::copied_bytes != nullptr && *this) *detail::copied_bytes += (*this)->size() * sizeof(T);
   }
+  Value(Value&&) noexcept = default;
   Value& operator=(const Value&) noexcept = default;
   Value& operator=(Value&&) noexcept = default;
   ~Value() = default;

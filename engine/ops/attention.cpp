@@ -18,8 +18,8 @@ using detail::require;
 template <class T>
 Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                  const AttentionMask& mask, const AttentionOptions& options, std::size_t batch, std::size_t heads,
-                 const HeadLayout& q_heads, const HeadLayout& k_heads, const HeadLayout& v_heads, const HeadLayout& out_heads,
-                 const Shape& out_shape) {
+                 const HeadLayout& q_heads, const HeadLayout& k_heads, const HeadLayout& v_heads,
+                 const HeadLayout& out_heads, const Shape& out_shape) {
   require(options.dropout >= 0 && options.dropout < 1, operation, "expected a dropout probability in [0, 1), given ",
           options.dropout);
   detail::MaskRows<T> masks(operation, mask, batch, heads, q_heads.rows, k_heads.rows);

@@ -71,20 +71,21 @@ template <class T> Tensor<T> relu(const Tensor<T>& x) {
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
   const auto& loops = vector_loops<T>();
   const bool exact = formula == Gelu::exact;
-  return record(
-      "gelu", map<T>(x.value(), exact ? loops.gelu : loops.gelu_tanh), {x},
-      [x = x.shared_value(), backward = exact ? loops.gelu_backward : loops.gelu_tanh_backward](const Array<T>& dy, auto& dx) {
-        Array<T> gradient(dy.shape());
-        parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
-          backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
-        });
-        dx[0] += std::move(gradient);
-      });
+  return record("gelu", map<T>(x.value(), exact ? loops.gelu : loops.gelu_tanh), {x},
+                [x = x.shared_value(), backward = exact ? loops.gelu_backward : loops.gelu_tanh_backward](
+                    const Array<T>& dy, auto& dx) {
+                  Array<T> gradient(dy.shape());
+                  parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
+                    backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
+                  });
+                  dx[0] += std::move(gradient);
+                });
 }
 
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value) {
+  const Tensor<T> fill(Array<T>(Shape{}, value));  // an input, so that anomaly mode sees where infinity came from
   return record("masked_fill", zip<T>("masked_fill", x.value(), mask, [value](T a, bool m) { return m ? value : a; }),
-                {x}, [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
+                {x, fill}, [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
                   dx[0] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? T(0) : d; });
                 });
 }

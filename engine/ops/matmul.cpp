@@ -93,21 +93,24 @@ template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
   p.for_each(true, [&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
     gemm<T>({a.value().data() + a_at, m, k}, {b.value().data() + b_at, k, n}, {y.data() + i * m * n, m, n});
   });
-  return record("matmul", std::move(y), {a, b}, [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
-    const std::size_t m = p.m, k = p.k, n = p.n;
-    if (dx[0].needs_grad()) {
-      const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
-      p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
-        gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1, beta);
+  return record(
+      "matmul", std::move(y), {a, b}, [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
+        const std::size_t m = p.m, k = p.k, n = p.n;
+        if (dx[0].needs_grad()) {
+          const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
+          p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
+            gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1,
+                    beta);
+          });
+        }
+        if (dx[1].needs_grad()) {
+          const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
+          p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
+            gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1,
+                    beta);
+          });
+        }
       });
-    }
-    if (dx[1].needs_grad()) {
-      const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
-      p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
-        gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1, beta);
-      });
-    }
-  });
 }
 
 // y = x W^T + b, dx = dy W, dW = dy^T x, db = the sum of dy's rows

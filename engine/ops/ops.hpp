@@ -19,7 +19,7 @@ namespace tapegrad {
 /// The type of a scalar argument beside a Tensor<T>: any number converts to it.
 template <class T> using Scalar = std::type_identity_t<T>;
 
-// ---- arithmetic.cpp: tensors broadcast as in NumPy; a scalar may stand on either side -----------------------------
+// ---- arithmetic.cpp: tensors broadcast as in NumPy; a scalar, an array or an expression may stand on either side ---
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b);
 template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b);
@@ -221,3 +221,5 @@ BoolArray causal_mask(std::size_t rows, std::size_t columns);
 BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id);
 
 }  // namespace tapegrad
+
+#include "mixed_operands.hpp"

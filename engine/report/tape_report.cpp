@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../tape/tape.hpp"
+#include "../tape/internal/recording.hpp"
 #include "internal/table.hpp"
 
 namespace tapegrad {
@@ -68,14 +68,24 @@ template <class T> void add_rows(detail::Table& table, const Recording<T>& recor
   }
 }
 
+// As it may stand between quotes in Graphviz's language.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
 template <class T> void add_to_dot(std::ostream& out, const Recording<T>& recording) {
   const char* element = std::same_as<T, float> ? "f" : "d";
   for (std::size_t i = 0; i < recording.size(); ++i) {
     const Node<T>& node = recording.nodes()[i];
     const std::string name = recording.name(static_cast<std::int32_t>(i));
     out << "  " << element << i << " [label=\"";
-    if (!name.empty()) out << name << "\\n";
-    if (!node.is_parameter || name.empty()) out << node.operation << "\\n";
+    if (!name.empty()) out << escaped(name) << "\\n";
+    if (!node.is_parameter || name.empty()) out << escaped(node.operation) << "\\n";
     out << to_string(node.shape) << '"' << (node.is_parameter ? ", style=filled, fillcolor=lightyellow" : "") << "];\n";
     for (std::int32_t input : node.inputs)
       if (input >= 0) out << "  " << element << input << " -> " << element << i << ";\n";
@@ -88,15 +98,15 @@ void Tape::print(std::ostream& out) const {
   using enum detail::Table::Align;
   detail::Table table({right, left, left, left, left, right, right, right, right});
   table.add({"#", "operation", "name", "shape", "reads", "saved", "forward", "backward", "|gradient|"});
-  add_rows(table, recording_float_);
-  add_rows(table, recording_double_);
+  add_rows(table, recordings_->of<float>());
+  add_rows(table, recordings_->of<double>());
   out << table;
 }
 
 void Tape::to_dot(std::ostream& out) const {
   out << "digraph tape {\n  node [shape=box, fontname=\"sans-serif\"];\n";
-  add_to_dot(out, recording_float_);
-  add_to_dot(out, recording_double_);
+  add_to_dot(out, recordings_->of<float>());
+  add_to_dot(out, recordings_->of<double>());
   out << "}\n";
 }
 

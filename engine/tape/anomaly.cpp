@@ -2,11 +2,10 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string_view>
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/layout.hpp"
-#include "tape.hpp"
+#include "internal/recording.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -38,7 +37,7 @@ template <class T> std::string Recording<T>::described(const Tensor<T>& x, std::
 // "; in layer head" for an operation that reads a parameter of the layer, "; after layer head" for one that works on
 // what came out of it: where the last parameter belongs that was recorded among all that went into these nodes. Empty
 // when none has a name.
-template <class T> std::string Recording<T>::place(const typename Node<T>::Edges& edges) const {
+template <class T> std::string Recording<T>::place(const Edges& edges) const {
   std::vector<bool> reached(nodes_.size(), false), read(nodes_.size(), false);
   for (std::int32_t edge : edges)
     if (edge >= 0) reached[static_cast<std::size_t>(edge)] = read[static_cast<std::size_t>(edge)] = true;
@@ -59,12 +58,11 @@ template <class T> std::string Recording<T>::place(const typename Node<T>::Edges
 
 template <class T>
 void Recording<T>::check_output(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
-                                const typename Node<T>::Edges& edges) const {
+                                const Edges& edges) const {
   const std::optional<std::size_t> i = first_anomaly(y.value());
   if (!i) return;
   if (!std::isnan(y.value().data()[*i])) {
-    if (operation == std::string_view("masked_fill")) return;
-    for (const Input<T>& input : inputs)  // infinity that comes in, as an additive mask's, may go on
+    for (const Input<T>& input : inputs)  // infinity that comes in, as an additive mask's or masked_fill's, may go on
       if (input.tensor->defined() && first_anomaly(input.tensor->value())) return;
   }
   std::string read;
@@ -73,26 +71,34 @@ void Recording<T>::check_output(const char* operation, const Tensor<T>& y, std::
                            to_string(y.shape()), " from ", read, place(edges));
 }
 
+// A parameter that is not finite spoils whatever reads it, at once or further on: it is named instead of that.
+template <class T> void Recording<T>::check_parameter(const char* operation, const Leaf<T>& leaf) const {
+  const std::optional<std::size_t> i = first_anomaly(*leaf.value);
+  if (!i) return;
+  fail<std::runtime_error>(operation, "expected finite parameters, given ", found(*leaf.value, *i), " of ",
+                           leaf.name.empty() ? "a parameter" : leaf.name, " ", leaf.shape);
+}
+
 template <class T> void Recording<T>::check_gradients(std::int32_t i) const {
   const Node<T>& node = nodes_[static_cast<std::size_t>(i)];
   for (std::size_t n = 0; n < node.inputs.size(); ++n) {
     if (node.inputs[n] < 0) continue;
     const Node<T>& input = nodes_[static_cast<std::size_t>(node.inputs[n])];
-    const std::shared_ptr<Array<T>>& gradient = input.is_parameter && !input.grad ? input.leaf->grad : input.grad;
-    const auto at = gradient ? first_anomaly(*gradient) : std::nullopt;
+    const auto at = input.grad ? first_anomaly(*input.grad) : std::nullopt;
     if (!at) continue;
     const std::string given = name(node.inputs[n]);
     fail<std::runtime_error>(
-        node.operation, "expected finite gradients, the backward rule made ", found(*gradient, *at),
+        node.operation, "expected finite gradients, the backward rule made ", found(*input.grad, *at),
         " in the gradient of input ", n, ", ",
         given.empty() ? std::string(input.operation) + " #" + std::to_string(node.inputs[n]) : given, " ",
         to_string(input.shape), place(node.inputs));
   }
 }
 
-#define INSTANTIATE(T)                                                                               \
-  template void Recording<T>::check_output(const char*, const Tensor<T>&, std::span<const Input<T>>, \
-                                           const typename Node<T>::Edges&) const;                    \
+#define INSTANTIATE(T)                                                                                             \
+  template void Recording<T>::check_output(const char*, const Tensor<T>&, std::span<const Input<T>>, const Edges&) \
+      const;                                                                                                       \
+  template void Recording<T>::check_parameter(const char*, const Leaf<T>&) const;                                  \
   template void Recording<T>::check_gradients(std::int32_t) const;
 INSTANTIATE(float)
 INSTANTIATE(double)

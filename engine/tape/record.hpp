@@ -4,15 +4,77 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
 
-#include "tape.hpp"
+#include "tensor.hpp"
 
 namespace tapegrad {
 
+/// An input of an operation: a tensor by reference.
+template <class T> struct Input {
+  const Tensor<T>* tensor;
+  Input(const Tensor<T>& t) : tensor(&t) {}
+};
+
+/// Where a rule's kernel writes: `data` holds garbage when beta is 0, and a sum to add to when it is 1, as in BLAS.
+template <class T> struct Destination {
+  T* data;
+  T beta;
+};
+
+/// The gradient of one input, as the rule sees it. Good until the rule returns.
+template <class T> class Gradient {
+ public:
+  /// Whether anybody needs it: a rule may skip work for constants. Adding to one that nobody needs does nothing.
+  bool needs_grad() const { return node_ >= 0; }
+
+  /// How many elements the input has. Only for a gradient that is needed.
+  std::size_t size() const;
+
+  /// Adds a gradient of the input's shape, or of one that the input was broadcast to: it is summed back.
+  void operator+=(const Array<T>& gradient) const;
+  void operator+=(Array<T>&& gradient) const;
+  template <class E> void operator+=(const xt::xexpression<E>& gradient) const {
+    if (needs_grad()) *this += Array<T>(gradient);
+  }
+
+  /// For kernels that accumulate in place. Only for a gradient that is needed; ask just before writing, since two
+  /// inputs may be the same tensor.
+  Destination<T> destination() const;
+
+  /// The gradient's array, zeros at first, to add to here and there. Only for a gradient that is needed.
+  Array<T>& accumulator() const;
+
+ private:
+  template <class> friend class Gradients;
+  Gradient(detail::Recording<T>& recording, std::int32_t node) : recording_(&recording), node_(node) {}
+
+  detail::Recording<T>* recording_;
+  std::int32_t node_;  // what the input was made by; -1 for a constant
+};
+
+/// The gradients of all inputs of an operation, numbered as its inputs are.
+template <class T> class Gradients {
+ public:
+  Gradients(detail::Recording<T>& recording, std::int32_t node) : recording_(recording), node_(node) {}
+  std::size_t size() const;
+  Gradient<T> operator[](std::size_t input) const;
+
+ private:
+  detail::Recording<T>& recording_;
+  std::int32_t node_;
+};
+
 namespace detail {
+
+/// A rule: given dy, the gradient of an operation's output, it adds to the gradients dx of the inputs.
+template <class T> struct Rule {
+  virtual ~Rule() = default;
+  virtual void operator()(const Array<T>& dy, Gradients<T>& dx) const = 0;
+};
 
 template <class T, class F> struct RuleOf final : Rule<T> {
   F function;
@@ -20,24 +82,47 @@ template <class T, class F> struct RuleOf final : Rule<T> {
   void operator()(const Array<T>& dy, Gradients<T>& dx) const override { function(dy, dx); }
 };
 
+/// The bytes of the arrays that a rule holds: those that a copy of it shares. A rule that cannot be copied counts none.
+template <class F> std::size_t saved_bytes(const F& rule) {
+  std::size_t bytes = 0;
+  if constexpr (std::is_copy_constructible_v<F>) {
+    copied_bytes = &bytes;
+    [[maybe_unused]] const F copy(rule);
+    copied_bytes = nullptr;
+  }
+  return bytes;
+}
+
+/// The nodes of an operation's inputs, -1 for a constant.
+using Edges = xt::svector<std::int32_t, 4>;
+
+/// An operation on its way onto the tape.
+template <class T> class Entry {
+ public:
+  /// Throws std::logic_error for an input of another tape, and in anomaly mode std::runtime_error when y is where NaN
+  /// or infinity first appears.
+  Entry(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs);
+
+  /// Whether it is recorded: a tape records, and an input has a gradient.
+  bool is_recorded() const { return recording_ != nullptr; }
+  bool is_profiled() const { return profiled_; }
+
+  /// Puts it on the tape, and y's place there into y.
+  void append(Tensor<T>& y, std::shared_ptr<const Rule<T>> rule, std::size_t saved);
+
+ private:
+  const char* operation_;
+  Recording<T>* recording_ = nullptr;
+  bool profiled_ = false;
+  Edges edges_;
+};
+
 template <class T, class F>
 Tensor<T> record_value(const char* operation, Tensor<T> y, std::span<const Input<T>> inputs, F&& rule) {
-  Tape* tape = Tape::current();
-  if (tape == nullptr) return y;
-  Recording<T>& recording = tape->recording<T>();
-  typename Node<T>::Edges edges;
-  bool reaches_parameter = false;
-  for (const Input<T>& input : inputs) {
-    edges.push_back(recording.edge(operation, *input.tensor));
-    reaches_parameter |= edges.back() >= 0;
-  }
-  if (tape->options().detect_anomaly) recording.check_output(operation, y, inputs, edges);
-  if (reaches_parameter) {
-    using R = RuleOf<T, std::decay_t<F>>;
-    const SavedBytes saved(tape->options().profile);
-    auto pooled = make_pooled<const R>(std::forward<F>(rule));
-    recording.append(operation, y, std::move(edges), std::move(pooled), saved.count());
-  }
+  Entry<T> entry(operation, y, inputs);
+  if (!entry.is_recorded()) return y;
+  const std::size_t saved = entry.is_profiled() ? saved_bytes(rule) : 0;
+  entry.append(y, make_pooled<const RuleOf<T, std::decay_t<F>>>(std::forward<F>(rule)), saved);
   return y;
 }
 

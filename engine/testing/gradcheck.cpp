@@ -4,10 +4,11 @@
 #include <cmath>
 #include <iomanip>
 #include <limits>
-#include <optional>
+#include <memory>
 #include <ostream>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/layout.hpp"
@@ -33,44 +34,51 @@ struct Difference {
   double analytic = 0, numeric = 0, relative = -1;
 };
 
-// Puts the gradients back as they were, whatever happens.
-class GradientsKept {
+using Leaf = detail::Leaf<double>;
+
+// The parameters to check, each once, without the frozen ones; and, whatever happens, all as they were at its end.
+class Checked {
  public:
-  explicit GradientsKept(const NamedParameters<double>& parameters) : parameters_(parameters) {
+  explicit Checked(const NamedParameters<double>& parameters) {
     for (const auto& [name, parameter] : parameters) {
-      kept_.push_back(parameter->has_grad() ? std::optional(parameter->grad()) : std::nullopt);
-      parameter->zero_grad();
+      const std::shared_ptr<Leaf>& place = parameter.place();
+      const bool is_new = std::ranges::none_of(entries_, [&](const Entry& entry) { return entry.place == place; });
+      if (is_new && place->requires_grad) entries_.push_back({name, place, *place});
     }
+    for (const Entry& entry : entries_) entry.place->clear_grad();
   }
-  ~GradientsKept() {
-    for (std::size_t i = 0; i < kept_.size(); ++i) {
-      parameters_[i].second->zero_grad();
-      if (kept_[i]) parameters_[i].second->set_grad(std::move(*kept_[i]));
-    }
+  ~Checked() {
+    for (Entry& entry : entries_) *entry.place = std::move(entry.before);
   }
-  GradientsKept(const GradientsKept&) = delete;
-  GradientsKept& operator=(const GradientsKept&) = delete;
+  Checked(const Checked&) = delete;
+  Checked& operator=(const Checked&) = delete;
+
+  struct Entry {
+    std::string name;
+    std::shared_ptr<Leaf> place;
+    Leaf before;
+  };
+  const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  const NamedParameters<double>& parameters_;
-  std::vector<std::optional<Array<double>>> kept_;
+  std::vector<Entry> entries_;
 };
 
 // An element of a parameter moved by h, and put back at the end of the scope.
 class Moved {
  public:
-  Moved(Parameter<double>& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value()) {
-    Array<double> value = before_;
-    value.data()[i] += h;
-    parameter.set_value(std::move(value));
+  Moved(Leaf& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
+    const auto value = make_value<double>(*before_);
+    value->data()[i] += h;
+    parameter.value = value;
   }
-  ~Moved() { parameter_.set_value(std::move(before_)); }
+  ~Moved() { parameter_.value = before_; }
   Moved(const Moved&) = delete;
   Moved& operator=(const Moved&) = delete;
 
  private:
-  Parameter<double>& parameter_;
-  Array<double> before_;
+  Leaf& parameter_;
+  const Value<double> before_;
 };
 
 // f as a function of a single number: its outputs weighted, one element of a parameter moved.
@@ -85,7 +93,7 @@ class Probe {
     return y;
   }
 
-  double at(Parameter<double>& parameter, std::size_t i, double h) const {
+  double at(Leaf& parameter, std::size_t i, double h) const {
     const Moved moved(parameter, i, h);
     const Tensor<double> y = outputs();
     double sum = 0;
@@ -93,7 +101,7 @@ class Probe {
     return sum;
   }
 
-  double central_difference(Parameter<double>& parameter, std::size_t i, double h) const {
+  double central_difference(Leaf& parameter, std::size_t i, double h) const {
     return (at(parameter, i, h) - at(parameter, i, -h)) / (2 * h);
   }
 
@@ -104,7 +112,7 @@ class Probe {
 
 // Says so when the differences to the two sides disagree, by enough to explain the error. Where f is curved they do
 // too, but ever less as the step shrinks; at a kink or a jump they do not come together like that.
-void report_kink(std::ostream& report, const Probe& f, Parameter<double>& parameter, const Difference& worst, double h,
+void report_kink(std::ostream& report, const Probe& f, Leaf& parameter, const Difference& worst, double h,
                  double tolerance) {
   const double here = f.at(parameter, worst.index, 0);
   const auto slopes = [&](double d) {
@@ -143,7 +151,7 @@ void report_unlike_calls(std::ostream& report, const Probe& f, const Array<doubl
 GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedParameters<double>& parameters,
                           const GradcheckOptions& options) {
   detail::require(!parameters.empty(), "gradcheck", "expected parameters to check, given none");
-  const GradientsKept kept(parameters);
+  const Checked checked(parameters);
   Value<double> outputs;
   Array<double> weights;
   {
@@ -155,14 +163,15 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
       y.backward(weights);  // without, every gradient is 0, which the differences confirm or refute
   }
 
+  const NoGrad pause;
   GradcheckResult result;
   const Probe probe(f, weights);
   std::ostringstream report;
   report << std::setprecision(10);
   std::size_t compared = 0;
-  for (const auto& [name, parameter] : parameters) {
-    const Array<double> gradient = parameter->grad();
-    const Array<double> value = parameter->value();
+  for (const auto& [name, parameter, before] : checked.entries()) {
+    const Array<double>& value = *before.value;
+    const Array<double> gradient = parameter->grad ? *parameter->grad : Array<double>(value.shape(), 0.0);
     const auto step = [&](std::size_t i) { return options.step * std::max(1.0, std::abs(value.data()[i])); };
     Difference worst;
     for (std::size_t i = 0; i < gradient.size(); ++i, ++compared) {

@@ -35,7 +35,7 @@ void add_training_options(CLI::App& app, GivenTrainingOptions& given, std::uint6
   add("--seed", seed, "N", whole_number(0), "Start of the random numbers: the same seed gives the same run");
 }
 
-bool train(const std::vector<tg::Parameter<float>*>& parameters, const TrainingOptions& options,
+bool train(const tg::Parameters<float>& parameters, const TrainingOptions& options,
            const std::function<StepLoss()>& next_loss) {
   tg::SGD<float> optimizer(parameters, {.lr = options.lr, .momentum = options.momentum});
   Progress progress(options.steps, std::max<std::size_t>(1, options.steps / 10));

@@ -43,7 +43,7 @@ inline constexpr int stopped_status = 130;
 /// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done or Ctrl-C asks
 /// to stop; says whether all are done. next_loss computes the model's loss on the next batch.
 /// Throws std::runtime_error when the loss is no number any more.
-bool train(const std::vector<tapegrad::Parameter<float>*>& parameters, const TrainingOptions& options,
+bool train(const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
            const std::function<StepLoss()>& next_loss);
 
 }  // namespace examples

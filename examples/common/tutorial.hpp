@@ -68,7 +68,7 @@ template <class T> tapegrad::Array<T> random_numbers(const tapegrad::Shape& shap
 
 /// Rounds all parameters of a model to one decimal.
 template <class Model> void round_parameters(Model& model) {
-  for (auto* parameter : tapegrad::parameters(model)) parameter->set_value(in_tenths(parameter->value()));
+  for (const auto& parameter : tapegrad::parameters(model)) parameter->set_value(in_tenths(parameter->value()));
 }
 
 /// Prints the parameters of a model that has been rounded, weights first.

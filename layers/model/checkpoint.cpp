@@ -102,7 +102,7 @@ namespace detail {
 
 template <class T>
 void save_parameters(NamedConstParameters<T> named, const std::filesystem::path& path, const Metadata& metadata) {
-  std::sort(named.begin(), named.end());
+  std::ranges::sort(named, {}, [](const auto& entry) { return entry.first; });
   SafetensorsHeader header;
   header.metadata = metadata;
   std::uint64_t place = 0;

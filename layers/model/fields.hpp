@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../engine/tape/tensor.hpp"
+#include "../../engine/tape/parameter.hpp"
 
 /// Lists the fields of a struct, in the order in which they are to be walked and printed; the struct stays an
 /// aggregate. Walks enter Parameters, structs with a list of their own, and these in std::vector, std::array and
@@ -32,9 +32,6 @@
   auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }
 
 namespace tapegrad {
-
-/// What named_parameters gives of a model that is const.
-template <class T> using NamedConstParameters = std::vector<std::pair<std::string, const Parameter<T>*>>;
 
 namespace detail {
 
@@ -174,28 +171,28 @@ template <class M> using ScalarOf = decltype(scalar<M>());
 
 }  // namespace detail
 
-/// A model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which they also take on for
-/// reports and errors. The pointers hold while the model stays where it is. Parameters that are undefined, as a
-/// Linear's bias may be, are left out, here and below.
+/// Handles on a model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which they also
+/// take on for reports and errors. Parameters that are undefined, as a Linear's bias may be, are left out, here and
+/// below.
 template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
   NamedParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
     parameter.set_name(path.text());
-    named.emplace_back(path.text(), &parameter);
+    named.emplace_back(path.text(), ParameterHandle(parameter));
   });
   return named;
 }
 
 template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
   NamedConstParameters<detail::ScalarOf<M>> named;
-  detail::for_each_parameter(model,
-                             [&](const auto& path, auto& parameter) { named.emplace_back(path.text(), &parameter); });
+  detail::for_each_parameter(
+      model, [&](const auto& path, auto& parameter) { named.emplace_back(path.text(), ParameterHandle(parameter)); });
   return named;
 }
 
-/// A model's parameters, for an optimizer.
-template <class M> std::vector<Parameter<detail::ScalarOf<M>>*> parameters(M& model) {
-  std::vector<Parameter<detail::ScalarOf<M>>*> all;
+/// Handles on a model's parameters, for an optimizer.
+template <class M> Parameters<detail::ScalarOf<M>> parameters(M& model) {
+  Parameters<detail::ScalarOf<M>> all;
   for (const auto& [name, parameter] : named_parameters(model)) all.push_back(parameter);
   return all;
 }

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "../../engine/report/internal/table.hpp"
-#include "../../engine/tape/tape.hpp"
+#include "../../engine/tape/internal/recording.hpp"
 
 namespace tapegrad::detail {
 namespace {

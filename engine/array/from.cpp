@@ -1,0 +1,36 @@
+#include "from.hpp"
+
+#include <algorithm>
+
+#include "internal/error.hpp"
+
+namespace tapegrad::detail {
+
+template <class T> Braces<T>::Braces(std::initializer_list<Braces> rows) : shape_{rows.size()} {
+  if (rows.size() == 0) return;
+  const Shape& first = rows.begin()->shape_;
+  for (std::size_t extent : first) shape_.push_back(extent);
+  for (const Braces& row : rows) {
+    require(row.shape_ == first, "array", "expected rows of one shape in the braces, given ", first, " and ",
+            row.shape_);
+    numbers_.insert(numbers_.end(), row.numbers_.begin(), row.numbers_.end());
+  }
+}
+
+template <class T> Array<T> Braces<T>::array() const {
+  Array<T> out(shape_);
+  std::ranges::copy(numbers_, out.data());
+  return out;
+}
+
+void require_count(const char* operation, std::size_t count, const Shape& shape) {
+  require(count == element_count(shape), operation, "expected as many numbers as a shape has elements, given ", count,
+          " for ", shape);
+}
+
+template class Braces<float>;
+template class Braces<double>;
+template class Braces<std::int64_t>;
+template class Braces<bool>;
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,64 @@
+/// Arrays from what programs have: numbers in braces, std::vector and other ranges.
+///
+///     tg::int_array({{1, 2, 3}, {4, 5, 6}})       // (2, 3)
+///     tg::int_array(ids)                          // a std::vector<int>: (n)
+///     tg::array<float>(pixels, {28, 28})          // n numbers in row-major order under a shape
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <ranges>
+#include <type_traits>
+#include <vector>
+
+#include "array.hpp"
+#include "shape.hpp"
+
+namespace tapegrad {
+namespace detail {
+
+/// Numbers in braces, nested as deep as there are axes; rows of different lengths throw std::invalid_argument.
+template <class T> class Braces {
+ public:
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Braces(Number number) : numbers_{static_cast<T>(number)} {}
+  Braces(std::initializer_list<Braces> rows);
+
+  Array<T> array() const;
+
+ private:
+  Shape shape_;
+  std::vector<T> numbers_;
+};
+
+/// Throws std::invalid_argument unless a shape has `count` elements.
+void require_count(const char* operation, std::size_t count, const Shape& shape);
+
+}  // namespace detail
+
+/// The array of numbers in braces. `Array<T>{{7}}` is ambiguous to C++; `array<T>({{7}})` has the shape (1, 1).
+template <class T> Array<T> array(const detail::Braces<T>& numbers) { return numbers.array(); }
+
+/// The numbers of a range in row-major order. Throws std::invalid_argument when the shape has another count of
+/// elements.
+template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers, const Shape& shape) {
+  detail::require_count("array", std::ranges::size(numbers), shape);
+  Array<T> out(shape);
+  T* to = out.data();
+  for (const auto& number : numbers) *to++ = static_cast<T>(number);
+  return out;
+}
+template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers) {
+  return array<T>(numbers, Shape{std::ranges::size(numbers)});
+}
+
+/// The same for ids, labels and lengths: `embedding(tg::int_array({{id}}))`.
+inline IntArray int_array(const detail::Braces<std::int64_t>& numbers) { return numbers.array(); }
+template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers) {
+  return array<std::int64_t>(numbers);
+}
+template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers, const Shape& shape) {
+  return array<std::int64_t>(numbers, shape);
+}
+
+}  // namespace tapegrad

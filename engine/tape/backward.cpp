@@ -1,0 +1,73 @@
+// What a tensor does with the tape that recorded it.
+#include "../array/internal/error.hpp"
+#include "internal/recording.hpp"
+
+namespace tapegrad {
+
+using detail::require;
+using detail::require_usage;
+
+namespace {
+
+// Of the living tape that recorded it; throws std::logic_error naming the operation when there is none.
+detail::Recordings& recordings_of(const char* operation, const detail::Origin& origin) {
+  require_usage(origin.node >= 0, operation, "expected a tensor that a Tape recorded, given one without a recording");
+  detail::Recordings* const recordings = detail::TapeScope::find(origin.tape);
+  require_usage(
+      recordings != nullptr, operation,
+      "expected the Tape that recorded the tensor to be alive on this thread, given a stale tensor: its Tape ",
+      "has ended");
+  return *recordings;
+}
+
+}  // namespace
+
+template <class T> void Tensor<T>::retain_grad() {
+  if (!leaf_) recordings_of("retain_grad", origin_).of<T>().retain_grad(*this);
+}
+
+template <class T> void Tensor<T>::register_hook(GradientHook<T> hook) {
+  if (origin_.node < 0 && leaf_) return leaf_->hooks.push_back(std::move(hook));
+  recordings_of("register_hook", origin_).of<T>().register_hook(origin_.node, std::move(hook));
+}
+
+template <class T> void Tensor<T>::set_name(std::string name) {
+  if (origin_.node < 0 && leaf_)
+    leaf_->name = std::move(name);
+  else
+    recordings_of("set_name", origin_).of<T>().set_name(origin_.node, std::move(name));
+}
+
+template <class T> std::string Tensor<T>::name() const {
+  if (origin_.node < 0) return leaf_ ? leaf_->name : "";
+  detail::Recordings* const recordings = detail::TapeScope::find(origin_.tape);
+  return recordings == nullptr ? "" : recordings->of<T>().name(origin_.node);
+}
+
+template <class T> void Tensor<T>::backward(RetainGraph retain) const {
+  require(size() == 1, "backward", "expected a scalar or backward(seed), given a tensor of shape ", shape());
+  backward(Array<T>(shape(), T(1)), retain);
+}
+
+template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) const {
+  require(seed.shape() == shape(), "backward", "expected a seed of shape ", shape(), ", given ", seed.shape());
+  if (origin_.node < 0) {
+    require_usage(Tape::records(), "backward",
+                  "expected a recording: make a Tape before computing the tensor, none was recording");
+    detail::fail<std::logic_error>("backward", "expected a tensor that depends on a parameter, given ",
+                                   leaf_ ? "a parameter itself" : "one that depends on none");
+  }
+  recordings_of("backward", origin_).sweep<T>(origin_.node, make_value<T>(std::move(seed)), retain);
+}
+
+#define INSTANTIATE(T)                                     \
+  template void Tensor<T>::retain_grad();                  \
+  template void Tensor<T>::register_hook(GradientHook<T>); \
+  template void Tensor<T>::set_name(std::string);          \
+  template std::string Tensor<T>::name() const;            \
+  template void Tensor<T>::backward(RetainGraph) const;    \
+  template void Tensor<T>::backward(Array<T>, RetainGraph) const;
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tapegrad

@@ -1,0 +1,139 @@
+/// What a tape has recorded, and how it is swept backwards. For the library's own sources.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "../record.hpp"
+#include "../tape.hpp"
+
+namespace tapegrad::detail {
+
+/// An operation on the tape, or a parameter that operations read.
+template <class T> struct Node {
+  const char* operation;                // "parameter" for a parameter
+  Shape shape;                          // of the output
+  Edges inputs;                         // the nodes it read; -1 for a constant
+  std::shared_ptr<const Rule<T>> rule;  // null for a parameter, and once consumed
+  std::shared_ptr<Leaf<T>> leaf;        // of a parameter, or of an output that retains its gradient
+  std::shared_ptr<Array<T>> grad;       // what has arrived in the sweep under way
+  bool is_parameter;
+};
+
+/// The Euclidean norm of all elements.
+template <class T> double norm(const Array<T>& x);
+
+/// What a tape that profiles knows of a node; times in seconds.
+struct Profile {
+  std::size_t saved = 0;      // bytes that the rule holds for the sweep
+  double forward = 0;         // since the node before was recorded
+  double backward = -1;       // in the rule; below 0 when no sweep has come by
+  double gradient_norm = -1;  // of the output's gradient
+};
+
+/// The part of a tape that records operations on T.
+template <class T> class Recording {
+ public:
+  Recording(std::uint64_t tape, const TapeOptions& options);
+
+  /// The node that made x, -1 for a constant, a frozen parameter or an undefined x. Throws std::logic_error when x
+  /// belongs to another tape, and in anomaly mode std::runtime_error for a parameter that is not finite.
+  std::int32_t edge(const char* operation, const Tensor<T>& x);
+
+  /// Records that the operation made y.
+  void append(const char* operation, Tensor<T>& y, Edges inputs, std::shared_ptr<const Rule<T>> rule,
+              std::size_t saved);
+
+  void retain_grad(Tensor<T>& y);
+  void register_hook(std::int32_t node, GradientHook<T> hook);
+  void set_name(std::int32_t node, std::string name) { names_[node] = std::move(name); }
+  /// The name given, the parameter's path, or "".
+  std::string name(std::int32_t node) const;
+
+  /// Sweeps backwards from a node whose gradient is `seed` (sweep.cpp).
+  void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);
+
+  /// Throws std::runtime_error when y is where NaN or infinity first appears (anomaly.cpp).
+  void check_output(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
+                    const Edges& edges) const;
+
+  std::size_t size() const { return nodes_.size(); }
+  const std::vector<Node<T>, PoolAllocator<Node<T>>>& nodes() const { return nodes_; }
+  /// Of each node, when the tape profiles.
+  const std::vector<Profile>& profiles() const { return profiles_; }
+
+ private:
+  friend class Gradients<T>;
+  friend class Gradient<T>;
+  using Clock = std::chrono::steady_clock;
+
+  Node<T>& node(std::int32_t i) { return nodes_[static_cast<std::size_t>(i)]; }
+  const Node<T>& node(std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
+
+  void add_node(Node<T> node, std::size_t saved);
+
+  void mark_reachable(std::int32_t start);
+  void sweep_node(std::int32_t i, RetainGraph retain);
+  void run_hooks(std::int32_t i, Array<T>& gradient) const;
+  void hand_over_gradients();
+  const char* first_reader(std::int32_t parameter) const;
+
+  void check_parameter(const char* operation, const Leaf<T>& leaf) const;
+  void check_gradients(std::int32_t i) const;
+  std::string described(const Tensor<T>& x, std::int32_t node) const;
+  std::string place(const Edges& edges) const;
+
+  std::uint64_t tape_;
+  TapeOptions options_;
+  std::vector<Node<T>, PoolAllocator<Node<T>>> nodes_;
+  // The node of each parameter that has been read, so that many uses share one.
+  std::unordered_map<const Leaf<T>*, std::int32_t, std::hash<const Leaf<T>*>, std::equal_to<>,
+                     PoolAllocator<std::pair<const Leaf<T>* const, std::int32_t>>>
+      parameters_;
+
+  // Of the sweep under way.
+  std::vector<bool, PoolAllocator<bool>> reached_;  // the nodes that its start depends on
+  struct Arrived {
+    std::int32_t node;
+    std::shared_ptr<Array<T>> gradient;  // null when no operation passed one on
+  };
+  std::vector<Arrived, PoolAllocator<Arrived>> arrived_;  // at leaves, to be handed over at its end
+
+  // What few nodes have.
+  std::unordered_map<std::int32_t, std::string> names_;
+  std::unordered_map<std::int32_t, std::vector<GradientHook<T>>> hooks_;  // of outputs; a parameter's are its leaf's
+  std::vector<Profile> profiles_;
+  Clock::time_point last_recorded_;
+};
+
+/// All that one tape records.
+class Recordings : public std::enable_shared_from_this<Recordings> {
+ public:
+  explicit Recordings(const TapeOptions& options);
+
+  std::uint64_t id() const { return id_; }
+  const TapeOptions& options() const { return options_; }
+
+  template <class T> Recording<T>& of() {
+    if constexpr (std::same_as<T, float>)
+      return of_float_;
+    else
+      return of_double_;
+  }
+
+  /// Sweeps backwards from a tensor of this tape. Throws std::logic_error while a sweep of it is under way.
+  template <class T> void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);
+
+ private:
+  std::uint64_t id_;
+  TapeOptions options_;
+  bool sweeping_ = false;
+  Recording<float> of_float_;
+  Recording<double> of_double_;
+};
+
+}  // namespace tapegrad::detail

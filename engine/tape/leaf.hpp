@@ -1,0 +1,59 @@
+/// Where a parameter's value and gradient live.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../array/array.hpp"
+
+namespace tapegrad {
+
+/// Looks at a gradient, or changes it.
+template <class T> using GradientHook = std::function<void(Array<T>& gradient)>;
+
+/// How many sweeps have reached a parameter since its gradient was cleared. Their gradients have been added up.
+struct SweepCount {
+  std::size_t total = 0;
+  std::size_t before_change = 0;  ///< how many there were when the value first changed; 0 when it did not
+
+  /// Whether gradients at different values of the parameter were added up: zero_grad() was forgotten.
+  bool over_changed_values() const { return before_change > 0 && total > before_change; }
+};
+
+namespace detail {
+
+template <class T> struct Leaf;
+
+/// The parameters that one sweep reached, each with the operation that read it first.
+template <class T> struct Reached {
+  struct Parameter {
+    std::weak_ptr<const Leaf<T>> leaf;
+    const char* operation;
+  };
+  std::vector<Parameter, PoolAllocator<Parameter>> parameters;
+};
+
+/// What a parameter, its handles and its recordings share; or where a tensor that retains its gradient has it gathered.
+template <class T> struct Leaf {
+  Shape shape;
+  Value<T> value{};                   // of a parameter
+  bool requires_grad = true;          // false for a frozen parameter
+  std::shared_ptr<Array<T>> grad{};   // null until a first gradient arrives
+  std::shared_ptr<Array<T>> zeros{};  // what is shown until then
+  std::string name{};                 // a parameter's path in its model, once a walk has been over it
+  std::vector<GradientHook<T>> hooks{};
+  SweepCount sweeps{};
+  std::shared_ptr<const Reached<T>> last_sweep{};
+
+  void clear_grad() {
+    grad.reset();
+    sweeps = {};
+    last_sweep.reset();
+  }
+};
+
+}  // namespace detail
+}  // namespace tapegrad

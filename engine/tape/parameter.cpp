@@ -1,0 +1,85 @@
+#include "parameter.hpp"
+
+#include "../array/internal/error.hpp"
+
+namespace tapegrad {
+
+using detail::Leaf;
+using detail::require;
+
+template <class T>
+Parameter<T>::Parameter(std::shared_ptr<Array<T>> value)
+    : Parameter(std::make_shared<Leaf<T>>(Leaf<T>{.shape = value->shape(), .value = value})) {}
+
+template <class T> Parameter<T>::Parameter(const Parameter& other) : Tensor<T>() { *this = other; }
+
+template <class T> Parameter<T>& Parameter<T>::operator=(const Parameter& other) {
+  if (this == &other) return *this;
+  if (!other.leaf_) {
+    this->leaf_.reset();
+    return *this;
+  }
+  const Leaf<T>& from = *other.leaf_;
+  if (this->leaf_ && this->leaf_->shape == from.shape) {
+    this->leaf_->clear_grad();
+    this->leaf_->value = from.value;
+    this->leaf_->requires_grad = from.requires_grad;
+    if (this->leaf_->name.empty()) this->leaf_->name = from.name;
+  } else {
+    this->leaf_ = std::make_shared<Leaf<T>>(
+        Leaf<T>{.shape = from.shape, .value = from.value, .requires_grad = from.requires_grad, .name = from.name});
+  }
+  return *this;
+}
+
+template <class T> Parameter<T>& Parameter<T>::operator=(Parameter&& other) noexcept {
+  if (this == &other) return *this;
+  Leaf<T>* const to = this->leaf_.get();
+  Leaf<T>* const from = other.leaf_.get();
+  if (to && from && from->name.empty()) from->name = to->name;
+  if (to && from && other.leaf_.use_count() == 1 && to->shape == from->shape) {
+    to->clear_grad();
+    to->value = std::move(from->value);
+    to->requires_grad = from->requires_grad;
+    to->name = std::move(from->name);
+    other.leaf_.reset();
+  } else {
+    this->leaf_ = std::move(other.leaf_);
+  }
+  return *this;
+}
+
+template <class T> void Parameter<T>::count_change() {
+  SweepCount& sweeps = leaf().sweeps;
+  if (sweeps.before_change == 0) sweeps.before_change = sweeps.total;
+}
+
+template <class T> void Parameter<T>::set_value(Array<T> value) {
+  require(value.shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
+          ", given ", value.shape());
+  leaf().value = make_value<T>(std::move(value));
+  count_change();
+}
+
+template <class T> Array<T>& Parameter<T>::mutable_value() {
+  Value<T>& value = leaf().value;
+  if (value.use_count() != 1) value = make_value<T>(*value);
+  count_change();
+  return const_cast<Array<T>&>(*value);  // made as a mutable Array by make_value, and nobody else sees it
+}
+
+template <class T> void Parameter<T>::set_grad(Array<T> grad) {
+  require(grad.shape() == this->shape(), "set_grad", "expected a gradient of the parameter's shape ", this->shape(),
+          ", given ", grad.shape());
+  leaf().grad = make_value<T>(std::move(grad));
+}
+
+template <class T> void Parameter<T>::set_requires_grad(bool requires_grad) {
+  leaf().requires_grad = requires_grad;
+  if (!requires_grad) leaf().clear_grad();
+}
+
+template class Parameter<float>;
+template class Parameter<double>;
+
+}  // namespace tapegrad

@@ -1,0 +1,97 @@
+#include "internal/recording.hpp"
+
+#include <atomic>
+
+#include "../array/internal/error.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+std::uint64_t next_tape_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+Recordings::Recordings(const TapeOptions& options)
+    : id_(next_tape_id()), options_(options), of_float_(id_, options), of_double_(id_, options) {}
+
+template <class T>
+Recording<T>::Recording(std::uint64_t tape, const TapeOptions& options) : tape_(tape), options_(options) {
+  if (options_.profile) last_recorded_ = Clock::now();
+}
+
+template <class T> std::int32_t Recording<T>::edge(const char* operation, const Tensor<T>& x) {
+  if (x.origin_.node >= 0) {
+    if (x.origin_.tape == tape_) return x.origin_.node;
+    fail<std::logic_error>(
+        operation, "expected inputs recorded on this Tape, given ",
+        TapeScope::find(x.origin_.tape) ? "one recorded on an outer Tape" : "a stale one, whose Tape has ended",
+        "; detach() makes it a constant");
+  }
+  if (!x.leaf_) return -1;
+  if (options_.detect_anomaly) check_parameter(operation, *x.leaf_);
+  if (!x.leaf_->requires_grad) return -1;
+  const auto [entry, is_new] = parameters_.try_emplace(x.leaf_.get(), static_cast<std::int32_t>(nodes_.size()));
+  if (is_new) add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
+  return entry->second;
+}
+
+template <class T>
+void Recording<T>::append(const char* operation, Tensor<T>& y, Edges inputs, std::shared_ptr<const Rule<T>> rule,
+                          std::size_t saved) {
+  y.origin_ = {tape_, static_cast<std::int32_t>(nodes_.size())};
+  add_node({operation, y.shape(), std::move(inputs), std::move(rule), nullptr, nullptr, false}, saved);
+}
+
+template <class T> void Recording<T>::add_node(Node<T> node, std::size_t saved) {
+  nodes_.push_back(std::move(node));
+  if (!options_.profile) return;
+  const auto now = Clock::now();
+  const double forward = nodes_.back().is_parameter ? 0 : std::chrono::duration<double>(now - last_recorded_).count();
+  profiles_.push_back({.saved = saved, .forward = forward});
+  if (!nodes_.back().is_parameter) last_recorded_ = now;
+}
+
+template <class T> void Recording<T>::retain_grad(Tensor<T>& y) {
+  Node<T>& node = this->node(y.origin_.node);
+  if (!node.leaf) node.leaf = std::make_shared<Leaf<T>>(Leaf<T>{.shape = node.shape});
+  y.leaf_ = node.leaf;
+}
+
+template <class T> void Recording<T>::register_hook(std::int32_t node, GradientHook<T> hook) {
+  hooks_[node].push_back(std::move(hook));
+}
+
+template <class T> std::string Recording<T>::name(std::int32_t node) const {
+  if (const auto named = names_.find(node); named != names_.end()) return named->second;
+  const Node<T>& n = this->node(node);
+  return n.is_parameter ? n.leaf->name : "";
+}
+
+template <class T>
+Entry<T>::Entry(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs) : operation_(operation) {
+  Recordings* const recordings = TapeScope::current();
+  if (recordings == nullptr) return;
+  Recording<T>& recording = recordings->of<T>();
+  bool reaches_parameter = false;
+  for (const Input<T>& input : inputs) {
+    edges_.push_back(recording.edge(operation, *input.tensor));
+    reaches_parameter |= edges_.back() >= 0;
+  }
+  if (recordings->options().detect_anomaly) recording.check_output(operation, y, inputs, edges_);
+  profiled_ = recordings->options().profile;
+  if (reaches_parameter) recording_ = &recording;
+}
+
+template <class T> void Entry<T>::append(Tensor<T>& y, std::shared_ptr<const Rule<T>> rule, std::size_t saved) {
+  recording_->append(operation_, y, std::move(edges_), std::move(rule), saved);
+}
+
+template class Recording<float>;
+template class Recording<double>;
+template class Entry<float>;
+template class Entry<double>;
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,181 @@
+// The sweep backwards: from an operation to all that it depends on, each node after all that used its output.
+#include <cmath>
+
+#include "../array/internal/error.hpp"
+#include "../kernels/strided.hpp"
+#include "internal/recording.hpp"
+
+namespace tapegrad {
+
+using detail::require_usage;
+
+namespace detail {
+
+template <class T> double norm(const Array<T>& x) {
+  double squares = 0;
+  for (const T& element : x) squares += static_cast<double>(element) * static_cast<double>(element);
+  return std::sqrt(squares);
+}
+
+template <class T> void Recordings::sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain) {
+  require_usage(!sweeping_, "backward", "expected no sweep of this Tape under way, given a call within one, as a hook ",
+                "may make it; a Tape of its own can be swept there");
+  const std::shared_ptr<Recordings> alive = shared_from_this();  // a hook may end the tape
+  struct UnderWay {
+    bool& flag;
+    explicit UnderWay(bool& f) : flag(f) { flag = true; }
+    ~UnderWay() { flag = false; }
+  } under_way(sweeping_);
+  of<T>().sweep(start, std::move(seed), retain);
+}
+
+// Marks what the start depends on, so that a sweep that would meet a consumed node fails before it changes anything.
+template <class T> void Recording<T>::mark_reachable(std::int32_t start) {
+  reached_.assign(nodes_.size(), false);
+  reached_[static_cast<std::size_t>(start)] = true;
+  for (std::int32_t i = start; i >= 0; --i) {
+    const Node<T>& n = node(i);
+    if (!reached_[static_cast<std::size_t>(i)] || n.is_parameter) continue;
+    require_usage(n.rule != nullptr, "backward", "expected a recording that is whole, but an earlier backward() ",
+                  "consumed the ", n.operation, " of shape ", n.shape,
+                  "; the earlier one keeps it as backward(tapegrad::retain_graph)");
+    for (std::int32_t input : n.inputs)
+      if (input >= 0) reached_[static_cast<std::size_t>(input)] = true;
+  }
+}
+
+// Gradients gather on the nodes; leaves get theirs at the end, when nothing can fail any more.
+template <class T> void Recording<T>::sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain) {
+  mark_reachable(start);
+  node(start).grad = std::move(seed);
+  try {
+    // Recording order is a topological order: when the sweep comes to a node, all that used its output has been swept.
+    for (std::int32_t i = start; i >= 0; --i)
+      if (reached_[static_cast<std::size_t>(i)]) sweep_node(i, retain);
+    hand_over_gradients();
+  } catch (...) {
+    for (Node<T>& node : nodes_) node.grad.reset();
+    arrived_.clear();
+    throw;
+  }
+}
+
+// Hooks and rules may record, which moves the nodes: none is referred to across a call of them.
+template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph retain) {
+  const auto index = static_cast<std::size_t>(i);
+  const std::shared_ptr<const Rule<T>> rule = retain == RetainGraph::yes ? node(i).rule : std::move(node(i).rule);
+  const std::shared_ptr<Array<T>> dy = std::move(node(i).grad);
+  if (dy) run_hooks(i, *dy);
+  if (node(i).leaf) arrived_.push_back({i, dy});
+  if (!dy || !rule) return;
+
+  const auto start = options_.profile ? Clock::now() : Clock::time_point();
+  Gradients<T> dx(*this, i);
+  (*rule)(*dy, dx);
+  if (options_.profile) {
+    profiles_[index].backward = std::chrono::duration<double>(Clock::now() - start).count();
+    profiles_[index].gradient_norm = norm(*dy);
+  }
+  if (options_.detect_anomaly) check_gradients(i);
+}
+
+// A hook may add hooks and remove them: those that there are when the gradient has arrived are called.
+template <class T> void Recording<T>::run_hooks(std::int32_t i, Array<T>& gradient) const {
+  const auto of_output = hooks_.find(i);
+  const bool is_parameter = node(i).is_parameter;
+  if (is_parameter ? node(i).leaf->hooks.empty() : of_output == hooks_.end()) return;
+  const std::vector<GradientHook<T>> hooks = is_parameter ? node(i).leaf->hooks : of_output->second;
+  for (const GradientHook<T>& hook : hooks) {
+    hook(gradient);
+    require(gradient.shape() == node(i).shape, "hook", "expected the gradient of the ", node(i).operation,
+            " to keep its shape ", node(i).shape, ", given ", gradient.shape());
+  }
+}
+
+// The operation that read a parameter first: the parameter was put on the tape for it.
+template <class T> const char* Recording<T>::first_reader(std::int32_t parameter) const {
+  auto i = static_cast<std::size_t>(parameter);
+  while (i + 1 < nodes_.size() && nodes_[i].is_parameter) ++i;
+  return nodes_[i].operation;
+}
+
+// All memory is taken before the first leaf changes. A first gradient is moved in, others are added up.
+template <class T> void Recording<T>::hand_over_gradients() {
+  auto reached = make_pooled<Reached<T>>();
+  reached->parameters.reserve(arrived_.size());
+  for (const Arrived& arrived : arrived_)
+    if (node(arrived.node).is_parameter)
+      reached->parameters.push_back({node(arrived.node).leaf, first_reader(arrived.node)});
+  for (Arrived& arrived : arrived_) {
+    Leaf<T>& leaf = *node(arrived.node).leaf;
+    if (!leaf.requires_grad) continue;  // frozen since it was recorded
+    if (node(arrived.node).is_parameter) {
+      ++leaf.sweeps.total;
+      leaf.last_sweep = reached;
+    }
+    if (!leaf.grad)
+      leaf.grad = std::move(arrived.gradient);
+    else if (arrived.gradient)
+      add_summed(*leaf.grad, *arrived.gradient);
+  }
+  arrived_.clear();
+}
+
+#define INSTANTIATE(T)                                                                      \
+  template double norm(const Array<T>&);                                                    \
+  template void Recordings::sweep<T>(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph); \
+  template void Recording<T>::sweep(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace detail
+
+template <class T> std::size_t Gradients<T>::size() const { return recording_.node(node_).inputs.size(); }
+
+template <class T> Gradient<T> Gradients<T>::operator[](std::size_t input) const {
+  const detail::Node<T>& node = recording_.node(node_);
+  require_usage(input < node.inputs.size(), node.operation, "the rule of an operation with ", node.inputs.size(),
+                " inputs asks for the gradient of input ", input);
+  return {recording_, node.inputs[input]};
+}
+
+template <class T> std::size_t Gradient<T>::size() const { return element_count(recording_->node(node_).shape); }
+
+template <class T> Destination<T> Gradient<T>::destination() const {
+  detail::Node<T>& node = recording_->node(node_);
+  if (node.grad) return {node.grad->data(), T(1)};
+  node.grad = make_value<T>(node.shape);
+  return {node.grad->data(), T(0)};
+}
+
+template <class T> Array<T>& Gradient<T>::accumulator() const {
+  detail::Node<T>& node = recording_->node(node_);
+  if (!node.grad) node.grad = make_value<T>(node.shape, T(0));
+  return *node.grad;
+}
+
+template <class T> void Gradient<T>::operator+=(const Array<T>& gradient) const {
+  if (!needs_grad()) return;
+  const detail::Node<T>& node = recording_->node(node_);
+  if (!node.grad && gradient.shape() == node.shape)
+    *this += detail::map<T>(gradient, [](T g) { return g; });
+  else
+    detail::add_summed(accumulator(), gradient);
+}
+
+template <class T> void Gradient<T>::operator+=(Array<T>&& gradient) const {
+  if (!needs_grad()) return;
+  detail::Node<T>& node = recording_->node(node_);
+  if (!node.grad && gradient.shape() == node.shape)
+    node.grad = make_value<T>(std::move(gradient));
+  else
+    detail::add_summed(accumulator(), gradient);
+}
+
+template class Gradient<float>;
+template class Gradient<double>;
+template class Gradients<float>;
+template class Gradients<double>;
+
+}  // namespace tapegrad

@@ -14,7 +14,7 @@ std::string spaces(const std::string& text, std::size_t columns) {
 
 }  // namespace
 
-std::size_t width(const std::string& text) { return decode(text).size(); }
+std::size_t width(const std::string& text) { return character_count(text); }
 
 std::size_t widest(const std::vector<std::string>& texts) {
   std::size_t most = 0;

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iomanip>
-#include <optional>
-#include <sstream>
 #include <stdexcept>
+#include <system_error>
 
 namespace examples {
 
-namespace {
-
-/// Takes one character off the front of the bytes; nothing when they do not start with one.
-std::optional<char32_t> take_utf8(std::string_view& bytes) {
+std::optional<char32_t> take_character(std::string_view& bytes) {
+  if (bytes.empty()) return {};
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;
   if (bytes.size() < length || (byte(0) >= 0x80 && byte(0) < 0xc2) || byte(0) > 0xf4) return {};
@@ -32,39 +29,28 @@ std::optional<char32_t> take_utf8(std::string_view& bytes) {
   return c;
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  const auto refuse = [&](const std::string& reason) {
-    return std::runtime_error(path.string() + ": expected a text file, " + reason);
-  };
-  if (std::filesystem::is_directory(path)) throw refuse("given a folder");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw refuse(std::string("but it cannot be opened: ") + std::strerror(errno));
-  std::ostringstream content;
-  content << file.rdbuf();
-  std::string bytes = std::move(content).str();
-  if (bytes.empty()) throw refuse("given an empty one");
-  return bytes;
+std::size_t character_count(std::string_view utf8) {  // each character has one byte that continues no other
+  const auto begins = [](char byte) { return (byte & 0xc0) != 0x80; };
+  return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), begins));
+}
+
+namespace {
+
+/// What is wrong with bytes that do not begin with a character.
+std::string not_utf8(std::string_view bytes, std::size_t character) {
+  char byte[8];
+  std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(bytes[0]));
+  return "expected UTF-8, given the byte " + std::string(byte) + " as character " + std::to_string(character);
 }
 
 }  // namespace
 
-Text decode(std::string_view bytes, Encoding encoding) {
-  if (encoding == Encoding::latin1) {
-    Text text(bytes.size(), U'\0');
-    std::transform(bytes.begin(), bytes.end(), text.begin(), [](char c) { return static_cast<unsigned char>(c); });
-    return text;
-  }
+Text decode(std::string_view bytes) {
   Text text;
   text.reserve(bytes.size());
   while (!bytes.empty()) {
-    const auto c = take_utf8(bytes);
-    if (!c) {
-      std::ostringstream message;
-      message << "expected UTF-8, given the byte 0x" << std::hex << std::setw(2) << std::setfill('0')
-              << static_cast<int>(static_cast<unsigned char>(bytes[0])) << std::dec << " as character "
-              << text.size() + 1;
-      throw std::invalid_argument(message.str());
-    }
+    const auto c = take_character(bytes);
+    if (!c) throw std::invalid_argument(not_utf8(bytes, text.size() + 1));
     text.push_back(*c);
   }
   return text;
@@ -107,23 +93,86 @@ Text to_lower(Text text) {
   return text;
 }
 
-std::vector<Text> read_lines(const std::filesystem::path& path, Encoding encoding) {
-  const std::string content = read_file(path);
-  std::string_view rest = content;
-  if (encoding == Encoding::utf8 && rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // a byte order mark
+namespace {
 
-  std::vector<Text> lines;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    try {
-      lines.push_back(decode(line, encoding));
-    } catch (const std::invalid_argument& error) {
-      throw std::runtime_error(path.string() + ':' + std::to_string(lines.size() + 1) + ": " + error.what() +
+std::string read_file(const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& reason) {
+    return std::runtime_error(path.string() + ": expected a text file, " + reason);
+  };
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) throw refuse("given a folder");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw refuse(std::string("but it cannot be opened: ") + std::strerror(errno));
+
+  std::string bytes;
+  if (const auto size = std::filesystem::file_size(path, none); !none) bytes.reserve(size + 1);  // see end_lines
+  std::vector<char> buffer(1 << 16);
+  do {
+    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    const std::string_view part(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    if (part.find('\0') != part.npos) throw refuse("given one with a byte 0, which no text has");
+    bytes += part;
+  } while (file);
+  if (file.bad()) throw refuse(std::string("but it cannot be read: ") + std::strerror(errno));
+  if (bytes.empty()) throw refuse("given an empty one");
+  return bytes;
+}
+
+std::string from_latin1(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size() + 1);
+  for (const char byte : bytes) {
+    const auto c = static_cast<unsigned char>(byte);
+    if (c >= 0x80) text.push_back(static_cast<char>(0xc0 | c >> 6));
+    text.push_back(static_cast<char>(c < 0x80 ? c : 0x80 | (c & 0x3f)));
+  }
+  return text;
+}
+
+/// Makes every end of a line, CR, LF or both, a \n, and ends the last line. In place, since texts may be long.
+void end_lines(std::string& text) {
+  std::size_t to = 0;
+  for (std::size_t from = 0; from < text.size(); ++from) {
+    const bool carriage_return = text[from] == '\r';
+    if (carriage_return && from + 1 < text.size() && text[from + 1] == '\n') ++from;
+    text[to++] = carriage_return ? '\n' : text[from];
+  }
+  text.resize(to);
+  if (!text.ends_with('\n')) text += '\n';
+}
+
+void require_utf8(const std::string& text, const std::filesystem::path& path) {
+  std::size_t line = 1, character = 1;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto c = take_character(rest);
+    if (!c)
+      throw std::runtime_error(path.string() + ':' + std::to_string(line) + ": " + not_utf8(rest, character) +
                                "; a file in ISO-8859-1 is read with --encoding latin1");
-    }
+    line += c == U'\n';
+    character = c == U'\n' ? 1 : character + 1;
+  }
+}
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& path, Encoding encoding) {
+  std::string text = read_file(path);
+  if (encoding == Encoding::latin1)
+    text = from_latin1(text);
+  else if (text.starts_with("\xef\xbb\xbf"))  // a byte order mark
+    text.erase(0, 3);
+  end_lines(text);
+  require_utf8(text, path);
+  return text;
+}
+
+std::vector<Text> read_lines(const std::filesystem::path& path, Encoding encoding) {
+  const std::string text = read_text(path, encoding);
+  std::vector<Text> lines;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = rest.find('\n');
+    lines.push_back(decode(rest.substr(0, end)));
+    rest.remove_prefix(end + 1);
   }
   return lines;
 }

@@ -1,7 +1,9 @@
 /// Text as people write it: Unicode characters, from files and back to the terminal.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +16,14 @@ using Text = std::u32string;
 /// How a file writes its characters as bytes. In ISO-8859-1 a byte is the character of that number.
 enum class Encoding { utf8, latin1 };
 
+/// Takes the first character off a text in UTF-8; nothing, and the bytes stay, when they do not begin with one.
+std::optional<char32_t> take_character(std::string_view& bytes);
+
+/// How many characters a text in UTF-8 has.
+std::size_t character_count(std::string_view utf8);
+
 /// Throws std::invalid_argument for bytes that are not UTF-8, naming the first and where it stands.
-Text decode(std::string_view bytes, Encoding encoding = Encoding::utf8);
+Text decode(std::string_view bytes);
 
 /// As UTF-8.
 std::string encode(const Text& text);
@@ -26,8 +34,12 @@ Text to_lower(Text text);
 /// Whether the character is a letter, in the scripts that the word lists are written in.
 bool is_letter(char32_t c);
 
-/// The lines of a file; line number n is element n - 1. Throws std::runtime_error naming the file, and the line when it
-/// is one, for a file that cannot be read, is empty or is not text in that encoding.
+/// A whole file as UTF-8 with a \n at the end of every line, which in the file may be LF, CR or both. Throws
+/// std::runtime_error naming the file, and the line when it is one, for a file that cannot be read, is empty or is not
+/// text in that encoding. What is read may be a pipe.
+std::string read_text(const std::filesystem::path& path, Encoding encoding = Encoding::utf8);
+
+/// The lines of such a file, without their ends; line number n is element n - 1. Throws as read_text does.
 std::vector<Text> read_lines(const std::filesystem::path& path, Encoding encoding = Encoding::utf8);
 
 }  // namespace examples

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "printable.hpp"
+
 namespace examples {
 
 std::vector<std::string> split(const Text& text, Unit unit) {
@@ -25,7 +27,8 @@ std::vector<std::string> split(const Text& text, Unit unit) {
 Vocabulary::Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
   for (const std::string& token : tokens_) {
     const bool is_new = ids_.emplace(token, static_cast<std::int64_t>(first_ + ids_.size())).second;
-    if (!is_new) throw std::invalid_argument("a vocabulary: expected each token once, given '" + token + "' twice");
+    if (!is_new)
+      throw std::invalid_argument("a vocabulary: expected each token once, given " + in_quotes(token) + " twice");
   }
 }
 

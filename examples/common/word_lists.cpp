@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "printable.hpp"
+
 namespace examples {
 
 namespace {
@@ -38,9 +40,9 @@ Source find_source(const std::string& language, const std::string& option) {
   for (const Source& source : known_sources())
     if (source.language == language) return source;
   const std::filesystem::path path = language;
-  if (path.has_parent_path() || std::filesystem::exists(path)) return {path.stem().string(), path, ""};
-  throw std::invalid_argument(option + ": expected " + known_languages() + " or the path of a word list, given '" +
-                              language + "'");
+  if (path.has_parent_path() || std::filesystem::exists(path)) return {printable(path.stem().string()), path, ""};
+  throw std::invalid_argument(option + ": expected " + known_languages() + " or the path of a word list, given " +
+                              in_quotes(language));
 }
 
 void require_installed(const std::vector<Source>& sources) {
@@ -63,6 +65,10 @@ std::string known_languages() {
   return names;
 }
 
+std::filesystem::path word_list_path(const std::string& language, const std::string& option) {
+  return find_source(language, option).path;
+}
+
 std::vector<WordList> read_word_lists(const std::vector<std::string>& languages, Encoding encoding,
                                       const std::string& option) {
   std::vector<Source> sources;
@@ -70,7 +76,7 @@ std::vector<WordList> read_word_lists(const std::vector<std::string>& languages,
   for (const std::string& language : languages) {
     sources.push_back(find_source(language, option));
     if (!names.insert(sources.back().language).second)
-      throw std::invalid_argument(option + ": expected each language once, given '" + language + "' twice");
+      throw std::invalid_argument(option + ": expected each language once, given " + in_quotes(language) + " twice");
   }
   require_installed(sources);
 

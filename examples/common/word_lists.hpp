@@ -1,6 +1,7 @@
 /// The word lists that Debian packages install in /usr/share/dict.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,16 @@ namespace examples {
 
 /// A list of words, sorted, each once.
 struct WordList {
-  std::string language;
+  std::string language;  ///< printable
   std::vector<Text> words;
 };
 
 /// The languages whose lists are known by name: "catalan, danish, ...".
 std::string known_languages();
+
+/// The file of a language that is known by name or given as the path of a file, which may be missing. Throws
+/// std::invalid_argument, naming the option that it comes from, for a language that is neither.
+std::filesystem::path word_list_path(const std::string& language, const std::string& option = "--languages");
 
 /// Reads the lists of the languages, each known by name or given as the path of a file with a word a line, in that
 /// encoding. Keeps words made of letters alone, in small letters: the capitals that German writes its nouns with, or a

@@ -1,12 +1,17 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
 #include "../examples/common/batches.hpp"
 #include "../examples/common/interrupt.hpp"
+#include "../examples/common/printable.hpp"
 #include "../examples/common/progress.hpp"
 #include "../examples/common/text.hpp"
 #include "../examples/common/vocabulary.hpp"
@@ -35,7 +40,28 @@ TEST_CASE("what is not UTF-8 is refused with the byte and its place") {
 }
 
 TEST_CASE("in ISO-8859-1 every byte is the character of its number") {
-  CHECK(decode("na\xefve\x85", Encoding::latin1) == U"na\u00efve\u0085");
+  const TemporaryFolder folder;
+  CHECK(read_text(folder.write("latin1", "na\xefve\xff\xbf"), Encoding::latin1) == "naïveÿ¿\n");
+}
+
+TEST_CASE("what a terminal would obey is printed escaped, and what is long in part") {
+  CHECK(printable("aß€🙂 'x' \\") == "aß€🙂 'x' \\");
+  CHECK(printable("\x1b[2J\a\n\t\r\x7f") == "\\x1b[2J\\x07\\n\\t\\r\\x7f");
+  CHECK(printable("\xc2\x9b|\u202e|\u2066|\u200f") == "\\x9b|\\u202e|\\u2066|\\u200f");
+  CHECK(printable("ca\xe9|\xc3|\xed\xa0\x80") == "ca\\xe9|\\xc3|\\xed\\xa0\\x80");
+  CHECK(printable("äöü", 3) == "äöü");
+  CHECK(printable("äöüß", 3) == "äö…");
+  CHECK(printable_text("\na\tb\x1b\n\nc") == "\na\tb\\x1b\n\nc");
+  CHECK(in_quotes(std::string(1000, 'x')) == "'" + std::string(59, 'x') + "…'");
+  CHECK(listed({"a", "b"}) == "a, b");
+  CHECK(listed(std::vector<std::string>(10'000, "a")) == "a, a, a, a, a, a, a, a, a, a, ... and 9,990 more");
+  CHECK(one_line("a\nb\x1b") == "a b\\x1b");
+  std::string umlauts;
+  for (int i = 0; i < 1000; ++i) umlauts += "ü";
+  const std::string line = one_line("x" + umlauts + "given 3");
+  CHECK(line.size() < 1000);
+  CHECK(line.find("üü ... üü") != std::string::npos);
+  CHECK(line.ends_with("given 3"));
 }
 
 TEST_CASE("capitals become small letters in Latin, Greek and Cyrillic, and nothing else changes") {
@@ -55,6 +81,9 @@ TEST_CASE("lines are read without their ends, whatever these are, and without a 
   CHECK(read_lines(folder.write("dos",
                                 "\xef\xbb\xbf"
                                 "a\r\nb")) == std::vector<Text>{U"a", U"b"});
+  CHECK(read_lines(folder.write("mac", "a\r\rb\r")) == std::vector<Text>{U"a", U"", U"b"});
+  CHECK(read_lines(folder.write("mixed", "a\n\rb\r\n\r\nc\r\r\nd")) ==
+        std::vector<Text>{U"a", U"", U"b", U"", U"c", U"", U"d"});
   CHECK(read_lines(folder.write("latin1", "\xe9\n"), Encoding::latin1) == std::vector<Text>{U"é"});
 }
 
@@ -67,6 +96,8 @@ TEST_CASE("files that are no text are refused by name, and by line where there i
   refuses(folder.write("empty", ""), ": expected a text file, given an empty one");
   refuses(folder.path(""), ": expected a text file, given a folder");
   refuses(folder.write("latin1", "one\ntwo\nthr\xe9\n"), ":3: expected UTF-8, given the byte 0xe9 as character 4");
+  refuses(folder.write("zero", std::string("one\0two", 7)), ": expected a text file, given one with a byte 0");
+  refuses("/proc/self/mem", ": expected a text file, but it cannot be read: Input/output error");
   refuses(folder.write("cut", "one\ntw\xc3"), ":2: expected UTF-8, given the byte 0xc3 as character 3");
 }
 
@@ -162,8 +193,29 @@ TEST_CASE("numbers and times are written as people read them") {
 TEST_CASE("Ctrl-C is a wish while an Interrupt lives") {
   Interrupt interrupt;
   CHECK(!interrupt.requested());
-  std::raise(SIGINT);
+  CHECK(interrupt.status() == 0);
+  CHECK_NOTHROW(interrupt.check());
+  std::raise(SIGTERM);
   CHECK(interrupt.requested());
+  CHECK(interrupt.status() == 128 + SIGTERM);
+  CHECK_THROWS_AS(interrupt.check(), Interrupt::Stopped);
+}
+
+TEST_CASE("on a terminal the first signal is answered with what happens") {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE((grantpt(terminal) == 0 && unlockpt(terminal) == 0));
+  const int other_end = open(ptsname(terminal), O_RDWR | O_NOCTTY), before = dup(STDERR_FILENO);
+  dup2(other_end, STDERR_FILENO);
+  {
+    Interrupt interrupt;
+    std::raise(SIGINT);
+  }
+  dup2(before, STDERR_FILENO);
+  char text[200];
+  const ssize_t size = read(terminal, text, sizeof text);
+  CHECK(std::string(text, text + std::max<ssize_t>(size, 0)).find("once more to end at once") != std::string::npos);
+  for (const int descriptor : {terminal, other_end, before}) close(descriptor);
 }
 
 TEST_CASE("word lists keep words of letters alone, in small letters, each once, and lose what several share") {

@@ -358,6 +358,23 @@ TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for
   CHECK(run_example("language_model --load " + model).status == 0);
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps what is freed
+TEST_CASE("a long text takes little more memory than its file, and no more than five times as much") {
+  const TemporaryFolder folder;
+  const auto peak = [&](std::size_t times) {  // in KB, once training has begun
+    const std::string out = folder.path("out");
+    const auto run =
+        run_shell("$examples/language_model --width 16 --steps 100000000 --data " + folder.write("text", rhyme(times)) +
+                  " >" + out + " & program=$!\n" + "until grep -qs '^step' " + out + "; do sleep 0.05; done\n" +
+                  "grep VmHWM /proc/$program/status; kill -KILL $program");
+    return number_after(run, "VmHWM:");
+  };
+  const std::size_t times = 400'000;
+  const double size = static_cast<double>(times) * static_cast<double>(rhyme(1).size()) / 1024;
+  CHECK(peak(times) - peak(100) < 5 * size);
+}
+#endif
+
 TEST_CASE("language_model learns which of 26 random ids follows which") {
   for (const char* heads : {"1", "8"}) {
     const auto run = run_example("language_model --data random --width 64 --steps 60 --lr 0.5 --batch-size 2 --heads " +
@@ -446,6 +463,9 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     for (const auto& [setting, value] :
          std::vector<std::pair<std::string, nlohmann::json>>{{"heads", 3},
                                                              {"heads", "x"},
+                                                             {"heads", 0},
+                                                             {"width", 1e300},
+                                                             {"width", 8.5},
                                                              {"width", -8},
                                                              {"context", 0},
                                                              {"source", "song"},
@@ -454,6 +474,14 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
       settings[setting] = value;
       tg::save(strange, other, {{"language_model", settings.dump()}});
       refuses("--load " + other, "other: expected settings that language_model saved, given others");
+    }
+    // No size takes memory before the file is seen to have room for it.
+    for (const std::string setting : {"width", "heads", "context"}) {
+      auto settings = nlohmann::json::parse(metadata.at("language_model"));
+      settings[setting] = 10'000'000;
+      tg::save(strange, other, {{"language_model", settings.dump()}});
+      refuses("--load " + other, "given others: " + setting + ": expected a whole number from 1 to ");
+      refuses("--load " + other, ", as large as the file allows, given 10000000");
     }
     tg::save(strange, other, metadata);
     refuses("--load " + other, "other");

@@ -1,4 +1,7 @@
+#include <tapegrad/tapegrad.hpp>
+
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -6,6 +9,8 @@
 #include <string>
 
 #include "run_example.hpp"
+
+namespace tg = tapegrad;
 
 namespace {
 
@@ -253,6 +258,27 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
             "none/map.csv: expected a path in a folder");
     refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+  }
+  SUBCASE("saved models") {
+    const std::string model = folder.path("model"), other = folder.path("other");
+    REQUIRE(
+        run_example("text_classifier --positions yes --width 8 --heads 1 --steps 1 --data " + good + " --save " + model)
+            .status == 0);
+    const tg::Metadata metadata = tg::load_metadata(model);
+    const tg::MultiHeadAttention<> strange(8, 1);
+    for (const std::string setting : {"width", "heads", "max_length"}) {
+      auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
+      settings[setting] = 10'000'000;
+      tg::save(strange, other, {{"text_classifier", settings.dump()}});
+      refuses("--classify a --load " + other, "other: expected settings that text_classifier saved, given others: " +
+                                                  setting + ": expected a whole number from 1 to ");
+    }
+    for (const char* setting : {"vocabulary", "labels"}) {
+      auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
+      settings[setting] = nlohmann::json::array();
+      tg::save(strange, other, {{"text_classifier", settings.dump()}});
+      refuses("--classify a --load " + other, "other: expected ");
+    }
   }
   SUBCASE("options") {
     refuses("--nonsense", "--nonsense");

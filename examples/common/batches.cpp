@@ -5,26 +5,8 @@
 
 namespace examples {
 
-Padded pad(const std::vector<Ids>& sequences, std::span<const std::size_t> chosen) {
-  std::size_t longest = 0;
-  for (const std::size_t i : chosen) longest = std::max(longest, sequences[i].size());
-
-  const tapegrad::Shape shape{chosen.size(), longest};
-  Padded padded{tapegrad::IntArray(shape, Vocabulary::padding), tapegrad::BoolArray(shape, false), 0};
-  for (std::size_t row = 0; row < chosen.size(); ++row) {
-    const Ids& sequence = sequences[chosen[row]];
-    for (std::size_t t = 0; t < sequence.size(); ++t) {
-      padded.ids(row, t) = sequence[t];
-      padded.keep(row, t) = true;
-    }
-    padded.tokens += sequence.size();
-  }
-  return padded;
-}
-
-Batches::Batches(const std::vector<Ids>& sequences, std::size_t batch_size) : batch_size_(batch_size) {
-  if (sequences.empty()) throw std::invalid_argument("batches: expected texts to learn from, given none");
-  for (const Ids& sequence : sequences) lengths_.push_back(sequence.size());
+void Batches::require_some() const {
+  if (lengths_.empty()) throw std::invalid_argument("batches: expected texts to learn from, given none");
 }
 
 std::span<const std::size_t> Batches::next() {

@@ -3,6 +3,7 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -18,20 +19,41 @@ struct Padded {
   std::size_t tokens;        ///< how many of them are real
 };
 
-/// The chosen sequences, as long as the longest of them.
-Padded pad(const std::vector<Ids>& sequences, std::span<const std::size_t> chosen);
+/// The chosen sequences, as long as the longest of them. A sequence is anything with a size whose elements are ids.
+template <class Sequence = Ids>
+Padded pad(const std::vector<Sequence>& sequences, std::span<const std::size_t> chosen) {
+  std::size_t longest = 0;
+  for (const std::size_t i : chosen) longest = std::max(longest, sequences[i].size());
+
+  const tapegrad::Shape shape{chosen.size(), longest};
+  Padded padded{tapegrad::IntArray(shape, Vocabulary::padding), tapegrad::BoolArray(shape, false), 0};
+  for (std::size_t row = 0; row < chosen.size(); ++row) {
+    const Sequence& sequence = sequences[chosen[row]];
+    for (std::size_t t = 0; t < sequence.size(); ++t) {
+      padded.ids(row, t) = sequence[t];
+      padded.keep(row, t) = true;
+    }
+    padded.tokens += sequence.size();
+  }
+  return padded;
+}
 
 /// Hands out the numbers 0, ..., n - 1 of n sequences in random order, a batch at a time, each number once before any
 /// comes again. Batches are of similar lengths, so that little of them is padding.
 class Batches {
  public:
   /// Throws std::invalid_argument when there is no sequence.
-  Batches(const std::vector<Ids>& sequences, std::size_t batch_size);
+  template <class Sequence = Ids>
+  Batches(const std::vector<Sequence>& sequences, std::size_t batch_size) : batch_size_(batch_size) {
+    for (const Sequence& sequence : sequences) lengths_.push_back(sequence.size());
+    require_some();
+  }
 
   /// The next batch; it lasts until the next call.
   std::span<const std::size_t> next();
 
  private:
+  void require_some() const;
   void shuffle();
 
   std::vector<std::size_t> lengths_, order_;

@@ -25,19 +25,22 @@ void check_explain_options(const CLI::App& app) {
     throw CLI::ValidationError("--explain-to", "expected together with --explain");
 }
 
-void require_attention_writable(const ExplainOptions& options) {
-  if (options.text.empty()) return;
-  for (const char* ending : {".csv", ".npy", ".gradients.npy", ".png"}) require_writable(options.name + ending);
+std::vector<std::string> attention_files(const ExplainOptions& options) {
+  std::vector<std::string> files;
+  if (options.text.empty()) return files;
+  for (const char* ending : {".csv", ".npy", ".gradients.npy", ".png"}) files.push_back(options.name + ending);
+  return files;
 }
 
 void write_attention(const tapegrad::AttentionMap<float>& map, const std::string& name, const std::string& title) {
   tapegrad::save_csv(map, name + ".csv");
   tapegrad::save_npy(map.weights, name + ".npy");
   tapegrad::save_npy(map.gradients, name + ".gradients.npy");
+  const std::string shown = printable(name);
   std::cout << "weights and gradients of " << map.weights.shape()[0] << " heads, " << map.queries.size() << " x "
-            << map.keys.size() << " tokens: " << name << ".csv, " << name << ".npy, " << name << ".gradients.npy\n";
+            << map.keys.size() << " tokens: " << shown << ".csv, " << shown << ".npy, " << shown << ".gradients.npy\n";
   tapegrad::save_picture(map, name + ".png", title);
-  std::cout << "picture of the weights: " << name << ".png\n";
+  std::cout << "picture of the weights: " << shown << ".png\n";
 }
 
 }  // namespace examples

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <vector>
 
 namespace examples {
 
@@ -20,8 +21,8 @@ void add_explain_options(CLI::App& app, ExplainOptions& options, const std::stri
 /// Refuses --explain-to without --explain with CLI::ValidationError.
 void check_explain_options(const CLI::App& app);
 
-/// Throws std::runtime_error when the files of write_attention are asked for and cannot be made.
-void require_attention_writable(const ExplainOptions& options);
+/// The files that write_attention makes when they are asked for.
+std::vector<std::string> attention_files(const ExplainOptions& options);
 
 /// Writes name.csv, name.npy and name.gradients.npy, draws name.png, and says so on standard output. Throws
 /// std::runtime_error when a file cannot be written, or, after the others, the picture not be drawn.

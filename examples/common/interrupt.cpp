@@ -1,16 +1,38 @@
 #include "interrupt.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+
 namespace examples {
 
 namespace {
-volatile std::sig_atomic_t stop_requested = 0;
+
+volatile std::sig_atomic_t stop_signal = 0;
+volatile std::sig_atomic_t says_so = 0;
+
+void on_signal(int signal) {  // calls only what a handler may call
+  if (stop_signal != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);  // it is delivered, and ends the program, as soon as this handler returns
+    return;
+  }
+  stop_signal = signal;
+  const int reason = errno;
+  constexpr std::string_view text = "\nstopping, and keeping what is learned; once more to end at once\n";
+  if (says_so != 0 && write(STDERR_FILENO, text.data(), text.size()) < 0) says_so = 0;
+  errno = reason;
 }
 
+}  // namespace
+
 Interrupt::Interrupt() {
-  stop_requested = 0;
+  stop_signal = 0;
+  says_so = isatty(STDERR_FILENO);
   struct sigaction action = {};
-  action.sa_handler = [](int) { stop_requested = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;  // reset: the second signal does what it always did
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &interrupt_before_);
   sigaction(SIGTERM, &action, &terminate_before_);
 }
@@ -20,6 +42,10 @@ Interrupt::~Interrupt() {
   sigaction(SIGTERM, &terminate_before_, nullptr);
 }
 
-bool Interrupt::requested() const { return stop_requested != 0; }
+int Interrupt::status() const { return stop_signal == 0 ? 0 : 128 + stop_signal; }
+
+void Interrupt::check() const {
+  if (requested()) throw Stopped{};
+}
 
 }  // namespace examples

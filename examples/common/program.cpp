@@ -1,28 +1,67 @@
 #include "program.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <cstdint>
+#include <csignal>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <map>
 #include <sstream>
 #include <stdexcept>
-#include <utility>
+#include <system_error>
 
 #include "text.hpp"
 
+namespace fs = std::filesystem;
+
 namespace examples {
 
-int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
-  std::string message;
+namespace {
+
+/// Opens the standard streams that the program was started without, for writing in vain: the first file that it opens
+/// would take their place otherwise, and get what is printed.
+void hold_standard_streams() {
+  int descriptor;
+  do descriptor = open("/dev/null", O_RDONLY);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor >= 0) close(descriptor);
+}
+
+/// Writes what is still to be written. Throws std::runtime_error when that, or something before it, failed.
+void finish_output() {
+  std::cout.flush();
+  if (std::cout) return;
+  errno = 0;  // the stream does not keep the reason: the next attempt tells it
+  std::cout.clear();
+  std::cout << std::endl;
+  throw std::runtime_error("standard output: expected to take all that is printed, but it cannot be written" +
+                           (errno == 0 ? std::string() : std::string(": ") + std::strerror(errno)));
+}
+
+int run(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   try {
     app.parse(argc, argv);
     return body();
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
     return 0;
+  }
+}
+
+}  // namespace
+
+int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
+  hold_standard_streams();
+  std::string message;
+  try {
+    const int status = run(app, argc, argv, body);
+    finish_output();
+    return status;
   } catch (const CLI::ParseError& error) {
     message = std::string(error.what()) + " (--help lists the options)";
   } catch (const std::bad_alloc&) {
@@ -30,8 +69,8 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
   } catch (const std::exception& error) {
     message = error.what();
   }
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  std::cerr << app.get_name() << ": " << message << std::endl;
+  std::cout.flush();
+  std::cerr << app.get_name() << ": " << one_line(message) << std::endl;
   return 1;
 }
 
@@ -50,7 +89,7 @@ template <class Number> CLI::Validator within(const char* kind, Number least, Nu
     const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
     const bool parsed = error == std::errc() && end == given.data() + given.size();
     if (parsed && value >= least && value <= most) return "";  // NaN is neither
-    return "expected " + text + ", given '" + given + "'";
+    return "expected " + text + ", given " + in_quotes(given);
   };
   return CLI::Validator(check, "");
 }
@@ -83,12 +122,42 @@ void check_heads(std::size_t heads, std::size_t width) {
                                               ", given " + std::to_string(heads));
 }
 
-void require_writable(const std::filesystem::path& path) {
-  const std::filesystem::path parent = path.parent_path().empty() ? "." : path.parent_path();
-  if (std::filesystem::is_directory(path))
-    throw std::runtime_error(path.string() + ": expected the path of a file to write, given a folder");
-  if (access(parent.c_str(), W_OK | X_OK) != 0)
-    throw std::runtime_error(path.string() + ": expected a path in a folder that can be written to");
+void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
+
+namespace {
+
+/// The file that a path leads to, through symbolic links, also to where there is none yet.
+fs::path resolved(fs::path path) {
+  std::error_code none;
+  for (int links = 0; links < 40 && fs::is_symlink(path, none); ++links)
+    path = path.parent_path() / fs::read_symlink(path, none);
+  return fs::weakly_canonical(fs::absolute(path, none), none);
+}
+
+void require_writable(const std::string& path) {
+  const auto refuse = [&](const std::string& expected) { throw std::runtime_error(path + ": expected " + expected); };
+  std::error_code none;
+  const fs::file_status status = fs::status(path, none);
+  if (fs::is_directory(status)) refuse("the path of a file to write, given a folder");
+  if (fs::exists(status) && !fs::is_regular_file(status)) refuse("the path of a file to write, given a device");
+  if (access(resolved(path).parent_path().c_str(), W_OK | X_OK) != 0)
+    refuse("a path in a folder that can be written to");
+}
+
+}  // namespace
+
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
+  std::map<fs::path, std::string> seen;
+  for (const std::string& output : outputs) {
+    if (output.empty()) continue;
+    require_writable(output);
+    const std::string expected = output + ": expected the path of a file to write, given ";
+    if (!seen.emplace(resolved(output), output).second) throw std::runtime_error(expected + "it twice");
+    std::error_code none;
+    for (const std::string& input : inputs)
+      if (fs::equivalent(output, input, none))
+        throw std::runtime_error(expected + (input == output ? "one" : "another name of " + input) + " which is read");
+  }
 }
 
 }  // namespace examples

@@ -3,17 +3,19 @@
 
 #include <CLI/CLI.hpp>
 
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "printable.hpp"
+
 namespace examples {
 
 /// Reads the command line, then runs the program's body and gives back its exit status. --help prints the help and
-/// gives 0. An error, of the command line or of the body, prints one line on standard error and gives 1.
+/// gives 0. An error, of the command line, of the body or in writing to standard output, prints one line on standard
+/// error and gives 1.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 /// Checks for options: a whole number, or any number, within bounds; a text that is UTF-8 and not empty. The message
@@ -31,7 +33,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option, Value& value,
   const auto choose = [=, &value](const std::string& given) {
     for (const auto& [name, meaning] : choices)
       if (given == name) return void(value = meaning);
-    throw CLI::ValidationError(option, "expected " + names + ", given '" + given + "'");
+    throw CLI::ValidationError(option, "expected " + names + ", given " + in_quotes(given));
   };
   return app.add_option_function<std::string>(option, choose, description)->type_name(names);
 }
@@ -42,7 +44,13 @@ void refuse_beside(const CLI::App& app, const std::string& option, const std::ve
                    const std::string& expected);
 void check_heads(std::size_t heads, std::size_t width);
 
-/// Throws std::runtime_error when no file can be made at that path, so that long work is not done in vain.
-void require_writable(const std::filesystem::path& path);
+/// For a program that is to leave files: when the reader of its output goes away, as `| head` does, it works on and its
+/// files are written, and only then does it end with an error. Any other program ends at once, by SIGPIPE.
+void outlive_reader();
+
+/// Throws std::runtime_error when one of the outputs cannot be written, or is given twice, or is one of the inputs
+/// under this or another name, so that no long work is done in vain and nothing is overwritten that is being read.
+/// Names that are empty are none.
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs);
 
 }  // namespace examples

@@ -5,8 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "printable.hpp"
 
 namespace examples {
 
@@ -15,8 +21,33 @@ inline tapegrad::Metadata as_metadata(const std::string& program, const nlohmann
   return {{program, settings.dump()}};
 }
 
-/// What `make` makes of the settings that a program has saved: of a nlohmann::json. Throws std::runtime_error naming
-/// the file when it is no checkpoint of this program, and when `make` cannot use what it finds.
+/// A size among the settings of a file. `most` is what the file has room for, so that a model takes no more memory than
+/// its file gives reason for, whatever the settings claim. Throws std::invalid_argument naming the setting otherwise.
+inline std::size_t size_at(const nlohmann::json& settings, const char* name, std::size_t most) {
+  const nlohmann::json& value = settings.at(name);
+  if (!value.is_number_unsigned() || value == 0 || value > most)
+    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 to " + std::to_string(most) +
+                                ", as large as the file allows, given " + printable(value.dump(), 60));
+  return value;
+}
+
+/// Names among the settings of a file, each of which stands for some of the file's numbers. Throws as size_at does.
+inline std::vector<std::string> names_at(const nlohmann::json& settings, const char* name, std::size_t most) {
+  const nlohmann::json& value = settings.at(name);
+  if (value.empty() || value.size() > most)
+    throw std::invalid_argument(std::string(name) + ": expected from 1 to " + std::to_string(most) +
+                                ", as many as the file allows, given " + std::to_string(value.size()));
+  return value;
+}
+
+/// The largest width of a model with attention whose file has so many numbers: four projections are (width, width).
+inline std::size_t largest_width(std::size_t numbers) {
+  return static_cast<std::size_t>(std::sqrt(static_cast<double>(numbers / 4)));
+}
+
+/// What `make` makes of the settings that a program has saved, a nlohmann::json, and of how many numbers the file has
+/// room for. Throws std::runtime_error naming the file when it is no checkpoint of this program, and when `make` cannot
+/// use what it finds.
 template <class Make> auto make_from_settings(const std::string& path, const std::string& program, Make make) {
   const tapegrad::Metadata metadata = tapegrad::load_metadata(path);
   const auto entry = metadata.find(program);
@@ -27,7 +58,7 @@ template <class Make> auto make_from_settings(const std::string& path, const std
     return std::runtime_error(path + ": expected settings that " + program + " saved, given others: " + error.what());
   };
   try {
-    return make(nlohmann::json::parse(entry->second));
+    return make(nlohmann::json::parse(entry->second), std::filesystem::file_size(path) / sizeof(float));
   } catch (const nlohmann::json::exception& error) {
     throw unfit(error);
   } catch (const std::logic_error& error) {  // sizes that no layer has

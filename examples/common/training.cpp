@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 
@@ -35,18 +36,41 @@ void add_training_options(CLI::App& app, GivenTrainingOptions& given, std::uint6
   add("--seed", seed, "N", whole_number(0), "Start of the random numbers: the same seed gives the same run");
 }
 
-bool train(const tg::Parameters<float>& parameters, const TrainingOptions& options,
-           const std::function<StepLoss()>& next_loss) {
+namespace {
+
+/// While it lives, a signal ends a sweep between two of its operations: a large step may take minutes. Parameters
+/// change in the optimizer's step alone, so that a step that is left has changed nothing.
+class LeavesSweeps {
+ public:
+  LeavesSweeps(const tg::Parameters<float>& parameters, const Interrupt& interrupt) : parameters_(parameters) {
+    for (const auto& parameter : parameters_) parameter->register_hook([&](auto&) { interrupt.check(); });
+  }
+  ~LeavesSweeps() {
+    for (const auto& parameter : parameters_) parameter->remove_hooks();
+  }
+  LeavesSweeps(const LeavesSweeps&) = delete;
+  LeavesSweeps& operator=(const LeavesSweeps&) = delete;
+
+ private:
+  const tg::Parameters<float>& parameters_;
+};
+
+/// All steps; throws Interrupt::Stopped when a signal asks to stop.
+void take_steps(const tg::Parameters<float>& parameters, const TrainingOptions& options,
+                const std::function<StepLoss()>& next_loss, const Interrupt& interrupt) {
   tg::SGD<float> optimizer(parameters, {.lr = options.lr, .momentum = options.momentum});
   Progress progress(options.steps, std::max<std::size_t>(1, options.steps / 10));
-  const Interrupt interrupt;
+  const LeavesSweeps leaves_sweeps(parameters, interrupt);
+  std::cout << std::flush;  // what is known so far need not wait for the end of the first step
 
-  for (std::size_t step = 0; step < options.steps && !interrupt.requested(); ++step) {
+  for (std::size_t step = 0; step < options.steps; ++step) {
     if (options.decay) optimizer.set_lr(options.lr * (1 - double(step) / double(options.steps)));
 
     tg::Tape tape;
     optimizer.zero_grad();
+    interrupt.check();
     const auto [loss, tokens] = next_loss();
+    interrupt.check();
     loss.backward();
     optimizer.step();
 
@@ -55,7 +79,20 @@ bool train(const tg::Parameters<float>& parameters, const TrainingOptions& optio
       throw std::runtime_error("--lr: expected a learning rate that lets the loss fall, given one under which it is " +
                                std::to_string(loss.item()) + " at step " + std::to_string(step));
   }
-  return !interrupt.requested();
+}
+
+}  // namespace
+
+int train(const tg::Parameters<float>& parameters, const TrainingOptions& options,
+          const std::function<StepLoss()>& next_loss, const std::function<void()>& keep) {
+  const Interrupt interrupt;
+  try {
+    take_steps(parameters, options, next_loss, interrupt);
+  } catch (const Interrupt::Stopped&) {
+  }
+  keep();
+  if (interrupt.requested()) std::cout << "stopped early, as you asked; the model is as it is so far\n";
+  return interrupt.status();
 }
 
 }  // namespace examples

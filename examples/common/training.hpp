@@ -37,13 +37,12 @@ struct StepLoss {
   std::size_t tokens;
 };
 
-/// The exit status of a program whose work Ctrl-C cut short, as shells give it.
-inline constexpr int stopped_status = 130;
-
-/// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done or Ctrl-C asks
-/// to stop; says whether all are done. next_loss computes the model's loss on the next batch.
-/// Throws std::runtime_error when the loss is no number any more.
-bool train(const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
-           const std::function<StepLoss()>& next_loss);
+/// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done or a signal
+/// asks to stop. next_loss computes the model's loss on the next batch. `keep` saves what was learned: a signal that
+/// comes before it has finished does not end the program, unless a second one follows. Gives back the program's exit
+/// status: 0, or that of the signal. Throws std::runtime_error when the loss is no number any more.
+int train(
+    const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
+    const std::function<StepLoss()>& next_loss, const std::function<void()>& keep = [] {});
 
 }  // namespace examples

@@ -3,23 +3,30 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
+#include "../common/printable.hpp"
 #include "../common/progress.hpp"
+#include "../common/text.hpp"
 #include "../common/word_lists.hpp"
 
 using examples::Ids, examples::Text, examples::with_commas;
 
 namespace {
 
-std::vector<Text> read_filled_lines(const std::string& path, examples::Encoding encoding) {
-  std::vector<Text> lines = examples::read_lines(path, encoding);
-  std::erase_if(lines, [](const Text& line) { return line.empty(); });
-  return lines;
+std::vector<std::string> to_utf8(const std::vector<Text>& texts) {
+  std::vector<std::string> encoded;
+  encoded.reserve(texts.size());
+  for (const Text& text : texts)
+    if (!text.empty()) encoded.push_back(examples::encode(text));
+  return encoded;
 }
 
-Corpus split_list(std::vector<Text> lines, const std::string& name) {
+Corpus split_list(std::vector<std::string> lines, const std::string& name) {
   if (lines.size() < 10)
     throw std::runtime_error(name + ": expected 10 lines or more, since every tenth is kept for the test, given " +
                              std::to_string(lines.size()));
@@ -29,14 +36,16 @@ Corpus split_list(std::vector<Text> lines, const std::string& name) {
   return corpus;
 }
 
-Corpus split_text(const std::vector<Text>& lines, const std::string& path) {
-  Text text;
-  for (const Text& line : lines) text += line + U'\n';
-  if (text.size() < 20)
+Corpus split_text(std::string text, const std::string& path) {
+  const std::size_t characters = examples::character_count(text);
+  if (characters < 20)
     throw std::runtime_error(path + ": expected 20 characters or more, since the last tenth is kept for the test, " +
-                             "given " + std::to_string(text.size()));
-  const std::size_t kept = text.size() / 10;
-  return {path, {text.substr(0, text.size() - kept)}, {text.substr(text.size() - kept)}};
+                             "given " + std::to_string(characters));
+  std::string_view rest = text;
+  for (std::size_t i = characters / 10; i < characters; ++i) examples::take_character(rest);
+  std::string test(rest);
+  text.resize(text.size() - rest.size());
+  return {path, {std::move(text)}, {std::move(test)}};
 }
 
 }  // namespace
@@ -46,46 +55,52 @@ Corpus read_corpus(const Options& options, Source source) {
       options.data.empty() ? std::pair("--language", options.language) : std::pair("--data", options.data);
   Corpus corpus;
   if (source == Source::text)
-    corpus = split_text(examples::read_lines(name, options.encoding), name);
+    corpus = split_text(examples::read_text(name, options.encoding), name);
   else if (source == Source::lines)
-    corpus = split_list(read_filled_lines(name, options.encoding), name);
+    corpus = split_list(to_utf8(examples::read_lines(name, options.encoding)), name);
   else
-    corpus = split_list(examples::read_word_lists({name}, options.encoding, option).front().words, name);
+    corpus = split_list(to_utf8(examples::read_word_lists({name}, options.encoding, option).front().words), name);
 
-  const auto amount = [&](const std::vector<Text>& texts) {
-    if (source == Source::text) return with_commas(texts.front().size()) + " characters";
+  const auto amount = [&](const std::vector<std::string>& texts) {
+    if (source == Source::text) return with_commas(examples::character_count(texts.front())) + " characters";
     return with_commas(texts.size()) + (source == Source::words ? " words" : " lines");
   };
-  std::cout << name << ": ";
+  std::cout << examples::printable(name) << ": ";
   if (options.load.empty()) std::cout << amount(corpus.train) << " to learn from, ";
   std::cout << amount(corpus.test) << " to test with\n";
   return corpus;
 }
 
 examples::Vocabulary make_vocabulary(const Corpus& corpus) {
-  examples::Vocabulary vocabulary = examples::make_tokenizer(corpus.train, examples::Unit::characters, 0).vocabulary;
-  if (vocabulary.tokens().empty())
+  std::vector<std::uint8_t> seen(0x110000);  // of each code point: not, once, twice or more
+  for (std::string_view text : corpus.train)
+    while (const auto c = examples::take_character(text)) seen[*c] = seen[*c] == 0 ? 1 : 2;
+
+  std::vector<std::string> characters;
+  for (char32_t c = 0; c < seen.size(); ++c)
+    if (seen[c] == 2) characters.push_back(examples::encode(Text(1, c)));
+  if (characters.empty())
     throw std::runtime_error(corpus.name + ": expected characters that come twice or more, given none");
-  return vocabulary;
+  return examples::Vocabulary(std::move(characters));
 }
 
-examples::Padded random_pieces(const Ids& text, std::size_t count, std::size_t length) {
+examples::Padded random_pieces(const PackedIds& text, std::size_t count, std::size_t length) {
   length = std::min(length, text.size());
   const tapegrad::Shape shape{count, length};
   examples::Padded pieces{tapegrad::IntArray(shape), tapegrad::BoolArray(shape, true), count * length};
   const auto starts = tapegrad::uniform<double>({count}, 0, static_cast<double>(text.size() - length + 1));
   for (std::size_t i = 0; i < count; ++i)
-    std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(starts(i)), length, pieces.ids.data() + i * length);
+    for (std::size_t t = 0; t < length; ++t) pieces.ids(i, t) = text[static_cast<std::size_t>(starts(i)) + t];
   return pieces;
 }
 
-std::vector<Ids> cut(const std::vector<Ids>& texts, std::size_t length) {
+std::vector<Ids> cut(const std::vector<PackedIds>& texts, std::size_t length) {
   std::vector<Ids> pieces;
-  for (const Ids& text : texts)
-    for (auto begin = text.begin(); text.end() - begin > 1;) {
-      const auto size = std::min(static_cast<std::ptrdiff_t>(length), text.end() - begin);
-      pieces.emplace_back(begin, begin + size);
-      begin += size - 1;
+  for (const PackedIds& text : texts)
+    for (std::size_t begin = 0; text.size() - begin > 1;) {
+      Ids& piece = pieces.emplace_back(std::min(length, text.size() - begin));
+      for (std::size_t t = 0; t < piece.size(); ++t) piece[t] = text[begin + t];
+      begin += piece.size() - 1;
     }
   return pieces;
 }

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "../common/batches.hpp"
-#include "../common/text.hpp"
 #include "../common/vocabulary.hpp"
 #include "options.hpp"
+#include "packed_ids.hpp"
 
-/// The lines of a list, or a running text as one element.
+/// The lines of a list, or a running text as one element; in UTF-8, which takes a quarter of what code points take.
 struct Corpus {
   std::string name;  // of the file or the language
-  std::vector<examples::Text> train, test;
+  std::vector<std::string> train, test;
 };
 
 /// Reads what the options name as the source has it, and says on standard output how much that is.
@@ -23,8 +23,8 @@ Corpus read_corpus(const Options& options, Source source);
 examples::Vocabulary make_vocabulary(const Corpus& corpus);
 
 /// Pieces of `length` ids, or all of a shorter text, from random places. -> (count, length)
-examples::Padded random_pieces(const examples::Ids& text, std::size_t count, std::size_t length);
+examples::Padded random_pieces(const PackedIds& text, std::size_t count, std::size_t length);
 
 /// All of the texts in pieces of `length` ids or less, in which each but a text's first is once what is to be said: the
 /// last of a piece is the first of the next.
-std::vector<examples::Ids> cut(const std::vector<examples::Ids>& texts, std::size_t length);
+std::vector<examples::Ids> cut(const std::vector<PackedIds>& texts, std::size_t length);

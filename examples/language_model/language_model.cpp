@@ -8,6 +8,7 @@
 #include <xtensor/xview.hpp>
 
 #include <cmath>
+#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <numeric>
@@ -16,8 +17,10 @@
 
 #include "../common/batches.hpp"
 #include "../common/explain.hpp"
+#include "../common/printable.hpp"
 #include "../common/program.hpp"
 #include "../common/training.hpp"
+#include "../common/word_lists.hpp"
 #include "data.hpp"
 #include "model.hpp"
 #include "options.hpp"
@@ -49,16 +52,18 @@ tg::Tensor<float> loss_of(const LanguageModel<>& model, const Shifted& batch, tg
   return loss_of(model(batch.ids), batch.next, reduction);
 }
 
-/// Trains the model until it has taken all steps or the user stops it; says whether it has taken all.
+/// Trains the model until it has taken all steps or the user stops it, then calls `keep`; gives back the exit status.
 /// texts: the ids of lines, or of one long text, from which it learns pieces
-bool train(Writer& writer, const std::vector<Ids>& texts, const examples::TrainingOptions& options) {
+int train(Writer& writer, const std::vector<PackedIds>& texts, const examples::TrainingOptions& options,
+          const std::function<void()>& keep) {
   examples::Batches lines(texts, options.batch_size);
-  return examples::train(tg::parameters(writer.model), options, [&] {
+  const auto next_loss = [&] {
     const auto batch = writer.writes_lines()
                            ? examples::pad(texts, lines.next())
                            : random_pieces(texts.front(), options.batch_size, writer.options.context + 1);
     return examples::StepLoss{loss_of(writer.model, shift(batch.ids), tg::Reduction::mean), batch.tokens};
-  });
+  };
+  return examples::train(tg::parameters(writer.model), options, next_loss, keep);
 }
 
 /// exp(mean of -log p) over the characters that follow others: the model is as unsure as if it had to choose among so
@@ -79,9 +84,10 @@ double perplexity(const LanguageModel<>& model, const std::vector<Ids>& sequence
 }
 
 /// The same of a model that knows only how often each character is in the sequences it learned from.
-double perplexity_by_frequency(const std::vector<Ids>& train, const std::vector<Ids>& test, std::size_t vocabulary) {
+double perplexity_by_frequency(const std::vector<PackedIds>& train, const std::vector<Ids>& test,
+                               std::size_t vocabulary) {
   std::vector<double> counts(vocabulary, 1);  // as if each had been seen once more: none is impossible
-  for (const Ids& ids : train)
+  for (const PackedIds& ids : train)
     for (std::size_t t = 1; t < ids.size(); ++t) ++counts[std::size_t(ids[t])];
   const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
 
@@ -108,7 +114,7 @@ void invent_lines(const Writer& writer, const Ids& prompt, std::size_t count, do
     if (writer.list.contains(line))
       ++known;
     else if (invented.insert(line).second)
-      std::cout << "  " << line << std::endl;
+      std::cout << "  " << examples::printable(line) << std::endl;
     else
       ++again;
   }
@@ -116,10 +122,10 @@ void invent_lines(const Writer& writer, const Ids& prompt, std::size_t count, do
 }
 
 void continue_text(const Writer& writer, Ids ids, const std::string& prompt, std::size_t count, double temperature) {
-  std::cout << "\nwritten by the model:\n" << prompt;
+  std::cout << "\nwritten by the model:\n" << examples::printable_text(prompt);
   for (; count > 0; --count) {
     ids.push_back(writer.choose_next(ids, temperature));
-    std::cout << writer.vocabulary.token(ids.back()) << std::flush;
+    std::cout << examples::printable_text(writer.vocabulary.token(ids.back())) << std::flush;
   }
   std::cout << '\n';
 }
@@ -168,43 +174,48 @@ void check_use(const Writer& writer, const Options& options) {
   if (!options.explain.text.empty()) writer.read_explained(examples::decode(options.explain.text));
 }
 
-std::vector<Ids> encode_all(const Writer& writer, const std::vector<examples::Text>& texts) {
-  std::vector<Ids> encoded;
-  for (const examples::Text& text : texts) encoded.push_back(writer.encode(text));
+std::vector<PackedIds> encode_all(const Writer& writer, const std::vector<std::string>& texts) {
+  std::vector<PackedIds> encoded;
+  for (const std::string& text : texts) encoded.push_back(writer.encode(text));
   return encoded;
 }
 
 Writer make_writer(const Corpus& corpus, const Options& options) {
   Writer writer{options.source, make_vocabulary(corpus), {}, options.model};
   if (writer.writes_lines())
-    for (const auto* lines : {&corpus.train, &corpus.test})
-      for (const examples::Text& line : *lines) writer.list.insert(examples::encode(line));
+    for (const auto* lines : {&corpus.train, &corpus.test}) writer.list.insert(lines->begin(), lines->end());
   return writer;
 }
 
+void check_files(const Options& options) {
+  std::vector<std::string> outputs = examples::attention_files(options.explain), inputs{options.data, options.load};
+  outputs.push_back(options.save);
+  if (options.source == Source::words && options.load.empty())
+    inputs.push_back(examples::word_list_path(options.language, "--language"));
+  examples::check_outputs(outputs, inputs);
+  if (!options.save.empty() || !options.explain.text.empty()) examples::outlive_reader();
+}
+
 int learn_text(const Options& options) {
-  if (!options.save.empty()) examples::require_writable(options.save);
-  examples::require_attention_writable(options.explain);
   const Corpus corpus = read_corpus(options, options.source);
   Writer writer = make_writer(corpus, options);
   check_use(writer, options);
   tg::print(std::cout, writer.model);
 
-  const auto texts = encode_all(writer, corpus.train),
-             tests = cut(encode_all(writer, corpus.test), writer.options.context + 1);
-  const bool finished = train(writer, texts, options.training);
-  if (!finished) std::cout << "stopped early, as you asked; what follows is the model so far\n";
-  if (!options.save.empty()) save(writer, options.save);
+  const auto texts = encode_all(writer, corpus.train);
+  const auto tests = cut(encode_all(writer, corpus.test), writer.options.context + 1);
+  const int status = train(writer, texts, options.training, [&] {
+    if (!options.save.empty()) save(writer, options.save);
+  });
 
   std::cout << "\ntest perplexity " << two_decimals(perplexity(writer.model, tests))
             << " a character; knowing only how often each occurs gives "
             << two_decimals(perplexity_by_frequency(texts, tests, writer.vocabulary.size())) << '\n';
   use(writer, options);
-  return finished ? 0 : examples::stopped_status;
+  return status;
 }
 
 int use_saved_model(const Options& options) {
-  examples::require_attention_writable(options.explain);
   const Writer writer = load(options.load);
   check_use(writer, options);
   tg::print(std::cout, writer.model);
@@ -225,10 +236,9 @@ int learn_random_ids(const Options& options) {
   const tg::IntArray next = xt::roll(ids, -1);  // over the flattened ids: a row's last is to say the next row's first
   LanguageModel<> model(vocabulary, options.model);
   tg::print(std::cout, model);
-  const bool finished = examples::train(tg::parameters(model), options.training, [&] {
+  return examples::train(tg::parameters(model), options.training, [&] {
     return examples::StepLoss{tg::cross_entropy(model(ids), next), ids.size()};
   });
-  return finished ? 0 : examples::stopped_status;
 }
 
 int main(int argc, char** argv) {
@@ -238,6 +248,7 @@ int main(int argc, char** argv) {
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.seed);
     if (options.source == Source::random) return learn_random_ids(options);
+    check_files(options);
     return options.load.empty() ? learn_text(options) : use_saved_model(options);
   });
 }

@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+inline constexpr std::size_t longest_context = 1'000'000;
+
 struct ModelOptions {
   std::size_t width, heads;
   bool positions;       ///< whether to learn a vector for every position

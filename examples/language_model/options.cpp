@@ -119,7 +119,7 @@ void add_data_options(CLI::App& app, Options& options, Given& given) {
 
 void add_model_options(CLI::App& app, Given& given) {
   const auto add = [&](const char* name, auto& value, const char* text) {
-    app.add_option(name, value, text)->type_name("N")->check(whole_number(1, 1'000'000))->group(the_model);
+    app.add_option(name, value, text)->type_name("N")->check(whole_number(1, longest_context))->group(the_model);
   };
   add("--width", given.width, "Numbers in the vector of a character");
   add("--heads", given.heads, "Heads of the attention; they divide the width");

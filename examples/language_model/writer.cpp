@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
+#include "../common/printable.hpp"
 #include "../common/settings.hpp"
 
 namespace tg = tapegrad;
@@ -34,8 +36,8 @@ Ids read(const Writer& writer, const std::string& option, Text text) {
   Ids ids = character_ids(text, writer.vocabulary);
   if (const auto strange = std::find(ids.begin(), ids.end(), Vocabulary::unknown); strange != ids.end()) {
     const auto i = static_cast<std::size_t>(strange - ids.begin());
-    refuse(option, "characters that the model has learned, given '" + examples::encode({text[i]}) + "' as character " +
-                       std::to_string(i + 1));
+    refuse(option, "characters that the model has learned, given " + examples::in_quotes(examples::encode({text[i]})) +
+                       " as character " + std::to_string(i + 1));
   }
   if (writer.writes_lines()) ids.insert(ids.begin(), Vocabulary::begin);
   return ids;
@@ -50,12 +52,16 @@ void require_room(const Writer& writer, const std::string& option, const Ids& id
 
 }  // namespace
 
-Ids Writer::encode(const Text& text) const {
-  Ids ids = character_ids(text, vocabulary);
-  if (!writes_lines()) return ids;
-  ids.insert(ids.begin(), Vocabulary::begin);
-  ids.push_back(Vocabulary::end);
-  if (ids.size() > options.context + 1) ids.resize(options.context + 1);
+PackedIds Writer::encode(std::string_view text) const {
+  PackedIds ids(vocabulary.size());
+  const std::size_t most = writes_lines() ? options.context + 1 : std::numeric_limits<std::size_t>::max();
+  ids.reserve(std::min(most, examples::character_count(text) + 2));
+  if (writes_lines()) ids.push_back(Vocabulary::begin);
+  for (std::string_view rest = text; !rest.empty() && ids.size() < most; text = rest) {
+    examples::take_character(rest);
+    ids.push_back(vocabulary.id(std::string(text.substr(0, text.size() - rest.size()))));
+  }
+  if (writes_lines() && ids.size() < most) ids.push_back(Vocabulary::end);
   return ids;
 }
 
@@ -68,7 +74,8 @@ Ids Writer::read_prompt(const Text& prompt) const {
 Ids Writer::read_explained(const Text& text) const {
   const Ids ids = read(*this, "--explain", text);
   require_room(*this, "--explain", ids);
-  if (ids.size() < 2) refuse("--explain", "two characters or more, given '" + examples::encode(text) + "'");
+  if (ids.size() < 2)
+    refuse("--explain", "two characters or more, given " + examples::in_quotes(examples::encode(text)));
   return ids;
 }
 
@@ -119,7 +126,7 @@ const std::map<Source, std::string> names{{Source::words, "words"}, {Source::lin
 Source source_of(const std::string& name) {
   for (const auto& [source, its_name] : names)
     if (name == its_name) return source;
-  throw std::invalid_argument("a source '" + name + "'");
+  throw std::invalid_argument("a source " + examples::in_quotes(name));
 }
 
 }  // namespace
@@ -137,12 +144,15 @@ void save(const Writer& writer, const std::string& path) {
 }
 
 Writer load(const std::string& path) {
-  return examples::make_from_settings(path, program, [&](const nlohmann::json& settings) {
-    const ModelOptions options{settings.at("width"), settings.at("heads"), settings.at("positions"),
-                               settings.at("context")};
-    if (options.context == 0) throw std::invalid_argument("a context of 0");
-    const Vocabulary vocabulary(settings.at("vocabulary"));
-    if (vocabulary.tokens().empty()) throw std::invalid_argument("an empty vocabulary");
+  return examples::make_from_settings(path, program, [&](const nlohmann::json& settings, std::size_t numbers) {
+    using examples::names_at, examples::size_at;
+    const std::size_t width = size_at(settings, "width", examples::largest_width(numbers)), rows = numbers / width;
+    const bool positions = settings.at("positions");
+    const ModelOptions options{.width = width,
+                               .heads = size_at(settings, "heads", width),
+                               .positions = positions,
+                               .context = size_at(settings, "context", positions ? rows : longest_context)};
+    const Vocabulary vocabulary(names_at(settings, "vocabulary", rows));
     Writer writer{source_of(settings.at("source")), vocabulary, settings.at("list"), options};
     tg::load(writer.model, path);
     return writer;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../common/text.hpp"
 #include "../common/vocabulary.hpp"
 #include "model.hpp"
 #include "options.hpp"
+#include "packed_ids.hpp"
 
 /// A language model with what it takes to use it on texts.
 struct Writer {
@@ -23,7 +25,7 @@ struct Writer {
 
   /// The ids of a line, between the marks of its begin and end, or of a running text. A line that is longer than the
   /// context loses its end.
-  examples::Ids encode(const examples::Text& text) const;
+  PackedIds encode(std::string_view text) const;
 
   /// The ids that a text begins with. A line begins with the mark of its begin, a text without a prompt in a new line.
   /// Throws std::invalid_argument for characters that were not learned and a prompt that leaves no room for more.

@@ -6,7 +6,9 @@
 #include <iostream>
 #include <set>
 #include <stdexcept>
+#include <unordered_map>
 
+#include "../common/printable.hpp"
 #include "../common/progress.hpp"
 #include "../common/word_lists.hpp"
 
@@ -51,8 +53,8 @@ std::vector<Example> read_labelled_lines(const std::string& path, examples::Enco
     const auto text = std::find_if_not(label_end, line.end(), is_space);
     const auto text_end = std::find_if_not(line.rbegin(), line.rend(), is_space).base();
     if (label != line.end() && text == line.end())
-      throw std::runtime_error(place + ": expected a label, a space and a text, given '" + examples::encode(line) +
-                               "'");
+      throw std::runtime_error(place + ": expected a label, a space and a text, given " +
+                               examples::in_quotes(examples::encode(line)));
     examples.push_back({examples::encode({label, label_end}),
                         text == line.end() ? Text() : examples::to_lower({text, text_end}), place});
   }
@@ -104,16 +106,21 @@ std::vector<std::string> labels_of(const std::vector<Example>& examples) {
   std::set<std::string> labels;
   for (const Example& example : examples) labels.insert(example.label);
   if (labels.size() < 2)
-    throw std::runtime_error(examples.front().place + ": expected two labels or more in the file, given '" +
-                             examples.front().label + "' alone");
+    throw std::runtime_error(examples.front().place + ": expected two labels or more in the file, given " +
+                             examples::in_quotes(examples.front().label) + " alone");
   return {labels.begin(), labels.end()};
 }
 
-std::int64_t label_id(const Example& example, const std::vector<std::string>& labels) {
-  const auto found = std::find(labels.begin(), labels.end(), example.label);
-  if (found != labels.end()) return found - labels.begin();
-  std::string known;
-  for (const std::string& label : labels) known += (known.empty() ? "" : ", ") + label;
-  throw std::runtime_error(example.place + ": expected a label that was learned (" + known + "), given '" +
-                           example.label + "'");
+std::vector<std::int64_t> label_ids(const std::vector<Example>& examples, const std::vector<std::string>& labels) {
+  std::unordered_map<std::string, std::int64_t> numbers;
+  for (const std::string& label : labels) numbers.emplace(label, numbers.size());
+  std::vector<std::int64_t> ids;
+  for (const Example& example : examples) {
+    const auto found = numbers.find(example.label);
+    if (found == numbers.end())
+      throw std::runtime_error(example.place + ": expected a label that was learned (" + examples::listed(labels) +
+                               "), given " + examples::in_quotes(example.label));
+    ids.push_back(found->second);
+  }
+  return ids;
 }

@@ -1,6 +1,7 @@
 /// The texts that text_classifier learns from and tests itself with.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,5 @@ Data read_data(const Options& options);
 /// The labels that the examples have, sorted. Throws std::runtime_error when there are not two.
 std::vector<std::string> labels_of(const std::vector<Example>& examples);
 
-/// The number of a label. Throws std::runtime_error, naming the place, for one that is not among them.
-std::int64_t label_id(const Example& example, const std::vector<std::string>& labels);
+/// The numbers of the examples' labels. Throws std::runtime_error, naming the place, for one that is not among them.
+std::vector<std::int64_t> label_ids(const std::vector<Example>& examples, const std::vector<std::string>& labels);

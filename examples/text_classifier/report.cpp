@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <map>
 #include <numeric>
 #include <ostream>
+#include <span>
 #include <sstream>
+#include <utility>
 
 #include "../common/columns.hpp"
+#include "../common/printable.hpp"
 #include "../common/progress.hpp"
-#include "../common/text.hpp"
 
 namespace tg = tapegrad;
-using examples::flush_left, examples::flush_right, examples::widest, examples::with_commas;
+using examples::flush_left, examples::flush_right, examples::printable, examples::widest, examples::with_commas;
 
 namespace {
 
@@ -21,72 +24,118 @@ std::string percent(double share) {
   return text.str();
 }
 
-std::string ratio(std::int64_t part, std::int64_t whole) {
+std::string ratio(std::size_t part, std::size_t whole) {
   return whole == 0 ? "-" : percent(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-/// A long text's first characters.
-std::string shortened(const std::string& text) {
-  constexpr std::size_t most = 60;
-  const examples::Text characters = examples::decode(text);
-  return characters.size() <= most ? text : examples::encode(characters.substr(0, most - 1) + U'…');
+/// Texts as they may stand in a table.
+std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t most) {
+  std::vector<std::string> cells;
+  for (const std::string& text : texts) cells.push_back(printable(text, most));
+  return cells;
+}
+
+std::vector<std::string> label_columns(const std::vector<std::string>& labels) { return in_columns(labels, 30); }
+
+/// How often a label, the first, was taken for another or itself, the second.
+using Counts = std::map<std::pair<std::size_t, std::size_t>, std::size_t>;
+
+std::size_t count_of(const Counts& counts, std::size_t label, std::size_t predicted) {
+  const auto found = counts.find({label, predicted});
+  return found == counts.end() ? 0 : found->second;
+}
+
+/// How many tests each label has.
+std::vector<std::size_t> row_sums(const Counts& counts, std::size_t labels) {
+  std::vector<std::size_t> sums(labels);
+  for (const auto& [pair, count] : counts) sums[pair.first] += count;
+  return sums;
+}
+
+void print_table(std::ostream& out, const Counts& counts, const std::vector<std::string>& labels) {
+  const std::string corner = "true \\ predicted";
+  const std::vector<std::string> names = label_columns(labels);
+  const std::vector<std::size_t> tests = row_sums(counts, labels.size());
+  const std::size_t first = std::max(corner.size(), widest(names)),
+                    column = std::max<std::size_t>(7, widest(names)) + 2;
+  out << flush_left(corner, first);
+  for (const std::string& name : names) out << flush_right(name, column);
+  out << flush_right("right", 9) << '\n';
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    out << flush_left(names[i], first);
+    for (std::size_t j = 0; j < names.size(); ++j) out << flush_right(with_commas(count_of(counts, i, j)), column);
+    out << flush_right(ratio(count_of(counts, i, i), tests[i]), 9) << '\n';
+  }
+}
+
+void print_confused_pairs(std::ostream& out, Counts counts, const std::vector<std::string>& labels) {
+  const std::vector<std::size_t> tests = row_sums(counts, labels.size());
+  std::erase_if(counts, [](const auto& entry) { return entry.first.first == entry.first.second; });
+  out << with_commas(labels.size()) << " labels are too many for a table; those most often taken for another:\n";
+  std::vector<std::pair<Counts::key_type, std::size_t>> pairs(counts.begin(), counts.end());
+  std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  const std::size_t shown = std::min<std::size_t>(20, pairs.size());
+
+  std::vector<std::string> names{"true"}, others{"taken for"}, times{"times"};
+  for (const auto& [pair, count] : std::span(pairs).first(shown)) {
+    names.push_back(labels[pair.first]);
+    others.push_back(labels[pair.second]);
+    times.push_back(with_commas(count) + " of " + with_commas(tests[pair.first]));
+  }
+  names = label_columns(names);
+  others = label_columns(others);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out << "  " << flush_left(names[i], widest(names)) << "  " << flush_left(others[i], widest(others)) << "  "
+        << times[i] << '\n';
+  if (shown < pairs.size()) out << "  ... and " << with_commas(pairs.size() - shown) << " more pairs\n";
 }
 
 }  // namespace
 
-tg::IntArray confusion(const tg::Array<float>& probabilities, const std::vector<std::int64_t>& truth) {
-  const std::size_t classes = probabilities.shape()[1];
-  const tg::IntArray predicted = tg::argmax(probabilities, 1);
-  tg::IntArray counts(tg::Shape{classes, classes}, 0);
-  for (std::size_t i = 0; i < truth.size(); ++i) ++counts(truth[i], predicted(i));
-  return counts;
+std::vector<Ranking> rank(const tg::Array<float>& probabilities) {
+  const std::size_t classes = probabilities.shape()[1], kept = std::min<std::size_t>(3, classes);
+  std::vector<std::int64_t> order(classes);
+  std::vector<Ranking> rankings(probabilities.shape()[0]);
+  for (std::size_t i = 0; i < rankings.size(); ++i) {
+    const float* row = probabilities.data() + i * classes;
+    std::iota(order.begin(), order.end(), 0);
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+                      [&](auto a, auto b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+    for (std::size_t place = 0; place < kept; ++place) rankings[i].push_back({order[place], row[order[place]]});
+  }
+  return rankings;
 }
 
-void print_confusion(std::ostream& out, const tg::IntArray& counts, const std::vector<std::string>& labels) {
-  const std::size_t classes = labels.size();
-  std::int64_t right = 0, all = 0;
-  for (std::size_t i = 0; i < classes; ++i) {
-    right += counts(i, i);
-    for (std::size_t j = 0; j < classes; ++j) all += counts(i, j);
+void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth,
+                     const std::vector<std::string>& labels) {
+  Counts counts;
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    const std::int64_t predicted = predictions[i].front().label;
+    ++counts[{static_cast<std::size_t>(truth[i]), static_cast<std::size_t>(predicted)}];
+    if (predicted == truth[i]) ++right;
   }
-  out << "test accuracy " << ratio(right, all) << ": " << with_commas(static_cast<std::size_t>(right)) << " of "
-      << with_commas(static_cast<std::size_t>(all)) << " are right; guessing gives "
-      << percent(1.0 / static_cast<double>(classes)) << "\n\n";
-
-  const std::string corner = "true \\ predicted";
-  const std::size_t first = std::max(corner.size(), widest(labels)),
-                    column = std::max<std::size_t>(7, widest(labels)) + 2;
-  out << flush_left(corner, first);
-  for (const std::string& label : labels) out << flush_right(label, column);
-  out << flush_right("right", 9) << '\n';
-  for (std::size_t i = 0; i < classes; ++i) {
-    std::int64_t row = 0;
-    out << flush_left(labels[i], first);
-    for (std::size_t j = 0; j < classes; ++j) {
-      row += counts(i, j);
-      out << flush_right(with_commas(static_cast<std::size_t>(counts(i, j))), column);
-    }
-    out << flush_right(ratio(counts(i, i), row), 9) << '\n';
-  }
+  out << "test accuracy " << ratio(right, truth.size()) << ": " << with_commas(right) << " of "
+      << with_commas(truth.size()) << " are right; guessing gives " << percent(1.0 / static_cast<double>(labels.size()))
+      << "\n\n";
+  if (labels.size() > many_labels)
+    print_confused_pairs(out, std::move(counts), labels);
+  else
+    print_table(out, counts, labels);
 }
 
 void print_probabilities(std::ostream& out, const std::vector<std::string>& texts,
-                         const std::vector<std::string>& about, const tg::Array<float>& probabilities,
+                         const std::vector<std::string>& about, const std::vector<Ranking>& predictions,
                          const std::vector<std::string>& labels) {
-  const std::size_t classes = labels.size(), shown = std::min<std::size_t>(3, classes);
-  std::vector<std::string> starts;
-  for (const std::string& text : texts) starts.push_back(shortened(text));
-
+  const std::vector<std::string> starts = in_columns(texts, 60), beside = label_columns(about),
+                                 names = label_columns(labels);
+  const std::size_t start = widest(starts), aside = widest(beside), column = widest(names);
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    std::vector<std::size_t> order(classes);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return probabilities(i, a) > probabilities(i, b); });
-    out << "  " << flush_left(starts[i], widest(starts));
-    if (!about.empty()) out << "  " << flush_left(about[i], widest(about));
-    for (std::size_t rank = 0; rank < shown; ++rank)
-      out << "  " << flush_right(labels[order[rank]], widest(labels))
-          << flush_right(percent(static_cast<double>(probabilities(i, order[rank]))), 7);
+    out << "  " << flush_left(starts[i], start);
+    if (!about.empty()) out << "  " << flush_left(beside[i], aside);
+    for (const auto& [label, probability] : predictions[i])
+      out << "  " << flush_right(names[static_cast<std::size_t>(label)], column)
+          << flush_right(percent(static_cast<double>(probability)), 7);
     out << '\n';
   }
 }

@@ -3,19 +3,33 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <vector>
 
-/// How often each label was taken for each.
-/// probabilities: (N, C), truth: N labels -> (C, C): rows are true labels, columns predicted ones
-tapegrad::IntArray confusion(const tapegrad::Array<float>& probabilities, const std::vector<std::int64_t>& truth);
+/// A label, by its number, and how likely the model takes it to be.
+struct Likely {
+  std::int64_t label;
+  float probability;
+};
 
-/// Prints the share of right predictions, then the table.
-void print_confusion(std::ostream& out, const tapegrad::IntArray& counts, const std::vector<std::string>& labels);
+/// The three likeliest labels of a text, or all when there are fewer; the likeliest first.
+using Ranking = std::vector<Likely>;
+
+/// probabilities: (N, C) -> N rankings
+std::vector<Ranking> rank(const tapegrad::Array<float>& probabilities);
+
+/// More labels than a table or a list for people can have.
+inline constexpr std::size_t many_labels = 20;
+
+/// Prints the share of right predictions, then how often each label was taken for each: as a table, or, of many labels,
+/// the pairs that were confused most often.
+void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth,
+                     const std::vector<std::string>& labels);
 
 /// Prints a line for each text with its likeliest labels. `about` stands beside the texts, or is empty.
-/// probabilities: (N, C)
 void print_probabilities(std::ostream& out, const std::vector<std::string>& texts,
-                         const std::vector<std::string>& about, const tapegrad::Array<float>& probabilities,
+                         const std::vector<std::string>& about, const std::vector<Ranking>& predictions,
                          const std::vector<std::string>& labels);

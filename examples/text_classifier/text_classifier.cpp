@@ -4,10 +4,11 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>
-#include <xtensor/xview.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -17,9 +18,12 @@
 
 #include "../common/batches.hpp"
 #include "../common/explain.hpp"
+#include "../common/printable.hpp"
 #include "../common/program.hpp"
+#include "../common/progress.hpp"
 #include "../common/settings.hpp"
 #include "../common/training.hpp"
+#include "../common/word_lists.hpp"
 #include "data.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -89,35 +93,39 @@ struct Sequences {
   std::vector<std::int64_t> labels;
 };
 
-/// Trains the model until it has taken all steps or the user stops it; says whether it has taken all.
-bool train(Model& model, const Sequences& data, const examples::TrainingOptions& options) {
+/// Trains the model until it has taken all steps or the user stops it, then calls `keep`; gives back the exit status.
+int train(
+    Model& model, const Sequences& data, const examples::TrainingOptions& options,
+    const std::function<void()>& keep = [] {}) {
   examples::Batches batches(data.ids, options.batch_size);
   tg::train(model);
-  return examples::train(tg::parameters(model), options, [&] {
+  const auto next_loss = [&] {
     const auto chosen = batches.next();
-    const auto [ids, keep, tokens] = examples::pad(data.ids, chosen);  // (B, T)
+    const auto [ids, real, tokens] = examples::pad(data.ids, chosen);  // (B, T)
     tg::IntArray labels(tg::Shape{chosen.size()});                     // (B)
     for (std::size_t i = 0; i < chosen.size(); ++i) labels(i) = data.labels[chosen[i]];
-    return examples::StepLoss{tg::cross_entropy(model(ids, keep), labels), tokens};
-  });
+    return examples::StepLoss{tg::cross_entropy(model(ids, real), labels), tokens};
+  };
+  return examples::train(tg::parameters(model), options, next_loss, keep);
 }
 
-/// How likely each label is for each text. -> (N, classes)
-tg::Array<float> predict(Model& model, const std::vector<Ids>& texts) {
+/// What the model takes each text for.
+std::vector<Ranking> predict(Model& model, const std::vector<Ids>& texts) {
   std::vector<std::size_t> order(texts.size());  // by length, so that little of a batch is padding
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return texts[a].size() < texts[b].size(); });
 
   tg::eval(model);
-  tg::Array<float> probabilities(tg::Shape{texts.size(), model.head.weight.shape()[0]});
+  std::vector<Ranking> predictions(texts.size());
   constexpr std::size_t batch_size = 128;
   for (std::size_t start = 0; start < order.size(); start += batch_size) {
     const auto chosen = std::span(order).subspan(start, std::min(batch_size, order.size() - start));
     const auto [ids, keep, tokens] = examples::pad(texts, chosen);
-    const Tensor rows = tg::softmax(model(ids, keep), -1);  // (batch, classes)
-    for (std::size_t i = 0; i < chosen.size(); ++i) xt::view(probabilities, chosen[i]) = xt::view(rows.value(), i);
+    const Tensor probabilities = tg::softmax(model(ids, keep), -1);  // (batch, classes)
+    const std::vector<Ranking> rankings = rank(probabilities.value());
+    for (std::size_t i = 0; i < chosen.size(); ++i) predictions[chosen[i]] = rankings[i];
   }
-  return probabilities;
+  return predictions;
 }
 
 /// A model with what it takes to use it on texts.
@@ -128,11 +136,8 @@ struct Classifier {
   Model model{tokenizer.vocabulary.size(), labels.size(), options};
 
   Sequences encode(const std::vector<Example>& data) const {
-    Sequences sequences;
-    for (const Example& example : data) {
-      sequences.ids.push_back(tokenizer(example.text));
-      sequences.labels.push_back(label_id(example, labels));
-    }
+    Sequences sequences{{}, label_ids(data, labels)};
+    for (const Example& example : data) sequences.ids.push_back(tokenizer(example.text));
     return sequences;
   }
 };
@@ -157,38 +162,51 @@ void save(const Classifier& classifier, const std::string& path) {
                                 {"dropout", dropout},
                                 {"max_length", max_length}};
   tg::save(classifier.model, path, examples::as_metadata(program, settings));
-  std::cout << "saved in " << path << '\n';
+  std::cout << "saved in " << examples::printable(path) << '\n';
 }
 
 Classifier load(const std::string& path) {
-  auto classifier = examples::make_from_settings(path, program, [](const nlohmann::json& settings) {
-    const ModelOptions options{settings.at("width"),    settings.at("heads"),   settings.at("positions"),
-                               settings.at("init_std"), settings.at("dropout"), settings.at("max_length")};
-    const auto unit = settings.at("characters") ? examples::Unit::characters : examples::Unit::words;
-    const examples::Tokenizer tokenizer{unit, options.max_length, Vocabulary(settings.at("vocabulary"))};
-    return Classifier{tokenizer, settings.at("labels"), options};
-  });
+  auto classifier =
+      examples::make_from_settings(path, program, [](const nlohmann::json& settings, std::size_t numbers) {
+        using examples::names_at, examples::size_at;
+        const std::size_t width = size_at(settings, "width", examples::largest_width(numbers)), rows = numbers / width;
+        const bool positions = settings.at("positions");
+        const std::size_t longest = positions ? rows : std::numeric_limits<std::size_t>::max();
+        const ModelOptions options{.width = width,
+                                   .heads = size_at(settings, "heads", width),
+                                   .positions = positions,
+                                   .init_std = settings.at("init_std"),
+                                   .dropout = settings.at("dropout"),
+                                   .max_length = size_at(settings, "max_length", longest)};
+        const auto unit = settings.at("characters") ? examples::Unit::characters : examples::Unit::words;
+        const examples::Tokenizer tokenizer{unit, options.max_length,
+                                            Vocabulary(names_at(settings, "vocabulary", rows))};
+        return Classifier{tokenizer, names_at(settings, "labels", rows), options};
+      });
   tg::load(classifier.model, path);
   return classifier;
 }
 
 /// Prints how well the classifier does on the test data, of which `sequences` are the ids.
 void test(Classifier& classifier, const std::vector<Example>& data, const Sequences& sequences) {
-  const tg::Array<float> probabilities = predict(classifier.model, sequences.ids);
+  const std::vector<Ranking> predictions = predict(classifier.model, sequences.ids);
+  const std::vector<std::string>& labels = classifier.labels;
   std::cout << '\n';
-  print_confusion(std::cout, confusion(probabilities, sequences.labels), classifier.labels);
+  print_confusion(std::cout, predictions, sequences.labels, labels);
 
   std::cout << "\nthe first of each in the test: its label, then what the model takes it for\n";
   std::vector<std::string> texts, truth;
-  std::vector<std::size_t> rows;
-  for (const std::string& label : classifier.labels) {
+  std::vector<Ranking> firsts;
+  for (const std::string& label : std::span(labels).first(std::min(many_labels, labels.size()))) {
     const auto first = std::find_if(data.begin(), data.end(), [&](const Example& e) { return e.label == label; });
     if (first == data.end()) continue;
-    rows.push_back(static_cast<std::size_t>(first - data.begin()));
+    firsts.push_back(predictions[static_cast<std::size_t>(first - data.begin())]);
     texts.push_back(examples::encode(first->text));
     truth.push_back(label);
   }
-  print_probabilities(std::cout, texts, truth, xt::view(probabilities, xt::keep(rows)), classifier.labels);
+  print_probabilities(std::cout, texts, truth, firsts, labels);
+  if (labels.size() > many_labels)
+    std::cout << "  ... and " << examples::with_commas(labels.size() - many_labels) << " more labels\n";
 }
 
 void classify(Classifier& classifier, const std::vector<std::string>& texts) {
@@ -214,32 +232,45 @@ void explain(Classifier& classifier, const examples::ExplainOptions& options) {
   (-tg::cross_entropy(logits, likeliest)).backward();
 
   std::cout << "\nexplained: what the model takes it for, and where its attention is to be seen\n";
-  print_probabilities(std::cout, {options.text}, {}, tg::softmax(logits.detach(), -1).value(), classifier.labels);
+  print_probabilities(std::cout, {options.text}, {}, rank(tg::softmax(logits.detach(), -1).value()), classifier.labels);
   const std::vector<std::string> shown = classifier.tokenizer.shown(text);
   const std::string label = classifier.labels[static_cast<std::size_t>(likeliest(0))];
   examples::write_attention(tg::attention_map(weights, 0, shown, shown), options.name,
                             options.text + ", taken for " + label);
 }
 
+/// The files that the program reads.
+std::vector<std::string> inputs(const Options& options) {
+  std::vector<std::string> files{options.data, options.train, options.test, options.load};
+  if (options.source == Source::word_lists && options.needs_data())
+    for (const std::string& language : options.languages) files.push_back(examples::word_list_path(language));
+  return files;
+}
+
+void check_files(const Options& options) {
+  std::vector<std::string> outputs = examples::attention_files(options.explain);
+  outputs.push_back(options.save);
+  examples::check_outputs(outputs, inputs(options));
+  if (!options.save.empty() || !options.explain.text.empty()) examples::outlive_reader();
+}
+
 int learn_texts(const Options& options) {
-  if (!options.save.empty()) examples::require_writable(options.save);
-  examples::require_attention_writable(options.explain);
+  check_files(options);
   Data data;
   if (options.needs_data()) data = read_data(options);
   Classifier classifier = options.load.empty() ? make_classifier(data.train, options) : load(options.load);
   const Sequences tests = classifier.encode(data.test);
   tg::print(std::cout, classifier.model);
 
-  bool finished = true;
-  if (options.load.empty()) {
-    finished = train(classifier.model, classifier.encode(data.train), options.training);
-    if (!finished) std::cout << "stopped early, as you asked; what follows is the model so far\n";
-    if (!options.save.empty()) save(classifier, options.save);
-  }
+  int status = 0;
+  if (options.load.empty())
+    status = train(classifier.model, classifier.encode(data.train), options.training, [&] {
+      if (!options.save.empty()) save(classifier, options.save);
+    });
   if (!tests.ids.empty()) test(classifier, data.test, tests);
   if (!options.classify.empty()) classify(classifier, options.classify);
   if (!options.explain.text.empty()) explain(classifier, options.explain);
-  return finished ? 0 : examples::stopped_status;
+  return status;
 }
 
 /// The tutorial's run: learns a batch of random sequences, with random labels, by heart.
@@ -253,7 +284,7 @@ int learn_random_sequences(const Options& options) {
   }
   Model model(vocabulary, classes, options.model);
   tg::print(std::cout, model);
-  return train(model, data, options.training) ? 0 : examples::stopped_status;
+  return train(model, data, options.training);
 }
 
 int main(int argc, char** argv) {

@@ -1,0 +1,257 @@
+// What all examples do with the terminal, with signals and with the files of their users.
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "run_example.hpp"
+
+namespace {
+
+const std::string tiny = " --width 8 --heads 1 --batch-size 8 --steps 200 ", forever = " --steps 100000000 ";
+
+/// Lines of a label, a space and a text, of so many labels in turn.
+std::string labelled(int lines, const std::string& label, int labels) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) text += label + std::to_string(i % labels) + " a text of words " + '\n';
+  return text;
+}
+
+std::string rhyme(std::size_t bytes) {
+  std::string text;
+  while (text.size() < bytes) text += "over all the hills\nis rest.\n";
+  return text;
+}
+
+/// One line, from the program, short enough to be read, and no byte that a terminal obeys.
+void check_message(const Run& run, const std::string& program, const std::string& words) {
+  CAPTURE(run.err.substr(0, 2000));
+  CHECK(run.status == 1);
+  CHECK(run.err.starts_with(program + ": "));
+  CHECK(run.err.find('\n') == run.err.size() - 1);
+  CHECK(run.err.size() < 1000);
+  CHECK(run.err.find(words) != std::string::npos);
+}
+
+bool has_control_bytes(const std::string& text) {
+  const auto is_control = [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f; };
+  return std::any_of(text.begin(), text.end(), is_control) || text.find("\xc2\x9b") != text.npos;
+}
+
+}  // namespace
+
+// ---- standard output ----------------------------------------------------------------------------------------------
+
+TEST_CASE("output to a full device is an error, of every program and of --help") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", rhyme(1000));
+  for (const std::string& command :
+       {std::string("masking"), std::string("contextual_embedding --seed 1"), std::string("manual_backward --help"),
+        "text_classifier --data " + data + tiny, "language_model --data " + text + tiny}) {
+    CAPTURE(command);
+    const Run run = run_example(command + " >/dev/full");
+    check_message(run, command.substr(0, command.find(' ')), ": standard output: expected ");
+    CHECK(run.err.find("No space left on device") != std::string::npos);
+  }
+}
+
+TEST_CASE("what --save asked for is kept when standard output is closed, by its reader or from the first") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", rhyme(1000)),
+                    status = folder.path("status");
+  for (const std::string& command : {"text_classifier --data " + data, "language_model --data " + text}) {
+    const std::string program = command.substr(0, command.find(' '));
+    for (const std::string closed : {"head", "close", "full"}) {
+      CAPTURE(closed);
+      const std::string model = folder.path(program + closed),
+                        training = "$examples/" + command + tiny + "--save " + model,
+                        after = closed == "head"    ? " | head -1 >" + folder.path("first")
+                                : closed == "close" ? " >&-"
+                                                    : " >/dev/full";
+      Run run = run_shell("{ " + training + "; echo $? >" + status + "; }" + after);
+      run.status = std::stoi('0' + folder.read("status"));
+      check_message(run, program, "standard output: expected ");
+      const std::string use = program == "text_classifier" ? " --classify a" : "";
+      CHECK(run_example(program + " --load " + model + use).status == 0);
+    }
+  }
+}
+
+TEST_CASE("a program whose reader is gone ends at once when it has nothing to keep") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("data", labelled(40, "label", 2)), status = folder.path("status");
+  const Run run = run_shell("{ $examples/text_classifier --steps 20000 --width 8 --heads 1 --batch-size 8 --data " +
+                            data + "; echo $? >" + status + "; } | head -1");
+  CHECK(run.err == "");
+  CHECK(folder.read("status") == "141\n");  // 128 + SIGPIPE
+}
+
+// ---- what files bring ---------------------------------------------------------------------------------------------
+
+TEST_CASE("a message quotes no more of a file than can be read") {
+  const TemporaryFolder folder;
+  const std::string long_line(1'000'000, 'x');
+  check_message(run_example("text_classifier --data " + folder.write("line", "a b\n" + long_line + '\n')),
+                "text_classifier", "line:2: expected a label, a space and a text, given 'xxx");
+
+  const std::string data = folder.write("data", labelled(30'010, "label", 3'001)), model = folder.path("model");
+  const Run trained = run_example("text_classifier --data " + data + " --width 8 --heads 1 --steps 1 --save " + model);
+  REQUIRE(trained.status == 0);
+  const std::string loaded = "text_classifier --load " + model + " --test ";
+  check_message(run_example(loaded + folder.write("other", "strange words\n")), "text_classifier",
+                " and 2,991 more), given 'strange'");
+  check_message(run_example(loaded + folder.write("long", long_line + " words\n")), "text_classifier",
+                " and 2,991 more), given 'xxx");
+  check_message(run_example("masking --seed " + std::string(100'000, '9')), "masking", "--seed: expected");
+}
+
+TEST_CASE("a test of many labels is told in a page") {
+  const TemporaryFolder folder;
+  const Run run = run_example("text_classifier --data " + folder.write("data", labelled(3'010, "label", 301)) +
+                              " --width 8 --heads 1 --steps 1");
+  CHECK(run.status == 0);
+  CHECK(run.out.size() < 10'000);
+  const std::string table = run.out_from("301 labels");
+  CAPTURE(run.out.substr(0, 5000));
+  CHECK(table.find("most often taken for another") != std::string::npos);
+  CHECK(run.out_from("the first of each in the test").find("more labels") != std::string::npos);
+}
+
+TEST_CASE("control characters from a file or an option reach the terminal escaped") {
+  const TemporaryFolder folder;
+  const auto check = [](const Run& run, const std::string& shown) {
+    CAPTURE(run.out);
+    CAPTURE(run.err);
+    CHECK(!has_control_bytes(run.out));
+    CHECK(!has_control_bytes(run.err));
+    CHECK((run.out + run.err).find(shown) != std::string::npos);
+  };
+  const std::string red = "\x1b[31m",
+                    labels = folder.write("labels", labelled(40,
+                                                             red + "\xc2\x9b"
+                                                                   "1m\x7f",
+                                                             2)),
+                    model = folder.path("model");
+  check(run_example("text_classifier --data " + labels + tiny + "--classify \"$(printf 'a\\033[2J')\" --save " + model),
+        "\\x1b[31m\\x9b1m\\x7f0");
+  check(run_example("text_classifier --load " + model + " --test " + folder.write("other", red + "x words\n")),
+        "given '\\x1b[31mx'");
+  check(run_example("text_classifier --data " + folder.write("line", "a b\n" + red + "\n")), "given '\\x1b[31m'");
+  check(run_example("text_classifier --data \"$(printf 'no\\033such')\""), "no\\x1bsuch");
+
+  std::string names;
+  for (int i = 0; i < 60; ++i) names += "kt"[i % 2] + std::string(1, "aeiou"[i % 5]) + "lmn"[i % 3] + "a\x1b\n";
+  check(run_example("language_model --lines --data " + folder.write("names", names) + tiny + "--temperature 2"),
+        "\\x1b");
+  const std::string text = folder.write("text", std::string(600, '\x1b') + std::string(600, '\x9b'));
+  check(run_example("language_model --encoding latin1 --data " + text + tiny + "--length 200"), "\\x9b");
+
+  const std::string lists = folder.write("on\xe9", "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n") +
+                            ' ' +
+                            folder.write("other", "une\ndeux\ntrois\nquatre\ncinq\nsept\nhuit\nneuf\ndix\nonze\n");
+  check(run_example("text_classifier --words 10 --languages " + lists + tiny + "--save " + model), "on\\xe9");
+}
+
+TEST_CASE("what is no text file is refused in one line") {
+  const TemporaryFolder folder;
+  for (const std::string program : {"text_classifier", "language_model"}) {
+    CAPTURE(program);
+    check_message(run_example(program + " --data " + folder.path("")), program, "given a folder");
+    check_message(run_example(program + " --data " + folder.write("file", "x") + "/below"), program, "Not a directory");
+    check_message(run_example(program + " --data /proc/self/mem"), program, "mem: expected a text file, ");
+    check_message(run_example(program + " --load " + folder.path("") + (program[0] == 't' ? " --classify a" : "")),
+                  program, "expected a file, given something else");
+    const std::string fifo = folder.path(program);
+    check_message(run_shell("mkfifo " + fifo + "; : >" + fifo + " & $examples/" + program + " --data " + fifo), program,
+                  "expected a text file, given an empty one");
+    if (geteuid() == 0) continue;  // who reads everything
+    const std::string secret = folder.write("secret", "x");
+    std::filesystem::permissions(secret, std::filesystem::perms::none);
+    check_message(run_example(program + " --data " + secret), program, "cannot be opened: Permission denied");
+  }
+}
+
+// ---- files to write -----------------------------------------------------------------------------------------------
+
+TEST_CASE("files that cannot be written, or are read, are refused before the work") {
+  const TemporaryFolder folder;
+  const std::string words = labelled(40, "label", 2), data = folder.write("data.csv", words),
+                    text = folder.write("text", rhyme(1000));
+  std::filesystem::create_symlink("data.csv", folder.path("symlink"));
+  std::filesystem::create_hard_link(data, folder.path("hardlink"));
+  std::filesystem::create_symlink("none/model", folder.path("dangling"));
+  const auto refuses = [](const std::string& command, const std::string& words) {
+    CAPTURE(command);
+    check_message(run_shell("timeout -s KILL 10 $examples/" + command + forever), command.substr(0, command.find(' ')),
+                  words);
+  };
+  const std::string classifier = "text_classifier --data " + data, model = "language_model --data " + text,
+                    a_file = "expected the path of a file to write, given ";
+  for (const std::string& learner : {classifier, model}) {
+    refuses(learner + " --save /dev/full", "/dev/full: " + a_file + "a device");
+    refuses(learner + " --save " + folder.path(""), a_file + "a folder");
+    refuses(learner + " --save " + folder.path("dangling"), "expected a path in a folder that can be written to");
+    refuses(learner + " --save " + folder.path("none/model"), "expected a path in a folder that can be written to");
+    refuses(learner + " --save " + folder.path("x.npy") + " --explain a --explain-to " + folder.path("x"),
+            "x.npy: " + a_file + "it twice");
+  }
+  const std::string read = "which is read";
+  for (const std::string name : {"data.csv", "symlink", "hardlink", "./data.csv"})
+    refuses(classifier + " --save " + folder.path(name), read);
+  refuses(classifier + " --explain a --explain-to " + folder.path("data"), read);
+  refuses("text_classifier --train " + data + " --test " + text + " --save " + text, read);
+  refuses("text_classifier --languages " + data + ' ' + text + " --save " + text, read);
+  refuses("text_classifier --data /dev/stdin --save " + text + " <" + text, read);
+  refuses(model + " --save " + text, read);
+  refuses("language_model --language " + text + " --save " + text, read);
+  CHECK(folder.read("data.csv") == words);
+  CHECK(folder.read("text") == rhyme(1000));
+  refuses("language_model --save x --data " + folder.path("none"), "none: expected a text file");
+  CHECK(!std::filesystem::exists("x"));
+
+  const std::string saved = folder.path("saved.csv");
+  REQUIRE(run_example(classifier + tiny + "--save " + saved).status == 0);
+  const Run over = run_example("text_classifier --load " + saved + " --explain a --explain-to " + folder.path("saved"));
+  check_message(over, "text_classifier", read);
+}
+
+// ---- signals ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Sends signals to a training: those in `signals`, half a second apart, once it has begun. Its status is the
+/// program's.
+Run interrupted(const std::string& command, const std::string& signals) {
+  const TemporaryFolder folder;
+  return run_shell("$examples/" + command + " >" + folder.path("out") + " & program=$!\n" + "until grep -qs " +
+                   "'total' " + folder.path("out") + "; do sleep 0.05; done; sleep 1\n" + "for signal in " + signals +
+                   "; do kill -$signal $program; sleep 0.5; done\n" + "wait $program; status=$?; cat " +
+                   folder.path("out") + "; exit $status");
+}
+
+const std::string large_steps =  // each takes seconds
+    "language_model --data random --width 2048 --context 300 --batch-size 24 --steps 1000";
+
+}  // namespace
+
+TEST_CASE("the first SIGTERM stops training, and the status says so") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("data", labelled(40, "label", 2)), model = folder.path("model");
+  const Run run = interrupted(
+      "text_classifier --width 8 --heads 1 --batch-size 8 --data " + data + forever + "--save " + model, "TERM");
+  CHECK(run.err == "");
+  CHECK(run.status == 128 + 15);
+  CHECK(run.out_from("stopped early") != "");
+  CHECK(run_example("text_classifier --load " + model + " --classify a").status == 0);
+}
+
+TEST_CASE("a second signal, of either kind, ends a program in the middle of a step") {
+  CHECK(interrupted(large_steps, "TERM INT").status == 128 + 2);
+  CHECK(interrupted(large_steps, "INT INT").status == 128 + 2);
+  CHECK(interrupted(large_steps, "INT TERM").status == 128 + 15);
+}

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -351,6 +352,9 @@ TEST_CASE("Names given twice, deep nesting and long nonsense are refused") {
   CHECK(refusal("{" + w + "," + w + "}", kTwoFloats) == R"(expected each name once, given "w" twice)");
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
         R"(expected each name once, given "shape" twice)");
+  CHECK(refusal(R"({"__metadata__":{"a":"","a":""}})", "") == R"(expected each name once, given "a" twice)");
+  CHECK(refusal(R"({"__metadata__":{},"__metadata__":{}})", "") ==
+        R"(expected each name once, given "__metadata__" twice)");
   const std::size_t depth = 1'000'000;
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", kTwoFloats) ==
         "expected a header of tensors, given JSON that nests deeper");
@@ -386,6 +390,85 @@ TEST_CASE("Tensors that overlap or leave holes are refused") {
   CHECK(two("[0,4]", "[5,13]") == R"(expected "w" to begin at byte 4 of the data, given 5)");
   CHECK(two("[4,8]", "[8,16]") == R"(expected "v" to begin at byte 0 of the data, given 4)");
   CHECK(two("[8,12]", "[12,20]") == R"(expected "v" to begin at byte 0 of the data, given 8)");
+}
+
+TEST_CASE("A shape of fewer or more numbers than its bytes hold is refused") {
+  const auto tensor = [](const char* dtype, const char* shape, const char* offsets) {
+    return refusal(
+        std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+        kTwoFloats);
+  };
+  CHECK(tensor("F32", "[1]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (1), given data_offsets [0,8])");
+  CHECK(tensor("F32", "[]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (), given data_offsets [0,8])");
+  CHECK(tensor("F32", "[0,2]", "[0,8]") == R"(expected "w" in 0 bytes for its shape (0, 2), given data_offsets [0,8])");
+  CHECK(tensor("F32", "[3]", "[0,8]") == R"(expected "w" in 12 bytes for its shape (3), given data_offsets [0,8])");
+  CHECK(tensor("F64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), given data_offsets [0,8])");
+}
+
+TEST_CASE("Empty tensors lie between others, wherever their names are in the order") {
+  const Folder folder;
+  struct Three {
+    tg::Parameter<float> a, b, c;
+    TAPEGRAD_FIELDS(a, b, c)
+  };
+  const auto load = [&](const char* a, const char* b, const char* c) {
+    Three model{tg::Parameter<float>(tg::Array<float>{0.0f, 0.0f}),
+                tg::Parameter<float>(tg::Array<float>(tg::Shape{0})), tg::Parameter<float>(tg::Array<float>{0.0f})};
+    const auto tensor = [](const char* shape, const char* offsets) {
+      return std::string(R"({"dtype":"F32","shape":)") + shape + R"(,"data_offsets":)" + offsets + "}";
+    };
+    write_bytes(folder / "a.safetensors", checkpoint("{\"a\":" + tensor("[2]", a) + ",\"b\":" + tensor("[0]", b) +
+                                                         ",\"c\":" + tensor("[1]", c) + "}",
+                                                     raw({1.0f, 2.0f, 3.0f})));
+    tg::load(model, folder / "a.safetensors");
+    return model.a.value()(0);
+  };
+  CHECK(load("[0,8]", "[0,0]", "[8,12]") == 1.0f);  // where another begins
+  CHECK(load("[4,12]", "[4,4]", "[0,4]") == 2.0f);
+  CHECK(load("[0,8]", "[8,8]", "[8,12]") == 1.0f);
+  CHECK(load("[0,8]", "[12,12]", "[8,12]") == 1.0f);
+  CHECK_THROWS_WITH_AS(load("[0,8]", "[4,4]", "[8,12]"),
+                       doctest::Contains(R"(expected "b" to begin at byte 8 of the data, given 4)"),
+                       std::runtime_error);
+  CHECK_THROWS_AS(load("[0,8]", "[16,16]", "[8,12]"), std::runtime_error);
+}
+
+TEST_CASE("A header takes time in proportion to its length") {
+  const Folder folder;
+  const auto seconds = [&](const std::string& header) {
+    write_bytes(folder / "a.safetensors", checkpoint(header, ""));
+    const std::clock_t start = std::clock();
+    try {
+      tg::load_metadata(folder / "a.safetensors");
+    } catch (const std::runtime_error&) {
+    }
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  // A tenth of a second each; where the time grows with the square of the number, a minute and half a minute.
+  std::string tensors = "{\"__metadata__\":{}", objects = "{\"a\":[{}";
+  for (int i = 0; i < 100'000; ++i)
+    tensors += ",\"layers." + std::to_string(i) + R"(.bias":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  for (int i = 0; i < 300'000; ++i) objects += ",{}";
+  CHECK(seconds(objects + "]}") < 10);
+  CHECK(seconds(tensors + "}") < 10);
+}
+
+TEST_CASE("What a header says at length is refused in few words, and not kept") {
+  const auto many = [](const std::string& front, const std::string& item, const std::string& end) {
+    std::string header = front;
+    for (int i = 0; i < 10'000; ++i) header += (i == 0 ? "" : ",") + item;
+    return refusal(header + end, kTwoFloats);
+  };
+  const std::string message = "expected a header of tensors, given one described in more than 1000 characters";
+  CHECK(many("[", "1", "]") == message);
+  CHECK(many("{\"w\":[", "{}", "]}") == message);
+  CHECK(many(R"({"w":{"dtype":"F32","data_offsets":[0,8],"shape":[)", "1", "]}}") == message);
+  CHECK(many(R"({"__metadata__":{"a":[)", "\"b\"", "]}}") == message);
+  const std::string text(1'000'000, 'x');
+  CHECK(refusal("{\"w\":{\"dtype\":\"" + text + "\"}}", "") == message);
+  CHECK(refusal("{\"w\":{\"" + text + "\":1}}", "") == message);
+  CHECK(refusal("{\"" + text + "\":1}", "") ==
+        "expected \"" + text.substr(0, 99) + "... with dtype, shape and data_offsets, given 1");
 }
 
 TEST_CASE("A file with any of its bits flipped is loaded whole or refused whole") {

@@ -53,7 +53,7 @@ class CheckpointFile {
     }
   }
 
-  const SafetensorsHeader& header() const { return header_; }
+  SafetensorsHeader& header() { return header_; }
 
   // The numbers of a tensor, as T whatever the file has.
   template <class T> Array<T> read(const StoredTensor& tensor) {
@@ -123,20 +123,22 @@ void save_parameters(NamedConstParameters<T> named, const std::filesystem::path&
 
 template <class T> void load_parameters(const NamedParameters<T>& named, const std::filesystem::path& path) {
   CheckpointFile file("load", path);
-  std::map<std::string, StoredTensor> rest = file.header().tensors;
+  auto& stored = file.header().tensors;
+  std::vector<StoredTensor> tensors;  // in the model's order
   for (const auto& [name, parameter] : named) {
-    const auto tensor = rest.extract(name);
+    const auto tensor = stored.extract(name);
     if (!tensor) file.refuse("expected ", name, " of shape ", to_string(parameter->shape()), ", given no such tensor");
     if (tensor.mapped().shape != parameter->shape())
       file.refuse("expected ", name, " of shape ", to_string(parameter->shape()), ", given ",
                   to_string(tensor.mapped().shape));
+    tensors.push_back(std::move(tensor.mapped()));
   }
-  if (!rest.empty())
-    file.refuse("expected the model's parameters alone, given ", quoted(rest.begin()->first), " of shape ",
-                to_string(rest.begin()->second.shape));
+  if (!stored.empty())
+    file.refuse("expected the model's parameters alone, given ", quoted(stored.begin()->first), " of shape ",
+                to_string(stored.begin()->second.shape));
 
   std::vector<Array<T>> values;  // all of them read before the first is set
-  for (const auto& [name, parameter] : named) values.push_back(file.read<T>(file.header().tensors.at(name)));
+  for (const StoredTensor& tensor : tensors) values.push_back(file.read<T>(tensor));
   for (std::size_t i = 0; i < named.size(); ++i) named[i].second->set_value(std::move(values[i]));
 }
 
@@ -149,7 +151,7 @@ INSTANTIATE(double)
 }  // namespace detail
 
 Metadata load_metadata(const std::filesystem::path& path) {
-  return CheckpointFile("load_metadata", path).header().metadata;
+  return std::move(CheckpointFile("load_metadata", path).header().metadata);
 }
 
 }  // namespace tapegrad

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
@@ -25,54 +25,49 @@ template <class... Parts> void expect(bool holds, const Parts&... parts) {
   throw std::runtime_error(text.str());
 }
 
+constexpr std::size_t kMostShown = 100;  // characters of what the file says in a message
+
 // What the file says, as it may stand in a message. Made only when a message is.
 struct Shown {
   const json& value;
   friend std::ostream& operator<<(std::ostream& out, const Shown& shown) {
+    const auto* string = shown.value.get_ptr<const std::string*>();
+    if (string && string->size() > kMostShown)  // it may be as long as the file; in quotes it is cut once more
+      return out << Shown{string->substr(0, kMostShown)};
     const std::string text = shown.value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
-    return out << text.substr(0, 100) << (text.size() > 100 ? "..." : "");
+    return out << text.substr(0, kMostShown) << (text.size() > kMostShown ? "..." : "");
   }
 };
 
-json parse_json(const std::string& text) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open: a name given twice would hide a tensor
-  const auto check = [&](int depth, json::parse_event_t event, const json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start)
-      expect(depth <= 2, "a header of tensors, given JSON that nests deeper");
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key)
-      expect(keys.back().insert(parsed.get<std::string>()).second, "each name once, given ", Shown{parsed}, " twice");
-    return true;
-  };
-  try {
-    return json::parse(text, check);
-  } catch (const json::exception&) {
-    expect(false, "a header in JSON, given ", Shown{text});
-    throw;
+struct Quoted {
+  const std::string& text;
+  friend std::ostream& operator<<(std::ostream& out, const Quoted& quoted) {
+    return out << Shown{quoted.text.substr(0, kMostShown)};
   }
-}
+};
 
 bool are_sizes(const json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](auto& item) { return item.is_number_unsigned(); });
 }
 
-Dtype parse_dtype(const Shown& name, const json& dtype) {
+Dtype parse_dtype(const Quoted& name, const json& dtype) {
   if (dtype == "F32") return Dtype::F32;
   expect(dtype == "F64", name, " of dtype F32 or F64, given ", Shown{dtype});
   return Dtype::F64;
 }
 
-StoredTensor parse_tensor(const Shown& name, const json& tensor) {
-  expect(tensor.is_object() && tensor.size() == 3 && tensor.contains("dtype") && tensor.contains("shape") &&
-             tensor.contains("data_offsets"),
-         name, " with dtype, shape and data_offsets, given ", Shown{tensor});
-  const json &shape = tensor["shape"], &offsets = tensor["data_offsets"];
+StoredTensor parse_tensor(const Quoted& name, const json& tensor) {
+  const auto member = [&](const char* key) {
+    const auto found = tensor.find(key);
+    expect(tensor.size() == 3 && found != tensor.end(), name, " with dtype, shape and data_offsets, given ",
+           Shown{tensor});
+    return found;
+  };
+  const json &dtype = *member("dtype"), &shape = *member("shape"), &offsets = *member("data_offsets");
   expect(are_sizes(shape), name, " with a shape of whole numbers, given ", Shown{shape});
   expect(are_sizes(offsets) && offsets.size() == 2, name, " with two data_offsets, given ", Shown{offsets});
 
-  StoredTensor stored{parse_dtype(name, tensor["dtype"]), {}, offsets[0], offsets[1]};
+  StoredTensor stored{parse_dtype(name, dtype), {}, offsets[0], offsets[1]};
   std::uint64_t bytes = stored.dtype == Dtype::F32 ? sizeof(float) : sizeof(double);
   for (const std::uint64_t extent : shape) {
     expect(!__builtin_mul_overflow(bytes, extent, &bytes), name, " of a size that can be, given ", Shown{shape});
@@ -83,16 +78,117 @@ StoredTensor parse_tensor(const Shown& name, const json& tensor) {
   return stored;
 }
 
+// Takes the parser's events, and holds the JSON of one tensor, or of one entry of the metadata, at a time: a header of
+// any kind takes time and memory in proportion to its length.
+class HeaderReader {
+ public:
+  explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(json::number_integer_t value) { return add(value); }
+  bool number_unsigned(json::number_unsigned_t value) { return add(value); }
+  bool number_float(json::number_float_t value, const std::string&) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open(json::object()); }
+  bool start_array(std::size_t) { return open(json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) { return false; }
+
+  bool key(std::string& name) {
+    open_.back().key = std::move(name);
+    return true;
+  }
+
+ private:
+  struct Open {
+    json value;       // an object or a list, without what has been put into the header
+    std::string key;  // of the object's next value
+  };
+
+  static constexpr std::size_t kMostHeld = 1000;        // values and characters, where a tensor takes fifty
+  static constexpr std::size_t kMostNames = 2'000'000;  // shorter ones take ten times their place in the file
+
+  bool open(json empty) {
+    expect(open_.size() < 3, "a header of tensors, given JSON that nests deeper");
+    open_.push_back({std::move(empty), {}});
+    return true;
+  }
+
+  bool close() {
+    json value = std::move(open_.back().value);
+    open_.pop_back();
+    return add(std::move(value));
+  }
+
+  // Puts a value that is complete where it belongs.
+  bool add(json value) {
+    if (open_.empty()) {
+      expect(value.is_object(), "a header that is a JSON object, given ", Shown{value});
+    } else if (open_.size() == 1 && open_[0].value.is_object()) {
+      add_member(std::move(open_[0].key), value);
+    } else if (open_.size() == 2 && open_[0].key == kMetadata && open_[1].value.is_object()) {
+      add_metadata(std::move(open_[1].key), value);
+    } else {
+      hold(std::move(value));
+    }
+    return true;
+  }
+
+  void add_member(std::string name, json& value) {
+    held_ = 0;
+    if (name == kMetadata) {
+      expect(value.is_object(), kMetadata, " that is a JSON object, given ", Shown{value});
+      expect(!std::exchange(has_metadata_, true), "each name once, given ", Quoted{name}, " twice");
+      return;
+    }
+    StoredTensor tensor = parse_tensor(Quoted{name}, value);
+    insert(header_.tensors, std::move(name), std::move(tensor));
+  }
+
+  void add_metadata(std::string name, json& value) {
+    held_ = 0;
+    expect(value.is_string(), kMetadata, " that is text, given ", Shown{value}, " for ", Quoted{name});
+    insert(header_.metadata, std::move(name), std::move(value.get_ref<std::string&>()));
+  }
+
+  template <class Map> void insert(Map& map, std::string name, typename Map::mapped_type value) {
+    expect(++names_ <= kMostNames, "at most ", kMostNames, " names, given more");
+    const auto [place, is_new] = map.try_emplace(std::move(name), std::move(value));
+    expect(is_new, "each name once, given ", Quoted{place->first}, " twice");  // it would hide the first
+  }
+
+  void hold(json value) {
+    auto& [outer, key] = open_.back();
+    held_ += 1 + key.size() + (value.is_string() ? value.get_ref<const std::string&>().size() : 0);
+    expect(held_ <= kMostHeld, "a header of tensors, given one described in more than ", kMostHeld, " characters");
+    if (outer.is_array()) {
+      outer.push_back(std::move(value));
+    } else {
+      const bool is_new = outer.emplace(key, std::move(value)).second;
+      expect(is_new, "each name once, given ", Quoted{key}, " twice");
+    }
+  }
+
+  SafetensorsHeader& header_;
+  std::vector<Open> open_;
+  std::size_t held_ = 0, names_ = 0;
+  bool has_metadata_ = false;
+};
+
 void check_layout(const std::map<std::string, StoredTensor>& tensors, std::uint64_t data_size) {
-  std::vector<std::pair<StoredTensor, std::string>> in_order;
+  std::vector<const std::pair<const std::string, StoredTensor>*> in_order;
   in_order.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) in_order.emplace_back(tensor, name);
-  std::sort(in_order.begin(), in_order.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first.begin, a.first.end) < std::pair(b.first.begin, b.first.end);
+  for (const auto& named : tensors) in_order.push_back(&named);
+  std::sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->second.begin, a->second.end) < std::pair(b->second.begin, b->second.end);
   });
   std::uint64_t place = 0;
-  for (const auto& [tensor, name] : in_order) {
-    expect(tensor.begin == place, quoted(name), " to begin at byte ", place, " of the data, given ", tensor.begin);
+  for (const auto* named : in_order) {
+    const auto& [name, tensor] = *named;
+    expect(tensor.begin == place, Quoted{name}, " to begin at byte ", place, " of the data, given ", tensor.begin);
     place = tensor.end;
   }
   expect(place == data_size, place, " bytes of data for the tensors, given ", data_size);
@@ -102,25 +198,14 @@ void check_layout(const std::map<std::string, StoredTensor>& tensors, std::uint6
 
 std::string quoted(const std::string& text) {
   std::ostringstream out;
-  out << Shown{text};
+  out << Quoted{text};
   return out.str();
 }
 
 SafetensorsHeader SafetensorsHeader::parse(const std::string& text, std::uint64_t data_size) {
-  const json parsed = parse_json(text);
-  expect(parsed.is_object(), "a header that is a JSON object, given ", Shown{parsed});
   SafetensorsHeader header;
-  for (const auto& [name, value] : parsed.items()) {
-    if (name != kMetadata) {
-      header.tensors.emplace(name, parse_tensor(Shown{name}, value));
-      continue;
-    }
-    expect(value.is_object(), kMetadata, " that is a JSON object, given ", Shown{value});
-    for (const auto& [key, entry] : value.items()) {
-      expect(entry.is_string(), kMetadata, " that is text, given ", Shown{entry}, " for ", Shown{key});
-      header.metadata.emplace(key, entry);
-    }
-  }
+  HeaderReader reader(header);
+  expect(json::sax_parse(text, &reader), "a header in JSON, given ", Quoted{text});
   check_layout(header.tensors, data_size);
   return header;
 }

@@ -1,9 +1,11 @@
 /// A folder for a test's files, gone when the test is.
 #pragma once
 
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -21,6 +23,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   std::string path(const std::string& name) const { return (path_ / name).string(); }
 
   /// Writes a file and gives its path.
@@ -32,6 +35,11 @@ class TemporaryFolder {
   std::string read(const std::string& name) const {
     std::ifstream file(path_ / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
+  /// How many files and folders lie in it.
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "internal/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,10 +21,28 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
+constexpr const char *kFront = ".tapegrad-", *kBack = ".tmp";
+
 // Short, so that it is a good name wherever the target's is, and different in every process and thread.
 std::filesystem::path temporary_beside(const std::filesystem::path& target) {
   static std::atomic<unsigned> count{0};
-  return folder_of(target) / (".tapegrad-" + std::to_string(::getpid()) + '-' + std::to_string(count++) + ".tmp");
+  return folder_of(target) / (kFront + std::to_string(::getpid()) + '-' + std::to_string(count++) + kBack);
+}
+
+// Removes the temporary files of writers that were killed. A living one holds a lock on its file, which the system
+// gives up with the process. What cannot be told or removed stays.
+void remove_leftovers(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kFront) || !name.ends_with(kBack)) continue;
+    const int file = ::open(entry->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) continue;
+    struct stat found {};
+    if (::fstat(file, &found) == 0 && S_ISREG(found.st_mode) && ::flock(file, LOCK_SH | LOCK_NB) == 0)
+      ::unlink(entry->path().c_str());
+    ::close(file);
+  }
 }
 
 }  // namespace
@@ -34,17 +53,39 @@ AtomicFile::AtomicFile(const char* operation, std::filesystem::path target)
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
   if (!target_.has_filename() || (replaces && !S_ISREG(old.st_mode)))  // a rename would replace even a device
     fail<std::runtime_error>(operation_, "expected the name of a file, given ", target_.string());
-  do {  // past what a crashed process of the same number may have left
-    temporary_ = temporary_beside(target_);
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (descriptor_ < 0 && errno == EEXIST);
-  if (descriptor_ < 0) fail_with_errno("create a file beside");
+  follow_links();
+  remove_leftovers(folder_of(target_));
+  create_temporary();
   if (replaces) ::fchmod(descriptor_, old.st_mode & 0777);  // those who may read it remain the same
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  ::close(descriptor_);
+}
+
+// A rename would replace a symbolic link itself. What the last one points to need not be there yet.
+void AtomicFile::follow_links() {
+  constexpr int kMostLinks = 40;  // as many as the system follows
+  std::error_code error;
+  for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target_, error)); ++links) {
+    errno = ELOOP;
+    if (links == kMostLinks) fail_with_errno("write");
+    target_ = folder_of(target_) / std::filesystem::read_symlink(target_, error);
+  }
+}
+
+void AtomicFile::create_temporary() {
+  for (;;) {
+    temporary_ = temporary_beside(target_);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && errno == EEXIST) continue;  // a process of the same number in another container has it
+    if (descriptor_ < 0) fail_with_errno("create a file beside");
+    // A file system that knows no locks refuses them to remove_leftovers(), too: leftovers stay there.
+    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
+    if (::access(temporary_.c_str(), F_OK) == 0) return;
+    ::close(descriptor_);  // another process took it for a leftover before it was locked
+  }
 }
 
 void AtomicFile::write(const void* data, std::size_t size) {
@@ -60,7 +101,6 @@ void AtomicFile::write(const void* data, std::size_t size) {
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) fail_with_errno("sync");
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("close");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with_errno("replace");
   temporary_.clear();
   sync_folder();

@@ -6,8 +6,11 @@
 
 namespace tapegrad::detail {
 
-/// A temporary file beside the one that it will replace. Unless commit() has finished, the destructor removes it and
-/// the old file stays. Errors are std::runtime_error naming the operation and the file.
+/// A temporary file beside the one that it will replace, which is the one that symbolic links lead to. Unless commit()
+/// has finished, the destructor removes it and the old file stays. What a killed process leaves behind is removed by
+/// the next that writes in the folder. (A file without a name, Linux's O_TMPFILE, would leave nothing behind; but it
+/// can only be linked to a name that is free, from which it must still be renamed, and not every file system has them.)
+/// Errors are std::runtime_error naming the operation and the file.
 class AtomicFile {
  public:
   AtomicFile(const char* operation, std::filesystem::path target);
@@ -22,6 +25,8 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail_with_errno(const char* action) const;
+  void follow_links();
+  void create_temporary();
   void sync_folder() const;
 
   const char* operation_;

@@ -1,0 +1,208 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include "checkpoint_bytes.hpp"
+#include "temporary_folder.hpp"
+
+namespace tg = tapegrad;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Numbers = tg::Array<float>;
+
+// One parameter of so many numbers that writing it takes a while.
+tg::Parameter<float> filled(float number) { return tg::Parameter<float>(Numbers(tg::Shape{1 << 18}, number)); }
+
+// The number that the whole file is filled with; fails when it holds two.
+float number_in(const fs::path& path) {
+  auto parameter = filled(-1);
+  tg::load(parameter, path);
+  const Numbers& value = parameter.value();
+  CHECK(std::count(value.begin(), value.end(), value(0)) == 1 << 18);
+  return value(0);
+}
+
+// A process that saves over the path without end; it never comes back to the tests.
+pid_t start_saving(const fs::path& path, float number) {
+  const auto parameter = filled(number);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  for (;;) {
+    try {
+      tg::save(parameter, path);
+    } catch (...) {
+      ::_exit(1);
+    }
+  }
+}
+
+void end(pid_t child) {
+  REQUIRE(::kill(child, SIGKILL) == 0);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));  // rather than ended by an error of its own
+}
+
+}  // namespace
+
+TEST_CASE("Saving over a file keeps its permissions") {
+  const TemporaryFolder folder;
+  tg::save(One(), folder / "a.safetensors");
+  fs::permissions(folder / "a.safetensors", fs::perms::owner_read | fs::perms::owner_write);
+  tg::save(One(), folder / "a.safetensors");
+  CHECK(fs::status(folder / "a.safetensors").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
+TEST_CASE("A file that cannot be written is refused by name") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "missing/a.safetensors"),
+                       doctest::Contains("missing/a.safetensors: No such file or directory"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(tg::save(One(), ""), "[save] expected the name of a file, given ", std::runtime_error);
+  fs::create_directory(folder / "sub");
+  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "sub"), doctest::Contains("[save] expected the name of a file, given"),
+                       std::runtime_error);
+  // What is no regular file, such as a pipe or a device, stays what it is.
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK_THROWS_AS(tg::save(One(), folder / "pipe"), std::runtime_error);
+  CHECK(fs::is_fifo(folder / "pipe"));
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("When the disk gives out, the old file stays whole and nothing is left behind") {
+  const TemporaryFolder folder;
+  tg::save(One(), folder / "a.safetensors");
+  const std::string before = bytes_of(folder / "a.safetensors");
+
+  rlimit unlimited{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &unlimited) == 0);
+  const rlimit small{4096, unlimited.rlim_max};
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::string message;
+  try {
+    tg::save(tg::Linear<>(100, 100), folder / "a.safetensors");
+  } catch (const std::runtime_error& error) {
+    message = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &unlimited);
+  std::signal(SIGXFSZ, old_handler);
+
+  CHECK(message == "[save] cannot write " + (folder / "a.safetensors").string() + ": File too large");
+  CHECK(bytes_of(folder / "a.safetensors") == before);
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("Saving through a symbolic link replaces the file that it points to") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "sub");
+  write_bytes(folder / "sub/file", "old");
+  fs::permissions(folder / "sub/file", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("../other", folder / "sub/link");
+  fs::create_symlink("sub/file", folder / "other");
+  fs::create_directory_symlink("sub", folder / "folder");
+  fs::create_symlink(folder / "folder/link", folder / "chain");  // chain -> sub/link -> other -> sub/file
+
+  tg::save(One(), folder / "chain");
+  for (const char* link : {"chain", "sub/link", "other"}) {
+    CAPTURE(link);
+    CHECK(fs::is_symlink(folder / link));
+    CHECK(bytes_of(folder / link).size() > 8);
+  }
+  CHECK(fs::is_regular_file(fs::symlink_status(folder / "sub/file")));
+  CHECK(fs::status(folder / "sub/file").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(folder.files() == 4);
+  CHECK(std::distance(fs::directory_iterator(folder / "sub"), {}) == 2);
+}
+
+TEST_CASE("Saving through a link that points to nothing makes the file there") {
+  const TemporaryFolder folder;
+  fs::create_symlink("new", folder / "link");
+  tg::save(One(), folder / "link");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(fs::is_regular_file(fs::symlink_status(folder / "new")));
+  One model;
+  tg::load(model, folder / "link");
+
+  fs::create_symlink("missing/new", folder / "lost");
+  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "lost"), doctest::Contains("missing/new: No such file or directory"),
+                       std::runtime_error);
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("Saving through links that lead nowhere, or to what is no file, is refused") {
+  const TemporaryFolder folder;
+  fs::create_symlink("b", folder / "a");
+  fs::create_symlink("a", folder / "b");
+  fs::create_symlink("self", folder / "self");
+  fs::create_directory(folder / "sub");
+  fs::create_directory_symlink("sub", folder / "folder");
+  for (const char* link : {"a", "b", "self"})
+    CHECK_THROWS_WITH_AS(tg::save(One(), folder / link), doctest::Contains("Too many levels of symbolic links"),
+                         std::runtime_error);
+  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "folder"), doctest::Contains("expected the name of a file, given"),
+                       std::runtime_error);
+  CHECK(folder.files() == 5);
+  CHECK(fs::read_symlink(folder / "a") == "b");
+}
+
+TEST_CASE("Killed at any moment, a save leaves the old file or the new one, and the next save clears up") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a.safetensors";
+  tg::save(filled(0), path);
+  std::mt19937 random(1);
+  float before = 0;
+  for (int i = 1; i <= 40; ++i) {
+    const auto number = static_cast<float>(i);
+    const pid_t child = start_saving(path, number);
+    ::usleep(std::uniform_int_distribution<useconds_t>(0, 10'000)(random));
+    end(child);
+    const float now = number_in(path);
+    CHECK((now == before || now == number));
+    before = now;
+  }
+  tg::save(filled(100), folder / "another");  // under whatever name
+  CHECK(number_in(path) == before);
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("Saves at the same time leave each other's temporary files alone") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a.safetensors";
+  const pid_t children[] = {start_saving(path, 1), start_saving(path, 2), start_saving(folder / "b.safetensors", 3)};
+  for (int i = 0; i < 50; ++i) {
+    tg::save(filled(4), path);
+    const float number = number_in(path);
+    CHECK((number == 1 || number == 2 || number == 4));
+  }
+  for (const pid_t child : children) end(child);
+  tg::save(filled(5), path);
+  CHECK(number_in(path) == 5);
+  CHECK(folder.files() <= 2);
+}
+
+TEST_CASE("Only temporary files of dead writers are cleared up") {
+  const TemporaryFolder folder;
+  write_bytes(folder / ".tapegrad-1-0.tmp", "left behind");
+  write_bytes(folder / "tapegrad-1-0.tmp", "of somebody");
+  write_bytes(folder / ".tapegrad-notes", "of somebody");
+  fs::create_directory(folder / ".tapegrad-folder.tmp");
+  fs::create_symlink("tapegrad-1-0.tmp", folder / ".tapegrad-link.tmp");
+  REQUIRE(::mkfifo((folder / ".tapegrad-pipe.tmp").c_str(), 0600) == 0);
+  tg::save(One(), folder / "a.safetensors");
+  CHECK_FALSE(fs::exists(folder / ".tapegrad-1-0.tmp"));
+  CHECK(folder.files() == 6);
+}

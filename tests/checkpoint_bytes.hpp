@@ -1,0 +1,35 @@
+/// Files for the tests of checkpoints, written and read byte by byte.
+#pragma once
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <iterator>
+#include <string>
+
+inline std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+template <class Number> std::string raw(std::initializer_list<Number> numbers) {
+  return {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(Number)};
+}
+
+/// A safetensors file: the length of its header, the header, the tensors' numbers.
+inline std::string checkpoint(const std::string& header, const std::string& data) {
+  return raw<std::uint64_t>({header.size()}) + header + data;
+}
+
+/// A model of one parameter, w of shape (2), for files written by hand.
+struct One {
+  tapegrad::Parameter<float> w{tapegrad::Array<float>{1.0f, 2.0f}};
+  TAPEGRAD_FIELDS(w)
+};

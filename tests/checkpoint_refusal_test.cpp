@@ -1,0 +1,378 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "checkpoint_bytes.hpp"
+#include "temporary_folder.hpp"
+
+namespace tg = tapegrad;
+namespace fs = std::filesystem;
+
+namespace {
+
+// The message with which loading the bytes is refused. The model stays as it was, and its metadata is refused as well
+// when the file is malformed in itself.
+std::string refusal(const std::string& bytes) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a.safetensors";
+  write_bytes(path, bytes);
+  One model;
+  std::string message = "none";
+  try {
+    tg::load(model, path);
+  } catch (const std::runtime_error& error) {
+    message = error.what();
+  }
+  CHECK(model.w.value() == tg::Array<float>{1.0f, 2.0f});
+  const std::string front = "[load] " + path.string() + ": ";
+  CHECK(message.starts_with(front));
+  return message.substr(std::min(message.size(), front.size()));
+}
+
+std::string refusal(const std::string& header, const std::string& data) { return refusal(checkpoint(header, data)); }
+
+const std::string kTwoFloats = raw({3.0f, 4.0f});
+
+}  // namespace
+
+TEST_CASE("Tensors that do not fit the model are refused by name, with both shapes") {
+  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", kTwoFloats) ==
+        "expected w of shape (2), given (2, 1)");
+  CHECK(refusal(R"({"v":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
+        "expected w of shape (2), given no such tensor");
+  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                R"("x\u0007":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]}})",
+                kTwoFloats) == R"(expected the model's parameters alone, given "x\u0007" of shape (0, 3))");
+  CHECK(refusal("{}", "") == "expected w of shape (2), given no such tensor");
+}
+
+TEST_CASE("A file that becomes shorter while it is read is refused whole") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a.safetensors";
+  std::array<tg::Parameter<double>, 16> saved;
+  for (auto& parameter : saved) parameter = tg::Parameter<double>(tg::Array<double>(tg::Shape{1 << 17}, 2.0));
+  tg::save(saved, path);
+  const auto size = fs::file_size(path);
+
+  int loaded = 0, refused_midway = 0;
+  for (int i = 0; i < 400 && loaded < 3; ++i) {  // cut later and later, until all of it has been read before
+    std::array<tg::Parameter<float>, 16> model;
+    for (auto& parameter : model) parameter = tg::Parameter<float>(tg::Array<float>(tg::Shape{1 << 17}, 1.0f));
+    std::thread cutter([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(200 * i));
+      fs::resize_file(path, size / 16);
+    });
+    std::string message;
+    try {
+      tg::load(model, path);
+    } catch (const std::runtime_error& error) {
+      message = error.what();
+    }
+    cutter.join();
+    fs::resize_file(path, size);
+    loaded += message.empty();
+    refused_midway += message.find("bytes more, which cannot be read") != std::string::npos;
+    const auto is_new = [](const auto& parameter) { return parameter.value()(0) != 1.0f; };
+    CHECK(std::count_if(model.begin(), model.end(), is_new) == (message.empty() ? 16 : 0));
+  }
+  CHECK(loaded == 3);
+  CHECK(refused_midway > 0);
+}
+
+TEST_CASE("A file cut off anywhere, or with anything behind its end, is refused") {
+  const std::string whole = checkpoint(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    CAPTURE(length);
+    CHECK(refusal(whole.substr(0, length)) != "none");
+  }
+  CHECK(refusal("") == "expected a safetensors file, of 8 bytes or more, given 0");
+  CHECK(refusal(whole + '\0') == "expected 8 bytes of data for the tensors, given 9");
+}
+
+TEST_CASE("A header longer than the file, or than a header can be, is refused without making room for it") {
+  CHECK(refusal("not a checkpoint") ==
+        "expected a safetensors file, its header shorter than its 16 bytes, given a header of 7521891404167278446");
+  CHECK(refusal(raw<std::uint64_t>({~std::uint64_t{0}})) ==
+        "expected a safetensors file, its header shorter than its 8 bytes, given a header of 18446744073709551615");
+
+  const TemporaryFolder folder;  // a file with a hole: long, but empty
+  write_bytes(folder / "a.safetensors", raw<std::uint64_t>({std::uint64_t{1} << 27}));
+  fs::resize_file(folder / "a.safetensors", std::uint64_t{1} << 28);
+  CHECK_THROWS_WITH_AS(tg::load_metadata(folder / "a.safetensors"), doctest::Contains("given a header of 134217728"),
+                       std::runtime_error);
+}
+
+TEST_CASE("A header that is not JSON is refused") {
+  for (const std::string header :
+       {"", "   ", "{", "{]", "{\"w\":", "w", "{} {}", "{\"\xff\": 1}", "{\"w\": 1e999}", "{'w': 1}", "\0"}) {
+    CAPTURE(header);
+    CHECK(refusal(header, "").starts_with("expected a header in JSON, given "));
+  }
+}
+
+TEST_CASE("A header whose JSON is of other types than the format's is refused") {
+  const auto tensor = [](const std::string& description) { return refusal("{\"w\":" + description + "}", kTwoFloats); };
+  CHECK(refusal("[]", "") == "expected a header that is a JSON object, given []");
+  CHECK(refusal("3", "") == "expected a header that is a JSON object, given 3");
+  CHECK(tensor("3") == R"(expected "w" with dtype, shape and data_offsets, given 3)");
+  CHECK(tensor("{}") == R"(expected "w" with dtype, shape and data_offsets, given {})");
+  CHECK(tensor(R"({"dtype":"F32","shape":[2],"offsets":[0,8]})") ==
+        R"(expected "w" with dtype, shape and data_offsets, given {"dtype":"F32","offsets":[0,8],"shape":[2]})");
+  CHECK(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1})").starts_with("expected \"w\" with"));
+  for (const std::string dtype : {"\"BF16\"", "\"f32\"", "\"\"", "32", "null", "[\"F32\"]"}) {
+    CAPTURE(dtype);
+    CHECK(tensor(std::string(R"({"shape":[2],"data_offsets":[0,8],"dtype":)") + dtype + "}") ==
+          std::string("expected \"w\" of dtype F32 or F64, given ") + dtype);
+  }
+  for (const std::string shape : {"2", "[-2]", "[2.0]", "[\"2\"]", "null", "{}", "[18446744073709551616]"}) {
+    CAPTURE(shape);
+    CHECK(tensor(std::string(R"({"dtype":"F32","data_offsets":[0,8],"shape":)") + shape + "}")
+              .starts_with("expected \"w\" with a shape of whole numbers, given "));
+  }
+  for (const std::string offsets : {"8", "[]", "[8]", "[0,4,8]", "[-8,0]", "[0.0,8.0]", "[\"0\",\"8\"]", "null"}) {
+    CAPTURE(offsets);
+    CHECK(tensor(std::string(R"({"dtype":"F32","shape":[2],"data_offsets":)") + offsets + "}")
+              .starts_with("expected \"w\" with two data_offsets, given "));
+  }
+  CHECK(refusal(R"({"__metadata__":[]})", "") == "expected __metadata__ that is a JSON object, given []");
+  CHECK(refusal(R"({"__metadata__":{"step":7}})", "") == R"(expected __metadata__ that is text, given 7 for "step")");
+}
+
+TEST_CASE("Names given twice, deep nesting and long nonsense are refused") {
+  const std::string w = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  CHECK(refusal("{" + w + "," + w + "}", kTwoFloats) == R"(expected each name once, given "w" twice)");
+  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
+        R"(expected each name once, given "shape" twice)");
+  CHECK(refusal(R"({"__metadata__":{"a":"","a":""}})", "") == R"(expected each name once, given "a" twice)");
+  CHECK(refusal(R"({"__metadata__":{},"__metadata__":{}})", "") ==
+        R"(expected each name once, given "__metadata__" twice)");
+  const std::size_t depth = 1'000'000;
+  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", kTwoFloats) ==
+        "expected a header of tensors, given JSON that nests deeper");
+  CHECK(refusal(std::string(depth, '['), "") == "expected a header of tensors, given JSON that nests deeper");
+  CHECK(refusal("{\"w\":\"" + std::string(depth, 'x') + "\"}", "").size() < 200);
+}
+
+TEST_CASE("Shapes and places that cannot be are refused") {
+  const auto tensor = [](const char* shape, const char* offsets) {
+    return refusal(std::string(R"({"w":{"dtype":"F32","shape":)") + shape + R"(,"data_offsets":)" + offsets + "}}",
+                   kTwoFloats);
+  };
+  CHECK(tensor("[4611686018427387904]", "[0,8]") ==
+        R"(expected "w" of a size that can be, given [4611686018427387904])");  // 4 bytes each: 2^64
+  CHECK(tensor("[4294967296,4294967296]", "[0,0]") ==
+        R"(expected "w" of a size that can be, given [4294967296,4294967296])");
+  CHECK(tensor("[2]", "[0,4]") == R"(expected "w" in 8 bytes for its shape (2), given data_offsets [0,4])");
+  CHECK(tensor("[2]", "[8,0]") == R"(expected "w" in 8 bytes for its shape (2), given data_offsets [8,0])");
+  CHECK(tensor("[1000000000000]", "[0,4000000000000]") ==
+        "expected 4000000000000 bytes of data for the tensors, given 8");
+  CHECK(tensor("[2]", "[18446744073709551608,0]").starts_with("expected \"w\" in 8 bytes"));
+}
+
+TEST_CASE("Tensors that overlap or leave holes are refused") {
+  const auto two = [](const char* first, const char* second) {
+    return refusal(std::string(R"({"v":{"dtype":"F32","shape":[1],"data_offsets":)") + first +
+                       R"(},"w":{"dtype":"F32","shape":[2],"data_offsets":)" + second + "}}",
+                   raw({1.0f, 2.0f, 3.0f}));
+  };
+  CHECK(two("[0,4]", "[4,12]") == "expected the model's parameters alone, given \"v\" of shape (1)");
+  CHECK(two("[0,4]", "[0,8]") == R"(expected "w" to begin at byte 4 of the data, given 0)");
+  CHECK(two("[4,8]", "[0,8]") == R"(expected "v" to begin at byte 8 of the data, given 4)");
+  CHECK(two("[0,4]", "[5,13]") == R"(expected "w" to begin at byte 4 of the data, given 5)");
+  CHECK(two("[4,8]", "[8,16]") == R"(expected "v" to begin at byte 0 of the data, given 4)");
+  CHECK(two("[8,12]", "[12,20]") == R"(expected "v" to begin at byte 0 of the data, given 8)");
+}
+
+TEST_CASE("A shape of fewer or more numbers than its bytes hold is refused") {
+  const auto tensor = [](const char* dtype, const char* shape, const char* offsets) {
+    return refusal(
+        std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+        kTwoFloats);
+  };
+  CHECK(tensor("F32", "[1]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (1), given data_offsets [0,8])");
+  CHECK(tensor("F32", "[]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (), given data_offsets [0,8])");
+  CHECK(tensor("F32", "[0,2]", "[0,8]") == R"(expected "w" in 0 bytes for its shape (0, 2), given data_offsets [0,8])");
+  CHECK(tensor("F32", "[3]", "[0,8]") == R"(expected "w" in 12 bytes for its shape (3), given data_offsets [0,8])");
+  CHECK(tensor("F64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), given data_offsets [0,8])");
+}
+
+TEST_CASE("Empty tensors lie between others, wherever their names are in the order") {
+  const TemporaryFolder folder;
+  struct Three {
+    tg::Parameter<float> a, b, c;
+    TAPEGRAD_FIELDS(a, b, c)
+  };
+  const auto load = [&](const char* a, const char* b, const char* c) {
+    Three model{tg::Parameter<float>(tg::Array<float>{0.0f, 0.0f}),
+                tg::Parameter<float>(tg::Array<float>(tg::Shape{0})), tg::Parameter<float>(tg::Array<float>{0.0f})};
+    const auto tensor = [](const char* shape, const char* offsets) {
+      return std::string(R"({"dtype":"F32","shape":)") + shape + R"(,"data_offsets":)" + offsets + "}";
+    };
+    write_bytes(folder / "a.safetensors", checkpoint("{\"a\":" + tensor("[2]", a) + ",\"b\":" + tensor("[0]", b) +
+                                                         ",\"c\":" + tensor("[1]", c) + "}",
+                                                     raw({1.0f, 2.0f, 3.0f})));
+    tg::load(model, folder / "a.safetensors");
+    return model.a.value()(0);
+  };
+  CHECK(load("[0,8]", "[0,0]", "[8,12]") == 1.0f);  // where another begins
+  CHECK(load("[4,12]", "[4,4]", "[0,4]") == 2.0f);
+  CHECK(load("[0,8]", "[8,8]", "[8,12]") == 1.0f);
+  CHECK(load("[0,8]", "[12,12]", "[8,12]") == 1.0f);
+  CHECK_THROWS_WITH_AS(load("[0,8]", "[4,4]", "[8,12]"),
+                       doctest::Contains(R"(expected "b" to begin at byte 8 of the data, given 4)"),
+                       std::runtime_error);
+  CHECK_THROWS_AS(load("[0,8]", "[16,16]", "[8,12]"), std::runtime_error);
+}
+
+TEST_CASE("A header takes time in proportion to its length") {
+  const TemporaryFolder folder;
+  const auto seconds = [&](const std::string& header) {
+    write_bytes(folder / "a.safetensors", checkpoint(header, ""));
+    const std::clock_t start = std::clock();
+    try {
+      tg::load_metadata(folder / "a.safetensors");
+    } catch (const std::runtime_error&) {
+    }
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  // A tenth of a second each; where the time grows with the square of the number, a minute and half a minute.
+  std::string tensors = "{\"__metadata__\":{}", objects = "{\"a\":[{}";
+  for (int i = 0; i < 100'000; ++i)
+    tensors += ",\"layers." + std::to_string(i) + R"(.bias":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  for (int i = 0; i < 300'000; ++i) objects += ",{}";
+  CHECK(seconds(objects + "]}") < 10);
+  CHECK(seconds(tensors + "}") < 10);
+}
+
+TEST_CASE("What a header says at length is refused in few words, and not kept") {
+  const auto many = [](const std::string& front, const std::string& item, const std::string& end) {
+    std::string header = front;
+    for (int i = 0; i < 10'000; ++i) header += (i == 0 ? "" : ",") + item;
+    return refusal(header + end, kTwoFloats);
+  };
+  const std::string message = "expected a header of tensors, given one described in more than 1000 characters";
+  CHECK(many("[", "1", "]") == message);
+  CHECK(many("{\"w\":[", "{}", "]}") == message);
+  CHECK(many(R"({"w":{"dtype":"F32","data_offsets":[0,8],"shape":[)", "1", "]}}") == message);
+  CHECK(many(R"({"__metadata__":{"a":[)", "\"b\"", "]}}") == message);
+  const std::string text(1'000'000, 'x');
+  CHECK(refusal("{\"w\":{\"dtype\":\"" + text + "\"}}", "") == message);
+  CHECK(refusal("{\"w\":{\"" + text + "\":1}}", "") == message);
+  CHECK(refusal("{\"" + text + "\":1}", "") ==
+        "expected \"" + text.substr(0, 99) + "... with dtype, shape and data_offsets, given 1");
+}
+
+TEST_CASE("A file with any of its bits flipped is loaded whole or refused whole") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a.safetensors";
+  const std::string whole = checkpoint(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats);
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string bytes = whole;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    write_bytes(path, bytes);
+    One model;
+    bool loaded = true;
+    try {
+      tg::load(model, path);
+    } catch (const std::runtime_error&) {
+      loaded = false;
+    }
+    const auto& w = model.w.value();
+    const bool as_in_file = std::memcmp(w.data(), bytes.data() + bytes.size() - 8, 8) == 0;
+    const bool as_before = w == tg::Array<float>{1.0f, 2.0f};
+    CAPTURE(bit);
+    CHECK((loaded ? as_in_file : as_before));
+  }
+}
+
+TEST_CASE("A checkpoint that lies is refused in one line, at once, and without the memory that it claims") {
+  const auto tensor = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return checkpoint(R"({"w":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+                      kTwoFloats);
+  };
+  const auto header = [](const std::string& text) { return checkpoint(text, kTwoFloats); };
+  const auto repeated = [](int count, const std::string& item) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += item;
+    return text;
+  };
+  const std::string v = R"("v":{"dtype":"F32","shape":[1],"data_offsets":)";
+  const std::string w = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  const std::pair<std::string, std::string> lies[] = {
+      {"", "of 8 bytes or more, given 0"},
+      {"1234567", "of 8 bytes or more, given 7"},
+      {raw<std::uint64_t>({0}), "expected a header in JSON"},
+      {raw<std::uint64_t>({1}), "given a header of 1"},
+      {raw<std::uint64_t>({std::uint64_t{1} << 60}) + "{}", "given a header of 1152921504606846976"},
+      {raw<std::uint64_t>({~std::uint64_t{0} - 7}) + "{}", "given a header of 18446744073709551608"},
+      {tensor("F32", "[2]", "[0,8]").substr(0, 40), "given a header of"},
+      {tensor("F32", "[2]", "[0,8]") + "x", "expected 8 bytes of data for the tensors, given 9"},
+      {tensor("F32", "[4294967296,4294967296]", "[0,8]"), R"("w" of a size that can be)"},
+      {tensor("F32", "[4294967296,4294967296,0]", "[0,0]"), R"("w" of a size that can be)"},
+      {tensor("F32", "[4611686018427387905]", "[0,4]"), R"("w" of a size that can be)"},
+      {tensor("F64", "[7,7905747460161236407]", "[0,8]"), R"("w" of a size that can be)"},
+      {tensor("F32", "[18446744073709551616]", "[0,8]"), "a shape of whole numbers"},
+      {tensor("F32", "[-2]", "[0,8]"), "a shape of whole numbers"},
+      {tensor("F32", "[1000000000000000]", "[0,4000000000000000]"), "expected 4000000000000000 bytes of data"},
+      {tensor("F32", "[2]", "[8,16]"), R"(expected "w" to begin at byte 0)"},
+      {tensor("F32", "[2]", "[8,0]"), R"(expected "w" in 8 bytes)"},
+      {tensor("F32", "[2]", "[18446744073709551612,4]"), R"(expected "w" in 8 bytes)"},
+      {tensor("F32", "[0]", "[1000000000000,1000000000000]"), R"(expected "w" to begin at byte 0)"},
+      {tensor("F16", "[4]", "[0,8]"), "of dtype F32 or F64, given \"F16\""},
+      {tensor("F32\\u0000", "[2]", "[0,8]"), "of dtype F32 or F64, given \"F32\\u0000\""},
+      {tensor("F32", "[1" + repeated(100'000, ",1") + "]", "[0,8]"), "in more than 1000 characters"},
+      {header("{" + v + "[0,4]}," + w + "}"), R"(expected "w" to begin at byte 4)"},
+      {header("{" + v + "[4,8]}," + w + "}"), R"(expected "v" to begin at byte 8)"},
+      {header("{" + v + "[8,12]}," + w + "}"), "expected 12 bytes of data for the tensors, given 8"},
+      {header("{" + w + "," + w + "}"), R"(expected each name once, given "w" twice)"},
+      {header(R"({"__metadata__":{"a":"","a":""}})"), R"(expected each name once, given "a" twice)"},
+      {header(repeated(10'000, "[") + repeated(10'000, "]")), "JSON that nests deeper"},
+      {header(repeated(10'000, "{\"w\":") + "1" + repeated(10'000, "}")), "JSON that nests deeper"},
+      {header("{\"__metadata__\":" + repeated(10'000, "{\"w\":") + repeated(10'001, "}")), "nests deeper"},
+      {header("{\"" + repeated(100'000, "\\n\\u001b") + "\":1}"), "with dtype, shape and data_offsets, given 1"},
+      {header(repeated(100'000, "\n\x1b")), "expected a header in JSON"}};
+
+  const TemporaryFolder folder;
+  const auto check = [](const fs::path& path, const std::string& part) {
+    One model;
+    std::string message = "none";
+    rusage before{}, after{};
+    ::getrusage(RUSAGE_SELF, &before);
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      tg::load(model, path);
+    } catch (const std::runtime_error& error) {
+      message = error.what();
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    ::getrusage(RUSAGE_SELF, &after);
+    CAPTURE(part);
+    CHECK(message.find(part) != std::string::npos);
+    CHECK(message.find_first_of("\n\x1b") == std::string::npos);
+    CHECK(message.size() < 300 + path.string().size());
+    CHECK(seconds.count() < 2);  // some milliseconds, but on a machine with other work
+    CHECK(after.ru_maxrss - before.ru_maxrss < 32 * 1024);
+    CHECK(model.w.value() == tg::Array<float>{1.0f, 2.0f});
+  };
+  for (const auto& [bytes, part] : lies) {
+    write_bytes(folder / "a.safetensors", bytes);
+    check(folder / "a.safetensors", part);
+  }
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const char* no_file : {"pipe", "."}) check(folder / no_file, "expected a file, given something else");
+  check("/dev/zero", "expected a file, given something else");
+}

@@ -59,6 +59,21 @@ struct WithoutList {
   tg::Linear<float> layer;
 };
 
+class WithoutListOrOperator {
+ public:
+  explicit WithoutListOrOperator(std::size_t size) : layer_(size, size) {}
+  tg::Tensor<float> forward(const tg::Tensor<float>& x) const { return layer_(x); }
+
+ private:
+  tg::Linear<float> layer_;
+};
+
+template <class T> struct Derived : tg::Linear<T> {
+  tg::Linear<T> more{1, 1};
+  Derived() : tg::Linear<T>(1, 1) {}
+  TAPEGRAD_FIELDS(this->weight, this->bias, more)
+};
+
 struct Mixed {
   tg::Linear<float> one;
   tg::Linear<double> two;
@@ -173,15 +188,55 @@ TEST_CASE("A model is told by its parameters' scalar, and misuse is found when i
   static_assert(std::is_same_v<ScalarOf<Model<float>>, float> && std::is_same_v<ScalarOf<const Model<double>>, double>);
   static_assert(scalars_of<Mixed>().of_float && scalars_of<Mixed>().of_double);
   static_assert(!scalars_of<Nothing>().of_float && !scalars_of<Nothing>().of_double);
-  static_assert(!is_model<WithoutList> && looks_like_a_model<WithoutList>);
-  static_assert(hides_model<std::unique_ptr<tg::Linear<>>> && hides_model<const tg::Linear<>*>);
-  static_assert(hides_model<std::map<std::string, tg::Linear<>>>);
-  static_assert(is_model<const std::vector<std::optional<tg::Linear<>>>> && !is_model<std::vector<std::string>>);
-  static_assert(!hides_model<std::map<std::string, std::vector<std::string>>>);
-  static_assert(!hides_model<std::map<std::string, int>> && !looks_like_a_model<std::map<std::string, int>>);
-  static_assert(!looks_like_a_model<std::string> && !looks_like_a_model<Options>);
-  static_assert(!looks_like_a_model<tg::IntArray> && !looks_like_a_model<tg::Tensor<float>>);
-  static_assert(looks_like_a_model<std::function<tg::Tensor<float>(tg::Tensor<float>)>>);
+  static_assert(!is_model<WithoutList> && is_model<const std::vector<std::optional<tg::Linear<>>>>);
+  static_assert(!is_model<std::vector<std::string>>);
+}
+
+TEST_CASE("What may hide parameters from a walk is told from what cannot") {
+  using tg::detail::is_plain;
+  static_assert(!is_plain<WithoutList> && !is_plain<WithoutListOrOperator> && !is_plain<tg::Linear<>>);
+  static_assert(!is_plain<std::unique_ptr<tg::Linear<>>> && !is_plain<const tg::Linear<>*>);
+  static_assert(!is_plain<WithoutList*> && !is_plain<std::vector<WithoutList*>>);
+  static_assert(!is_plain<std::map<std::string, tg::Linear<>>> && !is_plain<std::pair<int, tg::Linear<>>>);
+  static_assert(!is_plain<std::function<tg::Tensor<float>(tg::Tensor<float>)>>);
+
+  static_assert(is_plain<std::string> && is_plain<const char*> && is_plain<Options>);
+  static_assert(is_plain<std::vector<Options>> && is_plain<std::map<std::string, int>>);
+  static_assert(is_plain<std::map<std::string, std::vector<std::string>>>);
+  static_assert(is_plain<tg::IntArray> && is_plain<tg::Array<float>> && is_plain<tg::Tensor<float>>);
+}
+
+TEST_CASE("Lists of anything but members' names, each once, are found when they are compiled") {
+  using tg::detail::are_identifiers, tg::detail::has_twins;
+  static_assert(!has_twins("") && !has_twins("a") && !has_twins("a, aa, a_, A, b"));
+  static_assert(has_twins("a, a") && has_twins("a, b, a") && has_twins("b,a , a") && has_twins("a, this->a"));
+  static_assert(are_identifiers("") && are_identifiers("a") && are_identifiers("aZ_09, this->b , \u00e9"));
+  for (const char* list : {"a.b", "a, b[0]", "*a", "Base::a", "a b", "std::get<0>(a)", "a->b"}) {
+    CAPTURE(list);
+    CHECK_FALSE(are_identifiers(list));
+  }
+}
+
+TEST_CASE("The names of fields are those of the members, however the list is written") {
+  Derived<float> model;
+  // clang-format off
+  struct Spaced {
+    tg::Linear<> first{1, 1}, second{1, 1};
+    TAPEGRAD_FIELDS(first ,
+                    second)
+  } spaced;
+  // clang-format on
+  CHECK(names(tg::named_parameters(model)) == std::vector<std::string>{"weight", "bias", "more.weight", "more.bias"});
+  CHECK(names(tg::named_parameters(spaced))[1] == "first.bias");
+}
+
+TEST_CASE("A struct that adds only functions to a layer is walked as the layer") {
+  struct Twice : tg::Linear<> {
+    using tg::Linear<>::Linear;
+    tg::Tensor<float> operator()(const tg::Tensor<float>& x) const { return tg::Linear<>::operator()(x) * 2.0f; }
+  };
+  Twice layer(2, 3);
+  CHECK(names(tg::named_parameters(layer)) == std::vector<std::string>{"weight", "bias"});
 }
 
 TEST_CASE("A model prints as a nested listing with settings, shapes, counts and their total") {

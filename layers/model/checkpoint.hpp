@@ -32,6 +32,7 @@ template <class M> void save(const M& model, const std::filesystem::path& path, 
 /// has, of the same shapes, and no others; throws std::runtime_error naming the file and the tensor otherwise, and for
 /// a file that is not a well-formed checkpoint, before anything of the model has changed.
 template <class M> void load(M& model, const std::filesystem::path& path) {
+  static_assert(!std::is_const_v<M>, "tapegrad: expected a model to load into, given one that is const");
   detail::load_parameters<detail::ScalarOf<M>>(named_parameters(model), path);
 }
 

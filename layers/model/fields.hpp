@@ -25,11 +25,17 @@
 /// Lists the fields of a struct, in the order in which they are to be walked and printed; the struct stays an
 /// aggregate. Walks enter Parameters, structs with a list of their own, and these in std::vector, std::array and
 /// std::optional. Numbers may be listed, and are printed; a `bool training` in the struct is switched by train() and
-/// eval().
-#define TAPEGRAD_FIELDS(...)                                                        \
-  static constexpr std::string_view tapegrad_field_names() { return #__VA_ARGS__; } \
-  auto tapegrad_fields() { return std::tie(__VA_ARGS__); }                          \
-  auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }
+/// eval(). A derived struct's list takes the place of its base's, whose fields it lists along (`this->weight` in a
+/// template).
+#define TAPEGRAD_FIELDS(...)                                                                                          \
+  static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                                                    \
+                "tapegrad: expected the names of members alone in TAPEGRAD_FIELDS: they name what a checkpoint has"); \
+  static_assert(!::tapegrad::detail::has_twins(#__VA_ARGS__),                                                         \
+                "tapegrad: a member is listed twice in TAPEGRAD_FIELDS");                                             \
+  static constexpr std::string_view tapegrad_field_names() { return #__VA_ARGS__; }                                   \
+  auto tapegrad_fields() { return std::tie(__VA_ARGS__); }                                                            \
+  auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }                                                      \
+  auto tapegrad_listed() const { return this; }
 
 namespace tapegrad {
 
@@ -46,6 +52,44 @@ struct Path {
     return front.empty() ? std::string(field) : front + '.' + std::string(field);
   }
 };
+
+/// Takes the first name off "a, b, c". A template names the fields of its base as this->a.
+constexpr std::string_view take_name(std::string_view& list) {
+  const std::size_t end = list.find(',');
+  std::string_view name = list.substr(0, end);
+  list.remove_prefix(end == list.npos ? list.size() : end + 1);
+  while (name.starts_with(' ')) name.remove_prefix(1);
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  if (name.starts_with("this->")) name.remove_prefix(6);
+  return name;
+}
+
+/// Whether all names in "a, b, c" are. One with a dot in it could be the path of another field.
+constexpr bool are_identifiers(std::string_view list) {
+  while (!list.empty())
+    for (const char c : take_name(list)) {
+      const bool is_ascii = static_cast<unsigned char>(c) < 128;
+      if (is_ascii && c != '_' && !('0' <= c && c <= '9') && !('a' <= (c | 32) && (c | 32) <= 'z')) return false;
+    }
+  return true;
+}
+
+/// Whether a name in "a, b, c" is there twice.
+constexpr bool has_twins(std::string_view list) {
+  while (!list.empty()) {
+    const std::string_view name = take_name(list);
+    for (std::string_view rest = list; !rest.empty();)
+      if (take_name(rest) == name) return true;
+  }
+  return false;
+}
+
+/// The names in "a, b, c".
+template <std::size_t N> constexpr std::array<std::string_view, N> split_names(std::string_view list) {
+  std::array<std::string_view, N> names;
+  for (std::string_view& name : names) name = take_name(list);
+  return names;
+}
 
 template <class F> inline constexpr bool is_parameter = false;
 template <class T> inline constexpr bool is_parameter<Parameter<T>> = true;
@@ -69,37 +113,33 @@ template <class F> inline constexpr bool is_model<std::optional<F>> = is_model<F
 template <class F> inline constexpr bool is_model<std::vector<F>> = is_model<F>;
 template <class F, std::size_t N> inline constexpr bool is_model<std::array<F, N>> = is_model<F>;
 
-// A list catches what would be lost without a word: models behind pointers and in other containers, ...
-template <class F> inline constexpr bool hides_model = false;
-template <class F> inline constexpr bool hides_model<F*> = is_model<F>;
-template <template <class...> class Holder, class... Fs>
-inline constexpr bool hides_model<Holder<Fs...>> = (is_model<Fs> || ...);
-
-// ... and structs whose own list was forgotten. Structs of numbers alone, such as options, are passed over.
-template <class F>
-inline constexpr bool looks_like_a_model =
-    std::is_class_v<F> && !std::is_trivially_copyable_v<F> && (std::is_aggregate_v<F> || requires { &F::operator(); });
-
-/// The names in "a, b, c".
-template <std::size_t N> constexpr std::array<std::string_view, N> split_names(std::string_view list) {
-  std::array<std::string_view, N> names;
-  for (std::string_view& name : names) {
-    const std::size_t end = list.find(',');
-    name = list.substr(0, end);
-    list.remove_prefix(end == list.npos ? list.size() : end + 1);
-    while (!list.empty() && list.front() == ' ') list.remove_prefix(1);
-  }
-  return names;
-}
+/// What a list may hold although no walk enters it, since no parameter can be in it: texts, arrays, options. Others may
+/// be models behind pointers, in other containers or without a list, which would be lost without a word.
+template <class F> inline constexpr bool is_plain = std::is_trivially_copyable_v<F>;
+template <class F> inline constexpr bool is_plain<const F> = is_plain<F>;
+template <class F> inline constexpr bool is_plain<F*> = std::is_arithmetic_v<F>;
+template <class T> inline constexpr bool is_plain<Tensor<T>> = true;
+template <class F, class G> inline constexpr bool is_plain<std::pair<F, G>> = is_plain<F>&& is_plain<G>;
+template <class Range>
+requires requires(Range& range, typename Range::value_type* item) { range.begin() == range.end(), item; }
+inline constexpr bool is_plain<Range> = is_plain<typename Range::value_type>;
 
 /// Calls visit(path, x) for the field itself and all below it that are a struct with a list, a parameter that is
 /// defined or a number; a struct before its fields.
 template <class Field, class Visit> void walk(const Path& path, Field& field, Visit& visit) {
   using F = std::remove_const_t<Field>;
   if constexpr (HasFields<F>) {
+    static_assert(sizeof(F) == sizeof(*field.tapegrad_listed()),
+                  "tapegrad: a struct has members of its own beside those in its base's TAPEGRAD_FIELDS. Give it a "
+                  "TAPEGRAD_FIELDS(...) with all of them, the base's too.");
     visit(path, field);
     std::apply(
         [&](auto&... fields) {
+          static_assert(std::is_const_v<Field> || !((std::is_const_v<std::remove_reference_t<decltype(fields)>> &&
+                                                     is_model<std::remove_reference_t<decltype(fields)>>) ||
+                                                    ...),
+                        "tapegrad: a field listed in TAPEGRAD_FIELDS is const, so that it could not be trained or "
+                        "loaded. Declare it without const.");
           static constexpr auto names = split_names<sizeof...(fields)>(F::tapegrad_field_names());
           [[maybe_unused]] auto name = names.begin();
           (walk(Path{&path, *name++}, fields, visit), ...);
@@ -117,16 +157,17 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
   } else if constexpr (std::is_arithmetic_v<F>) {
     visit(path, field);
   } else {
-    static_assert(!hides_model<F> && !looks_like_a_model<F>,
+    static_assert(is_plain<F>,
                   "tapegrad: a field listed in TAPEGRAD_FIELDS may hold parameters where no walk finds them. Give its "
-                  "struct a TAPEGRAD_FIELDS(...) of its own, hold layers by value or in std::vector, std::array or "
-                  "std::optional; a field without parameters can be left out of the list.");
+                  "struct a public TAPEGRAD_FIELDS(...) of its own, hold layers by value or in std::vector, std::array "
+                  "or std::optional; a field without parameters can be left out of the list.");
   }
 }
 
 template <class M, class Visit> void walk(M& model, Visit visit) {
-  static_assert(is_model<M>,
-                "tapegrad: expected a model, a struct that lists its layers: TAPEGRAD_FIELDS(first, second)");
+  static_assert(
+      is_model<M>,
+      "tapegrad: expected a model, a struct that lists its layers in a public TAPEGRAD_FIELDS(first, second)");
   walk(Path{}, model, visit);
 }
 
@@ -147,7 +188,7 @@ struct Scalars {
 template <class F> constexpr Scalars scalars_of() {
   if constexpr (HasFields<F>)
     return []<class... Fs>(std::type_identity<std::tuple<Fs&...>>) {
-      return (Scalars{} | ... | scalars_of<Fs>());
+      return (Scalars{} | ... | scalars_of<std::remove_const_t<Fs>>());
     }(std::type_identity<decltype(std::declval<F&>().tapegrad_fields())>());
   else if constexpr (is_parameter<F>)
     return {std::is_same_v<typename F::value_type, float>, std::is_same_v<typename F::value_type, double>};
@@ -159,8 +200,10 @@ template <class F> constexpr Scalars scalars_of() {
 
 template <class M> constexpr auto scalar() {
   constexpr Scalars scalars = scalars_of<std::remove_const_t<M>>();
-  static_assert(scalars.of_float || scalars.of_double,
-                "tapegrad: expected a model with parameters, a struct that lists them: TAPEGRAD_FIELDS(first, second)");
+  static_assert(
+      scalars.of_float || scalars.of_double,
+      "tapegrad: expected a model with parameters, a struct that holds its layers by value and lists them in a "
+      "public TAPEGRAD_FIELDS(first, second)");
   static_assert(!(scalars.of_float && scalars.of_double),
                 "tapegrad: expected a model of one scalar type, given one with parameters of float and of double");
   return std::conditional_t<scalars.of_float, float, double>();

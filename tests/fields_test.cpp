@@ -74,6 +74,11 @@ template <class T> struct Derived : tg::Linear<T> {
   TAPEGRAD_FIELDS(this->weight, this->bias, more)
 };
 
+struct Two {
+  tg::Linear<float> first, second;
+  TAPEGRAD_FIELDS(first, second)
+};
+
 struct Mixed {
   tg::Linear<float> one;
   tg::Linear<double> two;
@@ -255,7 +260,9 @@ TEST_CASE("A model prints as a nested listing with settings, shapes, counts and 
       "    dropout     Dropout(p=0.1)\n"
       "  pair.0        Linear                weight (3, 4), bias (3)   15\n"
       "  pair.1        Linear                weight (3, 4)             12\n"
-      "total                                                          259\n";
+      "total                                                          259\n"
+      "note: blocks.1 starts with the same numbers as blocks.0, as a copy does: std::vector<Block>(n, Block(d)) copies "
+      "one, emplace_back(d) makes each anew\n";
   CHECK(printed(make_model<float>()) == expected);
 }
 
@@ -280,11 +287,51 @@ TEST_CASE("Layers, vectors of layers and a parameter alone can be printed like m
   CHECK(printed(layer) ==
         "Linear  weight (3, 2)  6\n"
         "total                  6\n");
-  CHECK(printed(std::vector<tg::Linear<>>{layer, layer}) ==
+  CHECK(printed(std::vector<tg::Linear<>>{layer, tg::Linear<>(2, 3, {.bias = false})}) ==
         "0      Linear  weight (3, 2)   6\n"
         "1      Linear  weight (3, 2)   6\n"
         "total                         12\n");
   CHECK(printed(layer.weight) ==
         "       (3, 2)  6\n"
         "total          6\n");
+}
+
+TEST_CASE("A listing says which parts began as copies, until they are trained") {
+  const auto notes = [](const auto& model) {
+    const std::string text = printed(model);
+    const std::size_t start = text.find("note: ");
+    return start == text.npos ? "" : text.substr(start, text.find(", ", start) - start);
+  };
+  std::vector<Block<float>> blocks(4,
+                                   Block<float>{tg::LayerNorm<float>(2), {tg::Linear<float>(2, 2)}, tg::Dropout(0.1)});
+  CHECK(notes(blocks) == "note: 1 and 2 more start with the same numbers as 0");
+  for (auto& block : blocks) block.norm.weight.mutable_value() *= 2.0f;  // equal still, but apart
+  CHECK(notes(blocks) == "note: 1.mlp.0.bias and 2 more start with the same numbers as 0.mlp.0.bias");
+  for (auto& block : blocks) {
+    block.norm.bias.set_value(block.norm.bias.value());
+    block.mlp[0].weight.mutable_value() += 1.0f;
+    block.mlp[0].bias.mutable_value() += 1.0f;
+  }
+  CHECK(notes(blocks) == "");
+
+  Two tied{tg::Linear<float>(2, 2), tg::Linear<float>(2, 2)};
+  CHECK(notes(tied) == "");
+  tied.second.weight = tied.first.weight;
+  CHECK(notes(tied) == "note: second.weight starts with the same numbers as first.weight");
+  CHECK(printed(tied).find("does not stay tied to it: an assignment copies; tg::linear(x, first.weight) uses one") !=
+        std::string::npos);
+  tied.second = tied.first;
+  CHECK(notes(tied) == "note: second starts with the same numbers as first");
+  CHECK(notes(std::vector<tg::Parameter<float>>(2, tg::Parameter<float>(tg::Array<float>(tg::Shape{0})))) == "");
+}
+
+TEST_CASE("The report on gradients says which parts began as copies, and is sound all the same") {
+  const tg::Linear<float> layer(2, 2);
+  const std::vector<tg::Linear<float>> layers{layer, layer};
+  std::ostringstream out;
+  tg::Tape tape;
+  const tg::Tensor<float> x(tg::Array<float>{{1.0f, 2.0f}});
+  tg::sum(layers[1](layers[0](x))).backward();
+  CHECK(tg::gradient_report(out, layers));
+  CHECK(out.str().find("note: 1 starts with the same numbers as 0, ") != std::string::npos);
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "../../engine/report/internal/table.hpp"
+#include "internal/copies.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -61,8 +62,9 @@ void Listing::add_struct(const Path& path, const std::type_info& type) {
   rows_.push_back(row);
 }
 
-void Listing::add_parameter(const Path& path, const Shape& shape) {
+void Listing::add_parameter(const Path& path, const Shape& shape, const void* array) {
   const std::string text = path.text();
+  if (element_count(shape) > 0) arrays_.emplace_back(text, array);
   Row* row = owner(text);
   if (!row) row = &rows_.emplace_back();
   const std::string name = relative(text, row->path);
@@ -98,6 +100,7 @@ void Listing::print(std::ostream& out) const {
   }
   table.add({"total", "", "", with_thousands(total)});
   out << table;
+  print_copies(out, arrays_);
 }
 
 }  // namespace tapegrad::detail

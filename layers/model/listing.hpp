@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "fields.hpp"
@@ -16,7 +17,7 @@ namespace detail {
 class Listing {
  public:
   void add_struct(const Path& path, const std::type_info& type);
-  void add_parameter(const Path& path, const Shape& shape);
+  void add_parameter(const Path& path, const Shape& shape, const void* array);
   void add_setting(const Path& path, bool value);
   void add_setting(const Path& path, long long value);
   void add_setting(const Path& path, double value);
@@ -33,6 +34,7 @@ class Listing {
   void add_setting(const Path& path, const std::string& value);
 
   std::vector<Row> rows_;
+  std::vector<std::pair<std::string, const void*>> arrays_;
 };
 
 }  // namespace detail
@@ -46,13 +48,16 @@ class Listing {
 ///         ...
 ///       head        Linear                    weight (3, 64), bias (3)       195
 ///     total                                                               18,499
+///
+/// Below it stands what began as a copy and has not been trained since, as the elements of std::vector<Block>(n,
+/// Block(d)) do.
 template <class M> void print(std::ostream& out, const M& model) {
   detail::Listing listing;
   detail::walk(model, [&]<class F>(const detail::Path& path, const F& field) {
     if constexpr (detail::HasFields<F>)
       listing.add_struct(path, typeid(F));
     else if constexpr (detail::is_parameter<F>)
-      listing.add_parameter(path, field.shape());
+      listing.add_parameter(path, field.shape(), field.value().data());
     else if constexpr (std::is_same_v<F, bool>)
       listing.add_setting(path, field);
     else if constexpr (std::is_floating_point_v<F>)

@@ -5,9 +5,11 @@
 #include <iomanip>
 #include <ostream>
 #include <sstream>
+#include <vector>
 
 #include "../../engine/report/internal/table.hpp"
 #include "../../engine/tape/internal/recording.hpp"
+#include "../model/internal/copies.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -19,6 +21,11 @@ struct Row {
 
 template <class T> Row row_of(const std::string& name, const Parameter<T>& parameter) {
   Row row{name, to_string(parameter.shape()), "no gradient", "", false};
+  if (!parameter.requires_grad()) {
+    row.gradient = "frozen";
+    row.sound = true;
+    return row;
+  }
   const SweepCount sweeps = parameter.sweeps();
   if (!parameter.has_grad()) {
     row.note = sweeps.total > 0 ? "a sweep came by, but no operation passed a gradient on to it"
@@ -40,6 +47,24 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   return row;
 }
 
+// The parameters that the last sweep over the model reached and that the model does not list, a row each.
+template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& parameters) {
+  std::vector<Row> rows;
+  const auto swept =
+      std::ranges::find_if(parameters, [](const auto& named) { return named.second.place()->last_sweep; });
+  if (swept == parameters.end()) return rows;
+  for (const auto& [weak, operation] : swept->second.place()->last_sweep->parameters) {
+    const auto leaf = weak.lock();
+    const auto is_it = [&](const auto& named) { return named.second.place() == leaf; };
+    if (!leaf || std::ranges::any_of(parameters, is_it)) continue;
+    rows.push_back(
+        {leaf->name.empty() ? "?" : leaf->name, to_string(leaf->shape), "not listed",
+         std::string("the loss depends on it, through ") + operation + ": is its layer missing from TAPEGRAD_FIELDS?",
+         false});
+  }
+  return rows;
+}
+
 }  // namespace
 
 template <class T> bool gradient_report(std::ostream& out, const NamedConstParameters<T>& parameters) {
@@ -51,13 +76,20 @@ template <class T> bool gradient_report(std::ostream& out, const NamedConstParam
     return parameters.empty();
   }
   Table table;
+  HeldArrays arrays;
   bool sound = true;
   for (const auto& [path, parameter] : parameters) {
     Row row = row_of(path, *parameter);
     sound = sound && row.sound;
+    if (parameter->size() > 0) arrays.emplace_back(path, parameter->value().data());
+    table.add({row.name, row.shape, row.gradient, row.note});
+  }
+  for (const Row& row : unlisted(parameters)) {
+    sound = false;
     table.add({row.name, row.shape, row.gradient, row.note});
   }
   out << table;
+  print_copies(out, arrays);
   return sound;
 }
 

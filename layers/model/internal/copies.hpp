@@ -1,0 +1,19 @@
+/// Telling the parameters of a model that are untrained copies of others. For the library's own sources.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tapegrad::detail {
+
+/// The parameters' paths with their arrays, in the model's order.
+using HeldArrays = std::vector<std::pair<std::string, const void*>>;
+
+/// Prints a line for each part of a model that other parts were copied from and still equal. Copies share an array
+/// until one of them is changed, so that numbers which happen to be equal, or were trained since, are not taken for
+/// copies.
+void print_copies(std::ostream& out, const HeldArrays& parameters);
+
+}  // namespace tapegrad::detail

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "close.hpp"
+#include "threads.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -20,15 +21,6 @@ using Mask = tg::AttentionMask;
 template <class T> using Parameters = std::vector<tg::Parameter<T>>;
 
 namespace {
-
-// Sets the number of threads until the end of the scope.
-struct Threads {
-  std::size_t before = tg::num_threads();
-  explicit Threads(std::size_t count) { tg::set_num_threads(count); }
-  ~Threads() { tg::set_num_threads(before); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-};
 
 // The value of f and, from random cotangents, the gradients of the parameters.
 template <class T, class F>

@@ -1,5 +1,5 @@
 /// Runs the tests. Each test case must give back what it takes: one after which more or fewer of this thread's pooled
-/// blocks are in use than before it fails.
+/// blocks are in use than before it fails. Each begins with NaN in the pool's idle memory.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <tapegrad/tapegrad.hpp>
 
@@ -7,13 +7,18 @@
 
 #include <cstddef>
 
+#include "poison.hpp"
+
 namespace {
 
 class PoolListener : public doctest::IReporter {
  public:
   explicit PoolListener(const doctest::ContextOptions&) {}
 
-  void test_case_start(const doctest::TestCaseData&) override { before_ = tapegrad::pool_blocks_in_use(); }
+  void test_case_start(const doctest::TestCaseData&) override {
+    poison_pool();
+    before_ = tapegrad::pool_blocks_in_use();
+  }
 
   void test_case_end(const doctest::CurrentTestCaseStats& test_case) override {
     const std::ptrdiff_t kept = tapegrad::pool_blocks_in_use() - before_;

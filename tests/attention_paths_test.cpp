@@ -1,0 +1,265 @@
+/// The fused attention against its definition in plain loops, forward and backward, on the sizes at which it takes
+/// another path: several tiles of keys, strips of queries, keys too many to be copied, heads in either layout, threads,
+/// and masks of every kind. Its memory held NaN before.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "close.hpp"
+#include "poison.hpp"
+#include "threads.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Mask = tg::AttentionMask;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What a mask adds to the score of a query and a key; -inf hides.
+using Bias = std::function<double(std::size_t b, std::size_t h, std::size_t t, std::size_t s)>;
+
+struct Sizes {
+  std::size_t batch, heads, queries, keys, width, value_width;
+};
+
+struct Options {
+  double dropout = 0;
+  std::optional<double> scale{};
+};
+
+// The output, and the gradients of q, k and v.
+using Results = std::vector<Array>;
+
+// q, k, v, dO: (B, H, T or S, width)
+Results by_definition(const Sizes& n, const Array& q, const Array& k, const Array& v, const Array& dout,
+                      const Bias& bias, const Options& options, std::uint64_t key) {
+  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(n.width)));
+  Results r{Array(dout.shape(), 0.0), Array(q.shape(), 0.0), Array(k.shape(), 0.0), Array(v.shape(), 0.0)};
+  std::vector<double> p(n.keys), kept(n.keys), dp(n.keys);
+  for (std::size_t b = 0; b < n.batch; ++b)
+    for (std::size_t h = 0; h < n.heads; ++h)
+      for (std::size_t t = 0; t < n.queries; ++t) {
+        double largest = -kInfinity, sum = 0, rowsum = 0;
+        for (std::size_t s = 0; s < n.keys; ++s) {
+          p[s] = 0;
+          for (std::size_t i = 0; i < n.width; ++i) p[s] += scale * q(b, h, t, i) * k(b, h, s, i);
+          const double added = bias(b, h, t, s);
+          p[s] = added == -kInfinity ? added : p[s] + added;
+          largest = std::max(largest, p[s]);
+        }
+        if (largest == -kInfinity) continue;  // nothing to attend to: zeros
+        for (double& x : p) sum += x = std::exp(x - largest);
+        const std::size_t row = ((b * n.heads + h) * n.queries + t) * n.keys;
+        for (std::size_t s = 0; s < n.keys; ++s) {
+          p[s] /= sum;
+          kept[s] = options.dropout == 0                                 ? 1
+                    : tg::random_uniform(key, row + s) < options.dropout ? 0
+                                                                         : 1 / (1 - options.dropout);
+          dp[s] = 0;
+          for (std::size_t i = 0; i < n.value_width; ++i) {
+            r[0](b, h, t, i) += p[s] * kept[s] * v(b, h, s, i);
+            r[3](b, h, s, i) += p[s] * kept[s] * dout(b, h, t, i);
+            dp[s] += kept[s] * dout(b, h, t, i) * v(b, h, s, i);
+          }
+          rowsum += dp[s] * p[s];
+        }
+        for (std::size_t s = 0; s < n.keys; ++s) {
+          const double ds = scale * p[s] * (dp[s] - rowsum);
+          for (std::size_t i = 0; i < n.width; ++i) {
+            r[1](b, h, t, i) += ds * k(b, h, s, i);
+            r[2](b, h, s, i) += ds * q(b, h, t, i);
+          }
+        }
+      }
+  return r;
+}
+
+// (B, H, T, D) -> (B, T, H D)
+template <class T> tg::Tensor<T> side_by_side(const tg::Tensor<T>& x) {
+  const tg::Shape& s = x.shape();
+  return tg::reshape(tg::transpose(x, 1, 2), {s[0], s[2], s[1] * s[3]});
+}
+
+template <class T>
+Results at_once(const Sizes& n, const std::vector<Array>& inputs, const Array& dout, const Mask& mask,
+                const Options& options, bool heads_side_by_side) {
+  std::vector<tg::Parameter<T>> x;
+  for (const Array& input : inputs) x.emplace_back(input);
+  const tg::AttentionOptions given{.dropout = options.dropout, .scale = options.scale};
+  const std::size_t heads = n.batch * n.heads;
+  poison_pool();
+  for (const std::size_t elements :
+       {heads * n.queries * n.width, heads * n.keys * n.width, heads * n.keys * n.value_width,
+        heads * n.queries * n.value_width, heads * n.queries * 2})
+    poison(elements * sizeof(T));
+  tg::Tape tape;
+  tg::Tensor<T> y;
+  if (heads_side_by_side)
+    y = tg::transpose(tg::reshape(tg::multi_head_attention(side_by_side<T>(x[0]), side_by_side<T>(x[1]),
+                                                           side_by_side<T>(x[2]), n.heads, mask, given),
+                                  {n.batch, n.queries, n.heads, n.value_width}),
+                      1, 2);
+  else
+    y = tg::scaled_dot_product_attention<T>(x[0], x[1], x[2], mask, given);
+  y.backward(tg::Array<T>(dout));
+  Results r{Array(y.value())};
+  for (const auto& parameter : x) r.push_back(Array(parameter.grad()));
+  return r;
+}
+
+void check(const std::string& name, const Sizes& n, const Mask& mask, const Bias& bias, const Options& options = {}) {
+  INFO(name, ": ", n.queries, " queries, ", n.keys, " keys");
+  tg::manual_seed(5);
+  const std::vector<Array> inputs{tg::normal<double>({n.batch, n.heads, n.queries, n.width}),
+                                  tg::normal<double>({n.batch, n.heads, n.keys, n.width}),
+                                  tg::normal<double>({n.batch, n.heads, n.keys, n.value_width})};
+  const Array dout = tg::uniform<double>({n.batch, n.heads, n.queries, n.value_width}, -1, 1);
+  tg::manual_seed(6);
+  const std::uint64_t key = tg::next_random_key();
+  const Results expected = by_definition(n, inputs[0], inputs[1], inputs[2], dout, bias, options, key);
+  const auto same = [&](const Results& actual, double tolerance) {
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(i);  // the output, dQ, dK, dV
+      check_close(actual[i], expected[i], tolerance);
+    }
+  };
+  for (const std::size_t threads : {1, 3})
+    for (const bool heads_side_by_side : {false, true}) {
+      CAPTURE(threads);
+      CAPTURE(heads_side_by_side);
+      const Threads limit(threads);
+      tg::manual_seed(6);
+      same(at_once<double>(n, inputs, dout, mask, options, heads_side_by_side), 1e-11);
+      tg::manual_seed(6);
+      same(at_once<float>(n, inputs, dout, mask, options, heads_side_by_side), 2e-4);
+    }
+}
+
+double nothing(std::size_t, std::size_t, std::size_t, std::size_t) { return 0; }
+double future(std::size_t, std::size_t, std::size_t t, std::size_t s) { return s <= t ? 0 : -kInfinity; }
+
+// About half of the pairs, another half for every entry and head.
+bool seen(std::size_t b, std::size_t h, std::size_t t, std::size_t s) {
+  return tg::random_uniform(7 + b * 10 + h, t * 1000 + s) < 0.5;
+}
+
+}  // namespace
+
+TEST_CASE("Attention is its definition where one tile and one strip serve, and where they do not come out even") {
+  check("one of each", {1, 1, 1, 1, 1, 1}, {}, nothing);
+  check("small", {2, 3, 5, 7, 4, 3}, {}, nothing);
+  check("a scale", {1, 2, 5, 7, 4, 3}, {}, nothing, {.scale = -0.7});
+  check("two strips", {1, 2, 65, 20, 4, 6}, {}, nothing);
+  check("two tiles", {2, 1, 10, 257, 4, 6}, {}, nothing);
+  check("of each some", {1, 2, 130, 600, 6, 4}, {}, nothing);
+}
+
+TEST_CASE("Attention is its definition for keys and values too many to be copied") {
+  check("wide keys", {1, 2, 70, 300, 64, 5}, {}, nothing);
+  check("wide values", {1, 2, 70, 300, 5, 64}, {}, nothing);
+  check("both, causal", {2, 1, 70, 300, 64, 70}, Mask::causal(), future);
+}
+
+TEST_CASE("Attention is its definition for long strips of queries") {
+  check("more than 1024 queries", {1, 1, 1100, 300, 3, 4}, {}, nothing);
+  check("more than 1024 queries, causal", {1, 2, 1030, 270, 3, 2}, Mask::causal(), future);
+}
+
+TEST_CASE("Causal attention is its definition with more keys than queries, and with fewer") {
+  check("as many", {2, 2, 150, 150, 4, 3}, Mask::causal(), future);
+  check("more keys", {1, 1, 100, 400, 4, 3}, Mask::causal(),
+        [](auto, auto, std::size_t t, std::size_t s) { return s <= t ? 0 : -kInfinity; });
+  check("more queries", {1, 1, 200, 100, 4, 3}, Mask::causal(), future);
+}
+
+TEST_CASE("Masked attention is its definition for masks of every shape, over several tiles") {
+  const Sizes n{2, 3, 70, 530, 4, 3};
+  const std::vector<tg::Shape> shapes{{530},          {70, 530},       {70, 1},         {1, 530},
+                                      {2, 1, 1, 530}, {2, 3, 70, 530}, {1, 3, 70, 530}, {2, 1, 70, 530},
+                                      {2, 3, 70, 1},  {1, 3, 1, 1},    {1, 70, 530},    {1}};
+  for (const tg::Shape& shape : shapes) {
+    const auto at = [&](auto b, auto h, auto t, auto s) {  // the place of a score's element in the mask
+      const std::size_t index[] = {b, h, t, s};
+      std::size_t place = 0;
+      for (std::size_t i = 0; i < shape.size(); ++i)
+        place = place * shape[i] + (shape[i] == 1 ? 0 : index[4 - shape.size() + i]);
+      return place;
+    };
+    tg::BoolArray allowed(shape);
+    Array bias(shape);
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      allowed.data()[i] = seen(0, 0, i / 530, i % 530);
+      bias.data()[i] = tg::random_uniform(1, i) < 0.3 ? -kInfinity : 4 * tg::random_uniform(2, i);
+    }
+    check("boolean " + tg::to_string(shape), n, Mask::boolean(allowed),
+          [&](auto b, auto h, auto t, auto s) { return allowed.data()[at(b, h, t, s)] ? 0 : -kInfinity; });
+    check("additive " + tg::to_string(shape), n, Mask::additive(bias),
+          [&](auto b, auto h, auto t, auto s) { return bias.data()[at(b, h, t, s)]; });
+  }
+}
+
+TEST_CASE("Attention over valid lengths and padding is its definition, with entries and strips that see nothing") {
+  const Sizes n{3, 2, 140, 300, 4, 3};
+  tg::IntArray lengths(tg::Shape{3, 140}), of_entries{0, 299, 1000};
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths.data()[i] = static_cast<std::int64_t>(i * 37 % 301);
+  for (std::size_t t = 0; t < 70; ++t) lengths(1, t) = 0;  // a strip and more
+  const auto hidden = [](std::int64_t length, std::size_t s) {
+    return static_cast<std::int64_t>(s) < length ? 0 : -kInfinity;
+  };
+  check("lengths of queries", n, Mask::valid_lens(lengths),
+        [&](auto b, auto, auto t, auto s) { return hidden(lengths(b, t), s); });
+  check("lengths of entries", n, Mask::valid_lens(of_entries),
+        [&](auto b, auto, auto, auto s) { return hidden(of_entries(b), s); });
+  tg::BoolArray keep(tg::Shape{3, 300});
+  for (std::size_t i = 0; i < keep.size(); ++i)
+    keep.data()[i] = i >= 300 && seen(0, 0, 0, i);  // none of the first entry
+  check("padding", n, Mask::key_padding(keep), [&](auto b, auto, auto, auto s) { return keep(b, s) ? 0 : -kInfinity; });
+  check("all of them", n, Mask::valid_lens(lengths) & Mask::causal() & Mask::key_padding(keep),
+        [&](auto b, auto h, auto t, auto s) {
+          return hidden(lengths(b, t), s) + future(b, h, t, s) + (keep(b, s) ? 0 : -kInfinity);
+        },
+        {.dropout = 0.3});
+}
+
+TEST_CASE("Dropped weights are those of the same random numbers forward and backward, in every tile, head and entry") {
+  check("small", {2, 3, 5, 7, 4, 3}, {}, nothing, {.dropout = 0.5});
+  check("tiles", {2, 2, 70, 300, 4, 3}, {}, nothing, {.dropout = 0.25});
+  check("tiles under a mask", {2, 2, 70, 300, 4, 3}, Mask::causal(), future, {.dropout = 0.25, .scale = 0.4});
+}
+
+TEST_CASE("What a mask hides may be NaN: it does not reach the output") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(tg::masked_softmax(tg::Tensor<double>(Array{{nan, 1, 1}}), Mask::boolean({false, true, true})).value() ==
+        Array{{0, 0.5, 0.5}});
+  CHECK(tg::masked_softmax(tg::Tensor<double>(Array{{1, 1, nan}}), Mask::valid_lens({2})).value() ==
+        Array{{0.5, 0.5, 0}});
+  tg::Parameter<double> q(Array{{1, 2}, {3, 4}}), k(Array{{1, 1}, {nan, nan}, {0, 1}}),
+      v(Array{{1, 4}, {2, 5}, {3, 6}});
+  tg::Tape tape;
+  const auto y = tg::scaled_dot_product_attention(q, k, v, Mask::boolean({true, false, true}));
+  for (const double x : y.value()) CHECK(std::isfinite(x));
+}
+
+TEST_CASE("Attention of no queries, no keys or no entries is made and swept") {
+  for (const tg::Shape& s : std::vector<tg::Shape>{{1, 2, 0, 3}, {1, 2, 3, 0}, {0, 2, 3, 3}, {1, 2, 0, 0}}) {
+    CAPTURE(tg::to_string(s));
+    tg::Parameter<double> q(Array({s[0], s[1], s[2], 4}, 1.0)), k(Array({s[0], s[1], s[3], 4}, 1.0)),
+        v(Array({s[0], s[1], s[3], 5}, 1.0));
+    poison_pool();
+    tg::Tape tape;
+    const auto y = tg::scaled_dot_product_attention(q, k, v);
+    CHECK(y.value() == Array({s[0], s[1], s[2], 5}, 0.0));
+    y.backward(Array(y.shape(), 1.0));
+    CHECK(q.grad() == Array(q.shape(), 0.0));
+    CHECK(k.grad() == Array(k.shape(), 0.0));
+  }
+}

@@ -1,0 +1,353 @@
+/// Corners that are easily cut: where operations begin and end, what draws random numbers, what a tape and a parameter
+/// keep, and what the checks of gradients let pass.
+#include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "close.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Parameter = tg::Parameter<double>;
+using doctest::Contains;
+using tg::testing::compare;
+using tg::testing::gradcheck;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// How many keys f draws.
+std::size_t keys_drawn(const std::function<void()>& f) {
+  tg::manual_seed(20);
+  f();
+  const std::uint64_t next = tg::next_random_key();
+  tg::manual_seed(20);
+  for (std::size_t count = 0; count < 100; ++count)
+    if (tg::next_random_key() == next) return count;
+  return 100;
+}
+
+// x as it is, whose rule multiplies the gradient.
+Tensor wrong_by(const Tensor& x, double factor) {
+  return tg::record("wrong", Array(x.value()), {x}, [factor](const Array& dy, auto& dx) { dx[0] += dy * factor; });
+}
+
+}  // namespace
+
+// ---- where operations begin and end -------------------------------------------------------------------------------
+
+TEST_CASE("split gives whole pieces and what is left, and no empty piece") {
+  const Tensor x(Array{{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}, {11, 12}});
+  const auto extents = [&](std::size_t size) {
+    std::vector<std::size_t> all;
+    for (const Tensor& piece : tg::split(x, size)) all.push_back(piece.shape()[0]);
+    return all;
+  };
+  CHECK(extents(1) == std::vector<std::size_t>(6, 1));
+  CHECK(extents(2) == std::vector<std::size_t>{2, 2, 2});
+  CHECK(extents(4) == std::vector<std::size_t>{4, 2});
+  CHECK(extents(5) == std::vector<std::size_t>{5, 1});
+  CHECK(extents(6) == std::vector<std::size_t>{6});
+  CHECK(extents(100) == std::vector<std::size_t>{6});
+  CHECK(tg::split(Tensor(Array({0, 2}, 1.0)), 3).size() == 1);
+  CHECK(tg::cat(tg::split(x, 4)).value() == x.value());
+}
+
+TEST_CASE("select takes every index from the first to the last, counted from either end, and no other") {
+  const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
+  for (std::ptrdiff_t i = 0; i < 3; ++i) {
+    const auto expected = tg::narrow(x, 1, i, 1);
+    CHECK(tg::select(x, 1, i).value() == tg::reshape(expected, {2}).value());
+    CHECK(tg::select(x, -1, i - 3).value() == tg::reshape(expected, {2}).value());
+    CHECK(tg::narrow(x, 1, i - 3, 1).value() == expected.value());
+  }
+  for (const std::ptrdiff_t i : {3, -4}) {
+    CHECK_THROWS_AS(tg::select(x, 1, i), std::out_of_range);
+    CHECK_THROWS_AS(tg::narrow(x, 1, i, 1), std::out_of_range);
+  }
+  CHECK(tg::narrow(x, 1, 3, 0).size() == 0);
+  CHECK_THROWS_AS(tg::narrow(x, 1, 2, 2), std::out_of_range);
+  CHECK_THROWS_AS(tg::narrow(x, 1, 0, 4), std::out_of_range);
+}
+
+TEST_CASE("Axes run from the first to the last, counted from either end, and no further") {
+  const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
+  CHECK(tg::sum(x, -2).value() == Array{5, 7, 9});
+  CHECK(tg::sum(x, 1).value() == Array{6, 15});
+  for (const std::ptrdiff_t axis : {-3, 2}) {
+    CHECK_THROWS_AS(tg::sum(x, axis), std::invalid_argument);
+    CHECK_THROWS_AS(tg::softmax(x, axis), std::invalid_argument);
+    CHECK_THROWS_AS(tg::argmax(x, axis), std::invalid_argument);
+    CHECK_THROWS_AS(tg::transpose(x, 0, axis), std::invalid_argument);
+  }
+  CHECK(tg::unsqueeze(x, 2).shape() == tg::Shape{2, 3, 1});
+  CHECK(tg::unsqueeze(x, -3).shape() == tg::Shape{1, 2, 3});
+  CHECK_THROWS_AS(tg::unsqueeze(x, 3), std::invalid_argument);
+  CHECK(tg::stack({x, x}, 2).shape() == tg::Shape{2, 3, 2});
+  CHECK_THROWS_AS(tg::stack({x, x}, 3), std::invalid_argument);
+}
+
+TEST_CASE("roll moves by any number of places in either direction") {
+  const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
+  for (const std::ptrdiff_t turns : {-9, -3, 0, 3, 300}) {
+    CHECK(tg::roll(x, turns + 1, 1).value() == Array{{3, 1, 2}, {6, 4, 5}});
+    CHECK(tg::roll(x, turns - 1, 1).value() == Array{{2, 3, 1}, {5, 6, 4}});
+    CHECK(tg::roll(x, turns, 1).value() == x.value());
+  }
+  for (const std::ptrdiff_t turns : {-6, 0, 6}) CHECK(tg::roll(x, turns + 1).value() == Array{{6, 1, 2}, {3, 4, 5}});
+}
+
+TEST_CASE("einsum sums vectors away, in every way of writing them") {
+  const Parameter a(Array{{1, 2, 3}, {4, 5, 6}}), b(Array{2, -1, 3});
+  CHECK(tg::einsum("ij,j->", a, b).item() == 30);
+  CHECK(tg::einsum("j,ij->", b, a).item() == 30);
+  CHECK(tg::einsum("ij,j->i", a, b).value() == Array{9, 21});
+  CHECK(tg::einsum("ij,j->ij", a, b).value() == Array{{2, -2, 9}, {8, -5, 18}});
+  CHECK(tg::einsum(" i j , j -> j i ", a, b).value() == Array{{2, 8}, {-2, -5}, {9, 18}});
+  CHECK(tg::einsum("ij,k->", a, b).item() == 84);
+  CHECK(tg::einsum("ij,k->k", a, b).value() == Array{42, -21, 63});
+  CHECK(tg::einsum("j,j->", b, b).item() == 14);
+  CHECK(tg::einsum("j,k->kj", b, Tensor(Array{1, 10})).value() == Array{{2, -1, 3}, {20, -10, 30}});
+  CHECK(tg::einsum("Ij,j->I", a, b).value() == Array{9, 21});
+  tg::Tape tape;
+  tg::einsum("ij,j->", a, b).backward();
+  CHECK(a.grad() == Array{{2, -1, 3}, {2, -1, 3}});
+  CHECK(b.grad() == Array{5, 7, 9});
+}
+
+TEST_CASE("The largest of -inf alone is -inf, and all of them share the gradient") {
+  const Parameter x(Array{{-kInfinity, -kInfinity}, {-kInfinity, 3}});
+  tg::Tape tape;
+  const Tensor y = tg::amax(x, 1);
+  CHECK(y.value() == Array{-kInfinity, 3});
+  CHECK(tg::amax(x).item() == 3);
+  y.backward(Array{2, 5});
+  CHECK(x.grad() == Array{{1, 1}, {0, 5}});
+  CHECK(tg::amax(Tensor(Array{-kInfinity, kInfinity})).item() == kInfinity);
+}
+
+TEST_CASE("Gradients keep out of constants: each operand alone gets what it gets beside the others") {
+  const Array a{{1.5, -2}, {0.5, 3}}, b{{2, 0.25}, {-1, 4}};
+  using Binary = std::function<Tensor(const Tensor&, const Tensor&)>;
+  const tg::BoolArray choice{{true, false}, {false, true}};
+  for (const Binary& f : std::vector<Binary>{[](auto&x, auto&y) { return x + y; }, [](auto&x, auto&y) { return x - y; },
+                                             [](auto&x, auto&y) { return x * y; }, [](auto&x, auto&y) { return x / y; },
+                                             [](auto&x, auto&y) { return tg::matmul(x, y); },
+                                             [](auto&x, auto&y) { return tg::linear(x, y); },
+                                             [](auto&x, auto&y) {
+                                               return tg::cat({x, y}, 1);
+                                             },
+                                             [](auto&x, auto&y) {
+                                               return tg::stack({y, x});
+                                             },
+                                             [](auto&x, auto&y) { return tg::mse_loss(x, y); },
+                                             [](auto&x, auto&y) { return tg::einsum("ij,kj->ik", x, y); },
+                                             [](auto&x, auto&y) { return tg::scaled_dot_product_attention(x, y, y); },
+                                             [&](auto&x, auto&y) { return tg::where(choice, x, y); }}) {
+    const auto gradients = [&](bool of_a, bool of_b) {
+      const Parameter x(a), y(b);
+      tg::Tape tape;
+      const Tensor z = f(of_a ? Tensor(x) : x.detach(), of_b ? Tensor(y) : y.detach());
+      z.backward(tg::Array<double>(z.shape(), 1.5));
+      return std::vector<Array>{x.grad(), y.grad()};
+    };
+    const auto both = gradients(true, true);
+    CHECK(both[0] != Array(a.shape(), 0.0));
+    CHECK(gradients(true, false) == std::vector<Array>{both[0], Array(b.shape(), 0.0)});
+    CHECK(gradients(false, true) == std::vector<Array>{Array(a.shape(), 0.0), both[1]});
+  }
+}
+
+// ---- random numbers -----------------------------------------------------------------------------------------------
+
+TEST_CASE("What drops nothing draws no key, what drops draws one") {
+  const Tensor x(tg::Array<double>({1, 4, 6}, 1.0));
+  CHECK(keys_drawn([&] { tg::dropout(x, 0.0); }) == 0);
+  CHECK(keys_drawn([&] { tg::dropout(x, 0.5, false); }) == 0);
+  CHECK(keys_drawn([&] { tg::dropout(x, 0.0, false); }) == 0);
+  CHECK(keys_drawn([&] { tg::dropout(x, 0.5); }) == 1);
+  CHECK(keys_drawn([&] { tg::scaled_dot_product_attention(x, x, x); }) == 0);
+  CHECK(keys_drawn([&] { tg::multi_head_attention(x, x, x, 2); }) == 0);
+  CHECK(keys_drawn([&] { tg::scaled_dot_product_attention(x, x, x, {}, {.dropout = 0.5}); }) == 1);
+  CHECK(keys_drawn([&] { tg::multi_head_attention(x, x, x, 2, {}, {.dropout = 0.5}); }) == 1);
+
+  tg::MultiHeadAttention<double> layer(6, 2, {.dropout = 0.5});
+  CHECK(keys_drawn([&] { layer(x); }) == 1);
+  CHECK(keys_drawn([&] { layer.with_weights(x, x, x); }) == 1);
+  CHECK(keys_drawn([&] { layer.attention_weights(x, x); }) == 0);
+  tg::eval(layer);
+  CHECK(keys_drawn([&] { layer(x); }) == 0);
+  CHECK(keys_drawn([&] { layer.with_weights(x, x, x); }) == 0);
+}
+
+TEST_CASE("A sweep draws no keys: what was dropped is dropped again") {
+  const Parameter x(tg::Array<double>({1, 4, 6}, 1.0));
+  const auto run = [&](bool sweeps) {
+    tg::Tape tape;
+    const Tensor y = tg::dropout(tg::scaled_dot_product_attention(x, x, x, {}, {.dropout = 0.5}), 0.5);
+    if (sweeps) y.backward(Array(y.shape(), 1.0));
+  };
+  CHECK(keys_drawn([&] { run(true); }) == keys_drawn([&] { run(false); }));
+}
+
+TEST_CASE("with_weights drops in training what attention drops, and gives the weights from before") {
+  tg::manual_seed(21);
+  tg::MultiHeadAttention<double> layer(4, 2, {.dropout = 0.5});
+  const Tensor x(tg::normal<double>({2, 5, 4}));
+  const auto output = [&] { return layer.with_weights(x, x, x).first.value(); };
+  const Array weights = layer.attention_weights(x, x).value();
+  CHECK(layer.with_weights(x, x, x).second.value() == weights);  // in training
+  CHECK(output() != output());
+
+  // Dropped weights leave the output right on average, and each is the double of what it was or 0.
+  Array sum(tg::Shape{2, 5, 4}, 0.0);
+  for (int i = 0; i < 4000; ++i) sum += output();
+  tg::eval(layer);
+  check_close(sum / 4000.0, layer(x).value(), 0.05);
+  check_close(output(), layer(x).value());
+  CHECK(layer.with_weights(x, x, x).second.value() == weights);
+}
+
+// ---- parameters and tapes -----------------------------------------------------------------------------------------
+
+TEST_CASE("Both ways of changing a value count as a change between two sweeps") {
+  const auto sweep = [](const Parameter& p) {
+    tg::Tape tape;
+    tg::sum(p * p).backward();
+  };
+  Parameter set(Array{1, 2}), changed(Array{1, 2}), neither(Array{1, 2});
+  for (Parameter* p : {&set, &changed, &neither}) sweep(*p);
+  set.set_value(Array{3, 4});
+  changed.mutable_value()(0) = 3;
+  for (Parameter* p : {&set, &changed, &neither}) {
+    CHECK_FALSE(p->sweeps().over_changed_values());
+    sweep(*p);
+    CHECK(p->sweeps().total == 2);
+  }
+  CHECK(set.sweeps().over_changed_values());
+  CHECK(changed.sweeps().over_changed_values());
+  CHECK_FALSE(neither.sweeps().over_changed_values());
+  set.zero_grad();
+  CHECK_FALSE(set.sweeps().over_changed_values());
+}
+
+TEST_CASE("The zeros that a parameter without gradient shows stay where they are") {
+  const Parameter p(Array{1, 2});
+  const Array& first = p.grad();
+  const Array& second = p.grad();
+  CHECK(&first == &second);
+  CHECK(first.data() == p.grad().data());
+  CHECK(first == Array{0, 0});
+}
+
+TEST_CASE("A gradient is refused that a hook gave another shape, even one of as many elements") {
+  for (const bool on_parameter : {true, false})
+    for (const tg::Shape& shape : {tg::Shape{3, 2}, tg::Shape{6}, tg::Shape{2, 1, 3}, tg::Shape{2, 2}}) {
+      Parameter p(Array{{1, 2, 3}, {4, 5, 6}});
+      tg::Tape tape;
+      Tensor y = p * p;
+      const auto reshaping = [&](Array& gradient) { gradient = Array(shape, 1.0); };
+      if (on_parameter)
+        p.register_hook(reshaping);
+      else
+        y.register_hook(reshaping);
+      CHECK_THROWS_WITH_AS(tg::sum(y).backward(), Contains("[hook] expected the gradient of the"),
+                           std::invalid_argument);
+    }
+}
+
+TEST_CASE("Anomaly mode names the operation that passed NaN on to a parameter, with hooks and without") {
+  for (const bool with_hook : {false, true}) {
+    CAPTURE(with_hook);
+    Parameter p(Array{1, 2});
+    p.set_name("layer.weight");
+    if (with_hook) p.register_hook([](Array&) {});
+    tg::Tape tape({.detect_anomaly = true});
+    const Tensor y = tg::record("faulty", Array(p.value()), {p}, [](const Array& dy, auto& dx) {
+      dx[0] += Array{dy(0), std::nan("")};
+    });
+    CHECK_THROWS_WITH_AS(tg::sum(y).backward(),
+                         "[faulty] expected finite gradients, the backward rule made NaN at (1) in the gradient of "
+                         "input 0, layer.weight (2); in layer layer",
+                         std::runtime_error);
+  }
+}
+
+TEST_CASE("Infinities are called by their sign, and NaN by its name") {
+  const Parameter p(Array{1, 2});
+  for (const auto& [number, name] : {std::pair(kInfinity, "made inf at (1)"), std::pair(-kInfinity, "made -inf at (1)"),
+                                     std::pair(kNaN, "made NaN at (1)")}) {
+    tg::Tape tape({.detect_anomaly = true});
+    CHECK_THROWS_WITH_AS(tg::record("faulty", Array{1, number}, {p}, [](const Array&, auto&) {}), Contains(name),
+                         std::runtime_error);
+  }
+}
+
+TEST_CASE("The norm in a report does not overflow in the elements' type") {
+  const tg::Parameter<float> p(tg::Array<float>(tg::Shape{2}, 1.0f));
+  tg::Tape tape({.profile = true});
+  tg::sum(p * 3e30).backward();  // whose square a float cannot hold
+  std::ostringstream out;
+  tape.print(out);
+  CHECK(out.str().find("4.24e+30") != std::string::npos);
+}
+
+// ---- what the checks let pass -------------------------------------------------------------------------------------
+
+TEST_CASE("gradcheck's tolerance is what it says: relative to a large gradient, absolute beside a small one") {
+  Parameter w(Array{0.5});
+  const auto large = [&](double error) { return [&, error] { return wrong_by(1e4 * w, 1 + error); }; };
+  CHECK(gradcheck(large(0.7e-4), {{"w", &w}}, {.tolerance = 1e-4}));
+  CHECK_FALSE(gradcheck(large(1.4e-4), {{"w", &w}}, {.tolerance = 1e-4}));
+  CHECK(gradcheck(large(0.5e-6), {{"w", &w}}));
+  CHECK_FALSE(gradcheck(large(1.5e-6), {{"w", &w}}));
+  const auto small = [&](double error) {
+    return [&, error] {
+      return tg::record("wrong", Array(1e-3 * w.value()), {w},
+                        [error](const Array& dy, auto& dx) { dx[0] += 1e-3 * dy + error; });
+    };
+  };
+  CHECK(gradcheck(small(0.7e-4), {{"w", &w}}, {.tolerance = 1e-4}));
+  CHECK_FALSE(gradcheck(small(1.4e-4), {{"w", &w}}, {.tolerance = 1e-4}));
+}
+
+TEST_CASE("gradcheck's step grows with the value") {
+  Parameter large(Array{1e6});
+  // Of an h of 1e-6, (x + h)^2 - (x - h)^2 would be the rounding of numbers of 1e12.
+  CHECK(gradcheck([&] { return large * large; }, {{"x", &large}}, {.tolerance = 1e-8}));
+}
+
+TEST_CASE("A NaN stays the finding whatever comes after it") {
+  const auto result = compare("x", Array{1, kNaN, 2.0000000001}, Array{1, 5, 2});
+  CHECK_FALSE(result);
+  CHECK(result.index == tg::Shape{1});
+  CHECK(std::isnan(result.mine));
+  CHECK_FALSE(compare("x", Array{kNaN, 2}, Array{1, 2}));
+  CHECK_FALSE(compare("x", Array{1, 2}, Array{1, kNaN}));
+  CHECK_FALSE(compare("x", Array{3.0000000001, kNaN}, Array{3, kNaN}));
+}
+
+TEST_CASE("Differences are relative to the reference, not to what is compared with it") {
+  CHECK_FALSE(compare("x", 2000.0, 1000.0, 0.75));  // off by as much as the reference, by half of itself
+  CHECK(compare("x", 1000.0, 2000.0, 0.75));
+  const auto result = compare("x", Array{30, 110}, Array{10, 100}, 0.5);
+  CHECK_FALSE(result);
+  CHECK(result.index == tg::Shape{0});
+  CHECK(result.difference == 20);
+  CHECK(compare("x", Array{1.5, 0.25}, Array{1, 0}, 0.5));  // just within
+  const auto largest = compare("x", Array{1.25, 1.5, 1.125}, Array{1, 1, 1}, 1);
+  CHECK(largest.index == tg::Shape{1});
+  CHECK(largest.mine == 1.5);
+}

@@ -1,0 +1,284 @@
+/// Operations whose work is shared out, on the sizes at which it is and with numbers that all differ: on several
+/// threads they give what they give on one, and what plain loops give.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "close.hpp"
+#include "poison.hpp"
+#include "threads.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+
+namespace {
+
+// f's value and the gradients of its inputs, with random cotangents.
+template <class T, class F>
+std::vector<tg::Array<T>> results(std::size_t threads, const std::vector<tg::Shape>& shapes, F f) {
+  const Threads limit(threads);
+  tg::manual_seed(12);
+  std::vector<tg::Parameter<T>> x;
+  for (const tg::Shape& shape : shapes) x.emplace_back(tg::Array<T>(tg::uniform<double>(shape, -1, 1)));
+  tg::Tape tape;
+  const tg::Tensor<T> y = f(x);
+  y.backward(tg::Array<T>(tg::uniform<double>(y.shape(), -1, 1)));
+  std::vector<tg::Array<T>> all{y.value()};
+  for (const auto& parameter : x) all.push_back(parameter.grad());
+  return all;
+}
+
+// On three threads in double and float what `g` gives on one thread in double.
+template <class F, class G> void check_same(const std::vector<tg::Shape>& shapes, F f, G g, double tolerance = 1e-4) {
+  const auto expected = results<double>(1, shapes, g);
+  for (const std::size_t threads : {1, 3, 7}) {
+    CAPTURE(threads);
+    const auto in_double = results<double>(threads, shapes, f);
+    const auto in_float = results<float>(threads, shapes, f);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(i);  // 0: the value, then the gradient of each input
+      check_close(in_double[i], expected[i], 1e-10);
+      check_close(in_float[i], expected[i], tolerance);
+    }
+  }
+}
+
+// The product as a sum over the inner axis of a product of stretched operands: no BLAS.
+template <class T> tg::Tensor<T> product(const tg::Tensor<T>& a, const tg::Tensor<T>& b) {
+  return tg::sum(tg::unsqueeze(a, -1) * tg::unsqueeze(b, -3), -2);
+}
+
+}  // namespace
+
+TEST_CASE("Gradients of a weight that is used twice add up, also where the threads share its inner extent") {
+  const auto twice = [](const auto& x) { return tg::linear(x[0], x[1]) + tg::linear(2 * x[0], x[1]); };
+  const auto once = [](const auto& x) { return 3 * tg::linear(x[0], x[1]); };
+  check_same({{4500, 100}, {90, 100}}, twice, once, 1e-3);
+}
+
+TEST_CASE("An input and a weight of several products gather all their gradients, whatever is longest") {
+  const auto twice = [](const auto& x) { return tg::linear(x[0], x[1], x[2]) * 2 + tg::linear(x[0] * 3, x[1], x[2]); };
+  const auto once = [](const auto& x) { return product(x[0], tg::transpose(x[1], 0, 1)) * 5 + x[2] * 3; };
+  check_same({{20, 300}, {400, 300}, {400}}, twice, once, 1e-3);
+  check_same({{300, 20}, {50, 20}, {50}}, twice, once, 1e-3);
+  const auto matmul_twice = [](const auto& x) { return tg::matmul(x[0], x[1]) + tg::matmul(x[0] * 2, x[1] * 2); };
+  const auto matmul_once = [](const auto& x) { return product(x[0], x[1]) * 5; };
+  check_same({{64, 90}, {90, 64}}, matmul_twice, matmul_once, 1e-3);
+  check_same({{3, 5, 4}, {3, 4, 6}}, matmul_twice, matmul_once);
+}
+
+TEST_CASE("Matrices that many products read gather the gradients of all, one after the other") {
+  const auto f = [](const auto& x) { return tg::matmul(x[0], x[1]); };
+  const auto in_steps = [](const auto& x) { return product(x[0], x[1]); };
+  for (int attempt = 0; attempt < 2; ++attempt) {  // threads that write to one matrix might meet by chance only
+    check_same({{6, 20}, {3000, 20, 4}}, f, in_steps, 1e-3);
+    check_same({{2, 3000, 4, 20}, {2, 1, 20, 6}}, f, in_steps, 1e-3);
+    check_same({{2, 1, 4, 20}, {2, 3000, 20, 6}}, f, in_steps, 1e-3);
+  }
+}
+
+TEST_CASE("Batches of products broadcast over every axis") {
+  const auto f = [](const auto& x) { return tg::matmul(x[0], x[1]); };
+  const auto in_steps = [](const auto& x) { return product(x[0], x[1]); };
+  check_same({{2, 3, 4, 5}, {2, 3, 5, 6}}, f, in_steps);
+  check_same({{2, 1, 4, 5}, {1, 3, 5, 6}}, f, in_steps);
+  check_same({{3, 4, 5}, {2, 1, 5, 6}}, f, in_steps);
+  check_same({{2, 3, 4, 5}, {5, 6}}, f, in_steps);
+  check_same({{2, 3, 4, 5}, {1, 1, 5, 6}}, f, in_steps);
+  check_same({{4, 5}, {2, 3, 5, 6}}, f, in_steps);
+  check_same({{1, 2, 1, 4, 5}, {3, 1, 2, 5, 6}}, f, in_steps);
+  check_same({{2, 160, 130}, {2, 130, 120}}, f, in_steps, 1e-3);  // each product large enough to be shared out itself
+}
+
+TEST_CASE_TEMPLATE("Embedding looks every id up and gathers what they receive, of widths that threads share", T, float,
+                   double) {
+  constexpr std::size_t kIds = 400, kWidth = 300, kRows = 50;
+  tg::IntArray ids(tg::Shape{20, 20});
+  for (std::size_t i = 0; i < kIds; ++i) ids.data()[i] = static_cast<std::int64_t>(i * i % 37 + i % 13);
+  for (const std::size_t threads : {1, 3})
+    for (const std::optional<std::int64_t> padding : {std::optional<std::int64_t>{}, std::optional<std::int64_t>{9}}) {
+      CAPTURE(threads);
+      const Threads limit(threads);
+      tg::manual_seed(13);
+      tg::Parameter<T> weight(tg::uniform<T>({kRows, kWidth}, -1, 1));
+      const tg::Array<T> dy = tg::uniform<T>({20, 20, kWidth}, -1, 1);
+      Array rows(dy.shape()), gradient(weight.shape(), 0.0);
+      for (std::size_t i = 0; i < kIds; ++i) {
+        const auto id = static_cast<std::size_t>(ids.data()[i]);
+        for (std::size_t j = 0; j < kWidth; ++j) {
+          rows.data()[i * kWidth + j] = weight.value()(id, j);
+          if (ids.data()[i] != padding) gradient(id, j) += dy.data()[i * kWidth + j];
+        }
+      }
+      poison(gradient.size() * sizeof(T));
+      tg::Tape tape;
+      const auto y = tg::embedding<T>(weight, ids, padding);
+      CHECK(y.value() == rows);
+      y.backward(dy);
+      check_close(weight.grad(), gradient, std::is_same_v<T, float> ? 1e-5 : 1e-12);
+    }
+}
+
+TEST_CASE_TEMPLATE("SGD steps every element by its own gradient and momentum", T, float, double) {
+  constexpr std::size_t kSize = 100'003;
+  struct Case {
+    double momentum, dampening, weight_decay;
+    bool nesterov;
+  };
+  for (const Case& c : {Case{0, 0, 0, false}, Case{0, 0, 0.1, false}, Case{0.9, 0, 0, false},
+                        Case{0.9, 0.3, 0.1, false}, Case{0.9, 0, 0.1, true}})
+    for (const std::size_t threads : {1, 3}) {
+      CAPTURE(c.momentum);
+      CAPTURE(c.weight_decay);
+      const Threads limit(threads);
+      tg::manual_seed(14);
+      tg::Parameter<T> parameter(tg::uniform<T>({kSize}, -1, 1));
+      Array p = parameter.value(), b;
+      tg::SGD<T> optimizer({&parameter}, {.lr = 0.1,
+                                          .momentum = c.momentum,
+                                          .dampening = c.dampening,
+                                          .weight_decay = c.weight_decay,
+                                          .nesterov = c.nesterov});
+      for (int step = 0; step < 3; ++step) {
+        const tg::Array<T> gradient = tg::uniform<T>({kSize}, -1, 1);
+        parameter.set_grad(gradient);
+        optimizer.step();
+        const Array g = gradient + c.weight_decay * p;
+        b = step == 0 ? g : Array(c.momentum * b + (1 - c.dampening) * g);
+        p -= 0.1 * (c.momentum == 0 ? g : c.nesterov ? Array(g + c.momentum * b) : b);
+      }
+      check_close(parameter.value(), p, std::is_same_v<T, float> ? 1e-5 : 1e-12);
+    }
+}
+
+TEST_CASE("layer_norm of rows and widths that threads share, with and without weight and bias") {
+  const auto in_steps = [](const auto& x, const tg::Shape& normalized, double eps, bool weight, bool bias) {
+    const std::size_t n = tg::element_count(normalized);
+    const auto rows = tg::reshape(x[0], {-1, n});
+    const auto centred = rows - tg::mean(rows, 1, tg::keepdims);
+    const auto h = tg::reshape(centred / tg::sqrt(tg::mean(centred * centred, 1, tg::keepdims) + eps), x[0].shape());
+    return (weight ? h * x[1] : h + 0 * x[1]) + (bias ? 1 : 0) * x[2];
+  };
+  const tg::Shape narrow{7}, wide{300}, two{3, 100};
+  for (const tg::Shape& normalized : {narrow, wide, two})
+    for (const bool weight : {true, false})
+      for (const bool bias : {true, false}) {
+        if (!weight && !bias && normalized.size() == 2) continue;  // then it is over the last axis
+        CAPTURE(tg::to_string(normalized));
+        CAPTURE(weight);
+        CAPTURE(bias);
+        tg::Shape shape{250};
+        shape.insert(shape.end(), normalized.begin(), normalized.end());
+        check_same(
+            {shape, normalized, normalized},
+            [&](const auto& x) {
+              const std::remove_cvref_t<decltype(x[0] + x[0])> none;
+              return tg::layer_norm(x[0] + 0, weight ? x[1] + 0 : none, bias ? x[2] + 0 : none, 0.3) + 0 * x[1] +
+                     0 * x[2];
+            },
+            [&](const auto& x) { return in_steps(x, normalized, 0.3, weight, bias); });
+      }
+}
+
+TEST_CASE("layer_norm passes gradients to those of its inputs alone that need one") {
+  for (const int needed : {0, 1, 2}) {
+    CAPTURE(needed);
+    tg::manual_seed(15);
+    const Array x = tg::uniform<double>({4, 6}, -1, 1), w = tg::uniform<double>({6}, -1, 1),
+                dy = tg::uniform<double>({4, 6}, -1, 1);
+    const auto sweep = [&](bool all) {
+      std::vector<tg::Parameter<double>> p;
+      for (const Array& a : {x, w, w}) p.emplace_back(a);
+      std::vector<tg::Tensor<double>> t;
+      for (int i = 0; i < 3; ++i) t.push_back(all || i == needed ? tg::Tensor<double>(p[i]) : p[i].detach());
+      tg::Tape tape;
+      tg::layer_norm(t[0], t[1], t[2]).backward(dy);
+      return Array(p[static_cast<std::size_t>(needed)].grad());
+    };
+    CHECK(sweep(false) == sweep(true));
+  }
+}
+
+TEST_CASE_TEMPLATE("cross_entropy over many rows and classes is its definition, with everything asked for at once", T,
+                   float, double) {
+  constexpr std::size_t kRows = 70, kClasses = 1500;
+  tg::manual_seed(16);
+  const tg::Array<T> logits = tg::normal<T>({kRows, kClasses}, 0, 3), weight = tg::uniform<T>({kClasses}, 0.5, 2);
+  tg::IntArray labels(tg::Shape{kRows});
+  for (std::size_t i = 0; i < kRows; ++i) labels(i) = i % 5 == 1 ? -7 : static_cast<std::int64_t>(i * 97 % kClasses);
+  labels(3) = 0;
+  labels(4) = kClasses - 1;
+  for (const bool weighted : {false, true})
+    for (const double smoothing : {0.0, 0.2, 1.0})
+      for (const tg::Reduction reduction : {tg::Reduction::mean, tg::Reduction::sum, tg::Reduction::none})
+        for (const std::size_t threads : {1, 3}) {
+          CAPTURE(weighted);
+          CAPTURE(smoothing);
+          CAPTURE(static_cast<int>(reduction));
+          const auto w = [&](std::size_t c) { return weighted ? static_cast<double>(weight(c)) : 1.0; };
+          tg::manual_seed(17);
+          const tg::Array<T> dloss =
+              tg::uniform<T>(reduction == tg::Reduction::none ? tg::Shape{kRows} : tg::Shape{}, 1, 2);
+          Array losses(tg::Shape{kRows}, 0.0), gradient(logits.shape(), 0.0);
+          double count = 0, sum_of_weights = 0;
+          for (std::size_t c = 0; c < kClasses; ++c) sum_of_weights += w(c);
+          for (std::size_t i = 0; i < kRows; ++i)
+            if (labels(i) >= 0) count += w(static_cast<std::size_t>(labels(i)));
+          for (std::size_t i = 0; i < kRows; ++i) {
+            if (labels(i) < 0) continue;
+            const auto y = static_cast<std::size_t>(labels(i));
+            double sum = 0;
+            for (std::size_t c = 0; c < kClasses; ++c) sum += std::exp(static_cast<double>(logits(i, c)));
+            const double d = reduction == tg::Reduction::none  ? static_cast<double>(dloss(i))
+                             : reduction == tg::Reduction::sum ? static_cast<double>(dloss())
+                                                               : static_cast<double>(dloss()) / count;
+            losses(i) = (1 - smoothing) * w(y) * (std::log(sum) - logits(i, y));
+            for (std::size_t c = 0; c < kClasses; ++c) {
+              losses(i) += smoothing / kClasses * w(c) * (std::log(sum) - logits(i, c));
+              const double p = std::exp(static_cast<double>(logits(i, c))) / sum;
+              gradient(i, c) = d * (p * ((1 - smoothing) * w(y) + smoothing / kClasses * sum_of_weights) -
+                                    (c == y ? (1 - smoothing) * w(y) : 0) - smoothing / kClasses * w(c));
+            }
+          }
+          double total = 0;
+          for (const double loss : losses) total += loss;
+          const Array expected = reduction == tg::Reduction::none
+                                     ? losses
+                                     : Array(tg::Shape{}, reduction == tg::Reduction::sum ? total : total / count);
+          const Threads limit(threads);
+          tg::Parameter<T> x(logits);
+          poison(gradient.size() * sizeof(T));
+          tg::Tape tape;
+          const auto loss =
+              tg::cross_entropy<T>(x, labels,
+                                   {.ignore_index = -7,
+                                    .label_smoothing = smoothing,
+                                    .weight = weighted ? std::optional<tg::Array<T>>(weight) : std::nullopt,
+                                    .reduction = reduction});
+          check_close(loss.value(), expected, std::is_same_v<T, float> ? 2e-6 : 1e-12);
+          loss.backward(dloss);
+          check_close(x.grad(), gradient, std::is_same_v<T, float> ? 2e-6 : 1e-12);
+        }
+}
+
+TEST_CASE("Elementwise gradients of many elements take each element's own input and gradient") {
+  const auto f = [](const auto& x) {
+    return tg::gelu(x[0]) + tg::gelu(x[0], tg::Gelu::tanh) + tg::softmax(x[0], 0) + tg::log_softmax(x[0], 1);
+  };
+  const auto in_steps = [](const auto& x) {
+    std::vector<std::remove_cvref_t<decltype(x[0] + x[0])>> rows;
+    const auto column = tg::exp(x[0]) / tg::sum(tg::exp(x[0]), 0, tg::keepdims);
+    for (std::ptrdiff_t i = 0; i < 260; ++i) {
+      const auto row = tg::narrow(x[0], 0, i, 1);  // too short to be shared out
+      rows.push_back(tg::gelu(row) + tg::gelu(row, tg::Gelu::tanh) + row - tg::log(tg::sum(tg::exp(row))));
+    }
+    return tg::cat(rows) + column;
+  };
+  check_same({{260, 200}}, f, in_steps);
+}

@@ -32,6 +32,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "mutations"
+RESULTS = WORK / "results.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +60,7 @@ def read_faults(path):
     for line in path.read_text().splitlines() + [""]:
         if line.startswith("== "):
             file = line[3:].strip()
-        elif line.startswith("- "):
+        elif line.startswith("-"):
             old.append(line[2:])
         elif line.startswith("+"):
             new.append(line[2:])
@@ -79,9 +80,12 @@ class Copy:
         self.build = self.source / "build" / "release"
         self.update_source()
         subprocess.run(["cmake", "--preset", "release"], cwd=self.source, check=True, stdout=subprocess.DEVNULL)
-        failed = self.compile() or self.test(limit=3600)
+        failed = self.compile()
+        start = time.monotonic()
+        failed = failed or self.test(limit=3600)
         if failed:
             sys.exit(f"without any fault: {failed}")
+        self.limit = 60 + 5 * (time.monotonic() - start)  # a loop without end is noticed too
 
     def update_source(self):
         """Writes only what differs, so that a build from before stays good."""
@@ -105,24 +109,23 @@ class Copy:
         return None if done.returncode == 0 else "does not compile: " + (errors or [done.stdout])[0][:200]
 
     def test(self, limit):
-        """None, or which test fails first."""
+        """None, or which test case fails first, and its file."""
         try:
             done = subprocess.run([self.build / "tests" / "tapegrad_tests", "--abort-after=1", "--no-colors"],
                                   capture_output=True, text=True, errors="replace", timeout=limit)
         except subprocess.TimeoutExpired:
             return f"does not end within {limit:.0f} s"
-        case = re.search(r"^TEST CASE: +(.*)$", done.stdout, re.MULTILINE)
-        where = re.search(r"^\S*?([\w.]+\.[ch]pp):(\d+): ", done.stdout, re.MULTILINE)
-        if done.returncode != 0:
-            return (where[1] + ": " if where else "") + (case[1] if case else f"status {done.returncode}")
-        return None
+        if done.returncode == 0:
+            return None
+        case = re.search(r"([\w.]+):\d+:\nTEST CASE: +(.*)", done.stdout)
+        return f"{case[1]}: {case[2]}" if case else f"status {done.returncode}"
 
-    def try_fault(self, fault, limit):
+    def try_fault(self, fault):
         path = self.source / fault.file
         before = path.read_text()
         try:
             path.write_text(fault.apply(before))
-            return self.compile() or self.test(limit) or "SURVIVES"
+            return self.compile() or self.test(self.limit) or "SURVIVES"
         finally:
             path.write_text(before)
 
@@ -131,31 +134,37 @@ def failed(verdict):
     return verdict == "SURVIVES" or verdict.startswith("does not compile")
 
 
-def try_all(faults, jobs):
+def print_table(rows, widths):
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip(), flush=True)
+
+
+def try_all(faults, jobs, widths):
     """Tries the faults on several copies, prints what becomes of each, and keeps it for the next run."""
-    results_file = WORK / "results.json"
-    results = json.loads(results_file.read_text()) if results_file.exists() else {}
-    start = time.monotonic()
     copies = queue.Queue()
     for number in range(jobs):
         copies.put(Copy(number))
-    limit = 60 + 5 * (time.monotonic() - start)
     lock = threading.Lock()
+    results = read_results()
 
     def work(fault):
         copy = copies.get()
         try:
-            verdict = copy.try_fault(fault, limit)
+            verdict = copy.try_fault(fault)
         finally:
             copies.put(copy)
         with lock:
             results[repr(fault)] = verdict
-            results_file.write_text(json.dumps(results, indent=1))
-            print(f"{fault.file:32}  {fault.what:70}  {verdict}", flush=True)
+            RESULTS.write_text(json.dumps(results, indent=1))
+            print_table([(fault.file, fault.what, verdict)], widths)
         return verdict
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(work, faults))
+
+
+def read_results():
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
 
 def main():
@@ -169,21 +178,23 @@ def main():
     faults = [fault for path in sorted(pathlib.Path(__file__).parent.glob("*.txt")) for fault in read_faults(path)]
     faults = [fault for fault in faults
               if not options.words or any(word in fault.file or word in fault.what for word in options.words)]
+    widths = [max((len(text) for text in column), default=0)
+              for column in zip(*((fault.file, fault.what, "") for fault in faults))]
     lost = [fault for fault in faults if fault.apply((ROOT / fault.file).read_text()) is None]
-    for fault in lost:
-        print(f"{fault.file:32}  {fault.what:70}  is not there, or more than once")
+    print_table([(fault.file, fault.what, "is not there, or more than once") for fault in lost], widths)
     if options.list:
         return len(lost) > 0
 
-    results_file = WORK / "results.json"
-    known = json.loads(results_file.read_text()) if results_file.exists() and not options.again else {}
+    WORK.mkdir(parents=True, exist_ok=True)
+    known = {} if options.again else read_results()
     faults = [fault for fault in faults if fault not in lost]
     left = [fault for fault in faults if failed(known.get(repr(fault), "SURVIVES"))]
-    WORK.mkdir(parents=True, exist_ok=True)
-    survivors = sum(failed(verdict) for verdict in try_all(left, options.jobs)) if left else 0
-    print(f"{len(faults) - survivors} of {len(faults)} faults noticed, {len(faults) - len(left)} of them before; "
-          f"{survivors} not; {len(lost)} not found")
-    return survivors + len(lost) > 0
+    verdicts = try_all(left, options.jobs, widths) if left else []
+    survivors = [(fault.file, fault.what, verdict) for fault, verdict in zip(left, verdicts) if failed(verdict)]
+    print(f"\n{len(faults) - len(survivors)} of {len(faults)} faults noticed, {len(faults) - len(left)} of them in an "
+          f"earlier run; {len(lost)} not found" + (". Not noticed:" if survivors else ""))
+    print_table(survivors, widths)
+    return len(survivors) + len(lost) > 0
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 namespace tapegrad::detail {
 
+// xsimd's avx512bw adds only operations on 8 and 16 bits, which nothing here uses, and those of xsimd 8.1 do not
+// compile without optimization where GCC's intrinsics are macros. (Its avx512dq is defined only where BW is there as
+// well.)
 template <>
-constinit const VectorLoops<float> VectorLoopsFor<float>::avx512 = Loops<float, xsimd::avx512bw>::table("AVX-512");
+constinit const VectorLoops<float> VectorLoopsFor<float>::avx512 = Loops<float, xsimd::avx512dq>::table("AVX-512");
 template <>
-constinit const VectorLoops<double> VectorLoopsFor<double>::avx512 = Loops<double, xsimd::avx512bw>::table("AVX-512");
+constinit const VectorLoops<double> VectorLoopsFor<double>::avx512 = Loops<double, xsimd::avx512dq>::table("AVX-512");
 
 }  // namespace tapegrad::detail

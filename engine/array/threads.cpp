@@ -1,3 +1,5 @@
+#include "threads.hpp"
+
 #include <atomic>
 #include <bit>
 #include <cstdint>

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "../threads.hpp"
-
 namespace tapegrad::detail {
 
 /// The most chunks that a loop is cut into.

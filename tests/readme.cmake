@@ -1,10 +1,9 @@
-# Does what the README tells users to do: installs the library, then builds and runs the program and the CMakeLists.txt
-# that stand there, and the snippets under "Looking at gradients", which must print what the README shows.
-#   cmake -D build=<build folder> -D config=Release -D generator=Ninja -D compiler=g++ -D flags=
-#         -D doctest_DIR=<of doctest's package> -P readme.cmake
+# Does what the README tells users to do: builds and runs the program and the CMakeLists.txt that stand there, and the
+# snippets under "Looking at gradients", which must print what the README shows.
+#   cmake -D installed=<where the library is> -D folder=<to build in> -D config=Release -D generator=Ninja
+#         -D compiler=g++ -D flags= -D doctest_DIR=<of doctest's package> -P readme.cmake
 cmake_minimum_required(VERSION 3.22)
 
-set(folder ${build}/tests/readme)
 file(REMOVE_RECURSE ${folder})
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 file(READ ${root}/README.md readme)
@@ -108,8 +107,7 @@ target_link_libraries(model_test PRIVATE tapegrad::tapegrad doctest::doctest)
 add_executable(snippets snippets.cpp)
 target_link_libraries(snippets PRIVATE tapegrad::tapegrad)
 ")
-run(${CMAKE_COMMAND} --install ${build} --config ${config} --prefix ${folder}/installed)
-run(${CMAKE_COMMAND} -G ${generator} -S ${folder} -B ${folder}/build -D CMAKE_PREFIX_PATH=${folder}/installed
+run(${CMAKE_COMMAND} -G ${generator} -S ${folder} -B ${folder}/build -D CMAKE_PREFIX_PATH=${installed}
     -D CMAKE_BUILD_TYPE=${config} -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_CXX_FLAGS=${flags}
     -D doctest_DIR=${doctest_DIR})
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder}/build --config ${config} RESULT_VARIABLE failed)

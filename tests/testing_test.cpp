@@ -49,7 +49,7 @@ std::string reported(const Model& model, const std::string& parameter) {
   return out.str();
 }
 
-bool sound(const Model& model) {
+template <class M> bool sound(const M& model) {
   std::ostringstream out;
   return tg::gradient_report(out, model);
 }
@@ -171,6 +171,40 @@ TEST_CASE("Parameters that received no gradient are named") {
   tg::Tape tape;
   tg::sum(model.unused(kInput)).backward();
   CHECK(sound(model));
+}
+
+TEST_CASE("A parameter that the sweep reached and the model does not list is named, and frozen ones are sound") {
+  struct Forgetful {
+    tg::Linear<double> listed{2, 2}, forgotten{2, 1};
+    TAPEGRAD_FIELDS(listed)
+  };
+  Forgetful model;
+  {
+    tg::Tape tape;
+    tg::sum(model.forgotten(model.listed(kInput))).backward();
+  }
+  std::ostringstream out;
+  CHECK_FALSE(tg::gradient_report(out, model));
+  CHECK(contains(out.str(),
+                 "?              (1, 2)  not listed         the loss depends on it, through linear: is its "
+                 "layer missing from TAPEGRAD_FIELDS?"));
+  CHECK(contains(out.str(), "?              (1)     not listed"));
+  model.forgotten.weight.set_name("value.weight");  // as a walk over another model does
+  out.str("");
+  CHECK_FALSE(tg::gradient_report(out, model));
+  CHECK(contains(out.str(), "value.weight   (1, 2)  not listed"));
+  {
+    tg::Tape tape;
+    tg::sum(model.listed(kInput)).backward();
+  }
+  CHECK(sound(model));
+
+  Model frozen;
+  frozen.unused.weight.set_requires_grad(false);
+  frozen.unused.bias.set_requires_grad(false);
+  sweep(frozen);
+  CHECK(reported(frozen, "unused.weight") == "unused.weight  (1, 2)  frozen");
+  CHECK(sound(frozen));
 }
 
 TEST_CASE("Gradients that were never cleared are named, summed batches are told from them") {

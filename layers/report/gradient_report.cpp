@@ -51,7 +51,7 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
 template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& parameters) {
   std::vector<Row> rows;
   const auto swept =
-      std::ranges::find_if(parameters, [](const auto& named) { return named.second.place()->last_sweep; });
+      std::ranges::find_if(parameters, [](const auto& named) { return named.second.place()->last_sweep != nullptr; });
   if (swept == parameters.end()) return rows;
   for (const auto& [weak, operation] : swept->second.place()->last_sweep->parameters) {
     const auto leaf = weak.lock();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../tape/internal/recording.hpp"
+#include "../tape/tape.hpp"
 #include "internal/table.hpp"
 
 namespace tapegrad {

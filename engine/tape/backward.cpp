@@ -1,6 +1,7 @@
 // What a tensor does with the tape that recorded it.
 #include "../array/internal/error.hpp"
 #include "internal/recording.hpp"
+#include "scope.hpp"
 
 namespace tapegrad {
 
@@ -52,7 +53,7 @@ template <class T> void Tensor<T>::backward(RetainGraph retain) const {
 template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) const {
   require(seed.shape() == shape(), "backward", "expected a seed of shape ", shape(), ", given ", seed.shape());
   if (origin_.node < 0) {
-    require_usage(Tape::records(), "backward",
+    require_usage(detail::TapeScope::current() != nullptr, "backward",
                   "expected a recording: make a Tape before computing the tensor, none was recording");
     detail::fail<std::logic_error>("backward", "expected a tensor that depends on a parameter, given ",
                                    leaf_ ? "a parameter itself" : "one that depends on none");

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "../array/internal/error.hpp"
+#include "scope.hpp"
 
 namespace tapegrad::detail {
 namespace {

@@ -2,46 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <iosfwd>
 #include <memory>
 
+#include "scope.hpp"
+#include "tape_options.hpp"
+
 namespace tapegrad {
-
-/// What a tape does besides recording.
-struct TapeOptions {
-  bool profile = false;  ///< keep for Tape::print what each operation saved, took, and received as gradient
-  /// Check every value and gradient: where the first NaN or infinity appears, forward or backward, throw
-  /// std::runtime_error naming the operation, its inputs and the path of the layer that it is in or comes after; a
-  /// parameter that is not finite is named before an operation computes with it. Infinity that came in with an input,
-  /// as the value that masked_fill fills in, is let pass.
-  bool detect_anomaly = false;
-};
-
-namespace detail {
-
-class Recordings;
-
-/// A link in this thread's chain of tapes and pauses; the innermost, made last, says what is recorded.
-class TapeScope {
- public:
-  explicit TapeScope(Recordings* recordings) noexcept;
-  ~TapeScope();
-  TapeScope(const TapeScope&) = delete;
-  TapeScope& operator=(const TapeScope&) = delete;
-
-  /// What this thread's operations are recorded in now; null for nothing.
-  static Recordings* current() noexcept;
-
-  /// This thread's living tape of that number, or null.
-  static Recordings* find(std::uint64_t tape) noexcept;
-
- private:
-  mutable const TapeScope* outer_;  // mutable since a Tape may be const
-  Recordings* recordings_;          // null for a pause
-};
-
-}  // namespace detail
 
 /// Records this thread's operations from its construction to the end of its scope. Tapes nest: the innermost records.
 /// Without a tape operations compute values alone. Not copied, not moved; destroyed on the thread that made it, or else
@@ -78,7 +45,7 @@ class Tape {
 ///     const double validation = loss(model, held_out).item();
 class NoGrad {
  public:
-  NoGrad() noexcept : scope_(nullptr) {}
+  NoGrad() noexcept : scope_(nullptr, 0) {}
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iomanip>
 #include <ostream>
+#include <ranges>
 #include <sstream>
 #include <vector>
 
@@ -53,7 +54,8 @@ template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& para
   const auto swept =
       std::ranges::find_if(parameters, [](const auto& named) { return named.second.place()->last_sweep != nullptr; });
   if (swept == parameters.end()) return rows;
-  for (const auto& [weak, operation] : swept->second.place()->last_sweep->parameters) {
+  const auto& reached = swept->second.place()->last_sweep->parameters;
+  for (const auto& [weak, operation] : std::views::reverse(reached)) {  // in the order of recording
     const auto leaf = weak.lock();
     const auto is_it = [&](const auto& named) { return named.second.place() == leaf; };
     if (!leaf || std::ranges::any_of(parameters, is_it)) continue;

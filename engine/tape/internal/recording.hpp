@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../record.hpp"
-#include "../tape.hpp"
+#include "../tape_options.hpp"
 
 namespace tapegrad::detail {
 

@@ -19,7 +19,9 @@ namespace tapegrad {
 /// Extents of an array, outermost axis first.
 using Shape = xt::dynamic_shape<std::size_t>;
 
-/// A dense row-major array of any number of axes. Converts from and to any xtensor expression.
+/// A dense row-major array of any number of axes. Converts from and to any xtensor expression. Its own constructors,
+/// reshape and resize are xtensor's, which multiply extents without a check: a product beyond std::size_t wraps around
+/// before any allocator sees it. The operations and what draws random numbers refuse such extents.
 template <class T>
 using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_type::row_major, Shape>;
 

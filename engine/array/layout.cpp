@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "internal/error.hpp"
-
 namespace tapegrad::detail {
 
 std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension) {
@@ -26,8 +24,7 @@ std::ptrdiff_t differing_axis(const Shape& a, const Shape& b) {
 bool broadcast_together(const Shape& a, const Shape& b) { return differing_axis(a, b) == 0; }
 
 Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
-  require(broadcast_together(a, b), operation, "expected shapes that broadcast together, given ", a, " and ", b,
-          ": they differ in axis ", differing_axis(a, b));
+  require_broadcast(operation, a, b);
   Shape out = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
   const std::size_t lead = out.size() - shorter.size();
@@ -47,6 +44,15 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
   const std::size_t lead = to.size() - from.size();
   for (std::size_t i = 0; i < from.size(); ++i)
     if (from[i] != to[lead + i] && from[i] != 1) return false;
+  return true;
+}
+
+bool addressable(const Shape& shape, std::size_t element_size) {
+  std::size_t room = std::numeric_limits<std::ptrdiff_t>::max() / element_size;
+  for (const std::size_t extent : shape) {
+    if (extent > room) return false;
+    room /= std::max<std::size_t>(extent, 1);
+  }
   return true;
 }
 

@@ -55,7 +55,7 @@ inline constexpr KeepDims keepdims = KeepDims::yes;
 std::string to_string(const Shape& shape);
 std::string to_string(const IntList& list);
 
-/// How many elements an array of this shape has.
+/// How many elements an array of this shape has. The product is not checked: the shape is one that an array has.
 std::size_t element_count(const Shape& shape);
 
 }  // namespace tapegrad

@@ -84,7 +84,7 @@ Array<Z> zip_runs(const char* operation, const Array<X>& x, const Array<Y>& y, R
                  });
     return z;
   }
-  Array<Z> z(broadcast_shapes(operation, x.shape(), y.shape()));
+  auto z = uninitialized<Z>(operation, broadcast_shapes(operation, x.shape(), y.shape()));
   Z* to = z.data();
   for_each_run<2>(z.shape(), {broadcast_strides(x.shape(), z.shape()), broadcast_strides(y.shape(), z.shape())},
                   [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {

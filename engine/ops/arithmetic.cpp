@@ -1,7 +1,6 @@
 #include <cmath>
 #include <functional>
 
-#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
@@ -14,11 +13,11 @@ using detail::zip;
 
 namespace {
 
-// Shapes that do not broadcast are refused here, where the operands' names are known.
-template <class T> void check(const char* operation, const Tensor<T>& a, const Tensor<T>& b) {
-  if (detail::broadcast_together(a.shape(), b.shape())) return;
-  detail::fail<std::invalid_argument>(operation, "expected shapes that broadcast together, given ", a, " and ", b,
-                                      ": they differ in axis ", detail::differing_axis(a.shape(), b.shape()));
+// y = a o b with one of the vector loops, under the operands' names.
+template <class T>
+Array<T> combined(const char* operation, const Tensor<T>& a, const Tensor<T>& b, const detail::BinaryLoops<T>& loops) {
+  detail::require_broadcast(operation, a, b);
+  return zip<T>(operation, a.value(), b.value(), loops);
 }
 
 }  // namespace
@@ -26,12 +25,10 @@ template <class T> void check(const char* operation, const Tensor<T>& a, const T
 // Where the operands broadcast, dy has the larger shape: adding it to dx sums it back.
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b) {
-  check("add", a, b);
-  return record("add", zip<T>("add", a.value(), b.value(), vector_loops<T>().plus), {a, b},
-                [](const auto& dy, auto& dx) {
-                  dx[0] += dy;
-                  dx[1] += dy;
-                });
+  return record("add", combined("add", a, b, vector_loops<T>().plus), {a, b}, [](const auto& dy, auto& dx) {
+    dx[0] += dy;
+    dx[1] += dy;
+  });
 }
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
@@ -40,12 +37,10 @@ template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
 }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b) {
-  check("sub", a, b);
-  return record("sub", zip<T>("sub", a.value(), b.value(), vector_loops<T>().minus), {a, b},
-                [](const auto& dy, auto& dx) {
-                  dx[0] += dy;
-                  dx[1] += -dy;
-                });
+  return record("sub", combined("sub", a, b, vector_loops<T>().minus), {a, b}, [](const auto& dy, auto& dx) {
+    dx[0] += dy;
+    dx[1] += -dy;
+  });
 }
 
 template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
@@ -55,8 +50,7 @@ template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
 
 // y = a b, da = dy b, db = dy a
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
-  check("mul", a, b);
-  return record("mul", zip<T>("mul", a.value(), b.value(), vector_loops<T>().times), {a, b},
+  return record("mul", combined("mul", a, b, vector_loops<T>().times), {a, b},
                 [a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
                   if (dx[0].needs_grad()) dx[0] += zip<T>("mul", dy, *b, vector_loops<T>().times);
                   if (dx[1].needs_grad()) dx[1] += zip<T>("mul", dy, *a, vector_loops<T>().times);
@@ -70,8 +64,7 @@ template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
 
 // y = a / b, da = dy / b, db = -dy a / b^2 = -da y
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
-  check("div", a, b);
-  Value<T> y = make_value<T>(zip<T>("div", a.value(), b.value(), vector_loops<T>().over));
+  Value<T> y = make_value<T>(combined("div", a, b, vector_loops<T>().over));
   return record("div", y, {a, b}, [y, b = b.shared_value()](const Array<T>& dy, auto& dx) {
     Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().over);
     if (dx[1].needs_grad()) dx[1] += -da * *y;

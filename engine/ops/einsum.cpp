@@ -1,6 +1,6 @@
 #include <string>
 
-#include "../array/internal/error.hpp"
+#include "../array/internal/layout.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
@@ -80,6 +80,10 @@ template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& 
     if (const std::size_t j = e.right.find(e.left[i]); j != std::string::npos)
       require(a.shape()[i] == b.shape()[j], "einsum", "expected one extent for axis '", e.left[i], "' in \"", equation,
               "\", given shapes ", a.shape(), " and ", b.shape());
+
+  Shape result;
+  for (char c : e.out) result.push_back(has(e.left, c) ? a.shape()[e.left.find(c)] : b.shape()[e.right.find(c)]);
+  detail::require_addressable<T>("einsum", result);
 
   const Tensor<T> left = sum_lonely(a, e.left, e.right, e.out), right = sum_lonely(b, e.right, e.left, e.out);
   std::string batch, rows, columns, summed;

@@ -94,7 +94,7 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b) {
   const Shape shape =
       detail::broadcast_shapes("where", condition.shape(), detail::broadcast_shapes("where", a.shape(), b.shape()));
-  Array<T> y(shape);
+  auto y = detail::uninitialized<T>("where", shape);
   T* to = y.data();
   detail::for_each_run<3>(shape,
                           {detail::broadcast_strides(condition.shape(), shape),

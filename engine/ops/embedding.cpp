@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "../array/internal/error.hpp"
+#include "../array/internal/layout.hpp"
 #include "../array/internal/parallel.hpp"
 #include "../kernels/vector_loops.hpp"
 #include "../tape/record.hpp"
@@ -22,7 +22,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
                              static_cast<std::ptrdiff_t>(rows) - 1, " for ", weight, ", given ", id);
   Shape shape = ids.shape();
   shape.push_back(width);
-  Array<T> y(shape);
+  auto y = detail::uninitialized<T>("embedding", shape);
   parallel_for(ids.size(), chunks_for(y.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
       std::copy_n(weight.value().data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);

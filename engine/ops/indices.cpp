@@ -12,7 +12,7 @@ template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis) {
   for (std::size_t j = i + 1; j < x.dimension(); ++j) inner *= x.shape()[j];
   Shape shape = x.shape();
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
-  IntArray out(shape);
+  auto out = detail::uninitialized<std::int64_t>("argmax", shape);
   for (std::size_t o = 0; o < out.size(); ++o) {
     const T* row = x.data() + o / inner * extent * inner + o % inner;
     std::size_t best = 0;
@@ -26,7 +26,8 @@ template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis) {
 IntArray one_hot(const IntArray& ids, std::size_t classes) {
   Shape shape = ids.shape();
   shape.push_back(classes);
-  IntArray out(shape, 0);
+  auto out = detail::uninitialized<std::int64_t>("one_hot", shape);
+  out.fill(0);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t id = ids.data()[i];
     detail::require_in_range(id >= 0 && static_cast<std::size_t>(id) < classes, "one_hot", "expected ids from 0 to ",
@@ -37,7 +38,7 @@ IntArray one_hot(const IntArray& ids, std::size_t classes) {
 }
 
 BoolArray causal_mask(std::size_t rows, std::size_t columns) {
-  BoolArray mask(Shape{rows, columns});
+  auto mask = detail::uninitialized<bool>("causal_mask", {rows, columns});
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < columns; ++j) mask.data()[i * columns + j] = j <= i;
   return mask;

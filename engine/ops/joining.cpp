@@ -1,4 +1,6 @@
-#include "../array/internal/error.hpp"
+#include <algorithm>
+
+#include "../array/internal/layout.hpp"
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
@@ -22,6 +24,7 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
     require(fits && other == first, "cat", "expected shapes equal but for axis ", axis, ", given ", first, " and ",
             x.shape());
     shape[along] += extent;
+    detail::require_addressable<T>("cat", shape);
   }
 
   // Where each tensor lies within the result.
@@ -48,6 +51,10 @@ template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrd
   for (const Tensor<T>& x : tensors)
     require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, given ", tensors[0].shape(), " and ",
             x.shape());
+  Shape shape = tensors[0].shape();
+  shape.push_back(tensors.size());
+  std::rotate(shape.begin() + static_cast<std::ptrdiff_t>(along), shape.end() - 1, shape.end());
+  detail::require_addressable<T>("stack", shape);
   std::vector<Tensor<T>> slices;
   for (const Tensor<T>& x : tensors) slices.push_back(unsqueeze(x, static_cast<std::ptrdiff_t>(along)));
   return cat(slices, static_cast<std::ptrdiff_t>(along));

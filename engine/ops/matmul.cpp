@@ -89,7 +89,7 @@ Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std
 // y = a b, da = dy b^T, db = a^T dy
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
   const Products p = plan(a, b);
-  Array<T> y(p.out);
+  auto y = detail::uninitialized<T>("matmul", p.out);
   p.for_each(true, [&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
     gemm<T>({a.value().data() + a_at, m, k}, {b.value().data() + b_at, k, n}, {y.data() + i * m * n, m, n});
   });
@@ -125,7 +125,7 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
   Shape shape = x.shape();
   shape.back() = out;
   const std::size_t rows = element_count(Shape(shape.begin(), shape.end() - 1));
-  Array<T> y(shape);
+  auto y = detail::uninitialized<T>("linear", shape);
   const Matrix<const T> X(x.value().data(), rows, in), W(weight.value().data(), out, in);
   const Matrix<T> Y(y.data(), rows, out);
   if (bias.defined())

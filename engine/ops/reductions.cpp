@@ -43,7 +43,8 @@ template <class T> Array<T> reshaped(Array<T> x, const Shape& shape) {
 
 // y = factor times the sum over the reduced axes, dx = factor dy, spread over them again
 template <class T> Tensor<T> scaled_sum(const char* operation, const Tensor<T>& x, const Reduced& r, T factor) {
-  Array<T> y(r.kept, T(0));
+  auto y = detail::uninitialized<T>(operation, r.kept);
+  y.fill(T(0));
   add_summed(y, x.value());
   if (factor != 1) y *= factor;
   y.reshape(r.out);
@@ -69,7 +70,8 @@ template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("amax", x.shape(), axes, keep);
   detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, given shape ", x.shape());
-  Array<T> y(r.kept, -std::numeric_limits<T>::infinity());
+  auto y = detail::uninitialized<T>("amax", r.kept);
+  y.fill(-std::numeric_limits<T>::infinity());
   const T* from = x.value().data();
   detail::for_each_run<1>(x.shape(), {detail::broadcast_strides(r.kept, x.shape())},
                           [&](const detail::Offsets<1>& offset, std::size_t count, const detail::Offsets<1>& step) {

@@ -15,6 +15,7 @@ using detail::View;
 
 // The operations below differ in the view alone: what it sees is copied, and gradients are added where it saw them.
 template <class T> Tensor<T> viewed(const char* operation, const Tensor<T>& x, View view) {
+  detail::require_addressable<T>(operation, view.shape);
   Array<T> y = detail::gather(x.value(), view);
   return record(operation, std::move(y), {x}, [view = std::move(view)](const Array<T>& dy, auto& dx) {
     detail::scatter_add(dx[0].accumulator(), dy, view);
@@ -82,21 +83,21 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
 
 template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
   Shape out(shape.size());
-  std::size_t known = 1, open = shape.size();
+  std::size_t open = shape.size();  // the axis whose extent is worked out
   bool fits = true;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     fits = fits && shape[i] >= -1 && (shape[i] != -1 || open == shape.size());
-    if (shape[i] == -1)
-      open = i;
-    else
-      known *= out[i] = static_cast<std::size_t>(shape[i]);
+    out[i] = shape[i] == -1 ? 1 : static_cast<std::size_t>(shape[i]);
+    if (shape[i] == -1) open = i;
   }
+  fits = fits && detail::addressable(out, sizeof(T));
   if (fits && open < shape.size()) {
-    fits = known != 0 && x.size() % known == 0;
-    if (fits) known *= out[open] = x.size() / known;
+    const std::size_t known = element_count(out);
+    fits = known != 0;
+    if (fits) out[open] = x.size() / known;
   }
-  require(fits && known == x.size(), "reshape", "expected a shape for the ", x.size(), " elements of shape ", x.shape(),
-          ", at most one extent -1; given ", shape);
+  require(fits && element_count(out) == x.size(), "reshape", "expected a shape for the ", x.size(),
+          " elements of shape ", x.shape(), ", at most one extent -1; given ", shape);
   return reshaped("reshape", x, out);
 }
 

@@ -217,3 +217,61 @@ TEST_CASE("Scores of -inf weigh nothing in any instruction set") {
     CHECK(loops->max(x.data(), 0) == -inf);
   }
 }
+
+// Arguments for which functions made of polynomials and powers of two have special cases.
+TEST_CASE_TEMPLATE("exp and what is made of it are right for infinities, NaN and numbers of any size", T, float,
+                   double) {
+  constexpr T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  constexpr T most = std::numeric_limits<T>::max(), tiny = std::numeric_limits<T>::denorm_min();
+  const std::vector<T> x{-inf, -most, T(-1e10), T(-1000), T(-1), -tiny, 0, tiny, 1, T(1000), T(1e10), most, inf, nan};
+  for (const VectorLoops<T>* loops : all_vector_loops<T>()) {
+    INFO(std::string(loops->instruction_set));
+    for (std::size_t repeats : {1, 3}) {  // within a part of a vector, and within whole ones
+      std::vector<T> all, y, dx;
+      for (std::size_t i = 0; i < repeats; ++i) all.insert(all.end(), x.begin(), x.end());
+      const auto check = [&](const char* name, auto expected) {
+        INFO(name);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          const T wanted = static_cast<T>(expected(all[i]));
+          CAPTURE(all[i]);
+          CAPTURE(y[i]);
+          if (std::isnan(wanted))
+            CHECK(std::isnan(y[i]));
+          else if (std::isinf(wanted))
+            CHECK(y[i] == wanted);
+          else
+            CHECK(y[i] == doctest::Approx(wanted).epsilon(1e-6));
+        }
+      };
+      y = all, loops->exp(all.data(), y.data(), all.size());
+      check("exp", [](double a) { return std::exp(a); });
+      for (std::size_t i = 0; i < all.size(); ++i) CHECK((y[i] == 0) == (all[i] <= -1000));
+      y = all, loops->exp_scaled(all.data(), y.data(), all.size(), T(0), T(2));
+      check("exp_scaled", [](double a) { return 2 * std::exp(a); });
+      CHECK(std::isnan(loops->exp_sum(all.data(), y.data(), all.size(), T(0))));
+      CHECK(std::isnan(loops->sum_exp(all.data(), all.size(), T(0))));
+      y = all, loops->tanh(all.data(), y.data(), all.size());
+      check("tanh", [](double a) { return std::tanh(a); });
+      y = all, loops->sigmoid(all.data(), y.data(), all.size());
+      check("sigmoid", [](double a) { return 1 / (1 + std::exp(-a)); });
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("gelu and its gradient are right for large numbers and NaN", T, float, double) {
+  const T most = std::sqrt(std::numeric_limits<T>::max()) / 4, nan = std::numeric_limits<T>::quiet_NaN();
+  const std::vector<T> x{-most, T(-1e5), T(-50), 0, 50, T(1e5), most, nan}, ones(x.size(), 1);
+  std::vector<T> y(x.size()), dx(x.size());
+  for (const VectorLoops<T>* loops : all_vector_loops<T>()) {
+    INFO(std::string(loops->instruction_set));
+    loops->gelu(x.data(), y.data(), x.size());
+    loops->gelu_backward(x.data(), ones.data(), dx.data(), x.size());
+    for (std::size_t i = 0; i + 1 < x.size(); ++i) {
+      CAPTURE(x[i]);
+      CHECK(y[i] == std::max(x[i], T(0)));
+      CHECK(std::abs(dx[i] - (x[i] > 0 ? T(1) : x[i] < 0 ? T(0) : T(0.5))) < 1e-7);
+    }
+    CHECK(std::isnan(y.back()));
+    CHECK(std::isnan(dx.back()));
+  }
+}

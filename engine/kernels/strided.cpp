@@ -16,29 +16,35 @@ template <class T> T sum_run(const T* x, std::size_t count) {
 
 namespace {
 
+// One of two arrays that are walked together. An empty one has no memory, so offsets are added within runs alone.
+template <class T> struct Side {
+  T* data;
+  const Strides& strides;
+  std::ptrdiff_t offset;
+};
+
 // Visits two arrays at once as for_each_run does, on several threads: `to` is cut along its first axis whose elements
 // lie apart, so that no two threads write to one place, and every place is written in one order however many there are.
 template <class T, class Body>
-void for_each_run_in_parallel(const Shape& shape, const Strides& to_strides, const Strides& from_strides, T* to,
-                              const T* from, Body body) {
+void for_each_run_in_parallel(const Shape& shape, const Side<T>& to, const Side<const T>& from, Body body) {
   std::size_t axis = 0;
-  while (axis < shape.size() && (shape[axis] < 2 || to_strides[axis] == 0)) ++axis;
+  while (axis < shape.size() && (shape[axis] < 2 || to.strides[axis] == 0)) ++axis;
   const std::size_t extent = axis < shape.size() ? shape[axis] : 1;
   // Neighbours go to one thread in runs of at least 128: shorter ones would be walked with little gain.
   const std::size_t most = axis + 1 < shape.size() ? extent : (extent + 127) / 128;
   const std::size_t chunks = std::min(most, chunks_for(element_count(shape)));
   parallel_for(extent, chunks, [&](std::size_t begin, std::size_t end) {
     Shape part = shape;
-    std::ptrdiff_t to_first = 0, from_first = 0;
+    std::ptrdiff_t to_first = to.offset, from_first = from.offset;
     if (axis < shape.size()) {
       part[axis] = end - begin;
-      to_first = static_cast<std::ptrdiff_t>(begin) * to_strides[axis];
-      from_first = static_cast<std::ptrdiff_t>(begin) * from_strides[axis];
+      to_first += static_cast<std::ptrdiff_t>(begin) * to.strides[axis];
+      from_first += static_cast<std::ptrdiff_t>(begin) * from.strides[axis];
     }
-    for_each_run<2>(part, {to_strides, from_strides},
-                    [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
-                      body(to + to_first + offset[0], from + from_first + offset[1], count, step[0], step[1]);
-                    });
+    for_each_run<2>(
+        part, {to.strides, from.strides}, [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
+          body(to.data + (to_first + offset[0]), from.data + (from_first + offset[1]), count, step[0], step[1]);
+        });
   });
 }
 
@@ -68,19 +74,19 @@ void add_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, st
 
 template <class T> Array<T> gather(const Array<T>& source, const View& view) {
   Array<T> out(view.shape);
-  for_each_run_in_parallel(view.shape, contiguous_strides(view.shape), view.strides, out.data(),
-                           source.data() + view.offset, copy_run<T>);
+  for_each_run_in_parallel<T>(view.shape, {out.data(), contiguous_strides(view.shape), 0},
+                              {source.data(), view.strides, view.offset}, copy_run<T>);
   return out;
 }
 
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view) {
-  for_each_run_in_parallel(view.shape, view.strides, contiguous_strides(view.shape), destination.data() + view.offset,
-                           elements.data(), copy_run<T>);
+  for_each_run_in_parallel<T>(view.shape, {destination.data(), view.strides, view.offset},
+                              {elements.data(), contiguous_strides(view.shape), 0}, copy_run<T>);
 }
 
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view) {
-  for_each_run_in_parallel(view.shape, view.strides, contiguous_strides(view.shape), sum.data() + view.offset,
-                           gradient.data(), add_run<T>);
+  for_each_run_in_parallel<T>(view.shape, {sum.data(), view.strides, view.offset},
+                              {gradient.data(), contiguous_strides(view.shape), 0}, add_run<T>);
 }
 
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {

@@ -109,6 +109,24 @@ template <class T, class Arch> struct Loops {
   using Batch = xsimd::batch<T, Arch>;
   static constexpr std::size_t kLanes = Batch::size;
 
+  // f(x) for an f that xsimd computes by way of an integer, which some instruction sets make in C++ from a double: what
+  // does not fit into the integer, infinities and NaN among it, must not get there. Beyond `limit` f is constant. (A
+  // float is converted by an instruction, for which any float will do.)
+  template <class F> static Batch within(T limit, const Batch& x, F f) {
+    if constexpr (sizeof(T) == 4) return f(x);
+    const Batch held = xsimd::select(xsimd::abs(x) <= Batch(limit), x, xsimd::copysign(Batch(limit), x));
+    return xsimd::select(x == x, f(held), x);  // NaN stays NaN
+  }
+  static Batch exp_of(const Batch& x) {  // 0 and inf well before
+    return within(T(1000), x, [](const Batch& a) { return xsimd::exp(a); });
+  }
+  static Batch tanh_of(const Batch& x) {
+    return within(T(100), x, [](const Batch& a) { return xsimd::tanh(a); });
+  }
+  static Batch erfc_of(const Batch& x) {
+    return within(T(100), x, [](const Batch& a) { return xsimd::erfc(a); });
+  }
+
   // The last n < kLanes elements, the other lanes filled up.
   static Batch load_part(const T* x, std::size_t n, T fill) { return Part<T, Arch>::load(x, n, fill); }
   static void store_part(const Batch& batch, T* y, std::size_t n) { Part<T, Arch>::store(batch, y, n); }
@@ -217,12 +235,12 @@ template <class T, class Arch> struct Loops {
     const Batch minus(shift);
     std::size_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
-      const Batch e = xsimd::exp(Batch::load_unaligned(x + i) - minus);
+      const Batch e = exp_of(Batch::load_unaligned(x + i) - minus);
       e.store_unaligned(y + i);
       total += e;
     }
     if (i < n) {  // the lanes filled up with -inf add exp(-inf) = 0
-      const Batch e = xsimd::exp(load_part(x + i, n - i, -__builtin_huge_val()) - minus);
+      const Batch e = exp_of(load_part(x + i, n - i, -__builtin_huge_val()) - minus);
       store_part(e, y + i, n - i);
       total += e;
     }
@@ -233,14 +251,14 @@ template <class T, class Arch> struct Loops {
     Batch total(T(0));
     const Batch minus(shift);
     std::size_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) total += xsimd::exp(Batch::load_unaligned(x + i) - minus);
-    if (i < n) total += xsimd::exp(load_part(x + i, n - i, -__builtin_huge_val()) - minus);
+    for (; i + kLanes <= n; i += kLanes) total += exp_of(Batch::load_unaligned(x + i) - minus);
+    if (i < n) total += exp_of(load_part(x + i, n - i, -__builtin_huge_val()) - minus);
     return xsimd::hadd(total);
   }
 
   static void exp_scaled(const T* x, T* y, std::size_t n, T shift, T factor) {
     const Batch minus(shift), f(factor);
-    map(x, y, n, [minus, f](Batch a) { return xsimd::exp(a - minus) * f; });
+    map(x, y, n, [minus, f](Batch a) { return exp_of(a - minus) * f; });
   }
   static void softmax_backward(const T* y, const T* dy, T* dx, std::size_t n, T dot) {
     const Batch minus(dot);
@@ -248,24 +266,24 @@ template <class T, class Arch> struct Loops {
   }
 
   static void exp(const T* x, T* y, std::size_t n) {
-    map(x, y, n, [](Batch a) { return xsimd::exp(a); });
+    map(x, y, n, [](Batch a) { return exp_of(a); });
   }
   static void log(const T* x, T* y, std::size_t n) {
     map(x, y, n, [](Batch a) { return xsimd::log(a); });
   }
   static void tanh(const T* x, T* y, std::size_t n) {
-    map(x, y, n, [](Batch a) { return xsimd::tanh(a); });
+    map(x, y, n, [](Batch a) { return tanh_of(a); });
   }
   // 1 / (1 + exp(-x))
   static void sigmoid(const T* x, T* y, std::size_t n) {
-    map(x, y, n, [](Batch a) { return Batch(T(1)) / (Batch(T(1)) + xsimd::exp(-a)); });
+    map(x, y, n, [](Batch a) { return Batch(T(1)) / (Batch(T(1)) + exp_of(-a)); });
   }
 
   static constexpr T kSqrtHalf = T(0.70710678118654752440);
   static constexpr T kInvSqrt2Pi = T(0.39894228040143267794);
 
   // The normal distribution's Phi(x) = erfc(-x / sqrt 2) / 2
-  static Batch Phi(Batch x) { return Batch(T(0.5)) * xsimd::erfc(Batch(-kSqrtHalf) * x); }
+  static Batch Phi(Batch x) { return Batch(T(0.5)) * erfc_of(Batch(-kSqrtHalf) * x); }
 
   // y = x Phi(x), dx = dy (Phi(x) + x phi(x)) with the density phi(x) = exp(-x^2 / 2) / sqrt(2 pi)
   static void gelu(const T* x, T* y, std::size_t n) {
@@ -273,12 +291,12 @@ template <class T, class Arch> struct Loops {
   }
   static void gelu_backward(const T* x, const T* dy, T* dx, std::size_t n) {
     map(x, dy, dx, n,
-        [](Batch a, Batch d) { return d * (Phi(a) + a * Batch(kInvSqrt2Pi) * xsimd::exp(Batch(T(-0.5)) * a * a)); });
+        [](Batch a, Batch d) { return d * (Phi(a) + a * Batch(kInvSqrt2Pi) * exp_of(Batch(T(-0.5)) * a * a)); });
   }
 
   // y = x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3)
   static constexpr T kScale = 2 * kInvSqrt2Pi, kCubic = T(0.044715);
-  static Batch tanh_u(Batch x) { return xsimd::tanh(Batch(kScale) * (x + Batch(kCubic) * x * x * x)); }
+  static Batch tanh_u(Batch x) { return tanh_of(Batch(kScale) * (x + Batch(kCubic) * x * x * x)); }
   static void gelu_tanh(const T* x, T* y, std::size_t n) {
     map(x, y, n, [](Batch a) { return Batch(T(0.5)) * a * (Batch(T(1)) + tanh_u(a)); });
   }

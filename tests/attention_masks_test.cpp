@@ -46,9 +46,37 @@ std::map<std::string, Mask> masks() {
 
 }  // namespace
 
-TEST_CASE("A causal mask shows each query the keys up to its own place, also when there are more keys or fewer") {
-  check_close(weights({2, 4}, Mask::causal()), Array{{1, 0, 0, 0}, {0.5, 0.5, 0, 0}});
-  check_close(weights({3, 2}, Mask::causal()), Array{{1, 0}, {0.5, 0.5}, {0.5, 0.5}});
+TEST_CASE("A causal mask shows the last query all keys, and each query before it one key less") {
+  const double third = 1.0 / 3;
+  check_close(weights({3, 3}, Mask::causal()), Array{{1, 0, 0}, {0.5, 0.5, 0}, {third, third, third}});
+  check_close(weights({2, 4}, Mask::causal()), Array{{third, third, third, 0}, {0.25, 0.25, 0.25, 0.25}});
+  check_close(weights({1, 4}, Mask::causal()), Array{{0.25, 0.25, 0.25, 0.25}});
+  check_close(weights({3, 2}, Mask::causal()), Array{{0, 0}, {1, 0}, {0.5, 0.5}});  // the first comes before all keys
+  CHECK(weights({3, 0}, Mask::causal()).size() == 0);
+  CHECK(weights({0, 3}, Mask::causal()).size() == 0);
+}
+
+TEST_CASE(
+    "Under a causal mask, reading on with the keys of what came before gives the rows that reading it whole gave") {
+  tg::manual_seed(12);
+  const tg::Tensor<double> x(tg::uniform<double>({2, 300, 6}, -1, 1));
+  const auto attend = [](const tg::Tensor<double>& queries, const tg::Tensor<double>& keys) {
+    return tg::multi_head_attention(queries, keys, keys, 3, Mask::causal());
+  };
+  const auto whole = attend(x, x);
+  for (const std::size_t last : {1, 2, 70, 299}) {
+    const auto start = static_cast<std::ptrdiff_t>(300 - last);
+    const auto queries = tg::narrow(x, 1, start, last);
+    check_close(attend(queries, x).value(), tg::narrow(whole, 1, start, last).value(), 1e-13);
+  }
+}
+
+TEST_CASE("A copy of a mask shares its arrays") {
+  const Mask mask = Mask::boolean(tg::causal_mask(30, 30)) & Mask::additive(Array(tg::Shape{30, 30}, 0.0)) &
+                    Mask::valid_lens(tg::IntArray{30});
+  const std::ptrdiff_t before = tg::pool_blocks_in_use();
+  const Mask copy = mask, joined = mask & Mask::causal() & Mask::none();
+  CHECK(tg::pool_blocks_in_use() == before);
 }
 
 TEST_CASE("Key padding hides the same keys from every query of a batch entry") {

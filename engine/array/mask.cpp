@@ -25,11 +25,11 @@ void require_broadcastable(const char* maker, const Shape& shape) {
           shape.size() == 3 ? "; for a mask of each batch entry reshape it to (B, 1, T, S)" : "");
 }
 
-template <class T, class Join>
-std::optional<Array<T>> joined(const std::optional<Array<T>>& a, const std::optional<Array<T>>& b, Join join) {
+template <class T, class Join> Value<T> joined(const Value<T>& a, const Value<T>& b, Join join) {
   if (!a || !b) return a ? a : b;
-  detail::broadcast_shapes("AttentionMask &", a->shape(), b->shape());
-  return Array<T>(join(*a, *b));
+  const char* operation = "AttentionMask &";
+  detail::require_addressable<T>(operation, detail::broadcast_shapes(operation, a->shape(), b->shape()));
+  return make_value<T>(join(*a, *b));
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ AttentionMask AttentionMask::key_padding(BoolArray keep) {
   require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), given ", keep.shape());
   keep.reshape(Shape{keep.shape()[0], 1, 1, keep.shape()[1]});
   AttentionMask mask;
-  mask.allowed_ = std::move(keep);
+  mask.allowed_ = make_value<bool>(std::move(keep));
   return mask;
 }
 
@@ -56,21 +56,21 @@ AttentionMask AttentionMask::valid_lens(IntArray lengths) {
                              length);
   lengths.reshape(Shape{lengths.shape()[0], 1, lengths.dimension() == 2 ? lengths.shape()[1] : 1, 1});
   AttentionMask mask;
-  mask.lengths_ = std::move(lengths);
+  mask.lengths_ = make_value<std::int64_t>(std::move(lengths));
   return mask;
 }
 
 AttentionMask AttentionMask::boolean(BoolArray allowed) {
   require_broadcastable("AttentionMask::boolean", allowed.shape());
   AttentionMask mask;
-  mask.allowed_ = std::move(allowed);
+  mask.allowed_ = make_value<bool>(std::move(allowed));
   return mask;
 }
 
 AttentionMask AttentionMask::additive(Array<double> bias) {
   require_broadcastable("AttentionMask::additive", bias.shape());
   AttentionMask mask;
-  mask.bias_ = std::move(bias);
+  mask.bias_ = make_value<double>(std::move(bias));
   return mask;
 }
 

@@ -1,8 +1,6 @@
 /// Which keys each query may attend to.
 #pragma once
 
-#include <optional>
-
 #include "array.hpp"
 #include "shape.hpp"
 
@@ -13,14 +11,18 @@ template <class T> class MaskRows;
 }
 
 /// A mask for attention over B batch entries, H heads, T queries and S keys. In it, true may attend. Masks join with
-/// `&`: a query then attends to what all of them allow. Shapes are checked when the mask meets the scores.
+/// `&`: a query then attends to what all of them allow. Shapes are checked when the mask meets the scores. Copies share
+/// their arrays, which never change.
 class AttentionMask {
  public:
   /// Every query attends to every key.
   AttentionMask() = default;
   static AttentionMask none() { return {}; }
 
-  /// Query t attends to the keys 0, ..., t.
+  /// The last query attends to all keys, each one before it to one key less: query t to the keys 0, ..., t + S - T. So
+  /// it stays right for the queries of a text's end beside the keys of all of it. Where there are more queries than
+  /// keys, the first T - S come before every key and attend to nothing. (PyTorch's is_causal shows query t the keys 0,
+  /// ..., t whatever S is; that is boolean(causal_mask(T, S)).)
   static AttentionMask causal();
 
   /// keep: (B, S), true for real tokens, false for padding.
@@ -43,9 +45,9 @@ class AttentionMask {
   template <class T> friend class detail::MaskRows;
 
   bool causal_ = false;
-  std::optional<IntArray> lengths_;    // (B, 1 or T)
-  std::optional<BoolArray> allowed_;   // broadcasts to (B, H, T, S)
-  std::optional<Array<double>> bias_;  // broadcasts to (B, H, T, S)
+  Value<std::int64_t> lengths_;  // (B, 1, 1 or T, 1), or null
+  Value<bool> allowed_;          // broadcasts to (B, H, T, S), or null
+  Value<double> bias_;           // broadcasts to (B, H, T, S), or null
 };
 
 }  // namespace tapegrad

@@ -15,15 +15,20 @@ struct HeadLayout {
   std::size_t batch_step, head_step, row_step;  // in elements
 
   template <class T> Matrix<T> at(T* data, std::size_t b, std::size_t h) const {
+    if (rows == 0) return {data, rows, width, row_step};  // of no elements: there is nothing to point into
     return {data + b * batch_step + h * head_step, rows, width, row_step};
   }
 };
 
-/// O = softmax(scale Q K^T under the mask) V for every head of every batch entry; weights are dropped with probability
-/// `dropout` after the softmax, the same ones forward and backward.
-template <class T> struct Attention {
+/// Where the heads of the operands and of the result lie, for each of the batch entries.
+struct AttentionLayout {
   std::size_t batch, heads;
   HeadLayout q, k, v, out;
+};
+
+/// O = softmax(scale Q K^T under the mask) V for every head of every batch entry; weights are dropped with probability
+/// `dropout` after the softmax, the same ones forward and backward.
+template <class T> struct Attention : AttentionLayout {
   T scale;
   double dropout;
   std::uint64_t dropout_key;

@@ -8,8 +8,8 @@
 namespace tapegrad::detail {
 namespace {
 
-template <class Mask>
-Strides strides_for(const char* operation, const std::optional<Mask>& mask, const Shape& scores, const char* kind) {
+template <class T>
+Strides strides_for(const char* operation, const Value<T>& mask, const Shape& scores, const char* kind) {
   if (!mask) return {};
   require(broadcasts_to(mask->shape(), scores), operation, "expected ", kind,
           " that fits scores of shape (B, H, T, S) ", scores, ", given one of shape ", mask->shape());
@@ -26,7 +26,7 @@ std::ptrdiff_t offset_of(const Strides& strides, std::size_t b, std::size_t h, s
 template <class T>
 MaskRows<T>::MaskRows(const char* operation, AttentionMask mask, std::size_t batch, std::size_t heads,
                       std::size_t queries, std::size_t keys)
-    : mask_(std::move(mask)), keys_(keys) {
+    : mask_(std::move(mask)), queries_(queries), keys_(keys) {
   const Shape scores{batch, heads, queries, keys};
   lengths_ = strides_for(operation, mask_.lengths_, scores, "valid_lens (B, 1, 1, 1) or (B, 1, T, 1)");
   allowed_ = strides_for(operation, mask_.allowed_, scores, "a mask");
@@ -34,7 +34,9 @@ MaskRows<T>::MaskRows(const char* operation, AttentionMask mask, std::size_t bat
 }
 
 template <class T> std::size_t MaskRows<T>::visible(std::size_t b, std::size_t h, std::size_t t) const {
-  std::size_t visible = mask_.causal_ ? std::min(keys_, t + 1) : keys_;
+  // Of the queries after t, each sees one key more, and the last one all.
+  const std::size_t hidden = mask_.causal_ ? std::min(keys_, queries_ - 1 - t) : 0;
+  std::size_t visible = keys_ - hidden;
   if (mask_.lengths_)
     visible = std::min(visible, static_cast<std::size_t>(mask_.lengths_->data()[offset_of(lengths_, b, h, t)]));
   return visible;

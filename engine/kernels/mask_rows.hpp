@@ -23,7 +23,7 @@ template <class T> class MaskRows {
 
  private:
   AttentionMask mask_;
-  std::size_t keys_;
+  std::size_t queries_, keys_;
   Strides lengths_, allowed_, bias_;  // of the mask's arrays, broadcast to (B, H, T, S)
 };
 

@@ -21,12 +21,15 @@ Mask bias_by_head() { return Mask::additive(numbers<double>(draw({1, 2, 3, 1}, -
 Mask bias_of_infinities() {
   return Mask::additive({{0, -kInfinity, 0.5, 0}, {-kInfinity, 0, 0, 0}, {1, 2, 3, -kInfinity}});
 }
+// Query t sees the keys 0, ..., t, wherever the last query stands: PyTorch's is_causal, whose numbers the fixtures
+// hold.
+Mask lower_left(std::size_t queries, std::size_t keys) { return Mask::boolean(tg::causal_mask(queries, keys)); }
 Mask nobody() { return Mask::valid_lens({0, 0}); }
 
 // An operation under every kind of mask. F()(inputs, mask) applies it.
 template <class F> void add_masks(Table& table, const char* operation, const std::vector<Draw>& inputs, F) {
   table.add(operation, "no mask", inputs, [](const auto& x) { return F()(x, Mask::none()); });
-  table.add(operation, "causal", inputs, [](const auto& x) { return F()(x, Mask::causal()); });
+  table.add(operation, "causal", inputs, [](const auto& x) { return F()(x, lower_left(3, 4)); });
   table.add(operation, "key padding", inputs, [](const auto& x) { return F()(x, padding()); });
   table.add(operation, "valid lengths", inputs, [](const auto& x) { return F()(x, lengths()); });
   table.add(operation, "valid lengths of every query", inputs,
@@ -39,7 +42,7 @@ template <class F> void add_masks(Table& table, const char* operation, const std
   table.add(operation, "added infinities", inputs, [](const auto& x) { return F()(x, bias_of_infinities()); });
   table.add(operation, "all keys hidden", inputs, [](const auto& x) { return F()(x, nobody()); });
   table.add(operation, "causal and key padding", inputs,
-            [](const auto& x) { return F()(x, Mask::causal() & padding()); });
+            [](const auto& x) { return F()(x, lower_left(3, 4) & padding()); });
   table.add(operation, "two of lengths, two allowed, two added", inputs, [](const auto& x) {
     return F()(x, lengths() & lengths_of_queries() & allowed_by_batch() & allowed_by_head() & bias() & bias_by_head());
   });
@@ -57,11 +60,11 @@ void add_scaled_dot_product(Table& table) {
   table.add(name, "three axes", {draw({2, 3, 2}), draw({2, 4, 2}), draw({2, 4, 3})}, plain);
   table.add(name, "two axes", {draw({3, 2}), draw({4, 2}), draw({4, 3})}, plain);
   table.add(name, "two axes, causal", {draw({3, 2}), draw({4, 2}), draw({4, 3})},
-            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], Mask::causal()); });
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], lower_left(3, 4)); });
   table.add(name, "one key", {draw({2, 3, 2}), draw({2, 1, 2}), draw({2, 1, 3})}, plain);
   table.add(name, "one of everything", {draw({1, 1}), draw({1, 1}), draw({1, 1})}, plain);
   table.add(name, "more queries than keys, causal", {draw({4, 2}), draw({2, 2}), draw({2, 3})},
-            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], Mask::causal()); });
+            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], lower_left(4, 2)); });
   table.add(name, "values of no width", {draw({3, 2}), draw({4, 2}), draw({4, 0})}, plain);
   table.add(name, "no keys", {draw({3, 2}), draw({0, 2}), draw({0, 3})}, plain);
   table.add(name, "no queries", {draw({0, 2}), draw({4, 2}), draw({4, 3})}, plain);
@@ -100,7 +103,7 @@ void add_multi_head(Table& table) {
   table.add(name, "one key", {draw({2, 3, 4}), draw({2, 1, 4}), draw({2, 1, 2})}, plain);
   table.add(name, "no queries", {draw({1, 0, 4}), draw({1, 2, 4}), draw({1, 2, 2})}, plain);
   table.add(name, "more queries than keys, causal", {draw({1, 4, 4}), draw({1, 2, 4}), draw({1, 2, 2})},
-            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, Mask::causal()); });
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, lower_left(4, 2)); });
   const std::vector<Draw> large_and_tiny{draw({1, 2, 4}, -1e4, 1e4), draw({1, 4, 4}, -1e-4, 1e-4), draw({1, 4, 2})};
   table.add(name, "large and tiny", large_and_tiny, plain, 1e-8);
   table.add(name, "tiny", {draw({1, 2, 4}, -1e-4, 1e-4), draw({1, 4, 4}, -1e-4, 1e-4), draw({1, 4, 2})}, plain, 1e-5);
@@ -132,14 +135,14 @@ void add_attention(Table& table) {
   table.add("masked_softmax", "two axes", {draw({3, 4}, -2, 2)},
             [](const auto& x) { return tg::masked_softmax(x[0], allowed() & bias()); });
   table.add("masked_softmax", "large", {draw({3, 4}, -1e4, 1e4)},
-            [](const auto& x) { return tg::masked_softmax(x[0], Mask::causal()); });
+            [](const auto& x) { return tg::masked_softmax(x[0], lower_left(3, 4)); });
   table.add("masked_softmax", "no keys", {draw({3, 0})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
   table.add("masked_softmax", "no queries", {draw({0, 4})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
   table.add("masked_softmax", "one key", {draw({3, 1})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
   table.add("masked_softmax", "more queries than keys, causal", {draw({4, 2})},
-            [](const auto& x) { return tg::masked_softmax(x[0], Mask::causal()); });
+            [](const auto& x) { return tg::masked_softmax(x[0], lower_left(4, 2)); });
   table.add("masked_softmax", "tiny", {draw({3, 4}, -1e-8, 1e-8)},
-            [](const auto& x) { return tg::masked_softmax(x[0], Mask::causal()); });
+            [](const auto& x) { return tg::masked_softmax(x[0], lower_left(3, 4)); });
 }
 
 }  // namespace operations

@@ -3,11 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "close.hpp"
@@ -104,6 +109,38 @@ TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
   for (std::size_t i = 0; i < kThreads * kDraws; ++i) REQUIRE(all.count(tg::next_random_key()) == 1);
 }
 
+TEST_CASE("A seed begins with its first key, also beside threads that draw") {
+  const std::uint64_t seed = 22;
+  tg::manual_seed(seed);
+  std::unordered_map<std::uint64_t, std::uint64_t> place;  // of a key of that seed
+  for (std::uint64_t i = 0; i < 200'000; ++i) place.emplace(tg::next_random_key(), i);
+
+  std::vector<std::uint64_t> keys;
+  std::atomic<bool> done{false};
+  std::atomic<std::size_t> drawn{0};
+  std::thread drawer([&] {
+    for (; !done; ++drawn) keys.push_back(tg::next_random_key());
+  });
+  while (drawn == 0) std::this_thread::yield();
+  for (int i = 0; i < 30'000; ++i) {  // this thread draws under the other seed alone
+    tg::manual_seed(11);
+    for (int j = 0; j < 20; ++j) tg::next_random_key();
+    tg::manual_seed(seed);
+  }
+  done = true;
+  drawer.join();
+
+  // So the drawer sees the first key of that seed, and all that follow, until the other seed comes.
+  std::size_t out_of_order = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto found = place.find(keys[i]);
+    if (found == place.end() || found->second == 0) continue;
+    const auto before = i == 0 ? place.end() : place.find(keys[i - 1]);
+    if (before == place.end() || before->second + 1 != found->second) ++out_of_order;
+  }
+  CHECK(out_of_order == 0);
+}
+
 TEST_CASE("Neighbouring seeds, keys and indices give numbers that have nothing to do with each other") {
   const auto check_bits = [](auto bits) {  // about half the bits differ from one to the next
     std::size_t differing = 0;
@@ -129,6 +166,64 @@ TEST_CASE("uniform draws evenly from its interval") {
   CHECK(distance_to(x, [](double a) { return (a + 1) / 4; }) < 1.95 / std::sqrt(300'000.0));
   const tg::Array<float> f = tg::uniform<float>({300'000}, 0.0, 1.0);
   CHECK(distance_to(f, [](double a) { return a; }) < 1.95 / std::sqrt(300'000.0));
+}
+
+TEST_CASE("uniform never gives the upper end of its interval, and what does not round up to it stays what it was") {
+  // Random number 1954 of this seed's first key is nearer to 1 than to the largest float below.
+  const std::uint64_t seed = 3875;
+  tg::manual_seed(seed);
+  const std::uint64_t key = tg::next_random_key();
+  constexpr std::size_t kCount = 4096;
+  tg::manual_seed(seed);
+  const tg::Array<float> x = tg::uniform<float>({kCount}, 0.0, 1.0);
+  std::size_t rounded_up = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto rounded = static_cast<float>(tg::random_uniform(key, i));
+    rounded_up += rounded == 1;
+    if (rounded != 1) REQUIRE(x(i) == rounded);
+    if (rounded == 1) CHECK(x(i) == std::nextafter(1.0F, 0.0F));
+  }
+  CHECK(rounded_up > 0);
+
+  // An interval of so few numbers that every second one rounds up; one whose end a float does not hold.
+  const double two_steps = 1 + 2 * std::numeric_limits<double>::epsilon();
+  for (const double a : tg::uniform<double>({100}, 1.0, two_steps)) CHECK((a >= 1 && a < two_steps));
+  for (const float a : tg::uniform<float>({100}, 0.69999993, 0.7)) CHECK(a < 0.7);
+  for (const float a : tg::uniform<float>({100}, 0.09999999, 0.1)) CHECK(a < 0.1);
+}
+
+TEST_CASE("Intervals that are none are refused before a key is drawn, as in PyTorch") {
+  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double most = std::numeric_limits<double>::max();
+  const auto check_refused = [](const std::string& given, auto draw) {
+    CAPTURE(given);
+    tg::manual_seed(7);
+    try {
+      draw();
+      FAIL_CHECK("expected an error");
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      CAPTURE(message);
+      CHECK(message.find(given) != std::string::npos);
+    }
+    const std::uint64_t next = tg::next_random_key();
+    tg::manual_seed(7);
+    CHECK(next == tg::next_random_key());
+  };
+  check_refused("given 2 and 1", [] { tg::uniform<float>({3}, 2, 1); });
+  check_refused("given nan and 1", [=] { tg::uniform<double>({3}, nan, 1); });
+  check_refused("given 0 and nan", [=] { tg::uniform<double>({3}, 0, nan); });
+  check_refused("given 0 and inf", [=] { tg::uniform<double>({3}, 0, inf); });
+  check_refused("given -inf and 0", [=] { tg::uniform<float>({3}, -inf, 0); });
+  check_refused("given inf and inf", [=] { tg::uniform<float>({3}, inf, inf); });
+  check_refused("[uniform]", [=] { tg::uniform<double>({3}, -most, most); });
+  check_refused("[uniform]", [] { tg::uniform<float>({3}, -3e38, 3e38); });
+  check_refused("[uniform]", [] { tg::uniform<float>({3}, 1e300, 1e300); });
+  check_refused("given -1", [] { tg::normal<float>({3}, 0, -1); });
+  check_refused("given nan", [=] { tg::normal<double>({3}, 0, nan); });
+  CHECK(tg::uniform<double>({2}, 3.0, 3.0) == Array{3.0, 3.0});
+  CHECK(tg::normal<double>({2}, 3.0, 0.0) == Array{3.0, 3.0});
+  CHECK(std::isfinite(tg::uniform<double>({1}, 0, most)(0)));
 }
 
 TEST_CASE("normal draws from the normal distribution with its mean and standard deviation") {

@@ -1,37 +1,67 @@
 #include "random.hpp"
 
-#include <atomic>
 #include <cmath>
+#include <limits>
+#include <mutex>
 #include <numbers>
 #include <utility>
+
+#include "internal/layout.hpp"
 
 namespace tapegrad {
 namespace {
 
-std::atomic<std::uint64_t> seed_key{random_bits(0, 0)};
-std::atomic<std::uint64_t> keys_handed_out{0};
+// A generator's state: the key that its seed makes, and how many keys it has handed out.
+struct Generator {
+  std::uint64_t key, count;
+
+  explicit Generator(std::uint64_t seed) : key(random_bits(seed, 0)), count(0) {}
+  std::uint64_t next_key() { return random_bits(key, count++); }
+};
+
+// The one that all threads draw from. A lock keeps a seed's key and its count together.
+std::mutex generator_in_use;
+Generator generator(0);
+
+// The largest T below `high`.
+template <class T> T largest_below(double high) {
+  const auto rounded = static_cast<T>(high);
+  return rounded < high ? rounded : std::nextafter(rounded, -std::numeric_limits<T>::infinity());
+}
 
 }  // namespace
 
 void manual_seed(std::uint64_t seed) {
-  seed_key = random_bits(seed, 0);
-  keys_handed_out = 0;
+  const std::lock_guard lock(generator_in_use);
+  generator = Generator(seed);
 }
 
-std::uint64_t next_random_key() { return random_bits(seed_key, keys_handed_out++); }
+std::uint64_t next_random_key() {
+  const std::lock_guard lock(generator_in_use);
+  return generator.next_key();
+}
 
 template <class T> Array<T> uniform(const Shape& shape, double low, double high) {
+  constexpr double most = std::numeric_limits<T>::max();
+  detail::require(-most <= low && low <= high && high <= most && high - low <= most, "uniform",
+                  "expected finite bounds, the lower one first, whose difference is finite too; given ", low, " and ",
+                  high);
+  auto out = detail::uninitialized<T>("uniform", shape);
   const std::uint64_t key = next_random_key();
-  Array<T> out(shape);
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out.data()[i] = static_cast<T>(low + (high - low) * random_uniform(key, i));
+  const T last = low < high ? largest_below<T>(high) : static_cast<T>(high);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto drawn = static_cast<T>(low + (high - low) * random_uniform(key, i));
+    out.data()[i] = drawn < high ? drawn : last;  // rounding may have taken it up to high
+  }
   return out;
 }
 
 // Box and Muller 1958: two uniform numbers give two normal ones.
 template <class T> Array<T> normal(const Shape& shape, double mean, double standard_deviation) {
+  detail::require(standard_deviation >= 0, "normal", "expected a standard deviation of at least 0, given ",
+                  standard_deviation);
+  auto out = detail::uninitialized<T>("normal", shape);
   const std::uint64_t key = next_random_key();
-  Array<T> out(shape);
   for (std::size_t i = 0; i < out.size(); i += 2) {
     const double radius = std::sqrt(-2 * std::log(1 - random_uniform(key, i)));
     const double angle = 2 * std::numbers::pi * random_uniform(key, i + 1);
@@ -43,8 +73,8 @@ template <class T> Array<T> normal(const Shape& shape, double mean, double stand
 
 // Fisher and Yates: each place takes one of the numbers not yet placed.
 IntArray random_permutation(std::size_t count) {
+  auto out = detail::uninitialized<std::int64_t>("random_permutation", {count});
   const std::uint64_t key = next_random_key();
-  IntArray out(Shape{count});
   for (std::size_t i = 0; i < count; ++i) out.data()[i] = static_cast<std::int64_t>(i);
   for (std::size_t i = count; i > 1; --i) {
     const auto j = static_cast<std::size_t>(random_uniform(key, i) * static_cast<double>(i));

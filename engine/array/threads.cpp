@@ -1,16 +1,22 @@
 #include "threads.hpp"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "internal/error.hpp"
 #include "internal/parallel.hpp"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -28,14 +34,43 @@ void relax() {
 // sleeps, since waking it takes as long as many a loop.
 constexpr int kSpins = 2000;
 
+// Addresses kept free for what a thread will ask for: OpenBLAS takes 128 MB for each, and where it gets none it asks
+// again for ever. Nothing is written there, so that it takes no memory.
+class Room {
+ public:
+  Room() : place_(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    if (place_ == MAP_FAILED) throw std::bad_alloc();
+  }
+  ~Room() { munmap(place_, kBytes); }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{192} << 20;
+  void* place_;
+};
+
 class ThreadPool {
  public:
+  // With as many threads as a loop can have chunks at most, and as the system gives: it may allow this user no more, or
+  // have no memory for another one's stack and its work.
   explicit ThreadPool(std::size_t threads) {
-    for (std::size_t i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    threads = std::min(threads, detail::kMostChunks);
+    std::list<Room> rooms;  // of all threads at once, this one included
+    try {
+      workers_.reserve(threads);
+      rooms.emplace_back();
+      for (std::size_t i = 1; i < threads; ++i) {
+        rooms.emplace_back();
+        workers_.emplace_back([this, i] { work(i); });
+      }
+    } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   ~ThreadPool() {
-    stopping_ = true;
+    stopping_.store(true, std::memory_order_relaxed);
     announce();
     for (std::thread& worker : workers_) worker.join();
   }
@@ -57,8 +92,8 @@ class ThreadPool {
 
  private:
   void announce() {
-    loops_.fetch_add(1, std::memory_order_release);
-    loops_.notify_all();
+    announced_.fetch_add(1, std::memory_order_release);
+    announced_.notify_all();
   }
 
   // Claims a chunk and works on it; false when none is left. Every thread begins at a place of its own and takes over
@@ -84,38 +119,95 @@ class ThreadPool {
   void* context_ = nullptr;
   std::atomic<std::size_t> chunks_{0}, unfinished_{0};  // of the loop under way
   std::atomic<std::uint64_t> unclaimed_{0};             // a bit for each of its chunks
-  std::atomic<std::uint32_t> loops_{0};                 // counts loops, for workers to wait on
   std::atomic<bool> stopping_{false};
+  std::atomic<std::uint32_t> announced_{0};  // counts loops, and the end, for workers to wait on
   std::vector<std::thread> workers_;
 };
 
-thread_local bool inside_loop = false;  // this thread works on a chunk: loops within it are its own
+thread_local bool ends_program = false;  // this thread runs the functions at exit
+thread_local bool inside_loop = false;   // this thread works on a chunk: loops within it are its own
 
+// The count is read before anything that is announced by it. What was announced before the reading is seen after it: a
+// loop's chunks and stopping_ are written first, then the count, which releases them. What is announced later changes
+// the count, so that this thread does not wait. In another order the end may come between the two readings, be missed
+// by the first and counted by the second.
 void ThreadPool::work(std::size_t thread) {
   inside_loop = true;
-  while (!stopping_) {
-    const std::uint32_t seen = loops_.load(std::memory_order_acquire);
+  while (true) {
+    const std::uint32_t seen = announced_.load(std::memory_order_acquire);
+    if (stopping_.load(std::memory_order_relaxed)) return;
     while (work_on_one(thread)) {
     }
-    for (int spins = 0; spins < kSpins && loops_.load(std::memory_order_acquire) == seen; ++spins) relax();
-    loops_.wait(seen);
+    for (int spins = 0; spins < kSpins && announced_.load(std::memory_order_acquire) == seen; ++spins) relax();
+    announced_.wait(seen, std::memory_order_acquire);
   }
 }
 
-std::mutex pool_in_use;  // held while a loop runs, and while the pool changes
-std::unique_ptr<ThreadPool> pool;
-
 std::size_t processors() { return std::max(1u, std::thread::hardware_concurrency()); }
 std::atomic<std::size_t> wanted_threads{0};  // 0: not asked for, as many as there are processors
+
+// The pool that all operations share. Threads may go on computing while main returns and objects with static storage
+// are destroyed, so this is never destroyed itself: the end of the program closes it when the loop and the products
+// under way have ended, and loops that begin later run on the thread that asks for them.
+class SharedPool {
+ public:
+  static SharedPool& instance() {
+    static SharedPool& shared = *new SharedPool;
+    return shared;
+  }
+
+  // Runs the loop on the pool's threads; false when they are at work for another one, or the program ends.
+  bool run(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
+    const std::unique_lock lock(in_use_, std::try_to_lock);
+    if (!lock || closed_) return false;
+    if (!pool_) pool_ = std::make_unique<ThreadPool>(num_threads());
+    inside_loop = true;
+    pool_->run(chunks, body, context);
+    inside_loop = false;
+    return true;
+  }
+
+  // Another pool is made for the next loop.
+  void set_threads(std::size_t count) {
+    const std::lock_guard lock(in_use_);
+    wanted_threads = count;
+    pool_.reset();
+  }
+
+  // Either this sees that the pool is closed, or close() sees that there is one more: both write before they read.
+  void enter() {
+    guards_.fetch_add(1);
+    if (!closed_ || ends_program) return;
+    guards_.fetch_sub(1);
+    closed_.wait(true);  // it stays closed
+  }
+  void leave() { guards_.fetch_sub(1); }
+
+ private:
+  SharedPool() {
+    std::atexit([] { instance().close(); });
+  }
+
+  void close() {
+    ends_program = true;
+    const std::lock_guard lock(in_use_);
+    closed_ = true;
+    while (guards_ > 0) std::this_thread::yield();
+    pool_.reset();
+  }
+
+  std::mutex in_use_;  // held while a loop runs, and while the pool changes
+  std::unique_ptr<ThreadPool> pool_;
+  std::atomic<bool> closed_{false};
+  std::atomic<std::size_t> guards_{0};  // what the end of the program waits for
+};
 
 }  // namespace
 
 void set_num_threads(std::size_t count) {
   detail::require(count > 0, "set_num_threads", "expected at least 1 thread, given 0");
   detail::require_usage(!inside_loop, "set_num_threads", "expected to be called outside an operation");
-  const std::lock_guard lock(pool_in_use);
-  wanted_threads = count;
-  pool.reset();
+  SharedPool::instance().set_threads(count);
 }
 
 std::size_t num_threads() {
@@ -126,16 +218,16 @@ std::size_t num_threads() {
 
 namespace detail {
 
+ExitGuard::ExitGuard() : counted_(!inside_loop) {
+  if (counted_) SharedPool::instance().enter();
+}
+ExitGuard::~ExitGuard() {
+  if (counted_) SharedPool::instance().leave();
+}
+
 void run_chunks(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
-  std::unique_lock lock(pool_in_use, std::defer_lock);
-  if (threads_here() == 1 || !lock.try_lock()) {
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
-    return;
-  }
-  if (!pool) pool = std::make_unique<ThreadPool>(num_threads());
-  inside_loop = true;
-  pool->run(chunks, body, context);
-  inside_loop = false;
+  if (threads_here() > 1 && SharedPool::instance().run(chunks, body, context)) return;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
 }
 
 std::size_t threads_here() { return inside_loop ? 1 : num_threads(); }

@@ -36,6 +36,20 @@ template <class Body> void parallel_for(std::size_t count, std::size_t chunks, B
       loop.chunks, [](void* context, std::size_t chunk) { static_cast<Loop*>(context)->run(chunk); }, &loop);
 }
 
+/// While one lives, the end of the program waits for it: OpenBLAS frees its buffers then, also under a detached thread
+/// that still multiplies. Whoever makes one after that waits until the process is gone, all but the thread that ends
+/// it. Costs nothing within a loop on the pool, which the end of the program waits for anyway.
+class ExitGuard {
+ public:
+  ExitGuard();
+  ~ExitGuard();
+  ExitGuard(const ExitGuard&) = delete;
+  ExitGuard& operator=(const ExitGuard&) = delete;
+
+ private:
+  bool counted_;
+};
+
 /// How many threads a loop that begins here would get: num_threads(), but 1 within another loop's body.
 std::size_t threads_here();
 

@@ -1,0 +1,124 @@
+/// The pool of threads where the system has none to give, when it begins and ends thousands of times, and when the
+/// program ends while it works. What may crash or hang does so in a process of its own: this program again, which runs
+/// one of the test cases that are skipped here.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "run_example.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Runs one test case of this program, ended by a signal when it takes longer than `seconds`.
+Run run_case(const std::string& name, int seconds, const std::string& limit) {
+  const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";
+  return run_shell(limit + "timeout -s KILL " + std::to_string(seconds) + " " + self + " --no-skip --test-case='" +
+                   name + "'");
+}
+
+void check_runs(const std::string& name, int seconds = 300, const std::string& limit = "") {
+  const Run run = run_case(name, seconds, limit);
+  CAPTURE(run.out);
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  CHECK(run.out.find(" 1 passed") != std::string::npos);
+}
+
+tg::Tensor<double> drawn(const tg::Shape& shape) { return tg::Tensor<double>(tg::uniform<double>(shape, -1, 1)); }
+
+// A result of many loops and of a product, all large enough to be shared out.
+tg::Array<double> computed() {
+  tg::manual_seed(0);
+  const auto x = drawn({300, 200}), y = drawn({200, 300});
+  return tg::softmax(tg::matmul(x, y) + tg::exp(tg::transpose(y, 0, 1) * 0.1).detach().value()(0, 0), -1).value();
+}
+
+struct Threads {
+  std::size_t before = tg::num_threads();
+  ~Threads() { tg::set_num_threads(before); }
+};
+
+}  // namespace
+
+TEST_CASE("child: threads that cannot be made" * doctest::skip()) {
+  tg::set_num_threads(1);
+  const tg::Array<double> expected = computed();
+  for (const std::size_t threads : {64, 400, 2}) {
+    tg::set_num_threads(threads);
+    CHECK(tg::num_threads() == threads);
+    for (int i = 0; i < 3; ++i) REQUIRE(xt::allclose(computed(), expected, 1e-12, 1e-14));
+  }
+}
+
+TEST_CASE("Where threads cannot be made, those that there are do the work" * doctest::skip(kSanitized)) {
+  // Room for one thread's product, for a few, and for all that a loop can use but not for 400.
+  for (const int megabytes : {400, 1000, 3000})
+    check_runs("child: threads that cannot be made", 300, "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
+}
+
+TEST_CASE("More threads than a loop has chunks compute the same") {
+  const Threads restored;
+  tg::set_num_threads(1);
+  const tg::Array<double> expected = computed();
+  tg::set_num_threads(200);
+  CHECK(xt::allclose(computed(), expected, 1e-12, 1e-14));
+}
+
+TEST_CASE("child: pools that begin and end" * doctest::skip()) {
+  const auto x = drawn({64, 1024});
+  const tg::Array<double> expected = tg::exp(x).value();
+  for (int i = 0; i < (kSanitized ? 500 : 5'000); ++i) {
+    tg::set_num_threads(2 + static_cast<std::size_t>(i) % 3);
+    if (i % 2 == 0) REQUIRE(tg::exp(x).value() == expected);
+    if (i % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 200));  // its workers fall asleep
+  }
+}
+
+TEST_CASE("Pools begin and end many thousand times, and none hangs") { check_runs("child: pools that begin and end"); }
+
+TEST_CASE("child: main returns while a thread computes" * doctest::skip()) {
+  static std::atomic<int> products{0};
+  tg::set_num_threads(4);
+  std::thread([] {
+    const auto x = drawn({200, 150}), y = drawn({150, 200});
+    for (;; ++products) tg::exp(tg::matmul(x, y));
+  }).detach();
+  while (products < 3) std::this_thread::yield();
+}
+
+TEST_CASE("A program may end while a detached thread computes") {
+  for (int i = 0; i < 50; ++i) check_runs("child: main returns while a thread computes");
+}
+
+TEST_CASE("Several threads compute at once, and set the number of threads meanwhile") {
+  const Threads restored;
+  const auto x = drawn({64, 1024});
+  const tg::Array<double> expected = tg::exp(x).value();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < 200; ++i) {
+        if (i % 10 == 0) tg::set_num_threads(1 + (t + i) % 4);
+        if (tg::exp(x).value() != expected) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}

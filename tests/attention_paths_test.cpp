@@ -147,7 +147,10 @@ void check(const std::string& name, const Sizes& n, const Mask& mask, const Bias
 }
 
 double nothing(std::size_t, std::size_t, std::size_t, std::size_t) { return 0; }
-double future(std::size_t, std::size_t, std::size_t t, std::size_t s) { return s <= t ? 0 : -kInfinity; }
+// What a causal mask hides: the last query sees all keys, the one before it all but one.
+Bias future(std::size_t queries, std::size_t keys) {
+  return [=](auto, auto, std::size_t t, std::size_t s) { return s + queries <= t + keys ? 0 : -kInfinity; };
+}
 
 // About half of the pairs, another half for every entry and head.
 bool seen(std::size_t b, std::size_t h, std::size_t t, std::size_t s) {
@@ -168,19 +171,18 @@ TEST_CASE("Attention is its definition where one tile and one strip serve, and w
 TEST_CASE("Attention is its definition for keys and values too many to be copied") {
   check("wide keys", {1, 2, 70, 300, 64, 5}, {}, nothing);
   check("wide values", {1, 2, 70, 300, 5, 64}, {}, nothing);
-  check("both, causal", {2, 1, 70, 300, 64, 70}, Mask::causal(), future);
+  check("both, causal", {2, 1, 70, 300, 64, 70}, Mask::causal(), future(70, 300));
 }
 
 TEST_CASE("Attention is its definition for long strips of queries") {
   check("more than 1024 queries", {1, 1, 1100, 300, 3, 4}, {}, nothing);
-  check("more than 1024 queries, causal", {1, 2, 1030, 270, 3, 2}, Mask::causal(), future);
+  check("more than 1024 queries, causal", {1, 2, 1030, 270, 3, 2}, Mask::causal(), future(1030, 270));
 }
 
 TEST_CASE("Causal attention is its definition with more keys than queries, and with fewer") {
-  check("as many", {2, 2, 150, 150, 4, 3}, Mask::causal(), future);
-  check("more keys", {1, 1, 100, 400, 4, 3}, Mask::causal(),
-        [](auto, auto, std::size_t t, std::size_t s) { return s <= t ? 0 : -kInfinity; });
-  check("more queries", {1, 1, 200, 100, 4, 3}, Mask::causal(), future);
+  check("as many", {2, 2, 150, 150, 4, 3}, Mask::causal(), future(150, 150));
+  check("more keys", {1, 1, 100, 400, 4, 3}, Mask::causal(), future(100, 400));
+  check("more queries", {1, 1, 200, 100, 4, 3}, Mask::causal(), future(200, 100));
 }
 
 TEST_CASE("Masked attention is its definition for masks of every shape, over several tiles") {
@@ -227,7 +229,7 @@ TEST_CASE("Attention over valid lengths and padding is its definition, with entr
   check("padding", n, Mask::key_padding(keep), [&](auto b, auto, auto, auto s) { return keep(b, s) ? 0 : -kInfinity; });
   check("all of them", n, Mask::valid_lens(lengths) & Mask::causal() & Mask::key_padding(keep),
         [&](auto b, auto h, auto t, auto s) {
-          return hidden(lengths(b, t), s) + future(b, h, t, s) + (keep(b, s) ? 0 : -kInfinity);
+          return hidden(lengths(b, t), s) + future(n.queries, n.keys)(b, h, t, s) + (keep(b, s) ? 0 : -kInfinity);
         },
         {.dropout = 0.3});
 }
@@ -235,7 +237,7 @@ TEST_CASE("Attention over valid lengths and padding is its definition, with entr
 TEST_CASE("Dropped weights are those of the same random numbers forward and backward, in every tile, head and entry") {
   check("small", {2, 3, 5, 7, 4, 3}, {}, nothing, {.dropout = 0.5});
   check("tiles", {2, 2, 70, 300, 4, 3}, {}, nothing, {.dropout = 0.25});
-  check("tiles under a mask", {2, 2, 70, 300, 4, 3}, Mask::causal(), future, {.dropout = 0.25, .scale = 0.4});
+  check("tiles under a mask", {2, 2, 70, 300, 4, 3}, Mask::causal(), future(70, 300), {.dropout = 0.25, .scale = 0.4});
 }
 
 TEST_CASE("What a mask hides may be NaN: it does not reach the output") {

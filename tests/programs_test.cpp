@@ -224,13 +224,13 @@ TEST_CASE("files that cannot be written, or are read, are refused before the wor
 
 namespace {
 
-/// Sends signals to a training: those in `signals`, half a second apart, once it has begun. Its status is the
+/// Sends signals to a training: those in `signals`, one soon after the other, once it has begun. Its status is the
 /// program's.
 Run interrupted(const std::string& command, const std::string& signals) {
   const TemporaryFolder folder;
   return run_shell("$examples/" + command + " >" + folder.path("out") + " & program=$!\n" + "until grep -qs " +
                    "'total' " + folder.path("out") + "; do sleep 0.05; done; sleep 1\n" + "for signal in " + signals +
-                   "; do kill -$signal $program; sleep 0.5; done\n" + "wait $program; status=$?; cat " +
+                   "; do kill -$signal $program; sleep 0.05; done\n" + "wait $program; status=$?; cat " +
                    folder.path("out") + "; exit $status");
 }
 
@@ -251,7 +251,15 @@ TEST_CASE("the first SIGTERM stops training, and the status says so") {
 }
 
 TEST_CASE("a second signal, of either kind, ends a program in the middle of a step") {
-  CHECK(interrupted(large_steps, "TERM INT").status == 128 + 2);
-  CHECK(interrupted(large_steps, "INT INT").status == 128 + 2);
-  CHECK(interrupted(large_steps, "INT TERM").status == 128 + 15);
+  // The first may be honoured before the second comes: then it is tried again.
+  const auto ends_by_second = [](const std::string& signals, int first, int second) {
+    for (int tries = 0; tries < 10; ++tries) {
+      const int status = interrupted(large_steps, signals).status;
+      if (status == 128 + second) return true;
+      CHECK(status == 128 + first);
+    }
+    return false;
+  };
+  CHECK(ends_by_second("TERM INT", 15, 2));
+  CHECK(ends_by_second("INT TERM", 2, 15));
 }

@@ -114,8 +114,8 @@ template <class T, class Arch> struct Loops {
   // float is converted by an instruction, for which any float will do.)
   template <class F> static Batch within(T limit, const Batch& x, F f) {
     if constexpr (sizeof(T) == 4) return f(x);
-    const Batch held = xsimd::select(xsimd::abs(x) <= Batch(limit), x, xsimd::copysign(Batch(limit), x));
-    return xsimd::select(x == x, f(held), x);  // NaN stays NaN
+    const Batch held = xsimd::max(xsimd::min(x, Batch(limit)), Batch(-limit));  // of NaN, min gives the limit
+    return xsimd::select(x == x, f(held), x);                                   // NaN stays NaN
   }
   static Batch exp_of(const Batch& x) {  // 0 and inf well before
     return within(T(1000), x, [](const Batch& a) { return xsimd::exp(a); });

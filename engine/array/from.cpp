@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "internal/error.hpp"
+#include "internal/layout.hpp"
 
 namespace tapegrad::detail {
 
@@ -24,7 +25,7 @@ template <class T> Array<T> Braces<T>::array() const {
 }
 
 void require_count(const char* operation, std::size_t count, const Shape& shape) {
-  require(count == element_count(shape), operation, "expected as many numbers as a shape has elements, given ", count,
+  require(addressable(shape, sizeof(double)) && count == element_count(shape), operation, "expected as many numbers as a shape has elements, given ", count,
           " for ", shape);
 }
 

@@ -218,12 +218,12 @@ std::size_t num_threads() {
 
 namespace detail {
 
-ExitGuard::ExitGuard() : counted_(!inside_loop) {
-  if (counted_) SharedPool::instance().enter();
+bool ExitGuard::enter() {
+  if (inside_loop) return false;
+  SharedPool::instance().enter();
+  return true;
 }
-ExitGuard::~ExitGuard() {
-  if (counted_) SharedPool::instance().leave();
-}
+void ExitGuard::leave() { SharedPool::instance().leave(); }
 
 void run_chunks(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
   if (threads_here() > 1 && SharedPool::instance().run(chunks, body, context)) return;

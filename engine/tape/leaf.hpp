@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,17 +26,6 @@ struct SweepCount {
 
 namespace detail {
 
-template <class T> struct Leaf;
-
-/// The parameters that one sweep reached, each with the operation that read it first.
-template <class T> struct Reached {
-  struct Parameter {
-    std::weak_ptr<const Leaf<T>> leaf;
-    const char* operation;
-  };
-  std::vector<Parameter, PoolAllocator<Parameter>> parameters;
-};
-
 /// What a parameter, its handles and its recordings share; or where a tensor that retains its gradient has it gathered.
 template <class T> struct Leaf {
   Shape shape;
@@ -46,12 +36,12 @@ template <class T> struct Leaf {
   std::string name{};                 // a parameter's path in its model, once a walk has been over it
   std::vector<GradientHook<T>> hooks{};
   SweepCount sweeps{};
-  std::shared_ptr<const Reached<T>> last_sweep{};
+  std::uint64_t last_sweep = 0;  // its number (internal/last_sweep.hpp)
 
   void clear_grad() {
     grad.reset();
     sweeps = {};
-    last_sweep.reset();
+    last_sweep = 0;
   }
 };
 

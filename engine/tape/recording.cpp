@@ -47,6 +47,7 @@ void Recording<T>::append(const char* operation, Tensor<T>& y, Edges inputs, std
 }
 
 template <class T> void Recording<T>::add_node(Node<T> node, std::size_t saved) {
+  if (nodes_.empty()) nodes_.reserve(64);  // a small model's step: growing from one node on would move them all often
   nodes_.push_back(std::move(node));
   if (!options_.profile) return;
   const auto now = Clock::now();

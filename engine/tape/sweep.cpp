@@ -1,8 +1,10 @@
 // The sweep backwards: from an operation to all that it depends on, each node after all that used its output.
+#include <atomic>
 #include <cmath>
 
 #include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
+#include "internal/last_sweep.hpp"
 #include "internal/recording.hpp"
 
 namespace tapegrad {
@@ -49,6 +51,7 @@ template <class T> void Recording<T>::sweep(std::int32_t start, std::shared_ptr<
   mark_reachable(start);
   node(start).grad = std::move(seed);
   try {
+    arrived_.reserve(parameters_.size());
     // Recording order is a topological order: when the sweep comes to a node, all that used its output has been swept.
     for (std::int32_t i = start; i >= 0; --i)
       if (reached_[static_cast<std::size_t>(i)]) sweep_node(i, retain);
@@ -64,10 +67,14 @@ template <class T> void Recording<T>::sweep(std::int32_t start, std::shared_ptr<
 template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph retain) {
   const auto index = static_cast<std::size_t>(i);
   const std::shared_ptr<const Rule<T>> rule = retain == RetainGraph::yes ? node(i).rule : std::move(node(i).rule);
-  const std::shared_ptr<Array<T>> dy = std::move(node(i).grad);
+  std::shared_ptr<Array<T>> dy = std::move(node(i).grad);
   if (dy) run_hooks(i, *dy);
+  if (!rule) {  // a parameter
+    arrived_.push_back({i, std::move(dy)});
+    return;
+  }
   if (node(i).leaf) arrived_.push_back({i, dy});
-  if (!dy || !rule) return;
+  if (!dy) return;
 
   const auto start = options_.profile ? Clock::now() : Clock::time_point();
   Gradients<T> dx(*this, i);
@@ -81,10 +88,13 @@ template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph ret
 
 // A hook may add hooks and remove them: those that there are when the gradient has arrived are called.
 template <class T> void Recording<T>::run_hooks(std::int32_t i, Array<T>& gradient) const {
-  const auto of_output = hooks_.find(i);
-  const bool is_parameter = node(i).is_parameter;
-  if (is_parameter ? node(i).leaf->hooks.empty() : of_output == hooks_.end()) return;
-  const std::vector<GradientHook<T>> hooks = is_parameter ? node(i).leaf->hooks : of_output->second;
+  const std::vector<GradientHook<T>>* registered = nullptr;
+  if (node(i).is_parameter)
+    registered = &node(i).leaf->hooks;
+  else if (const auto found = hooks_.find(i); found != hooks_.end())
+    registered = &found->second;
+  if (registered == nullptr || registered->empty()) return;
+  const std::vector<GradientHook<T>> hooks = *registered;
   for (const GradientHook<T>& hook : hooks) {
     hook(gradient);
     require(gradient.shape() == node(i).shape, "hook", "expected the gradient of the ", node(i).operation,
@@ -99,19 +109,36 @@ template <class T> const char* Recording<T>::first_reader(std::int32_t parameter
   return nodes_[i].operation;
 }
 
+template <class T> LastSweep<T>& LastSweep<T>::of_this_thread() {
+  thread_local LastSweep last;
+  return last;
+}
+
+template <class T> void LastSweep<T>::begin(std::size_t count) {
+  static std::atomic<std::uint64_t> sweeps{0};
+  parameters.reserve(count);
+  added_ = 0;
+  number = ++sweeps;
+}
+
+template <class T> void LastSweep<T>::add(const std::shared_ptr<Leaf<T>>& leaf, const char* operation) {
+  if (added_ == parameters.size()) parameters.emplace_back();
+  Parameter& entry = parameters[added_++];
+  if (entry.place != leaf.get()) entry = {leaf.get(), leaf, operation};
+  entry.operation = operation;
+}
+
 // All memory is taken before the first leaf changes. A first gradient is moved in, others are added up.
 template <class T> void Recording<T>::hand_over_gradients() {
-  auto reached = make_pooled<Reached<T>>();
-  reached->parameters.reserve(arrived_.size());
-  for (const Arrived& arrived : arrived_)
-    if (node(arrived.node).is_parameter)
-      reached->parameters.push_back({node(arrived.node).leaf, first_reader(arrived.node)});
+  LastSweep<T>& reached = LastSweep<T>::of_this_thread();
+  reached.begin(arrived_.size());
   for (Arrived& arrived : arrived_) {
     Leaf<T>& leaf = *node(arrived.node).leaf;
     if (!leaf.requires_grad) continue;  // frozen since it was recorded
     if (node(arrived.node).is_parameter) {
       ++leaf.sweeps.total;
-      leaf.last_sweep = reached;
+      leaf.last_sweep = reached.number;
+      reached.add(node(arrived.node).leaf, first_reader(arrived.node));
     }
     if (!leaf.grad)
       leaf.grad = std::move(arrived.gradient);
@@ -119,9 +146,11 @@ template <class T> void Recording<T>::hand_over_gradients() {
       add_summed(*leaf.grad, *arrived.gradient);
   }
   arrived_.clear();
+  reached.end();
 }
 
 #define INSTANTIATE(T)                                                                      \
+  template struct LastSweep<T>;                                                             \
   template double norm(const Array<T>&);                                                    \
   template void Recordings::sweep<T>(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph); \
   template void Recording<T>::sweep(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../../engine/report/internal/table.hpp"
+#include "../../engine/tape/internal/last_sweep.hpp"
 #include "../../engine/tape/internal/recording.hpp"
 #include "../model/internal/copies.hpp"
 
@@ -48,14 +49,13 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   return row;
 }
 
-// The parameters that the last sweep over the model reached and that the model does not list, a row each.
+// The parameters that this thread's last sweep reached beside some of the model's, and that the model does not list.
 template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& parameters) {
   std::vector<Row> rows;
-  const auto swept =
-      std::ranges::find_if(parameters, [](const auto& named) { return named.second.place()->last_sweep != nullptr; });
-  if (swept == parameters.end()) return rows;
-  const auto& reached = swept->second.place()->last_sweep->parameters;
-  for (const auto& [weak, operation] : std::views::reverse(reached)) {  // in the order of recording
+  const LastSweep<T>& last = LastSweep<T>::of_this_thread();
+  const auto was_swept = [&](const auto& named) { return named.second.place()->last_sweep == last.number; };
+  if (last.number == 0 || std::ranges::none_of(parameters, was_swept)) return rows;
+  for (const auto& [place, weak, operation] : std::views::reverse(last.parameters)) {  // in the order of recording
     const auto leaf = weak.lock();
     const auto is_it = [&](const auto& named) { return named.second.place() == leaf; };
     if (!leaf || std::ranges::any_of(parameters, is_it)) continue;

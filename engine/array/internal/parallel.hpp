@@ -1,6 +1,8 @@
 /// Loops whose chunks run on one pool of threads. For the library's own sources.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
@@ -41,12 +43,23 @@ template <class Body> void parallel_for(std::size_t count, std::size_t chunks, B
 /// it. Costs nothing within a loop on the pool, which the end of the program waits for anyway.
 class ExitGuard {
  public:
-  ExitGuard();
-  ~ExitGuard();
+  // The main thread is spared: it is the one that ends the program, and cannot compute meanwhile.
+  ExitGuard() : counted_(!is_main_thread() && enter()) {}
+  ~ExitGuard() {
+    if (counted_) leave();
+  }
   ExitGuard(const ExitGuard&) = delete;
   ExitGuard& operator=(const ExitGuard&) = delete;
 
  private:
+  static bool is_main_thread() {
+    static thread_local constinit signed char is_main = -1;  // not asked yet
+    if (is_main < 0) is_main = gettid() == getpid();
+    return is_main != 0;
+  }
+  static bool enter();
+  static void leave();
+
   bool counted_;
 };
 

@@ -13,6 +13,7 @@
 #include "engine/tape/record.hpp"
 #include "engine/tape/tape.hpp"
 #include "engine/tape/tensor.hpp"
+#include "engine/testing/doctest.hpp"
 #include "layers/attention.hpp"
 #include "layers/dropout.hpp"
 #include "layers/embedding.hpp"

@@ -287,3 +287,11 @@ TEST_CASE("Strides step through row-major elements, and stand still where an axi
   CHECK((tg::detail::broadcast_strides({2, 3}, {2, 3}) == Strides{3, 1}));
   CHECK((tg::detail::broadcast_strides({}, {2, 2}) == Strides{0, 0}));
 }
+
+// ---- doctest's messages --------------------------------------------------------------------------------------------
+
+// Of two ways to print a type, doctest takes for the whole program whichever the linker finds first.
+TEST_CASE("Files without testing.hpp print arrays and shapes in doctest's messages as those with it do") {
+  CHECK(std::string(doctest::StringMaker<Array>::convert(Array{{1.0, 2.5}}).c_str()) == "(1, 2) {{ 1. ,  2.5}}");
+  CHECK(std::string(doctest::StringMaker<tg::Shape>::convert(tg::Shape{2, 3}).c_str()) == "(2, 3)");
+}

@@ -1,13 +1,11 @@
 /// What makes doctest's messages about tapegrad readable. Works with doctest.h included before or after, and without.
+/// Part of tapegrad.hpp, as all files of a program that print a type must print it by one StringMaker.
 #pragma once
 
 #include <string>
 
 #include "../array/array.hpp"
 #include "../array/shape.hpp"
-
-/// CHECK for gradients: CHECK_GRADIENTS(f, model), with gradcheck's arguments; the message is its report.
-#define CHECK_GRADIENTS(...) DOCTEST_CHECK(::tapegrad::testing::gradcheck(__VA_ARGS__))
 
 namespace tapegrad::testing {
 

@@ -7,6 +7,9 @@
 
 #include "../tape/parameter.hpp"
 
+/// CHECK for gradients: CHECK_GRADIENTS(f, model), with gradcheck's arguments; the message is its report.
+#define CHECK_GRADIENTS(...) DOCTEST_CHECK(::tapegrad::testing::gradcheck(__VA_ARGS__))
+
 namespace tapegrad::testing {
 
 struct GradcheckOptions {

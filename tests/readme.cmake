@@ -1,5 +1,5 @@
 # Does what the README tells users to do: builds and runs the program and the CMakeLists.txt that stand there, and the
-# snippets under "Looking at gradients", which must print what the README shows.
+# snippets from "Data in, results out" on, which must print what the README shows.
 #   cmake -D installed=<where the library is> -D folder=<to build in> -D config=Release -D generator=Ninja
 #         -D compiler=g++ -D flags= -D doctest_DIR=<of doctest's package> -P readme.cmake
 cmake_minimum_required(VERSION 3.22)
@@ -53,8 +53,8 @@ extract(cmake lists)
 # The snippets: of each the line of the README that it begins at, with text_<line> and, where the README shows what it
 # prints, shown_<line>. What has test cases is a program of its own; the others stand in the first program in place of
 # its loop, which is here a function for each.
-if(NOT readme MATCHES "\n## Looking at gradients\n(.*)\n## Where things are\n")
-  message(FATAL_ERROR "README.md has no section 'Looking at gradients' before 'Where things are'")
+if(NOT readme MATCHES "\n## Data in, results out\n(.*)\n## Where things are\n")
+  message(FATAL_ERROR "README.md has no section 'Data in, results out' before 'Where things are'")
 endif()
 quote("${CMAKE_MATCH_1}" section)
 string(REGEX MATCHALL "\n```[a-z]*\n[^`]*```" blocks "${section}")

@@ -10,7 +10,7 @@ constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kIdleLimit = std::size_t{256} << 20;  // bytes a thread keeps for later at most
 
 // Sizes are rounded up to classes: multiples of 64 bytes up to 512, then eight classes to a doubling, so that at most
-// an eighth of a block is wasted.
+// an eighth of a block is internal fragmentation.
 constexpr std::size_t kSmallClasses = 9;  // 0, 64, ..., 512
 
 constexpr std::size_t class_of(std::size_t bytes) {

@@ -30,7 +30,7 @@ void relax() {
 #endif
 }
 
-// Loops of a training step follow each other within microseconds: a worker looks for the next one for a while before it
+// Loops of a training step follow each other within microseconds: a worker spins for a while before it
 // sleeps, since waking it takes as long as many a loop.
 constexpr int kSpins = 2000;
 
@@ -96,8 +96,8 @@ class ThreadPool {
     announced_.notify_all();
   }
 
-  // Claims a chunk and works on it; false when none is left. Every thread begins at a place of its own and takes over
-  // the others' when its share is done: in loop after loop over the same rows it finds its part in its own cache.
+  // Claims a chunk and works on it; false when none is left. Every thread begins at a place of its own and, its share
+  // done, steals the others' work: in loop after loop over the same rows it finds its part in its own cache.
   // Whoever holds a chunk keeps the loop from ending, so body_ and context_ stay as they are while they are used.
   bool work_on_one(std::size_t thread) {
     std::uint64_t left = unclaimed_.load(std::memory_order_acquire);

@@ -87,8 +87,8 @@ template <class T> template <class Body> void Attention<T>::for_each_tile(const 
 }
 
 // S = scale Q K^T within the tile, under the mask. Of query t0 + i the first seen[i] scores in the tile count: the
-// others are hidden. All rows are masked before any is read: a vector waits for what has just been written in smaller
-// pieces.
+// others are hidden. All rows are masked before any is read: a vector loaded from elements that have just been
+// stored one by one is a store-forwarding stall.
 template <class T>
 void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S,
                                  std::size_t* seen) const {
@@ -123,8 +123,8 @@ void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T*
   });
 }
 
-// The softmax is made as tiles of keys come in: with m the largest score so far and l the sum of exp(S - m), a larger
-// score m' in the next tile scales what has been summed, l and O, down by exp(m - m').
+// The online softmax, tile of keys by tile: with m the largest score so far and l the sum of exp(S - m), a larger
+// score m' in the next tile rescales the accumulators l and O by exp(m - m').
 template <class T> void Attention<T>::forward_strip(const Strip& strip, const ForwardHead& head) const {
   constexpr T inf = std::numeric_limits<T>::infinity();
   const VectorLoops<T>& loops = vector_loops<T>();
@@ -201,7 +201,7 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
   });
 }
 
-// With P = exp(S - m) / l made again, and P' = P after dropout:
+// With P = exp(S - m) / l recomputed, and P' = P after dropout:
 //   dV = P'^T dO, dP' = dO V^T, dP = dP' with the same weights dropped
 //   dS = P (dP - rowsum(dP P)), where rowsum(dP P) = rowsum(dO O)
 //   dQ = scale dS K, dK = scale dS^T Q

@@ -25,7 +25,7 @@ template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b
                      leading(b), beta, c.data, leading(c));
 }
 
-// The products share the pool's threads with our other loops: BLAS's own threads would compete with them.
+// The products share the pool's threads with our other loops: BLAS's own threads would oversubscribe the processors.
 bool blas_on_one_thread() {
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
   return true;
@@ -34,7 +34,7 @@ bool blas_on_one_thread() {
 // How many threads share a product.
 template <class T> std::size_t threads_for(Matrix<const T> a, Matrix<T> c) {
   [[maybe_unused]] static const bool once = blas_on_one_thread();
-  constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // multiplications: some five microseconds
+  constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // multiply-adds: some five microseconds
   const std::size_t most = std::min(threads_here(), kMostChunks);
   return std::clamp<std::size_t>(c.rows * c.columns * a.columns / kWorthAThread, 1, most);
 }
@@ -42,7 +42,7 @@ template <class T> std::size_t threads_for(Matrix<const T> a, Matrix<T> c) {
 // part(rows of a, columns of b, rows and columns of c, the first of these columns): some rows of c for every thread, or
 // some columns where there are more of those.
 template <class T, class Part> void for_each_part(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Part part) {
-  constexpr std::size_t kUnit = 16;  // rows that BLAS's kernels like to have together
+  constexpr std::size_t kUnit = 16;  // rows: a multiple of the BLAS kernels' register tiles
   const std::size_t extent = std::max(c.rows, c.columns), units = (extent + kUnit - 1) / kUnit;
   parallel_for(units, threads_for(a, c), [&](std::size_t begin, std::size_t end) {
     const std::size_t first = begin * kUnit, last = std::min(end * kUnit, extent);
@@ -53,9 +53,10 @@ template <class T, class Part> void for_each_part(Matrix<const T> a, Matrix<cons
   });
 }
 
-// Every thread adds up a part of the inner extent: the first in c, the others in matrices that are added to it.
+// Split-K: every thread accumulates a part of the inner extent, the first in c, the others in partial products of their
+// own, which a reduction then adds to c.
 template <class T>
-void gemm_in_parts(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta, std::size_t parts) {
+void gemm_split_k(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta, std::size_t parts) {
   const std::size_t size = c.rows * c.columns;
   Array<T> others(Shape{parts - 1, size});
   parallel_for(a.columns, parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
@@ -81,9 +82,9 @@ bool fits(const auto& a, const auto& b, const auto& c) {
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
-  // What is longest is shared out: the inner extent, where it is a weight's gradient that is made.
+  // Parallel over what is longest: split-K where that is the inner extent, as in the gradient of a weight.
   const std::size_t threads = threads_for(a, c);
-  if (threads > 1 && a.columns > std::max(c.rows, c.columns)) return gemm_in_parts(a, b, c, alpha, beta, threads);
+  if (threads > 1 && a.columns > std::max(c.rows, c.columns)) return gemm_split_k(a, b, c, alpha, beta, threads);
   for_each_part(a, b, c, [=](Matrix<const T> a_part, Matrix<const T> b_part, Matrix<T> c_part, std::size_t) {
     gemm_on_this_thread(a_part, b_part, c_part, alpha, beta);
   });

@@ -6,11 +6,11 @@
 
 namespace tapegrad::detail {
 
-/// A matrix somewhere in memory: row r begins at data + r * stride.
+/// A row-major matrix somewhere in memory: row r begins at data + r * stride.
 template <class T> struct Matrix {
   T* data;
   std::size_t rows, columns;
-  std::size_t stride;       // elements from one stored row to the next
+  std::size_t stride;       // the leading dimension: elements from one stored row to the next
   bool transposed = false;  // what is stored is the transpose
 
   Matrix(T* data_, std::size_t rows_, std::size_t columns_) : Matrix(data_, rows_, columns_, columns_) {}
@@ -22,7 +22,7 @@ template <class T> struct Matrix {
   /// The transpose of the same elements.
   Matrix t() const { return {data, columns, rows, stride, !transposed}; }
 
-  /// The elements of row r, when they are neighbours: not of a transpose.
+  /// The elements of row r where they are contiguous: not of a transpose.
   T* row(std::size_t r) const { return data + r * stride; }
 
   /// Rows first, ..., last - 1.
@@ -32,7 +32,7 @@ template <class T> struct Matrix {
 };
 
 /// c = alpha a b + beta c; c is not read when beta is 0. c is not transposed and overlaps neither a nor b. Large
-/// products are shared out among the threads of parallel.hpp.
+/// products are parallel, on the threads of parallel.hpp.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
 /// c = a b, with the bias, of c.columns elements, added to every row.

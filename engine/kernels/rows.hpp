@@ -1,4 +1,4 @@
-/// Softmax of one row of neighbouring elements, and its gradient.
+/// Softmax of one row of contiguous elements, and its gradient.
 #pragma once
 
 #include <algorithm>

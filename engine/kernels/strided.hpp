@@ -1,4 +1,4 @@
-/// Walks over arrays whose elements lie at strides: broadcasting, transposing, slicing, and summing back are one walk.
+/// Walks over strided arrays: broadcasting, transposing, slicing and the reduction of a broadcast are one walk.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace tapegrad::detail {
 template <std::size_t N> using Offsets = std::array<std::ptrdiff_t, N>;
 
 /// Visits all elements of a shape in row-major order, for N arrays at once, each with its own strides (in elements).
-/// Neighbouring axes that every array steps through evenly are merged first; then
+/// Axes that every array steps through evenly are coalesced first; then
 /// `body(offsets, count, steps)` is called for each innermost run of `count` elements.
 template <std::size_t N, class Body>
 void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Body body) {
@@ -137,13 +137,13 @@ template <class T> Array<T> gather(const Array<T>& source, const View& view);
 /// Writes the elements to where the view sees them; each place is seen once.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
 
-/// sum += gradient, each element added where the view saw it: the transpose of gather.
+/// sum += gradient, each element added where the view saw it: scatter-add, the transpose of gather.
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view);
 
 /// sum += gradient, summed over the axes that sum's shape was broadcast along to become the gradient's.
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);
 
-/// The sum of count neighbouring elements. Runs of a few hundred are summed in T, their sums in double.
+/// The sum of count contiguous elements. Runs of a few hundred are summed in T, their sums in double.
 template <class T> T sum_run(const T* x, std::size_t count);
 
 }  // namespace tapegrad::detail

@@ -1,4 +1,4 @@
-/// Loops over neighbouring elements that a compiler does not vectorise by itself: reductions, whose order it must keep,
+/// Loops over contiguous elements that a compiler does not vectorise by itself: reductions, whose order it must keep,
 /// and functions such as exp. Written once with xsimd, compiled for several instruction sets, chosen at run time.
 #pragma once
 
@@ -23,7 +23,8 @@ template <class T> struct SGDStep {
   bool nesterov;
 };
 
-/// The loops for one instruction set. Arrays need no alignment; results and inputs may be the same array.
+/// The loops for one instruction set. Arrays need no alignment; they may work in place, results and inputs the same
+/// array.
 template <class T> struct VectorLoops {
   const char* instruction_set;
 

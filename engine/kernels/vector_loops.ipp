@@ -127,7 +127,7 @@ template <class T, class Arch> struct Loops {
     return within(T(100), x, [](const Batch& a) { return xsimd::erfc(a); });
   }
 
-  // The last n < kLanes elements, the other lanes filled up.
+  // The last n < kLanes elements, the other lanes padded.
   static Batch load_part(const T* x, std::size_t n, T fill) { return Part<T, Arch>::load(x, n, fill); }
   static void store_part(const Batch& batch, T* y, std::size_t n) { Part<T, Arch>::store(batch, y, n); }
 
@@ -154,7 +154,7 @@ template <class T, class Arch> struct Loops {
     return largest;
   }
 
-  // Four sums at a time hide the latency of an addition.
+  // Four accumulators hide the latency of an addition.
   static T sum(const T* x, std::size_t n) {
     Batch a(T(0)), b(T(0)), c(T(0)), d(T(0));
     std::size_t i = 0;
@@ -239,7 +239,7 @@ template <class T, class Arch> struct Loops {
       e.store_unaligned(y + i);
       total += e;
     }
-    if (i < n) {  // the lanes filled up with -inf add exp(-inf) = 0
+    if (i < n) {  // the lanes padded with -inf add exp(-inf) = 0
       const Batch e = exp_of(load_part(x + i, n - i, -__builtin_huge_val()) - minus);
       store_part(e, y + i, n - i);
       total += e;

@@ -35,32 +35,39 @@ template <class T, class F, class D> Tensor<T> of_output(const char* operation, 
 
 }  // namespace
 
+// y = exp(x), dx = dy y
 template <class T> Tensor<T> exp(const Tensor<T>& x) {
   return of_output("exp", x, vector_loops<T>().exp, [](T y) { return y; });
 }
 
+// y = log(x), dx = dy / x
 template <class T> Tensor<T> log(const Tensor<T>& x) {
   return of_input("log", x, vector_loops<T>().log, [](T a) { return 1 / a; });
 }
 
+// y = sqrt(x), dx = dy / (2 y)
 template <class T> Tensor<T> sqrt(const Tensor<T>& x) {
   return of_output(
       "sqrt", x, [](T a) { return std::sqrt(a); }, [](T y) { return 1 / (2 * y); });
 }
 
+// y = |x|, dx = dy sign(x), with sign(0) = 0
 template <class T> Tensor<T> abs(const Tensor<T>& x) {
   return of_input(
       "abs", x, [](T a) { return std::abs(a); }, [](T a) { return T(a > 0) - T(a < 0); });
 }
 
+// y = tanh(x), dx = dy (1 - y^2)
 template <class T> Tensor<T> tanh(const Tensor<T>& x) {
   return of_output("tanh", x, vector_loops<T>().tanh, [](T y) { return 1 - y * y; });
 }
 
+// y = 1 / (1 + exp(-x)), dx = dy y (1 - y)
 template <class T> Tensor<T> sigmoid(const Tensor<T>& x) {
   return of_output("sigmoid", x, vector_loops<T>().sigmoid, [](T y) { return y * (1 - y); });
 }
 
+// y = max(x, 0), dx = dy [y > 0]; NaN stays NaN
 template <class T> Tensor<T> relu(const Tensor<T>& x) {
   return of_output(
       "relu", x, [](T a) { return a < 0 ? T(0) : a; }, [](T y) { return y > 0 ? T(1) : T(0); });
@@ -113,8 +120,8 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
                 });
 }
 
-// y_i = x_i k_i / (1 - p), where k_i is 0 with probability p and 1 otherwise. The random numbers are made again in the
-// sweep instead of being saved.
+// y_i = x_i k_i / (1 - p), where k_i is 0 with probability p and 1 otherwise. The random numbers are recomputed
+// in the sweep instead of being saved.
 template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training) {
   detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), given ", p);
   if (!training || p == 0) return x;

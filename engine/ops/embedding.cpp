@@ -11,7 +11,7 @@ namespace tapegrad {
 using detail::chunks_for;
 using detail::parallel_for;
 
-// y_i = W[ids_i], dW[ids_i] += dy_i
+// y_i = W[ids_i], a gather; dW[ids_i] += dy_i, a scatter-add
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx) {
   detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), given ",
@@ -32,7 +32,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
       [ids = Value<std::int64_t>(make_value<std::int64_t>(ids)), padding_idx, width](const Array<T>& dy, auto& dx) {
         T* dw = dx[0].accumulator().data();
         const auto& loops = detail::vector_loops<T>();
-        // Every thread takes some columns: ids may repeat, so rows would be added to by several.
+        // Parallel over columns: ids may repeat, so that threads with rows of their own would race for those of dW.
         const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 127) / 128);
         parallel_for(width, chunks, [&](std::size_t begin, std::size_t end) {
           for (std::size_t i = 0; i < ids->size(); ++i) {

@@ -61,7 +61,7 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
                  weight = weight.shared_value(), n, rows, &loops](const Array<T>& dy, auto& dx) {
                   if (dx[1].needs_grad()) {
                     T* dw = dx[1].accumulator().data();
-                    // Every thread takes some columns of all rows.
+                    // A reduction over rows, parallel over columns.
                     parallel_for(n, std::min(chunks_for(dy.size()), (n + 127) / 128),
                                  [&](std::size_t begin, std::size_t end) {
                                    for (std::size_t i = begin; i < rows * n; i += n)

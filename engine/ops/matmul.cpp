@@ -28,7 +28,7 @@ struct Products {
   }
 
   // body(offset of a, offset of b, number of the product). On several threads where the bodies may run side by side and
-  // a product is too small to be shared out itself.
+  // a product is too small to be parallel itself.
   template <class Body> void for_each(bool side_by_side, Body body) const {
     const std::size_t count = element_count(batch), multiplications = m * k * n;
     const bool shared_out = side_by_side && multiplications < (std::size_t{1} << 21);

@@ -41,7 +41,7 @@ template <class T> Array<T> reshaped(Array<T> x, const Shape& shape) {
   return x;
 }
 
-// y = factor times the sum over the reduced axes, dx = factor dy, spread over them again
+// y = factor sum(x) over the reduced axes, dx = factor dy, broadcast over them again
 template <class T> Tensor<T> scaled_sum(const char* operation, const Tensor<T>& x, const Reduced& r, T factor) {
   auto y = detail::uninitialized<T>(operation, r.kept);
   y.fill(T(0));
@@ -66,7 +66,7 @@ template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims
   return scaled_sum("mean", x, r, 1 / static_cast<T>(r.count));
 }
 
-// y = max x, dx = dy where x = y, shared evenly by those that are equal
+// y = max(x) over the reduced axes, dx = dy [x = y] / n, where n elements tie for the maximum
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("amax", x.shape(), axes, keep);
   detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, given shape ", x.shape());

@@ -13,7 +13,7 @@ using detail::normalize_axis;
 using detail::require;
 using detail::View;
 
-// The operations below differ in the view alone: what it sees is copied, and gradients are added where it saw them.
+// The operations below differ in the view alone: forward is a gather, the rule a scatter-add.
 template <class T> Tensor<T> viewed(const char* operation, const Tensor<T>& x, View view) {
   detail::require_addressable<T>(operation, view.shape);
   Array<T> y = detail::gather(x.value(), view);

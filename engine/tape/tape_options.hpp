@@ -1,3 +1,4 @@
+/// The settings of a tape.
 #pragma once
 
 namespace tapegrad {

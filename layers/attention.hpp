@@ -10,6 +10,7 @@
 
 namespace tapegrad {
 
+/// What may be set beside the widths.
 struct MultiHeadAttentionOptions {
   std::size_t query_dim = 0;  ///< width of the queries, keys and values that come in; 0: as wide as the layer
   std::size_t key_dim = 0;

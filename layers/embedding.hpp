@@ -9,6 +9,7 @@
 
 namespace tapegrad {
 
+/// What may be set beside the sizes.
 struct EmbeddingOptions {
   std::optional<std::int64_t> padding_idx;  ///< this id's vector starts as zeros and never gets a gradient
 };

@@ -6,9 +6,10 @@
 
 namespace tapegrad {
 
+/// What may be set beside the width.
 struct LayerNormOptions {
   double eps = 1e-5;  ///< added to the variance
-  bool bias = true;
+  bool bias = true;   ///< whether one is added
 };
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias, over the last axes. Starts with ones and zeros.

@@ -5,8 +5,9 @@
 
 namespace tapegrad {
 
+/// What may be set beside the sizes.
 struct LinearOptions {
-  bool bias = true;
+  bool bias = true;  ///< whether b is added
 };
 
 /// x W^T + b. Starts with weight and bias evenly from +-1 / sqrt(in_features), as in PyTorch.

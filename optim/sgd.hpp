@@ -9,6 +9,7 @@
 
 namespace tapegrad {
 
+/// The settings of SGD, by PyTorch's names.
 struct SGDOptions {
   double lr = 1e-3;         ///< learning rate
   double momentum = 0;      ///< how much of the previous step each step keeps

@@ -15,6 +15,7 @@ namespace tapegrad {
 /// mixture of integer types, so that `{shape[0], heads, -1}` needs no casts.
 class IntList {
  public:
+  /// One integer of any type in braces.
   struct Item {
     std::ptrdiff_t value;
     template <std::integral I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}
@@ -44,15 +45,16 @@ class IntList {
   Container values_;
 };
 
-using Extents = IntList;
-using Axes = IntList;
+using Extents = IntList;  ///< of a shape; reshape works one that is -1 out
+using Axes = IntList;     ///< negative ones count from the end
 
 /// Whether a reduction keeps the axes it sums over as axes of extent 1: `mean(x, {-1}, tg::keepdims)`.
 enum class KeepDims : bool { no, yes };
-inline constexpr KeepDims keepdims = KeepDims::yes;
+inline constexpr KeepDims keepdims = KeepDims::yes;  ///< short for it
 
 /// "(2, 3)"; a scalar's is "()".
 std::string to_string(const Shape& shape);
+/// The same of extents or axes.
 std::string to_string(const IntList& list);
 
 /// How many elements an array of this shape has. The product is not checked: the shape is one that an array has.

@@ -29,7 +29,7 @@ template <class Other, class X> decltype(auto) beside(const X& x) {
 
 }  // namespace detail
 
-// An array or expression beside a tensor is a constant.
+/// An array or expression beside a tensor is a constant; both broadcast.
 template <class A, class B>
 requires detail::TensorBesideArray<A, B>
 auto operator+(A&& a, B&& b) { return detail::beside<B>(a) + detail::beside<A>(b); }

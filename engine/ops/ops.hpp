@@ -21,6 +21,7 @@ template <class T> using Scalar = std::type_identity_t<T>;
 
 // ---- arithmetic.cpp: tensors broadcast as in NumPy; a scalar, an array or an expression may stand on either side ---
 
+/// Throws std::invalid_argument, as do the other operators, for shapes that do not broadcast together.
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b);
 template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b);
 template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b);
@@ -40,11 +41,15 @@ template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent);
 
 // ---- elementwise.cpp ----------------------------------------------------------------------------------------------
 
+/// e^x of each element, as those that follow compute of each.
 template <class T> Tensor<T> exp(const Tensor<T>& x);
+/// The natural logarithm: -inf at 0, NaN below.
 template <class T> Tensor<T> log(const Tensor<T>& x);
+/// The square root: NaN below 0; the gradient at 0 is infinite.
 template <class T> Tensor<T> sqrt(const Tensor<T>& x);
 /// |x|; the gradient at 0 is 0.
 template <class T> Tensor<T> abs(const Tensor<T>& x);
+/// The hyperbolic tangent.
 template <class T> Tensor<T> tanh(const Tensor<T>& x);
 /// 1 / (1 + exp(-x))
 template <class T> Tensor<T> sigmoid(const Tensor<T>& x);
@@ -136,6 +141,7 @@ template <class T> Tensor<T> stack(const std::vector<Tensor<T>>& tensors, std::p
 
 // ---- reductions.cpp: over the given axes, over all when none is given ---------------------------------------------
 
+/// Of no elements it is 0.
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// Throws std::invalid_argument for a mean of no elements.
 template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
@@ -161,6 +167,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
 
 // ---- attention.cpp ------------------------------------------------------------------------------------------------
 
+/// What attention takes beside its operands and a mask.
 struct AttentionOptions {
   double dropout = 0;             ///< probability, in [0, 1), of dropping an attention weight
   std::optional<double> scale{};  ///< of the scores; 1 / sqrt(width of the queries) when not given
@@ -185,8 +192,10 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
 
 // ---- losses.cpp ---------------------------------------------------------------------------------------------------
 
+/// What becomes of the losses of many elements.
 enum class Reduction { mean, sum, none };
 
+/// PyTorch's options of cross_entropy.
 template <class T> struct CrossEntropyOptions {
   std::int64_t ignore_index = -100;  ///< labels of this value neither count nor pass a gradient
   double label_smoothing = 0;        ///< in [0, 1]: this share of a label is spread evenly over all classes

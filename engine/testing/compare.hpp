@@ -28,6 +28,7 @@ namespace testing {
 
 /// What comparing two arrays found. Printed it is a line: "dW   (3, 2)   2.2e-16 at (0, 1)   close".
 struct CompareResult {
+  /// Equal in every element; within the tolerance; or not, as when the shapes differ.
   enum class Verdict { exact, close, wrong };
 
   std::string name;

@@ -12,11 +12,13 @@
 
 namespace tapegrad::testing {
 
+/// How gradcheck steps, and what it lets pass.
 struct GradcheckOptions {
   double step = 1e-6;       ///< h in (f(x + h) - f(x - h)) / 2h, relative to max(1, |x|)
   double tolerance = 1e-6;  ///< how far the gradients may be apart, relative to max(1, |analytic|, |numeric|)
 };
 
+/// What gradcheck found.
 struct GradcheckResult {
   bool ok = true;
   /// When not ok, of each parameter that is wrong the element that is furthest off: the parameter's name, the index,

@@ -226,6 +226,7 @@ template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& mode
   return named;
 }
 
+/// The same of a model that is const, whose parameters keep the names they have.
 template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
   NamedConstParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(

@@ -217,6 +217,17 @@ TEST_CASE("All parameters of a model are checked, and named by their paths") {
   CHECK(gradcheck([&] { return model.first(x); }, model.first, {.tolerance = 1e-7}));
 }
 
+TEST_CASE("A parameter given twice is checked once, and a frozen one not at all") {
+  Parameter w(Array{0.5, -1.0}), frozen(Array{2.0, 3.0});
+  w.set_grad(Array{7.0, 8.0});
+  frozen.set_requires_grad(false);
+  const auto result = gradcheck([&] { return w * frozen; }, {{"w", w}, {"frozen", frozen}, {"again", w}});
+  CHECK_MESSAGE(result.ok, result.report);
+  CHECK_MESSAGE(contains(result.report, "2 elements agree"), result.report);
+  check_close(w.grad(), Array{7.0, 8.0}, 0.0);
+  CHECK_FALSE(frozen.requires_grad());
+}
+
 // ---- what is put back ---------------------------------------------------------------------------------------------
 
 TEST_CASE("Values and gradients are as before, whether there was a gradient or none") {

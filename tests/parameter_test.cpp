@@ -136,6 +136,52 @@ TEST_CASE("Assigning a parameter to itself, by copy or by move, changes nothing"
   check_close(w.grad(), Array{5.0, 6.0}, 0.0);
 }
 
+TEST_CASE("Assigning a parameter freezes or unfreezes as the other is, and keeps the name of the place") {
+  const auto made = [](const char* name, bool requires_grad) {
+    Parameter p(Array{3.0, 4.0});
+    p.set_name(name);
+    p.set_requires_grad(requires_grad);
+    return p;
+  };
+  for (const bool other : {false, true}) {
+    const Parameter source = made("source", other);
+    Parameter copied = made("place", !other), moved = made("place", !other), unnamed = made("", !other);
+    copied = source;
+    CHECK(copied.requires_grad() == other);
+    CHECK(copied.name() == "place");
+    unnamed = source;
+    CHECK(unnamed.name() == "source");
+    moved = made("", other);
+    CHECK(moved.requires_grad() == other);
+    CHECK(moved.name() == "place");
+    moved = made("source", other);
+    CHECK(moved.name() == "source");
+  }
+}
+
+TEST_CASE("A parameter that takes another's numbers by a move begins without a gradient") {
+  Parameter w(Array{1.0, 2.0});
+  w.set_grad(Array{5.0, 6.0});
+  {
+    const tg::Tape tape;
+    tg::sum(w * 2.0).backward();
+  }
+  w = Parameter(Array{3.0, 4.0});
+  check_close(w.value(), Array{3.0, 4.0}, 0.0);
+  CHECK_FALSE(w.has_grad());
+  CHECK(w.sweeps().total == 0);
+}
+
+TEST_CASE("Gradients at different values stay found out when the value changes once more") {
+  Parameter w(Array{1.0, 2.0});
+  for (int step = 0; step < 2; ++step) {
+    const tg::Tape tape;
+    tg::sum(w * w).backward();
+    w.set_value(Array{3.0, 4.0});
+  }
+  CHECK(w.sweeps().over_changed_values());
+}
+
 // ---- changed while recorded ---------------------------------------------------------------------------------------
 
 TEST_CASE("A parameter changed in place while recorded: the sweep uses the recorded value") {

@@ -82,6 +82,18 @@ TEST_CASE("After a sweep that failed, a tape can be swept from elsewhere") {
   CHECK_FALSE(model.a.has_grad());
 }
 
+TEST_CASE("What had arrived at a parameter before a sweep failed is not handed over by the next one") {
+  Two model;
+  const tg::Tape tape;
+  const Tensor broken = through(model.a, [] { throw std::runtime_error("breaks"); });
+  const Tensor later = tg::sum(model.b * 2.0);  // model.b is recorded last: its gradient arrives first
+  CHECK_THROWS((tg::sum(broken) + later).backward(tg::retain_graph));
+  tg::sum(model.a * 3.0).backward();
+  check_close(model.a.grad(), Array{3.0, 3.0}, 0.0);
+  CHECK_FALSE(model.b.has_grad());
+  CHECK(model.b.sweeps().total == 0);
+}
+
 // ---- sweeps within sweeps -----------------------------------------------------------------------------------------
 
 TEST_CASE("A sweep within a sweep of the same tape is refused, in double and in float, and the outer one goes on") {

@@ -206,6 +206,24 @@ TEST_CASE("A parameter that the sweep reached and the model does not list is nam
   CHECK(sound(frozen));
 }
 
+TEST_CASE("What is not listed is that of the last sweep, and parameters alone") {
+  struct Forgetful {
+    tg::Linear<double> listed{2, 2}, forgotten{2, 1};
+    TAPEGRAD_FIELDS(listed)
+  };
+  Forgetful model;
+  for (const bool all : {false, true}) {  // without zero_grad() between them
+    tg::Tape tape;
+    Tensor y = model.listed(kInput);
+    y.retain_grad();
+    tg::sum(all ? model.forgotten(y) : y).backward();
+    CHECK(sound(model) != all);
+    std::ostringstream out;
+    tg::gradient_report(out, model);
+    CHECK(contains(out.str(), "not listed") == all);
+  }
+}
+
 TEST_CASE("Gradients that were never cleared are named, summed batches are told from them") {
   Model model;
   sweep(model);

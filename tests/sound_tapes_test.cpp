@@ -197,6 +197,31 @@ TEST_CASE("A hook may remove its tensor's hooks and add others, which begin with
   CHECK(called.size() == 1 + 100 + 100);
 }
 
+TEST_CASE("A hook keeps its state from sweep to sweep, at a parameter and elsewhere") {
+  Two model;
+  int last = 0, last_of_output = 0;
+  model.a.register_hook([&last, called = 0](Array&) mutable { last = ++called; });
+  const tg::Tape tape;
+  Tensor y = model.a * 2.0;
+  y.register_hook([&last_of_output, called = 0](Array&) mutable { last_of_output = ++called; });
+  const Tensor loss = tg::sum(y);
+  for (int sweep = 0; sweep < 3; ++sweep) loss.backward(tg::retain_graph);
+  CHECK(last == 3);
+  CHECK(last_of_output == 3);
+}
+
+TEST_CASE("A rule that gives a gradient another shape is named, and no parameter gets it") {
+  Two model;
+  const tg::Tape tape;
+  const Tensor y = tg::record("shrinks", Array(model.a.value()), {model.a},
+                              [](const Array&, auto& dx) { dx[0].accumulator() = Array{1.0}; });
+  CHECK_THROWS_WITH_AS(tg::sum(y).backward(),
+                       Contains("[shrinks] expected the gradient of input 0 to have its shape "
+                                "(2), given (1)"),
+                       std::logic_error);
+  CHECK_FALSE(model.a.has_grad());
+}
+
 // ---- pauses -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("NoGrad pauses recording in its scope, pauses nest, and a tape within one records") {
@@ -299,6 +324,36 @@ TEST_CASE("Assigning to a parameter through a Tensor is refused and changes noth
   Tensor taken = std::move(as_tensor);
   check_close(taken.value(), Array{3.0, 4.0}, 0.0);
   CHECK(p.defined());
+}
+
+TEST_CASE("A tensor that was moved from is undefined, recorded nowhere, and can be assigned to") {
+  Two model;
+  const tg::Tape tape;
+  Tensor y = model.a * 2.0;
+  Tensor taken = std::move(y);
+  CHECK_FALSE(y.requires_grad());
+  CHECK_THROWS_WITH_AS(y.retain_grad(), Contains("[retain_grad]"), std::logic_error);
+  y = taken;
+  y = std::move(taken);
+  CHECK(y.requires_grad());
+  tg::sum(y).backward();
+  check_close(model.a.grad(), Array{2.0, 2.0}, 0.0);
+}
+
+TEST_CASE("Parameters that nobody else holds keep gradients, hooks and sweeps when a vector moves them") {
+  std::vector<Two> layers(2);
+  int called = 0;
+  layers[1].a.register_hook([&](Array&) { ++called; });
+  const auto sweep = [&](const Parameter& p) {
+    const tg::Tape tape;
+    tg::sum(p * 5.0).backward();
+  };
+  sweep(layers[1].a);
+  layers.erase(layers.begin());
+  check_close(layers[0].a.grad(), Array{5.0, 5.0}, 0.0);
+  CHECK(layers[0].a.sweeps().total == 1);
+  sweep(layers[0].a);
+  CHECK(called == 2);
 }
 
 TEST_CASE("Copies of a model keep the names that reports show") {

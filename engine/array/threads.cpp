@@ -160,7 +160,8 @@ class SharedPool {
   bool run(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
     const std::unique_lock lock(in_use_, std::try_to_lock);
     if (!lock || closed_) return false;
-    if (!pool_) pool_ = std::make_unique<ThreadPool>(num_threads());
+    if (!pool_) pool_.reset(new (std::nothrow) ThreadPool(num_threads()));
+    if (!pool_) return false;
     inside_loop = true;
     pool_->run(chunks, body, context);
     inside_loop = false;

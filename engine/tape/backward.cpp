@@ -28,7 +28,7 @@ template <class T> void Tensor<T>::retain_grad() {
 }
 
 template <class T> void Tensor<T>::register_hook(GradientHook<T> hook) {
-  if (origin_.node < 0 && leaf_) return leaf_->hooks.push_back(std::move(hook));
+  if (origin_.node < 0 && leaf_) return leaf_->hooks.push_back(std::make_shared<GradientHook<T>>(std::move(hook)));
   recordings_of("register_hook", origin_).of<T>().register_hook(origin_.node, std::move(hook));
 }
 

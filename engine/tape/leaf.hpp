@@ -26,6 +26,10 @@ struct SweepCount {
 
 namespace detail {
 
+/// Hooks of one tensor. A sweep calls those that it finds, whatever becomes of the list meanwhile: it shares the hooks
+/// and does not copy them, so that each keeps its state from sweep to sweep.
+template <class T> using Hooks = std::vector<std::shared_ptr<GradientHook<T>>>;
+
 /// What a parameter, its handles and its recordings share; or where a tensor that retains its gradient has it gathered.
 template <class T> struct Leaf {
   Shape shape;
@@ -34,7 +38,7 @@ template <class T> struct Leaf {
   std::shared_ptr<Array<T>> grad{};   // null until a first gradient arrives
   std::shared_ptr<Array<T>> zeros{};  // what is shown until then
   std::string name{};                 // a parameter's path in its model, once a walk has been over it
-  std::vector<GradientHook<T>> hooks{};
+  Hooks<T> hooks{};
   SweepCount sweeps{};
   std::uint64_t last_sweep = 0;  // its number (internal/last_sweep.hpp)
 

@@ -1,5 +1,7 @@
 #include "parameter.hpp"
 
+#include <new>
+
 #include "../array/internal/error.hpp"
 
 namespace tapegrad {
@@ -36,16 +38,20 @@ template <class T> Parameter<T>& Parameter<T>::operator=(Parameter&& other) noex
   if (this == &other) return *this;
   Leaf<T>* const to = this->leaf_.get();
   Leaf<T>* const from = other.leaf_.get();
-  if (to && from && from->name.empty()) from->name = to->name;
-  if (to && from && other.leaf_.use_count() == 1 && to->shape == from->shape) {
+  const bool only_this_is_held = to && from && this->leaf_.use_count() > 1 && other.leaf_.use_count() == 1;
+  if (only_this_is_held && to->shape == from->shape) {
     to->clear_grad();
     to->value = std::move(from->value);
     to->requires_grad = from->requires_grad;
-    to->name = std::move(from->name);
+    if (!from->name.empty()) to->name = std::move(from->name);
     other.leaf_.reset();
-  } else {
-    this->leaf_ = std::move(other.leaf_);
+    return *this;
   }
+  if (to && from && from->name.empty()) try {
+      from->name = to->name;
+    } catch (const std::bad_alloc&) {  // without a name then: a move may not fail
+    }
+  this->leaf_ = std::move(other.leaf_);
   return *this;
 }
 

@@ -32,7 +32,8 @@ template <class T> class Parameter : public Tensor<T> {
   /// Takes over the other's value; recordings and handles of this parameter still reach it when the shape stays the
   /// same.
   Parameter& operator=(const Parameter& other);
-  /// Takes the other's place along if anybody else holds it, such as an optimizer; otherwise its value, as a copy does.
+  /// Takes the other's place along, gradient and hooks with it. Only where somebody else, such as an optimizer, holds
+  /// this one's place and nobody the other's, and the shape stays the same, it takes the value alone, as a copy does.
   Parameter& operator=(Parameter&& other) noexcept;
   ~Parameter() = default;
 

@@ -34,9 +34,11 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
   if (!x.leaf_) return -1;
   if (options_.detect_anomaly) check_parameter(operation, *x.leaf_);
   if (!x.leaf_->requires_grad) return -1;
-  const auto [entry, is_new] = parameters_.try_emplace(x.leaf_.get(), static_cast<std::int32_t>(nodes_.size()));
-  if (is_new) add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
-  return entry->second;
+  if (const auto known = parameters_.find(x.leaf_.get()); known != parameters_.end()) return known->second;
+  const auto number = static_cast<std::int32_t>(nodes_.size());
+  add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
+  parameters_.emplace(x.leaf_.get(), number);  // last: memory may end, and no entry may lead to another's node
+  return number;
 }
 
 template <class T>
@@ -48,6 +50,7 @@ void Recording<T>::append(const char* operation, Tensor<T>& y, Edges inputs, std
 
 template <class T> void Recording<T>::add_node(Node<T> node, std::size_t saved) {
   if (nodes_.empty()) nodes_.reserve(64);  // a small model's step: growing from one node on would move them all often
+  if (options_.profile && profiles_.size() == profiles_.capacity()) profiles_.reserve(2 * profiles_.size() + 16);
   nodes_.push_back(std::move(node));
   if (!options_.profile) return;
   const auto now = Clock::now();
@@ -63,7 +66,7 @@ template <class T> void Recording<T>::retain_grad(Tensor<T>& y) {
 }
 
 template <class T> void Recording<T>::register_hook(std::int32_t node, GradientHook<T> hook) {
-  hooks_[node].push_back(std::move(hook));
+  hooks_[node].push_back(std::make_shared<GradientHook<T>>(std::move(hook)));
 }
 
 template <class T> std::string Recording<T>::name(std::int32_t node) const {

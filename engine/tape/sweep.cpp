@@ -83,20 +83,27 @@ template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph ret
     profiles_[index].backward = std::chrono::duration<double>(Clock::now() - start).count();
     profiles_[index].gradient_norm = norm(*dy);
   }
+  for (std::size_t n = 0; n < node(i).inputs.size(); ++n) {  // a rule may assign to an accumulator()
+    if (node(i).inputs[n] < 0) continue;
+    const Node<T>& input = node(node(i).inputs[n]);
+    require_usage(!input.grad || input.grad->shape() == input.shape, node(i).operation,
+                  "expected the gradient of input ", n, " to have its shape ", input.shape, ", given ",
+                  [&] { return to_string(input.grad->shape()); });
+  }
   if (options_.detect_anomaly) check_gradients(i);
 }
 
 // A hook may add hooks and remove them: those that there are when the gradient has arrived are called.
 template <class T> void Recording<T>::run_hooks(std::int32_t i, Array<T>& gradient) const {
-  const std::vector<GradientHook<T>>* registered = nullptr;
+  const Hooks<T>* registered = nullptr;
   if (node(i).is_parameter)
     registered = &node(i).leaf->hooks;
   else if (const auto found = hooks_.find(i); found != hooks_.end())
     registered = &found->second;
   if (registered == nullptr || registered->empty()) return;
-  const std::vector<GradientHook<T>> hooks = *registered;
-  for (const GradientHook<T>& hook : hooks) {
-    hook(gradient);
+  const Hooks<T> hooks = *registered;
+  for (const auto& hook : hooks) {
+    (*hook)(gradient);
     require(gradient.shape() == node(i).shape, "hook", "expected the gradient of the ", node(i).operation,
             " to keep its shape ", node(i).shape, ", given ", gradient.shape());
   }

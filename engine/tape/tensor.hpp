@@ -58,7 +58,7 @@ template <class T> class Tensor {
 
   /// Of a parameter, a handle on the value that it has now.
   Tensor(const Tensor& other) : value_(other.shared_value()), leaf_(other.leaf_), origin_(other.origin_) {}
-  Tensor(Tensor&& other) noexcept : origin_(other.origin_) {
+  Tensor(Tensor&& other) noexcept : origin_(std::exchange(other.origin_, {})) {
     if (other.is_parameter()) {
       value_ = other.leaf_->value;
       leaf_ = other.leaf_;

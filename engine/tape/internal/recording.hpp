@@ -105,7 +105,7 @@ template <class T> class Recording {
 
   // What few nodes have.
   std::unordered_map<std::int32_t, std::string> names_;
-  std::unordered_map<std::int32_t, std::vector<GradientHook<T>>> hooks_;  // of outputs; a parameter's are its leaf's
+  std::unordered_map<std::int32_t, Hooks<T>> hooks_;  // of outputs; a parameter's are its leaf's
   std::vector<Profile> profiles_;
   Clock::time_point last_recorded_;
 };

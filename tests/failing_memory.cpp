@@ -1,4 +1,6 @@
-// What happens when memory ends: each allocation of a recording, a sweep and an assignment fails once.
+// What happens when memory ends: each allocation of a recording, a sweep and an assignment fails once. A program of its
+// own, since it puts its own operator new in place of the library's.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>

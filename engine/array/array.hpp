@@ -30,8 +30,17 @@ using BoolArray = Array<bool>;         ///< masks
 
 namespace detail {
 
-/// While somebody counts on this thread: the bytes of the arrays behind the Values that were copied so far.
-inline thread_local std::size_t* copied_bytes = nullptr;
+/// While one lives on a thread: the bytes of the arrays behind the Values that were copied there since.
+struct SharedBytes {
+  inline static thread_local SharedBytes* counting = nullptr;
+
+  SharedBytes() { counting = this; }
+  ~SharedBytes() { counting = nullptr; }  // also when a copy fails
+  SharedBytes(const SharedBytes&) = delete;
+  SharedBytes& operator=(const SharedBytes&) = delete;
+
+  std::size_t bytes = 0;
+};
 
 }  // namespace detail
 
@@ -45,7 +54,8 @@ template <class T> class Value : public std::shared_ptr<const Array<T>> {
   Value(const Pointer& pointer) : Pointer(pointer) {}
   Value(Pointer&& pointer) noexcept : Pointer(std::move(pointer)) {}
   Value(const Value& other) noexcept : Pointer(other) {
-    if (detail::copied_bytes != nullptr && *this) *detail::copied_bytes += (*this)->size() * sizeof(T);
+    if (detail::SharedBytes::counting != nullptr && *this)
+      detail::SharedBytes::counting->bytes += (*this)->size() * sizeof(T);
   }
   Value(Value&&) noexcept = default;
   Value& operator=(const Value&) noexcept = default;

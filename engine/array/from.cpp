@@ -25,8 +25,8 @@ template <class T> Array<T> Braces<T>::array() const {
 }
 
 void require_count(const char* operation, std::size_t count, const Shape& shape) {
-  require(addressable(shape, sizeof(double)) && count == element_count(shape), operation, "expected as many numbers as a shape has elements, given ", count,
-          " for ", shape);
+  require(addressable(shape, sizeof(double)) && count == element_count(shape), operation,
+          "expected as many numbers as a shape has elements, given ", count, " for ", shape);
 }
 
 template class Braces<float>;

@@ -19,6 +19,9 @@ void* pool_allocate(std::size_t bytes);
 /// Takes back a block; `bytes` is what it was asked for with. Any thread may give back any thread's block.
 void pool_deallocate(void* block, std::size_t bytes) noexcept;
 
+/// The bytes of numbers, as arrays hold them, that this thread took and has not given back.
+inline thread_local std::ptrdiff_t array_bytes_in_use = 0;
+
 }  // namespace detail
 
 /// Blocks that this thread took and has not given back; a thread that frees another's blocks counts below zero.
@@ -33,9 +36,15 @@ template <class T> struct PoolAllocator {
 
   T* allocate(std::size_t count) {
     if (count > std::numeric_limits<std::size_t>::max() / 2 / sizeof(T)) throw std::bad_alloc();
-    return static_cast<T*>(detail::pool_allocate(count * sizeof(T)));
+    T* const block = static_cast<T*>(detail::pool_allocate(count * sizeof(T)));
+    if constexpr (std::is_arithmetic_v<T>) detail::array_bytes_in_use += static_cast<std::ptrdiff_t>(count * sizeof(T));
+    return block;
   }
-  void deallocate(T* block, std::size_t count) noexcept { detail::pool_deallocate(block, count * sizeof(T)); }
+  void deallocate(T* block, std::size_t count) noexcept {
+    if constexpr (std::is_arithmetic_v<T>)
+      if (block != nullptr) detail::array_bytes_in_use -= static_cast<std::ptrdiff_t>(count * sizeof(T));
+    detail::pool_deallocate(block, count * sizeof(T));
+  }
 
   template <class U> bool operator==(const PoolAllocator<U>&) const noexcept { return true; }
 };

@@ -19,7 +19,7 @@ namespace detail {
 template <class T> struct CrossEntropy {
   std::size_t classes;
   T smoothing;
-  std::optional<Array<T>> weight;  // absent: all 1
+  Value<T> weight;  // null: all 1
 
   T weight_of(std::size_t c) const { return weight ? weight->data()[c] : T(1); }
   T label_share(std::size_t y) const { return (1 - smoothing) * weight_of(y); }
@@ -84,7 +84,8 @@ template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options) {
   check(logits, labels, options);
-  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
+  const Value<T> weight = options.weight ? Value<T>(make_value<T>(*options.weight)) : nullptr;
+  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), weight};
   const std::size_t rows = labels.size(), classes = rule.classes;
 
   Array<T> largest(labels.shape()), sums(labels.shape());

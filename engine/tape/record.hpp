@@ -82,15 +82,17 @@ template <class T, class F> struct RuleOf final : Rule<T> {
   void operator()(const Array<T>& dy, Gradients<T>& dx) const override { function(dy, dx); }
 };
 
-/// The bytes of the arrays that a rule holds: those that a copy of it shares. A rule that cannot be copied counts none.
+/// The bytes of the arrays that a rule holds: those of the Values that a copy of it shares, and of the arrays that it
+/// takes memory for. A rule that cannot be copied counts none.
 template <class F> std::size_t saved_bytes(const F& rule) {
-  std::size_t bytes = 0;
   if constexpr (std::is_copy_constructible_v<F>) {
-    copied_bytes = &bytes;
+    const SharedBytes shared;
+    const std::ptrdiff_t before = array_bytes_in_use;
     [[maybe_unused]] const F copy(rule);
-    copied_bytes = nullptr;
+    return shared.bytes + static_cast<std::size_t>(array_bytes_in_use - before);
+  } else {
+    return 0;
   }
-  return bytes;
 }
 
 /// The nodes of an operation's inputs, -1 for a constant.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iomanip>
 #include <ostream>
-#include <ranges>
 #include <sstream>
 #include <vector>
 
@@ -55,14 +54,15 @@ template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& para
   const LastSweep<T>& last = LastSweep<T>::of_this_thread();
   const auto was_swept = [&](const auto& named) { return named.second.place()->last_sweep == last.number; };
   if (last.number == 0 || std::ranges::none_of(parameters, was_swept)) return rows;
-  for (const auto& [place, weak, operation] : std::views::reverse(last.parameters)) {  // in the order of recording
-    const auto leaf = weak.lock();
+  const auto& swept = last.parameters;
+  for (auto reached = swept.rbegin(); reached != swept.rend(); ++reached) {  // in the order of recording
+    const auto leaf = reached->leaf.lock();
     const auto is_it = [&](const auto& named) { return named.second.place() == leaf; };
     if (!leaf || std::ranges::any_of(parameters, is_it)) continue;
-    rows.push_back(
-        {leaf->name.empty() ? "?" : leaf->name, to_string(leaf->shape), "not listed",
-         std::string("the loss depends on it, through ") + operation + ": is its layer missing from TAPEGRAD_FIELDS?",
-         false});
+    rows.push_back({leaf->name.empty() ? "?" : leaf->name, to_string(leaf->shape), "not listed",
+                    std::string("the loss depends on it, through ") + reached->operation +
+                        ": is its layer missing from TAPEGRAD_FIELDS?",
+                    false});
   }
   return rows;
 }

@@ -24,4 +24,6 @@
 #include "layers/model/listing.hpp"
 #include "layers/report/attention_map.hpp"
 #include "layers/report/gradient_report.hpp"
+#include "optim/adam.hpp"
+#include "optim/optimizer.hpp"
 #include "optim/sgd.hpp"

@@ -91,7 +91,8 @@ struct Level4 {
   std::size_t num_heads;
   Linear q_proj, k_proj, v_proj, out_proj;
   tg::Dropout dropout;
-  TAPEGRAD_FIELDS(q_proj, k_proj, v_proj, out_proj, dropout, num_heads)
+  TAPEGRAD_FIELDS(q_proj, k_proj, v_proj, out_proj, dropout)
+  TAPEGRAD_SETTINGS(num_heads)
 
   explicit Level4(std::size_t dim, std::size_t heads, double p = 0)
       : num_heads(heads), q_proj(dim, dim), k_proj(dim, dim), v_proj(dim, dim), out_proj(dim, dim), dropout(p) {}

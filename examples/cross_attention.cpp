@@ -48,7 +48,8 @@ struct CrossAttention {
   std::size_t num_heads;
   Linear W_q, W_k, W_v, W_o;
   tg::Dropout dropout;
-  TAPEGRAD_FIELDS(W_q, W_k, W_v, W_o, dropout, num_heads)
+  TAPEGRAD_FIELDS(W_q, W_k, W_v, W_o, dropout)
+  TAPEGRAD_SETTINGS(num_heads)
 
   CrossAttention(std::size_t num_hiddens, std::size_t heads, double p)
       : num_heads(heads),

@@ -28,7 +28,8 @@ template <class T = float> struct MultiHeadAttention {
   Linear<T> k_proj;    ///< key_dim -> dim
   Linear<T> v_proj;    ///< value_dim -> dim
   Linear<T> out_proj;  ///< dim -> dim
-  TAPEGRAD_FIELDS(q_proj, k_proj, v_proj, out_proj, dropout, num_heads)
+  TAPEGRAD_FIELDS(q_proj, k_proj, v_proj, out_proj, dropout)
+  TAPEGRAD_SETTINGS(num_heads)
 
   /// Throws std::invalid_argument for sizes that are not positive, a dim that num_heads does not divide, and a dropout
   /// outside [0, 1).

@@ -11,7 +11,7 @@ namespace tapegrad {
 struct Dropout {
   double p;
   bool training = true;  ///< what train(model) and eval(model) switch
-  TAPEGRAD_FIELDS(p)
+  TAPEGRAD_SETTINGS(p)
 
   /// Throws std::invalid_argument unless p is in [0, 1).
   explicit Dropout(double p = 0.5);

@@ -18,7 +18,8 @@ struct EmbeddingOptions {
 template <class T = float> struct Embedding {
   Parameter<T> weight;  ///< (num_embeddings, embedding_dim)
   std::optional<std::int64_t> padding_idx;
-  TAPEGRAD_FIELDS(weight, padding_idx)
+  TAPEGRAD_FIELDS(weight)
+  TAPEGRAD_SETTINGS(padding_idx)
 
   /// Throws std::invalid_argument for a size that is not positive, std::out_of_range for a padding_idx that is no id.
   Embedding(std::size_t num_embeddings, std::size_t embedding_dim, const EmbeddingOptions& options = {});

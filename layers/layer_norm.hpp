@@ -17,7 +17,8 @@ template <class T = float> struct LayerNorm {
   Parameter<T> weight;  ///< normalized_shape
   Parameter<T> bias;    ///< normalized_shape; undefined when there is none
   double eps;
-  TAPEGRAD_FIELDS(weight, bias, eps)
+  TAPEGRAD_FIELDS(weight, bias)
+  TAPEGRAD_SETTINGS(eps)
 
   /// normalized_shape: the extents of the last axes, or of the last one. Throws std::invalid_argument for extents that
   /// are not positive and an eps that is negative or NaN.

@@ -151,9 +151,8 @@ template <class M> void fill(M& model) {
 }
 
 // The loss of each of 50 steps.
-template <class M> tg::Array<double> losses(M model, const tg::SGDOptions& options) {
+template <class M> tg::Array<double> curve_of(M& model, tg::Optimizer<tg::detail::ScalarOf<M>>& optimizer) {
   fill(model);
-  tg::SGD<tg::detail::ScalarOf<M>> optimizer(tg::parameters(model), options);
   tg::Array<double> curve(tg::Shape{50});
   for (double& value : curve) {
     tg::Tape tape;
@@ -164,6 +163,23 @@ template <class M> tg::Array<double> losses(M model, const tg::SGDOptions& optio
     value = loss.item();
   }
   return curve;
+}
+
+template <class M> tg::Array<double> losses(M model, const tg::SGDOptions& options) {
+  tg::SGD<tg::detail::ScalarOf<M>> optimizer(tg::parameters(model), options);
+  return curve_of(model, optimizer);
+}
+
+// By a transformer whose matrices decay, while biases and norms do not.
+template <template <class> class Adam, class T> tg::Array<double> losses_in_two_groups() {
+  Transformer<T> model(tg::Gelu::exact);
+  const auto is_matrix = [](std::string_view, const auto& parameter) { return parameter.dimension() >= 2; };
+  const auto is_other = [](std::string_view, const auto& parameter) { return parameter.dimension() < 2; };
+  typename Adam<T>::Options options{.lr = 0.01, .betas = {0.8, 0.99}, .eps = 1e-6, .weight_decay = 0.1};
+  Adam<T> optimizer(tg::parameters(model, is_matrix), options);
+  options.lr = 0.02, options.weight_decay = 0;
+  optimizer.add_group(tg::parameters(model, is_other), options);
+  return curve_of(model, optimizer);
 }
 
 const nlohmann::json& fixtures() {
@@ -264,4 +280,12 @@ TEST_CASE("A classifier learns by each of SGD's options as in PyTorch") {
     check_close(losses(Classifier<double>(1, unpadded_ids(), Mask::none()), options), curve, 1e-11);
     check_close(losses(Classifier<float>(1, unpadded_ids(), Mask::none()), options), curve, 1e-4);
   }
+}
+
+TEST_CASE("A transformer learns by Adam and AdamW in two groups as in PyTorch") {
+  const tg::Array<double> adam = array_of(fixtures().at("Adam"), {50}), adamw = array_of(fixtures().at("AdamW"), {50});
+  check_close(losses_in_two_groups<tg::Adam, double>(), adam, 1e-11);
+  check_close(losses_in_two_groups<tg::AdamW, double>(), adamw, 1e-11);
+  check_close(losses_in_two_groups<tg::Adam, float>(), adam, 1e-4);
+  check_close(losses_in_two_groups<tg::AdamW, float>(), adamw, 1e-4);
 }

@@ -134,30 +134,6 @@ template <class T> void check_arithmetic(const VectorLoops<T>& loops) {
       [](double x, double y) { return 0.5 * (y - 0.25 - x * 0.75); });
 }
 
-// p, its gradient x, its momentum y
-template <class T> void check_sgd(const VectorLoops<T>& loops) {
-  for (const bool nesterov : {false, true})
-    for (const double decay : {0.0, 0.125}) {
-      const tapegrad::detail::SGDStep<T> step{T(0.5), T(0.75), T(0.25), T(decay), nesterov};
-      check_written<T>(
-          -5, 5,
-          [&](const T* x, T* y, std::size_t n) {
-            const std::vector<T> gradient(x, x + n);
-            loops.sgd(y, gradient.data(), nullptr, n, step);
-          },
-          [&](double x, double y) { return y - 0.5 * (x + decay * y); });
-      for_each_length<T>(-5, 5, [&](std::size_t n, const T* x, const T* y) {
-        std::vector<T> p(n, T(2)), b(y, y + n);
-        loops.sgd(p.data(), x, b.data(), n, step);
-        for (std::size_t i = 0; i < n; ++i) {
-          const double g = x[i] + decay * 2, momentum = 0.75 * y[i] + 0.25 * g;
-          check_number(b[i], momentum);
-          check_number(p[i], 2 - 0.5 * (nesterov ? g + 0.75 * momentum : momentum));
-        }
-      });
-    }
-}
-
 // Those of two inputs: they may write over the second.
 template <class T> void check_backward(const VectorLoops<T>& loops) {
   check_written<T>(
@@ -180,7 +156,6 @@ template <class T> void check_every_set() {
     check_reductions(*loops);
     check_functions(*loops);
     check_arithmetic(*loops);
-    check_sgd(*loops);
     check_backward(*loops);
   }
 }

@@ -1,22 +1,27 @@
 #include "vector_loops.hpp"
 
+#include "instruction_sets.hpp"
+
 namespace tapegrad::detail {
+namespace {
+
+template <class T> const VectorLoops<T>& loops_for([[maybe_unused]] InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) return VectorLoopsFor<T>::avx512;
+  if (set == InstructionSet::avx2) return VectorLoopsFor<T>::avx2;
+#endif
+  return VectorLoopsFor<T>::baseline;
+}
+
+}  // namespace
 
 template <class T> std::vector<const VectorLoops<T>*> all_vector_loops() {
-  std::vector<const VectorLoops<T>*> all{&VectorLoopsFor<T>::baseline};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(&VectorLoopsFor<T>::avx2);
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw"))
-    all.push_back(&VectorLoopsFor<T>::avx512);
-#endif
+  std::vector<const VectorLoops<T>*> all;
+  for (const InstructionSet set : instruction_sets()) all.push_back(&loops_for<T>(set));
   return all;
 }
 
-template <class T> const VectorLoops<T>& vector_loops() {
-  static const VectorLoops<T>& best = *all_vector_loops<T>().back();
-  return best;
-}
+template <class T> const VectorLoops<T>& vector_loops() { return loops_for<T>(instruction_set()); }
 
 template std::vector<const VectorLoops<float>*> all_vector_loops();
 template std::vector<const VectorLoops<double>*> all_vector_loops();

@@ -15,14 +15,6 @@ template <class T> struct BinaryLoops {
   void (*number_run)(T x, const T* y, T* z, std::size_t n);
 };
 
-/// What SGD's step needs to know.
-template <class T> struct SGDStep {
-  T lr, momentum;
-  T fresh;  ///< the share of a new gradient in the momentum: 1 - dampening
-  T weight_decay;
-  bool nesterov;
-};
-
 /// The loops for one instruction set. Arrays need no alignment; they may work in place, results and inputs the same
 /// array.
 template <class T> struct VectorLoops {
@@ -60,9 +52,6 @@ template <class T> struct VectorLoops {
 
   /// y = x / (1 - p), but 0 with probability p: element i is dropped by random number first + i of the key.
   void (*dropout)(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first);
-
-  /// A step of SGD: changes the parameter p and, unless it is null, the momentum b, given the gradient.
-  void (*sgd)(T* p, const T* gradient, T* b, std::size_t n, const SGDStep<T>& step);
 
   // y = f(x), and for the backward sweep dx = dy f'(x), of the input or of the output as the names say.
   void (*exp)(const T* x, T* y, std::size_t n);

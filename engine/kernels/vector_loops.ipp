@@ -202,23 +202,6 @@ template <class T, class Arch> struct Loops {
     map(g, h, dx, n, [=](Batch a, Batch b) { return scale * (a - minus - b * share); });
   }
 
-  template <bool kNesterov> static void momentum_step(T* p, const T* gradient, T* b, std::size_t n, SGDStep<T> step) {
-    for (std::size_t i = 0; i < n; ++i) {
-      const T g = gradient[i] + step.weight_decay * p[i];
-      b[i] = step.momentum * b[i] + step.fresh * g;
-      p[i] -= step.lr * (kNesterov ? g + step.momentum * b[i] : b[i]);
-    }
-  }
-  static void sgd(T* p, const T* gradient, T* b, std::size_t n, const SGDStep<T>& step) {
-    const T lr = step.lr, weight_decay = step.weight_decay;
-    if (b != nullptr)
-      (step.nesterov ? momentum_step<true> : momentum_step<false>)(p, gradient, b, n, step);
-    else if (weight_decay != 0)
-      for (std::size_t i = 0; i < n; ++i) p[i] -= lr * (gradient[i] + weight_decay * p[i]);
-    else
-      for (std::size_t i = 0; i < n; ++i) p[i] -= lr * gradient[i];
-  }
-
   static void add_product(const T* x, const T* y, T* z, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) z[i] += x[i] * y[i];
   }
@@ -327,7 +310,6 @@ template <class T, class Arch> struct Loops {
             .scale_and_shift = scale_and_shift,
             .layer_norm_backward = layer_norm_backward,
             .dropout = dropout,
-            .sgd = sgd,
             .exp = exp,
             .log = log,
             .tanh = tanh,

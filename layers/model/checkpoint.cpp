@@ -1,115 +1,68 @@
 #include "checkpoint.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cerrno>
 #include <cstdint>
-#include <fstream>
-#include <system_error>
+#include <utility>
 
-#include "../../engine/array/internal/error.hpp"
 #include "internal/atomic_file.hpp"
+#include "internal/dtype.hpp"
 #include "internal/safetensors.hpp"
-
-// A safetensors file: the length of the header in 8 bytes, the header, the tensors' numbers.
+#include "internal/tensor_file.hpp"
 
 namespace tapegrad {
-namespace {
-
-using detail::Dtype;
-using detail::SafetensorsHeader;
-using detail::StoredTensor;
-
-static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
-
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // bytes; the format's own implementation refuses longer ones too
-
-// A file that is open for reading, its header read and found right.
-class CheckpointFile {
- public:
-  CheckpointFile(const char* operation, const std::filesystem::path& path)
-      : operation_(operation), path_(path.string()) {
-    std::error_code error;
-    const auto status = std::filesystem::status(path, error);
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-      refuse("expected a file, given something else");
-    file_.open(path, std::ios::binary);
-    if (!file_) refuse("cannot be opened: ", std::generic_category().message(errno));
-    file_.seekg(0, std::ios::end);
-    const auto size = static_cast<std::uint64_t>(file_.tellg());
-    file_.seekg(0);
-    if (size < 8) refuse("expected a safetensors file, of 8 bytes or more, given ", size);
-    std::uint64_t length = 0;
-    read_bytes(&length, sizeof length);
-    if (length > size - 8 || length > kLongestHeader)
-      refuse("expected a safetensors file, its header shorter than its ", size, " bytes, given a header of ", length);
-    std::string text(length, ' ');
-    read_bytes(text.data(), length);
-    data_begin_ = 8 + length;
-    try {
-      header_ = SafetensorsHeader::parse(text, size - data_begin_);
-    } catch (const std::runtime_error& error) {
-      refuse(error.what());
-    }
-  }
-
-  SafetensorsHeader& header() { return header_; }
-
-  // The numbers of a tensor, as T whatever the file has.
-  template <class T> Array<T> read(const StoredTensor& tensor) {
-    Array<T> array(tensor.shape);
-    file_.seekg(static_cast<std::streamoff>(data_begin_ + tensor.begin));
-    if (tensor.dtype == Dtype::F32)
-      read_numbers<float>(array);
-    else
-      read_numbers<double>(array);
-    return array;
-  }
-
-  template <class... Parts> [[noreturn]] void refuse(const Parts&... parts) const {
-    detail::fail<std::runtime_error>(operation_, path_, ": ", parts...);
-  }
-
- private:
-  template <class Stored, class T> void read_numbers(Array<T>& array) {
-    if constexpr (std::is_same_v<Stored, T>) {
-      read_bytes(array.data(), array.size() * sizeof(T));
-    } else {
-      Stored buffer[4096];
-      for (std::size_t i = 0; i < array.size(); i += std::size(buffer)) {
-        const std::size_t count = std::min(std::size(buffer), array.size() - i);
-        read_bytes(buffer, count * sizeof(Stored));
-        std::transform(buffer, buffer + count, array.data() + i, [](Stored x) { return static_cast<T>(x); });
-      }
-    }
-  }
-
-  void read_bytes(void* to, std::size_t count) {
-    if (!file_.read(static_cast<char*>(to), static_cast<std::streamsize>(count)))
-      refuse("expected ", count, " bytes more, which cannot be read");
-  }
-
-  const char* operation_;
-  std::string path_;
-  std::ifstream file_;
-  std::uint64_t data_begin_ = 0;
-  SafetensorsHeader header_;
-};
-
-}  // namespace
-
 namespace detail {
 
-template <class T>
-void save_parameters(NamedConstParameters<T> named, const std::filesystem::path& path, const Metadata& metadata) {
-  std::ranges::sort(named, {}, [](const auto& entry) { return entry.first; });
+// ---- writing -------------------------------------------------------------------------------------------------------
+
+struct CheckpointWriter::State {
+  struct Entry {
+    Dtype dtype;
+    Shape shape;
+    const void* data;
+    std::uint64_t size;                 // in bytes
+    std::shared_ptr<const void> owner;  // of the data; null where they belong to a field
+  };
+  std::map<std::string, Entry> entries;
+  Metadata texts;
+
+  template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
+    const auto [place, is_new] = entries.try_emplace(
+        std::move(name), Entry{dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)});
+    require(is_new, "save", "expected each name once, given ", quoted(place->first), " twice");
+  }
+};
+
+CheckpointWriter::CheckpointWriter() : state_(std::make_unique<State>()) {}
+CheckpointWriter::~CheckpointWriter() = default;
+
+template <class N> void CheckpointWriter::add(std::string name, const Array<N>& array) {
+  state_->add(std::move(name), array, nullptr);
+}
+
+template <class N> void CheckpointWriter::add(std::string name, Array<N>&& array) {
+  auto owned = std::make_shared<const Array<N>>(std::move(array));
+  state_->add(std::move(name), *owned, owned);
+}
+
+void CheckpointWriter::add_text(std::string name, const std::string& text) {
+  const auto [place, is_new] = state_->texts.try_emplace(std::move(name), text);
+  require(is_new, "save", "expected each name once, given ", quoted(place->first), " twice");
+}
+
+void CheckpointWriter::write(const std::filesystem::path& path, const Metadata& metadata) {
+  for (const auto& [name, text] : metadata) add_text(name, text);
+  std::vector<const std::pair<const std::string, State::Entry>*> in_order;  // wide numbers first: all lie aligned
+  for (const auto& named : state_->entries) in_order.push_back(&named);
+  std::ranges::stable_sort(in_order, std::ranges::greater(),
+                           [](const auto* named) { return info_of(named->second.dtype).size; });
+
   SafetensorsHeader header;
-  header.metadata = metadata;
+  header.metadata = state_->texts;
   std::uint64_t place = 0;
-  for (const auto& [name, parameter] : named) {
-    const std::uint64_t end = place + parameter->size() * sizeof(T);
-    header.tensors[name] = {std::is_same_v<T, float> ? Dtype::F32 : Dtype::F64, parameter->shape(), place, end};
-    place = end;
+  for (const auto* named : in_order) {
+    const auto& [name, entry] = *named;
+    header.tensors[name] = {entry.dtype, entry.shape, place, place + entry.size};
+    place += entry.size;
   }
   const std::string text = header.format();
   const std::uint64_t length = text.size();
@@ -117,41 +70,140 @@ void save_parameters(NamedConstParameters<T> named, const std::filesystem::path&
   AtomicFile file("save", path);
   file.write(&length, sizeof length);
   file.write(text.data(), text.size());
-  for (const auto& [name, parameter] : named) file.write(parameter->value().data(), parameter->size() * sizeof(T));
+  for (const auto* named : in_order) file.write(named->second.data, named->second.size);
   file.commit();
 }
 
-template <class T> void load_parameters(const NamedParameters<T>& named, const std::filesystem::path& path) {
-  CheckpointFile file("load", path);
-  auto& stored = file.header().tensors;
-  std::vector<StoredTensor> tensors;  // in the model's order
-  for (const auto& [name, parameter] : named) {
-    const auto tensor = stored.extract(name);
-    if (!tensor) file.refuse("expected ", name, " of shape ", to_string(parameter->shape()), ", given no such tensor");
-    if (tensor.mapped().shape != parameter->shape())
-      file.refuse("expected ", name, " of shape ", to_string(parameter->shape()), ", given ",
-                  to_string(tensor.mapped().shape));
-    tensors.push_back(std::move(tensor.mapped()));
-  }
-  if (!stored.empty())
-    file.refuse("expected the model's parameters alone, given ", quoted(stored.begin()->first), " of shape ",
-                to_string(stored.begin()->second.shape));
+// ---- reading -------------------------------------------------------------------------------------------------------
 
-  std::vector<Array<T>> values;  // all of them read before the first is set
-  for (const StoredTensor& tensor : tensors) values.push_back(file.read<T>(tensor));
-  for (std::size_t i = 0; i < named.size(); ++i) named[i].second->set_value(std::move(values[i]));
+namespace {
+
+// Whether a text is `pattern`, in which * stands for any text.
+bool matches(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == pattern.npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  text.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  for (std::size_t skipped = 0; skipped <= text.size(); ++skipped)
+    if (matches(pattern, text.substr(skipped))) return true;
+  return false;
 }
 
-#define INSTANTIATE(T)                                                                                      \
-  template void save_parameters<T>(NamedConstParameters<T>, const std::filesystem::path&, const Metadata&); \
-  template void load_parameters<T>(const NamedParameters<T>&, const std::filesystem::path&);
+bool match_one(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+}  // namespace
+
+struct CheckpointReader::State {
+  struct Tensor : StoredTensor {
+    std::string name;  // in the file
+    bool is_taken = false;
+  };
+
+  TensorFile file;
+  LoadOptions options;
+  std::unordered_map<std::string, Tensor> tensors;  // by the model's names
+  Metadata texts;
+
+  template <class Source> State(const Source& source, const LoadOptions& given) : file("load", source), options(given) {
+    for (auto& [name, tensor] : file.tensors()) {
+      if (!name.starts_with(options.prefix)) continue;
+      std::string to = to_model(name);
+      const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{std::move(tensor), name});
+      if (!is_new)
+        file.refuse("expected each name once after renaming, given ", quoted(place->second.name), " and ", quoted(name),
+                    ", both ", quoted(place->first));
+    }
+    for (const auto& [name, text] : file.metadata())
+      if (name.starts_with(options.prefix)) texts.try_emplace(to_model(name), text);
+  }
+
+  std::string to_model(const std::string& name) const {
+    std::string rest = name.substr(options.prefix.size());
+    return options.rename ? options.rename(std::move(rest)) : rest;
+  }
+};
+
+CheckpointReader::CheckpointReader(const std::filesystem::path& path, const LoadOptions& options)
+    : state_(std::make_unique<State>(path, options)) {}
+CheckpointReader::CheckpointReader(std::span<const std::byte> bytes, const LoadOptions& options)
+    : state_(std::make_unique<State>(bytes, options)) {}
+CheckpointReader::~CheckpointReader() = default;
+
+bool CheckpointReader::may_miss(const std::string& name) const {
+  return match_one(state_->options.allow_missing, name);
+}
+
+template <class N> const StoredTensor* CheckpointReader::find(const Wanted& wanted) {
+  const auto place = state_->tensors.find(wanted.name);
+  const auto refuse = [&](const auto&... parts) {
+    state_->file.refuse("expected ", state_->options.prefix, wanted.name, parts...);
+  };
+  if (place == state_->tensors.end()) {
+    if (!wanted.may_lack && !may_miss(wanted.name)) refuse(' ', wanted.shape, ", given no such tensor");
+    return nullptr;
+  }
+  State::Tensor& tensor = place->second;
+  if (!wanted.fits(tensor.shape)) refuse(' ', wanted.shape, ", given ", to_string(tensor.shape));
+  if (!reads_as<N>(tensor.dtype))
+    refuse(" of dtype ", info_of(dtype_of<N>()).name, ", given ", info_of(tensor.dtype).name);
+  if (std::exchange(tensor.is_taken, true)) refuse(" once in the model, given two fields of that name");
+  return &tensor;
+}
+
+const std::string* CheckpointReader::find_text(const std::string& name) {
+  const auto place = state_->texts.find(name);
+  if (place != state_->texts.end()) return &place->second;
+  if (!may_miss(name))
+    state_->file.refuse("expected ", state_->options.prefix, name, ", a text in the metadata, given no such text");
+  return nullptr;
+}
+
+void CheckpointReader::refuse_rest() const {
+  const std::pair<const std::string, State::Tensor>* first = nullptr;  // by name
+  for (const auto& named : state_->tensors)
+    if (!named.second.is_taken && !match_one(state_->options.ignore, named.first) &&
+        (first == nullptr || named.first < first->first))
+      first = &named;
+  if (first != nullptr)
+    state_->file.refuse("expected what the model has alone, given ", quoted(first->second.name), " of shape ",
+                        to_string(first->second.shape));
+}
+
+template <class N> Array<N> CheckpointReader::read(const StoredTensor& tensor) {
+  return state_->file.read<N>(static_cast<const State::Tensor&>(tensor).name, tensor);
+}
+
+#define INSTANTIATE(N)                                                   \
+  template void CheckpointWriter::add<N>(std::string, const Array<N>&);  \
+  template void CheckpointWriter::add<N>(std::string, Array<N> &&);      \
+  template const StoredTensor* CheckpointReader::find<N>(const Wanted&); \
+  template Array<N> CheckpointReader::read<N>(const StoredTensor&);
+INSTANTIATE(bool)
+INSTANTIATE(char)
+INSTANTIATE(signed char)
+INSTANTIATE(unsigned char)
+INSTANTIATE(short)
+INSTANTIATE(unsigned short)
+INSTANTIATE(int)
+INSTANTIATE(unsigned)
+INSTANTIATE(long)
+INSTANTIATE(unsigned long)
+INSTANTIATE(long long)
+INSTANTIATE(unsigned long long)
 INSTANTIATE(float)
 INSTANTIATE(double)
 
 }  // namespace detail
 
 Metadata load_metadata(const std::filesystem::path& path) {
-  return std::move(CheckpointFile("load_metadata", path).header().metadata);
+  return std::move(detail::TensorFile("load_metadata", path).metadata());
+}
+
+Metadata load_metadata(std::span<const std::byte> bytes) {
+  return std::move(detail::TensorFile("load_metadata", bytes).metadata());
 }
 
 }  // namespace tapegrad

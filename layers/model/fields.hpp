@@ -1,17 +1,21 @@
-/// A model is its fields: a plain struct lists them once, and names, parameters, counts, modes, printing and
-/// checkpoints are walks over that list.
+/// A model is its fields, and so is a run: a plain struct lists them once, and names, parameters, counts, modes,
+/// printing and files are walks over that list.
 ///
 ///     struct Classifier {
 ///       tg::Embedding<> embedding;
 ///       std::vector<tg::Linear<>> layers;
+///       std::size_t num_heads;
 ///       TAPEGRAD_FIELDS(embedding, layers)
+///       TAPEGRAD_SETTINGS(num_heads)
 ///     };
 ///
 /// Its parameters are named as in PyTorch: embedding.weight, layers.0.weight, layers.0.bias, ...
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,12 +25,14 @@
 #include <vector>
 
 #include "../../engine/tape/parameter.hpp"
+#include "kept.hpp"
 
 /// Lists the fields of a struct, in the order in which they are to be walked and printed; the struct stays an
-/// aggregate. Walks enter Parameters, structs with a list of their own, and these in std::vector, std::array and
-/// std::optional. Numbers may be listed, and are printed; a `bool training` in the struct is switched by train() and
-/// eval(). A derived struct's list takes the place of its base's, whose fields it lists along (`this->weight` in a
-/// template).
+/// aggregate. A field is what save() keeps: a Parameter; what changes as a run goes on, which is a number, an array, a
+/// text, std::vector or std::array of numbers, or one of these in std::optional; RandomState or a Generator; an
+/// optimizer; a struct with a list of its own; and all but the numbers in std::vector, std::array, std::map by text,
+/// and std::optional. A derived struct's list takes the place of its base's, whose fields it lists along
+/// (`this->weight` in a template). A `bool training` in the struct is switched by train() and eval(), listed or not.
 #define TAPEGRAD_FIELDS(...)                                                                                          \
   static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                                                    \
                 "tapegrad: expected the names of members alone in TAPEGRAD_FIELDS: they name what a checkpoint has"); \
@@ -36,6 +42,14 @@
   auto tapegrad_fields() { return std::tie(__VA_ARGS__); }                                                            \
   auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }                                                      \
   auto tapegrad_listed() const { return this; }
+
+/// Lists what a struct was told when it was made, a number of heads or a probability: it is printed, and not kept in
+/// files, since who makes the struct anew tells it again. May stand beside TAPEGRAD_FIELDS, or alone.
+#define TAPEGRAD_SETTINGS(...)                                                         \
+  static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                     \
+                "tapegrad: expected the names of members alone in TAPEGRAD_SETTINGS"); \
+  static constexpr std::string_view tapegrad_setting_names() { return #__VA_ARGS__; }  \
+  auto tapegrad_settings() const { return std::tie(__VA_ARGS__); }
 
 namespace tapegrad {
 
@@ -53,7 +67,7 @@ struct Path {
   }
 };
 
-/// Takes the first name off "a, b, c". A template names the fields of its base as this->a.
+/// Takes the first name off "a, b, c". A template names the fields of its base as this->a, a class its own as a_.
 constexpr std::string_view take_name(std::string_view& list) {
   const std::size_t end = list.find(',');
   std::string_view name = list.substr(0, end);
@@ -61,6 +75,7 @@ constexpr std::string_view take_name(std::string_view& list) {
   while (name.starts_with(' ')) name.remove_prefix(1);
   while (name.ends_with(' ')) name.remove_suffix(1);
   if (name.starts_with("this->")) name.remove_prefix(6);
+  if (name.ends_with('_')) name.remove_suffix(1);
   return name;
 }
 
@@ -101,52 +116,78 @@ template <class F> inline constexpr bool is_sequence = false;
 template <class F> inline constexpr bool is_sequence<std::vector<F>> = std::is_class_v<F>;
 template <class F, std::size_t N> inline constexpr bool is_sequence<std::array<F, N>> = std::is_class_v<F>;
 
+template <class F> inline constexpr bool is_map = false;
+template <class F> inline constexpr bool is_map<std::map<std::string, F>> = true;
+
 template <class F>
 concept HasFields = requires(F& field) {
   field.tapegrad_fields();
 };
+template <class F>
+concept HasSettings = requires(F& field) {
+  field.tapegrad_settings();
+};
+template <class F>
+concept HasList = HasFields<F> || HasSettings<F>;
 
 /// What can be walked as a model: a struct with a list, a parameter, or some of them.
-template <class F> inline constexpr bool is_model = HasFields<F> || is_parameter<F>;
+template <class F> inline constexpr bool is_model = HasList<F> || is_parameter<F>;
 template <class F> inline constexpr bool is_model<const F> = is_model<F>;
 template <class F> inline constexpr bool is_model<std::optional<F>> = is_model<F>;
 template <class F> inline constexpr bool is_model<std::vector<F>> = is_model<F>;
 template <class F, std::size_t N> inline constexpr bool is_model<std::array<F, N>> = is_model<F>;
+template <class F> inline constexpr bool is_model<std::map<std::string, F>> = is_model<F>;
 
-/// What a list may hold although no walk enters it, since no parameter can be in it: texts, arrays, options. Others may
-/// be models behind pointers, in other containers or without a list, which would be lost without a word.
-template <class F> inline constexpr bool is_plain = std::is_trivially_copyable_v<F>;
-template <class F> inline constexpr bool is_plain<const F> = is_plain<F>;
-template <class F> inline constexpr bool is_plain<F*> = std::is_arithmetic_v<F>;
-template <class T> inline constexpr bool is_plain<Tensor<T>> = true;
-template <class F, class G> inline constexpr bool is_plain<std::pair<F, G>> = is_plain<F>&& is_plain<G>;
-template <class Range>
-requires requires(Range& range, typename Range::value_type* item) { range.begin() == range.end(), item; }
-inline constexpr bool is_plain<Range> = is_plain<typename Range::value_type>;
+/// What a walk shows of a setting: one that prints takes it, others pass over it.
+template <class S> struct Setting { const S& value; };
+
+template <class Field, class Visit> void walk(const Path& path, Field& field, Visit& visit);
+
+template <class Field, class Visit> void walk_list(const Path& path, Field& field, Visit& visit) {
+  using F = std::remove_const_t<Field>;
+  static_assert(sizeof(F) == sizeof(*field.tapegrad_listed()),
+                "tapegrad: a struct has members of its own beside those in its base's TAPEGRAD_FIELDS. Give it a "
+                "TAPEGRAD_FIELDS(...) with all of them, the base's too.");
+  std::apply(
+      [&](auto&... fields) {
+        static_assert(
+            std::is_const_v<Field> || !(std::is_const_v<std::remove_reference_t<decltype(fields)>> || ...),
+            "tapegrad: a field listed in TAPEGRAD_FIELDS is const, so that it could not be trained or loaded. Declare "
+            "it without const, or list it in TAPEGRAD_SETTINGS.");
+        static constexpr auto names = split_names<sizeof...(fields)>(F::tapegrad_field_names());
+        [[maybe_unused]] auto name = names.begin();
+        (walk(Path{&path, *name++}, fields, visit), ...);
+      },
+      field.tapegrad_fields());
+}
+
+template <class F, class Visit> void walk_settings(const Path& path, const F& field, Visit& visit) {
+  std::apply(
+      [&]<class... S>(const S&... values) {
+        static_assert(
+            !(is_model<S> || ...),
+            "tapegrad: a layer is listed in TAPEGRAD_SETTINGS, so that it would not be trained or saved. List "
+            "it in TAPEGRAD_FIELDS.");
+        static constexpr auto names = split_names<sizeof...(S)>(F::tapegrad_setting_names());
+        [[maybe_unused]] auto name = names.begin();
+        const auto show = [&](const auto& setting) { visit(Path{&path, *name++}, setting); };
+        (show(Setting<S>{values}), ...);
+      },
+      field.tapegrad_settings());
+}
 
 /// Calls visit(path, x) for the field itself and all below it that are a struct with a list, a parameter that is
-/// defined or a number; a struct before its fields.
+/// defined, something else that a file keeps, or a Setting; a struct before its fields.
 template <class Field, class Visit> void walk(const Path& path, Field& field, Visit& visit) {
   using F = std::remove_const_t<Field>;
-  if constexpr (HasFields<F>) {
-    static_assert(sizeof(F) == sizeof(*field.tapegrad_listed()),
-                  "tapegrad: a struct has members of its own beside those in its base's TAPEGRAD_FIELDS. Give it a "
-                  "TAPEGRAD_FIELDS(...) with all of them, the base's too.");
+  if constexpr (HasList<F>) {
     visit(path, field);
-    std::apply(
-        [&](auto&... fields) {
-          static_assert(std::is_const_v<Field> || !((std::is_const_v<std::remove_reference_t<decltype(fields)>> &&
-                                                     is_model<std::remove_reference_t<decltype(fields)>>) ||
-                                                    ...),
-                        "tapegrad: a field listed in TAPEGRAD_FIELDS is const, so that it could not be trained or "
-                        "loaded. Declare it without const.");
-          static constexpr auto names = split_names<sizeof...(fields)>(F::tapegrad_field_names());
-          [[maybe_unused]] auto name = names.begin();
-          (walk(Path{&path, *name++}, fields, visit), ...);
-        },
-        field.tapegrad_fields());
+    if constexpr (HasFields<F>) walk_list(path, field, visit);
+    if constexpr (HasSettings<F>) walk_settings(path, std::as_const(field), visit);
   } else if constexpr (is_parameter<F>) {
     if (field.defined()) visit(path, field);
+  } else if constexpr (is_kept<F>) {
+    visit(path, field);
   } else if constexpr (is_optional<F>) {
     if (field) walk(path, *field, visit);
   } else if constexpr (is_sequence<F>) {
@@ -154,13 +195,13 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
       const std::string number = std::to_string(i);
       walk(Path{&path, number}, field[i], visit);
     }
-  } else if constexpr (std::is_arithmetic_v<F>) {
-    visit(path, field);
+  } else if constexpr (is_map<F>) {
+    for (auto& [key, item] : field) walk(Path{&path, key}, item, visit);
   } else {
-    static_assert(is_plain<F>,
-                  "tapegrad: a field listed in TAPEGRAD_FIELDS may hold parameters where no walk finds them. Give its "
-                  "struct a public TAPEGRAD_FIELDS(...) of its own, hold layers by value or in std::vector, std::array "
-                  "or std::optional; a field without parameters can be left out of the list.");
+    static_assert(is_kept<F>,
+                  "tapegrad: a field listed in TAPEGRAD_FIELDS is nothing that a walk could train or a file keep. Give "
+                  "its struct a public TAPEGRAD_FIELDS(...) of its own, hold layers by value or in std::vector, "
+                  "std::array, std::map or std::optional; what is only told, list in TAPEGRAD_SETTINGS or leave out.");
   }
 }
 
@@ -192,6 +233,8 @@ template <class F> constexpr Scalars scalars_of() {
     }(std::type_identity<decltype(std::declval<F&>().tapegrad_fields())>());
   else if constexpr (is_parameter<F>)
     return {std::is_same_v<typename F::value_type, float>, std::is_same_v<typename F::value_type, double>};
+  else if constexpr (is_map<F>)
+    return scalars_of<typename F::mapped_type>();
   else if constexpr (is_optional<F> || is_sequence<F>)
     return scalars_of<typename F::value_type>();
   else
@@ -234,11 +277,18 @@ template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(co
   return named;
 }
 
-/// Handles on a model's parameters, for an optimizer.
+/// Handles on those of a model's parameters for which choose(name, parameter) is true.
+template <class M, std::predicate<std::string_view, const Parameter<detail::ScalarOf<M>>&> Choose>
+Parameters<detail::ScalarOf<M>> parameters(M& model, Choose choose) {
+  Parameters<detail::ScalarOf<M>> chosen;
+  for (const auto& [name, parameter] : named_parameters(model))
+    if (choose(name, std::as_const(*parameter))) chosen.push_back(parameter);
+  return chosen;
+}
+
+/// Handles on all of them.
 template <class M> Parameters<detail::ScalarOf<M>> parameters(M& model) {
-  Parameters<detail::ScalarOf<M>> all;
-  for (const auto& [name, parameter] : named_parameters(model)) all.push_back(parameter);
-  return all;
+  return parameters(model, [](std::string_view, const auto&) { return true; });
 }
 
 /// How many numbers a model's parameters have in all.

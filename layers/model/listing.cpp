@@ -72,17 +72,23 @@ void Listing::add_parameter(const Path& path, const Shape& shape, const void* ar
   row->count += element_count(shape);
 }
 
-void Listing::add_setting(const Path& path, const std::string& value) {
+void Listing::add_array(const Path& path, const Shape& shape) {
   const std::string text = path.text();
-  if (Row* row = owner(text)) append(row->settings, relative(text, row->path) + '=' + value);
+  if (Row* row = owner(text)) append(row->shapes, relative(text, row->path) + ' ' + to_string(shape));
 }
 
-void Listing::add_setting(const Path& path, bool value) { add_setting(path, std::string(value ? "true" : "false")); }
-void Listing::add_setting(const Path& path, long long value) { add_setting(path, std::to_string(value)); }
-void Listing::add_setting(const Path& path, double value) {
+void Listing::add_number(const Path& path, const std::string& number) {
+  const std::string text = path.text();
+  if (Row* row = owner(text)) append(row->numbers, relative(text, row->path) + '=' + number);
+}
+
+std::string number_text(bool value) { return value ? "true" : "false"; }
+std::string number_text(long long value) { return std::to_string(value); }
+std::string number_text(unsigned long long value) { return std::to_string(value); }
+std::string number_text(double value) {
   std::ostringstream text;
   text << value;
-  add_setting(path, text.str());
+  return text.str();
 }
 
 void Listing::print(std::ostream& out) const {
@@ -90,7 +96,7 @@ void Listing::print(std::ostream& out) const {
   Table table({overflow, overflow, overflow, right});  // name, type with settings, shapes, count
   std::size_t total = 0;
   for (const Row& row : rows_) {
-    const std::string type = row.type + (row.settings.empty() ? "" : '(' + row.settings + ')');
+    const std::string type = row.type + (row.numbers.empty() ? "" : '(' + row.numbers + ')');
     const std::string count = row.count == 0 ? "" : with_thousands(row.count);
     if (row.name.empty())  // the model itself goes by its type
       table.add({type, "", row.shapes, count});

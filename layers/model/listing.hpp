@@ -13,29 +13,52 @@ namespace tapegrad {
 
 namespace detail {
 
-/// What a walk over a model finds: a row for each struct, with its own numbers and parameters.
+/// What a walk over a model finds: a row for each struct, with its own numbers, parameters and arrays.
 class Listing {
  public:
   void add_struct(const Path& path, const std::type_info& type);
   void add_parameter(const Path& path, const Shape& shape, const void* array);
-  void add_setting(const Path& path, bool value);
-  void add_setting(const Path& path, long long value);
-  void add_setting(const Path& path, double value);
+  void add_array(const Path& path, const Shape& shape);
+  void add_number(const Path& path, const std::string& number);
 
   void print(std::ostream& out) const;
 
  private:
   struct Row {
-    std::string path, name, type, settings, shapes;
+    std::string path, name, type, numbers, shapes;
     std::size_t depth = 0, count = 0;
   };
 
   Row* owner(const std::string& path);
-  void add_setting(const Path& path, const std::string& value);
 
   std::vector<Row> rows_;
   std::vector<std::pair<std::string, const void*>> arrays_;
 };
+
+std::string number_text(bool value);
+std::string number_text(long long value);
+std::string number_text(unsigned long long value);
+std::string number_text(double value);
+
+template <Number N> std::string number_text(N value) {
+  if constexpr (std::is_floating_point_v<N>)
+    return number_text(static_cast<double>(value));
+  else if constexpr (std::is_signed_v<N>)
+    return number_text(static_cast<long long>(value));
+  else
+    return number_text(static_cast<unsigned long long>(value));
+}
+
+/// The row's text for a field or a setting that is no layer: numbers by value, arrays by shape; others are passed over.
+template <class F> void list_value(Listing& listing, const Path& path, const F& value) {
+  if constexpr (Number<F>) {
+    listing.add_number(path, number_text(value));
+  } else if constexpr (is_optional<F>) {
+    if (value) list_value(listing, path, *value);
+  } else if constexpr (requires { listing.add_array(path, value.shape()); }) {
+    listing.add_array(path, value.shape());
+  }
+}
 
 }  // namespace detail
 
@@ -54,16 +77,14 @@ class Listing {
 template <class M> void print(std::ostream& out, const M& model) {
   detail::Listing listing;
   detail::walk(model, [&]<class F>(const detail::Path& path, const F& field) {
-    if constexpr (detail::HasFields<F>)
+    if constexpr (detail::HasList<F>)
       listing.add_struct(path, typeid(F));
     else if constexpr (detail::is_parameter<F>)
       listing.add_parameter(path, field.shape(), field.value().data());
-    else if constexpr (std::is_same_v<F, bool>)
-      listing.add_setting(path, field);
-    else if constexpr (std::is_floating_point_v<F>)
-      listing.add_setting(path, static_cast<double>(field));
+    else if constexpr (requires { detail::list_value(listing, path, field.value); })
+      detail::list_value(listing, path, field.value);  // a setting's
     else
-      listing.add_setting(path, static_cast<long long>(field));
+      detail::list_value(listing, path, field);
   });
   listing.print(out);
 }

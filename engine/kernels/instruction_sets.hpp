@@ -1,0 +1,52 @@
+/// The instruction sets that loops are compiled for; the processor's best is chosen at run time.
+#pragma once
+
+#include <vector>
+
+namespace tapegrad::detail {
+
+enum class InstructionSet {
+  baseline,  ///< what every processor has that the build is for: SSE2 on x86-64
+  avx2,      ///< with FMA
+  avx512,    ///< F, CD, DQ and BW
+};
+
+/// Those that this processor has, the best last.
+std::vector<InstructionSet> instruction_sets();
+
+/// The one in use: the best, unless a test chose another.
+InstructionSet instruction_set();
+
+/// Chooses the set in use, one of instruction_sets(); for tests, while no other thread computes.
+void use_instruction_set(InstructionSet set);
+
+#if defined(__x86_64__)
+// A function may inline what is compiled for fewer instructions than itself: `flatten` makes the loop a part of it, and
+// the compiler vectorizes it there. Nothing else is compiled for that set.
+template <class Loop> [[gnu::target("avx2,fma"), gnu::flatten, gnu::noinline]] void run_with_avx2(const Loop& loop) {
+  loop();
+}
+template <class Loop>
+[[gnu::target("avx512f,avx512cd,avx512dq,avx512bw,avx2,fma"), gnu::flatten, gnu::noinline]] void run_with_avx512(
+    const Loop& loop) {
+  loop();
+}
+#endif
+
+/// Calls loop(), compiled for the instruction set in use. For plain loops that a compiler vectorizes by itself, which
+/// stand with the formula that they compute; what needs more than that is one of VectorLoops.
+template <class Loop> void run_vectorized(const Loop& loop) {
+#if defined(__x86_64__)
+  switch (instruction_set()) {
+    case InstructionSet::avx512:
+      return run_with_avx512(loop);
+    case InstructionSet::avx2:
+      return run_with_avx2(loop);
+    case InstructionSet::baseline:
+      break;
+  }
+#endif
+  loop();
+}
+
+}  // namespace tapegrad::detail

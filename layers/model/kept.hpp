@@ -1,0 +1,121 @@
+/// What a file keeps of a field that is no model: an array of its numbers, or its text.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../engine/array/random.hpp"
+#include "../../engine/tape/parameter.hpp"
+
+namespace tapegrad::detail {
+
+/// How a field F is kept; undefined for types that are not.
+///
+///     using Number          of which type its numbers are
+///     get(field)            the array that is written
+///     set(field, array)     takes on what was read
+///     fits(field, shape)    whether it can take on an array of that shape
+///     wanted(field)         in words, which it can: "of shape (2, 3)"
+///     has(field)            whether it has an array now; where a file may be without it, there is
+///     reset(field)          which is called then
+template <class F> struct Kept;
+
+/// What must be there, in a shape that is known before: shape(field) of the derived.
+template <class Derived> struct KeptInShape {
+  static bool has(const auto&) { return true; }
+  static bool fits(const auto& field, const Shape& shape) { return shape == Derived::shape(field); }
+  static std::string wanted(const auto& field) { return "of shape " + to_string(Derived::shape(field)); }
+};
+
+template <class F, class... Types>
+concept OneOf = (std::same_as<F, Types> || ...);
+
+/// Those that a file has a type for.
+template <class F>
+concept Number = OneOf<F, bool, char, signed char, unsigned char, short, unsigned short, int, unsigned, long,
+                       unsigned long, long long, unsigned long long, float, double>;
+
+template <Number F> struct Kept<F> : KeptInShape<Kept<F>> {
+  using Number = F;
+  static Array<F> get(F field) { return Array<F>(Shape{}, field); }
+  static void set(F& field, const Array<F>& array) { field = *array.data(); }
+  static Shape shape(F) { return {}; }
+};
+
+template <Number F, std::size_t N> struct Kept<std::array<F, N>> : KeptInShape<Kept<std::array<F, N>>> {
+  using Number = F;
+  static Array<F> get(const std::array<F, N>& field) {
+    Array<F> array(Shape{N});
+    std::copy(field.begin(), field.end(), array.data());
+    return array;
+  }
+  static void set(std::array<F, N>& field, const Array<F>& array) { std::copy_n(array.data(), N, field.begin()); }
+  static Shape shape(const std::array<F, N>&) { return {N}; }
+};
+
+template <Number F> struct Kept<std::vector<F>> {
+  using Number = F;
+  static Array<F> get(const std::vector<F>& field) {
+    Array<F> array(Shape{field.size()});
+    std::copy(field.begin(), field.end(), array.data());
+    return array;
+  }
+  static void set(std::vector<F>& field, const Array<F>& array) {
+    field.assign(array.data(), array.data() + array.size());
+  }
+  static bool has(const std::vector<F>&) { return true; }
+  static bool fits(const std::vector<F>&, const Shape& shape) { return shape.size() == 1; }
+  static std::string wanted(const std::vector<F>&) { return "of one axis"; }
+};
+
+template <class T> struct Kept<Array<T>> : KeptInShape<Kept<Array<T>>> {
+  using Number = T;
+  static const Array<T>& get(const Array<T>& field) { return field; }
+  static void set(Array<T>& field, Array<T>&& array) { field = std::move(array); }
+  static const Shape& shape(const Array<T>& field) { return field.shape(); }
+};
+
+template <class T> struct Kept<Tensor<T>> : KeptInShape<Kept<Tensor<T>>> {
+  using Number = T;
+  static const Array<T>& get(const Tensor<T>& field) { return field.value(); }
+  static void set(Tensor<T>& field, Array<T>&& array) { field = Tensor<T>(std::move(array)); }
+  static const Shape& shape(const Tensor<T>& field) { return field.shape(); }
+};
+
+template <class T> struct Kept<Parameter<T>> : KeptInShape<Kept<Parameter<T>>> {
+  using Number = T;
+  static const Array<T>& get(const Parameter<T>& field) { return field.value(); }
+  static void set(Parameter<T>& field, Array<T>&& array) { field.set_value(std::move(array)); }
+  static const Shape& shape(const Parameter<T>& field) { return field.shape(); }
+};
+
+template <class F>
+concept HasKept = requires {
+  typename Kept<F>::Number;
+};
+
+/// There when the file has it, an array in the shape that it has there.
+template <HasKept F>
+requires(!std::is_same_v<F, Parameter<typename Kept<F>::Number>>) struct Kept<std::optional<F>> {
+  using Number = typename Kept<F>::Number;
+  static constexpr bool kIsArray = std::is_same_v<F, Array<Number>>;
+  static bool has(const std::optional<F>& field) { return field.has_value(); }
+  static decltype(auto) get(const std::optional<F>& field) { return Kept<F>::get(*field); }
+  static void set(std::optional<F>& field, Array<Number>&& array) { Kept<F>::set(field.emplace(), std::move(array)); }
+  static void reset(std::optional<F>& field) { field.reset(); }
+  static bool fits(const std::optional<F>&, const Shape& shape) { return kIsArray || Kept<F>::fits(F(), shape); }
+  static std::string wanted(const std::optional<F>&) { return kIsArray ? "of any shape" : Kept<F>::wanted(F()); }
+};
+
+template <class F> inline constexpr bool is_text = std::is_same_v<F, std::string>;
+template <class F> inline constexpr bool is_kept = HasKept<F> || is_text<F>;
+
+}  // namespace tapegrad::detail

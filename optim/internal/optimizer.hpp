@@ -1,0 +1,90 @@
+/// The bodies of optimizer.hpp, and what formulas need. For the optimizers' own sources.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "../../engine/array/internal/error.hpp"
+#include "../../engine/array/internal/parallel.hpp"
+#include "../../engine/array/shape.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
+#include "../optimizer.hpp"
+
+namespace tapegrad {
+
+namespace detail {
+
+inline void require_option(const char* optimizer, const char* name, double value) {
+  require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, given ", value);
+}
+
+/// Calls formula(i) for every element of a parameter, vectorized and on several threads.
+template <class Formula> void for_each_element(std::size_t size, const Formula& formula) {
+  parallel_for(size, chunks_for(size), [&](std::size_t begin, std::size_t end) {
+    run_vectorized([&] {
+      const Formula f = formula;  // a copy of its own, whose numbers no element can change
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+      for (std::size_t i = begin; i < end; ++i) f(i);
+    });
+  });
+}
+
+}  // namespace detail
+
+template <class T, class Options, class State>
+GroupedOptimizer<T, Options, State>::GroupedOptimizer(const char* name, Parameters<T> parameters,
+                                                      const Options& options)
+    : name_(name) {
+  detail::require(!parameters.empty(), name_, "expected parameters, given none");
+  add_group(std::move(parameters), options);
+}
+
+template <class T, class Options, class State>
+void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, const Options& options) {
+  check_options(name_, options);
+  std::set<const void*> places;
+  for (const Member& member : members_) places.insert(member.parameter.place().get());
+  for (const auto& parameter : parameters) {
+    detail::require(parameter->defined(), name_, "expected parameters with a value, given one without");
+    detail::require(places.insert(parameter.place().get()).second, name_, "expected each parameter once, given ",
+                    *parameter, " twice");
+  }
+  std::vector<Member> members = members_;
+  std::map<std::string, State> added;
+  for (const auto& parameter : parameters) {
+    std::string name = parameter->name();
+    for (std::size_t n = members.size(); name.empty() || state_.contains(name) || added.contains(name); ++n)
+      name = std::to_string(n);
+    State& state = added.try_emplace(std::move(name), parameter->shape()).first->second;
+    members.push_back({parameter, groups_.size(), &state});
+  }
+  groups_.push_back(options);
+  state_.merge(added);  // the states stay where they are
+  members_ = std::move(members);
+}
+
+template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::step() {
+  for (const Member& member : members_)
+    detail::require_usage(!member.parameter.is_last(), name_, "expected parameters of a model, but ", *member.parameter,
+                          " belongs to none any more: its model ended, or was assigned another in its stead");
+  for (const Member& member : members_)
+    if (member.parameter->has_grad()) update(*member.parameter, *member.state, groups_[member.group]);
+}
+
+template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::zero_grad() {
+  for (const Member& member : members_) member.parameter->zero_grad();
+}
+
+template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::set_lr(double lr) {
+  detail::require_option(name_, "lr", lr);
+  for (Options& options : groups_) options.lr = lr;
+}
+
+}  // namespace tapegrad

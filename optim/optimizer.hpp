@@ -1,0 +1,125 @@
+/// What all optimizers have: groups of parameters with options of their own, and a state for each parameter.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../engine/tape/parameter.hpp"
+#include "../layers/model/fields.hpp"
+
+namespace tapegrad {
+
+/// What a program that leaves the choice of the optimizer open needs to know of it.
+template <class T> class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// Changes every parameter that has a gradient; the others keep their value and state. Throws std::logic_error,
+  /// before anything changes, when nobody but the optimizer holds one of the parameters any more.
+  virtual void step() = 0;
+
+  /// Forgets the gradients.
+  virtual void zero_grad() = 0;
+
+  /// The learning rate of the first group.
+  virtual double lr() const = 0;
+
+  /// Sets the learning rate of all groups. Throws std::invalid_argument for one that is negative or not finite.
+  virtual void set_lr(double lr) = 0;
+
+ protected:
+  Optimizer() = default;
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(Optimizer&&) = default;
+};
+
+/// An array of a parameter's shape in its state, there from the parameter's first step on.
+template <class T> class StateArray {
+ public:
+  explicit StateArray(Shape shape) : shape_(std::move(shape)) {}
+
+  const Shape& shape() const { return shape_; }
+  bool has_value() const { return array_.has_value(); }
+  /// Throws std::bad_optional_access when there is none.
+  const Array<T>& value() const { return array_.value(); }
+
+  /// For changing in place; zeros the first time.
+  Array<T>& mutable_value() { return array_ ? *array_ : array_.emplace(shape_, T(0)); }
+  void set_value(Array<T>&& array) { array_ = std::move(array); }
+  void reset() { array_.reset(); }
+
+ private:
+  Shape shape_;
+  std::optional<Array<T>> array_;
+};
+
+namespace detail {
+
+template <class T> struct Kept<StateArray<T>> : KeptInShape<Kept<StateArray<T>>> {
+  using Number = T;
+  static bool has(const StateArray<T>& field) { return field.has_value(); }
+  static const Array<T>& get(const StateArray<T>& field) { return field.value(); }
+  static void set(StateArray<T>& field, Array<T>&& array) { field.set_value(std::move(array)); }
+  static void reset(StateArray<T>& field) { field.reset(); }
+  static const Shape& shape(const StateArray<T>& field) { return field.shape(); }
+};
+
+}  // namespace detail
+
+/// The base of the optimizers, each of which brings its Options, the State that it keeps for a parameter, and its
+/// formula. It holds the parameters wherever their model moves. As a field of a run it is saved and loaded with it:
+///
+///     groups.0.lr                       the options of each group
+///     state.layers.0.weight.exp_avg     the state of each parameter, under the name that it came with, or its number
+///
+/// It is moved, not copied: a copy of a model has parameters of its own, and needs an optimizer of its own.
+template <class T, class Options_, class State_> class GroupedOptimizer : public Optimizer<T> {
+ public:
+  using Options = Options_;
+  using State = State_;
+
+  /// Adds parameters with options of their own. Throws std::invalid_argument, and adds none, when one is undefined or
+  /// there already, and for options outside their range.
+  void add_group(Parameters<T> parameters, const Options& options);
+
+  void step() override;
+  void zero_grad() override;
+  double lr() const override { return groups_.front().lr; }
+  void set_lr(double lr) override;
+
+  /// The options of each group, in the order in which they were added.
+  const std::vector<Options>& groups() const { return groups_; }
+  /// What is kept for each parameter.
+  const std::map<std::string, State>& state() const { return state_; }
+
+  TAPEGRAD_FIELDS(groups_, state_)
+
+ protected:
+  /// The first group. Throws as add_group, and when there are no parameters.
+  GroupedOptimizer(const char* name, Parameters<T> parameters, const Options& options);
+
+  ~GroupedOptimizer() override = default;
+  GroupedOptimizer(GroupedOptimizer&&) = default;
+  GroupedOptimizer& operator=(GroupedOptimizer&&) = default;
+
+ private:
+  struct Member {
+    ParameterHandle<Parameter<T>> parameter;
+    std::size_t group;
+    State* state;  // in state_, whose elements stay where they are
+  };
+
+  /// The optimizer's formula: changes a parameter that has a gradient, and its state.
+  virtual void update(Parameter<T>& parameter, State& state, const Options& options) const = 0;
+
+  const char* name_;  // for messages
+  std::vector<Options> groups_;
+  std::map<std::string, State> state_;
+  std::vector<Member> members_;
+};
+
+}  // namespace tapegrad

@@ -133,10 +133,10 @@ TEST_CASE("A header whose JSON is of other types than the format's is refused") 
   CHECK(tensor(R"({"dtype":"F32","shape":[2],"offsets":[0,8]})") ==
         R"(expected "w" with dtype, shape and data_offsets, given {"dtype":"F32","offsets":[0,8],"shape":[2]})");
   CHECK(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1})").starts_with("expected \"w\" with"));
-  for (const std::string dtype : {"\"BF16\"", "\"f32\"", "\"\"", "32", "null", "[\"F32\"]"}) {
+  for (const std::string dtype : {"\"F8_E4M3\"", "\"f32\"", "\"\"", "32", "null", "[\"F32\"]"}) {
     CAPTURE(dtype);
     CHECK(tensor(std::string(R"({"shape":[2],"data_offsets":[0,8],"dtype":)") + dtype + "}") ==
-          std::string("expected \"w\" of dtype F32 or F64, given ") + dtype);
+          "expected \"w\" of dtype BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64 or F64, given " + dtype);
   }
   for (const std::string shape : {"2", "[-2]", "[2.0]", "[\"2\"]", "null", "{}", "[18446744073709551616]"}) {
     CAPTURE(shape);
@@ -332,8 +332,8 @@ TEST_CASE("A checkpoint that lies is refused in one line, at once, and without t
       {tensor("F32", "[2]", "[8,0]"), R"(expected "w" in 8 bytes)"},
       {tensor("F32", "[2]", "[18446744073709551612,4]"), R"(expected "w" in 8 bytes)"},
       {tensor("F32", "[0]", "[1000000000000,1000000000000]"), R"(expected "w" to begin at byte 0)"},
-      {tensor("F16", "[4]", "[0,8]"), "of dtype F32 or F64, given \"F16\""},
-      {tensor("F32\\u0000", "[2]", "[0,8]"), "of dtype F32 or F64, given \"F32\\u0000\""},
+      {tensor("F8_E4M3", "[8]", "[0,8]"), "U64, I64 or F64, given \"F8_E4M3\""},
+      {tensor("F32\\u0000", "[2]", "[0,8]"), "U64, I64 or F64, given \"F32\\u0000\""},
       {tensor("F32", "[1" + repeated(100'000, ",1") + "]", "[0,8]"), "in more than 1000 characters"},
       {header("{" + v + "[0,4]}," + w + "}"), R"(expected "w" to begin at byte 4)"},
       {header("{" + v + "[4,8]}," + w + "}"), R"(expected "v" to begin at byte 8)"},

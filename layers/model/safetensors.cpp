@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
+#include "../../engine/array/internal/layout.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
+constexpr std::size_t kWidestNumber = sizeof(double);  // of what a tensor may be read as
 
 template <class... Parts> void expect(bool holds, const Parts&... parts) {
   if (holds) return;
@@ -40,7 +42,7 @@ struct Shown {
 };
 
 struct Quoted {
-  const std::string& text;
+  std::string_view text;
   friend std::ostream& operator<<(std::ostream& out, const Quoted& quoted) {
     return out << Shown{quoted.text.substr(0, kMostShown)};
   }
@@ -50,10 +52,23 @@ bool are_sizes(const json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](auto& item) { return item.is_number_unsigned(); });
 }
 
+// "BOOL, U8, I8 ... or F64"
+std::string list_dtypes() {
+  std::string list;
+  for (const DtypeInfo& info : kDtypes)
+    list += (&info == std::begin(kDtypes)     ? ""
+             : &info == std::end(kDtypes) - 1 ? " or "
+                                              : ", ") +
+            std::string(info.name);
+  return list;
+}
+
 Dtype parse_dtype(const Quoted& name, const json& dtype) {
-  if (dtype == "F32") return Dtype::F32;
-  expect(dtype == "F64", name, " of dtype F32 or F64, given ", Shown{dtype});
-  return Dtype::F64;
+  const auto* given = dtype.get_ptr<const std::string*>();
+  const auto* found = std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                                   [&](const DtypeInfo& info) { return given && *given == info.name; });
+  if (found == std::end(kDtypes)) expect(false, name, " of dtype ", list_dtypes(), ", given ", Shown{dtype});
+  return static_cast<Dtype>(found - std::begin(kDtypes));
 }
 
 StoredTensor parse_tensor(const Quoted& name, const json& tensor) {
@@ -68,11 +83,9 @@ StoredTensor parse_tensor(const Quoted& name, const json& tensor) {
   expect(are_sizes(offsets) && offsets.size() == 2, name, " with two data_offsets, given ", Shown{offsets});
 
   StoredTensor stored{parse_dtype(name, dtype), {}, offsets[0], offsets[1]};
-  std::uint64_t bytes = stored.dtype == Dtype::F32 ? sizeof(float) : sizeof(double);
-  for (const std::uint64_t extent : shape) {
-    expect(!__builtin_mul_overflow(bytes, extent, &bytes), name, " of a size that can be, given ", Shown{shape});
-    stored.shape.push_back(extent);
-  }
+  for (const std::uint64_t extent : shape) stored.shape.push_back(extent);
+  expect(addressable(stored.shape, kWidestNumber), name, " of a size that can be, given ", Shown{shape});
+  const std::uint64_t bytes = element_count(stored.shape) * info_of(stored.dtype).size;
   expect(stored.begin <= stored.end && stored.end - stored.begin == bytes, name, " in ", bytes, " bytes for its shape ",
          to_string(stored.shape), ", given data_offsets ", Shown{offsets});
   return stored;
@@ -178,8 +191,8 @@ class HeaderReader {
   bool has_metadata_ = false;
 };
 
-void check_layout(const std::map<std::string, StoredTensor>& tensors, std::uint64_t data_size) {
-  std::vector<const std::pair<const std::string, StoredTensor>*> in_order;
+void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
+  std::vector<const StoredTensors::value_type*> in_order;
   in_order.reserve(tensors.size());
   for (const auto& named : tensors) in_order.push_back(&named);
   std::sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
@@ -196,13 +209,13 @@ void check_layout(const std::map<std::string, StoredTensor>& tensors, std::uint6
 
 }  // namespace
 
-std::string quoted(const std::string& text) {
+std::string quoted(std::string_view text) {
   std::ostringstream out;
   out << Quoted{text};
   return out.str();
 }
 
-SafetensorsHeader SafetensorsHeader::parse(const std::string& text, std::uint64_t data_size) {
+SafetensorsHeader SafetensorsHeader::parse(std::string_view text, std::uint64_t data_size) {
   SafetensorsHeader header;
   HeaderReader reader(header);
   expect(json::sax_parse(text, &reader), "a header in JSON, given ", Quoted{text});
@@ -214,7 +227,7 @@ std::string SafetensorsHeader::format() const {
   json out = json::object();
   if (!metadata.empty()) out[kMetadata] = metadata;
   for (const auto& [name, tensor] : tensors)
-    out[name] = {{"dtype", tensor.dtype == Dtype::F32 ? "F32" : "F64"},
+    out[name] = {{"dtype", info_of(tensor.dtype).name},
                  {"shape", std::vector<std::size_t>(tensor.shape.begin(), tensor.shape.end())},
                  {"data_offsets", {tensor.begin, tensor.end}}};
   std::string text;

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "../../../engine/array/shape.hpp"
+#include "dtype.hpp"
 
 namespace tapegrad::detail {
-
-enum class Dtype { F32, F64 };
 
 struct StoredTensor {
   Dtype dtype = Dtype::F32;
@@ -17,19 +18,22 @@ struct StoredTensor {
   std::uint64_t begin = 0, end = 0;  // in bytes, counted from the end of the header
 };
 
+using StoredTensors = std::unordered_map<std::string, StoredTensor>;  // by name; a file may have millions
+
 struct SafetensorsHeader {
-  std::map<std::string, StoredTensor> tensors;
+  StoredTensors tensors;
   std::map<std::string, std::string> metadata;
 
   /// Reads the JSON of a file that has `data_size` bytes behind it, and checks all of it: the tensors fill these bytes
   /// without overlaps and holes. Throws std::runtime_error saying what was expected and given.
-  static SafetensorsHeader parse(const std::string& text, std::uint64_t data_size);
+  static SafetensorsHeader parse(std::string_view text, std::uint64_t data_size);
 
-  /// The JSON, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text that is not UTF-8.
+  /// The JSON, names in their order, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text
+  /// that is not UTF-8.
   std::string format() const;
 };
 
 /// A text from a file as it may stand in a message: quoted, in ASCII, of limited length.
-std::string quoted(const std::string& text);
+std::string quoted(std::string_view text);
 
 }  // namespace tapegrad::detail

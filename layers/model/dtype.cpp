@@ -1,0 +1,34 @@
+#include "internal/dtype.hpp"
+
+#include <cstring>
+
+namespace tapegrad::detail {
+namespace {
+
+template <class Stored, class T> void convert(const std::byte* bytes, std::size_t count, T* to) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Stored number;
+    std::memcpy(&number, bytes + i * sizeof(Stored), sizeof(Stored));
+    to[i] = static_cast<T>(number);
+  }
+}
+
+}  // namespace
+
+template <class T> void convert_floats(Dtype from, const std::byte* bytes, std::size_t count, T* to) {
+  switch (from) {
+    case Dtype::F16:
+      return convert<Half>(bytes, count, to);
+    case Dtype::BF16:
+      return convert<BFloat16>(bytes, count, to);
+    case Dtype::F32:
+      return convert<float>(bytes, count, to);
+    default:
+      return convert<double>(bytes, count, to);
+  }
+}
+
+template void convert_floats(Dtype, const std::byte*, std::size_t, float*);
+template void convert_floats(Dtype, const std::byte*, std::size_t, double*);
+
+}  // namespace tapegrad::detail

@@ -24,6 +24,10 @@ std::size_t checked_heads(std::size_t dim, std::size_t num_heads, const MultiHea
   return num_heads;
 }
 
+LinearOptions of_projections(const MultiHeadAttentionOptions& options) {
+  return {.bias = options.bias, .generator = options.generator};
+}
+
 // (B, T, H D) -> (B, H, T, D)
 template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t heads) {
   const Shape& shape = x.shape();
@@ -46,10 +50,10 @@ template <class T>
 MultiHeadAttention<T>::MultiHeadAttention(std::size_t dim, std::size_t heads, const MultiHeadAttentionOptions& options)
     : num_heads(checked_heads(dim, heads, options)),
       dropout(options.dropout),
-      q_proj(or_dim(options.query_dim, dim), dim, {.bias = options.bias}),
-      k_proj(or_dim(options.key_dim, dim), dim, {.bias = options.bias}),
-      v_proj(or_dim(options.value_dim, dim), dim, {.bias = options.bias}),
-      out_proj(dim, dim, {.bias = options.bias}) {}
+      q_proj(or_dim(options.query_dim, dim), dim, of_projections(options)),
+      k_proj(or_dim(options.key_dim, dim), dim, of_projections(options)),
+      v_proj(or_dim(options.value_dim, dim), dim, of_projections(options)),
+      out_proj(dim, dim, of_projections(options)) {}
 
 template <class T> Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& x, const AttentionMask& mask) const {
   return (*this)(x, x, x, mask);

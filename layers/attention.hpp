@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "../engine/array/mask.hpp"
+#include "../engine/array/random.hpp"
 #include "dropout.hpp"
 #include "linear.hpp"
 #include "model/fields.hpp"
@@ -15,8 +16,9 @@ struct MultiHeadAttentionOptions {
   std::size_t query_dim = 0;  ///< width of the queries, keys and values that come in; 0: as wide as the layer
   std::size_t key_dim = 0;
   std::size_t value_dim = 0;
-  bool bias = true;    ///< of all four projections
-  double dropout = 0;  ///< probability, in [0, 1), of dropping an attention weight in training
+  bool bias = true;                ///< of all four projections
+  double dropout = 0;              ///< probability, in [0, 1), of dropping an attention weight in training
+  Generator* generator = nullptr;  ///< of the projections' first weights and biases; null: the default one
 };
 
 /// Each head compares projections of queries and keys, and takes the mean of the projected values weighted by the

@@ -5,13 +5,15 @@
 #include <initializer_list>
 #include <optional>
 
+#include "../engine/array/random.hpp"
 #include "model/fields.hpp"
 
 namespace tapegrad {
 
 /// What may be set beside the sizes.
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_idx;  ///< this id's vector starts as zeros and never gets a gradient
+  std::optional<std::int64_t> padding_idx{};  ///< this id's vector starts as zeros and never gets a gradient
+  Generator* generator = nullptr;             ///< of the first weight; null: the default one
 };
 
 /// Looks ids up in a table. Starts with normally distributed numbers, as in PyTorch.

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "../engine/array/random.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 
@@ -12,8 +11,9 @@ template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_fe
   detail::require_size("Linear", "in_features", in_features);
   detail::require_size("Linear", "out_features", out_features);
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
-  weight = Parameter<T>(uniform<T>({out_features, in_features}, -bound, bound));
-  if (options.bias) bias = Parameter<T>(uniform<T>({out_features}, -bound, bound));
+  Generator& generator = generator_or_default(options.generator);
+  weight = Parameter<T>(uniform<T>({out_features, in_features}, -bound, bound, generator));
+  if (options.bias) bias = Parameter<T>(uniform<T>({out_features}, -bound, bound, generator));
 }
 
 template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const { return linear(x, weight, bias); }

@@ -1,13 +1,15 @@
 /// The fully connected layer.
 #pragma once
 
+#include "../engine/array/random.hpp"
 #include "model/fields.hpp"
 
 namespace tapegrad {
 
 /// What may be set beside the sizes.
 struct LinearOptions {
-  bool bias = true;  ///< whether b is added
+  bool bias = true;                ///< whether b is added
+  Generator* generator = nullptr;  ///< of the first weight and bias; null: the default one
 };
 
 /// x W^T + b. Starts with weight and bias evenly from +-1 / sqrt(in_features), as in PyTorch.

@@ -126,7 +126,7 @@ void check(const std::string& name, const Sizes& n, const Mask& mask, const Bias
                                   tg::normal<double>({n.batch, n.heads, n.keys, n.value_width})};
   const Array dout = tg::uniform<double>({n.batch, n.heads, n.queries, n.value_width}, -1, 1);
   tg::manual_seed(6);
-  const std::uint64_t key = tg::next_random_key();
+  const std::uint64_t key = tg::default_generator().next_key();
   const Results expected = by_definition(n, inputs[0], inputs[1], inputs[2], dout, bias, options, key);
   const auto same = [&](const Results& actual, double tolerance) {
     for (std::size_t i = 0; i < expected.size(); ++i) {

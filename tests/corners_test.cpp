@@ -32,10 +32,10 @@ const double kNaN = std::numeric_limits<double>::quiet_NaN();
 std::size_t keys_drawn(const std::function<void()>& f) {
   tg::manual_seed(20);
   f();
-  const std::uint64_t next = tg::next_random_key();
+  const std::uint64_t next = tg::default_generator().next_key();
   tg::manual_seed(20);
   for (std::size_t count = 0; count < 100; ++count)
-    if (tg::next_random_key() == next) return count;
+    if (tg::default_generator().next_key() == next) return count;
   return 100;
 }
 

@@ -35,9 +35,9 @@ template <class Call> void check_refused(const std::string& operation, Call call
     CHECK(message.starts_with("[" + operation + "] expected "));
   }
   CHECK(tape.size() == 0);
-  const std::uint64_t next_key = tg::next_random_key();
+  const std::uint64_t next_key = tg::default_generator().next_key();
   tg::manual_seed(0);
-  CHECK(next_key == tg::next_random_key());
+  CHECK(next_key == tg::default_generator().next_key());
 }
 
 template <class T> tg::Parameter<T> zeros(const Shape& shape) { return tg::Parameter<T>(tg::Array<T>(shape, T(0))); }

@@ -274,10 +274,10 @@ TEST_CASE("Attention over tiles of queries and keys is attention in three steps"
 
   tg::manual_seed(10);
   tg::IntArray lengths(tg::Shape{1, 130});
-  for (auto& length : lengths) length = static_cast<std::int64_t>(tg::next_random_key() % 601);
+  for (auto& length : lengths) length = static_cast<std::int64_t>(tg::default_generator().next_key() % 601);
   lengths(0, 7) = 0;
   tg::BoolArray sparse(tg::Shape{130, 600});
-  for (auto& seen : sparse) seen = tg::next_random_key() % 200 == 0;  // tiles and queries that see nothing
+  for (auto& seen : sparse) seen = tg::default_generator().next_key() % 200 == 0;  // tiles and queries that see nothing
   const Mask bias = Mask::additive(tg::normal<double>({1, 2, 130, 600}, 0, 3));
   check("lengths", 130, 600, Mask::valid_lens(lengths));
   check("sparse", 130, 600, Mask::boolean(sparse));

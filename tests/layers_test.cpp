@@ -127,7 +127,7 @@ TEST_CASE("Linear starts evenly spread over plus and minus one over the root of 
 
 TEST_CASE("Layers refuse sizes that are not positive before they draw random numbers") {
   tg::manual_seed(4);
-  const std::uint64_t untouched = tg::next_random_key();
+  const std::uint64_t untouched = tg::default_generator().next_key();
   tg::manual_seed(4);
   CHECK_THROWS_WITH_AS(tg::Linear<>(0, 3), "[Linear] expected in_features from 1 to 2147483647, given 0",
                        std::invalid_argument);
@@ -147,7 +147,7 @@ TEST_CASE("Layers refuse sizes that are not positive before they draw random num
                        "[MultiHeadAttention] expected num_heads from 1 to 2147483647, given 0", std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 2, {.value_dim = std::size_t(-1)}),
                        "[MultiHeadAttention] expected value_dim from 1 to 2147483647, given -1", std::invalid_argument);
-  CHECK(tg::next_random_key() == untouched);
+  CHECK(tg::default_generator().next_key() == untouched);
 }
 
 TEST_CASE("Linear names the shapes of an input that does not fit") {

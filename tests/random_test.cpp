@@ -23,15 +23,22 @@ using Array = tg::Array<double>;
 namespace {
 
 // Everything that draws numbers, once.
-std::vector<double> some_of_each() {
+std::vector<double> some_of_each(tg::Generator& generator = tg::default_generator()) {
   std::vector<double> numbers;
   const auto append = [&numbers](const auto& array) { numbers.insert(numbers.end(), array.begin(), array.end()); };
-  append(tg::uniform<double>({7}, -1.0, 1.0));
-  append(tg::uniform<float>({7}, 0.0, 2.0));
-  append(tg::normal<double>({7}));
-  append(tg::normal<float>({7}, 1.0, 2.0));
-  append(tg::random_permutation(7));
-  append(tg::dropout(tg::Tensor<double>(Array(tg::Shape{20}, 1.0)), 0.5).value());
+  append(tg::uniform<double>({7}, -1.0, 1.0, generator));
+  append(tg::uniform<float>({7}, 0.0, 2.0, generator));
+  append(tg::normal<double>({7}, 0, 1, generator));
+  append(tg::normal<float>({7}, 1.0, 2.0, generator));
+  append(tg::random_permutation(7, generator));
+  const tg::Tensor<double> ones(Array({20, 20}, 1.0));
+  append(tg::dropout(ones, 0.5, true, generator).value());
+  append(tg::scaled_dot_product_attention(ones, ones, ones, {}, {.dropout = 0.5, .generator = &generator}).value());
+  append(tg::Linear<>(3, 2, {.generator = &generator}).weight.value());
+  append(tg::Linear<>(3, 2, {.generator = &generator}).bias.value());
+  append(tg::Embedding<>(3, 2, {.generator = &generator}).weight.value());
+  const tg::MultiHeadAttention<> attention(2, 1, {.generator = &generator});
+  for (const auto& [name, parameter] : tg::named_parameters(attention)) append(parameter->value());
   return numbers;
 }
 
@@ -81,14 +88,90 @@ TEST_CASE("The same seed gives the same numbers, another seed gives others") {
 
 TEST_CASE("Numbers of a seed stay what they were in earlier versions") {
   tg::manual_seed(0);
-  const std::uint64_t key = tg::next_random_key();
+  const std::uint64_t key = tg::default_generator().next_key();
   tg::manual_seed(0);
-  CHECK(tg::next_random_key() == key);
+  CHECK(tg::default_generator().next_key() == key);
   CHECK(key == 12035550249420947055u);
   tg::manual_seed(0);
   check_close(tg::uniform<double>({3}, 0.0, 1.0), Array{0.13870941014555427, 0.97110208280128829, 0.27783287260490741},
               1e-15);
   check_close(tg::normal<double>({3}), Array{-0.45045023151017455, -0.45098093796887684, 1.1005399809623029}, 1e-12);
+
+  using Floats = tg::Array<float>;
+  tg::manual_seed(2024);
+  CHECK(tg::random_permutation(8) == tg::IntArray{2, 7, 5, 6, 4, 0, 3, 1});
+  CHECK(tg::dropout(tg::Tensor<float>(Floats({8}, 1)), 0.5).value() == Floats{2, 0, 0, 0, 0, 2, 0, 2});
+  const tg::Linear<> linear(2, 2);
+  CHECK(linear.weight.value() == Floats{{0.164781556F, 0.210758209F}, {0.562786877F, -0.193484962F}});
+  CHECK(linear.bias.value() == Floats{-0.436496943F, 0.137636229F});
+  check_close(tg::Embedding<>(2, 2).weight.value(),
+              Floats{{-0.703276038F, -0.544412673F}, {-0.629607022F, -0.881183267F}}, 1e-6);
+  const tg::MultiHeadAttention<> attention(2, 1);
+  CHECK(attention.q_proj.weight.value() == Floats{{-0.254427314F, 0.313038588F}, {0.478933126F, 0.202769905F}});
+  CHECK(attention.out_proj.bias.value() == Floats{-0.208865657F, 0.169900253F});
+  const tg::Tensor<float> scores(Floats({4, 4}, 0)),
+      identity(Floats{{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}});
+  const Floats dropped = tg::scaled_dot_product_attention(scores, scores, identity, {}, {.dropout = 0.5}).value();
+  CHECK(dropped == Floats{{0, 0.5, 0, 0}, {0.5, 0, 0, 0.5}, {0, 0, 0, 0}, {0, 0, 0.5, 0}});
+}
+
+TEST_CASE("A generator that was kept goes on with the same numbers when it is put back") {
+  tg::manual_seed(40);
+  some_of_each();
+  const tg::Generator kept = tg::default_generator();
+  const auto next = some_of_each();
+  CHECK(kept != tg::default_generator());
+  tg::default_generator() = kept;
+  CHECK(kept == tg::default_generator());
+  CHECK(some_of_each() == next);
+
+  tg::Generator from_numbers = tg::Generator::from_state(kept.state());
+  CHECK(from_numbers == kept);
+  CHECK(some_of_each(from_numbers) == next);
+  CHECK(from_numbers == tg::default_generator());
+}
+
+TEST_CASE("A generator's own numbers are those of its seed, and take nothing from another one") {
+  tg::manual_seed(41);
+  const auto of_default = some_of_each();
+  tg::manual_seed(7);
+  const tg::Generator untouched = tg::default_generator();
+  tg::Generator own(41);
+  CHECK(some_of_each(own) == of_default);
+  CHECK(tg::default_generator() == untouched);
+  tg::Generator copy = own;
+  CHECK(some_of_each(copy) == some_of_each(own));
+  CHECK(some_of_each(own) != of_default);
+
+  CHECK(tg::Generator() == tg::Generator(0));
+  CHECK(tg::Generator(1) != tg::Generator(2));
+  own = *&own;
+
+  CHECK(&tg::generator_or_default(&own) == &own);
+  CHECK(&tg::generator_or_default(nullptr) == &tg::default_generator());
+}
+
+TEST_CASE("Generators are assigned to each other beside threads that read them, and never seen half changed") {
+  const tg::Generator start(1);
+  const tg::Generator later = tg::Generator::from_state({tg::Generator(2).state()[0], 1000});
+  tg::Generator a = start, b = later;
+  std::atomic<bool> done{false};
+  std::size_t torn = 0;
+  std::thread reader([&] {
+    while (!done)
+      for (const tg::Generator* seen : {&a, &b}) {
+        const tg::Generator copy = *seen;
+        torn += copy != start && copy != later;
+      }
+  });
+  std::thread assigner([&] {
+    for (int i = 0; i < 50'000; ++i) a = b, b = start;
+  });
+  for (int i = 0; i < 50'000; ++i) b = a, a = later;
+  assigner.join();
+  done = true;
+  reader.join();
+  CHECK(torn == 0);
 }
 
 TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
@@ -98,7 +181,7 @@ TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
   std::vector<std::thread> threads;
   for (auto& own : keys)
     threads.emplace_back([&own] {
-      for (std::size_t i = 0; i < kDraws; ++i) own.push_back(tg::next_random_key());
+      for (std::size_t i = 0; i < kDraws; ++i) own.push_back(tg::default_generator().next_key());
     });
   for (auto& thread : threads) thread.join();
   std::set<std::uint64_t> all;
@@ -106,25 +189,25 @@ TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
   CHECK(all.size() == kThreads * kDraws);
 
   tg::manual_seed(1);  // together they are the keys that one thread would have got
-  for (std::size_t i = 0; i < kThreads * kDraws; ++i) REQUIRE(all.count(tg::next_random_key()) == 1);
+  for (std::size_t i = 0; i < kThreads * kDraws; ++i) REQUIRE(all.count(tg::default_generator().next_key()) == 1);
 }
 
 TEST_CASE("A seed begins with its first key, also beside threads that draw") {
   const std::uint64_t seed = 22;
   tg::manual_seed(seed);
   std::unordered_map<std::uint64_t, std::uint64_t> place;  // of a key of that seed
-  for (std::uint64_t i = 0; i < 200'000; ++i) place.emplace(tg::next_random_key(), i);
+  for (std::uint64_t i = 0; i < 200'000; ++i) place.emplace(tg::default_generator().next_key(), i);
 
   std::vector<std::uint64_t> keys;
   std::atomic<bool> done{false};
   std::atomic<std::size_t> drawn{0};
   std::thread drawer([&] {
-    for (; !done; ++drawn) keys.push_back(tg::next_random_key());
+    for (; !done; ++drawn) keys.push_back(tg::default_generator().next_key());
   });
   while (drawn == 0) std::this_thread::yield();
   for (int i = 0; i < 30'000; ++i) {  // this thread draws under the other seed alone
     tg::manual_seed(11);
-    for (int j = 0; j < 20; ++j) tg::next_random_key();
+    for (int j = 0; j < 20; ++j) tg::default_generator().next_key();
     tg::manual_seed(seed);
   }
   done = true;
@@ -152,7 +235,7 @@ TEST_CASE("Neighbouring seeds, keys and indices give numbers that have nothing t
   check_bits([](std::uint64_t i) { return tg::random_bits(i, 7); });
   check_bits([](std::uint64_t i) {
     tg::manual_seed(i);
-    return tg::next_random_key();
+    return tg::default_generator().next_key();
   });
 }
 
@@ -172,7 +255,7 @@ TEST_CASE("uniform never gives the upper end of its interval, and what does not 
   // Random number 1954 of this seed's first key is nearer to 1 than to the largest float below.
   const std::uint64_t seed = 3875;
   tg::manual_seed(seed);
-  const std::uint64_t key = tg::next_random_key();
+  const std::uint64_t key = tg::default_generator().next_key();
   constexpr std::size_t kCount = 4096;
   tg::manual_seed(seed);
   const tg::Array<float> x = tg::uniform<float>({kCount}, 0.0, 1.0);
@@ -206,9 +289,9 @@ TEST_CASE("Intervals that are none are refused before a key is drawn, as in PyTo
       CAPTURE(message);
       CHECK(message.find(given) != std::string::npos);
     }
-    const std::uint64_t next = tg::next_random_key();
+    const std::uint64_t next = tg::default_generator().next_key();
     tg::manual_seed(7);
-    CHECK(next == tg::next_random_key());
+    CHECK(next == tg::default_generator().next_key());
   };
   check_refused("given 2 and 1", [] { tg::uniform<float>({3}, 2, 1); });
   check_refused("given nan and 1", [=] { tg::uniform<double>({3}, nan, 1); });

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <numbers>
 #include <utility>
 
@@ -11,17 +10,7 @@
 namespace tapegrad {
 namespace {
 
-// A generator's state: the key that its seed makes, and how many keys it has handed out.
-struct Generator {
-  std::uint64_t key, count;
-
-  explicit Generator(std::uint64_t seed) : key(random_bits(seed, 0)), count(0) {}
-  std::uint64_t next_key() { return random_bits(key, count++); }
-};
-
-// The one that all threads draw from. A lock keeps a seed's key and its count together.
-std::mutex generator_in_use;
-Generator generator(0);
+constinit Generator the_default_generator;
 
 // The largest T below `high`.
 template <class T> T largest_below(double high) {
@@ -31,23 +20,42 @@ template <class T> T largest_below(double high) {
 
 }  // namespace
 
-void manual_seed(std::uint64_t seed) {
-  const std::lock_guard lock(generator_in_use);
-  generator = Generator(seed);
+// One lock after the other, never both at once: two generators may be assigned to each other.
+Generator& Generator::operator=(const Generator& other) {
+  const State state = other.state();
+  const std::lock_guard lock(in_use_);
+  state_ = state;
+  return *this;
 }
 
-std::uint64_t next_random_key() {
-  const std::lock_guard lock(generator_in_use);
-  return generator.next_key();
+std::uint64_t Generator::next_key() {
+  const std::lock_guard lock(in_use_);
+  auto& [key, count] = state_;
+  return random_bits(key, count++);
 }
 
-template <class T> Array<T> uniform(const Shape& shape, double low, double high) {
+Generator::State Generator::state() const {
+  const std::lock_guard lock(in_use_);
+  return state_;
+}
+
+Generator Generator::from_state(const State& state) {
+  Generator generator;
+  generator.state_ = state;
+  return generator;
+}
+
+Generator& default_generator() { return the_default_generator; }
+
+void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
+
+template <class T> Array<T> uniform(const Shape& shape, double low, double high, Generator& generator) {
   constexpr double most = std::numeric_limits<T>::max();
   detail::require(-most <= low && low <= high && high <= most && high - low <= most, "uniform",
                   "expected finite bounds, the lower one first, whose difference is finite too; given ", low, " and ",
                   high);
   auto out = detail::uninitialized<T>("uniform", shape);
-  const std::uint64_t key = next_random_key();
+  const std::uint64_t key = generator.next_key();
   const T last = low < high ? largest_below<T>(high) : static_cast<T>(high);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto drawn = static_cast<T>(low + (high - low) * random_uniform(key, i));
@@ -57,11 +65,11 @@ template <class T> Array<T> uniform(const Shape& shape, double low, double high)
 }
 
 // Box and Muller 1958: two uniform numbers give two normal ones.
-template <class T> Array<T> normal(const Shape& shape, double mean, double standard_deviation) {
+template <class T> Array<T> normal(const Shape& shape, double mean, double standard_deviation, Generator& generator) {
   detail::require(standard_deviation >= 0, "normal", "expected a standard deviation of at least 0, given ",
                   standard_deviation);
   auto out = detail::uninitialized<T>("normal", shape);
-  const std::uint64_t key = next_random_key();
+  const std::uint64_t key = generator.next_key();
   for (std::size_t i = 0; i < out.size(); i += 2) {
     const double radius = std::sqrt(-2 * std::log(1 - random_uniform(key, i)));
     const double angle = 2 * std::numbers::pi * random_uniform(key, i + 1);
@@ -72,9 +80,9 @@ template <class T> Array<T> normal(const Shape& shape, double mean, double stand
 }
 
 // Fisher and Yates: each place takes one of the numbers not yet placed.
-IntArray random_permutation(std::size_t count) {
+IntArray random_permutation(std::size_t count, Generator& generator) {
   auto out = detail::uninitialized<std::int64_t>("random_permutation", {count});
-  const std::uint64_t key = next_random_key();
+  const std::uint64_t key = generator.next_key();
   for (std::size_t i = 0; i < count; ++i) out.data()[i] = static_cast<std::int64_t>(i);
   for (std::size_t i = count; i > 1; --i) {
     const auto j = static_cast<std::size_t>(random_uniform(key, i) * static_cast<double>(i));
@@ -83,9 +91,9 @@ IntArray random_permutation(std::size_t count) {
   return out;
 }
 
-#define INSTANTIATE(T)                                        \
-  template Array<T> uniform<T>(const Shape&, double, double); \
-  template Array<T> normal<T>(const Shape&, double, double);
+#define INSTANTIATE(T)                                                    \
+  template Array<T> uniform<T>(const Shape&, double, double, Generator&); \
+  template Array<T> normal<T>(const Shape&, double, double, Generator&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

@@ -1,21 +1,59 @@
-/// Random numbers that repeat: a seed, and from it a key for every use.
+/// Random numbers that repeat: a seed, from it a key for every use, and from a key the numbers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 #include "array.hpp"
 #include "random_bits.hpp"
 
 namespace tapegrad {
 
-/// Starts the random numbers anew: after it the same operations give the same numbers, in any run and on any machine.
-/// Programs that never call it start from seed 0. Any thread may call it while others draw: a key belongs to the seed
-/// before or to this one.
+/// Hands out keys: the key that its seed makes, and how many it has handed out. It is a value: a copy goes on with the
+/// same keys, so that one which was kept and is assigned back draws the same numbers again. Any thread may draw from
+/// it, read it and assign to it while others do.
+class Generator {
+ public:
+  /// All there is to a generator: the key of its seed, and how many keys it has handed out.
+  using State = std::array<std::uint64_t, 2>;
+
+  constexpr explicit Generator(std::uint64_t seed = 0) : state_{random_bits(seed, 0), 0} {}
+  Generator(const Generator& other) : state_(other.state()) {}
+  Generator& operator=(const Generator& other);
+  ~Generator() = default;
+
+  /// The key of a batch of random numbers, another at every call.
+  std::uint64_t next_key();
+
+  State state() const;
+  /// The generator whose state that was.
+  static Generator from_state(const State& state);
+
+  bool operator==(const Generator& other) const { return state() == other.state(); }
+
+ private:
+  mutable std::mutex in_use_;  // keeps a seed's key and its count together
+  State state_;
+};
+
+/// The generator that is drawn from where no other is given. Programs that never seed it start from seed 0.
+///
+///     const tg::Generator kept = tg::default_generator();
+///     ...
+///     tg::default_generator() = kept;  // from here on the same numbers again
+Generator& default_generator();
+
+/// What an option names: the default generator for null.
+inline Generator& generator_or_default(Generator* generator) { return generator ? *generator : default_generator(); }
+
+/// Starts the default generator anew: after it the same operations give the same numbers, in any run and on any
+/// machine. Any thread may call it while others draw: a key belongs to the seed before or to this one.
 void manual_seed(std::uint64_t seed);
 
-/// A fresh key for a batch of random numbers. Keys are handed out in order, to all threads from one line.
-std::uint64_t next_random_key();
+/// A field that stands for the default generator: saving a struct that lists one keeps its state, loading puts it back.
+struct RandomState {};
 
 /// Random number i of a key, evenly from [0, 1).
 inline double random_uniform(std::uint64_t key, std::uint64_t i) {
@@ -24,12 +62,15 @@ inline double random_uniform(std::uint64_t key, std::uint64_t i) {
 
 /// An array of numbers evenly from [low, high); of `low` alone where both are equal. Throws std::invalid_argument when
 /// low > high, and when a bound or their difference is NaN or no finite T.
-template <class T> Array<T> uniform(const Shape& shape, double low, double high);
+template <class T>
+Array<T> uniform(const Shape& shape, double low, double high, Generator& generator = default_generator());
 
 /// An array of normally distributed numbers. Throws std::invalid_argument for a standard deviation below 0 or of NaN.
-template <class T> Array<T> normal(const Shape& shape, double mean = 0, double standard_deviation = 1);
+template <class T>
+Array<T> normal(const Shape& shape, double mean = 0, double standard_deviation = 1,
+                Generator& generator = default_generator());
 
 /// The numbers 0, ..., count - 1 in random order.
-IntArray random_permutation(std::size_t count);
+IntArray random_permutation(std::size_t count, Generator& generator = default_generator());
 
 }  // namespace tapegrad

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "../array/internal/layout.hpp"
-#include "../array/random.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
 
@@ -28,7 +27,8 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
   auto statistics = make_value<T>(detail::uninitialized<T>(operation, {layout.batch, layout.heads, queries, 2}));
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(layout.q.width)));
   detail::Attention<T> attention{layout, static_cast<T>(scale), options.dropout,
-                                 options.dropout > 0 ? next_random_key() : 0, std::move(masks)};
+                                 options.dropout > 0 ? generator_or_default(options.generator).next_key() : 0,
+                                 std::move(masks)};
   attention.forward(q.value().data(), k.value().data(), v.value().data(), y->data(), statistics->data());
   return record(operation, Value<T>(y), {q, k, v},
                 [attention = std::move(attention), q = q.shared_value(), k = k.shared_value(), v = v.shared_value(),

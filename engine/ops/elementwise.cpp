@@ -2,7 +2,6 @@
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/parallel.hpp"
-#include "../array/random.hpp"
 #include "../kernels/strided.hpp"
 #include "../kernels/vector_loops.hpp"
 #include "../tape/record.hpp"
@@ -122,10 +121,10 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
 
 // y_i = x_i k_i / (1 - p), where k_i is 0 with probability p and 1 otherwise. The random numbers are recomputed
 // in the sweep instead of being saved.
-template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training) {
+template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training, Generator& generator) {
   detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), given ", p);
   if (!training || p == 0) return x;
-  const auto dropped = [p, key = next_random_key()](const Array<T>& a) {
+  const auto dropped = [p, key = generator.next_key()](const Array<T>& a) {
     Array<T> out(a.shape());
     parallel_for(a.size(), chunks_for(a.size()), [&](std::size_t begin, std::size_t end) {
       vector_loops<T>().dropout(a.data() + begin, out.data() + begin, end - begin, p, key, begin);
@@ -146,7 +145,7 @@ template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training
   template Tensor<T> gelu(const Tensor<T>&, Gelu);                                \
   template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, Scalar<T>);  \
   template Tensor<T> where(const BoolArray&, const Tensor<T>&, const Tensor<T>&); \
-  template Tensor<T> dropout(const Tensor<T>&, double, bool);
+  template Tensor<T> dropout(const Tensor<T>&, double, bool, Generator&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

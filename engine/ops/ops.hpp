@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../array/mask.hpp"
+#include "../array/random.hpp"
 #include "../tape/tensor.hpp"
 
 namespace tapegrad {
@@ -69,7 +70,8 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b);
 
 /// Sets each element to 0 with probability p, in [0, 1), and divides the others by 1 - p. Does nothing unless training.
-template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true);
+template <class T>
+Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true, Generator& generator = default_generator());
 
 // ---- matmul.cpp, einsum.cpp ---------------------------------------------------------------------------------------
 
@@ -169,8 +171,9 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
 
 /// What attention takes beside its operands and a mask.
 struct AttentionOptions {
-  double dropout = 0;             ///< probability, in [0, 1), of dropping an attention weight
-  std::optional<double> scale{};  ///< of the scores; 1 / sqrt(width of the queries) when not given
+  double dropout = 0;              ///< probability, in [0, 1), of dropping an attention weight
+  std::optional<double> scale{};   ///< of the scores; 1 / sqrt(width of the queries) when not given
+  Generator* generator = nullptr;  ///< of the dropout; null: the default one
 };
 
 /// softmax(scale q k^T, masked) v (Vaswani et al. 2017, arXiv:1706.03762).

@@ -6,17 +6,13 @@
 #include <xtensor/xtensor.hpp>
 #include <xtensor/xview.hpp>
 
+#include <array>
 #include <list>
 #include <span>
 #include <stdexcept>
 #include <vector>
 
-#include "close.hpp"
-
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
+#include "in_double.hpp"
 
 namespace {
 
@@ -36,6 +32,7 @@ TEST_CASE("Numbers in braces make an array of as many axes as braces") {
   CHECK(tg::int_array({{{7}}}).shape() == tg::Shape{1, 1, 1});
   CHECK(tg::int_array({}).shape() == tg::Shape{0});
   CHECK(tg::int_array({{1, 2, 3}, {4, 5, 6}}) == tg::IntArray{{1, 2, 3}, {4, 5, 6}});
+  CHECK(tg::int_array({{{1, 2}}, {{3, 4}}, {{5, 6}}}) == tg::IntArray{{{1, 2}}, {{3, 4}}, {{5, 6}}});
   const int id = 3;
   const std::size_t other = 4;
   CHECK(tg::int_array({{id, other}}) == tg::int_array({{3, 4}}));
@@ -46,9 +43,10 @@ TEST_CASE("Numbers in braces make an array of as many axes as braces") {
   CHECK(tg::tensor<double>({0.1}).item() == 0.1);
 }
 
-TEST_CASE("Rows of different lengths are refused") {
+TEST_CASE("Rows of different lengths or depths are refused with both shapes") {
   const auto message = "[array] expected rows of one shape in the braces, given (2) and (1)";
   CHECK_THROWS_WITH_AS(tg::int_array({{1, 2}, {3}}), message, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::array<float>({{{1}, {2}}, {3, 4}}), Contains("given (2, 1) and (2)"), std::invalid_argument);
   CHECK_THROWS_AS(tg::int_array({{1, 2}, 3}), std::invalid_argument);
   CHECK_THROWS_AS(tg::tensor({{{1}, {2}}, {{3}}}), std::invalid_argument);
 }
@@ -64,9 +62,12 @@ TEST_CASE("Ranges of numbers make arrays of one axis, or of a shape that they fi
   CHECK(tg::array<float>(numbers, {3, 2}) == tg::Array<float>{{1, 2}, {3, 4}, {5, 6}});
   CHECK(tg::tensor(numbers, {3, 2}).value() == tg::Array<float>{{1, 2}, {3, 4}, {5, 6}});
   CHECK(tg::tensor<double>(numbers).value() == Array{1, 2, 3, 4, 5, 6});
+  CHECK(tg::tensor<double>(std::array{0.5F, 1.5F}, {2, 1}).value() == tg::array<double>({{0.5}, {1.5}}));
   CHECK_THROWS_WITH_AS(tg::int_array(numbers, {2, 2}),
                        "[array] expected as many numbers as a shape has elements, given 6 for (2, 2)",
                        std::invalid_argument);
+  for (const tg::Shape& other : {tg::Shape{7}, tg::Shape{0}, tg::Shape{}})
+    CHECK_THROWS_WITH_AS(tg::array<double>(numbers, other), Contains("given 6 for ("), std::invalid_argument);
   CHECK_THROWS_AS(tg::int_array(std::vector<int>{}, {std::size_t{1} << 32, std::size_t{1} << 32}),
                   std::invalid_argument);
 }

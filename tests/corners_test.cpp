@@ -13,13 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "close.hpp"
+#include "in_double.hpp"
 
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
-using doctest::Contains;
 using tg::testing::compare;
 using tg::testing::gradcheck;
 

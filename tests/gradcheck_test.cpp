@@ -10,13 +10,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "close.hpp"
+#include "in_double.hpp"
 
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
-using doctest::Contains;
 using tg::testing::gradcheck;
 
 namespace {

@@ -7,13 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "close.hpp"
-
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
-using doctest::Contains;
+#include "in_double.hpp"
 
 // Vectors of layers move their parameters when they grow.
 static_assert(std::is_nothrow_move_constructible_v<Parameter> && std::is_nothrow_move_assignable_v<Parameter>);

@@ -14,13 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "close.hpp"
-
-namespace tg = tapegrad;
-using doctest::Contains;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
+#include "in_double.hpp"
 
 namespace {
 

@@ -6,18 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "close.hpp"
-
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
-using doctest::Contains;
+#include "in_double.hpp"
 
 namespace {
-
-// A parameter of no axes: its gradient is w.grad()().
-Parameter scalar(double value) { return Parameter(Array(tg::Shape{}, value)); }
 
 // The sum of scalars, by an operation whose rule writes down its name when it is called.
 Tensor noted_sum(const char* name, std::initializer_list<tg::Input<double>> inputs, std::vector<std::string>& calls) {

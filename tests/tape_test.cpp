@@ -8,20 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "close.hpp"
-
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
-using doctest::Contains;
-
-namespace {
-
-// A parameter of no axes: its gradient is w.grad()().
-Parameter scalar(double value) { return Parameter(Array(tg::Shape{}, value)); }
-
-}  // namespace
+#include "in_double.hpp"
 
 // ---- recording ----------------------------------------------------------------------------------------------------
 

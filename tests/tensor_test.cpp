@@ -11,13 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "close.hpp"
-
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
-using doctest::Contains;
+#include "in_double.hpp"
 
 namespace {
 

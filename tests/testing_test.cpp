@@ -11,10 +11,8 @@
 #include <stdexcept>
 #include <string>
 
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
+#include "in_double.hpp"
+
 using tg::testing::compare;
 using tg::testing::Comparison;
 using Verdict = tg::testing::CompareResult::Verdict;

@@ -1,6 +1,8 @@
 /// The pool of threads where the system has none to give, when it begins and ends thousands of times, and when the
 /// program ends while it works. What may crash or hang does so in a process of its own: this program again, which runs
 /// one of the test cases that are skipped here.
+#include "threads.hpp"
+
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -8,8 +10,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "run_example.hpp"
 
@@ -49,11 +53,6 @@ tg::Array<double> computed() {
   return tg::softmax(tg::matmul(x, y) + tg::exp(tg::transpose(y, 0, 1) * 0.1).detach().value()(0, 0), -1).value();
 }
 
-struct Threads {
-  std::size_t before = tg::num_threads();
-  ~Threads() { tg::set_num_threads(before); }
-};
-
 }  // namespace
 
 TEST_CASE("child: threads that cannot be made" * doctest::skip()) {
@@ -73,11 +72,17 @@ TEST_CASE("Where threads cannot be made, those that there are do the work" * doc
 }
 
 TEST_CASE("More threads than a loop has chunks compute the same") {
-  const Threads restored;
-  tg::set_num_threads(1);
+  const Threads one(1);
   const tg::Array<double> expected = computed();
   tg::set_num_threads(200);
   CHECK(xt::allclose(computed(), expected, 1e-12, 1e-14));
+}
+
+TEST_CASE("The number of threads is at least 1") {
+  const Threads three(3);
+  CHECK_THROWS_WITH_AS(tg::set_num_threads(0), "[set_num_threads] expected at least 1 thread, given 0",
+                       std::invalid_argument);
+  CHECK(tg::num_threads() == 3);
 }
 
 TEST_CASE("child: pools that begin and end" * doctest::skip()) {
@@ -107,7 +112,7 @@ TEST_CASE("A program may end while a detached thread computes") {
 }
 
 TEST_CASE("Several threads compute at once, and set the number of threads meanwhile") {
-  const Threads restored;
+  const Threads restored(tg::num_threads());
   const auto x = drawn({64, 1024});
   const tg::Array<double> expected = tg::exp(x).value();
   std::atomic<int> wrong{0};

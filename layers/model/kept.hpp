@@ -90,6 +90,25 @@ template <class T> struct Kept<Tensor<T>> : KeptInShape<Kept<Tensor<T>>> {
   static const Shape& shape(const Tensor<T>& field) { return field.shape(); }
 };
 
+/// A generator as what it draws from.
+template <> struct Kept<Generator> : KeptInShape<Kept<Generator>> {
+  using Number = std::uint64_t;
+  static Array<std::uint64_t> get(const Generator& field) { return Kept<Generator::State>::get(field.state()); }
+  static void set(Generator& field, const Array<std::uint64_t>& array) {
+    Generator::State state;
+    Kept<Generator::State>::set(state, array);
+    field = Generator::from_state(state);
+  }
+  static Shape shape(const Generator&) { return {2}; }
+};
+
+template <> struct Kept<RandomState> : KeptInShape<Kept<RandomState>> {
+  using Number = std::uint64_t;
+  static Array<std::uint64_t> get(RandomState) { return Kept<Generator>::get(default_generator()); }
+  static void set(RandomState, const Array<std::uint64_t>& array) { Kept<Generator>::set(default_generator(), array); }
+  static Shape shape(RandomState) { return {2}; }
+};
+
 template <class T> struct Kept<Parameter<T>> : KeptInShape<Kept<Parameter<T>>> {
   using Number = T;
   static const Array<T>& get(const Parameter<T>& field) { return field.value(); }

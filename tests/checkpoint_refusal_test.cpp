@@ -24,23 +24,29 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The message with which loading the bytes is refused. The model stays as it was, and its metadata is refused as well
-// when the file is malformed in itself.
-std::string refusal(const std::string& bytes) {
-  const TemporaryFolder folder;
-  const fs::path path = folder / "a.safetensors";
-  write_bytes(path, bytes);
+// The message with which loading from a path or from bytes is refused, without its front; the model stays as it was.
+template <class Source> std::string refusal_of(const Source& source, const std::string& name) {
   One model;
   std::string message = "none";
   try {
-    tg::load(model, path);
+    tg::load(model, source);
   } catch (const std::runtime_error& error) {
     message = error.what();
   }
   CHECK(model.w.value() == tg::Array<float>{1.0f, 2.0f});
-  const std::string front = "[load] " + path.string() + ": ";
+  const std::string front = "[load] " + name + ": ";
   CHECK(message.starts_with(front));
   return message.substr(std::min(message.size(), front.size()));
+}
+
+// The same of these bytes, in a file and in memory.
+std::string refusal(const std::string& bytes) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a.safetensors";
+  write_bytes(path, bytes);
+  const std::string message = refusal_of(path, path.string());
+  CHECK(refusal_of(InMemory(bytes), "<bytes in memory>") == message);
+  return message;
 }
 
 std::string refusal(const std::string& header, const std::string& data) { return refusal(checkpoint(header, data)); }
@@ -325,6 +331,15 @@ TEST_CASE("A checkpoint that lies is refused in one line, at once, and without t
       {tensor("F32", "[4294967296,4294967296,0]", "[0,0]"), R"("w" of a size that can be)"},
       {tensor("F32", "[4611686018427387905]", "[0,4]"), R"("w" of a size that can be)"},
       {tensor("F64", "[7,7905747460161236407]", "[0,8]"), R"("w" of a size that can be)"},
+      {tensor("F32", "[0,4294967296,4294967296]", "[0,0]"), R"("w" of a size that can be)"},
+      {tensor("U8", "[18446744073709551615]", "[0,8]"), R"("w" of a size that can be)"},
+      {tensor("BOOL", "[2305843009213693952]", "[0,8]"), R"("w" of a size that can be)"},
+      {tensor("BF16", "[4611686018427387905,2]", "[0,4]"), R"("w" of a size that can be)"},
+      {tensor("I64", "[2305843009213693953]", "[0,8]"), R"("w" of a size that can be)"},
+      {tensor("F16", "[2]", "[0,8]"), R"(expected "w" in 4 bytes)"},
+      {tensor("I8", "[1000000000000000]", "[0,1000000000000000]"), "expected 1000000000000000 bytes of data"},
+      {tensor("U64", "[2]", "[0,8]"), R"(expected "w" in 16 bytes)"},
+      {tensor("I32", "[2]", "[0,8]"), "expected w of dtype F32, given I32"},
       {tensor("F32", "[18446744073709551616]", "[0,8]"), "a shape of whole numbers"},
       {tensor("F32", "[-2]", "[0,8]"), "a shape of whole numbers"},
       {tensor("F32", "[1000000000000000]", "[0,4000000000000000]"), "expected 4000000000000000 bytes of data"},

@@ -22,6 +22,7 @@
 #include "layers/model/checkpoint.hpp"
 #include "layers/model/fields.hpp"
 #include "layers/model/listing.hpp"
+#include "layers/model/read_safetensors.hpp"
 #include "layers/report/attention_map.hpp"
 #include "layers/report/gradient_report.hpp"
 #include "optim/adam.hpp"

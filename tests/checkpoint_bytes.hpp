@@ -3,11 +3,13 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <string>
 
 inline std::string bytes_of(const std::filesystem::path& path) {
@@ -27,6 +29,16 @@ template <class Number> std::string raw(std::initializer_list<Number> numbers) {
 inline std::string checkpoint(const std::string& header, const std::string& data) {
   return raw<std::uint64_t>({header.size()}) + header + data;
 }
+
+/// The bytes in memory, at an odd address: `InMemory(bytes)` converts to what load and read_safetensors take.
+class InMemory {
+ public:
+  explicit InMemory(const std::string& bytes) : shifted_(' ' + bytes) {}
+  operator std::span<const std::byte>() const { return std::as_bytes(std::span(shifted_)).subspan(1); }
+
+ private:
+  std::string shifted_;
+};
 
 /// A model of one parameter, w of shape (2), for files written by hand.
 struct One {

@@ -28,7 +28,7 @@ struct CheckpointWriter::State {
   template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
     const auto [place, is_new] = entries.try_emplace(
         std::move(name), Entry{dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)});
-    require(is_new, "save", "expected each name once, given ", detail::quoted(place->first), " twice");
+    require(is_new, "save", "expected each name once, given ", quoted(place->first), " twice");
   }
 };
 
@@ -46,7 +46,7 @@ template <class N> void CheckpointWriter::add(std::string name, Array<N>&& array
 
 void CheckpointWriter::add_text(std::string name, const std::string& text) {
   const auto [place, is_new] = state_->texts.try_emplace(std::move(name), text);
-  require(is_new, "save", "expected each name once, given ", detail::quoted(place->first), " twice");
+  require(is_new, "save", "expected each name once, given ", quoted(place->first), " twice");
 }
 
 void CheckpointWriter::write(const std::filesystem::path& path, const Metadata& metadata) {
@@ -113,8 +113,8 @@ struct CheckpointReader::State {
       std::string to = to_model(name);
       const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{std::move(tensor), name});
       if (!is_new)
-        file.refuse("expected each name once after renaming, given ", detail::quoted(place->second.name), " and ", detail::quoted(name),
-                    ", both ", detail::quoted(place->first));
+        file.refuse("expected each name once after renaming, given ", quoted(place->second.name), " and ", quoted(name),
+                    ", both ", quoted(place->first));
     }
     for (const auto& [name, text] : file.metadata())
       if (name.starts_with(options.prefix)) texts.try_emplace(to_model(name), text);
@@ -168,7 +168,7 @@ void CheckpointReader::refuse_rest() const {
         (first == nullptr || named.first < first->first))
       first = &named;
   if (first != nullptr)
-    state_->file.refuse("expected what the model has alone, given ", detail::quoted(first->second.name), " of shape ",
+    state_->file.refuse("expected what the model has alone, given ", quoted(first->second.name), " of shape ",
                         to_string(first->second.shape));
 }
 
@@ -181,20 +181,7 @@ template <class N> Array<N> CheckpointReader::read(const StoredTensor& tensor) {
   template void CheckpointWriter::add<N>(std::string, Array<N> &&);      \
   template const StoredTensor* CheckpointReader::find<N>(const Wanted&); \
   template Array<N> CheckpointReader::read<N>(const StoredTensor&);
-INSTANTIATE(bool)
-INSTANTIATE(char)
-INSTANTIATE(signed char)
-INSTANTIATE(unsigned char)
-INSTANTIATE(short)
-INSTANTIATE(unsigned short)
-INSTANTIATE(int)
-INSTANTIATE(unsigned)
-INSTANTIATE(long)
-INSTANTIATE(unsigned long)
-INSTANTIATE(long long)
-INSTANTIATE(unsigned long long)
-INSTANTIATE(float)
-INSTANTIATE(double)
+TAPEGRAD_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace detail
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "../../engine/array/random.hpp"
 #include "../../engine/tape/parameter.hpp"
+#include "number.hpp"
 
 namespace tapegrad::detail {
 
@@ -34,14 +34,6 @@ template <class Derived> struct KeptInShape {
   static bool fits(const auto& field, const Shape& shape) { return shape == Derived::shape(field); }
   static std::string wanted(const auto& field) { return "of shape " + to_string(Derived::shape(field)); }
 };
-
-template <class F, class... Types>
-concept OneOf = (std::same_as<F, Types> || ...);
-
-/// Those that a file has a type for.
-template <class F>
-concept Number = OneOf<F, bool, char, signed char, unsigned char, short, unsigned short, int, unsigned, long,
-                       unsigned long, long long, unsigned long long, float, double>;
 
 template <Number F> struct Kept<F> : KeptInShape<Kept<F>> {
   using Number = F;

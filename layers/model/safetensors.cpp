@@ -209,7 +209,7 @@ void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string quoted(const std::string& text) {
   std::ostringstream out;
   out << Quoted{text};
   return out.str();

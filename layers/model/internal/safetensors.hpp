@@ -34,6 +34,6 @@ struct SafetensorsHeader {
 };
 
 /// A text from a file as it may stand in a message: quoted, in ASCII, of limited length.
-std::string quoted(std::string_view text);
+std::string quoted(const std::string& text);
 
 }  // namespace tapegrad::detail

@@ -1,0 +1,104 @@
+#include "read_safetensors.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "internal/tensor_file.hpp"
+
+namespace tapegrad {
+namespace detail {
+
+std::map<std::string, StoredArray> read_arrays(TensorFile&& file) {
+  std::map<std::string, StoredArray> arrays;
+  for (const auto& [name, tensor] : file.tensors()) {
+    StoredArray array(name, tensor.dtype, tensor.shape, tensor.end - tensor.begin);
+    file.read_bytes(name, tensor, array.bytes_.data());
+    arrays.emplace(name, std::move(array));
+  }
+  return arrays;
+}
+
+namespace {
+
+constexpr const char* kOperation = "read_safetensors";
+
+// Calls function with a value of the integer type that a file has.
+template <class Function> void with_integer(Dtype dtype, const Function& function) {
+  switch (dtype) {
+    case Dtype::U8:
+      return function(std::uint8_t{});
+    case Dtype::I8:
+      return function(std::int8_t{});
+    case Dtype::U16:
+      return function(std::uint16_t{});
+    case Dtype::I16:
+      return function(std::int16_t{});
+    case Dtype::U32:
+      return function(std::uint32_t{});
+    case Dtype::I32:
+      return function(std::int32_t{});
+    case Dtype::U64:
+      return function(std::uint64_t{});
+    default:
+      return function(std::int64_t{});
+  }
+}
+
+// Whether all numbers of one type are converted to the other, or those that fit.
+bool converts(Dtype from, Dtype to) {
+  const bool has_bool = from == Dtype::BOOL || to == Dtype::BOOL;
+  return has_bool ? from == to : is_floating(from) == is_floating(to);
+}
+
+}  // namespace
+}  // namespace detail
+
+std::map<std::string, StoredArray> read_safetensors(const std::filesystem::path& path) {
+  return detail::read_arrays(detail::TensorFile(detail::kOperation, path));
+}
+
+std::map<std::string, StoredArray> read_safetensors(std::span<const std::byte> bytes) {
+  return detail::read_arrays(detail::TensorFile(detail::kOperation, bytes));
+}
+
+StoredArray::StoredArray(const std::string& name, detail::Dtype dtype, const Shape& shape, std::size_t size)
+    : name_(name), dtype_(dtype), shape_(shape), bytes_(Shape{size}) {}
+
+std::string_view StoredArray::dtype() const { return detail::info_of(dtype_).torch_name; }
+
+template <class Stored, class T> void StoredArray::convert_integers(Array<T>& to) const {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    Stored number;
+    std::memcpy(&number, bytes_.data() + i * sizeof(Stored), sizeof(Stored));
+    if (!std::in_range<T>(number))
+      detail::fail<std::invalid_argument>(detail::kOperation, "expected ", detail::quoted(name_), " of numbers from ",
+                                          +std::numeric_limits<T>::min(), " to ", +std::numeric_limits<T>::max(),
+                                          ", given ", +number);
+    to.data()[i] = static_cast<T>(number);
+  }
+}
+
+template <detail::Number T> Array<T> StoredArray::as() const {
+  constexpr detail::Dtype wanted = detail::dtype_of<T>();
+  if (!detail::converts(dtype_, wanted))
+    detail::fail<std::invalid_argument>(detail::kOperation, "expected ", detail::quoted(name_),
+                                        " of numbers that convert to ", detail::info_of(wanted).torch_name, ", given ",
+                                        dtype());
+  Array<T> array(shape_);
+  if constexpr (std::is_same_v<T, bool>) {
+    std::copy(bytes_.begin(), bytes_.end(), array.begin());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    detail::convert_floats(dtype_, reinterpret_cast<const std::byte*>(bytes_.data()), array.size(), array.data());
+  } else {
+    detail::with_integer(dtype_, [&](auto stored) { convert_integers<decltype(stored)>(array); });
+  }
+  return array;
+}
+
+#define INSTANTIATE(T) template Array<T> StoredArray::as<T>() const;
+TAPEGRAD_EACH_NUMBER(INSTANTIATE)
+
+}  // namespace tapegrad

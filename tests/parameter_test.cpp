@@ -139,31 +139,39 @@ TEST_CASE("Assigning a parameter freezes or unfreezes as the other is, and keeps
   };
   for (const bool other : {false, true}) {
     const Parameter source = made("source", other);
-    Parameter copied = made("place", !other), moved = made("place", !other), unnamed = made("", !other);
+    Parameter copied = made("place", !other), unnamed = made("", !other);
     copied = source;
     CHECK(copied.requires_grad() == other);
     CHECK(copied.name() == "place");
     unnamed = source;
     CHECK(unnamed.name() == "source");
-    moved = made("", other);
-    CHECK(moved.requires_grad() == other);
-    CHECK(moved.name() == "place");
-    moved = made("source", other);
-    CHECK(moved.name() == "source");
+    Parameter alone = made("place", !other), held = made("place", !other);
+    const tg::ParameterHandle holder(held);  // as an optimizer's: the value alone is moved
+    for (Parameter* moved : {&alone, &held}) {
+      *moved = made("", other);
+      CHECK(moved->requires_grad() == other);
+      CHECK(moved->name() == "place");
+      *moved = made("source", other);
+      CHECK(moved->name() == "source");
+    }
+    CHECK(holder == tg::ParameterHandle(held));
   }
 }
 
 TEST_CASE("A parameter that takes another's numbers by a move begins without a gradient") {
-  Parameter w(Array{1.0, 2.0});
-  w.set_grad(Array{5.0, 6.0});
-  {
-    const tg::Tape tape;
-    tg::sum(w * 2.0).backward();
+  Parameter alone(Array{1.0, 2.0}), held(Array{1.0, 2.0});
+  const tg::ParameterHandle holder(held);  // as an optimizer's: the value alone is moved
+  for (Parameter* w : {&alone, &held}) {
+    w->set_grad(Array{5.0, 6.0});
+    {
+      const tg::Tape tape;
+      tg::sum(*w * 2.0).backward();
+    }
+    *w = Parameter(Array{3.0, 4.0});
+    check_close(w->value(), Array{3.0, 4.0}, 0.0);
+    CHECK_FALSE(w->has_grad());
+    CHECK(w->sweeps().total == 0);
   }
-  w = Parameter(Array{3.0, 4.0});
-  check_close(w.value(), Array{3.0, 4.0}, 0.0);
-  CHECK_FALSE(w.has_grad());
-  CHECK(w.sweeps().total == 0);
 }
 
 TEST_CASE("Gradients at different values stay found out when the value changes once more") {

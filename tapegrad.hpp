@@ -24,4 +24,5 @@
 #include "layers/model/listing.hpp"
 #include "layers/report/attention_map.hpp"
 #include "layers/report/gradient_report.hpp"
+#include "optim/schedules.hpp"
 #include "optim/sgd.hpp"

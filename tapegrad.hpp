@@ -24,5 +24,6 @@
 #include "layers/model/listing.hpp"
 #include "layers/report/attention_map.hpp"
 #include "layers/report/gradient_report.hpp"
+#include "optim/clip.hpp"
 #include "optim/schedules.hpp"
 #include "optim/sgd.hpp"

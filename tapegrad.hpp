@@ -26,5 +26,7 @@
 #include "layers/report/attention_map.hpp"
 #include "layers/report/gradient_report.hpp"
 #include "optim/adam.hpp"
+#include "optim/clip.hpp"
 #include "optim/optimizer.hpp"
+#include "optim/schedules.hpp"
 #include "optim/sgd.hpp"

@@ -80,6 +80,14 @@ template <class T> void Parameter<T>::set_grad(Array<T> grad) {
   leaf().grad = make_value<T>(std::move(grad));
 }
 
+template <class T> Array<T>& Parameter<T>::mutable_grad() {
+  std::shared_ptr<Array<T>>& grad = leaf().grad;
+  detail::require_usage(grad != nullptr, "mutable_grad", "expected a parameter with a gradient, given ", *this,
+                        " without one");
+  if (grad.use_count() != 1) grad = make_value<T>(*grad);
+  return *grad;
+}
+
 template <class T> void Parameter<T>::set_requires_grad(bool requires_grad) {
   leaf().requires_grad = requires_grad;
   if (!requires_grad) leaf().clear_grad();

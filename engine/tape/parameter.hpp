@@ -46,6 +46,10 @@ template <class T> class Parameter : public Tensor<T> {
   /// Replaces the gradient. Throws std::invalid_argument when the shape differs.
   void set_grad(Array<T> grad);
 
+  /// The gradient for changing in place; whoever shares it keeps the old one. Throws std::logic_error when there is
+  /// none.
+  Array<T>& mutable_grad();
+
   /// Forgets the gradient.
   void zero_grad() {
     if (this->leaf_) this->leaf_->clear_grad();

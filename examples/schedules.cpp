@@ -1,0 +1,28 @@
+// Prints the learning rates of each step by every schedule, a line for a step. optim/schedules.gnuplot draws them:
+//   build/release/examples/schedules > schedules.dat && gnuplot optim/schedules.gnuplot
+#include <tapegrad/tapegrad.hpp>
+
+#include <iostream>
+
+namespace tg = tapegrad;
+
+int main() {
+  constexpr std::size_t kSteps = 100;
+  const struct {
+    const char* name;
+    tg::Schedule rate;
+  } schedules[] = {
+      {"constant", tg::constant(1e-2)},
+      {"step_decay", tg::step_decay({.peak = 1e-2, .factor = 0.5, .every = 25})},
+      {"linear_decay", tg::linear_decay({.peak = 1e-2, .floor = 1e-3, .steps = kSteps})},
+      {"cosine_decay", tg::cosine_decay({.peak = 1e-2, .floor = 1e-3, .steps = kSteps})},
+      {"warmup_cosine", tg::warmup_cosine({.peak = 1e-2, .floor = 1e-3, .warmup = 10, .steps = kSteps})},
+  };
+  std::cout << "step";
+  for (const auto& schedule : schedules) std::cout << ' ' << schedule.name;
+  for (std::size_t step = 0; step <= kSteps + 10; ++step) {
+    std::cout << '\n' << step;
+    for (const auto& schedule : schedules) std::cout << ' ' << schedule.rate(step);
+  }
+  std::cout << '\n';
+}

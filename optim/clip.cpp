@@ -1,0 +1,77 @@
+#include "clip.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "../engine/array/internal/error.hpp"
+#include "../engine/array/internal/parallel.hpp"
+#include "../engine/kernels/instruction_sets.hpp"
+
+namespace tapegrad {
+
+using detail::chunks_for;
+using detail::parallel_for;
+using detail::require;
+
+namespace {
+
+// In double, where no float's square overflows or vanishes. As many sums as fill the registers, so that a compiler,
+// which keeps the order of additions, makes vectors of them.
+template <class T> double sum_of_squares(const T* x, std::size_t n) {
+  constexpr std::size_t kSums = 16;
+  double sums[kSums] = {};
+  const auto add = [&](std::size_t i, std::size_t sum) {
+    const auto a = static_cast<double>(x[i]);
+    sums[sum] += a * a;
+  };
+  std::size_t i = 0;
+  for (; i + kSums <= n; i += kSums)
+    for (std::size_t sum = 0; sum < kSums; ++sum) add(i + sum, sum);
+  for (std::size_t sum = 0; i < n; ++i, ++sum) add(i, sum);
+  return std::accumulate(sums, sums + kSums, 0.0);
+}
+
+template <class T> double sum_of_squares(const Array<T>& x) {
+  double sums[detail::kMostChunks] = {};
+  parallel_for(x.size(), chunks_for(x.size()), [&](std::size_t begin, std::size_t end, std::size_t chunk) {
+    detail::run_vectorized([&] { sums[chunk] = sum_of_squares(x.data() + begin, end - begin); });
+  });
+  return std::accumulate(sums, sums + detail::kMostChunks, 0.0);
+}
+
+// The factor is a double: a float would lose its digits, or be 0, where the gradients are large.
+template <class T> void scale(Array<T>& x, double factor) {
+  parallel_for(x.size(), chunks_for(x.size()), [&, data = x.data()](std::size_t begin, std::size_t end) {
+    detail::run_vectorized([=] {
+      for (std::size_t i = begin; i < end; ++i) data[i] = static_cast<T>(data[i] * factor);
+    });
+  });
+}
+
+}  // namespace
+
+template <class T> double clip_grad_norm(const Parameters<T>& parameters, double max_norm) {
+  require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, given ", max_norm);
+  std::set<const void*> places;
+  for (const auto& parameter : parameters)
+    require(!parameter->defined() || places.insert(parameter.place().get()).second, "clip_grad_norm",
+            "expected each parameter once, given ", *parameter, " twice");
+
+  double squares = 0;
+  for (const auto& parameter : parameters)
+    if (parameter->has_grad()) squares += sum_of_squares(parameter->grad());
+  const double norm = std::sqrt(squares), factor = max_norm / (norm + 1e-6);
+  if (!std::isfinite(norm) || !(factor < 1)) return norm;
+
+  for (const auto& parameter : parameters)  // what takes memory first, so that all are scaled or none
+    if (parameter->has_grad()) parameter->mutable_grad();
+  for (const auto& parameter : parameters)
+    if (parameter->has_grad()) scale(parameter->mutable_grad(), factor);
+  return norm;
+}
+
+template double clip_grad_norm(const Parameters<float>&, double);
+template double clip_grad_norm(const Parameters<double>&, double);
+
+}  // namespace tapegrad

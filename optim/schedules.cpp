@@ -1,0 +1,80 @@
+#include "schedules.hpp"
+
+#include <cmath>
+#include <numbers>
+
+#include "../engine/array/internal/error.hpp"
+
+namespace tapegrad {
+
+using detail::require;
+
+namespace {
+
+void require_rate(const char* schedule, const char* name, double rate) {
+  require(rate >= 0 && std::isfinite(rate), schedule, "expected a finite ", name, " of 0 or more, given ", rate);
+}
+
+void require_fall(const char* schedule, double peak, double floor) {
+  require_rate(schedule, "peak", peak);
+  require_rate(schedule, "floor", floor);
+  require(floor <= peak, schedule, "expected a floor of the peak at most, given floor ", floor, " and peak ", peak);
+}
+
+void require_steps(const char* schedule, const char* name, std::size_t steps) {
+  require(steps > 0, schedule, "expected ", name, " of 1 or more, given 0");
+}
+
+// How far a step is on the way from `first` to `last`: from 0 to 1, and 1 from `last` on, also where both are equal.
+double progress(std::size_t step, std::size_t first, std::size_t last) {
+  return step < last ? static_cast<double>(step - first) / static_cast<double>(last - first) : 1;
+}
+
+// Half a cosine, from the peak where progress is 0 to the floor where it is 1.
+double cosine(double peak, double floor, double progress) {
+  return floor + (peak - floor) * ((1 + std::cos(std::numbers::pi * progress)) / 2);
+}
+
+}  // namespace
+
+Schedule constant(double lr) {
+  require_rate("constant", "lr", lr);
+  return [lr](std::size_t) { return lr; };
+}
+
+Schedule step_decay(const StepDecayOptions& options) {
+  require_rate("step_decay", "peak", options.peak);
+  require(options.factor >= 0 && options.factor <= 1, "step_decay", "expected a factor in [0, 1], given ",
+          options.factor);
+  require_steps("step_decay", "every", options.every);
+  return [options](std::size_t step) {
+    return options.peak * std::pow(options.factor, static_cast<double>(step / options.every));
+  };
+}
+
+Schedule linear_decay(const DecayOptions& options) {
+  require_fall("linear_decay", options.peak, options.floor);
+  require_steps("linear_decay", "steps", options.steps);
+  return
+      [options](std::size_t step) { return std::lerp(options.peak, options.floor, progress(step, 0, options.steps)); };
+}
+
+Schedule cosine_decay(const DecayOptions& options) {
+  require_fall("cosine_decay", options.peak, options.floor);
+  require_steps("cosine_decay", "steps", options.steps);
+  return [options](std::size_t step) { return cosine(options.peak, options.floor, progress(step, 0, options.steps)); };
+}
+
+Schedule warmup_cosine(const WarmupCosineOptions& options) {
+  require_fall("warmup_cosine", options.peak, options.floor);
+  require_steps("warmup_cosine", "steps", options.steps);
+  require(options.warmup <= options.steps, "warmup_cosine", "expected a warmup of ", options.steps,
+          " steps at most, given ", options.warmup);
+  return [options](std::size_t step) {
+    const auto [peak, floor, warmup, steps] = options;
+    if (step < warmup) return peak * ((static_cast<double>(step) + 1) / (static_cast<double>(warmup) + 1));
+    return cosine(peak, floor, progress(step, warmup, steps));
+  };
+}
+
+}  // namespace tapegrad

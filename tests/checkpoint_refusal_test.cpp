@@ -64,6 +64,10 @@ TEST_CASE("Tensors that do not fit the model are refused by name, with both shap
                 R"("x\u0007":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]}})",
                 kTwoFloats) == R"(expected the model's parameters alone, given "x\u0007" of shape (0, 3))");
   CHECK(refusal("{}", "") == "expected w of shape (2), given no such tensor");
+  const std::string empty = R"({"dtype":"I8","shape":[0],"data_offsets":[8,8]})";  // of several the first by name
+  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":)" + empty + ",\"x\":" + empty +
+                    ",\"y\":" + empty + "}",
+                kTwoFloats) == R"(expected the model's parameters alone, given "x" of shape (0))");
 }
 
 TEST_CASE("A file that becomes shorter while it is read is refused whole") {

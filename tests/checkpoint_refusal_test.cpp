@@ -343,7 +343,7 @@ TEST_CASE("A checkpoint that lies is refused in one line, at once, and without t
       {tensor("F16", "[2]", "[0,8]"), R"(expected "w" in 4 bytes)"},
       {tensor("I8", "[1000000000000000]", "[0,1000000000000000]"), "expected 1000000000000000 bytes of data"},
       {tensor("U64", "[2]", "[0,8]"), R"(expected "w" in 16 bytes)"},
-      {tensor("I32", "[2]", "[0,8]"), "expected w of dtype F32, given I32"},
+      {tensor("I32", "[2]", "[0,8]"), R"(expected "w" of dtype F32, given I32)"},
       {tensor("F32", "[18446744073709551616]", "[0,8]"), "a shape of whole numbers"},
       {tensor("F32", "[-2]", "[0,8]"), "a shape of whole numbers"},
       {tensor("F32", "[1000000000000000]", "[0,4000000000000000]"), "expected 4000000000000000 bytes of data"},

@@ -157,6 +157,7 @@ TEST_CASE("SGD refuses parameters that are none, undefined, or there twice") {
   CHECK_THROWS_WITH_AS(tg::SGD<float>(Parameters{}), "[SGD] expected parameters, given none", std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::SGD<float>(Parameters{p, undefined}),
                        "[SGD] expected parameters with a value, given one without", std::invalid_argument);
+  CHECK_THROWS_AS(tg::SGD<float>(Parameters{static_cast<tg::Parameter<float>*>(nullptr)}), std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::SGD<float>(Parameters{p, p}), "[SGD] expected each parameter once, given (1) twice",
                        std::invalid_argument);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -86,6 +87,8 @@ template <class P> class ParameterHandle {
 
  public:
   ParameterHandle(P& parameter) : parameter_(parameter.leaf_) {}
+  /// The same: it is the place that is held, not the address. Throws std::invalid_argument for null.
+  ParameterHandle(P* parameter) : parameter_((parameter == nullptr ? refuse_null() : *parameter).leaf_) {}
   ParameterHandle(const ParameterHandle& other) : parameter_(other.parameter_.leaf_) {}
   ParameterHandle(const ParameterHandle<Parameter_>& other) requires std::is_const_v<P>
       : parameter_(other.parameter_.leaf_) {}
@@ -109,6 +112,10 @@ template <class P> class ParameterHandle {
 
  private:
   template <class Q> friend class ParameterHandle;
+
+  [[noreturn]] static P& refuse_null() {
+    throw std::invalid_argument("[ParameterHandle] expected a parameter, given a null pointer");
+  }
 
   mutable Parameter_ parameter_;  // a second Parameter object on the same place
 };

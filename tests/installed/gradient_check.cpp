@@ -28,7 +28,7 @@ int main() {
     return tg::record("energy", speed.value() * speed.value() / 2, {speed},
                       [v = speed.shared_value()](const auto& dy, auto& dx) { dx[0] += dy * *v / 2; });
   };
-  const auto result = tg::testing::gradcheck([&] { return tg::sum(energy()); }, {{"speed", speed}});
+  const auto result = tg::testing::gradcheck([&] { return tg::sum(energy()); }, {{"speed", &speed}});
   check(!result.ok);
   for (const char* word : {"speed", "analytic", "numeric"}) check(result.report.find(word) != std::string::npos);
 }

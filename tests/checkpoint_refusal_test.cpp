@@ -83,7 +83,7 @@ TEST_CASE("Tensors that do not fit the model are refused by name, with both shap
   const std::string empty = R"({"dtype":"I8","shape":[0],"data_offsets":[8,8]})";  // of several the first by name
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":)" + empty + ",\"x\":" + empty +
                     ",\"y\":" + empty + "}",
-                kTwoFloats) == R"(expected the model's parameters alone, given "x" of shape (0))");
+                kTwoFloats) == R"(expected what the model has alone, given "x" of shape (0))");
 }
 
 TEST_CASE("A file that becomes shorter while it is read is refused whole") {

@@ -284,8 +284,8 @@ TEST_CASE("A classifier learns by each of SGD's options as in PyTorch") {
 
 TEST_CASE("A transformer learns by Adam and AdamW in two groups as in PyTorch") {
   const tg::Array<double> adam = array_of(fixtures().at("Adam"), {50}), adamw = array_of(fixtures().at("AdamW"), {50});
-  check_close(losses_in_two_groups<tg::Adam, double>(), adam, 1e-11);
-  check_close(losses_in_two_groups<tg::AdamW, double>(), adamw, 1e-11);
+  check_close(losses_in_two_groups<tg::Adam, double>(), adam, 1e-8);
+  check_close(losses_in_two_groups<tg::AdamW, double>(), adamw, 1e-8);
   check_close(losses_in_two_groups<tg::Adam, float>(), adam, 2e-3);
   check_close(losses_in_two_groups<tg::AdamW, float>(), adamw, 2e-3);
 }

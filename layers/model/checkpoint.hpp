@@ -68,7 +68,7 @@ class CheckpointReader {
   };
   /// Null where the file has no such tensor and need not have it.
   template <class N> const StoredTensor* find(const Wanted& wanted);
-  const std::string* find_text(const std::string& name);
+  const std::string* find_text(const std::string& name, bool may_lack);
   /// Whether a field keeps what it has where the file has nothing.
   bool may_miss(const std::string& name) const;
   /// Refuses what nobody asked for.
@@ -90,8 +90,12 @@ struct LoadStep {
 template <class F> void plan_load(CheckpointReader& reader, std::string name, F& field, std::vector<LoadStep>& steps) {
   const auto read_nothing = [](CheckpointReader&) {};
   if constexpr (is_text<F>) {
-    if (const std::string* text = reader.find_text(name))
+    constexpr bool may_lack = is_optional<F>;
+    if (const std::string* text = reader.find_text(name, may_lack)) {
       steps.push_back({read_nothing, [&field, text = *text]() mutable { field = std::move(text); }});
+    } else if constexpr (may_lack) {
+      if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { field.reset(); }});
+    }
   } else if constexpr (is_kept<F>) {
     using Kept = Kept<F>;
     using N = typename Kept::Number;
@@ -126,7 +130,7 @@ template <class M> void save(const M& model, const std::filesystem::path& path, 
   detail::CheckpointWriter writer;
   detail::walk(model, [&]<class F>(const detail::Path& place, const F& field) {
     if constexpr (detail::is_text<F>) {
-      writer.add_text(place.text(), field);
+      if (const std::string* text = detail::text_of(field)) writer.add_text(place.text(), *text);
     } else if constexpr (detail::is_kept<F>) {
       if (detail::Kept<F>::has(field)) writer.add(place.text(), detail::Kept<F>::get(field));
     }

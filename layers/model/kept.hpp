@@ -117,7 +117,7 @@ concept HasKept = requires {
 template <HasKept F>
 requires(!std::is_same_v<F, Parameter<typename Kept<F>::Number>>) struct Kept<std::optional<F>> {
   using Number = typename Kept<F>::Number;
-  static constexpr bool kIsArray = std::is_same_v<F, Array<Number>>;
+  static constexpr bool kIsArray = OneOf<F, Array<Number>, Tensor<Number>>;
   static bool has(const std::optional<F>& field) { return field.has_value(); }
   static decltype(auto) get(const std::optional<F>& field) { return Kept<F>::get(*field); }
   static void set(std::optional<F>& field, Array<Number>&& array) { Kept<F>::set(field.emplace(), std::move(array)); }
@@ -126,7 +126,12 @@ requires(!std::is_same_v<F, Parameter<typename Kept<F>::Number>>) struct Kept<st
   static std::string wanted(const std::optional<F>&) { return kIsArray ? "of any shape" : Kept<F>::wanted(F()); }
 };
 
-template <class F> inline constexpr bool is_text = std::is_same_v<F, std::string>;
+template <class F> inline constexpr bool is_text = OneOf<F, std::string, std::optional<std::string>>;
+
+/// The text that a field has now; null where it is optional and has none.
+inline const std::string* text_of(const std::string& field) { return &field; }
+inline const std::string* text_of(const std::optional<std::string>& field) { return field ? &*field : nullptr; }
+
 template <class F> inline constexpr bool is_kept = HasKept<F> || is_text<F>;
 
 }  // namespace tapegrad::detail

@@ -32,7 +32,7 @@ function(tapegrad_embed target file)
   # Two parts of a program may each have a file of one name: their targets tell them apart.
   string(MAKE_C_IDENTIFIER "of_${target}" owner)
   set(symbol "tapegrad_embedded_${owner}_${name}")
-  string(REGEX REPLACE "([\\\"])" "\\\\\\1" quoted "${path}")
+  string(REPLACE "\"" "\\\"" quoted "${path}")
 
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/tapegrad_embed/${target}")
   file(CONFIGURE OUTPUT "${folder}/embedded/${name}.hpp" @ONLY CONTENT [=[

@@ -80,6 +80,10 @@ TEST_CASE("Tensors that do not fit the model are refused by name, with both shap
                 R"("x\u0007":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]}})",
                 kTwoFloats) == R"(expected what the model has alone, given "x\u0007" of shape (0, 3))");
   CHECK(refusal("{}", "") == "expected w of shape (2), given no such tensor");
+  const std::string empty = R"({"dtype":"I8","shape":[0],"data_offsets":[8,8]})";  // of several the first by name
+  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":)" + empty + ",\"x\":" + empty +
+                    ",\"y\":" + empty + "}",
+                kTwoFloats) == R"(expected the model's parameters alone, given "x" of shape (0))");
 }
 
 TEST_CASE("A file that becomes shorter while it is read is refused whole") {
@@ -334,66 +338,25 @@ TEST_CASE("A file with any of its bits flipped is loaded whole or refused whole"
   }
 }
 
-<<<<<<< HEAD
-TEST_CASE("What is no file is refused unread") {
-=======
-TEST_CASE("A checkpoint that lies is refused in one line, at once, and without the memory that it claims") {
-  const auto tensor = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
-    return checkpoint(R"({"w":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
-                      kTwoFloats);
+TEST_CASE("Numbers of every width are held against their bytes") {
+  const auto tensor = [](const char* dtype, const char* shape, const char* offsets) {
+    return refusal(
+        std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+        kTwoFloats);
   };
-  const auto header = [](const std::string& text) { return checkpoint(text, kTwoFloats); };
-  const auto repeated = [](int count, const std::string& item) {
-    std::string text;
-    for (int i = 0; i < count; ++i) text += item;
-    return text;
-  };
-  const std::string v = R"("v":{"dtype":"F32","shape":[1],"data_offsets":)";
-  const std::string w = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
-  const std::pair<std::string, std::string> lies[] = {
-      {"", "of 8 bytes or more, given 0"},
-      {"1234567", "of 8 bytes or more, given 7"},
-      {raw<std::uint64_t>({0}), "expected a header in JSON"},
-      {raw<std::uint64_t>({1}), "given a header of 1"},
-      {raw<std::uint64_t>({std::uint64_t{1} << 60}) + "{}", "given a header of 1152921504606846976"},
-      {raw<std::uint64_t>({~std::uint64_t{0} - 7}) + "{}", "given a header of 18446744073709551608"},
-      {tensor("F32", "[2]", "[0,8]").substr(0, 40), "given a header of"},
-      {tensor("F32", "[2]", "[0,8]") + "x", "expected 8 bytes of data for the tensors, given 9"},
-      {tensor("F32", "[4294967296,4294967296]", "[0,8]"), R"("w" of a size that can be)"},
-      {tensor("F32", "[4294967296,4294967296,0]", "[0,0]"), R"("w" of a size that can be)"},
-      {tensor("F32", "[4611686018427387905]", "[0,4]"), R"("w" of a size that can be)"},
-      {tensor("F64", "[7,7905747460161236407]", "[0,8]"), R"("w" of a size that can be)"},
-      {tensor("F32", "[0,4294967296,4294967296]", "[0,0]"), R"("w" of a size that can be)"},
-      {tensor("U8", "[18446744073709551615]", "[0,8]"), R"("w" of a size that can be)"},
-      {tensor("BOOL", "[2305843009213693952]", "[0,8]"), R"("w" of a size that can be)"},
-      {tensor("BF16", "[4611686018427387905,2]", "[0,4]"), R"("w" of a size that can be)"},
-      {tensor("I64", "[2305843009213693953]", "[0,8]"), R"("w" of a size that can be)"},
-      {tensor("F16", "[2]", "[0,8]"), R"(expected "w" in 4 bytes)"},
-      {tensor("I8", "[1000000000000000]", "[0,1000000000000000]"), "expected 1000000000000000 bytes of data"},
-      {tensor("U64", "[2]", "[0,8]"), R"(expected "w" in 16 bytes)"},
-      {tensor("I32", "[2]", "[0,8]"), "expected w of dtype F32, given I32"},
-      {tensor("F32", "[18446744073709551616]", "[0,8]"), "a shape of whole numbers"},
-      {tensor("F32", "[-2]", "[0,8]"), "a shape of whole numbers"},
-      {tensor("F32", "[1000000000000000]", "[0,4000000000000000]"), "expected 4000000000000000 bytes of data"},
-      {tensor("F32", "[2]", "[8,16]"), R"(expected "w" to begin at byte 0)"},
-      {tensor("F32", "[2]", "[8,0]"), R"(expected "w" in 8 bytes)"},
-      {tensor("F32", "[2]", "[18446744073709551612,4]"), R"(expected "w" in 8 bytes)"},
-      {tensor("F32", "[0]", "[1000000000000,1000000000000]"), R"(expected "w" to begin at byte 0)"},
-      {tensor("F8_E4M3", "[8]", "[0,8]"), "U64, I64 or F64, given \"F8_E4M3\""},
-      {tensor("F32\\u0000", "[2]", "[0,8]"), "U64, I64 or F64, given \"F32\\u0000\""},
-      {tensor("F32", "[1" + repeated(100'000, ",1") + "]", "[0,8]"), "in more than 1000 characters"},
-      {header("{" + v + "[0,4]}," + w + "}"), R"(expected "w" to begin at byte 4)"},
-      {header("{" + v + "[4,8]}," + w + "}"), R"(expected "v" to begin at byte 8)"},
-      {header("{" + v + "[8,12]}," + w + "}"), "expected 12 bytes of data for the tensors, given 8"},
-      {header("{" + w + "," + w + "}"), R"(expected each name once, given "w" twice)"},
-      {header(R"({"__metadata__":{"a":"","a":""}})"), R"(expected each name once, given "a" twice)"},
-      {header(repeated(10'000, "[") + repeated(10'000, "]")), "JSON that nests deeper"},
-      {header(repeated(10'000, "{\"w\":") + "1" + repeated(10'000, "}")), "JSON that nests deeper"},
-      {header("{\"__metadata__\":" + repeated(10'000, "{\"w\":") + repeated(10'001, "}")), "nests deeper"},
-      {header("{\"" + repeated(100'000, "\\n\\u001b") + "\":1}"), "with dtype, shape and data_offsets, given 1"},
-      {header(repeated(100'000, "\n\x1b")), "expected a header in JSON"}};
+  CHECK(tensor("F32", "[0,4294967296,4294967296]", "[0,0]").starts_with(R"(expected "w" of a size that can be)"));
+  CHECK(tensor("U8", "[18446744073709551615]", "[0,8]").starts_with(R"(expected "w" of a size that can be)"));
+  CHECK(tensor("BOOL", "[2305843009213693952]", "[0,8]").starts_with(R"(expected "w" of a size that can be)"));
+  CHECK(tensor("BF16", "[4611686018427387905,2]", "[0,4]").starts_with(R"(expected "w" of a size that can be)"));
+  CHECK(tensor("I64", "[2305843009213693953]", "[0,8]").starts_with(R"(expected "w" of a size that can be)"));
+  CHECK(tensor("F16", "[2]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (2), given data_offsets [0,8])");
+  CHECK(tensor("U64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), given data_offsets [0,8])");
+  CHECK(tensor("I8", "[1000000000000000]", "[0,1000000000000000]") ==
+        "expected 1000000000000000 bytes of data for the tensors, given 8");
+  CHECK(tensor("I32", "[2]", "[0,8]") == "expected w of dtype F32, given I32");
+}
 
->>>>>>> dbf48fb612b77206cc56bbb79a79916ddfd8f331
+TEST_CASE("What is no file is refused unread") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   for (const fs::path& path : {folder / "pipe", folder / ".", fs::path("/dev/zero")})

@@ -171,6 +171,10 @@ TEST_CASE("A wrong rule and a step too coarse are not taken for a kink, however 
     CHECK_FALSE(result.ok);
     CHECK_MESSAGE(!contains(result.report, "kink"), result.report);
   }
+  Parameter curved(Array{1.0});  // its slopes on both sides differ by more than the rule is wrong
+  const auto slightly = gradcheck([&] { return cube(curved, 3 + 4.5e-6) * 100.0; }, {{"curved", curved}});
+  CHECK_FALSE(slightly.ok);
+  CHECK_MESSAGE(!contains(slightly.report, "kink"), slightly.report);
   const auto coarse = gradcheck([&] { return cube(w, 3.0); }, {{"w", w}}, {.step = 0.1});
   CHECK_FALSE(coarse.ok);
   CHECK_MESSAGE(!contains(coarse.report, "kink"), coarse.report);

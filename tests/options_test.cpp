@@ -100,7 +100,7 @@ TEST_CASE("A dropout of 1 is refused everywhere, one just below it is not") {
 
 TEST_CASE("SGD passes over a parameter without gradient, and forgets the gradients of all") {
   Parameter first(Array{1}), second(Array{1}), third(Array{1});
-  tg::SGD<double> optimizer({&first, &second, &third}, {.lr = 0.5});
+  tg::SGD<double> optimizer({first, second, third}, {.lr = 0.5});
   second.set_grad(Array{1});
   third.set_grad(Array{2});
   optimizer.step();

@@ -128,12 +128,31 @@ TEST_CASE("Half precision is read as IEEE 754 and bfloat16 define it") {
                                                     {0xc000, -2.0f},
                                                     {0x7bff, 65504.0f},
                                                     {0x7c00, inf},
-                                                    {0xfc00, -inf}};
-  const std::pair<std::uint16_t, float> bfloats[] = {
-      {0x0000, 0.0f},       {0x8000, -0.0f},        {0x0001, 0x1p-133f},
-      {0x0080, 0x1p-126f},  {0x3eab, 0.333984375f}, {0x3f80, 1.0f},
-      {0x3f81, 1.0078125f}, {0xc000, -2.0f},        {0x7f7f, 3.3895313892515355e38f},
-      {0x7f80, inf},        {0xff80, -inf}};
+                                                    {0xfc00, -inf},
+                                                    // PyTorch's of 0.1, -1/3, 3.14159265, 65519, 1e-7 and -6.1e-5
+                                                    {0x2e66, 0.0999755859375f},
+                                                    {0xb555, -0.333251953125f},
+                                                    {0x4248, 3.140625f},
+                                                    {0x7bff, 65504.0f},
+                                                    {0x0002, 1.1920928955078125e-07f},
+                                                    {0x83ff, -6.097555160522461e-05f}};
+  const std::pair<std::uint16_t, float> bfloats[] = {{0x0000, 0.0f},
+                                                     {0x8000, -0.0f},
+                                                     {0x0001, 0x1p-133f},
+                                                     {0x0080, 0x1p-126f},
+                                                     {0x3eab, 0.333984375f},
+                                                     {0x3f80, 1.0f},
+                                                     {0x3f81, 1.0078125f},
+                                                     {0xc000, -2.0f},
+                                                     {0x7f7f, 3.3895313892515355e38f},
+                                                     {0x7f80, inf},
+                                                     {0xff80, -inf},
+                                                     {0x3dcd, 0.10009765625f},
+                                                     {0xbeab, -0.333984375f},
+                                                     {0x4049, 3.140625f},
+                                                     {0x4780, 65536.0f},
+                                                     {0x33d7, 1.0011717677116394e-07f},
+                                                     {0xb880, -6.103515625e-05f}};
   const auto check = [](const char* dtype, const std::pair<std::uint16_t, float>& row) {
     const auto [bits, expected] = row;
     CAPTURE(bits);
@@ -230,7 +249,7 @@ TEST_CASE("Kinds of numbers do not become each other") {
   CHECK_THROWS_AS(boolean.as<float>(), std::invalid_argument);
   CHECK_THROWS_AS(boolean.as<std::uint8_t>(), std::invalid_argument);
 
-  const std::string front = "[load] " + std::string(kMemory) + "expected w of dtype ";
+  const std::string front = "[load] " + std::string(kMemory) + "expected \"w\" of dtype ";
   const std::string file = file_of<int>("I32", {1});
   CHECK(refusal([&] { read_exactly<float>(file); }) == front + "F32, given I32");
   CHECK(refusal([&] { read_exactly<std::int64_t>(file); }) == front + "I64, given I32");

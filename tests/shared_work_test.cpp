@@ -147,7 +147,7 @@ TEST_CASE_TEMPLATE("SGD steps every element by its own gradient and momentum", T
       tg::manual_seed(14);
       tg::Parameter<T> parameter(tg::uniform<T>({kSize}, -1, 1));
       Array p = parameter.value(), b;
-      tg::SGD<T> optimizer({&parameter}, {.lr = 0.1,
+      tg::SGD<T> optimizer({parameter}, {.lr = 0.1,
                                           .momentum = c.momentum,
                                           .dampening = c.dampening,
                                           .weight_decay = c.weight_decay,

@@ -394,6 +394,8 @@ TEST_CASE("What a rule saves is counted however it is captured") {
   CHECK(saved_by([x = w.shared_value(), adds](const Array& dy, auto& dx) { adds(dy, dx); }).find(" 24 B ") !=
         std::string::npos);
   CHECK(saved_by([x, adds](const Array& dy, auto& dx) { adds(dy, dx); }).find(" 24 B ") != std::string::npos);
+  CHECK(saved_by([copied = Array(w.value()), adds](const Array& dy, auto& dx) { adds(dy, dx); }).find(" 24 B ") !=
+        std::string::npos);
   CHECK(saved_by([both = std::vector<tg::Value<double>>{x, x}, adds](const Array& dy, auto& dx) {
           adds(dy, dx);
         }).find(" 48 B ") != std::string::npos);

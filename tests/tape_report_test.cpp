@@ -110,16 +110,32 @@ TEST_CASE("A profiling tape knows what each operation saved and the norm of its 
   CHECK(columns[columns.size() - 2] == "us");  // backward took a time
 }
 
+TEST_CASE("A printed tape lines up names in any alphabet") {
+  const auto printed_with = [](const std::string& name) {
+    Parameter w(Array{1.0, 2.0}), short_name(Array{1.0});
+    w.set_name(name);
+    short_name.set_name("b");
+    const tg::Tape tape;
+    const Tensor y = w * short_name;
+    return printed(tape);
+  };
+  std::string expected = printed_with("grosse");
+  expected.replace(expected.find("grosse"), 6, "größte");
+  CHECK(printed_with("größte") == expected);
+}
+
 TEST_CASE("A tape is written as a graph that names nodes and draws what they read") {
   Parameter w(Array{1.0});
   w.set_name("w");
   tg::Tape tape;
-  tg::exp(w);
+  (void)(tg::exp(w) * Tensor(Array{2.0}));
   std::ostringstream dot;
   tape.to_dot(dot);
   CHECK(dot.str().find("digraph tape {") == 0);
   CHECK(dot.str().find("d0 [label=\"w\\n(1)\"") != std::string::npos);
   CHECK(dot.str().find("d0 -> d1;") != std::string::npos);
+  CHECK(dot.str().find("d1 -> d2;") != std::string::npos);
+  CHECK(dot.str().find("d-1") == std::string::npos);  // a constant has no node
 }
 
 TEST_CASE("Hooks see a gradient when all of it has arrived, and what they change is passed on") {

@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
+constexpr std::size_t kShortestTensor = 50;            // characters, about: "w":{"dtype":"F32","shape":[],...}
 constexpr std::size_t kWidestNumber = sizeof(double);  // of what a tensor may be read as
 
 template <class... Parts> void expect(bool holds, const Parts&... parts) {
@@ -192,17 +193,19 @@ class HeaderReader {
 };
 
 void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
-  std::vector<const StoredTensors::value_type*> in_order;
+  struct Extent {
+    std::uint64_t begin, end;
+    const std::string* name;
+  };
+  std::vector<Extent> in_order;  // sorted without a look at the tensors, which lie scattered
   in_order.reserve(tensors.size());
-  for (const auto& named : tensors) in_order.push_back(&named);
-  std::sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->second.begin, a->second.end) < std::pair(b->second.begin, b->second.end);
-  });
+  for (const auto& [name, tensor] : tensors) in_order.push_back({tensor.begin, tensor.end, &name});
+  std::sort(in_order.begin(), in_order.end(),
+            [](const Extent& a, const Extent& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   std::uint64_t place = 0;
-  for (const auto* named : in_order) {
-    const auto& [name, tensor] = *named;
-    expect(tensor.begin == place, Quoted{name}, " to begin at byte ", place, " of the data, given ", tensor.begin);
-    place = tensor.end;
+  for (const auto& [begin, end, name] : in_order) {
+    expect(begin == place, Quoted{*name}, " to begin at byte ", place, " of the data, given ", begin);
+    place = end;
   }
   expect(place == data_size, place, " bytes of data for the tensors, given ", data_size);
 }
@@ -217,6 +220,7 @@ std::string quoted(const std::string& text) {
 
 SafetensorsHeader SafetensorsHeader::parse(std::string_view text, std::uint64_t data_size) {
   SafetensorsHeader header;
+  header.tensors.reserve(text.size() / kShortestTensor);  // growing would go through all of them again and again
   HeaderReader reader(header);
   expect(json::sax_parse(text, &reader), "a header in JSON, given ", Quoted{text});
   check_layout(header.tensors, data_size);

@@ -112,7 +112,7 @@ BENCHMARK(chain_swept);
 
 void sgd_step(State& state) {
   Parameters x = drawn({{512, 512}});
-  tg::SGD<float> optimizer({&x[0]}, {.lr = 1e-6, .momentum = 0.9});
+  tg::SGD<float> optimizer({x[0]}, {.lr = 1e-6, .momentum = 0.9});
   x[0].set_grad(tg::Array<float>(x[0].shape(), 1.0f));
   for (auto _ : state) optimizer.step();
 }

@@ -1,4 +1,4 @@
-// expect: tapegrad: a field listed in TAPEGRAD_FIELDS may hold parameters where no walk finds them
+// expect: tapegrad: a field listed in TAPEGRAD_FIELDS is nothing that a walk could train or a file keep
 #include <tapegrad/tapegrad.hpp>
 
 #include <memory>

@@ -33,7 +33,8 @@ class TensorFile {
   /// than 0 and 1. Takes the array's memory and no more.
   template <class T> Array<T> read(const std::string& name, const StoredTensor& tensor) {
     if (!reads_as<T>(tensor.dtype))
-      refuse("expected ", name, " of dtype ", info_of(dtype_of<T>()).name, ", given ", info_of(tensor.dtype).name);
+      refuse("expected ", quoted(name), " of dtype ", info_of(dtype_of<T>()).name, ", given ",
+             info_of(tensor.dtype).name);
     Array<T> array(tensor.shape);
     if constexpr (std::is_floating_point_v<T>)
       read_floats(tensor, array.data(), array.size());

@@ -63,7 +63,8 @@ template <class T> struct Kept<StateArray<T>> : KeptInShape<Kept<StateArray<T>>>
   using Number = T;
   static bool has(const StateArray<T>& field) { return field.has_value(); }
   static const Array<T>& get(const StateArray<T>& field) { return field.value(); }
-  static void set(StateArray<T>& field, Array<T>&& array) { field.set_value(std::move(array)); }
+  static Array<T> make(Array<T>&& array) { return std::move(array); }
+  static void set(StateArray<T>& field, Array<T>&& made) { field.set_value(std::move(made)); }
   static void reset(StateArray<T>& field) { field.reset(); }
   static const Shape& shape(const StateArray<T>& field) { return field.shape(); }
 };

@@ -7,7 +7,13 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <new>
+#include <optional>
+#include <span>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -158,4 +164,61 @@ TEST_CASE("Moving a parameter needs no memory") {
     CHECK_FALSE(fails_at(0, [&] { to = std::move(from); }));
     CHECK(to.value()(0) == 2.0);
   }
+}
+
+TEST_CASE("A run into which is loaded when memory ends anywhere changes in nothing, or is complete") {
+  struct Run {
+    Parameter weight{Array{0.0, 0.0}};
+    tg::AdamW<double> optimizer{tg::parameters(weight), {.lr = 0.5}};
+    Array mean{0.0, 0.0};
+    Tensor constant{Array{0.0}};
+    std::optional<Array> order;
+    std::vector<double> losses;
+    tg::Generator noise{1};
+    std::string phase = "a text that is longer than what a string holds in itself";
+    std::size_t step = 0;
+    Parameter bias{Array{0.0}};
+    TAPEGRAD_FIELDS(weight, optimizer, mean, constant, order, losses, noise, phase, step, bias)
+
+    void train_step() {
+      weight.set_grad(Array{1.0, 2.0});
+      optimizer.step();
+      mean = Array{1.0, 2.0};
+      constant = Tensor(Array{3.0});
+      order = Array{1.0, 2.0, 3.0};
+      losses.assign(100, 0.5);
+      noise.next_key();
+      phase = "another text that is longer than what a string holds in itself";
+      step = 7;
+      bias.set_value(Array{9.0});
+    }
+  };
+  Run trained;
+  trained.train_step();
+  const auto path = std::filesystem::temp_directory_path() / "tapegrad_failing_memory.safetensors";
+  tg::save(trained, path);
+  std::ifstream in(path, std::ios::binary);
+  const std::string file{std::istreambuf_iterator<char>(in), {}};
+  std::filesystem::remove(path);
+  const long failed = attempts_until_success([&](long n) {
+    Run run;
+    // The header is read before: what reads its JSON needs memory to give back memory, and ends the program without.
+    tg::detail::CheckpointReader reader(std::as_bytes(std::span(file)), {});
+    const bool failed = fails_at(n, [&] { tg::detail::load(run, std::move(reader)); });
+    const Run fresh;
+    const Run& expected = failed ? fresh : trained;
+    CHECK(run.weight.value() == expected.weight.value());
+    CHECK(run.optimizer.state().at("0").step == expected.optimizer.state().at("0").step);
+    CHECK(run.optimizer.state().at("0").exp_avg.has_value() == !failed);
+    CHECK(run.mean == expected.mean);
+    CHECK(run.constant.value() == expected.constant.value());
+    CHECK(run.order == expected.order);
+    CHECK(run.losses == expected.losses);
+    CHECK(run.noise == expected.noise);
+    CHECK(run.phase == expected.phase);
+    CHECK(run.step == expected.step);
+    CHECK(run.bias.value() == expected.bias.value());
+    return failed;
+  });
+  CHECK(failed > 20);
 }

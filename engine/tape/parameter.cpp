@@ -60,10 +60,12 @@ template <class T> void Parameter<T>::count_change() {
   if (sweeps.before_change == 0) sweeps.before_change = sweeps.total;
 }
 
-template <class T> void Parameter<T>::set_value(Array<T> value) {
-  require(value.shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
-          ", given ", value.shape());
-  leaf().value = make_value<T>(std::move(value));
+template <class T> void Parameter<T>::set_value(Array<T> value) { share_value(make_value<T>(std::move(value))); }
+
+template <class T> void Parameter<T>::share_value(std::shared_ptr<Array<T>> value) {
+  require(value->shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
+          ", given ", value->shape());
+  leaf().value = std::move(value);
   count_change();
 }
 

@@ -40,6 +40,9 @@ template <class T> class Parameter : public Tensor<T> {
   /// Replaces the value. Throws std::invalid_argument when the shape differs.
   void set_value(Array<T> value);
 
+  /// Replaces the value by one that others may hold as well; takes no memory. Throws as set_value.
+  void share_value(std::shared_ptr<Array<T>> value);
+
   /// The value for changing in place; recordings and copies keep the old one.
   Array<T>& mutable_value();
 

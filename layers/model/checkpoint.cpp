@@ -26,9 +26,18 @@ struct CheckpointWriter::State {
   Metadata texts;
 
   template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
-    const auto [place, is_new] = entries.try_emplace(
-        std::move(name), Entry{dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)});
-    require(is_new, "save", "expected each name once, given ", quoted(place->first), " twice");
+    require_new(name);
+    entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)};
+  }
+
+  void add_text(std::string name, const std::string& text) {
+    require_new(name);
+    texts[std::move(name)] = text;
+  }
+
+  void require_new(const std::string& name) const {
+    require(!entries.contains(name) && !texts.contains(name), "save", "expected each name once, given ", quoted(name),
+            " twice");
   }
 };
 
@@ -44,10 +53,7 @@ template <class N> void CheckpointWriter::add(std::string name, Array<N>&& array
   state_->add(std::move(name), *owned, owned);
 }
 
-void CheckpointWriter::add_text(std::string name, const std::string& text) {
-  const auto [place, is_new] = state_->texts.try_emplace(std::move(name), text);
-  require(is_new, "save", "expected each name once, given ", quoted(place->first), " twice");
-}
+void CheckpointWriter::add_text(std::string name, const std::string& text) { state_->add_text(std::move(name), text); }
 
 void CheckpointWriter::write(const std::filesystem::path& path, const Metadata& metadata) {
   for (const auto& [name, text] : metadata) add_text(name, text);
@@ -101,11 +107,15 @@ struct CheckpointReader::State {
     std::string name;  // in the file
     bool is_taken = false;
   };
+  struct Text {
+    std::string text;
+    bool is_twofold = false, is_taken = false;  // twofold: of two entries that were renamed to one name
+  };
 
   TensorFile file;
   LoadOptions options;
   std::unordered_map<std::string, Tensor> tensors;  // by the model's names
-  Metadata texts;
+  std::map<std::string, Text> texts;
 
   template <class Source> State(const Source& source, const LoadOptions& given) : file("load", source), options(given) {
     for (auto& [name, tensor] : file.tensors()) {
@@ -116,8 +126,11 @@ struct CheckpointReader::State {
         file.refuse("expected each name once after renaming, given ", quoted(place->second.name), " and ", quoted(name),
                     ", both ", quoted(place->first));
     }
-    for (const auto& [name, text] : file.metadata())
-      if (name.starts_with(options.prefix)) texts.try_emplace(to_model(name), text);
+    for (const auto& [name, text] : file.metadata()) {
+      if (!name.starts_with(options.prefix)) continue;
+      const auto [place, is_new] = texts.try_emplace(to_model(name), Text{text});
+      place->second.is_twofold = !is_new;
+    }
   }
 
   std::string to_model(const std::string& name) const {
@@ -153,12 +166,19 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
   return &tensor;
 }
 
-const std::string* CheckpointReader::find_text(const std::string& name) {
+const std::string* CheckpointReader::find_text(const std::string& name, bool may_lack) {
   const auto place = state_->texts.find(name);
-  if (place != state_->texts.end()) return &place->second;
-  if (!may_miss(name))
-    state_->file.refuse("expected ", state_->options.prefix, name, ", a text in the metadata, given no such text");
-  return nullptr;
+  const auto refuse = [&](const char* given) {
+    state_->file.refuse("expected ", state_->options.prefix, name, ", a text in the metadata, given ", given);
+  };
+  if (place == state_->texts.end()) {
+    if (!may_lack && !may_miss(name)) refuse("no such text");
+    return nullptr;
+  }
+  State::Text& found = place->second;
+  if (found.is_twofold) refuse("two after renaming");
+  if (std::exchange(found.is_taken, true)) refuse("two fields of that name");
+  return &found.text;
 }
 
 void CheckpointReader::refuse_rest() const {

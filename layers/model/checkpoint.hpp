@@ -7,8 +7,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fields.hpp"
@@ -68,7 +70,7 @@ class CheckpointReader {
   };
   /// Null where the file has no such tensor and need not have it.
   template <class N> const StoredTensor* find(const Wanted& wanted);
-  const std::string* find_text(const std::string& name);
+  const std::string* find_text(const std::string& name, bool may_lack);
   /// Whether a field keeps what it has where the file has nothing.
   bool may_miss(const std::string& name) const;
   /// Refuses what nobody asked for.
@@ -84,23 +86,27 @@ class CheckpointReader {
 /// A field's part in loading.
 struct LoadStep {
   std::function<void(CheckpointReader&)> read;
-  std::function<void()> set;
+  std::function<void()> set;  // does not fail
 };
 
 template <class F> void plan_load(CheckpointReader& reader, std::string name, F& field, std::vector<LoadStep>& steps) {
   const auto read_nothing = [](CheckpointReader&) {};
   if constexpr (is_text<F>) {
-    if (const std::string* text = reader.find_text(name))
+    constexpr bool may_lack = is_optional<F>;
+    if (const std::string* text = reader.find_text(name, may_lack)) {
       steps.push_back({read_nothing, [&field, text = *text]() mutable { field = std::move(text); }});
+    } else if constexpr (may_lack) {
+      if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { field.reset(); }});
+    }
   } else if constexpr (is_kept<F>) {
     using Kept = Kept<F>;
     using N = typename Kept::Number;
     constexpr bool may_lack = requires { Kept::reset(field); };
     const auto fits = [&field](const Shape& shape) { return Kept::fits(field, shape); };
     if (const StoredTensor* tensor = reader.find<N>({name, Kept::wanted(field), fits, may_lack})) {
-      const auto array = std::make_shared<Array<N>>();
-      steps.push_back({[=](CheckpointReader& from) { *array = from.read<N>(*tensor); },
-                       [=, &field] { Kept::set(field, std::move(*array)); }});
+      const auto made = std::make_shared<std::optional<decltype(Kept::make(std::declval<Array<N>>()))>>();
+      steps.push_back({[=](CheckpointReader& from) { made->emplace(Kept::make(from.read<N>(*tensor))); },
+                       [=, &field] { Kept::set(field, std::move(**made)); }});
     } else if constexpr (may_lack) {
       if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { Kept::reset(field); }});
     }
@@ -126,7 +132,7 @@ template <class M> void save(const M& model, const std::filesystem::path& path, 
   detail::CheckpointWriter writer;
   detail::walk(model, [&]<class F>(const detail::Path& place, const F& field) {
     if constexpr (detail::is_text<F>) {
-      writer.add_text(place.text(), field);
+      if (const std::string* text = detail::text_of(field)) writer.add_text(place.text(), *text);
     } else if constexpr (detail::is_kept<F>) {
       if (detail::Kept<F>::has(field)) writer.add(place.text(), detail::Kept<F>::get(field));
     }
@@ -137,7 +143,8 @@ template <class M> void save(const M& model, const std::filesystem::path& path, 
 /// Reads a model's fields, or a run's, converting between floating-point numbers of any width. The file must have what
 /// the model has, in the same shapes and types, and nothing else, but for what the options name; std::vectors of
 /// numbers and std::optionals take on what is there. Throws std::runtime_error naming the file and the tensor
-/// otherwise, and for a file that is not a well-formed checkpoint, before anything of the model has changed.
+/// otherwise, and for a file that is not a well-formed checkpoint. Whatever it throws, nothing of the model has
+/// changed.
 template <class M> void load(M& model, const std::filesystem::path& path, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(path, options));
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -21,7 +23,8 @@ namespace tapegrad::detail {
 ///
 ///     using Number          of which type its numbers are
 ///     get(field)            the array that is written
-///     set(field, array)     takes on what was read
+///     make(array)           makes of what was read what the field is to take on
+///     set(field, made)      takes it on, without memory: nothing may fail any more
 ///     fits(field, shape)    whether it can take on an array of that shape
 ///     wanted(field)         in words, which it can: "of shape (2, 3)"
 ///     has(field)            whether it has an array now; where a file may be without it, there is
@@ -35,61 +38,67 @@ template <class Derived> struct KeptInShape {
   static std::string wanted(const auto& field) { return "of shape " + to_string(Derived::shape(field)); }
 };
 
-template <Number F> struct Kept<F> : KeptInShape<Kept<F>> {
+/// What is made anew of an array.
+template <class F> struct KeptByValue {
+  static void set(F& field, F&& made) { field = std::move(made); }
+};
+
+template <Number F> struct Kept<F> : KeptInShape<Kept<F>>, KeptByValue<F> {
   using Number = F;
   static Array<F> get(F field) { return Array<F>(Shape{}, field); }
-  static void set(F& field, const Array<F>& array) { field = *array.data(); }
+  static F make(const Array<F>& array) { return *array.data(); }
   static Shape shape(F) { return {}; }
 };
 
-template <Number F, std::size_t N> struct Kept<std::array<F, N>> : KeptInShape<Kept<std::array<F, N>>> {
+template <Number F, std::size_t N>
+struct Kept<std::array<F, N>> : KeptInShape<Kept<std::array<F, N>>>, KeptByValue<std::array<F, N>> {
   using Number = F;
   static Array<F> get(const std::array<F, N>& field) {
     Array<F> array(Shape{N});
     std::copy(field.begin(), field.end(), array.data());
     return array;
   }
-  static void set(std::array<F, N>& field, const Array<F>& array) { std::copy_n(array.data(), N, field.begin()); }
+  static std::array<F, N> make(const Array<F>& array) {
+    std::array<F, N> made;
+    std::copy_n(array.data(), N, made.begin());
+    return made;
+  }
   static Shape shape(const std::array<F, N>&) { return {N}; }
 };
 
-template <Number F> struct Kept<std::vector<F>> {
+template <Number F> struct Kept<std::vector<F>> : KeptByValue<std::vector<F>> {
   using Number = F;
   static Array<F> get(const std::vector<F>& field) {
     Array<F> array(Shape{field.size()});
     std::copy(field.begin(), field.end(), array.data());
     return array;
   }
-  static void set(std::vector<F>& field, const Array<F>& array) {
-    field.assign(array.data(), array.data() + array.size());
-  }
+  static std::vector<F> make(const Array<F>& array) { return {array.data(), array.data() + array.size()}; }
   static bool has(const std::vector<F>&) { return true; }
   static bool fits(const std::vector<F>&, const Shape& shape) { return shape.size() == 1; }
   static std::string wanted(const std::vector<F>&) { return "of one axis"; }
 };
 
-template <class T> struct Kept<Array<T>> : KeptInShape<Kept<Array<T>>> {
+template <class T> struct Kept<Array<T>> : KeptInShape<Kept<Array<T>>>, KeptByValue<Array<T>> {
   using Number = T;
   static const Array<T>& get(const Array<T>& field) { return field; }
-  static void set(Array<T>& field, Array<T>&& array) { field = std::move(array); }
+  static Array<T> make(Array<T>&& array) { return std::move(array); }
   static const Shape& shape(const Array<T>& field) { return field.shape(); }
 };
 
-template <class T> struct Kept<Tensor<T>> : KeptInShape<Kept<Tensor<T>>> {
+template <class T> struct Kept<Tensor<T>> : KeptInShape<Kept<Tensor<T>>>, KeptByValue<Tensor<T>> {
   using Number = T;
   static const Array<T>& get(const Tensor<T>& field) { return field.value(); }
-  static void set(Tensor<T>& field, Array<T>&& array) { field = Tensor<T>(std::move(array)); }
+  static Tensor<T> make(Array<T>&& array) { return Tensor<T>(std::move(array)); }
   static const Shape& shape(const Tensor<T>& field) { return field.shape(); }
 };
 
 /// A generator as what it draws from.
-template <> struct Kept<Generator> : KeptInShape<Kept<Generator>> {
+template <> struct Kept<Generator> : KeptInShape<Kept<Generator>>, KeptByValue<Generator> {
   using Number = std::uint64_t;
   static Array<std::uint64_t> get(const Generator& field) { return Kept<Generator::State>::get(field.state()); }
-  static void set(Generator& field, const Array<std::uint64_t>& array) {
-    Generator::State state;
-    Kept<Generator::State>::set(state, array);
-    field = Generator::from_state(state);
+  static Generator make(const Array<std::uint64_t>& array) {
+    return Generator::from_state(Kept<Generator::State>::make(array));
   }
   static Shape shape(const Generator&) { return {2}; }
 };
@@ -97,14 +106,16 @@ template <> struct Kept<Generator> : KeptInShape<Kept<Generator>> {
 template <> struct Kept<RandomState> : KeptInShape<Kept<RandomState>> {
   using Number = std::uint64_t;
   static Array<std::uint64_t> get(RandomState) { return Kept<Generator>::get(default_generator()); }
-  static void set(RandomState, const Array<std::uint64_t>& array) { Kept<Generator>::set(default_generator(), array); }
+  static Generator make(const Array<std::uint64_t>& array) { return Kept<Generator>::make(array); }
+  static void set(RandomState, Generator&& made) { default_generator() = made; }
   static Shape shape(RandomState) { return {2}; }
 };
 
 template <class T> struct Kept<Parameter<T>> : KeptInShape<Kept<Parameter<T>>> {
   using Number = T;
   static const Array<T>& get(const Parameter<T>& field) { return field.value(); }
-  static void set(Parameter<T>& field, Array<T>&& array) { field.set_value(std::move(array)); }
+  static std::shared_ptr<Array<T>> make(Array<T>&& array) { return make_value<T>(std::move(array)); }
+  static void set(Parameter<T>& field, std::shared_ptr<Array<T>>&& made) { field.share_value(std::move(made)); }
   static const Shape& shape(const Parameter<T>& field) { return field.shape(); }
 };
 
@@ -113,20 +124,30 @@ concept HasKept = requires {
   typename Kept<F>::Number;
 };
 
+/// Whether a field is made of an array alone, whatever it was before.
+template <class F>
+concept MadeOfArray = HasKept<F> && requires(Array<typename Kept<F>::Number> array) {
+  { Kept<F>::make(std::move(array)) } -> std::same_as<F>;
+};
+
 /// There when the file has it, an array in the shape that it has there.
-template <HasKept F>
-requires(!std::is_same_v<F, Parameter<typename Kept<F>::Number>>) struct Kept<std::optional<F>> {
+template <MadeOfArray F> struct Kept<std::optional<F>> : KeptByValue<std::optional<F>> {
   using Number = typename Kept<F>::Number;
-  static constexpr bool kIsArray = std::is_same_v<F, Array<Number>>;
+  static constexpr bool kIsArray = OneOf<F, Array<Number>, Tensor<Number>>;
   static bool has(const std::optional<F>& field) { return field.has_value(); }
   static decltype(auto) get(const std::optional<F>& field) { return Kept<F>::get(*field); }
-  static void set(std::optional<F>& field, Array<Number>&& array) { Kept<F>::set(field.emplace(), std::move(array)); }
+  static std::optional<F> make(Array<Number>&& array) { return Kept<F>::make(std::move(array)); }
   static void reset(std::optional<F>& field) { field.reset(); }
   static bool fits(const std::optional<F>&, const Shape& shape) { return kIsArray || Kept<F>::fits(F(), shape); }
   static std::string wanted(const std::optional<F>&) { return kIsArray ? "of any shape" : Kept<F>::wanted(F()); }
 };
 
-template <class F> inline constexpr bool is_text = std::is_same_v<F, std::string>;
+template <class F> inline constexpr bool is_text = OneOf<F, std::string, std::optional<std::string>>;
+
+/// The text that a field has now; null where it is optional and has none.
+inline const std::string* text_of(const std::string& field) { return &field; }
+inline const std::string* text_of(const std::optional<std::string>& field) { return field ? &*field : nullptr; }
+
 template <class F> inline constexpr bool is_kept = HasKept<F> || is_text<F>;
 
 }  // namespace tapegrad::detail

@@ -1,6 +1,8 @@
 /// Printing a model as a nested listing.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <typeinfo>
@@ -49,14 +51,30 @@ template <Number N> std::string number_text(N value) {
     return number_text(static_cast<unsigned long long>(value));
 }
 
-/// The row's text for a field or a setting that is no layer: numbers by value, arrays by shape; others are passed over.
+template <class F> inline constexpr bool is_number_array = false;
+template <Number N, std::size_t M> inline constexpr bool is_number_array<std::array<N, M>> = true;
+
+template <class F> inline constexpr bool is_number_vector = false;
+template <Number N> inline constexpr bool is_number_vector<std::vector<N>> = true;
+
+/// The row's text for a field or a setting that is no layer: numbers by value, and std::arrays of them, such as Adam's
+/// betas; arrays and std::vectors by shape, when they are there. Others are passed over.
 template <class F> void list_value(Listing& listing, const Path& path, const F& value) {
+  if constexpr (HasKept<F>) {
+    if (!Kept<F>::has(value)) return;
+  }
   if constexpr (Number<F>) {
     listing.add_number(path, number_text(value));
   } else if constexpr (is_optional<F>) {
     if (value) list_value(listing, path, *value);
   } else if constexpr (requires { listing.add_array(path, value.shape()); }) {
     listing.add_array(path, value.shape());
+  } else if constexpr (is_number_array<F>) {
+    std::string list;
+    for (const auto number : value) list += (list.empty() ? "" : ", ") + number_text(number);
+    listing.add_number(path, '(' + list + ')');
+  } else if constexpr (is_number_vector<F>) {
+    listing.add_array(path, Shape{value.size()});
   }
 }
 

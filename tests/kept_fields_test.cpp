@@ -1,0 +1,358 @@
+// Every kind of field in a file and back.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint_bytes.hpp"
+#include "file_parts.hpp"
+#include "temporary_folder.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+using namespace std::string_literals;
+
+template <class Number> constexpr Number kLeast = std::numeric_limits<Number>::lowest();
+template <class Number> constexpr Number kMost = std::numeric_limits<Number>::max();
+
+struct Numbers {
+  bool flag = false;
+  signed char i8 = 0;
+  unsigned char u8 = 0;
+  short i16 = 0;
+  unsigned short u16 = 0;
+  int i32 = 0;
+  unsigned u32 = 0;
+  long i64 = 0;
+  unsigned long u64 = 0;
+  long long long_i64 = 0;
+  unsigned long long long_u64 = 0;
+  float f32 = 0;
+  double f64 = 0;
+  TAPEGRAD_FIELDS(flag, i8, u8, i16, u16, i32, u32, i64, u64, long_i64, long_u64, f32, f64)
+};
+
+Numbers extreme_numbers() {
+  return {true,
+          kLeast<signed char>,
+          kMost<unsigned char>,
+          kLeast<short>,
+          kMost<unsigned short>,
+          kLeast<int>,
+          kMost<unsigned>,
+          kLeast<long>,
+          kMost<unsigned long>,
+          kMost<long long>,
+          kMost<unsigned long long> - 1,
+          std::numeric_limits<float>::denorm_min(),
+          -0.0};
+}
+
+struct Arrays {
+  tg::Parameter<float> weight{tg::Array<float>{0.0F, 0.0F}};
+  tg::Parameter<double> wide_weight{tg::Array<double>{0.0}};
+  tg::Parameter<float> undefined;
+  tg::Array<float> mean{0.0F, 0.0F, 0.0F};
+  tg::IntArray ids{{0, 0}, {0, 0}};
+  tg::BoolArray mask{false, false};
+  tg::Tensor<double> constant{tg::Array<double>{0.0}};
+  tg::Generator generator{1};
+  TAPEGRAD_FIELDS(weight, wide_weight, undefined, mean, ids, mask, constant, generator)
+};
+
+Arrays some_arrays() {
+  Arrays arrays;
+  arrays.weight.set_value({1.5F, -2.5F});
+  arrays.wide_weight.set_value({0.1});
+  arrays.mean = {1.0F, 2.0F, 3.0F};
+  arrays.ids = {{1, 2}, {3, std::numeric_limits<std::int64_t>::min()}};
+  arrays.mask = {true, false};
+  arrays.constant = tg::Array<double>{0.3};
+  arrays.generator = tg::Generator(7);
+  arrays.generator.next_key();
+  return arrays;
+}
+
+struct Lists {
+  std::vector<double> losses;
+  std::vector<bool> seen;
+  std::vector<std::uint16_t> codes;
+  std::array<int, 3> counts{};
+  std::array<bool, 2> done{};
+  std::vector<std::string> words{"", ""};
+  std::string text;
+  TAPEGRAD_FIELDS(losses, seen, codes, counts, done, words, text)
+};
+
+struct Maybe {
+  std::optional<double> best;
+  std::optional<std::vector<int>> picked;
+  std::optional<tg::IntArray> order;
+  std::optional<tg::Tensor<float>> bias;
+  std::optional<tg::Generator> generator;
+  std::optional<std::string> note;
+  std::size_t step = 0;
+  TAPEGRAD_FIELDS(best, picked, order, bias, generator, note, step)
+};
+
+Maybe with_all() {
+  return {.best = 0.5,
+          .picked = std::vector{3, 1},
+          .order = tg::IntArray{{4, 5}},
+          .bias = tg::Tensor<float>(tg::Array<float>{1.0F}),
+          .generator = tg::Generator(3),
+          .note = "a note",
+          .step = 2};
+}
+
+// The same run is the same file, to the byte.
+template <class Run> std::string saved(const Run& run, const tg::Metadata& metadata = {}) {
+  const TemporaryFolder folder;
+  tg::save(run, folder / "a.safetensors", metadata);
+  return bytes_of(folder / "a.safetensors");
+}
+
+template <class Run> Run back(const Run& run, Run into = {}) {
+  tg::load(into, InMemory(saved(run)));
+  return into;
+}
+
+}  // namespace
+
+TEST_CASE("Numbers of every width come back, in their own types") {
+  const Numbers numbers = back(extreme_numbers());
+  CHECK(numbers.tapegrad_fields() == extreme_numbers().tapegrad_fields());
+  CHECK(std::bit_cast<std::uint64_t>(numbers.f64) == std::uint64_t{1} << 63);
+
+  const TemporaryFolder folder;
+  tg::save(numbers, folder / "a.safetensors");
+  const auto tensors = tg::read_safetensors(folder / "a.safetensors");
+  const std::map<std::string, std::string_view> dtypes{
+      {"flag", "bool"},   {"i8", "int8"},     {"u8", "uint8"},       {"i16", "int16"},  {"u16", "uint16"},
+      {"i32", "int32"},   {"u32", "uint32"},  {"i64", "int64"},      {"u64", "uint64"}, {"long_i64", "int64"},
+      {"f32", "float32"}, {"f64", "float64"}, {"long_u64", "uint64"}};
+  CHECK(tensors.size() == dtypes.size());
+  for (const auto& [name, dtype] : dtypes) {
+    CAPTURE(name);
+    CHECK(tensors.at(name).dtype() == dtype);
+    CHECK(tensors.at(name).shape().empty());
+  }
+  CHECK(*tensors.at("long_u64").as<std::uint64_t>().data() == kMost<std::uint64_t> - 1);
+}
+
+TEST_CASE("A run's numbers lie in the file byte by byte, the wide ones first") {
+  struct Run {
+    bool done = true;
+    std::int64_t step = -2;
+    double loss = 0.5;
+    std::string phase = "warm";
+    std::uint16_t code = 258;
+    TAPEGRAD_FIELDS(done, step, loss, phase, code)
+  };
+  std::string header = R"({"__metadata__":{"note":"x","phase":"warm"},)"
+                       R"("code":{"data_offsets":[16,18],"dtype":"U16","shape":[]},)"
+                       R"("done":{"data_offsets":[18,19],"dtype":"BOOL","shape":[]},)"
+                       R"("loss":{"data_offsets":[0,8],"dtype":"F64","shape":[]},)"
+                       R"("step":{"data_offsets":[8,16],"dtype":"I64","shape":[]}})";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  CHECK(saved(Run(), {{"note", "x"}}) ==
+        checkpoint(header, raw({0.5}) + raw<std::int64_t>({-2}) + raw<std::uint16_t>({258}) + '\1'));
+}
+
+TEST_CASE("NaN and infinities are kept to the bit, as numbers, in arrays and in vectors") {
+  struct Run {
+    double loss = 0;
+    tg::Array<float> mean{0.0F, 0.0F};
+    std::vector<double> losses;
+    TAPEGRAD_FIELDS(loss, mean, losses)
+  };
+  const double odd = std::bit_cast<double>(0x7ff8'0000'0000'0123);  // a NaN that says something
+  const float infinite = std::numeric_limits<float>::infinity();
+  const Run run{odd, {-infinite, std::numeric_limits<float>::quiet_NaN()}, {infinite, odd, -odd}};
+  const Run loaded = back(run);
+  CHECK(std::bit_cast<std::uint64_t>(loaded.loss) == std::bit_cast<std::uint64_t>(odd));
+  CHECK(loaded.mean(0) == -infinite);
+  CHECK(loaded.losses.size() == 3);
+  CHECK(saved(loaded) == saved(run));
+}
+
+TEST_CASE("Parameters, arrays, tensors and generators come back, in the shapes that they have") {
+  const Arrays run = some_arrays(), loaded = back(run);
+  CHECK(loaded.weight.value() == run.weight.value());
+  CHECK(loaded.wide_weight.value() == run.wide_weight.value());
+  CHECK_FALSE(loaded.undefined.defined());
+  CHECK(loaded.mean == run.mean);
+  CHECK(loaded.ids == run.ids);
+  CHECK(loaded.mask == run.mask);
+  CHECK(loaded.constant.value() == run.constant.value());
+  CHECK(loaded.generator == run.generator);
+  CHECK(saved(loaded) == saved(run));
+
+  const TemporaryFolder folder;
+  tg::save(run, folder / "a.safetensors");
+  const auto tensors = tg::read_safetensors(folder / "a.safetensors");
+  CHECK(tensors.size() == 7);
+  CHECK(tensors.at("wide_weight").dtype() == "float64");
+  CHECK(tensors.at("ids").dtype() == "int64");
+  CHECK(tensors.at("ids").shape() == tg::Shape{2, 2});
+  CHECK(tensors.at("mask").dtype() == "bool");
+  CHECK(tensors.at("generator").dtype() == "uint64");
+}
+
+TEST_CASE("Vectors come back in the length that they had, and texts with whatever is in them") {
+  const Lists run{.losses = {0.5, 0.25, 0.125},
+                  .seen = {true, false, true, true},
+                  .codes = {1, 65535},
+                  .counts = {1, -2, 3},
+                  .done = {false, true},
+                  .words = {"Überzug", "日本\n\"\\"},
+                  .text = "a\0b"s};
+  for (const Lists& into :
+       {Lists(), Lists{.losses = {9, 9, 9, 9, 9}, .seen = {false}, .text = "longer than what it was"}})
+    CHECK(back(run, into).tapegrad_fields() == run.tapegrad_fields());
+  const Lists empty = back(Lists(), run);
+  CHECK(empty.tapegrad_fields() == Lists().tapegrad_fields());
+
+  const TemporaryFolder folder;
+  tg::save(run, folder / "a.safetensors");
+  const auto tensors = tg::read_safetensors(folder / "a.safetensors");
+  CHECK(tensors.size() == 5);
+  CHECK(tensors.at("seen").dtype() == "bool");
+  CHECK(tensors.at("seen").shape() == tg::Shape{4});
+  CHECK(tensors.at("codes").dtype() == "uint16");
+  CHECK(tg::load_metadata(folder / "a.safetensors") ==
+        tg::Metadata{{"words.0", run.words[0]}, {"words.1", run.words[1]}, {"text", run.text}});
+}
+
+TEST_CASE("What is optional is there afterwards when it was there") {
+  const Maybe run = with_all();
+  for (Maybe into : {Maybe(), with_all()}) {
+    into.order = tg::IntArray{9, 9, 9};  // of another shape
+    into.note.reset();
+    const Maybe loaded = back(run, into);
+    CHECK(loaded.best == run.best);
+    CHECK(loaded.picked == run.picked);
+    CHECK(loaded.order == run.order);
+    REQUIRE(loaded.bias.has_value());
+    CHECK(loaded.bias->value() == run.bias->value());
+    CHECK(loaded.generator == run.generator);
+    CHECK(loaded.note == run.note);
+    CHECK(saved(loaded) == saved(run));
+
+    const Maybe none = back(Maybe(), into);
+    CHECK_FALSE((none.best || none.picked || none.order || none.bias || none.generator || none.note));
+    CHECK(none.step == 0);
+  }
+}
+
+TEST_CASE("Optional layers and maps of layers are in the file when they are there, and wanted from it then") {
+  struct Model {
+    std::map<std::string, tg::Linear<>> heads;
+    std::optional<tg::Linear<>> extra;
+    std::optional<tg::Parameter<float>> scale;
+    TAPEGRAD_FIELDS(heads, extra, scale)
+  };
+  const tg::Linear<> one(2, 1), two(2, 1), three(2, 1);
+  const Model full{{{"a", one}, {"b", two}}, three, tg::Parameter<float>(tg::Array<float>{2.0F})};
+  const Model into{{{"a", two}, {"b", three}}, one, tg::Parameter<float>(tg::Array<float>{0.0F})};
+  const Model loaded = back(full, into);
+  CHECK(loaded.heads.at("a").weight.value() == one.weight.value());
+  CHECK(loaded.heads.at("b").bias.value() == two.bias.value());
+  CHECK(loaded.extra->weight.value() == three.weight.value());
+  CHECK(loaded.scale->item() == 2.0F);
+
+  Model without_b{{{"a", two}}, one, into.scale}, without_extra{into.heads, {}, into.scale};
+  CHECK_THROWS_WITH_AS(tg::load(without_b, InMemory(saved(full))), doctest::Contains("\"heads.b.bias\""),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(tg::load(without_extra, InMemory(saved(full))), doctest::Contains("\"extra.bias\""),
+                       std::runtime_error);
+  Model with_extra = into;
+  CHECK_THROWS_WITH_AS(tg::load(with_extra, InMemory(saved(without_extra))),
+                       doctest::Contains("expected extra.weight of shape (1, 2), given no such tensor"),
+                       std::runtime_error);
+  CHECK(saved(with_extra) == saved(into));
+}
+
+TEST_CASE("What a layer was told when it was made is not in the file, and stays as the program tells it") {
+  struct Model {
+    tg::Dropout dropout{0.25};
+    tg::MultiHeadAttention<> attention{4, 2};
+    tg::Array<float> mean{1.0F};
+    double scale = 0.5;
+    TAPEGRAD_FIELDS(dropout, attention, mean)
+    TAPEGRAD_SETTINGS(scale)
+  };
+  Model model;
+  const TemporaryFolder folder;
+  tg::save(model, folder / "a.safetensors");
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tg::read_safetensors(folder / "a.safetensors")) names.push_back(name);
+  CHECK(names == std::vector<std::string>{"attention.k_proj.bias", "attention.k_proj.weight", "attention.out_proj.bias",
+                                          "attention.out_proj.weight", "attention.q_proj.bias",
+                                          "attention.q_proj.weight", "attention.v_proj.bias", "attention.v_proj.weight",
+                                          "mean"});
+  Model other;
+  other.dropout.p = 0.75;
+  other.scale = 2;
+  tg::eval(other);
+  tg::load(other, folder / "a.safetensors");
+  CHECK(other.dropout.p == 0.75);
+  CHECK(other.scale == 2);
+  CHECK_FALSE(other.dropout.training);
+  CHECK(other.attention.q_proj.weight.value() == model.attention.q_proj.weight.value());
+}
+
+TEST_CASE("A run prints with its numbers, its arrays' shapes, and the state that its optimizer has by now") {
+  struct Run {
+    tg::Linear<> model{2, 1};
+    tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.25}};
+    tg::RandomState random;
+    tg::Generator noise{1};
+    tg::IntArray order{0, 1, 2};
+    std::size_t step = 7;
+    double best = 0.5;
+    bool done = false;
+    std::vector<double> losses{0.5, 0.25};
+    std::string phase = "warm";
+    std::optional<int> tries;
+    std::optional<tg::Array<float>> mean;
+    TAPEGRAD_FIELDS(model, optimizer, random, noise, order, step, best, done, losses, phase, tries, mean)
+  } run;
+  const auto printed = [&] {
+    std::ostringstream out;
+    tg::print(out, run);
+    return out.str();
+  };
+  CHECK(printed() ==
+        "Run(step=7, best=0.5, done=false)          order (3), losses (2)\n"
+        "  model                            Linear  weight (1, 2), bias (1)  3\n"
+        "  optimizer                        AdamW\n"
+        "    groups.0                       AdamWOptions(lr=0.25, betas=(0.9, 0.999), eps=1e-08, weight_decay=0.01)\n"
+        "    state.bias                     AdamState(step=0)\n"
+        "    state.weight                   AdamState(step=0)\n"
+        "total                                                               3\n");
+  run.model.bias.set_grad(tg::Array<float>{1.0F});
+  run.optimizer.step();
+  run.tries = 3;
+  run.mean = tg::Array<float>{0.0F, 0.0F};
+  const std::string text = printed();
+  CHECK(text.starts_with("Run(step=7, best=0.5, done=false, tries=3) "));
+  CHECK(text.find(" order (3), losses (2), mean (2)\n") != text.npos);
+  CHECK(text.find("AdamState(step=1) ") != text.npos);
+  CHECK(text.find(" exp_avg (1), exp_avg_sq (1)\n") != text.npos);
+  CHECK(text.find(" AdamState(step=0)\n") != text.npos);
+}

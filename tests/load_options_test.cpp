@@ -1,0 +1,254 @@
+// How LoadOptions bring the names of a file and of a run together.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "checkpoint_bytes.hpp"
+#include "file_parts.hpp"
+#include "temporary_folder.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+struct Net {
+  tg::Linear<> head{2, 1};
+  tg::Array<float> mean{0.0F};
+  TAPEGRAD_FIELDS(head, mean)
+};
+
+struct Run {
+  Net model;
+  tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.5}};
+  std::size_t step = 0;
+  std::string phase = "new";
+  std::optional<double> best;
+  TAPEGRAD_FIELDS(model, optimizer, step, phase, best)
+
+  void train_step() {
+    for (const auto& parameter : tg::parameters(model)) parameter->set_grad(parameter->value() + 1.0F);
+    optimizer.step();
+    model.mean = model.mean + 1.0F;
+    ++step;
+    best = static_cast<double>(step);
+    phase = "trained";
+  }
+};
+
+Run trained(int steps) {
+  Run run;
+  for (int i = 0; i < steps; ++i) run.train_step();
+  return run;
+}
+
+template <class M> std::string bytes_of_saved(const M& model) {
+  const TemporaryFolder folder;
+  tg::save(model, folder / "a.safetensors");
+  return bytes_of(folder / "a.safetensors");
+}
+
+template <class M> FileParts parts_of(const M& model) {
+  const TemporaryFolder folder;
+  tg::save(model, folder / "a.safetensors");
+  return FileParts(folder / "a.safetensors");
+}
+
+void load(auto& model, const FileParts& file, const tg::LoadOptions& options = {}) {
+  tg::load(model, InMemory(file.bytes()), options);
+}
+
+// Loads what cannot be, and expects the message and all of the run as it was.
+void check_refused(auto& model, const FileParts& file, const tg::LoadOptions& options, const std::string& message) {
+  const std::string before = bytes_of_saved(model);
+  CHECK_THROWS_WITH_AS(load(model, file, options), ("[load] <bytes in memory>: " + message).c_str(),
+                       std::runtime_error);
+  CHECK(bytes_of_saved(model) == before);
+}
+
+}  // namespace
+
+TEST_CASE("A prefix takes a part of a file, as deep as it lies") {
+  struct Program {
+    Run run = trained(2);
+    Net model;  // which begins as run.model does
+    TAPEGRAD_FIELDS(run, model)
+  };
+  const Program program;
+  const FileParts file = parts_of(program);
+  Net model;
+  load(model, file, {.prefix = "run.model."});
+  CHECK(bytes_of_saved(model) == bytes_of_saved(program.run.model));
+  load(model, file, {.prefix = "model."});
+  CHECK(bytes_of_saved(model) == bytes_of_saved(program.model));
+  tg::Linear<> head(2, 1);
+  load(head, file, {.prefix = "run.model.head."});
+  CHECK(head.weight.value() == program.run.model.head.weight.value());
+  Run run;
+  load(run, file, {.prefix = "run."});  // its text too
+  CHECK(bytes_of_saved(run) == bytes_of_saved(program.run));
+  CHECK(run.phase == "trained");
+}
+
+TEST_CASE("A missing name is told with the prefix, and a part that is not there is missed") {
+  Net model;
+  check_refused(model, parts_of(trained(1)), {.prefix = "mode."},
+                "expected mode.head.weight of shape (1, 2), given no such tensor");
+  check_refused(model, parts_of(Net()), {.prefix = "model."},
+                "expected model.head.weight of shape (1, 2), given no such tensor");
+  Run run;
+  FileParts file = parts_of(trained(1));
+  file.texts.clear();
+  for (auto& tensor : file.tensors) tensor.name.insert(0, "a.");
+  check_refused(run, file, {.prefix = "a."}, "expected a.phase, a text in the metadata, given no such text");
+}
+
+TEST_CASE("Renaming maps the names of a file, less the prefix, to the model's; those of texts as well") {
+  const Run saved = trained(2);
+  FileParts file = parts_of(saved);
+  for (auto& tensor : file.tensors) {
+    const bool is_head = tensor.name.starts_with("model.head.");
+    tensor.name = "_orig." + (is_head ? "model.fc." + tensor.name.substr(11) : tensor.name);
+  }
+  file.texts = {{"_orig.phase", saved.phase}, {"phase", "not this one"}};
+  const auto rename = [](std::string name) {
+    return name.starts_with("model.fc.") ? "model.head." + name.substr(9) : name;
+  };
+  Run run;
+  load(run, file, {.prefix = "_orig.", .rename = rename});
+  CHECK(bytes_of_saved(run) == bytes_of_saved(saved));
+}
+
+TEST_CASE("Two names of a file that are renamed to one are refused") {
+  Net model;
+  FileParts file = parts_of(Net());
+  file.at("mean").name = "x.mean";
+  file.add<float>("y.mean", "F32", {1.0F});
+  const auto rename = [](const std::string& name) { return name.substr(name.find('.') + 1); };
+  const std::string before = bytes_of_saved(model);
+  CHECK_THROWS_WITH_AS(load(model, file, {.rename = rename}), doctest::Contains("both \"mean\""), std::runtime_error);
+  CHECK(bytes_of_saved(model) == before);
+}
+
+TEST_CASE("Two texts that are renamed to one are refused where a field asks for it, and only there") {
+  struct Texts {
+    std::string phase = "old";
+    tg::Parameter<float> weight{tg::Array<float>{0.0F}};
+    TAPEGRAD_FIELDS(phase, weight)
+  };
+  FileParts file;
+  file.add<float>("weight", "F32", {1.0F});
+  file.texts = {{"a.phase", "a"}, {"b.phase", "b"}, {"a.note", "c"}, {"b.note", "d"}};
+  const auto rename = [](const std::string& name) { return name.substr(name.find('.') + 1); };
+  Texts texts;
+  check_refused(texts, file, {.rename = rename}, "expected phase, a text in the metadata, given two after renaming");
+  file.texts.erase("b.phase");
+  load(texts, file, {.rename = rename});
+  CHECK(texts.phase == "a");
+}
+
+TEST_CASE("What may be missing stays as it is, and only that") {
+  const Run saved = trained(2);
+  FileParts file = parts_of(saved);
+  file.erase("step");
+  file.erase("best");
+  file.texts.clear();
+  Run run = trained(5);
+  check_refused(run, file, {.allow_missing = {"step", "best"}},
+                "expected phase, a text in the metadata, given no such text");
+  check_refused(run, file, {.allow_missing = {"phase", "best", "ste"}},
+                "expected step of shape (), given no such tensor");
+  run.phase = "kept";
+  load(run, file, {.allow_missing = {"step", "phase", "best"}});
+  CHECK(run.step == 5);
+  CHECK(run.phase == "kept");
+  CHECK(run.best == 5.0);
+  CHECK(bytes_of_saved(run.model) == bytes_of_saved(saved.model));
+
+  load(run, file, {.allow_missing = {"step", "phase"}});  // what is optional and not named is gone
+  CHECK_FALSE(run.best.has_value());
+}
+
+TEST_CASE("A model's file is taken into a run, whose optimizer then keeps its state or starts anew") {
+  const Net saved = trained(2).model;
+  FileParts file = parts_of(saved);
+  for (auto& tensor : file.tensors) tensor.name.insert(0, "model.");
+  Run run = trained(3);
+  const auto state_of = [](const Run& r) { return r.optimizer.state().at("head.weight"); };
+  const tg::Array<float> moment = state_of(run).exp_avg.value();
+  load(run, file, {.allow_missing = {"optimizer.*", "step", "phase", "best"}});
+  CHECK(bytes_of_saved(run.model) == bytes_of_saved(saved));
+  CHECK(state_of(run).step == 3);
+  CHECK(state_of(run).exp_avg.value() == moment);
+
+  // A moment is there from the first step on, so that a file may be without it unless it is named.
+  load(run, file, {.allow_missing = {"optimizer.groups.*", "*.step", "step", "phase", "best"}});
+  CHECK(state_of(run).step == 3);
+  CHECK_FALSE(state_of(run).exp_avg.has_value());
+}
+
+TEST_CASE("What a file has too much is passed over where it is named, whatever its type and shape") {
+  const Net saved;
+  FileParts file = parts_of(saved);
+  file.add<double>("extra.a", "F64", {1.0, 2.0});
+  file.add<unsigned char>("extra.b", "U8", {7});
+  Net model;
+  check_refused(model, file, {}, R"(expected what the model has alone, given "extra.a" of shape (2))");
+  check_refused(model, file, {.ignore = {"extra.a"}},
+                R"(expected what the model has alone, given "extra.b" of shape (1))");
+  check_refused(model, file, {.ignore = {"extra", "*.c", "xtra.*"}},
+                R"(expected what the model has alone, given "extra.a" of shape (2))");
+  load(model, file, {.ignore = {"extra.*"}});
+  CHECK(bytes_of_saved(model) == bytes_of_saved(saved));
+
+  // To be passed over is no leave to be wrong: what the model has is read all the same.
+  file.at("mean").shape = {1, 1};
+  check_refused(model, file, {.ignore = {"*"}}, "expected mean of shape (1), given (1, 1)");
+}
+
+TEST_CASE("A star stands for any text, none as well, as often as it is there") {
+  struct Case {
+    std::string pattern;
+    bool matches;  // of "blocks.10.norm.weight"
+  };
+  const Case cases[] = {{"*", true},
+                        {"blocks.*", true},
+                        {"*.weight", true},
+                        {"blocks.*.weight", true},
+                        {"blocks.*.norm.*", true},
+                        {"*blocks.10.norm.weight*", true},
+                        {"**.norm.**", true},
+                        {"blocks.10.norm.weight", true},
+                        {"b*1*0*w*t", true},
+                        {"", false},
+                        {"blocks", false},
+                        {"blocks.*.bias", false},
+                        {"*.norm", false},
+                        {"locks.*", false},
+                        {"blocks.1.*", false},
+                        {"blocks.?0.norm.weight", false},
+                        {"b*0*1*t", false}};
+  FileParts file = parts_of(Net());
+  file.add<float>("blocks.10.norm.weight", "F32", {1.0F});
+  for (const auto& [pattern, matches] : cases) {
+    CAPTURE(pattern);
+    Net model;
+    if (matches)
+      CHECK_NOTHROW(load(model, file, {.ignore = {"none", pattern}}));
+    else
+      CHECK_THROWS_AS(load(model, file, {.ignore = {"none", pattern}}), std::runtime_error);
+  }
+}
+
+TEST_CASE("Options that apply to nothing change nothing") {
+  const Net saved;
+  Net model;
+  load(model, parts_of(saved),
+       {.rename = [](std::string name) { return name; }, .allow_missing = {"*"}, .ignore = {"*", "nothing.*"}});
+  CHECK(bytes_of_saved(model) == bytes_of_saved(saved));
+}

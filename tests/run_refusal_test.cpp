@@ -1,0 +1,236 @@
+// Files that are wrong for a run, and runs that no file can keep: what is refused changes nothing.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "checkpoint_bytes.hpp"
+#include "file_parts.hpp"
+#include "temporary_folder.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+struct Run {
+  tg::Linear<> model{2, 1};
+  tg::Array<float> mean{1.0F, 2.0F};
+  tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.5}};
+  tg::RandomState random;
+  tg::Generator noise{3};
+  std::size_t step = 1;
+  bool done = false;
+  std::array<int, 2> counts{1, 2};
+  std::vector<double> losses{0.5};
+  std::optional<float> best;
+  std::string phase = "new";  // the last that a walk comes to
+  TAPEGRAD_FIELDS(model, mean, optimizer, random, noise, step, done, counts, losses, best, phase)
+
+  void train_step() {
+    for (const auto& parameter : tg::parameters(model)) parameter->set_grad(parameter->value() + 1.0F);
+    optimizer.step();
+    mean = mean + tg::uniform<float>({2}, 0, 1, noise);
+    losses.push_back(tg::uniform<double>({1}, 0, 1)(0));
+    counts = {static_cast<int>(++step), -1};
+    best = 0.25F;
+    phase = "trained";
+  }
+};
+
+template <class M> std::string bytes_of_saved(const M& model) {
+  const TemporaryFolder folder;
+  tg::save(model, folder / "a.safetensors");
+  return bytes_of(folder / "a.safetensors");
+}
+
+FileParts file_of_trained() {
+  const TemporaryFolder folder;
+  tg::manual_seed(8);
+  Run run;
+  for (int i = 0; i < 3; ++i) run.train_step();
+  tg::save(run, folder / "a.safetensors");
+  return FileParts(folder / "a.safetensors");
+}
+
+// The message with which a trained run refuses a file in which all is right but what `spoil` does to it. All of the run
+// stays as it was: what save writes, and what it does not.
+std::string refusal(const std::function<void(FileParts&)>& spoil, const tg::LoadOptions& options = {}) {
+  FileParts file = file_of_trained();
+  tg::manual_seed(9);
+  Run run;
+  for (int i = 0; i < 5; ++i) run.train_step();
+  run.model.bias.set_requires_grad(false);
+  const tg::Array<float> grad = run.model.weight.grad();
+  const std::string before = bytes_of_saved(run);
+  std::string message = "none";
+
+  Run fits;
+  tg::load(fits, InMemory(file.bytes()));
+  CHECK(fits.phase == "trained");
+  tg::load(fits, InMemory(before));  // the default generator is everybody's: back to the run's
+  spoil(file);
+  try {
+    tg::load(run, InMemory(file.bytes()), options);
+  } catch (const std::runtime_error& error) {
+    message = error.what();
+  }
+  CHECK(bytes_of_saved(run) == before);
+  CHECK(run.model.weight.grad() == grad);
+  CHECK_FALSE(run.model.bias.requires_grad());
+  const std::string front = "[load] <bytes in memory>: expected ";
+  CAPTURE(message);
+  CHECK(message.starts_with(front));
+  return message.substr(std::min(message.size(), front.size()));
+}
+
+// The same, of a file in which a tensor is another.
+std::string refusal_of(const std::string& name, const std::function<void(FileParts::Tensor&)>& spoil) {
+  return refusal([&](FileParts& file) { spoil(file.at(name)); });
+}
+
+// Of the same bytes, in another type or shape.
+std::string refusal_as(const std::string& name, const std::string& dtype, const std::vector<std::size_t>& shape) {
+  return refusal_of(name, [&](FileParts::Tensor& tensor) { tensor.dtype = dtype, tensor.shape = shape; });
+}
+
+}  // namespace
+
+TEST_CASE("A file that lacks anything of a run is refused by the name of what it lacks") {
+  const auto refusal_without = [](const std::string& name) {
+    return refusal([&](FileParts& file) { file.erase(name); });
+  };
+  CHECK(refusal_without("model.bias") == "model.bias of shape (1), given no such tensor");
+  CHECK(refusal_without("mean") == "mean of shape (2), given no such tensor");
+  CHECK(refusal_without("optimizer.groups.0.lr") == "optimizer.groups.0.lr of shape (), given no such tensor");
+  CHECK(refusal_without("optimizer.state.bias.step") == "optimizer.state.bias.step of shape (), given no such tensor");
+  CHECK(refusal_without("random") == "random of shape (2), given no such tensor");
+  CHECK(refusal_without("noise") == "noise of shape (2), given no such tensor");
+  CHECK(refusal_without("step") == "step of shape (), given no such tensor");
+  CHECK(refusal_without("losses") == "losses of one axis, given no such tensor");
+  CHECK(refusal([](FileParts& file) { file.texts.clear(); }) == "phase, a text in the metadata, given no such text");
+  CHECK(refusal([](FileParts& file) {
+          file.texts = {{"phases", "x"}};
+        }) == "phase, a text in the metadata, given no such text");
+}
+
+TEST_CASE("Numbers of another type are refused, floating-point ones among others") {
+  CHECK(refusal_as("step", "I64", {}) == "step of dtype U64, given I64");
+  CHECK(refusal_as("step", "F64", {}) == "step of dtype U64, given F64");
+  CHECK(refusal_as("done", "U8", {}) == "done of dtype BOOL, given U8");
+  CHECK(refusal_as("counts", "U32", {2}) == "counts of dtype I32, given U32");
+  CHECK(refusal_as("counts", "F32", {2}) == "counts of dtype I32, given F32");
+  CHECK(refusal_as("best", "I32", {}) == "best of dtype F32, given I32");
+  CHECK(refusal_as("losses", "I64", {4}) == "losses of dtype F64, given I64");
+  CHECK(refusal_as("noise", "F64", {2}) == "noise of dtype U64, given F64");
+  CHECK(refusal_as("random", "I64", {2}) == "random of dtype U64, given I64");
+  CHECK(refusal_as("model.weight", "I32", {1, 2}) == "model.weight of dtype F32, given I32");
+  CHECK(refusal_as("optimizer.groups.0.lr", "U64", {}) == "optimizer.groups.0.lr of dtype F64, given U64");
+  CHECK(refusal_as("optimizer.state.bias.step", "F64", {}) == "optimizer.state.bias.step of dtype U64, given F64");
+  CHECK(refusal_as("optimizer.state.bias.exp_avg", "U32", {1}) ==
+        "optimizer.state.bias.exp_avg of dtype F32, given U32");
+}
+
+TEST_CASE("Arrays and numbers of another shape are refused, with both shapes") {
+  CHECK(refusal_as("model.weight", "F32", {2, 1}) == "model.weight of shape (1, 2), given (2, 1)");
+  CHECK(refusal_as("mean", "F32", {2, 1}) == "mean of shape (2), given (2, 1)");
+  CHECK(refusal_as("step", "U64", {1}) == "step of shape (), given (1)");
+  CHECK(refusal_as("best", "F32", {1}) == "best of shape (), given (1)");
+  CHECK(refusal_as("counts", "I32", {1, 2}) == "counts of shape (2), given (1, 2)");
+  CHECK(refusal_as("losses", "F64", {2, 2}) == "losses of one axis, given (2, 2)");
+  CHECK(refusal_as("optimizer.groups.0.betas", "F64", {2, 1}) == "optimizer.groups.0.betas of shape (2), given (2, 1)");
+  CHECK(refusal_as("optimizer.state.weight.exp_avg_sq", "F32", {2}) ==
+        "optimizer.state.weight.exp_avg_sq of shape (1, 2), given (2)");
+  CHECK(refusal_of("noise", [](auto& tensor) { tensor.shape = {3}, tensor.bytes += raw<std::uint64_t>({0}); }) ==
+        "noise of shape (2), given (3)");
+  CHECK(refusal_of("random", [](auto& tensor) { tensor.shape = {1}, tensor.bytes.resize(8); }) ==
+        "random of shape (2), given (1)");
+}
+
+TEST_CASE("What a run does not have is refused by name, the first in their order") {
+  const auto refusal_with = [](const std::string& name) {
+    return refusal([&](FileParts& file) { file.add<float>(name, "F32", {1.0F}); });
+  };
+  const std::string front = "what the model has alone, given ";
+  CHECK(refusal_with("model.extra") == front + R"("model.extra" of shape (1))");
+  CHECK(refusal_with("optimizer.groups.1.lr") == front + R"("optimizer.groups.1.lr" of shape (1))");
+  CHECK(refusal_with("optimizer.state.other.exp_avg") == front + R"("optimizer.state.other.exp_avg" of shape (1))");
+  CHECK(refusal_with("phase") == front + R"("phase" of shape (1))");  // which is a text
+  CHECK(refusal([](FileParts& file) {
+          for (const char* name : {"z", "y.b", "y.a"}) file.add<float>(name, "F32", {1.0F});
+        }) == front + R"("y.a" of shape (1))");
+}
+
+TEST_CASE("A bool that is none is found before anything changes, also as the last of all") {
+  CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" of bools, 0 or 1, given 2)");
+}
+
+TEST_CASE("The text of a refusal begins with the file's name") {
+  const TemporaryFolder folder;
+  Run run;
+  tg::save(run.model, folder / "a.safetensors");
+  CHECK_THROWS_WITH_AS(
+      tg::load(run, folder / "a.safetensors"),
+      ("[load] " + folder.path("a.safetensors") + ": expected model.weight of shape (1, 2), given no such tensor")
+          .c_str(),
+      std::runtime_error);
+}
+
+namespace {
+
+// Saves what cannot be saved over a file, which stays.
+template <class M> void check_not_saved(const M& model, const tg::Metadata& metadata, const std::string& message) {
+  const TemporaryFolder folder;
+  tg::save(One(), folder / "a.safetensors");
+  const std::string before = bytes_of(folder / "a.safetensors");
+  CHECK_THROWS_WITH_AS(tg::save(model, folder / "a.safetensors", metadata), ("[save] expected " + message).c_str(),
+                       std::invalid_argument);
+  CHECK(bytes_of(folder / "a.safetensors") == before);
+  CHECK(folder.files() == 1);
+}
+
+// Two ways to x.a.b.c, since a key may have a dot in it.
+template <class V> struct Twins {
+  std::map<std::string, std::map<std::string, V>> x{{"a", {{"b.c", V()}}}, {"a.b", {{"c", V()}}}};
+  tg::Parameter<float> weight{tg::Array<float>{1.0F}};
+  TAPEGRAD_FIELDS(x, weight)
+};
+
+}  // namespace
+
+TEST_CASE("Texts that are not UTF-8, and names of fields that metadata takes, are not saved") {
+  Run run;
+  run.phase = "\xe9t\xe9";
+  check_not_saved(run, {}, "metadata that is UTF-8, given other bytes");
+  run.phase = "fine";
+  check_not_saved(run, {{"phase", "taken"}}, R"(each name once, given "phase" twice)");
+  check_not_saved(run, {{"step", "taken"}}, R"(each name once, given "step" twice)");
+  check_not_saved(run, {{"model.weight", "taken"}}, R"(each name once, given "model.weight" twice)");
+}
+
+TEST_CASE_TEMPLATE("Two fields of one name are neither saved nor loaded", V, int, std::string, std::vector<float>) {
+  Twins<V> twins, other;
+  check_not_saved(twins, {}, R"(each name once, given "x.a.b.c" twice)");
+  FileParts file;
+  file.add<float>("weight", "F32", {2.0F});
+  if constexpr (std::is_same_v<V, int>)
+    file.tensors.push_back({"x.a.b.c", "I32", {}, raw({7})});
+  else if constexpr (std::is_same_v<V, std::string>)
+    file.texts = {{"x.a.b.c", "seven"}};
+  else
+    file.add<float>("x.a.b.c", "F32", {7.0F});
+  CHECK_THROWS_WITH_AS(tg::load(twins, InMemory(file.bytes())), doctest::Contains("given two fields of that name"),
+                       std::runtime_error);
+  CHECK(twins.x == other.x);
+  CHECK(twins.weight.item() == 1.0F);
+}

@@ -1,0 +1,257 @@
+// Runs that go on from a file are, bit for bit, those that were never interrupted.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <xtensor/xmath.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint_bytes.hpp"
+#include "file_parts.hpp"
+#include "temporary_folder.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+template <class T> struct Net {
+  tg::Embedding<T> embedding{12, 4};
+  tg::Dropout dropout{0.25};
+  std::vector<tg::Linear<T>> heads;
+  tg::Array<T> mean{tg::Shape{4}, T(0)};
+  TAPEGRAD_FIELDS(embedding, dropout, heads, mean)
+
+  Net() {
+    for (int i = 0; i < 2; ++i) heads.emplace_back(4, 3);
+  }
+
+  tg::Tensor<T> operator()(const tg::IntArray& ids) const {
+    const auto x = dropout(tg::mean(embedding(ids), {1})) - tg::Tensor<T>(mean);
+    return tg::sum(heads[0](x) * heads[1](x), {1});
+  }
+};
+
+// A run with all that a program may have in one: examples in an order that is drawn, noise from a generator of its own.
+template <class T, template <class> class Optimizer> struct Run {
+  using Options = typename Optimizer<T>::Options;
+
+  Net<T> model;
+  Optimizer<T> optimizer;
+  tg::RandomState random;
+  tg::Generator noise{3};
+  std::size_t step = 0;
+  tg::IntArray order = tg::random_permutation(12);
+  std::vector<double> losses;
+  std::optional<double> best;
+  std::string phase = "start";
+  TAPEGRAD_FIELDS(model, optimizer, random, noise, step, order, losses, best, phase)
+
+  explicit Run(const Options& options) : optimizer(tg::parameters(model), options) {}
+
+  // Matrices and the others in groups of their own.
+  Run(const Options& of_matrices, const Options& of_others)
+      : optimizer(tg::parameters(model, [](auto, auto& p) { return p.dimension() == 2; }), of_matrices) {
+    optimizer.add_group(tg::parameters(model, [](auto, auto& p) { return p.dimension() != 2; }), of_others);
+  }
+
+  void train_step() {
+    if (step % 5 == 0) order = tg::random_permutation(12);
+    const tg::IntArray ids{{order(step % 12), order((step + 1) % 12)}, {order((step + 2) % 12), 0}};
+    {
+      const tg::Tape tape;
+      optimizer.zero_grad();
+      const auto difference = model(ids) - tg::Tensor<T>(tg::normal<T>({2}, 0, 1, noise));
+      const auto loss = tg::mean(difference * difference);
+      loss.backward();
+      losses.push_back(loss.item());
+    }
+    optimizer.step();
+    model.mean = model.mean * T(0.75) + T(0.125);
+    if (!best || losses.back() < *best) best = losses.back();
+    phase = ++step % 2 ? "odd" : "even";
+  }
+
+  void train(int steps) {
+    for (int i = 0; i < steps; ++i) train_step();
+  }
+};
+
+// All of a run, to the bit.
+template <class Run> std::string all_of(const Run& run) {
+  const TemporaryFolder folder;
+  tg::save(run, folder / "a.safetensors");
+  return bytes_of(folder / "a.safetensors");
+}
+
+// `make` makes a run, `remake` one of other options. From a file that is saved after `before` steps either goes on as
+// the run does that was not interrupted: a new one, one that has trained, less and more; from the disk and from memory.
+template <class Make, class Remake> void check_resumes(int before, Make make, Remake remake) {
+  const TemporaryFolder folder;
+  tg::manual_seed(5);
+  auto run = make();
+  run.train(before);
+  tg::save(run, folder / "a.safetensors");
+  const std::string at_save = bytes_of(folder / "a.safetensors");
+  run.train(6);
+  const std::string expected = all_of(run);
+  CHECK(expected != at_save);
+  for (const int trained : {0, 2, 13}) {
+    CAPTURE(trained);
+    tg::manual_seed(99);
+    auto resumed = remake();
+    resumed.train(trained);
+    if (trained == 2)
+      tg::load(resumed, InMemory(at_save));
+    else
+      tg::load(resumed, folder / "a.safetensors");
+    CHECK(all_of(resumed) == at_save);
+    resumed.train(6);
+    CHECK(all_of(resumed) == expected);
+    CHECK(resumed.losses == run.losses);
+    CHECK(resumed.model.heads[1].weight.value() == run.model.heads[1].weight.value());
+  }
+}
+
+template <class T, template <class> class Optimizer>
+void check_resumes(const typename Optimizer<T>::Options& options, int before = 7) {
+  using Made = Run<T, Optimizer>;
+  check_resumes(
+      before, [&] { return Made(options); }, [] { return Made({.lr = 0.5}); });
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("A run with SGD goes on from a file as if it had not been interrupted", T, float, double) {
+  check_resumes<T, tg::SGD>({.lr = 0.05});
+  check_resumes<T, tg::SGD>({.lr = 0.05, .momentum = 0.9, .weight_decay = 0.01});
+  check_resumes<T, tg::SGD>({.lr = 0.05, .momentum = 0.9, .dampening = 0.5});
+  check_resumes<T, tg::SGD>({.lr = 0.05, .momentum = 0.9, .nesterov = true});
+}
+
+TEST_CASE_TEMPLATE("A run with Adam goes on from a file as if it had not been interrupted", T, float, double) {
+  check_resumes<T, tg::Adam>({.lr = 0.01, .betas = {0.8, 0.95}, .eps = 1e-6, .weight_decay = 0.1});
+}
+
+TEST_CASE_TEMPLATE("A run with AdamW and two groups goes on from a file as if it had not been interrupted", T, float,
+                   double) {
+  using Made = Run<T, tg::AdamW>;
+  check_resumes(
+      7,
+      [] {
+        return Made({.lr = 0.02, .weight_decay = 0.1}, {.lr = 0.01, .betas = {0.5, 0.9}, .weight_decay = 0});
+      },
+      [] { return Made({.lr = 0.5}, {.lr = 0.25}); });
+}
+
+TEST_CASE("A file from before the first step takes a run back to the start, its optimizer's state with it") {
+  check_resumes<float, tg::AdamW>({.lr = 0.01}, 0);
+  check_resumes<double, tg::SGD>({.lr = 0.05, .momentum = 0.9, .dampening = 0.5}, 0);
+
+  const TemporaryFolder folder;
+  Run<float, tg::AdamW> run({.lr = 0.01});
+  tg::save(run, folder / "a.safetensors");
+  CHECK_FALSE(FileParts(folder / "a.safetensors").contains("optimizer.state.heads.0.bias.exp_avg"));
+  run.train(2);
+  CHECK(run.optimizer.state().at("heads.0.bias").exp_avg.has_value());
+  tg::load(run, folder / "a.safetensors");
+  for (const auto& [name, state] : run.optimizer.state()) {
+    CAPTURE(name);
+    CHECK(state.step == 0);
+    CHECK_FALSE((state.exp_avg.has_value() || state.exp_avg_sq.has_value()));
+  }
+  CHECK(run.losses.empty());
+  CHECK_FALSE(run.best.has_value());
+}
+
+TEST_CASE("A run in which a parameter is frozen goes on with it as it was, and has no state for it") {
+  const auto with_frozen = [](double lr) {
+    Run<float, tg::AdamW> run({.lr = lr});
+    run.model.heads[0].bias.set_requires_grad(false);
+    return run;
+  };
+  check_resumes(
+      7, [&] { return with_frozen(0.01); }, [&] { return with_frozen(0.5); });
+
+  const TemporaryFolder folder;
+  auto run = with_frozen(0.01);
+  run.train(3);
+  tg::save(run, folder / "a.safetensors");
+  FileParts file(folder / "a.safetensors");
+  CHECK_FALSE(file.contains("optimizer.state.heads.0.bias.exp_avg"));
+  CHECK(file.at("optimizer.state.heads.0.bias.step").bytes == raw<std::uint64_t>({0}));
+  CHECK(file.at("optimizer.state.heads.1.bias.step").bytes == raw<std::uint64_t>({3}));
+
+  // Whether a parameter is frozen is what the program says, as the training switch is; the moments are the file's.
+  Run<float, tg::AdamW> trained({.lr = 0.5});
+  trained.train(4);
+  trained.model.heads[0].bias.set_requires_grad(false);
+  tg::load(trained, folder / "a.safetensors");
+  CHECK_FALSE(trained.model.heads[0].bias.requires_grad());
+  CHECK(all_of(trained) == all_of(run));
+}
+
+TEST_CASE("A run is in the file under the names of its fields, an optimizer's state under its parameters'") {
+  struct Small {
+    tg::Linear<> model{2, 1, {.bias = false}};
+    tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.25}};
+    tg::RandomState random;
+    std::size_t step = 3;
+    std::string phase = "warm";
+    TAPEGRAD_FIELDS(model, optimizer, random, step, phase)
+  } run;
+  run.model.weight.set_grad(tg::Array<float>{{1.0F, 2.0F}});
+  run.optimizer.step();
+  const TemporaryFolder folder;
+  tg::save(run, folder / "a.safetensors", {{"note", "x"}});
+  FileParts file(folder / "a.safetensors");
+  CHECK(file.tensors.size() == 10);
+  CHECK(file.at("model.weight").dtype == "F32");
+  CHECK(file.at("optimizer.groups.0.lr").bytes == raw({0.25}));
+  CHECK(file.at("optimizer.groups.0.betas").bytes == raw({0.9, 0.999}));
+  CHECK(file.at("optimizer.groups.0.eps").dtype == "F64");
+  CHECK(file.at("optimizer.groups.0.weight_decay").bytes == raw({0.01}));
+  CHECK(file.at("optimizer.state.weight.step").bytes == raw<std::uint64_t>({1}));
+  CHECK(file.at("optimizer.state.weight.exp_avg").shape == std::vector<std::size_t>{1, 2});
+  CHECK(file.at("optimizer.state.weight.exp_avg_sq").dtype == "F32");
+  CHECK(file.at("random").bytes == raw({tg::default_generator().state()[0], tg::default_generator().state()[1]}));
+  CHECK(file.at("step").dtype == "U64");
+  CHECK(file.texts == tg::Metadata{{"note", "x"}, {"phase", "warm"}});
+}
+
+TEST_CASE("The order in which a file has its numbers and names does not matter") {
+  const TemporaryFolder folder;
+  Run<float, tg::AdamW> run({.lr = 0.01}), other({.lr = 0.5});
+  run.train(5);
+  tg::save(run, folder / "a.safetensors");
+  FileParts file(folder / "a.safetensors");
+  std::ranges::reverse(file.tensors);  // no tensor lies aligned any more
+  file.add<unsigned char>("another", "U8", {1});
+  std::ranges::rotate(file.tensors, file.tensors.end() - 1);
+  const InMemory moved(file.bytes());
+  other.train(2);
+  tg::load(other, moved, {.ignore = {"another"}});
+  CHECK(all_of(other) == bytes_of(folder / "a.safetensors"));
+}
+
+TEST_CASE("A run in double goes on from that of a run in float, and back, without losing what float has") {
+  const TemporaryFolder folder;
+  Run<float, tg::AdamW> single({.lr = 0.01});
+  single.train(5);
+  tg::save(single, folder / "single.safetensors");
+  Run<double, tg::AdamW> wide({.lr = 0.5});
+  wide.train(2);
+  tg::load(wide, folder / "single.safetensors");
+  CHECK(tg::Array<float>(xt::cast<float>(wide.model.mean)) == single.model.mean);
+  CHECK(wide.losses == single.losses);
+  tg::save(wide, folder / "wide.safetensors");
+  CHECK(FileParts(folder / "wide.safetensors").at("optimizer.state.heads.0.bias.exp_avg").dtype == "F64");
+  Run<float, tg::AdamW> back({.lr = 0.5});
+  tg::load(back, folder / "wide.safetensors");
+  CHECK(all_of(back) == bytes_of(folder / "single.safetensors"));
+}

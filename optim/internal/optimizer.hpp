@@ -74,6 +74,11 @@ template <class T, class Options, class State> void GroupedOptimizer<T, Options,
   for (const Member& member : members_)
     detail::require_usage(!member.parameter.is_last(), name_, "expected parameters of a model, but ", *member.parameter,
                           " belongs to none any more: its model ended, or was assigned another in its stead");
+  for (const Member& member : members_) {  // all memory first: where it ends, nothing has changed
+    if (!member.parameter->has_grad()) continue;
+    member.parameter->mutable_value();
+    member.state->reserve(groups_[member.group]);
+  }
   for (const Member& member : members_)
     if (member.parameter->has_grad()) update(*member.parameter, *member.state, groups_[member.group]);
 }

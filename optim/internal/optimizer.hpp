@@ -21,6 +21,11 @@ inline void require_option(const char* optimizer, const char* name, double value
   require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, given ", value);
 }
 
+/// The gradient of an element with its weight decay. Without one nothing is added: an infinite p would make it NaN.
+template <class T> T decayed(T gradient, T weight_decay, T p) {
+  return weight_decay == 0 ? gradient : gradient + weight_decay * p;
+}
+
 /// Calls formula(i) for every element of a parameter, vectorized and on several threads.
 template <class Formula> void for_each_element(std::size_t size, const Formula& formula) {
   parallel_for(size, chunks_for(size), [&](std::size_t begin, std::size_t end) {

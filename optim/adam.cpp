@@ -31,7 +31,7 @@ void adam_step(Parameter<T>& parameter, AdamState<T>& state, const Options& opti
   T *p = parameter.mutable_value().data(), *m = state.exp_avg.mutable_value().data(),
     *v = state.exp_avg_sq.mutable_value().data();
   detail::for_each_element(parameter.size(), [=](std::size_t i) {
-    const T g = grad[i] + share * p[i];
+    const T g = detail::decayed(grad[i], share, p[i]);
     m[i] = b1 * m[i] + new1 * g;
     v[i] = b2 * v[i] + new2 * g * g;
     p[i] = decay * p[i] - rate * m[i] / (std::sqrt(v[i]) * scale + eps);

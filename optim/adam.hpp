@@ -31,6 +31,10 @@ template <class T> struct AdamState {
   std::size_t step = 0;  ///< how many there were
   StateArray<T> exp_avg, exp_avg_sq;
   explicit AdamState(const Shape& shape) : exp_avg(shape), exp_avg_sq(shape) {}
+  template <class Options> void reserve(const Options&) {
+    exp_avg.reserve();
+    exp_avg_sq.reserve();
+  }
   TAPEGRAD_FIELDS(step, exp_avg, exp_avg_sq)
 };
 

@@ -18,8 +18,8 @@ template <class T> class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// Changes every parameter that has a gradient; the others keep their value and state. Throws std::logic_error,
-  /// before anything changes, when nobody but the optimizer holds one of the parameters any more.
+  /// Changes every parameter that has a gradient; the others keep their value and state. Throws, before anything
+  /// changes, std::logic_error when nobody but the optimizer holds one of the parameters any more, and std::bad_alloc.
   virtual void step() = 0;
 
   /// Forgets the gradients.
@@ -43,18 +43,33 @@ template <class T> class StateArray {
   explicit StateArray(Shape shape) : shape_(std::move(shape)) {}
 
   const Shape& shape() const { return shape_; }
-  bool has_value() const { return array_.has_value(); }
+  bool has_value() const { return has_value_; }
   /// Throws std::bad_optional_access when there is none.
-  const Array<T>& value() const { return array_.value(); }
+  const Array<T>& value() const { return has_value_ ? *array_ : throw std::bad_optional_access(); }
 
+  /// Takes the memory that mutable_value() needs; there is no value yet.
+  void reserve() {
+    if (!array_) array_.emplace(shape_, T(0));
+  }
   /// For changing in place; zeros the first time.
-  Array<T>& mutable_value() { return array_ ? *array_ : array_.emplace(shape_, T(0)); }
-  void set_value(Array<T>&& array) { array_ = std::move(array); }
-  void reset() { array_.reset(); }
+  Array<T>& mutable_value() {
+    reserve();
+    has_value_ = true;
+    return *array_;
+  }
+  void set_value(Array<T>&& array) {
+    array_ = std::move(array);
+    has_value_ = true;
+  }
+  void reset() {
+    array_.reset();
+    has_value_ = false;
+  }
 
  private:
   Shape shape_;
-  std::optional<Array<T>> array_;
+  std::optional<Array<T>> array_;  // zeros as long as they are only reserved
+  bool has_value_ = false;
 };
 
 namespace detail {
@@ -71,8 +86,9 @@ template <class T> struct Kept<StateArray<T>> : KeptInShape<Kept<StateArray<T>>>
 
 }  // namespace detail
 
-/// The base of the optimizers, each of which brings its Options, the State that it keeps for a parameter, and its
-/// formula. It holds the parameters wherever their model moves. As a field of a run it is saved and loaded with it:
+/// The base of the optimizers, each of which brings its Options, the State that it keeps for a parameter, with
+/// reserve(options) for all memory that a step needs, and its formula. It holds the parameters wherever their model
+/// moves. As a field of a run it is saved and loaded with it:
 ///
 ///     groups.0.lr                       the options of each group
 ///     state.layers.0.weight.exp_avg     the state of each parameter, under the name that it came with, or its number
@@ -114,7 +130,8 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
     State* state;  // in state_, whose elements stay where they are
   };
 
-  /// The optimizer's formula: changes a parameter that has a gradient, and its state.
+  /// The optimizer's formula: changes a parameter that has a gradient, and its state. It takes no memory: the value is
+  /// nobody else's by then, and the state has reserved its arrays.
   virtual void update(Parameter<T>& parameter, State& state, const Options& options) const = 0;
 
   const char* name_;  // for messages

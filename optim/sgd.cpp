@@ -20,10 +20,11 @@ SGD<T>::SGD(Parameters<T> parameters, const SGDOptions& options)
 
 template <class T> void SGD<T>::update(Parameter<T>& parameter, SGDState<T>& state, const SGDOptions& options) const {
   const auto lr = static_cast<T>(options.lr), decay = static_cast<T>(options.weight_decay);
-  const T* g = parameter.grad().data();
+  const T* grad = parameter.grad().data();
   T* p = parameter.mutable_value().data();
   if (options.momentum == 0) {
-    detail::for_each_element(parameter.size(), [=](std::size_t i) { p[i] -= lr * (g[i] + decay * p[i]); });
+    detail::for_each_element(parameter.size(),
+                             [=](std::size_t i) { p[i] -= lr * detail::decayed(grad[i], decay, p[i]); });
     return;
   }
   const bool first = !state.momentum_buffer.has_value();
@@ -31,13 +32,13 @@ template <class T> void SGD<T>::update(Parameter<T>& parameter, SGDState<T>& sta
   T* b = state.momentum_buffer.mutable_value().data();
   if (options.nesterov)
     detail::for_each_element(parameter.size(), [=](std::size_t i) {
-      const T decayed = g[i] + decay * p[i];
-      b[i] = momentum * b[i] + fresh * decayed;
-      p[i] -= lr * (decayed + momentum * b[i]);
+      const T g = detail::decayed(grad[i], decay, p[i]);
+      b[i] = momentum * b[i] + fresh * g;
+      p[i] -= lr * (g + momentum * b[i]);
     });
   else
     detail::for_each_element(parameter.size(), [=](std::size_t i) {
-      b[i] = momentum * b[i] + fresh * (g[i] + decay * p[i]);
+      b[i] = momentum * b[i] + fresh * detail::decayed(grad[i], decay, p[i]);
       p[i] -= lr * b[i];
     });
 }

@@ -19,6 +19,9 @@ struct SGDOptions {
 template <class T> struct SGDState {
   StateArray<T> momentum_buffer;
   explicit SGDState(const Shape& shape) : momentum_buffer(shape) {}
+  void reserve(const SGDOptions& options) {
+    if (options.momentum != 0) momentum_buffer.reserve();
+  }
   TAPEGRAD_FIELDS(momentum_buffer)
 };
 

@@ -90,7 +90,7 @@ struct LanguageModel {
 
 template <class Model> std::size_t allocations_from_the_third_step(std::size_t batch, std::size_t length) {
   Model model;
-  tg::SGD<float> optimizer(tg::parameters(model), {.lr = 0.01, .momentum = 0.9});
+  tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.01});
   tg::IntArray ids({batch, length}, 0), labels({batch}, 1);
   for (std::size_t i = 0; i < ids.size(); ++i) ids.data()[i] = static_cast<std::int64_t>(i * 7 % 26);
   allocations = 0;
@@ -123,4 +123,19 @@ TEST_CASE("A steady training step asks the system for no memory") {
   CHECK(allocations_from_the_third_step<Classifier>(16, 40) == 0);
   CHECK(allocations_from_the_third_step<LanguageModel>(1, 4) == 0);
   CHECK(allocations_from_the_third_step<LanguageModel>(16, 40) == 0);
+}
+
+TEST_CASE_TEMPLATE("An optimizer's step asks the system for no memory after the first", Optimizer, tg::SGD<float>,
+                   tg::Adam<float>, tg::AdamW<float>) {
+  typename Optimizer::Options options;
+  if constexpr (requires { options.momentum; }) options.momentum = 0.9;
+  tg::Linear<> model(300, 300);
+  Optimizer optimizer(tg::parameters(model), options);
+  for (const auto& parameter : tg::parameters(model)) parameter->set_grad(parameter->value());
+  optimizer.step();
+  allocations = 0;
+  counting = true;
+  for (int step = 0; step < 3; ++step) optimizer.step();
+  counting = false;
+  CHECK(allocations == 0);
 }

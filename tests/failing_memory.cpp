@@ -222,3 +222,40 @@ TEST_CASE("A run into which is loaded when memory ends anywhere changes in nothi
   });
   CHECK(failed > 20);
 }
+
+// Values that copies share and states that are not there yet: the first step takes memory for all of them.
+template <class Optimizer> void check_failing_steps(const typename Optimizer::Options& options) {
+  const auto train = [](Large& model, Optimizer& optimizer, long fails_at_allocation) {
+    model.a.set_grad(Array(tg::Shape{kLarge}, 0.5));
+    model.b.set_grad(Array(tg::Shape{kLarge}, -1.0));
+    return fails_at(fails_at_allocation, [&] { optimizer.step(); });
+  };
+  Large expected;
+  Optimizer undisturbed(tg::parameters(expected), options);
+  for (int step = 0; step < 2; ++step) train(expected, undisturbed, -1);
+
+  const long failed = attempts_until_success([&](long n) {
+    tg::set_num_threads(2);  // a pool that is yet to be made
+    Large model;
+    const Large copy = model;
+    Optimizer optimizer(tg::parameters(model), options);
+    const bool failed = train(model, optimizer, n);
+    if (failed) {
+      check_close(model.a.value(), copy.a.value(), 0.0);
+      check_close(model.b.value(), copy.b.value(), 0.0);
+      train(model, optimizer, -1);
+    }
+    train(model, optimizer, -1);
+    check_close(model.a.value(), expected.a.value(), 0.0);
+    check_close(model.b.value(), expected.b.value(), 0.0);
+    return failed;
+  });
+  tg::set_num_threads(std::thread::hardware_concurrency());
+  CHECK(failed > 2);
+}
+
+TEST_CASE("An optimizer's step whose memory ends changes neither values nor states") {
+  check_failing_steps<tg::SGD<double>>({.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
+  check_failing_steps<tg::Adam<double>>({.lr = 0.1, .weight_decay = 0.1});
+  check_failing_steps<tg::AdamW<double>>({.lr = 0.1});
+}

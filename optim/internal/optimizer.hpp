@@ -21,6 +21,11 @@ inline void require_option(const char* optimizer, const char* name, double value
   require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, given ", value);
 }
 
+/// The gradient of an element with its weight decay. Without one nothing is added: an infinite p would make it NaN.
+template <class T> T decayed(T gradient, T weight_decay, T p) {
+  return weight_decay == 0 ? gradient : gradient + weight_decay * p;
+}
+
 /// Calls formula(i) for every element of a parameter, vectorized and on several threads.
 template <class Formula> void for_each_element(std::size_t size, const Formula& formula) {
   parallel_for(size, chunks_for(size), [&](std::size_t begin, std::size_t end) {
@@ -74,6 +79,11 @@ template <class T, class Options, class State> void GroupedOptimizer<T, Options,
   for (const Member& member : members_)
     detail::require_usage(!member.parameter.is_last(), name_, "expected parameters of a model, but ", *member.parameter,
                           " belongs to none any more: its model ended, or was assigned another in its stead");
+  for (const Member& member : members_) {  // all memory first: where it ends, nothing has changed
+    if (!member.parameter->has_grad()) continue;
+    member.parameter->mutable_value();
+    member.state->reserve(groups_[member.group]);
+  }
   for (const Member& member : members_)
     if (member.parameter->has_grad()) update(*member.parameter, *member.state, groups_[member.group]);
 }

@@ -40,7 +40,7 @@ template <class T> IntArray indices_of_largest(const char* operation, const Arra
   require(rows.extent > 0, operation, "expected at least one element along axis ", axis, ", given shape ", x.shape());
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = 1;
-  IntArray out(shape);
+  auto out = detail::uninitialized<std::int64_t>(operation, shape);
   detail::parallel_for(rows.count, detail::chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const T* row = rows[i];
@@ -108,9 +108,9 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
                    ", the elements along axis ", axis, " of ", x, ", given ", k);
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = k;
-  IntArray indices(shape);
+  auto indices = detail::uninitialized<std::int64_t>("topk", shape);
   const std::size_t chunks = std::min(detail::chunks_for(x.size()), detail::kMostChunks);
-  IntArray orders(Shape{chunks, rows.extent});  // of a row's elements, for each chunk of rows
+  IntArray orders(Shape{rows.count == 0 ? 0 : chunks, rows.extent});  // of a row's elements, for each chunk of rows
   detail::parallel_for(rows.count, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     std::int64_t* order = orders.data() + chunk * rows.extent;
     for (std::size_t i = begin; i < end; ++i) {

@@ -134,6 +134,17 @@ template <class T> tg::IntArray numbers_of_rows(const tg::Tensor<T>& x, std::siz
   return numbers;
 }
 
+// Indices below `end` for every row of x: (rows, ...extents).
+template <class T>
+tg::IntArray indices_of_rows(const tg::Tensor<T>& x, std::size_t first, tg::Shape extents, std::size_t end) {
+  extents.insert(extents.begin(), x.shape()[0]);
+  tg::IntArray indices(extents);
+  const std::size_t row = indices.size() / x.shape()[0];
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    indices.data()[i] = static_cast<std::int64_t>((first * row + i) * 7919 % end);
+  return indices;
+}
+
 }  // namespace
 
 TEST_CASE("Elementwise operations on many elements are those on few") {
@@ -153,6 +164,18 @@ TEST_CASE("Elementwise operations on many elements are those on few") {
   check_by_rows("relu", [](const auto& x, const auto&, auto) { return tg::relu(x); });
   check_by_rows("gelu", [](const auto& x, const auto&, auto) { return tg::gelu(x); });
   check_by_rows("gelu by tanh", [](const auto& x, const auto&, auto) { return tg::gelu(x, tg::Gelu::tanh); });
+  check_by_rows("pow of tensors", [](const auto& x, const auto& w, auto) { return tg::pow(x + 2, w); });
+  check_by_rows("pow of tensors, equal shapes", [](const auto& x, const auto&, auto) { return tg::pow(x + 2, x); });
+  check_by_rows("compound assignment", [](const auto& x, const auto& w, auto) {
+    auto y = x * w;
+    y += w;
+    return y;
+  });
+  check_by_rows("clamp", [](const auto& x, const auto&, auto) { return tg::clamp(x, -0.5, 0.75); });
+  check_by_rows("silu", [](const auto& x, const auto&, auto) { return tg::silu(x); });
+  check_by_rows("softplus", [](const auto& x, const auto&, auto) { return tg::softplus(x, 3, 2.5); });
+  check_by_rows("masked_fill with a tensor's value",
+                [](const auto& x, const auto& w, auto) { return tg::masked_fill(x, every_third(kWidth), tg::sum(w)); });
   check_by_rows("masked_fill",
                 [](const auto& x, const auto&, auto) { return tg::masked_fill(x, every_third(kWidth), 5); });
   check_by_rows("where", [](const auto& x, const auto& w, auto) { return tg::where(every_third(kWidth), x, w); });
@@ -164,6 +187,19 @@ TEST_CASE("Operations on many long rows are those on one row") {
   check_by_rows("amax", [](const auto& x, const auto&, auto) { return tg::amax(x, 1); });
   check_by_rows("sum of columns", [](const auto& x, const auto&, auto) { return tg::sum(matrices(x), 1); });
   check_by_rows("amax of columns", [](const auto& x, const auto&, auto) { return tg::amax(matrices(x), 1); });
+  check_by_rows("var", [](const auto& x, const auto&, auto) { return tg::var(x, 1); });
+  check_by_rows("var of columns", [](const auto& x, const auto&, auto) { return tg::var(matrices(x), 1, 0); });
+  check_by_rows("max", [](const auto& x, const auto&, auto) { return tg::max(x, 1).values; });
+  check_by_rows("max of columns", [](const auto& x, const auto&, auto) { return tg::max(matrices(x), 1).values; });
+  check_by_rows("topk", [](const auto& x, const auto&, auto) { return tg::topk(x, 5).values; });
+  check_by_rows("the least of columns",
+                [](const auto& x, const auto&, auto) { return tg::topk(matrices(x), 3, 1, false).values; });
+  check_by_rows("gather", [](const auto& x, const auto&, std::size_t first) {
+    return tg::gather(x, 1, indices_of_rows(x, first, {3000}, kWidth));
+  });
+  check_by_rows("gather of columns", [](const auto& x, const auto&, std::size_t first) {
+    return tg::gather(matrices(x), 1, indices_of_rows(x, first, {40, 60}, 30));
+  });
   check_by_rows("softmax", [](const auto& x, const auto&, auto) { return 1000 * tg::softmax(x, 1); });
   check_by_rows("softmax of columns", [](const auto& x, const auto&, auto) { return tg::softmax(matrices(x), 1); });
   check_by_rows("log_softmax", [](const auto& x, const auto&, auto) { return tg::log_softmax(x, 1); });
@@ -173,12 +209,45 @@ TEST_CASE("Operations on many long rows are those on one row") {
     return tg::cross_entropy(x, labels,
                              {.label_smoothing = 0.1, .weight = class_weights(x), .reduction = tg::Reduction::none});
   });
+  check_by_rows("cross_entropy of probabilities", [](const auto& x, const auto& w, auto) {
+    return tg::cross_entropy(x, tg::expand((w + 1) * (1.0 / kWidth), x.shape()),
+                             {.label_smoothing = 0.1, .weight = class_weights(x), .reduction = tg::Reduction::none});
+  });
+  check_by_rows("binary_cross_entropy_with_logits", [](const auto& x, const auto& w, auto) {
+    return tg::binary_cross_entropy_with_logits(
+        x, tg::expand(w, x.shape()),
+        {.weight = class_weights(x), .pos_weight = 2 * class_weights(x), .reduction = tg::Reduction::none});
+  });
   check_by_rows("mse_loss", [](const auto& x, const auto& w, auto) {
     return tg::mse_loss(x, tg::expand(w, x.shape()), tg::Reduction::none);
   });
   check_by_rows("embedding", [](const auto& x, const auto& w, std::size_t first) {
     return tg::embedding(tg::reshape(w, {3, 670}), numbers_of_rows(x, first, 3));
   });
+}
+
+TEST_CASE("gather along the first axis of many elements, from a part of the columns, adds up what it took") {
+  constexpr std::size_t rows = 300, taken = 500, columns = 600;
+  tg::manual_seed(12);
+  const Array x = tg::uniform<double>({rows, columns + 1}, -1, 1), dy = tg::uniform<double>({taken, columns}, -1, 1);
+  tg::IntArray indices(tg::Shape{taken, columns});
+  Array expected(dy.shape()), gradient(x.shape(), 0.0);
+  for (std::size_t i = 0; i < taken; ++i)
+    for (std::size_t j = 0; j < columns; ++j) {
+      const std::size_t from = (i * i + 13 * j) % rows;
+      indices(i, j) = static_cast<std::int64_t>(from);
+      expected(i, j) = x(from, j);
+      gradient(from, j) += dy(i, j);
+    }
+  for (const std::size_t threads : {1, 3}) {
+    const Threads limit(threads);
+    const tg::Parameter<double> p(x);
+    tg::Tape tape;
+    const tg::Tensor<double> y = tg::gather(p, 0, indices);
+    y.backward(dy);
+    CHECK(y.value() == expected);
+    CHECK(p.grad() == gradient);
+  }
 }
 
 TEST_CASE("Views of many elements are those of few") {

@@ -61,6 +61,14 @@ TEST_CASE("Arithmetic and choices refuse shapes that do not broadcast and probab
   check_invalid("sub", "shapes", {"(3)", "(2)"}, {{3}, {2}}, [](const X& x) { x[0] - x[1]; });
   check_invalid("mul", "shapes", {"(2, 1, 3)", "(4, 2)"}, {{2, 1, 3}, {4, 2}}, [](const X& x) { x[0] * x[1]; });
   check_invalid("div", "shapes", {"(0, 3)", "(2, 3)"}, {{0, 3}, {2, 3}}, [](const X& x) { x[0] / x[1]; });
+  check_invalid("pow", "shapes", {"(2, 3)", "(2)"}, {{2, 3}, {2}}, [](const X& x) { tg::pow(x[0], x[1]); });
+  check_invalid("add", "shapes of a compound assignment", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) {
+    auto y = x[0];
+    y += x[1];
+  });
+  check_invalid("clamp", "no bounds", {"neither"}, {{2, 3}}, [](const X& x) { tg::clamp(x[0], {}, {}); });
+  check_invalid("masked_fill", "a value of one axis", {"()", "(1)"}, {{2, 3}, {1}},
+                [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(2, 3), x[1]); });
   check_invalid("masked_fill", "a mask that does not fit", {"(2, 3)", "(3, 3)"}, {{2, 3}},
                 [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
   check_invalid("where", "branches", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
@@ -97,6 +105,9 @@ TEST_CASE("Views refuse axes, extents and counts that do not fit") {
     tg::reshape(x[0], {0, -1});
   });
   check_invalid("unsqueeze", "no such axis", {"given 4"}, {{2, 3}}, [](const X& x) { tg::unsqueeze(x[0], 4); });
+  check_invalid("squeeze", "a scalar's second axis", {"given 1"}, {{}}, [](const X& x) { tg::squeeze(x[0], 1); });
+  check_invalid("transpose", "a scalar's second axis", {"given 1"}, {{}},
+                [](const X& x) { tg::transpose(x[0], 0, 1); });
   check_invalid("squeeze", "no such axis", {"given 2"}, {{1, 3}}, [](const X& x) { tg::squeeze(x[0], 2); });
   check_invalid("expand", "another extent", {"(2, 3)", "(2, 4)"}, {{2, 3}}, [](const X& x) {
     tg::expand(x[0], {2, 4});
@@ -170,10 +181,15 @@ TEST_CASE("Reductions and operations on rows refuse axes that are not there and 
   check_invalid("sum", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], {1, -1}); });
   check_invalid("mean", "no such axis", {"given -3"}, {{2, 3}}, [](const X& x) { tg::mean(x[0], {0, -3}); });
   check_invalid("mean", "nothing to average", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::mean(x[0], 1); });
-  check_invalid("amax", "no such axis", {"0 axes", "given 0"}, {{}}, [](const X& x) { tg::amax(x[0], 0); });
+  check_invalid("amax", "no such axis", {"1 axes", "given 1"}, {{}}, [](const X& x) { tg::amax(x[0], 1); });
   check_invalid("amax", "nothing to choose from", {"(0)"}, {{0}}, [](const X& x) { tg::amax(x[0]); });
   check_invalid("softmax", "no such axis", {"given 2"}, {{2, 3}}, [](const X& x) { tg::softmax(x[0], 2); });
-  check_invalid("softmax", "a scalar", {"0 axes"}, {{}}, [](const X& x) { tg::softmax(x[0], -1); });
+  check_invalid("softmax", "a scalar's second axis", {"from -1 to 0", "given 1"}, {{}},
+                [](const X& x) { tg::softmax(x[0], 1); });
+  check_invalid("sum", "a scalar's axis twice", {"(0, -1)"}, {{}}, [](const X& x) { tg::sum(x[0], {0, -1}); });
+  check_invalid("var", "no such axis", {"given 2"}, {{2, 3}}, [](const X& x) { tg::var(x[0], 2); });
+  check_invalid("var", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::var(x[0], {1, -1}); });
+  check_invalid("var", "nothing", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::var(x[0], 1, 0); });
   check_invalid("log_softmax", "no such axis", {"given -3"}, {{2, 3}}, [](const X& x) { tg::log_softmax(x[0], -3); });
   check_invalid("layer_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::layer_norm(x[0], {}, {}); });
   check_invalid("layer_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
@@ -188,6 +204,22 @@ TEST_CASE("Reductions and operations on rows refuse axes that are not there and 
                 [](const X& x) { tg::layer_norm(x[0], {}, {}, kNaN); });
   check_invalid("embedding", "a weight of one axis", {"(3)"}, {{3}}, [](const X& x) { tg::embedding(x[0], {0, 1}); });
   check_invalid("argmax", "no such axis", {"given 1"}, {{3}}, [](const X& x) { tg::argmax(x[0], 1); });
+  check_invalid("argmax", "a scalar's second axis", {"given -2"}, {{}}, [](const X& x) { tg::argmax(x[0], -2); });
+  check_invalid("max", "no such axis", {"given 1"}, {{3}}, [](const X& x) { tg::max(x[0], 1); });
+  check_invalid("max", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::max(x[0], 1); });
+  check_invalid("topk", "no such axis", {"given -3"}, {{2, 3}}, [](const X& x) { tg::topk(x[0], 1, -3); });
+  check_invalid("gather", "no such axis", {"given 2"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 2, tg::IntArray(tg::Shape{1, 1}, 0));
+  });
+  check_invalid("gather", "an index of fewer axes", {"(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 1, tg::IntArray{0, 1, 2});
+  });
+  check_invalid("gather", "an index of more rows", {"(2, 3)", "axis 1", "(3, 1)"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 1, tg::IntArray(tg::Shape{3, 1}, 0));
+  });
+  check_invalid("gather", "a matrix's index of a scalar", {"()", "(1, 1)"}, {{}}, [](const X& x) {
+    tg::gather(x[0], 0, tg::IntArray(tg::Shape{1, 1}, 0));
+  });
   check_invalid("argmax", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::argmax(x[0], 1); });
 }
 
@@ -208,6 +240,29 @@ TEST_CASE("Losses refuse shapes and options that do not fit, and a mean of nothi
                 [](const X& x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = kNaN}); });
   check_invalid("cross_entropy", "another weight", {"(3)", "(2)"}, {{1, 3}}, [](const X& x) {
     tg::cross_entropy(x[0], {0}, {.weight = tg::Array<double>{1, 2}});
+  });
+  check_invalid("cross_entropy", "probabilities of another shape", {"(2, 3)", "(2)"}, {{2, 3}, {2}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", "probabilities of no rows", {"(0, 3)"}, {{0, 3}, {0, 3}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", "probabilities of a scalar", {"()"}, {{}, {}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", "an ignored index beside probabilities", {"ignore_index", "given 1"}, {{2, 3}, {2, 3}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1], {.ignore_index = 1}); });
+  check_invalid("cross_entropy", "another weight beside probabilities", {"(3)", "(2)"}, {{2, 3}, {2, 3}},
+                [](const X& x) {
+                  tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>{1, 2}});
+                });
+  const std::string binary = "binary_cross_entropy_with_logits";
+  check_invalid(binary, "another shape", {"(2, 3)", "(3)"}, {{2, 3}, {3}},
+                [](const X& x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
+  check_invalid(binary, "nothing to average", {"(0, 3)"}, {{0, 3}, {0, 3}},
+                [](const X& x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
+  check_invalid(binary, "a larger weight", {"a weight", "(3)", "(2, 3)"}, {{3}, {3}}, [](const X& x) {
+    tg::binary_cross_entropy_with_logits(x[0], x[1], {.weight = numbers<double>(draw({2, 3}), 0)});
+  });
+  check_invalid(binary, "another pos_weight", {"a pos_weight", "(3)", "(2)"}, {{3}, {3}}, [](const X& x) {
+    tg::binary_cross_entropy_with_logits(x[0], x[1], {.pos_weight = tg::Array<double>{1, 2}});
   });
   check_invalid("mse_loss", "another shape", {"(2, 3)", "(3)"}, {{2, 3}, {3}},
                 [](const X& x) { tg::mse_loss(x[0], x[1]); });
@@ -280,6 +335,15 @@ TEST_CASE("Indices outside their range are refused") {
               [](const X& x) { tg::narrow(x[0], 1, -4, 1); });
   check_range("narrow", "a length that overflows", {"from 1"}, {{2, 3}},
               [](const X& x) { tg::narrow(x[0], 1, 1, std::numeric_limits<std::size_t>::max()); });
+  check_range("gather", "an index past the end", {"0 to 2", "axis 1", "(2, 3)", "given 3"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 1, {{0, 1}, {2, 3}});
+  });
+  check_range("gather", "a negative index", {"given -1"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 0, tg::IntArray{{0, -1}});
+  });
+  check_range("topk", "more than there are", {"0 to 3", "axis -1", "(2, 3)", "given 4"}, {{2, 3}},
+              [](const X& x) { tg::topk(x[0], 4); });
+  check_range("topk", "none of a scalar", {"1 to 1", "given 0"}, {{}}, [](const X& x) { tg::topk(x[0], 0); });
   check_range("embedding", "an id past the end", {"0 to 3", "given 4"}, {{4, 2}}, [](const X& x) {
     tg::embedding(x[0], {0, 4});
   });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "close.hpp"
 
@@ -16,6 +17,7 @@ using Tensor = tg::Tensor<double>;
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The gradient of the sum of f(x).
 template <class F> Array gradient(const Array& x, F f) {
@@ -197,4 +199,186 @@ TEST_CASE("one_hot, causal_mask and padding_mask are what their names say, also 
   CHECK(tg::causal_mask(2, 3) == tg::BoolArray{{true, false, false}, {true, true, false}});
   CHECK(tg::causal_mask(0, 3).size() == 0);
   CHECK(tg::padding_mask({{5, 9, 9}, {9, 1, 0}}, 9) == tg::BoolArray{{true, false, false}, {false, true, true}});
+}
+
+// ---- elements chosen along an axis --------------------------------------------------------------------------------
+
+TEST_CASE("NaN is the largest of all, the first of several, in argmax, max and topk") {
+  const Tensor x(Array{{1, kNaN, 2, kNaN, 5}, {kInfinity, 1, 2, 3, 4}});
+  CHECK(tg::argmax(x, 1) == tg::IntArray{1, 0});
+  CHECK(tg::max(x, 1).indices == tg::IntArray{1, 0});
+  CHECK(std::isnan(tg::max(x, 1).values.value()(0)));
+  CHECK(tg::topk(x, 3).indices == tg::IntArray{{1, 3, 4}, {0, 4, 3}});
+  CHECK(tg::topk(x, 4, 1, false).indices == tg::IntArray{{0, 2, 4, 1}, {1, 2, 3, 4}});
+}
+
+TEST_CASE("max and topk take the first of equals, and the gradient goes to what they took") {
+  const tg::Parameter<double> x(Array{{1, 3, 3}, {-kInfinity, -kInfinity, -kInfinity}});
+  {
+    tg::Tape tape;
+    const auto [values, indices] = tg::max(x, 1);
+    CHECK(values.value() == Array{3, -kInfinity});
+    CHECK(indices == tg::IntArray{1, 0});
+    values.backward(Array{2, 5});
+  }
+  CHECK(x.grad() == Array{{0, 2, 0}, {5, 0, 0}});
+  const auto [values, indices] = tg::topk(Tensor(Array{2, 1, 2, 1, 2}), 4);
+  CHECK(values.value() == Array{2, 2, 2, 1});
+  CHECK(indices == tg::IntArray{0, 2, 4, 1});
+  CHECK(tg::topk(Tensor(Array{2, 1, 2, 1, 2}), 3, 0, false).indices == tg::IntArray{1, 3, 0});
+}
+
+TEST_CASE("What gather takes several times receives the sum of the gradients") {
+  const tg::Parameter<double> x(Array{{1, 2}, {3, 4}});
+  tg::Tape tape;
+  const Tensor y = tg::gather(x, 1, {{1, 1, 0}, {0, 0, 0}});
+  CHECK(y.value() == Array{{2, 2, 1}, {3, 3, 3}});
+  y.backward(Array{{1, 2, 4}, {8, 16, 32}});
+  CHECK(x.grad() == Array{{4, 3}, {56, 0}});
+}
+
+// ---- functions of elements ----------------------------------------------------------------------------------------
+
+TEST_CASE("clamp keeps bounds' gradient and NaN, and a bound that is NaN makes all NaN, as in PyTorch") {
+  const auto clamp = [](const Tensor& x) { return tg::clamp(x, -1, 1); };
+  check_close(clamp(Tensor(Array{-kInfinity, -1, 0.5, 1, kInfinity})).value(), Array{-1, -1, 0.5, 1, 1});
+  check_close(gradient({-2, -1, 0.5, 1, 2, kNaN}, clamp), Array{0, 1, 1, 1, 0, 0});
+  CHECK(std::isnan(clamp(Tensor(Array{kNaN})).item()));
+  CHECK(all_nan(tg::clamp(Tensor(Array{0, 2}), kNaN, 1).value()));
+  CHECK(all_nan(tg::clamp(Tensor(Array{0, 2}), -1, kNaN).value()));
+  check_close(gradient({0, 2}, [](const Tensor& x) { return tg::clamp(x, 1, -1); }), Array{0, 0});
+}
+
+TEST_CASE("softplus and silu neither overflow nor lose NaN") {
+  const Array x{-kInfinity, -1000, 0, 20, 20.5, 1000, kInfinity};
+  for (const double threshold : {20.0, kInfinity}) {
+    const auto softplus = [threshold](const auto& a) { return tg::softplus(a, 1, threshold); };
+    const Array expected{0, 0, std::log(2), 20 + std::exp(-20), 20.5, 1000, kInfinity};
+    check_close(softplus(Tensor(x)).value(), expected, 1e-9);
+    check_close(softplus(tg::Tensor<float>(x)).value(), expected, 1e-6);
+    check_close(gradient(x, softplus), Array{0, 0, 0.5, 1, 1, 1, 1}, 1e-8);
+    CHECK(std::isnan(softplus(Tensor(Array{kNaN})).item()));
+  }
+  check_close(tg::silu(tg::Tensor<float>(Array{-1e4, 0, 1e4})).value(), Array{0, 0, 1e4});
+  check_close(gradient({-1e4, 0, 1e4}, [](const Tensor& a) { return tg::silu(a); }), Array{0, 0.5, 1});
+  CHECK(all_nan(tg::silu(Tensor(Array{-kInfinity, kNaN})).value()));
+}
+
+TEST_CASE("Powers of tensors at 0, of negative bases and of infinities are PyTorch's") {
+  const auto check = [](double base, double exponent, double value, double to_base, double to_exponent) {
+    CAPTURE(base);
+    CAPTURE(exponent);
+    const tg::Parameter<double> a{Array(base)}, b{Array(exponent)};
+    tg::Tape tape;
+    const Tensor y = tg::pow(a, b);
+    y.backward();
+    const auto same = [](double x, double expected) {
+      CHECK((std::isnan(expected) ? std::isnan(x) : x == expected || x == doctest::Approx(expected)));
+    };
+    same(y.item(), value);
+    same(a.grad()(), to_base);
+    same(b.grad()(), to_exponent);
+  };
+  check(0, 0, 1, 0, 0);
+  check(0, 1, 0, 1, 0);
+  check(0, -1, kInfinity, -kInfinity, -kInfinity);
+  check(0, 0.5, 0, kInfinity, 0);
+  check(-2, 3, -8, 12, kNaN);
+  check(-2, 0.5, kNaN, kNaN, kNaN);
+  check(kNaN, 0, 1, 0, kNaN);
+  check(1, kNaN, 1, kNaN, 0);
+  check(kInfinity, -1, 0, 0, kNaN);
+  check(0, kInfinity, 0, kNaN, 0);
+}
+
+TEST_CASE("A variance is divided by no less than 0: of one element it is NaN, of two corrected by more infinite") {
+  CHECK(std::isnan(tg::var(Tensor(Array{3})).item()));
+  CHECK(std::isnan(tg::var(Tensor(Array(3.0)), 0).item()));
+  CHECK(all_nan(gradient({3}, [](const Tensor& x) { return tg::var(x); })));
+  const Tensor two(Array{3, 4});
+  CHECK(tg::var(two, 0, 2).item() == kInfinity);
+  CHECK(tg::var(two, 0, 5).item() == kInfinity);
+  CHECK(tg::var(two, 0, 0).item() == 0.25);
+  CHECK(tg::var(two, 0, -2).item() == 0.125);
+  CHECK(tg::var(two, 0, 0.5).item() == doctest::Approx(1.0 / 3));
+  check_close(gradient({3, 4}, [](const Tensor& x) { return tg::var(x, 0, 2); }), Array{-kInfinity, kInfinity});
+}
+
+TEST_CASE("A variance of floats around a large number keeps its digits, along whichever axis") {
+  tg::manual_seed(3);
+  const tg::Array<float> x = 4096 + tg::uniform<float>({500, 300}, -1, 1);
+  const Tensor exact{Array(x)};
+  const tg::Tensor<float> rounded(x);
+  for (const tg::Axes& axes : {tg::Axes{0}, tg::Axes{1}, tg::Axes{}})
+    check_close(tg::var(rounded, axes).value(), tg::var(exact, axes).value(), 2e-5);
+}
+
+// ---- losses -------------------------------------------------------------------------------------------------------
+
+TEST_CASE("Binary cross-entropy of logits of 1,000 is exact, and of infinite ones PyTorch's") {
+  const tg::Parameter<double> x(Array{-1000, 1000, -40, 40, kInfinity, -kInfinity}), t(Array{1, 1, 0, 1, 1, 0});
+  tg::Tape tape;
+  const Tensor y = tg::binary_cross_entropy_with_logits(x, t, {.reduction = tg::Reduction::none});
+  y.backward(Array{1, 1, 1, 1, 1, 1});
+  const double tiny = std::exp(-40);
+  CHECK(y.value()(0) == 1000);
+  CHECK(y.value()(1) == 0);
+  CHECK(y.value()(2) == doctest::Approx(tiny));
+  CHECK(y.value()(3) == doctest::Approx(tiny));
+  CHECK(std::isnan(y.value()(4)));
+  CHECK(std::isnan(y.value()(5)));
+  CHECK(x.grad()(2) == doctest::Approx(tiny));
+  CHECK(x.grad()(3) == doctest::Approx(-tiny));
+  check_close(x.grad(), Array{-1, 0, tiny, -tiny, 0, 0});
+  check_close(t.grad(), Array{1000, -1000, 40, -40, -kInfinity, kInfinity});
+}
+
+TEST_CASE("Labels as probabilities of 1 give what labels give, and a logit of -inf what PyTorch gives") {
+  tg::manual_seed(4);
+  const Array logits = tg::normal<double>({5, 7}, 0, 3);
+  const tg::IntArray labels{6, 0, 3, 3, 1};
+  const auto by_labels = [&](const Tensor& x) { return tg::cross_entropy(x, labels, {.label_smoothing = 0.2}); };
+  const auto by_probabilities = [&](const Tensor& x) {
+    return tg::cross_entropy(x, tg::Array<float>(tg::one_hot(labels, 7)), {.label_smoothing = 0.2});
+  };
+  check_close(by_labels(logits).value(), by_probabilities(logits).value(), 1e-12);
+  check_close(gradient(logits, by_labels), gradient(logits, by_probabilities), 1e-12);
+
+  const tg::Parameter<double> x(Array{{0, -kInfinity, 0}}), t(Array{{0.5, 0, 0.5}});
+  tg::Tape tape;
+  const Tensor loss = tg::cross_entropy(x, t);
+  loss.backward();
+  CHECK(std::isnan(loss.item()));
+  check_close(x.grad(), Array{{0, 0, 0}});
+  check_close(t.grad(), Array{{std::log(2), kInfinity, std::log(2)}});
+}
+
+// ---- compound assignment ------------------------------------------------------------------------------------------
+
+TEST_CASE("Compound assignment leaves other handles, and what a tape has saved, as they are") {
+  const tg::Parameter<double> p(Array{1, 2});
+  tg::Tape tape;
+  Tensor x = p * 1.0;
+  const Tensor before = x, square = x * x;
+  x += Array{{10, 20}, {30, 40}};
+  x *= 2;
+  x -= before;
+  CHECK(before.value() == Array{1, 2});
+  CHECK(x.value() == Array{{21, 42}, {61, 82}});
+  x += x;
+  (tg::sum(x) + tg::sum(square)).backward();
+  CHECK(p.grad() == Array{4 + 2, 4 + 4});
+}
+
+TEST_CASE("A parameter in a tensor's guise is not assigned to, and nothing is recorded") {
+  tg::Parameter<double> p(Array{1, 2});
+  tg::Tape tape;
+  Tensor& guise = p;
+  CHECK_THROWS_AS(guise += p, std::logic_error);
+  CHECK_THROWS_AS(guise /= 2, std::logic_error);
+  CHECK(tape.size() == 0);
+  CHECK(p.value() == Array{1, 2});
+  Tensor copy = p;
+  copy /= 2;
+  CHECK(copy.value() == Array{0.5, 1});
 }

@@ -89,6 +89,10 @@ template <class T> void check_functions(const VectorLoops<T>& loops) {
   check_written<T>(0.01, 20, loops.log, of_x([](double x) { return std::log(x); }));
   check_written<T>(-5, 5, loops.tanh, of_x([](double x) { return std::tanh(x); }));
   check_written<T>(-20, 20, loops.sigmoid, of_x([](double x) { return 1 / (1 + std::exp(-x)); }));
+  check_written<T>(-20, 20, loops.silu, of_x([](double x) { return x / (1 + std::exp(-x)); }));
+  check_written<T>(
+      -20, 20, [&](const T* x, T* y, std::size_t n) { loops.softplus(x, y, n, T(0.5), T(8)); },
+      of_x([](double x) { return x > 16 ? x : std::log1p(std::exp(0.5 * x)) / 0.5; }));
   check_written<T>(-5, 5, loops.gelu, of_x([](double x) { return x * normal_cdf(x); }));
   check_written<T>(-5, 5, loops.gelu_tanh, of_x([](double x) { return x * (1 + tanh_u(x)) / 2; }));
   check_written<T>(
@@ -142,6 +146,15 @@ template <class T> void check_backward(const VectorLoops<T>& loops) {
   check_written<T>(
       -5, 5, [&](const T* x, T* y, std::size_t n) { loops.gelu_backward(x, y, y, n); },
       [](double x, double dy) { return dy * (normal_cdf(x) + x * normal_density(x)); });
+  check_written<T>(
+      -20, 20, [&](const T* x, T* y, std::size_t n) { loops.silu_backward(x, y, y, n); },
+      [](double x, double dy) {
+        const double s = 1 / (1 + std::exp(-x));
+        return dy * s * (1 + x * (1 - s));
+      });
+  check_written<T>(
+      -20, 20, [&](const T* x, T* y, std::size_t n) { loops.softplus_backward(x, y, y, n, T(0.5), T(8)); },
+      [](double x, double dy) { return x > 16 ? dy : dy / (1 + std::exp(-0.5 * x)); });
   check_written<T>(
       -5, 5, [&](const T* x, T* y, std::size_t n) { loops.gelu_tanh_backward(x, y, y, n); },
       [](double x, double dy) {
@@ -229,6 +242,15 @@ TEST_CASE_TEMPLATE("exp and what is made of it are right for infinities, NaN and
       check("tanh", [](double a) { return std::tanh(a); });
       y = all, loops->sigmoid(all.data(), y.data(), all.size());
       check("sigmoid", [](double a) { return 1 / (1 + std::exp(-a)); });
+      y = all, loops->silu(all.data(), y.data(), all.size());
+      check("silu", [](double a) { return a / (1 + std::exp(-a)); });
+      const std::vector<T> ones(all.size(), 1);
+      for (const T threshold : {T(20), inf}) {
+        y = all, loops->softplus(all.data(), y.data(), all.size(), T(1), threshold);
+        check("softplus", [](double a) { return (a > 0 ? a : 0) + std::log1p(std::exp(-std::abs(a))); });
+        y = all, loops->softplus_backward(all.data(), ones.data(), y.data(), all.size(), T(1), threshold);
+        check("softplus_backward", [](double a) { return 1 / (1 + std::exp(-a)); });
+      }
     }
   }
 }

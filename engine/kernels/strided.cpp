@@ -1,6 +1,7 @@
 #include "strided.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "../array/internal/error.hpp"
 
@@ -89,6 +90,47 @@ template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, con
                               {gradient.data(), contiguous_strides(view.shape), 0}, add_run<T>);
 }
 
+namespace {
+
+Shape with_an_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
+
+// How an array is walked beside indices along an axis: to the elements of index 0, from which index i lies i * apart.
+struct AlongAxis {
+  Strides strides;
+  std::ptrdiff_t apart;
+
+  AlongAxis(const Shape& shape, std::size_t axis) : strides(contiguous_strides(with_an_axis(shape))) {
+    apart = std::exchange(strides[axis], 0);
+  }
+};
+
+}  // namespace
+
+template <class T> Array<T> gather_along(const Array<T>& source, const IntArray& indices, std::size_t axis) {
+  Array<T> out(indices.shape());
+  const AlongAxis along(source.shape(), axis);
+  const Shape shape = with_an_axis(indices.shape());
+  for_each_run_in_parallel<T>(shape, {out.data(), contiguous_strides(shape), 0}, {source.data(), along.strides, 0},
+                              [&](T* to, const T* from, std::size_t count, std::ptrdiff_t, std::ptrdiff_t step) {
+                                const std::int64_t* index = indices.data() + (to - out.data());
+                                for (std::size_t i = 0; i < count; ++i, from += step)
+                                  to[i] = from[index[i] * along.apart];
+                              });
+  return out;
+}
+
+template <class T>
+void scatter_add_along(Array<T>& sum, const Array<T>& gradient, const IntArray& indices, std::size_t axis) {
+  const AlongAxis along(sum.shape(), axis);
+  const Shape shape = with_an_axis(indices.shape());
+  for_each_run_in_parallel<T>(shape, {sum.data(), along.strides, 0}, {gradient.data(), contiguous_strides(shape), 0},
+                              [&](T* to, const T* from, std::size_t count, std::ptrdiff_t step, std::ptrdiff_t) {
+                                const std::int64_t* index = indices.data() + (from - gradient.data());
+                                for (std::size_t i = 0; i < count; ++i, to += step)
+                                  to[index[i] * along.apart] += from[i];
+                              });
+}
+
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
   if (sum.shape() == gradient.shape())
     return parallel_for(sum.size(), chunks_for(sum.size()), [&](std::size_t begin, std::size_t end) {
@@ -99,11 +141,13 @@ template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
   scatter_add(sum, gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});
 }
 
-#define INSTANTIATE(T)                                                \
-  template T sum_run(const T*, std::size_t);                          \
-  template Array<T> gather(const Array<T>&, const View&);             \
-  template void scatter(Array<T>&, const Array<T>&, const View&);     \
-  template void scatter_add(Array<T>&, const Array<T>&, const View&); \
+#define INSTANTIATE(T)                                                                       \
+  template Array<T> gather_along(const Array<T>&, const IntArray&, std::size_t);             \
+  template void scatter_add_along(Array<T>&, const Array<T>&, const IntArray&, std::size_t); \
+  template T sum_run(const T*, std::size_t);                                                 \
+  template Array<T> gather(const Array<T>&, const View&);                                    \
+  template void scatter(Array<T>&, const Array<T>&, const View&);                            \
+  template void scatter_add(Array<T>&, const Array<T>&, const View&);                        \
   template void add_summed(Array<T>&, const Array<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)

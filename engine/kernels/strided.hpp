@@ -60,11 +60,11 @@ void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Bod
   }
 }
 
-/// y[i] = f(x[i]); f may also be one of the vector loops.
+/// y[i] = f(x[i]); f may also be a loop, f(x, y, count), such as the vector loops.
 template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
   Array<Y> y(x.shape());
   parallel_for(x.size(), chunks_for(x.size()), [from = x.data(), to = y.data(), f](std::size_t begin, std::size_t end) {
-    if constexpr (std::is_pointer_v<F>)
+    if constexpr (std::is_invocable_v<const F&, const X*, Y*, std::size_t>)
       f(from + begin, to + begin, end - begin);
     else
       for (std::size_t i = begin; i < end; ++i) to[i] = f(from[i]);
@@ -139,6 +139,14 @@ template <class T> void scatter(Array<T>& destination, const Array<T>& elements,
 
 /// sum += gradient, each element added where the view saw it: scatter-add, the transpose of gather.
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view);
+
+/// Of every index the element of source that it names along the axis; along the other axes both are walked together,
+/// and the indices may be fewer. Source and indices have equally many axes; a scalar counts as one element along one.
+template <class T> Array<T> gather_along(const Array<T>& source, const IntArray& indices, std::size_t axis);
+
+/// Adds each element of the gradient, of the indices' shape, to where gather_along took it from.
+template <class T>
+void scatter_add_along(Array<T>& sum, const Array<T>& gradient, const IntArray& indices, std::size_t axis);
 
 /// sum += gradient, summed over the axes that sum's shape was broadcast along to become the gradient's.
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);

@@ -62,6 +62,12 @@ template <class T> struct VectorLoops {
   void (*gelu_backward)(const T* x, const T* dy, T* dx, std::size_t n);
   void (*gelu_tanh)(const T* x, T* y, std::size_t n);
   void (*gelu_tanh_backward)(const T* x, const T* dy, T* dx, std::size_t n);
+  void (*silu)(const T* x, T* y, std::size_t n);
+  void (*silu_backward)(const T* x, const T* dy, T* dx, std::size_t n);
+
+  /// y = log(1 + exp(beta x)) / beta, and x where beta x is above the threshold.
+  void (*softplus)(const T* x, T* y, std::size_t n, T beta, T threshold);
+  void (*softplus_backward)(const T* x, const T* dy, T* dx, std::size_t n, T beta, T threshold);
 };
 
 /// The loops for the best instruction set that this processor has.

@@ -258,8 +258,35 @@ template <class T, class Arch> struct Loops {
     map(x, y, n, [](Batch a) { return tanh_of(a); });
   }
   // 1 / (1 + exp(-x))
+  static Batch sigmoid_of(const Batch& x) { return Batch(T(1)) / (Batch(T(1)) + exp_of(-x)); }
   static void sigmoid(const T* x, T* y, std::size_t n) {
-    map(x, y, n, [](Batch a) { return Batch(T(1)) / (Batch(T(1)) + exp_of(-a)); });
+    map(x, y, n, [](Batch a) { return sigmoid_of(a); });
+  }
+
+  // y = x / (1 + exp(-x)), dx = dy s (1 + x (1 - s)) with s = sigmoid(x)
+  static void silu(const T* x, T* y, std::size_t n) {
+    map(x, y, n, [](Batch a) { return a / (Batch(T(1)) + exp_of(-a)); });
+  }
+  static void silu_backward(const T* x, const T* dy, T* dx, std::size_t n) {
+    map(x, dy, dx, n, [](Batch a, Batch d) {
+      const Batch s = sigmoid_of(a), one(T(1));
+      return d * s * (one + a * (one - s));
+    });
+  }
+
+  // With z = beta x: log(1 + exp(z)) = max(z, 0) + log(1 + exp(-|z|)), where exp cannot overflow; dx = dy sigmoid(z).
+  static void softplus(const T* x, T* y, std::size_t n, T beta, T threshold) {
+    map(x, y, n, [b = Batch(beta), most = Batch(threshold)](Batch a) {
+      const Batch z = b * a;
+      const Batch sum = xsimd::max(z, Batch(T(0))) + xsimd::log1p(exp_of(-xsimd::abs(z)));
+      return xsimd::select(z > most, a, sum / b);
+    });
+  }
+  static void softplus_backward(const T* x, const T* dy, T* dx, std::size_t n, T beta, T threshold) {
+    map(x, dy, dx, n, [b = Batch(beta), most = Batch(threshold)](Batch a, Batch d) {
+      const Batch z = b * a;
+      return xsimd::select(z > most, d, d * sigmoid_of(z));
+    });
   }
 
   static constexpr T kSqrtHalf = T(0.70710678118654752440);
@@ -317,7 +344,11 @@ template <class T, class Arch> struct Loops {
             .gelu = gelu,
             .gelu_backward = gelu_backward,
             .gelu_tanh = gelu_tanh,
-            .gelu_tanh_backward = gelu_tanh_backward};
+            .gelu_tanh_backward = gelu_tanh_backward,
+            .silu = silu,
+            .silu_backward = silu_backward,
+            .softplus = softplus,
+            .softplus_backward = softplus_backward};
   }
 };
 

@@ -104,6 +104,26 @@ template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent) {
                 });
 }
 
+// y = a^b, da = dy b a^(b - 1), db = dy y log(a). a^0 is 1 for every a, and 0^b is 0 for every b > 0: there the
+// gradients of a and of b are 0.
+template <class T> Tensor<T> pow(const Tensor<T>& x, const Tensor<T>& exponent) {
+  detail::require_broadcast("pow", x, exponent);
+  Array<T> y = zip<T>("pow", x.value(), exponent.value(), [](T a, T b) { return std::pow(a, b); });
+  return record("pow", std::move(y), {x, exponent},
+                [a = x.shared_value(), b = exponent.shared_value()](const Array<T>& dy, auto& dx) {
+                  const auto add = [&](Gradient<T> gradient, auto derivative) {
+                    if (gradient.needs_grad())
+                      gradient += zip<T>("pow", dy, zip<T>("pow", *a, *b, derivative), vector_loops<T>().times);
+                  };
+                  add(dx[0], [](T a, T b) { return b == 0 ? T(0) : b * std::pow(a, b - 1); });
+                  add(dx[1], [](T a, T b) { return a == 0 && b >= 0 ? T(0) : std::pow(a, b) * std::log(a); });
+                });
+}
+
+template <class T> Tensor<T> pow(Scalar<T> x, const Tensor<T>& exponent) {
+  return pow(Tensor<T>(Array<T>(Shape{}, x)), exponent);
+}
+
 #define INSTANTIATE(T)                                              \
   template Tensor<T> operator+(const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> operator+(const Tensor<T>&, Scalar<T>);        \
@@ -118,7 +138,9 @@ template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent) {
   template Tensor<T> operator/(const Tensor<T>&, Scalar<T>);        \
   template Tensor<T> operator/(Scalar<T>, const Tensor<T>&);        \
   template Tensor<T> operator-(const Tensor<T>&);                   \
-  template Tensor<T> pow(const Tensor<T>&, Scalar<T>);
+  template Tensor<T> pow(const Tensor<T>&, Scalar<T>);              \
+  template Tensor<T> pow(const Tensor<T>&, const Tensor<T>&);       \
+  template Tensor<T> pow(Scalar<T>, const Tensor<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

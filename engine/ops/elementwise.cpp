@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/parallel.hpp"
@@ -30,6 +31,19 @@ template <class T, class F, class D> Tensor<T> of_output(const char* operation, 
   return record(operation, y, {x}, [operation, y, derivative](const Array<T>& dy, auto& dx) {
     dx[0] += zip<T>(operation, dy, *y, [derivative](T d, T b) { return d * derivative(b); });
   });
+}
+
+// y = f(x), dx = dy f'(x) by loops over runs of elements, forward(x, y, n) and backward(x, dy, dx, n).
+template <class T, class F, class B>
+Tensor<T> by_loops(const char* operation, const Tensor<T>& x, F forward, B backward) {
+  return record(operation, map<T>(x.value(), forward), {x},
+                [x = x.shared_value(), backward](const Array<T>& dy, auto& dx) {
+                  Array<T> gradient(dy.shape());
+                  parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
+                    backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
+                  });
+                  dx[0] += std::move(gradient);
+                });
 }
 
 }  // namespace
@@ -72,28 +86,57 @@ template <class T> Tensor<T> relu(const Tensor<T>& x) {
       "relu", x, [](T a) { return a < 0 ? T(0) : a; }, [](T y) { return y > 0 ? T(1) : T(0); });
 }
 
-// y = x Phi(x) with the normal distribution's Phi, or its approximation by tanh: formulas and derivatives stand in
-// kernels/vector_loops.ipp.
+// y = x held within [low, high], dx = dy [low <= x <= high]; NaN stays NaN, and a bound that is NaN makes all NaN
+template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> min, std::optional<Scalar<T>> max) {
+  detail::require(min || max, "clamp", "expected min, max or both, given neither");
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const T low = min.value_or(-kInfinity), high = max.value_or(kInfinity);
+  const auto held = [low, high](T a) {
+    const T above = a >= low || std::isnan(a) ? a : low;
+    return above <= high || std::isnan(above) ? above : high;
+  };
+  return of_input("clamp", x, held, [low, high](T a) { return T(a >= low && a <= high); });
+}
+
+// What follows has formulas and derivatives in kernels/vector_loops.ipp.
+
+// y = x Phi(x) with the normal distribution's Phi, or its approximation by tanh
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
   const auto& loops = vector_loops<T>();
-  const bool exact = formula == Gelu::exact;
-  return record("gelu", map<T>(x.value(), exact ? loops.gelu : loops.gelu_tanh), {x},
-                [x = x.shared_value(), backward = exact ? loops.gelu_backward : loops.gelu_tanh_backward](
-                    const Array<T>& dy, auto& dx) {
-                  Array<T> gradient(dy.shape());
-                  parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
-                    backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
-                  });
-                  dx[0] += std::move(gradient);
+  return formula == Gelu::exact ? by_loops("gelu", x, loops.gelu, loops.gelu_backward)
+                                : by_loops("gelu", x, loops.gelu_tanh, loops.gelu_tanh_backward);
+}
+
+// y = x sigmoid(x)
+template <class T> Tensor<T> silu(const Tensor<T>& x) {
+  return by_loops("silu", x, vector_loops<T>().silu, vector_loops<T>().silu_backward);
+}
+
+// y = log(1 + exp(beta x)) / beta
+template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta, double threshold) {
+  const T b = static_cast<T>(beta), most = static_cast<T>(threshold);
+  return by_loops(
+      "softplus", x, [b, most](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, most); },
+      [b, most](const T* a, const T* dy, T* dx, std::size_t n) {
+        vector_loops<T>().softplus_backward(a, dy, dx, n, b, most);
+      });
+}
+
+// y = m ? v : x, dx = m ? 0 : dy, dv = sum(m ? dy : 0)
+template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value) {
+  detail::require(value.dimension() == 0, "masked_fill", "expected a value of shape (), given ", value);
+  const T fill = value.item();
+  return record("masked_fill", zip<T>("masked_fill", x.value(), mask, [fill](T a, bool m) { return m ? fill : a; }),
+                {x, value}, [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
+                  if (dx[0].needs_grad())
+                    dx[0] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? T(0) : d; });
+                  if (dx[1].needs_grad())
+                    dx[1] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? d : T(0); });
                 });
 }
 
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value) {
-  const Tensor<T> fill(Array<T>(Shape{}, value));  // an input, so that anomaly mode sees where infinity came from
-  return record("masked_fill", zip<T>("masked_fill", x.value(), mask, [value](T a, bool m) { return m ? value : a; }),
-                {x, fill}, [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
-                  dx[0] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? T(0) : d; });
-                });
+  return masked_fill(x, mask, Tensor<T>(Array<T>(Shape{}, value)));
 }
 
 // y = c ? a : b, da = c ? dy : 0, db = c ? 0 : dy
@@ -134,17 +177,21 @@ template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training
   return record("dropout", dropped(x.value()), {x}, [dropped](const Array<T>& dy, auto& dx) { dx[0] += dropped(dy); });
 }
 
-#define INSTANTIATE(T)                                                            \
-  template Tensor<T> exp(const Tensor<T>&);                                       \
-  template Tensor<T> log(const Tensor<T>&);                                       \
-  template Tensor<T> sqrt(const Tensor<T>&);                                      \
-  template Tensor<T> abs(const Tensor<T>&);                                       \
-  template Tensor<T> tanh(const Tensor<T>&);                                      \
-  template Tensor<T> sigmoid(const Tensor<T>&);                                   \
-  template Tensor<T> relu(const Tensor<T>&);                                      \
-  template Tensor<T> gelu(const Tensor<T>&, Gelu);                                \
-  template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, Scalar<T>);  \
-  template Tensor<T> where(const BoolArray&, const Tensor<T>&, const Tensor<T>&); \
+#define INSTANTIATE(T)                                                                            \
+  template Tensor<T> exp(const Tensor<T>&);                                                       \
+  template Tensor<T> log(const Tensor<T>&);                                                       \
+  template Tensor<T> sqrt(const Tensor<T>&);                                                      \
+  template Tensor<T> abs(const Tensor<T>&);                                                       \
+  template Tensor<T> tanh(const Tensor<T>&);                                                      \
+  template Tensor<T> sigmoid(const Tensor<T>&);                                                   \
+  template Tensor<T> relu(const Tensor<T>&);                                                      \
+  template Tensor<T> gelu(const Tensor<T>&, Gelu);                                                \
+  template Tensor<T> clamp(const Tensor<T>&, std::optional<Scalar<T>>, std::optional<Scalar<T>>); \
+  template Tensor<T> silu(const Tensor<T>&);                                                      \
+  template Tensor<T> softplus(const Tensor<T>&, double, double);                                  \
+  template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, Scalar<T>);                  \
+  template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, const Tensor<T>&);           \
+  template Tensor<T> where(const BoolArray&, const Tensor<T>&, const Tensor<T>&);                 \
   template Tensor<T> dropout(const Tensor<T>&, double, bool, Generator&);
 INSTANTIATE(float)
 INSTANTIATE(double)

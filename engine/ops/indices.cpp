@@ -4,25 +4,6 @@
 
 namespace tapegrad {
 
-template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis) {
-  const std::size_t i = detail::normalize_axis("argmax", axis, x.dimension());
-  const std::size_t extent = x.shape()[i];
-  detail::require(extent > 0, "argmax", "expected at least one element along axis ", axis, ", given shape ", x.shape());
-  std::size_t inner = 1;  // elements from one index along the axis to the next
-  for (std::size_t j = i + 1; j < x.dimension(); ++j) inner *= x.shape()[j];
-  Shape shape = x.shape();
-  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
-  auto out = detail::uninitialized<std::int64_t>("argmax", shape);
-  for (std::size_t o = 0; o < out.size(); ++o) {
-    const T* row = x.data() + o / inner * extent * inner + o % inner;
-    std::size_t best = 0;
-    for (std::size_t j = 1; j < extent; ++j)
-      if (row[j * inner] > row[best * inner]) best = j;
-    out.data()[o] = static_cast<std::int64_t>(best);
-  }
-  return out;
-}
-
 IntArray one_hot(const IntArray& ids, std::size_t classes) {
   Shape shape = ids.shape();
   shape.push_back(classes);
@@ -47,8 +28,5 @@ BoolArray causal_mask(std::size_t rows, std::size_t columns) {
 BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id) {
   return detail::map<bool>(ids, [padding_id](std::int64_t id) { return id != padding_id; });
 }
-
-template IntArray argmax(const Array<float>&, std::ptrdiff_t);
-template IntArray argmax(const Array<double>&, std::ptrdiff_t);
 
 }  // namespace tapegrad

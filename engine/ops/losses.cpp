@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <functional>
 
 #include "../array/internal/error.hpp"
@@ -24,6 +25,8 @@ template <class T> struct CrossEntropy {
   T weight_of(std::size_t c) const { return weight ? weight->data()[c] : T(1); }
   T label_share(std::size_t y) const { return (1 - smoothing) * weight_of(y); }
   T smooth_share(std::size_t c) const { return smoothing / static_cast<T>(classes) * weight_of(c); }
+  // The same for probabilities t in the label's place, which share what smoothing leaves.
+  T share(const T* t, std::size_t c) const { return (1 - smoothing) * weight_of(c) * t[c] + smooth_share(c); }
   T total_share(std::size_t y) const {
     const T sum = weight ? sum_run(weight->data(), classes) : static_cast<T>(classes);
     return label_share(y) + smoothing / static_cast<T>(classes) * sum;
@@ -46,6 +49,27 @@ template <class T> struct CrossEntropy {
       for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * smooth_share(c);
     dx[y] -= dloss * label_share(y);
   }
+
+  // The same of probabilities t: with the shares q_c = (1 - e) w_c t_c + e/C w_c,
+  //   loss = sum_c q_c (lse - x_c), dloss/dx_c = p_c sum q - q_c, dloss/dt_c = (1 - e) w_c (lse - x_c)
+  T loss(const T* x, const T* t, SumExp<T> exps) const {
+    const T log_sum = std::log(exps.sum);
+    double loss = 0;
+    for (std::size_t c = 0; c < classes; ++c) loss += share(t, c) * (log_sum + (exps.largest - x[c]));
+    return static_cast<T>(loss);
+  }
+
+  void backward(const T* x, const T* t, SumExp<T> exps, T dloss, T* dx) const {
+    double total = 0;
+    for (std::size_t c = 0; c < classes; ++c) total += share(t, c);
+    vector_loops<T>().exp_scaled(x, dx, classes, exps.largest, dloss * static_cast<T>(total) / exps.sum);
+    for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * share(t, c);
+  }
+
+  void backward_to_probabilities(const T* x, SumExp<T> exps, T dloss, T* dt) const {
+    const T log_sum = std::log(exps.sum);
+    for (std::size_t c = 0; c < classes; ++c) dt[c] = dloss * label_share(c) * (log_sum + (exps.largest - x[c]));
+  }
 };
 
 }  // namespace detail
@@ -57,25 +81,40 @@ using detail::sum_run;
 
 namespace {
 
-template <class T> void check(const Tensor<T>& logits, const IntArray& labels, const CrossEntropyOptions<T>& options) {
+// Checks all but the labels, or probabilities; returns the shape of the rows.
+template <class T> Shape check(const Tensor<T>& logits, const CrossEntropyOptions<T>& options) {
   const Shape& shape = logits.shape();
   require(!shape.empty() && shape.back() > 0, "cross_entropy", "expected logits of shape (..., classes), given ",
           shape);
-  const Shape leading(shape.begin(), shape.end() - 1);
-  require(labels.shape() == leading, "cross_entropy", "expected labels of shape ", leading, " for logits of shape ",
-          shape, ", given ", labels.shape());
-  require(labels.size() > 0 || options.reduction != Reduction::mean, "cross_entropy",
+  require(logits.size() > 0 || options.reduction != Reduction::mean, "cross_entropy",
           "expected at least one label to average over, given logits of shape ", shape);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "cross_entropy",
           "expected label_smoothing in [0, 1], given ", options.label_smoothing);
   require(!options.weight || options.weight->shape() == Shape{shape.back()}, "cross_entropy",
           "expected a weight of shape (", shape.back(), "), given ",
           [&] { return to_string(options.weight->shape()); });
+  return Shape(shape.begin(), shape.end() - 1);
+}
+
+template <class T> void check(const Tensor<T>& logits, const IntArray& labels, const CrossEntropyOptions<T>& options) {
+  const Shape rows = check(logits, options);
+  const std::size_t classes = logits.shape().back();
+  require(labels.shape() == rows, "cross_entropy", "expected labels of shape ", rows, " for logits of shape ",
+          logits.shape(), ", given ", labels.shape());
   for (std::int64_t label : labels)
-    detail::require_in_range(
-        label == options.ignore_index || (label >= 0 && static_cast<std::size_t>(label) < shape.back()),
-        "cross_entropy", "expected labels from 0 to ", shape.back() - 1, " or ignore_index ", options.ignore_index,
-        ", given ", label);
+    detail::require_in_range(label == options.ignore_index || (label >= 0 && static_cast<std::size_t>(label) < classes),
+                             "cross_entropy", "expected labels from 0 to ", classes - 1, " or ignore_index ",
+                             options.ignore_index, ", given ", label);
+}
+
+template <class T> Value<T> shared(const std::optional<Array<T>>& weight) {
+  return weight ? Value<T>(make_value<T>(*weight)) : nullptr;
+}
+
+// All losses, or their sum times the factor.
+template <class T> Array<T> reduced(Array<T> losses, Reduction reduction, T factor) {
+  if (reduction == Reduction::none) return losses;
+  return Array<T>(Shape{}, sum_run(losses.data(), losses.size()) * factor);
 }
 
 }  // namespace
@@ -84,8 +123,8 @@ template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options) {
   check(logits, labels, options);
-  const Value<T> weight = options.weight ? Value<T>(make_value<T>(*options.weight)) : nullptr;
-  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), weight};
+  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing),
+                                     shared(options.weight)};
   const std::size_t rows = labels.size(), classes = rule.classes;
 
   Array<T> largest(labels.shape()), sums(labels.shape());
@@ -104,10 +143,9 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
   });
   const bool each = options.reduction == Reduction::none;
   const T factor = options.reduction == Reduction::mean ? 1 / sum_run(counts.data(), rows) : T(1);
-  Array<T> loss = each ? std::move(losses) : Array<T>(Shape{}, sum_run(losses.data(), rows) * factor);
 
   return record(
-      "cross_entropy", std::move(loss), {logits},
+      "cross_entropy", reduced(std::move(losses), options.reduction, factor), {logits},
       [=, x = logits.shared_value(), largest = Value<T>(make_value<T>(std::move(largest))),
        sums = Value<T>(make_value<T>(std::move(sums))), labels = Value<std::int64_t>(make_value<std::int64_t>(labels)),
        ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
@@ -127,6 +165,131 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
       });
 }
 
+template <class T, std::same_as<T> U>
+Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
+                        const CrossEntropyOptions<Scalar<T>>& options) {
+  const Shape shape = check(logits, options);
+  require(probabilities.shape() == logits.shape(), "cross_entropy", "expected probabilities of the shape of ", logits,
+          ", given ", probabilities);
+  require(options.ignore_index < 0, "cross_entropy", "expected no ignore_index beside probabilities, given ",
+          options.ignore_index);
+  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing),
+                                     shared(options.weight)};
+  const std::size_t classes = rule.classes, rows = logits.size() / classes;
+
+  Array<T> largest(shape), sums(shape), losses(shape);
+  parallel_for(rows, chunks_for(logits.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const T* x = logits.value().data() + i * classes;
+      const detail::SumExp<T> exps = detail::row_sum_exp(detail::vector_loops<T>(), x, classes);
+      largest.data()[i] = exps.largest;
+      sums.data()[i] = exps.sum;
+      losses.data()[i] = rule.loss(x, probabilities.value().data() + i * classes, exps);
+    }
+  });
+  const bool each = options.reduction == Reduction::none;
+  const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(rows) : T(1);
+
+  return record(
+      "cross_entropy", reduced(std::move(losses), options.reduction, factor), {logits, probabilities},
+      [=, x = logits.shared_value(), t = probabilities.shared_value(), largest = Value<T>(make_value<T>(largest)),
+       sums = Value<T>(make_value<T>(sums))](const Array<T>& dy, auto& dx) {
+        // row(i's first element, exps, dloss, out) makes row i of an input's gradient.
+        const auto add = [&](Gradient<T> input, auto row) {
+          if (!input.needs_grad()) return;
+          Array<T> gradient(x->shape());
+          parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i)
+              row(i * classes, detail::SumExp<T>{largest->data()[i], sums->data()[i]}, dy.data()[each ? i : 0] * factor,
+                  gradient.data() + i * classes);
+          });
+          input += std::move(gradient);
+        };
+        add(dx[0], [&](std::size_t first, detail::SumExp<T> exps, T dloss, T* out) {
+          rule.backward(x->data() + first, t->data() + first, exps, dloss, out);
+        });
+        add(dx[1], [&](std::size_t first, detail::SumExp<T> exps, T dloss, T* out) {
+          rule.backward_to_probabilities(x->data() + first, exps, dloss, out);
+        });
+      });
+}
+
+namespace detail {
+
+// Binary cross-entropy with the weights w and p of an element and of the label 1. For a logit x and a label t, with
+// s(x) = log(1 + exp(x)), of which neither a large x nor a tiny result takes digits:
+//   loss = w ((1 - t) s(x) + t p s(-x))
+//   dloss/dx = w ((1 - t) sigmoid(x) - t p sigmoid(-x)), dloss/dt = w (p s(-x) - s(x))
+template <class T> struct BinaryCrossEntropy {
+  Value<T> x, target;
+  Value<T> weight, pos_weight;  // of x's shape; null: all 1
+
+  static T softplus(T a) { return (a > 0 ? a : T(0)) + std::log1p(std::exp(-std::abs(a))); }
+  static T sigmoid(T a) { return 1 / (1 + std::exp(-a)); }
+  static T weight_at(const Value<T>& weights, std::size_t i) { return weights ? weights->data()[i] : T(1); }
+
+  T loss(std::size_t i) const {
+    const T a = x->data()[i], t = target->data()[i];
+    return weight_at(weight, i) * ((1 - t) * softplus(a) + t * weight_at(pos_weight, i) * softplus(-a));
+  }
+  T to_logit(std::size_t i) const {
+    const T a = x->data()[i], t = target->data()[i];
+    return weight_at(weight, i) * ((1 - t) * sigmoid(a) - t * weight_at(pos_weight, i) * sigmoid(-a));
+  }
+  T to_target(std::size_t i) const {
+    const T a = x->data()[i], p = weight_at(pos_weight, i);
+    const T common = softplus(-std::abs(a));  // to s(a) and s(-a), beside which their difference must not be lost
+    return weight_at(weight, i) * (p * (a < 0 ? -a : T(0)) - (a > 0 ? a : T(0)) + (p - 1) * common);
+  }
+};
+
+}  // namespace detail
+
+namespace {
+
+// y_i = f(i)
+template <class T, class F> Array<T> each_of(const Shape& shape, F f) {
+  Array<T> y(shape);
+  parallel_for(y.size(), chunks_for(y.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) y.data()[i] = f(i);
+  });
+  return y;
+}
+
+// A weight's elements for all of x's; null where none is given.
+template <class T> Value<T> stretched(const std::optional<Array<T>>& weight, const char* name, const Tensor<T>& x) {
+  if (!weight) return nullptr;
+  require(detail::broadcasts_to(weight->shape(), x.shape()), "binary_cross_entropy_with_logits", "expected a ", name,
+          " that broadcasts to ", x, ", given ", weight->shape());
+  return make_value<T>(detail::gather(*weight, {x.shape(), detail::broadcast_strides(weight->shape(), x.shape())}));
+}
+
+}  // namespace
+
+template <class T>
+Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
+                                           const BCEWithLogitsOptions<Scalar<T>>& options) {
+  constexpr const char* kName = "binary_cross_entropy_with_logits";
+  require(x.shape() == target.shape(), kName, "expected a target of the shape of ", x, ", given ", target);
+  require(x.size() > 0 || options.reduction != Reduction::mean, kName,
+          "expected at least one element to average over, given shape ", x.shape());
+  const detail::BinaryCrossEntropy<T> rule{x.shared_value(), target.shared_value(),
+                                           stretched(options.weight, "weight", x),
+                                           stretched(options.pos_weight, "pos_weight", x)};
+  const bool each = options.reduction == Reduction::none;
+  const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
+  Array<T> losses = each_of<T>(x.shape(), [&](std::size_t i) { return rule.loss(i); });
+  return record(kName, reduced(std::move(losses), options.reduction, factor), {x, target},
+                [rule, each, factor](const Array<T>& dy, auto& dx) {
+                  const Shape& shape = rule.x->shape();
+                  const auto dloss = [&](std::size_t i) { return dy.data()[each ? i : 0] * factor; };
+                  if (dx[0].needs_grad())
+                    dx[0] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_logit(i); });
+                  if (dx[1].needs_grad())
+                    dx[1] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_target(i); });
+                });
+}
+
 // y = (x - t)^2, dx = 2 (x - t) dy = -dt; the mean divides by the number of elements
 template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
   require(x.shape() == target.shape(), "mse_loss", "expected a target of shape ", x.shape(), ", given ",
@@ -134,19 +297,22 @@ template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& targe
   require(x.size() > 0 || reduction != Reduction::mean, "mse_loss",
           "expected at least one element to average over, given shape ", x.shape());
   const Value<T> difference = make_value<T>(detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>()));
-  const bool each = reduction == Reduction::none;
   const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
   Array<T> squares = detail::map<T>(*difference, [](T d) { return d * d; });
-  Array<T> loss = each ? std::move(squares) : Array<T>(Shape{}, sum_run(squares.data(), squares.size()) * factor);
-  return record("mse_loss", std::move(loss), {x, target}, [difference, factor](const Array<T>& dy, auto& dx) {
-    Array<T> gradient = detail::zip<T>("mse_loss", *difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });
-    if (dx[1].needs_grad()) dx[1] += -gradient;
-    dx[0] += std::move(gradient);
-  });
+  return record("mse_loss", reduced(std::move(squares), reduction, factor), {x, target},
+                [difference, factor](const Array<T>& dy, auto& dx) {
+                  Array<T> gradient =
+                      detail::zip<T>("mse_loss", *difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });
+                  if (dx[1].needs_grad()) dx[1] += -gradient;
+                  dx[0] += std::move(gradient);
+                });
 }
 
-#define INSTANTIATE(T)                                                                                        \
-  template Tensor<T> cross_entropy(const Tensor<T>&, const IntArray&, const CrossEntropyOptions<Scalar<T>>&); \
+#define INSTANTIATE(T)                                                                                         \
+  template Tensor<T> cross_entropy(const Tensor<T>&, const IntArray&, const CrossEntropyOptions<Scalar<T>>&);  \
+  template Tensor<T> cross_entropy(const Tensor<T>&, const Tensor<T>&, const CrossEntropyOptions<Scalar<T>>&); \
+  template Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>&, const Tensor<T>&,                      \
+                                                      const BCEWithLogitsOptions<Scalar<T>>&);                 \
   template Tensor<T> mse_loss(const Tensor<T>&, const Tensor<T>&, Reduction);
 INSTANTIATE(float)
 INSTANTIATE(double)

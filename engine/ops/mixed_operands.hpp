@@ -1,5 +1,6 @@
 /// Arithmetic of a tensor with an array or an expression, which is a constant: `p + array`, `2 * array - p`. Without
 /// these, xtensor's own operators would take a Parameter for a number, and fail to compile where the result is used.
+/// And what compound assignment, `x += array`, does with its left side.
 #pragma once
 
 #include <type_traits>
@@ -27,6 +28,15 @@ template <class Other, class X> decltype(auto) beside(const X& x) {
     return Tensor<typename std::remove_cvref_t<Other>::value_type>(x);
 }
 
+/// x = result(). The copy throws where a parameter hides behind a Tensor&, before anything is recorded.
+template <class X, class F> X& rebind(X& x, F result) {
+  static_assert(std::is_same_v<X, Tensor<typename X::value_type>>,
+                "tapegrad: compound assignment would make a parameter a handle on a result. Its value is changed by "
+                "set_value() and mutable_value(); a tg::Tensor that is a copy of it can be assigned to.");
+  x = X(x);
+  return x = result();
+}
+
 }  // namespace detail
 
 /// An array or expression beside a tensor is a constant; both broadcast.
@@ -42,5 +52,8 @@ auto operator*(A&& a, B&& b) { return detail::beside<B>(a) * detail::beside<A>(b
 template <class A, class B>
 requires detail::TensorBesideArray<A, B>
 auto operator/(A&& a, B&& b) { return detail::beside<B>(a) / detail::beside<A>(b); }
+template <class A, class B>
+requires detail::TensorBesideArray<A, B>
+auto pow(A&& a, B&& b) { return pow(detail::beside<B>(a), detail::beside<A>(b)); }
 
 }  // namespace tapegrad

@@ -1,10 +1,13 @@
 /// The operations. This header is their manual; each is defined, with its rule for the backward sweep beside it, in the
 /// file of engine/ops/ named above its group. All work on Tensor<float> and Tensor<double>.
 ///
-/// Names are PyTorch's, `axis` where PyTorch says dim; negative axes count from the end. Shapes that do not fit throw
-/// std::invalid_argument, indices outside their range std::out_of_range, both naming the operation and what was given.
+/// Names are PyTorch's, `axis` where PyTorch says dim; negative axes count from the end. Reductions, functions of rows,
+/// choices along an axis, squeeze and transpose take a scalar for one element along axis 0. Shapes that do not fit
+/// throw std::invalid_argument, indices outside their range std::out_of_range, both naming the operation and what was
+/// given.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,6 +17,7 @@
 #include "../array/mask.hpp"
 #include "../array/random.hpp"
 #include "../tape/tensor.hpp"
+#include "mixed_operands.hpp"
 
 namespace tapegrad {
 
@@ -37,8 +41,32 @@ template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b);
 template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b);
 template <class T> Tensor<T> operator-(const Tensor<T>& x);
 
-/// x to the power of a scalar.
+/// x to the power of the exponent. x^0 is 1 and 0^y is 0 for a y above 0: there the gradient of x^0 with respect to x,
+/// and of 0^y with respect to y, is 0. That of the exponent of a negative x is NaN.
 template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent);
+template <class T> Tensor<T> pow(const Tensor<T>& x, const Tensor<T>& exponent);
+template <class T> Tensor<T> pow(Scalar<T> x, const Tensor<T>& exponent);
+
+/// x += y is x = x + y: the handle x goes over to the sum, which is recorded as the sum is. The array that x was a
+/// handle on stays as it is, so that what a tape has saved of it, and other handles on it, stay true; x takes on the
+/// shape that both broadcast to. y is whatever may stand beside a tensor. Of a Parameter it does not compile, and
+/// throws std::logic_error where the parameter is seen as a Tensor: set_value() and mutable_value() change its value.
+template <class X, class Y>
+requires detail::IsTensor<X> X& operator+=(X& x, const Y& y) {
+  return detail::rebind(x, [&] { return x + y; });
+}
+template <class X, class Y>
+requires detail::IsTensor<X> X& operator-=(X& x, const Y& y) {
+  return detail::rebind(x, [&] { return x - y; });
+}
+template <class X, class Y>
+requires detail::IsTensor<X> X& operator*=(X& x, const Y& y) {
+  return detail::rebind(x, [&] { return x * y; });
+}
+template <class X, class Y>
+requires detail::IsTensor<X> X& operator/=(X& x, const Y& y) {
+  return detail::rebind(x, [&] { return x / y; });
+}
 
 // ---- elementwise.cpp ----------------------------------------------------------------------------------------------
 
@@ -57,6 +85,14 @@ template <class T> Tensor<T> sigmoid(const Tensor<T>& x);
 /// max(x, 0); the gradient at 0 is 0.
 template <class T> Tensor<T> relu(const Tensor<T>& x);
 
+/// x where it lies between min and max, the nearer of them elsewhere; max where min is above it. Either may be left
+/// out, `clamp(x, {}, 1)`, not both: std::invalid_argument. The gradient is 0 outside, and that of x on the bounds.
+template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> min, std::optional<Scalar<T>> max = {});
+/// x sigmoid(x), also called swish (Elfwing et al. 2017, arXiv:1702.03118).
+template <class T> Tensor<T> silu(const Tensor<T>& x);
+/// log(1 + exp(beta x)) / beta, a smooth relu; x itself where beta x is above the threshold.
+template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta = 1, double threshold = 20);
+
 /// Which formula gelu uses: x Phi(x) with the normal distribution's Phi, or its approximation by tanh.
 enum class Gelu { exact, tanh };
 
@@ -65,6 +101,8 @@ template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula = Gelu::exact
 
 /// The elements of x where the mask is false, `value` where it is true. The mask broadcasts to x.
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value);
+/// The same with a scalar tensor's value, of shape (), which receives the gradients of all elements that it fills.
+template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value);
 
 /// The elements of a where the condition is true, of b where it is false; all three broadcast.
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b);
@@ -147,8 +185,36 @@ template <class T> Tensor<T> stack(const std::vector<Tensor<T>>& tensors, std::p
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// Throws std::invalid_argument for a mean of no elements.
 template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// The variance: squared differences from the mean, summed and divided by n - correction for n elements, or by 0 where
+/// that is negative. So of one element it is NaN unless the correction is 0. Throws std::invalid_argument over no
+/// elements.
+template <class T>
+Tensor<T> var(const Tensor<T>& x, const Axes& axes = {}, double correction = 1, KeepDims keep = KeepDims::no);
 /// The largest element; where several are equal they share the gradient. Throws std::invalid_argument over no elements.
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+
+// ---- selection.cpp: elements chosen along an axis; NaN counts as larger than every number -------------------------
+
+/// Elements chosen along an axis, and their indices along it, of one shape: `auto [values, indices] = max(x, -1);`.
+template <class T> struct ValuesAndIndices {
+  Tensor<T> values;
+  IntArray indices;
+};
+
+/// Of every index the element of x that it names along the axis: out[i][j] = x[index[i][j]][j] for axis 0 of two. The
+/// index has as many axes as x, and is no longer than it but for `axis`; the result has its shape. Throws
+/// std::out_of_range for an index that is negative or too large.
+template <class T> Tensor<T> gather(const Tensor<T>& x, std::ptrdiff_t axis, const IntArray& index);
+/// The index of the largest element along the axis, the first of equals. Throws std::invalid_argument over no elements.
+template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis);
+template <class T> IntArray argmax(const Tensor<T>& x, std::ptrdiff_t axis) { return argmax(x.value(), axis); }
+/// The largest element along the axis, the first of equals: it alone receives the gradient. Throws
+/// std::invalid_argument over no elements.
+template <class T> ValuesAndIndices<T> max(const Tensor<T>& x, std::ptrdiff_t axis, KeepDims keep = KeepDims::no);
+/// The k largest elements along the axis, or the k smallest: in order, the first of equals first. x: (..., n, ...) ->
+/// (..., k, ...). Throws std::out_of_range for a k larger than n.
+template <class T>
+ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, std::ptrdiff_t axis = -1, bool largest = true);
 
 // ---- softmax.cpp, layer_norm.cpp, embedding.cpp -------------------------------------------------------------------
 
@@ -212,6 +278,37 @@ template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options = {});
 
+/// The same for a distribution over the classes in every label's place, logits and probabilities: (..., C). The mean is
+/// over all rows, whatever the class weights. Gradients flow to the probabilities, too. Throws std::invalid_argument
+/// for an ignore_index of 0 or more, which means nothing here.
+template <class T, std::same_as<T> U>
+Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
+                        const CrossEntropyOptions<Scalar<T>>& options = {});
+template <class T, class E>
+requires std::floating_point<typename E::value_type> Tensor<T> cross_entropy(
+    const Tensor<T>& logits, const xt::xexpression<E>& probabilities,
+    const CrossEntropyOptions<Scalar<T>>& options = {}) {
+  return cross_entropy(logits, Tensor<T>(probabilities), options);
+}
+
+/// PyTorch's options of binary_cross_entropy_with_logits.
+template <class T> struct BCEWithLogitsOptions {
+  std::optional<Array<T>> weight{};      ///< how much each element counts; broadcasts to the logits
+  std::optional<Array<T>> pos_weight{};  ///< how much the label 1 counts beside 0; broadcasts to the logits
+  Reduction reduction = Reduction::mean;
+};
+
+/// -log(p) t - log(1 - p) (1 - t) with p = sigmoid(x), for labels t from 0 to 1, without overflow. x and target have
+/// one shape. The mean is over all elements, whatever their weights.
+template <class T>
+Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
+                                           const BCEWithLogitsOptions<Scalar<T>>& options = {});
+template <class T, class E>
+Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const xt::xexpression<E>& target,
+                                           const BCEWithLogitsOptions<Scalar<T>>& options = {}) {
+  return binary_cross_entropy_with_logits(x, Tensor<T>(target), options);
+}
+
 /// The squared difference, averaged, summed, or for each element. Both have the same shape.
 template <class T>
 Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
@@ -222,9 +319,6 @@ Tensor<T> mse_loss(const Tensor<T>& x, const xt::xexpression<E>& target, Reducti
 
 // ---- indices.cpp: without gradients -------------------------------------------------------------------------------
 
-/// The index of the largest element along the axis, the first of equals.
-template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis);
-template <class T> IntArray argmax(const Tensor<T>& x, std::ptrdiff_t axis) { return argmax(x.value(), axis); }
 /// ids of any shape S -> (S, classes): 1 at the id, 0 elsewhere. Throws std::out_of_range for an id outside its range.
 IntArray one_hot(const IntArray& ids, std::size_t classes);
 /// (rows, columns): true where column <= row, the keys that a query of a causal model may attend to.
@@ -233,5 +327,3 @@ BoolArray causal_mask(std::size_t rows, std::size_t columns);
 BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id);
 
 }  // namespace tapegrad
-
-#include "mixed_operands.hpp"

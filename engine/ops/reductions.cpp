@@ -11,6 +11,7 @@ namespace tapegrad {
 namespace {
 
 using detail::add_summed;
+using detail::vector_loops;
 using detail::zip;
 
 // The shapes that a reduction leads to. Kept as axes of extent 1, what is reduced broadcasts back to the input's shape:
@@ -22,9 +23,9 @@ struct Reduced {
 };
 
 Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, KeepDims keep) {
-  xt::svector<bool> reduced(shape.size(), axes.empty());
+  xt::svector<bool> reduced(std::max<std::size_t>(shape.size(), 1), axes.empty());
   for (std::ptrdiff_t axis : axes) {
-    const std::size_t i = detail::normalize_axis(operation, axis, shape.size());
+    const std::size_t i = detail::normalize_axis_or_scalar(operation, axis, shape.size());
     detail::require(!reduced[i], operation, "expected every axis at most once, given ", axes);
     reduced[i] = true;
   }
@@ -66,6 +67,32 @@ template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims
   return scaled_sum("mean", x, r, 1 / static_cast<T>(r.count));
 }
 
+// With N elements going into one, m their mean and d = max(N - correction, 0):
+//   y = sum((x - m)^2) / d, dx = dy 2 (x - m) / d
+template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double correction, KeepDims keep) {
+  const Reduced r = reduce("var", x.shape(), axes, keep);
+  detail::require(r.count > 0, "var", "expected at least one element to take the variance of, given shape ", x.shape());
+  const auto& minus = vector_loops<T>().minus;
+  const auto sums = [&](const Array<T>& a) {
+    auto out = detail::uninitialized<T>("var", r.kept);
+    out.fill(T(0));
+    add_summed(out, a);
+    return out;
+  };
+  const T count = static_cast<T>(r.count), divisor = static_cast<T>(std::max(double(r.count) - correction, 0.0));
+  Array<T> centered = zip<T>("var", x.value(), sums(x.value()) / count, minus);
+  // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
+  centered = zip<T>("var", centered, sums(centered) / count, minus);
+  Array<T> y = sums(zip<T>("var", centered, centered, vector_loops<T>().times)) / divisor;
+  y.reshape(r.out);
+  return record(
+      "var", std::move(y), {x},
+      [centered = Value<T>(make_value<T>(std::move(centered))), kept = r.kept, divisor](const Array<T>& dy, auto& dx) {
+        const Array<T> scaled = reshaped<T>(dy * (2 / divisor), kept);
+        dx[0] += zip<T>("var", *centered, scaled, vector_loops<T>().times);
+      });
+}
+
 // y = max(x) over the reduced axes, dx = dy [x = y] / n, where n elements tie for the maximum
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("amax", x.shape(), axes, keep);
@@ -90,9 +117,10 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
   });
 }
 
-#define INSTANTIATE(T)                                              \
-  template Tensor<T> sum(const Tensor<T>&, const Axes&, KeepDims);  \
-  template Tensor<T> mean(const Tensor<T>&, const Axes&, KeepDims); \
+#define INSTANTIATE(T)                                                     \
+  template Tensor<T> sum(const Tensor<T>&, const Axes&, KeepDims);         \
+  template Tensor<T> mean(const Tensor<T>&, const Axes&, KeepDims);        \
+  template Tensor<T> var(const Tensor<T>&, const Axes&, double, KeepDims); \
   template Tensor<T> amax(const Tensor<T>&, const Axes&, KeepDims);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -17,16 +17,16 @@ using detail::vector_loops;
 
 // Applies an operation on rows along any axis: the axis is made the last one for it and moved back.
 template <class T, class F> Tensor<T> along_last(const char* operation, const Tensor<T>& x, std::ptrdiff_t axis, F f) {
-  const std::size_t i = detail::normalize_axis(operation, axis, x.dimension());
-  if (i + 1 == x.dimension()) return f(x);
+  const std::size_t i = detail::normalize_axis_or_scalar(operation, axis, x.dimension());
+  if (i + 1 >= x.dimension()) return f(x);
   const auto at = static_cast<std::ptrdiff_t>(i);
   return transpose(f(transpose(x, at, -1)), at, -1);
 }
 
-// row(x, y, i, n) makes row i of y from that of x, both of n elements.
+// row(x, y, i, n) makes row i of y from that of x, both of n elements. A scalar is a row of its own.
 template <class T, class Row> Array<T> by_rows(const Array<T>& x, Row row) {
   Array<T> y(x.shape());
-  const std::size_t n = x.shape().back(), rows = n == 0 ? 0 : x.size() / n;
+  const std::size_t n = x.dimension() == 0 ? 1 : x.shape().back(), rows = n == 0 ? 0 : x.size() / n;
   detail::parallel_for(rows, detail::chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) row(x.data() + i * n, y.data() + i * n, i, n);
   });

@@ -10,6 +10,7 @@ namespace {
 
 using detail::contiguous_strides;
 using detail::normalize_axis;
+using detail::normalize_axis_or_scalar;
 using detail::require;
 using detail::View;
 
@@ -57,11 +58,13 @@ Tensor<T> narrowed(const char* operation, const Tensor<T>& x, std::size_t axis, 
 }  // namespace
 
 template <class T> Tensor<T> transpose(const Tensor<T>& x, std::ptrdiff_t axis0, std::ptrdiff_t axis1) {
-  const std::size_t i = normalize_axis("transpose", axis0, x.dimension());
-  const std::size_t j = normalize_axis("transpose", axis1, x.dimension());
+  const std::size_t i = normalize_axis_or_scalar("transpose", axis0, x.dimension());
+  const std::size_t j = normalize_axis_or_scalar("transpose", axis1, x.dimension());
   View view = whole(x);
-  std::swap(view.shape[i], view.shape[j]);
-  std::swap(view.strides[i], view.strides[j]);
+  if (i != j) {
+    std::swap(view.shape[i], view.shape[j]);
+    std::swap(view.strides[i], view.strides[j]);
+  }
   return viewed("transpose", x, std::move(view));
 }
 
@@ -114,9 +117,9 @@ template <class T> Tensor<T> squeeze(const Tensor<T>& x) {
 }
 
 template <class T> Tensor<T> squeeze(const Tensor<T>& x, std::ptrdiff_t axis) {
-  const std::size_t i = normalize_axis("squeeze", axis, x.dimension());
+  const std::size_t i = normalize_axis_or_scalar("squeeze", axis, x.dimension());
   Shape shape = x.shape();
-  if (shape[i] == 1) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
+  if (!shape.empty() && shape[i] == 1) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
   return reshaped("squeeze", x, shape);
 }
 

@@ -26,6 +26,49 @@ template <class Operator> void add_operator(Table& table, const char* operation)
             [](const auto& x) { return Operator()(2.5, Operator()(x[0], 1.5)); });
 }
 
+// A compound assignment to a copy of the first input's handle.
+template <class Assign> void add_assignment(Table& table, const char* operation, Assign) {
+  const auto f = [](const auto& x) {
+    auto y = x[0];
+    return Assign()(y, x[1]);
+  };
+  table.add(operation, "a row to a matrix", {draw({2, 3}), draw({3}, 0.5, 2)}, f);
+  table.add(operation, "a matrix to a scalar", {draw({}), draw({2, 3}, 0.5, 2)}, f);
+  table.add(operation, "a number", {draw({2, 3})}, [](const auto& x) {
+    auto y = x[0];
+    return Assign()(y, 2.5);
+  });
+  table.add(operation, "an array", {draw({2, 3})}, [](const auto& x) {
+    auto y = x[0];
+    return Assign()(y, tg::Array<double>{1, 2, 4});
+  });
+  table.add(operation, "a tensor to itself, which others still see", {draw({2, 3}, 0.5, 2)}, [](const auto& x) {
+    auto y = x[0];
+    return Assign()(y, y) * x[0];
+  });
+  table.add(operation, "nothing", {draw({0, 3}), draw({1, 3}, 0.5, 2)}, f);
+}
+
+void add_tensor_powers(Table& table) {
+  const auto pow = [](const auto& x) { return tg::pow(x[0], x[1]); };
+  const Draw base = draw({2, 3}, 0.5, 3);
+  table.add("pow", "exponents of the same shape", {base, draw({2, 3}, -2, 2)}, pow);
+  table.add("pow", "a row of exponents", {base, draw({3}, -2, 2)}, pow);
+  table.add("pow", "a column of exponents and a row", {draw({3}, 0.5, 2), draw({2, 1})}, pow);
+  table.add("pow", "an exponent that is a scalar", {base, draw({})}, pow);
+  table.add("pow", "a scalar to many powers", {draw({}, 0.5, 3), draw({2, 3})}, pow);
+  table.add("pow", "a number to many powers", {draw({2, 3})}, [](const auto& x) { return tg::pow(2.5, x[0]); });
+  table.add("pow", "an array to many powers", {draw({3})}, [](const auto& x) {
+    return tg::pow(tg::Array<double>{0.5, 1, 3}, x[0]);
+  });
+  table.add("pow", "an array of whole exponents, both signs", {draw({3}, -1, 1, 0.5)}, [](const auto& x) {
+    return tg::pow(x[0], tg::Array<double>{2, 3, -1});
+  });
+  table.add("pow", "a tensor to itself", {draw({4}, 0.5, 2)}, [](const auto& x) { return tg::pow(x[0], x[0]); });
+  table.add("pow", "no rows and one row of exponents", {draw({0, 3}), draw({1, 3})}, pow);
+  table.add("pow", "zeros to the power of a tensor", {draw({3}, 0, 0), draw({3}, 1.5, 2)}, pow, no_differences);
+}
+
 }  // namespace
 
 void add_arithmetic(Table& table) {
@@ -33,6 +76,10 @@ void add_arithmetic(Table& table) {
   add_operator<std::minus<>>(table, "operator-");
   add_operator<std::multiplies<>>(table, "operator*");
   add_operator<std::divides<>>(table, "operator/");
+  add_assignment(table, "operator+=", [](auto& x, const auto& y) { return x += y; });
+  add_assignment(table, "operator-=", [](auto& x, const auto& y) { return x -= y; });
+  add_assignment(table, "operator*=", [](auto& x, const auto& y) { return x *= y; });
+  add_assignment(table, "operator/=", [](auto& x, const auto& y) { return x /= y; });
 
   table.add("operator+", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] + x[0]; });
   table.add("operator-", "a tensor with itself", {draw({2, 3})}, [](const auto& x) { return x[0] - x[0]; });
@@ -70,6 +117,7 @@ void add_arithmetic(Table& table) {
   table.add("pow", "zeros squared", {draw({2}, 0, 0)}, [](const auto& x) { return tg::pow(x[0], 2); });
   table.add("pow", "zeros, exponent 1", {draw({2}, 0, 0)}, [](const auto& x) { return tg::pow(x[0], 1); });
   table.add("pow", "zeros, exponent 0", {draw({2}, 0, 0)}, [](const auto& x) { return tg::pow(x[0], 0); });
+  add_tensor_powers(table);
 }
 
 }  // namespace operations

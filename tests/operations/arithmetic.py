@@ -1,3 +1,5 @@
+import torch
+
 from table import add, draw
 
 
@@ -28,6 +30,23 @@ def add_samples():
     add("operator-", "a tensor with itself", [draw(2, 3)], lambda a: a - a)
     add("operator*", "a tensor with itself", [draw(2, 3)], lambda a: a * a)
     add("operator/", "a tensor by itself", [draw(2, 3, low=0.5, high=2)], lambda a: a / a)
+
+    def assignment(operation, f):
+        def positive(*shape):
+            return draw(*shape, low=0.5, high=2)
+
+        add(operation, "a row to a matrix", [draw(2, 3), positive(3)], f)
+        add(operation, "a matrix to a scalar", [draw(), positive(2, 3)], f)
+        add(operation, "a number", [draw(2, 3)], lambda a: f(a, 2.5))
+        add(operation, "an array", [draw(2, 3)], lambda a: f(a, torch.tensor([1.0, 2, 4], dtype=torch.double)))
+        add(operation, "a tensor to itself, which others still see", [positive(2, 3)], lambda a: f(a, a) * a)
+        add(operation, "nothing", [draw(0, 3), positive(1, 3)], f)
+
+    assignment("operator+=", lambda a, b: a + b)
+    assignment("operator-=", lambda a, b: a - b)
+    assignment("operator*=", lambda a, b: a * b)
+    assignment("operator/=", lambda a, b: a / b)
+
     large, tiny = {"low": 1e6, "high": 1e7}, {"low": 1e-7, "high": 1e-6}
     add("operator+", "large and tiny", [draw(2, 3, **large), draw(3, **tiny)], lambda a, b: a + b)
     add("operator-", "tiny and large", [draw(2, 3, **tiny), draw(3, **large)], lambda a, b: a - b)
@@ -52,3 +71,15 @@ def add_samples():
     add("pow", "zeros squared", [draw(2, low=0, high=0)], lambda a: a**2)
     add("pow", "zeros, exponent 1", [draw(2, low=0, high=0)], lambda a: a**1)
     add("pow", "zeros, exponent 0", [draw(2, low=0, high=0)], lambda a: a**0)
+    base = draw(2, 3, low=0.5, high=3)
+    add("pow", "exponents of the same shape", [base, draw(2, 3, low=-2, high=2)], torch.pow)
+    add("pow", "a row of exponents", [base, draw(3, low=-2, high=2)], torch.pow)
+    add("pow", "a column of exponents and a row", [draw(3, low=0.5, high=2), draw(2, 1)], torch.pow)
+    add("pow", "an exponent that is a scalar", [base, draw()], torch.pow)
+    add("pow", "a scalar to many powers", [draw(low=0.5, high=3), draw(2, 3)], torch.pow)
+    add("pow", "a number to many powers", [draw(2, 3)], lambda a: torch.pow(2.5, a))
+    add("pow", "an array to many powers", [draw(3)], lambda a: torch.tensor([0.5, 1, 3], dtype=torch.double) ** a)
+    add("pow", "an array of whole exponents, both signs", [draw(3, gap=0.5)], lambda a: a ** torch.tensor([2, 3, -1]))
+    add("pow", "a tensor to itself", [draw(4, low=0.5, high=2)], lambda a: a**a)
+    add("pow", "no rows and one row of exponents", [draw(0, 3), draw(1, 3)], torch.pow)
+    add("pow", "zeros to the power of a tensor", [draw(3, low=0, high=0), draw(3, low=1.5, high=2)], torch.pow)

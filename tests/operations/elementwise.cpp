@@ -51,6 +51,25 @@ void add_functions(Table& table) {
   table.add("relu", "large", {draw({4}, -1e30, 1e30)}, relu);
   table.add("relu", "tiny", {draw({4}, -1e-9, 1e-9, 1e-9)}, relu, 1e-10);
 
+  add_function(table, "clamp", -2, 2, 0, [](const auto& x) { return tg::clamp(x[0], -0.5, 0.75); });
+  table.add("clamp", "from below", {draw({2, 3})}, [](const auto& x) { return tg::clamp(x[0], -0.25); });
+  table.add("clamp", "from above", {draw({2, 3})}, [](const auto& x) { return tg::clamp(x[0], {}, 0.25); });
+  table.add("clamp", "to bounds that cross", {draw({2, 3})}, [](const auto& x) { return tg::clamp(x[0], 0.5, -0.5); });
+  table.add("clamp", "large", {draw({8}, -1e30, 1e30)}, [](const auto& x) { return tg::clamp(x[0], -5e29, 5e29); });
+
+  const auto silu = [](const auto& x) { return tg::silu(x[0]); };
+  add_function(table, "silu", -4, 4, 0, silu);
+  table.add("silu", "large", {draw({8}, -1e4, 1e4)}, silu);
+  table.add("silu", "tiny", {draw({4}, -1e-9, 1e-9)}, silu);
+
+  const auto softplus = [](const auto& x) { return tg::softplus(x[0]); };
+  add_function(table, "softplus", -3, 3, 0, softplus);
+  table.add("softplus", "large", {draw({8}, -1e4, 1e4)}, softplus);
+  table.add("softplus", "tiny", {draw({4}, -1e-9, 1e-9)}, softplus);
+  table.add("softplus", "beta and threshold", {draw({8}, -10, 10)},
+            [](const auto& x) { return tg::softplus(x[0], 2, 5); });
+  table.add("softplus", "a negative beta", {draw({8}, -4, 4)}, [](const auto& x) { return tg::softplus(x[0], -0.5); });
+
   const auto gelu = [](const auto& x) { return tg::gelu(x[0]); };
   add_function(table, "gelu", -3, 3, 0, gelu);
   table.add("gelu", "large", {draw({8}, -1e4, 1e4)}, gelu);
@@ -88,6 +107,18 @@ void add_choices(Table& table) {
     const auto hidden =
         tg::masked_fill(x[0], tg::BoolArray{true, false, false, true}, -std::numeric_limits<double>::infinity());
     return tg::softmax(hidden, -1);
+  });
+
+  table.add("masked_fill", "a tensor's value", {draw({2, 3}), draw({})}, [](const auto& x) {
+    return tg::masked_fill(x[0], drawn_mask({2, 3}, 7), x[1]);
+  });
+  const auto row = [](const auto& x) { return tg::masked_fill(x[0], tg::BoolArray{true, false, true}, x[1]); };
+  table.add("masked_fill", "a tensor's value in rows", {draw({2, 3}), draw({})}, row);
+  table.add("masked_fill", "a tensor's value in a scalar", {draw({}), draw({})},
+            [](const auto& x) { return tg::masked_fill(x[0], drawn_mask({}, 7), x[1]); });
+  table.add("masked_fill", "a tensor's value in nothing", {draw({0, 3}), draw({})}, row);
+  table.add("masked_fill", "the sum of what is filled", {draw({2, 3})}, [](const auto& x) {
+    return tg::masked_fill(x[0], drawn_mask({2, 3}, 7), tg::sum(x[0]));
   });
 
   table.add("where", "equal shapes", {draw({2, 3}), draw({2, 3})}, [](const auto& x) {

@@ -9,6 +9,7 @@ def add_samples():
     add("argmax", "rows", [draw(2, 4)], lambda a: a.argmax(-1))
     add("argmax", "the middle axis of three", [draw(2, 3, 2)], lambda a: a.argmax(1))
     add("argmax", "a vector", [draw(5)], lambda a: a.argmax(0))
+    add("argmax", "a scalar", [draw()], lambda a: a.argmax(0))
     add("argmax", "no rows", [draw(0, 3)], lambda a: a.argmax(1))
     add("argmax", "no columns", [draw(3, 0)], lambda a: a.argmax(-2))
     add("argmax", "one element", [draw(1, 1)], lambda a: a.argmax(1))

@@ -72,6 +72,86 @@ void add_cross_entropy(Table& table) {
   });
 }
 
+void add_cross_entropy_of_probabilities(Table& table) {
+  using tg::Reduction;
+  const std::vector<Draw> rows{draw({4, 3}, -2, 2), draw({4, 3}, 0, 1)};
+  const std::vector<Draw> batches{draw({2, 2, 3}, -2, 2), draw({2, 2, 3}, 0, 1)};
+  const auto plain = [](const auto& x) { return tg::cross_entropy(x[0], x[1]); };
+  const auto sum = [](const auto& x) { return tg::cross_entropy(x[0], x[1], {.reduction = Reduction::sum}); };
+  const auto none = [](const auto& x) { return tg::cross_entropy(x[0], x[1], {.reduction = Reduction::none}); };
+  const auto smoothed = [](const auto& x) { return tg::cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); };
+  table.add("cross_entropy", "probabilities, mean", rows, plain);
+  table.add("cross_entropy", "probabilities, sum", rows, sum);
+  table.add("cross_entropy", "probabilities, none", rows, none);
+  table.add("cross_entropy", "probabilities, one row", {draw({3}, -2, 2), draw({3}, 0, 1)}, plain);
+  table.add("cross_entropy", "probabilities, three axes, none", batches, none);
+  table.add("cross_entropy", "probabilities, three axes, mean", batches, plain);
+  table.add("cross_entropy", "probabilities, one class", {draw({2, 1}, -2, 2), draw({2, 1}, 0, 1)}, plain);
+  table.add("cross_entropy", "probabilities, no rows, sum", {draw({0, 3}, -2, 2), draw({0, 3}, 0, 1)}, sum);
+  table.add("cross_entropy", "probabilities, many classes", {draw({2, 20}, -2, 2), draw({2, 20}, 0, 1)}, smoothed);
+  table.add("cross_entropy", "probabilities, large", {draw({4, 3}, -1e4, 1e4), draw({4, 3}, 0, 1)}, plain);
+  table.add("cross_entropy", "probabilities, around a large number", {draw({4, 3}, 16383, 16385), draw({4, 3}, 0, 1)},
+            plain, 1e-8);
+  table.add("cross_entropy", "probabilities, smoothed", rows, smoothed);
+  table.add("cross_entropy", "probabilities, weighted, mean", rows,
+            [](const auto& x) { return tg::cross_entropy(x[0], x[1], {.weight = class_weights()}); });
+  table.add("cross_entropy", "probabilities, weighted, none", rows, [](const auto& x) {
+    return tg::cross_entropy(x[0], x[1], {.weight = class_weights(), .reduction = Reduction::none});
+  });
+  table.add("cross_entropy", "probabilities, everything, sum", rows, [](const auto& x) {
+    return tg::cross_entropy(x[0], x[1],
+                             {.label_smoothing = 0.2, .weight = class_weights(), .reduction = Reduction::sum});
+  });
+  table.add("cross_entropy", "probabilities of the logits themselves", {draw({4, 3}, -2, 2)},
+            [](const auto& x) { return tg::cross_entropy(x[0], tg::softmax(x[0], -1)); });
+  table.add("cross_entropy", "probabilities that are an array", {draw({2, 3})}, [](const auto& x) {
+    return tg::cross_entropy(x[0], numbers<double>(draw({2, 3}, 0, 1), 7));
+  });
+}
+
+void add_binary_cross_entropy(Table& table) {
+  using tg::Reduction;
+  const char* name = "binary_cross_entropy_with_logits";
+  const auto mean = [](const auto& x) { return tg::binary_cross_entropy_with_logits(x[0], x[1]); };
+  const auto sum = [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(x[0], x[1], {.reduction = Reduction::sum});
+  };
+  const auto of = [](const tg::Shape& shape, double size = 3) {
+    return std::vector<Draw>{draw(shape, -size, size), draw(shape, 0, 1)};
+  };
+  table.add(name, "mean", of({2, 3}), mean);
+  table.add(name, "sum", of({2, 3}), sum);
+  table.add(name, "none", of({2, 2, 2}), [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(x[0], x[1], {.reduction = Reduction::none});
+  });
+  table.add(name, "scalars", of({}), mean);
+  table.add(name, "one element", of({1}), mean);
+  table.add(name, "no elements, sum", of({0, 2}), sum);
+  table.add(name, "large", of({2, 3}, 1e4), mean);
+  table.add(name, "tiny", of({2, 3}, 1e-8), mean);
+  table.add(name, "weighted", of({2, 3}), [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(x[0], x[1], {.weight = numbers<double>(draw({3}, 0.5, 2), 7)});
+  });
+  table.add(name, "weighted, none", of({2, 3}), [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(
+        x[0], x[1], {.weight = numbers<double>(draw({2, 1}, 0.5, 2), 8), .reduction = Reduction::none});
+  });
+  table.add(name, "positives weighted", of({2, 3}), [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(x[0], x[1], {.pos_weight = numbers<double>(draw({3}, 0.5, 2), 7)});
+  });
+  table.add(name, "everything, sum", of({2, 3}), [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(x[0], x[1],
+                                                {.weight = numbers<double>(draw({2, 1}, 0.5, 2), 8),
+                                                 .pos_weight = numbers<double>(draw({3}, 0.5, 2), 7),
+                                                 .reduction = Reduction::sum});
+  });
+  table.add(name, "labels that are an array", {draw({3}, -3, 3)}, [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(x[0], tg::Array<double>{1, 0, 1});
+  });
+  table.add(name, "a tensor with itself", {draw({3})},
+            [](const auto& x) { return tg::binary_cross_entropy_with_logits(x[0], x[0]); });
+}
+
 void add_mse(Table& table) {
   const auto mean = [](const auto& x) { return tg::mse_loss(x[0], x[1]); };
   const auto sum = [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::sum); };
@@ -99,6 +179,8 @@ void add_mse(Table& table) {
 
 void add_losses(Table& table) {
   add_cross_entropy(table);
+  add_cross_entropy_of_probabilities(table);
+  add_binary_cross_entropy(table);
   add_mse(table);
 }
 

@@ -38,6 +38,54 @@ def add_samples():
     cross_entropy("everything, sum", ignore_index=0, label_smoothing=0.2, weight=weights, reduction="sum")
     cross_entropy("everything, none", some_ignored, label_smoothing=0.2, weight=weights, reduction="none")
 
+    def of_probabilities(name, *shape, low=-2, high=2, **options):
+        classes_first = (lambda a: a.movedim(-1, 1)) if len(shape) > 2 else (lambda a: a)
+        add("cross_entropy", f"probabilities, {name}", [draw(*shape, low=low, high=high), draw(*shape, low=0, high=1)],
+            lambda a, b: F.cross_entropy(classes_first(a), classes_first(b), **options))
+
+    of_probabilities("mean", 4, 3)
+    of_probabilities("sum", 4, 3, reduction="sum")
+    of_probabilities("none", 4, 3, reduction="none")
+    of_probabilities("one row", 3)
+    of_probabilities("three axes, none", 2, 2, 3, reduction="none")
+    of_probabilities("three axes, mean", 2, 2, 3)
+    of_probabilities("one class", 2, 1)
+    of_probabilities("no rows, sum", 0, 3, reduction="sum")
+    of_probabilities("many classes", 2, 20, label_smoothing=0.1)
+    of_probabilities("large", 4, 3, low=-1e4, high=1e4)
+    of_probabilities("around a large number", 4, 3, low=16383, high=16385)
+    of_probabilities("smoothed", 4, 3, label_smoothing=0.1)
+    of_probabilities("weighted, mean", 4, 3, weight=weights)
+    of_probabilities("weighted, none", 4, 3, weight=weights, reduction="none")
+    of_probabilities("everything, sum", 4, 3, label_smoothing=0.2, weight=weights, reduction="sum")
+    add("cross_entropy", "probabilities of the logits themselves", [draw(4, 3, low=-2, high=2)],
+        lambda a: F.cross_entropy(a, a.softmax(-1)))
+    fixed = numbers(draw(2, 3, low=0, high=1), 7)
+    add("cross_entropy", "probabilities that are an array", [draw(2, 3)], lambda a: F.cross_entropy(a, fixed))
+
+    def binary(name, *shape, low=-3, high=3, **options):
+        add("binary_cross_entropy_with_logits", name, [draw(*shape, low=low, high=high), draw(*shape, low=0, high=1)],
+            lambda a, b: F.binary_cross_entropy_with_logits(a, b, **options))
+
+    row, column = numbers(draw(3, low=0.5, high=2), 7), numbers(draw(2, 1, low=0.5, high=2), 8)
+    binary("mean", 2, 3)
+    binary("sum", 2, 3, reduction="sum")
+    binary("none", 2, 2, 2, reduction="none")
+    binary("scalars")
+    binary("one element", 1)
+    binary("no elements, sum", 0, 2, reduction="sum")
+    binary("large", 2, 3, low=-1e4, high=1e4)
+    binary("tiny", 2, 3, low=-1e-8, high=1e-8)
+    binary("weighted", 2, 3, weight=row)
+    binary("weighted, none", 2, 3, weight=column, reduction="none")
+    binary("positives weighted", 2, 3, pos_weight=row)
+    binary("everything, sum", 2, 3, weight=column, pos_weight=row, reduction="sum")
+    labels_of_two = torch.tensor([1.0, 0, 1], dtype=torch.double)
+    add("binary_cross_entropy_with_logits", "labels that are an array", [draw(3, low=-3, high=3)],
+        lambda a: F.binary_cross_entropy_with_logits(a, labels_of_two))
+    add("binary_cross_entropy_with_logits", "a tensor with itself", [draw(3)],
+        lambda a: F.binary_cross_entropy_with_logits(a, a))
+
     def mse(name, *inputs, **options):
         add("mse_loss", name, inputs, lambda a, b: F.mse_loss(a, b, **options))
 

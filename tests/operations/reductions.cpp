@@ -23,8 +23,33 @@ template <class F> void add_reduction(Table& table, const char* operation, F) {
   table.add(operation, "a long row", {draw({40})}, all);
   table.add(operation, "no rows of three columns, kept", {draw({0, 3})},
             [](const auto& x) { return F()(x[0], -1, tg::keepdims); });
+  table.add(operation, "a scalar along its axis", {draw({})},
+            [](const auto& x) { return F()(x[0], 0, tg::KeepDims::no); });
+  table.add(operation, "a scalar along its axis, kept", {draw({})},
+            [](const auto& x) { return F()(x[0], -1, tg::keepdims); });
+}
+
+// For those that square nothing.
+template <class F> void add_extremes(Table& table, const char* operation, F) {
+  const auto all = [](const auto& x) { return F()(x[0], {}, tg::KeepDims::no); };
   table.add(operation, "large", {draw({2, 3}, 1e29, 1e30)}, all);
   table.add(operation, "tiny", {draw({2, 3}, 1e-30, 1e-29)}, all, 1e-36);
+}
+
+void add_var(Table& table) {
+  add_reduction(table, "var",
+                [](const auto& x, const tg::Axes& axes, tg::KeepDims keep) { return tg::var(x, axes, 0, keep); });
+  const auto all = [](const auto& x) { return tg::var(x[0]); };
+  const auto rows = [](const auto& x) { return tg::var(x[0], 1); };
+  table.add("var", "large", {draw({2, 3}, 1e9, 1e10)}, all);
+  table.add("var", "tiny", {draw({2, 3}, 1e-8, 1e-7)}, all, 1e-9);
+  table.add("var", "around a large number", {draw({2, 4}, 1023, 1025)}, rows);
+  table.add("var", "corrected", {draw({2, 4})}, rows);
+  table.add("var", "corrected by 2, kept", {draw({2, 4})},
+            [](const auto& x) { return tg::var(x[0], 1, 2, tg::keepdims); });
+  table.add("var", "equal elements", {draw({3, 1})}, [](const auto& x) {
+    return tg::var(tg::expand(x[0], {3, 4}), 1);
+  });
 }
 
 // An operation on rows along an axis.
@@ -39,6 +64,8 @@ template <class F> void add_row_function(Table& table, const char* operation, F)
   table.add(operation, "a middle axis of four, counted from the end", {draw({2, 2, 3, 1}, -2, 2)},
             [](const auto& x) { return F()(x[0], -2); });
   table.add(operation, "one element", {draw({1, 1}, -2, 2)}, last);
+  table.add(operation, "a scalar", {draw({}, -2, 2)}, first);
+  table.add(operation, "a scalar, its axis from the end", {draw({}, -2, 2)}, last);
   table.add(operation, "rows of one element", {draw({3, 1}, -2, 2)}, last);
   table.add(operation, "no rows", {draw({0, 3}, -2, 2)}, last);
   table.add(operation, "rows of no elements", {draw({2, 0}, -2, 2)}, last);
@@ -109,6 +136,10 @@ void add_reductions(Table& table) {
   add_reduction(table, "sum", sum);
   add_reduction(table, "mean", mean);
   add_reduction(table, "amax", amax);
+  add_extremes(table, "sum", sum);
+  add_extremes(table, "mean", mean);
+  add_extremes(table, "amax", amax);
+  add_var(table);
   table.add("sum", "of nothing", {draw({0, 2})}, [](const auto& x) { return tg::sum(x[0]); });
   table.add("sum", "rows of no columns", {draw({3, 0})}, [](const auto& x) { return tg::sum(x[0], 1); });
   table.add("amax", "the largest of every row twice", {draw({2, 3})}, [](const auto& x) {

@@ -33,6 +33,7 @@ const Table& table() {
     add_attention(table);
     add_losses(table);
     add_indices(table);
+    add_selection(table);
     return table;
   }();
   return all;

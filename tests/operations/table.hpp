@@ -65,5 +65,6 @@ void add_reductions(Table& table);
 void add_attention(Table& table);
 void add_losses(Table& table);
 void add_indices(Table& table);
+void add_selection(Table& table);
 
 }  // namespace operations

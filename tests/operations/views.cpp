@@ -22,6 +22,9 @@ void add_axes(Table& table) {
   table.add("transpose", "no elements", {draw({0, 3})}, [](const auto& x) { return tg::transpose(x[0], 0, 1); });
   table.add("transpose", "a row", {draw({1, 3})}, [](const auto& x) { return tg::transpose(x[0], 0, 1); });
 
+  table.add("transpose", "a scalar", {draw({})}, [](const auto& x) { return tg::transpose(x[0], 0, -1); });
+  table.add("squeeze", "a scalar along its axis", {draw({})}, [](const auto& x) { return tg::squeeze(x[0], -1); });
+
   table.add("permute", "three axes", {draw({2, 3, 4})}, [](const auto& x) { return tg::permute(x[0], {2, 0, 1}); });
   table.add("permute", "negative axes of four", {draw({2, 1, 3, 2})}, [](const auto& x) {
     return tg::permute(x[0], {-1, 0, -2, 1});

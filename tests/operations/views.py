@@ -13,6 +13,8 @@ def add_samples():
     add("transpose", "an axis with itself", [draw(2, 3)], lambda a: a.transpose(-1, 1))
     add("transpose", "no elements", [draw(0, 3)], lambda a: a.transpose(0, 1))
     add("transpose", "a row", [draw(1, 3)], lambda a: a.transpose(0, 1))
+    add("transpose", "a scalar", [draw()], lambda a: a.transpose(0, -1))
+    add("squeeze", "a scalar along its axis", [draw()], lambda a: a.squeeze(-1))
     add("permute", "three axes", [draw(2, 3, 4)], lambda a: a.permute(2, 0, 1))
     add("permute", "negative axes of four", [draw(2, 1, 3, 2)], lambda a: a.permute(-1, 0, -2, 1))
     add("permute", "a scalar", [draw()], lambda a: a.permute([]))

@@ -14,6 +14,12 @@ using Strides = xt::svector<std::ptrdiff_t, 4>;
 /// there is no such axis in an array of `dimension` axes.
 std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension);
 
+/// The same for operations over a named axis, to which a scalar is as good as one element along one axis: 0 for a
+/// scalar's axes 0 and -1.
+inline std::size_t normalize_axis_or_scalar(const char* operation, std::ptrdiff_t axis, std::size_t dimension) {
+  return normalize_axis(operation, axis, dimension == 0 ? 1 : dimension);
+}
+
 /// NumPy's broadcasting: shapes are aligned at their last axes and axes of extent 1 stretch to the other's extent.
 bool broadcast_together(const Shape& a, const Shape& b);
 

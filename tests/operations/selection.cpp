@@ -1,0 +1,93 @@
+#include "table.hpp"
+
+namespace operations {
+namespace {
+
+tg::IntArray no_indices(const tg::Shape& shape) { return tg::IntArray::from_shape(shape); }
+
+void add_gather(Table& table) {
+  table.add("gather", "columns, some twice", {draw({2, 3})}, [](const auto& x) {
+    return tg::gather(x[0], 1, {{2, 0, 2, 1}, {0, 0, 1, 2}});
+  });
+  table.add("gather", "rows", {draw({3, 2})}, [](const auto& x) {
+    return tg::gather(x[0], 0, {{2, 0}, {2, 1}, {0, 1}, {2, 2}});
+  });
+  table.add("gather", "the middle axis of three", {draw({2, 3, 2})}, [](const auto& x) {
+    return tg::gather(x[0], -2, {{{2, 0}, {1, 1}}, {{0, 0}, {2, 1}}});
+  });
+  table.add("gather", "from some rows alone", {draw({3, 4})}, [](const auto& x) {
+    return tg::gather(x[0], 1, tg::IntArray{{3, 3}});
+  });
+  table.add("gather", "from parts of four axes", {draw({2, 3, 2, 3})}, [](const auto& x) {
+    return tg::gather(x[0], 1, tg::IntArray{{{{2, 0}}, {{2, 2}}, {{1, 0}}, {{2, 1}}}});
+  });
+  table.add("gather", "from a vector", {draw({4})}, [](const auto& x) { return tg::gather(x[0], 0, {3, 0, 3}); });
+  table.add("gather", "one element of a vector", {draw({4})},
+            [](const auto& x) { return tg::gather(x[0], 0, tg::IntArray(2)); });
+  table.add("gather", "a scalar", {draw({})}, [](const auto& x) { return tg::gather(x[0], -1, tg::IntArray(0)); });
+  table.add("gather", "a scalar twice", {draw({})}, [](const auto& x) {
+    return tg::gather(x[0], 0, tg::IntArray{0, 0});
+  });
+  table.add("gather", "no columns", {draw({2, 3})}, [](const auto& x) {
+    return tg::gather(x[0], 1, no_indices({2, 0}));
+  });
+  table.add("gather", "from no rows", {draw({0, 3})}, [](const auto& x) {
+    return tg::gather(x[0], 1, no_indices({0, 2}));
+  });
+}
+
+// Values, each counted by where it was found.
+template <class T> tg::Tensor<T> with_indices(const tg::ValuesAndIndices<T>& found) {
+  return found.values * (1 + found.indices);
+}
+
+void add_max(Table& table) {
+  table.add("max", "rows", {draw({3, 4})}, [](const auto& x) { return with_indices(tg::max(x[0], 1)); });
+  table.add("max", "columns, kept", {draw({3, 4})},
+            [](const auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
+  table.add("max", "the middle axis of three", {draw({2, 4, 3})},
+            [](const auto& x) { return with_indices(tg::max(x[0], -2)); });
+  table.add("max", "a vector", {draw({5})}, [](const auto& x) { return with_indices(tg::max(x[0], 0)); });
+  table.add("max", "a scalar", {draw({})}, [](const auto& x) { return with_indices(tg::max(x[0], 0)); });
+  table.add("max", "a scalar, kept", {draw({})},
+            [](const auto& x) { return with_indices(tg::max(x[0], -1, tg::keepdims)); });
+  table.add("max", "one element, kept", {draw({1, 1})},
+            [](const auto& x) { return with_indices(tg::max(x[0], 1, tg::keepdims)); });
+  table.add("max", "no rows", {draw({0, 3})}, [](const auto& x) { return with_indices(tg::max(x[0], 1)); });
+  table.add("max", "no columns, kept", {draw({3, 0})},
+            [](const auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
+  table.add("max", "large", {draw({2, 20}, -1e30, 1e30)}, [](const auto& x) { return with_indices(tg::max(x[0], 1)); });
+  table.add("max", "every element twice", {draw({2, 3})}, [](const auto& x) {
+    return with_indices(tg::max(tg::cat({x[0], x[0]}, 1), 1));
+  });
+}
+
+void add_topk(Table& table) {
+  table.add("topk", "three of five columns", {draw({2, 5})},
+            [](const auto& x) { return with_indices(tg::topk(x[0], 3)); });
+  table.add("topk", "two of three rows", {draw({3, 2})},
+            [](const auto& x) { return with_indices(tg::topk(x[0], 2, 0)); });
+  table.add("topk", "the smallest of a middle axis", {draw({2, 4, 3})},
+            [](const auto& x) { return with_indices(tg::topk(x[0], 2, -2, false)); });
+  table.add("topk", "all, in order", {draw({7})}, [](const auto& x) { return with_indices(tg::topk(x[0], 7)); });
+  table.add("topk", "all, in reverse order", {draw({7})},
+            [](const auto& x) { return with_indices(tg::topk(x[0], 7, 0, false)); });
+  table.add("topk", "none", {draw({2, 3})}, [](const auto& x) { return with_indices(tg::topk(x[0], 0)); });
+  table.add("topk", "a scalar", {draw({})}, [](const auto& x) { return with_indices(tg::topk(x[0], 1, 0)); });
+  table.add("topk", "one element", {draw({1, 1})}, [](const auto& x) { return with_indices(tg::topk(x[0], 1)); });
+  table.add("topk", "of no rows", {draw({0, 3})}, [](const auto& x) { return with_indices(tg::topk(x[0], 2)); });
+  table.add("topk", "none of no columns", {draw({2, 0})},
+            [](const auto& x) { return with_indices(tg::topk(x[0], 0)); });
+  table.add("topk", "large", {draw({2, 20}, -1e30, 1e30)},
+            [](const auto& x) { return with_indices(tg::topk(x[0], 4, 1)); });
+}
+
+}  // namespace
+
+void add_selection(Table& table) {
+  add_gather(table);
+  add_max(table);
+  add_topk(table);
+}
+
+}  // namespace operations

@@ -391,6 +391,7 @@ TEST_CASE("Attention names what it expected of inputs that do not fit") {
   const Tensor other_batch = constant({1, 7, 4});
   CHECK_THROWS_WITH_AS(layer(q, k, constant({2, 6, 5})), misfit, std::invalid_argument);  // fewer values than keys
   CHECK_THROWS_WITH_AS(layer(q, other_batch, constant({1, 7, 5})), misfit, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(layer(q, other_batch, v), misfit, std::invalid_argument);
   CHECK_THROWS_WITH_AS(layer(q, k, constant({1, 7, 5})), misfit, std::invalid_argument);
   CHECK_THROWS_WITH_AS(layer(constant({3, 3}), k, v), misfit, std::invalid_argument);
   CHECK_THROWS_WITH_AS(layer.attention_weights(q, other_batch), misfit, std::invalid_argument);

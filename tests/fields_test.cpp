@@ -216,7 +216,8 @@ TEST_CASE("What a file can keep is told from what it cannot") {
 TEST_CASE("Lists of anything but members' names, each once, are found when they are compiled") {
   using tg::detail::are_identifiers, tg::detail::has_twins;
   static_assert(!has_twins("") && !has_twins("a") && !has_twins("a, aa, a_b, A, b"));
-  static_assert(has_twins("a, a") && has_twins("a, b, a") && has_twins("b,a , a") && has_twins("a, this->a") && has_twins("a_, a"));
+  static_assert(has_twins("a, a") && has_twins("a, b, a") && has_twins("b,a , a") && has_twins("a, this->a") &&
+                has_twins("a_, a"));
   static_assert(are_identifiers("") && are_identifiers("a") && are_identifiers("aZ_09, this->b , \u00e9"));
   for (const char* list : {"a.b", "a, b[0]", "*a", "Base::a", "a b", "std::get<0>(a)", "a->b"}) {
     CAPTURE(list);

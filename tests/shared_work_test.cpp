@@ -148,10 +148,10 @@ TEST_CASE_TEMPLATE("SGD steps every element by its own gradient and momentum", T
       tg::Parameter<T> parameter(tg::uniform<T>({kSize}, -1, 1));
       Array p = parameter.value(), b;
       tg::SGD<T> optimizer({parameter}, {.lr = 0.1,
-                                          .momentum = c.momentum,
-                                          .dampening = c.dampening,
-                                          .weight_decay = c.weight_decay,
-                                          .nesterov = c.nesterov});
+                                         .momentum = c.momentum,
+                                         .dampening = c.dampening,
+                                         .weight_decay = c.weight_decay,
+                                         .nesterov = c.nesterov});
       for (int step = 0; step < 3; ++step) {
         const tg::Array<T> gradient = tg::uniform<T>({kSize}, -1, 1);
         parameter.set_grad(gradient);

@@ -11,8 +11,8 @@
 
 namespace tg = tapegrad;
 
-void adamw_loop(float* p, const float* g, float* m, float* v, std::size_t n, float decay, float b1, float b2, float rate,
-                float scale, float eps);
+void adamw_loop(float* p, const float* g, float* m, float* v, std::size_t n, float decay, float b1, float b2,
+                float rate, float scale, float eps);
 
 namespace {
 

@@ -15,8 +15,7 @@ int main() {
   for (int round = 0; round <= 21; ++round) {
     const auto start = std::chrono::steady_clock::now();
     optimizer.step();
-    times.push_back(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   std::sort(times.begin() + 1, times.end());
   std::printf("%-40s %6.2f ms\n", "libtorch's AdamW", times[times.size() / 2]);

@@ -253,7 +253,7 @@ TEST_CASE("What is optional is there afterwards when it was there") {
     CHECK(loaded.note == run.note);
     CHECK(saved(loaded) == saved(run));
 
-    const Maybe none = back(Maybe(), into);
+    const Maybe none = back(Maybe(), with_all());
     CHECK_FALSE((none.best || none.picked || none.order || none.bias || none.generator || none.note));
     CHECK(none.step == 0);
   }

@@ -146,10 +146,10 @@ TEST_CASE("Numbers of every width come back, in their own types") {
       {"i32", "int32"},   {"u32", "uint32"},  {"i64", "int64"},      {"u64", "uint64"}, {"long_i64", "int64"},
       {"f32", "float32"}, {"f64", "float64"}, {"long_u64", "uint64"}};
   CHECK(tensors.size() == dtypes.size());
-  for (const auto& [name, dtype] : dtypes) {
-    CAPTURE(name);
-    CHECK(tensors.at(name).dtype() == dtype);
-    CHECK(tensors.at(name).shape().empty());
+  for (const auto& named : dtypes) {
+    CAPTURE(named.first);
+    CHECK(tensors.at(named.first).dtype() == named.second);
+    CHECK(tensors.at(named.first).shape().empty());
   }
   CHECK(*tensors.at("long_u64").as<std::uint64_t>().data() == kMost<std::uint64_t> - 1);
 }

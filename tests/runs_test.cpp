@@ -160,10 +160,10 @@ TEST_CASE("A file from before the first step takes a run back to the start, its 
   run.train(2);
   CHECK(run.optimizer.state().at("heads.0.bias").exp_avg.has_value());
   tg::load(run, folder / "a.safetensors");
-  for (const auto& [name, state] : run.optimizer.state()) {
-    CAPTURE(name);
-    CHECK(state.step == 0);
-    CHECK_FALSE((state.exp_avg.has_value() || state.exp_avg_sq.has_value()));
+  for (const auto& named : run.optimizer.state()) {
+    CAPTURE(named.first);
+    CHECK(named.second.step == 0);
+    CHECK_FALSE((named.second.exp_avg.has_value() || named.second.exp_avg_sq.has_value()));
   }
   CHECK(run.losses.empty());
   CHECK_FALSE(run.best.has_value());

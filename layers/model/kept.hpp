@@ -73,7 +73,9 @@ template <Number F> struct Kept<std::vector<F>> : KeptByValue<std::vector<F>> {
     std::copy(field.begin(), field.end(), array.data());
     return array;
   }
-  static std::vector<F> make(const Array<F>& array) { return {array.data(), array.data() + array.size()}; }
+  static std::vector<F> make(const Array<F>& array) {
+    return std::vector<F>(array.data(), array.data() + array.size());  // in braces, pointers are two bools
+  }
   static bool has(const std::vector<F>&) { return true; }
   static bool fits(const std::vector<F>&, const Shape& shape) { return shape.size() == 1; }
   static std::string wanted(const std::vector<F>&) { return "of one axis"; }

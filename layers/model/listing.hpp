@@ -54,11 +54,8 @@ template <Number N> std::string number_text(N value) {
 template <class F> inline constexpr bool is_number_array = false;
 template <Number N, std::size_t M> inline constexpr bool is_number_array<std::array<N, M>> = true;
 
-template <class F> inline constexpr bool is_number_vector = false;
-template <Number N> inline constexpr bool is_number_vector<std::vector<N>> = true;
-
 /// The row's text for a field or a setting that is no layer: numbers by value, and std::arrays of them, such as Adam's
-/// betas; arrays and std::vectors by shape, when they are there. Others are passed over.
+/// betas; arrays by shape, when they are there. Others are passed over.
 template <class F> void list_value(Listing& listing, const Path& path, const F& value) {
   if constexpr (HasKept<F>) {
     if (!Kept<F>::has(value)) return;
@@ -73,8 +70,6 @@ template <class F> void list_value(Listing& listing, const Path& path, const F& 
     std::string list;
     for (const auto number : value) list += (list.empty() ? "" : ", ") + number_text(number);
     listing.add_number(path, '(' + list + ')');
-  } else if constexpr (is_number_vector<F>) {
-    listing.add_array(path, Shape{value.size()});
   }
 }
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 

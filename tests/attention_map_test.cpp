@@ -122,6 +122,7 @@ TEST_CASE("save_npy writes what NumPy reads") {
 TEST_CASE("save_csv writes a line for each weight, with its gradient") {
   const TemporaryFolder folder;
   auto map = small_map();
+  map.queries = {"a", "b,"};
   map.keys = {"x,\"y\"", "\n", "é"};
   tg::save_csv(map, folder.path("map.csv"));
   CHECK(folder.read("map.csv") ==
@@ -129,9 +130,9 @@ TEST_CASE("save_csv writes a line for each weight, with its gradient") {
         "0,0,0,a,\"x,\"\"y\"\"\",0.5,1\n"
         "0,0,1,a,\"\n\",0.25,-2\n"
         "0,0,2,a,é,0.25,0.1\n"
-        "0,1,0,b,\"x,\"\"y\"\"\",0,3\n"
-        "0,1,1,b,\"\n\",1,4e-20\n"
-        "0,1,2,b,é,0,0\n");
+        "0,1,0,\"b,\",\"x,\"\"y\"\"\",0,3\n"
+        "0,1,1,\"b,\",\"\n\",1,4e-20\n"
+        "0,1,2,\"b,\",é,0,0\n");
 
   map.gradients = tg::Array<double>(tg::Shape{0});
   tg::save_csv(map, folder.path("map.csv"));

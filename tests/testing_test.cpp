@@ -278,6 +278,12 @@ TEST_CASE("Gradients of zeros and those that are not finite are named") {
   CHECK(reported(model, "used.weight").ends_with("|gradient| 0  all zeros"));
   model.used.weight.set_grad(Array{{0.0, std::numeric_limits<double>::quiet_NaN()}});
   CHECK(contains(reported(model, "used.weight"), "not finite: Tape({.detect_anomaly = true})"));
+
+  Parameter alone(Array{1.0, 2.0});
+  for (const double element : {0.5, std::numeric_limits<double>::quiet_NaN()}) {
+    alone.set_grad(Array{0.0, element});
+    CHECK(sound(alone) == std::isfinite(element));
+  }
 }
 
 TEST_CASE("A parameter that a sweep came by without a gradient for it is told from one left out") {

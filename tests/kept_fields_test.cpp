@@ -90,7 +90,7 @@ Arrays some_arrays() {
 struct Lists {
   std::vector<double> losses;
   std::vector<bool> seen;
-  std::vector<std::uint16_t> codes;
+  std::vector<std::uint16_t> codes{};
   std::array<int, 3> counts{};
   std::array<bool, 2> done{};
   std::vector<std::string> words{"", ""};

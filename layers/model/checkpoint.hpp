@@ -23,10 +23,10 @@ using Metadata = std::map<std::string, std::string>;
 /// How the names in a file and in a model are brought together. Otherwise they must be the same, with none missing and
 /// none left over.
 struct LoadOptions {
-  std::string prefix;                                   ///< takes the part of the file whose names begin so: "model."
-  std::function<std::string(std::string name)> rename;  ///< from a name in the file, less the prefix, to the model's
-  std::vector<std::string> allow_missing;  ///< the model's names that the file may lack; * stands for any text
-  std::vector<std::string> ignore;         ///< names, after renaming, that the model may lack; * stands for any text
+  std::string prefix{};                                   ///< takes the part of the file whose names begin so: "model."
+  std::function<std::string(std::string name)> rename{};  ///< from a name in the file, less the prefix, to the model's
+  std::vector<std::string> allow_missing{};  ///< the model's names that the file may lack; * stands for any text
+  std::vector<std::string> ignore{};         ///< names, after renaming, that the model may lack; * stands for any text
 };
 
 namespace detail {

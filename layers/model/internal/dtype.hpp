@@ -84,8 +84,8 @@ template <class T> void convert_floats(Dtype from, const std::byte* bytes, std::
 }  // namespace tapegrad::detail
 
 /// Calls the macro for every Number, to instantiate a template.
-#define TAPEGRAD_EACH_NUMBER(F)                                                                        \
-  F(bool)                                                                                              \
-  F(signed char)                                                                                       \
-  F(unsigned char) F(short) F(unsigned short) F(int) F(unsigned) F(long) F(unsigned long) F(long long) \
-      F(unsigned long long) F(float) F(double)
+// clang-format off
+#define TAPEGRAD_EACH_NUMBER(F)                                                                               \
+  F(bool) F(float) F(double) F(signed char) F(unsigned char) F(short) F(unsigned short) F(int) F(unsigned)    \
+  F(long) F(unsigned long) F(long long) F(unsigned long long)
+// clang-format on

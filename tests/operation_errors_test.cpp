@@ -162,6 +162,8 @@ TEST_CASE("Products refuse shapes and equations that do not fit") {
                 [](const X& x) { tg::einsum("i,j,k->i", x[0], x[1]); });
   check_invalid("einsum", "no output", {"\"ij,jk\""}, {{2, 3}, {3, 2}},
                 [](const X& x) { tg::einsum("ij,jk", x[0], x[1]); });
+  check_invalid("einsum", "no output, where what is left could be one", {"\",i\""}, {{}, {3}},
+                [](const X& x) { tg::einsum(",i", x[0], x[1]); });
   check_invalid("einsum", "dots", {"\"...i,i->...\""}, {{2, 3}, {3}},
                 [](const X& x) { tg::einsum("...i,i->...", x[0], x[1]); });
   check_invalid("einsum", "a letter twice in an operand", {"\"ii,i->i\""}, {{3, 3}, {3}},

@@ -5,9 +5,10 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "refused.hpp"
 
 namespace tg = tapegrad;
 
@@ -21,21 +22,6 @@ void check_rates(const tg::Schedule& rate, const std::vector<double>& expected) 
   for (std::size_t step = 0; step < expected.size(); ++step) {
     CAPTURE(step);
     CHECK(std::abs(rate(step) - expected[step]) <= 1e-15);
-  }
-}
-
-// Expects what makes a schedule to refuse its options with a text that has the name in brackets and what is wrong.
-template <class Make> void check_refused(const std::string& name, const std::string& text, Make make) {
-  CAPTURE(name);
-  CAPTURE(text);
-  try {
-    make();
-    FAIL_CHECK("expected an error");
-  } catch (const std::invalid_argument& error) {
-    const std::string message = error.what();
-    CAPTURE(message);
-    CHECK(message.starts_with("[" + name + "] expected"));
-    CHECK(message.find(text) != std::string::npos);
   }
 }
 

@@ -52,14 +52,14 @@ Corpus split_text(std::string text, const std::string& path) {
 
 Corpus read_corpus(const Options& options, Source source) {
   const auto& [option, name] =
-      options.data.empty() ? std::pair("--language", options.language) : std::pair("--data", options.data);
+      options.run.data.empty() ? std::pair("--language", options.run.language) : std::pair("--data", options.run.data);
   Corpus corpus;
   if (source == Source::text)
-    corpus = split_text(examples::read_text(name, options.encoding), name);
+    corpus = split_text(examples::read_text(name, options.run.encoding), name);
   else if (source == Source::lines)
-    corpus = split_list(to_utf8(examples::read_lines(name, options.encoding)), name);
+    corpus = split_list(to_utf8(examples::read_lines(name, options.run.encoding)), name);
   else
-    corpus = split_list(to_utf8(examples::read_word_lists({name}, options.encoding, option).front().words), name);
+    corpus = split_list(to_utf8(examples::read_word_lists({name}, options.run.encoding, option).front().words), name);
 
   const auto amount = [&](const std::vector<std::string>& texts) {
     if (source == Source::text) return with_commas(examples::character_count(texts.front())) + " characters";
@@ -69,6 +69,17 @@ Corpus read_corpus(const Options& options, Source source) {
   if (options.load.empty()) std::cout << amount(corpus.train) << " to learn from, ";
   std::cout << amount(corpus.test) << " to test with\n";
   return corpus;
+}
+
+std::string fingerprint(const Corpus& corpus) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, which is the same everywhere
+  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  for (const auto* texts : {&corpus.train, &corpus.test})
+    for (const std::string& text : *texts) {
+      for (const char c : text) add(static_cast<unsigned char>(c));
+      add('\n');
+    }
+  return std::to_string(hash);
 }
 
 examples::Vocabulary make_vocabulary(const Corpus& corpus) {

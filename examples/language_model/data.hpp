@@ -19,6 +19,9 @@ struct Corpus {
 /// Throws std::runtime_error, naming the file and the line, for what cannot be used.
 Corpus read_corpus(const Options& options, Source source);
 
+/// A text that other corpora do not have: by it a run that goes on sees that it learns from the same.
+std::string fingerprint(const Corpus& corpus);
+
 /// The characters to learn: those that come twice or more. Throws std::runtime_error when there are none.
 examples::Vocabulary make_vocabulary(const Corpus& corpus);
 

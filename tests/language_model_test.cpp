@@ -241,7 +241,8 @@ TEST_CASE("a saved language_model writes the same once it is loaded") {
   const TemporaryFolder folder;
   const std::string list = folder.write("names", joined(names(200))), text = folder.write("text", rhyme(50)),
                     model = folder.path("model");
-  for (const std::string& source : {" --lines --data " + list + " --prompt té", " --data " + text + " --length 80 --temperature 3"}) {
+  for (const std::string& source :
+       {" --lines --data " + list + " --prompt té", " --data " + text + " --length 80 --temperature 3"}) {
     const std::string writing = source.substr(source.find(" --", source.find(" --data ") + 1));
     const auto saved = run_example("language_model" + source + tiny + "--seed 3 --save " + model);
     const auto loaded = run_example("language_model --seed 3 --load " + model + writing);

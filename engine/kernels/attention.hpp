@@ -14,6 +14,15 @@ struct HeadLayout {
   std::size_t rows, width;
   std::size_t batch_step, head_step, row_step;  // in elements
 
+  /// (B, H, capacity, width), of which the first rows of each head count.
+  static HeadLayout of_heads(std::size_t heads, std::size_t capacity, std::size_t rows, std::size_t width) {
+    return {rows, width, heads * capacity * width, capacity * width, width};
+  }
+  /// (B, rows, columns), the heads side by side in the columns.
+  static HeadLayout of_columns(std::size_t heads, std::size_t rows, std::size_t columns) {
+    return {rows, columns / heads, rows * columns, columns / heads, columns};
+  }
+
   template <class T> Matrix<T> at(T* data, std::size_t b, std::size_t h) const {
     if (rows == 0) return {data, rows, width, row_step};  // of no elements: there is nothing to point into
     return {data + b * batch_step + h * head_step, rows, width, row_step};

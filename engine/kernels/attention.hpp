@@ -53,14 +53,18 @@ template <class T> struct Attention : AttentionLayout {
                 const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const;
 
  private:
+  struct Shares;
+  struct Part;
   struct Strip;
   struct Tile;
   struct Scratch;
+  class PartialSums;
   struct ForwardHead;
   struct BackwardHead;
 
-  template <class Head> void for_each_head(Head head) const;
-  template <class Body> void for_each_strip(std::size_t b, std::size_t h, Body body) const;
+  Shares shares() const;
+  template <class Body> void for_each_part(const Shares& shares, Body body) const;
+  template <class Body> void for_each_strip(const Part& part, std::size_t queries, Body body) const;
   template <class Body> void for_each_tile(const Strip& strip, Body body) const;
   void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S, std::size_t* seen) const;
   void drop(const Tile& tile, T* weights) const;

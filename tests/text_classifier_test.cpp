@@ -98,6 +98,35 @@ TEST_CASE("text_classifier learns labels from words, with positions or without, 
   }
 }
 
+TEST_CASE(
+    "text_classifier takes a line with a label and no text for an empty text, which it learns and tells like others") {
+  const TemporaryFolder folder;
+  std::string lines = reviews(200), tests = "silence\nsilence \npraise the film is good .\nsilence\t\n";
+  for (int i = 0; i < 20; ++i) lines += i % 2 ? "silence\n" : "silence \t \n";
+  const std::string model = folder.path("model");
+  const auto saved = run_example("text_classifier --train " + folder.write("train", lines) + " --test " +
+                                 folder.write("test", tests) + tiny + "--classify '' 'a good book' --save " + model);
+  CAPTURE(saved.out);
+  CHECK(saved.err == "");
+  CHECK(saved.status == 0);
+  CHECK(saved.out.find("220 to learn from, 4 to test with\n") != std::string::npos);
+  CHECK(saved.out.find("4 of 4 are right") != std::string::npos);
+  CHECK(saved.out.find("nan") == std::string::npos);
+
+  std::istringstream yours(saved.out_from("yours:"));
+  std::string line;
+  for (const char* expected : {"yours:", "  (empty)      silence", "  a good book   praise"}) {
+    std::getline(yours, line);
+    CHECK(line.starts_with(expected));
+  }
+  const auto alone = run_example("text_classifier --load " + model + " --classify '' --explain '' --explain-to " +
+                                 folder.path("map"));  // a batch of one
+  CAPTURE(alone.out);
+  CHECK(alone.out_from("yours:").find("  (empty)  silence") != std::string::npos);
+  CHECK(alone.out_from("explained:").find("  (empty)  silence") != std::string::npos);
+  CHECK(folder.read("map.csv").find("\n0,1,0,⊣,⊢,") != std::string::npos);
+}
+
 TEST_CASE("text_classifier prints a loss that falls, on plain lines when piped") {
   const TemporaryFolder folder;
   const auto run = run_example("text_classifier --data " + folder.write("data", reviews(200)) + tiny);
@@ -245,7 +274,8 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
             "blank: expected lines of a label, a space and a text");
     refuses("--data " + file("short", "a b\nc d\n"), "short: expected 10 lines or more, since every tenth is kept");
-    refuses("--data " + file("no_text", "a b\nc\n"), "no_text:2: expected a label, a space and a text, given 'c'");
+    refuses("--train " + good + " --test " + file("no_label", "praise a\n\n  good\n"),
+            "no_label:3: expected a label, a space and a text, given '  good'");
     refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
             "latin1:2: expected UTF-8, given the byte 0xe9 as character 6");
     refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
@@ -290,7 +320,6 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
     refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, given 'bytes'");
     refuses("--languages english klingon", "given 'klingon'");
-    refuses("--classify ''", "--classify: expected a text, given an empty one");
     refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, given the byte 0xe9 as character 4");
     refuses("--data " + good + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
   }

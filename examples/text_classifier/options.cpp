@@ -167,9 +167,9 @@ void add_use_options(CLI::App& app, Options& options) {
       ->group(keeping);
   app.add_option("--classify", options.classify, "Say what these words are; texts of more words stand in quotes")
       ->type_name("WORD")
-      ->check(examples::some_text())
+      ->check(examples::any_text())
       ->group(keeping);
-  examples::add_explain_options(app, options.explain, keeping);
+  examples::add_explain_options(app, options.explain, keeping, examples::any_text());
 }
 
 }  // namespace

@@ -127,8 +127,9 @@ void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions,
 void print_probabilities(std::ostream& out, const std::vector<std::string>& texts,
                          const std::vector<std::string>& about, const std::vector<Ranking>& predictions,
                          const std::vector<std::string>& labels) {
-  const std::vector<std::string> starts = in_columns(texts, 60), beside = label_columns(about),
-                                 names = label_columns(labels);
+  std::vector<std::string> starts = in_columns(texts, 60);
+  std::replace(starts.begin(), starts.end(), std::string(), std::string("(empty)"));
+  const std::vector<std::string> beside = label_columns(about), names = label_columns(labels);
   const std::size_t start = widest(starts), aside = widest(beside), column = widest(names);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     out << "  " << flush_left(starts[i], start);

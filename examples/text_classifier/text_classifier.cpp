@@ -251,7 +251,7 @@ void check_files(const Options& options) {
   std::vector<std::string> outputs = examples::attention_files(options.explain);
   outputs.push_back(options.save);
   examples::check_outputs(outputs, inputs(options));
-  if (!options.save.empty() || !options.explain.text.empty()) examples::outlive_reader();
+  if (!options.save.empty() || options.explain.wanted) examples::outlive_reader();
 }
 
 int learn_texts(const Options& options) {
@@ -269,7 +269,7 @@ int learn_texts(const Options& options) {
     });
   if (!tests.ids.empty()) test(classifier, data.test, tests);
   if (!options.classify.empty()) classify(classifier, options.classify);
-  if (!options.explain.text.empty()) explain(classifier, options.explain);
+  if (options.explain.wanted) explain(classifier, options.explain);
   return status;
 }
 

@@ -60,6 +60,14 @@ template <class T> Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& 
 }
 
 template <class T>
+Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& x, KeyValueCache<T>& cache,
+                                            const AttentionMask& mask) const {
+  require_inputs(*this, x, x, x);
+  const Tensor<T> q = q_proj(x), k = k_proj(x), v = v_proj(x);
+  return out_proj(cache.attend(q, k, v, num_heads, mask));
+}
+
+template <class T>
 Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                                             const AttentionMask& mask) const {
   require_inputs(*this, queries, keys, values);

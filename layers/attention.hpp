@@ -6,6 +6,7 @@
 #include "../engine/array/mask.hpp"
 #include "../engine/array/random.hpp"
 #include "dropout.hpp"
+#include "key_value_cache.hpp"
 #include "linear.hpp"
 #include "model/fields.hpp"
 
@@ -39,6 +40,11 @@ template <class T = float> struct MultiHeadAttention {
 
   /// Self-attention. x: (B, T, dim) -> (B, T, dim)
   Tensor<T> operator()(const Tensor<T>& x, const AttentionMask& mask = {}) const;
+
+  /// Self-attention of tokens that follow those in the cache, which takes theirs in. x: (B, T, dim) -> (B, T, dim). For
+  /// inference: there is no dropout. Throws as KeyValueCache::attend does.
+  Tensor<T> operator()(const Tensor<T>& x, KeyValueCache<T>& cache,
+                       const AttentionMask& mask = AttentionMask::causal()) const;
 
   /// queries: (B, T, query_dim), keys: (B, S, key_dim), values: (B, S, value_dim) -> (B, T, dim)
   Tensor<T> operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,

@@ -137,11 +137,12 @@ TEST_CASE("batches hand out every sequence once before any again, similar length
   std::vector<Ids> sequences;
   for (std::size_t i = 0; i < 70; ++i) sequences.emplace_back(1 + i % 7);
   Batches batches(sequences, 16);
+  Place place;
   for (int epoch = 0; epoch < 2; ++epoch) {
     std::vector<int> seen(sequences.size());
     std::size_t padding = 0;
     for (int batch = 0; batch < 5; ++batch) {
-      const auto chosen = batches.next();
+      const auto chosen = batches.next(place);
       CHECK(chosen.size() <= 16);
       for (const std::size_t i : chosen) ++seen[i];
       const Padded padded = pad(sequences, chosen);

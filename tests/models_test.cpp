@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,33 +113,22 @@ template <class T> struct CrossAttention {
   static tg::Tensor<T> loss(const tg::Tensor<T>& y) { return tg::mse_loss(y, numbers<T>(draw(y.shape()), 102)); }
 };
 
-template <class T> struct Block {
-  tg::Gelu formula;
-  tg::LayerNorm<T> attention_norm{{4}};
-  tg::MultiHeadAttention<T> attention{4, 2};
-  tg::LayerNorm<T> mlp_norm{{4}};
-  tg::Linear<T> up{4, 6}, down{6, 4};
-  TAPEGRAD_FIELDS(attention_norm, attention, mlp_norm, up, down)
-
-  tg::Tensor<T> operator()(const tg::Tensor<T>& input) const {
-    const tg::Tensor<T> x = input + attention(attention_norm(input), Mask::causal());
-    return x + down(tg::gelu(up(mlp_norm(x)), formula));
-  }
-};
-
 template <class T> struct Transformer {
-  std::vector<Block<T>> blocks;
   tg::Embedding<T> embedding{6, 4}, positions{kTime, 4};
+  std::vector<tg::TransformerBlock<T>> blocks;
   tg::LayerNorm<T> norm{{4}};
-  tg::Linear<T> head{4, 6};
+  std::optional<tg::Linear<T>> head;
   TAPEGRAD_FIELDS(embedding, positions, blocks, norm, head)
 
-  explicit Transformer(tg::Gelu formula) : blocks(2, Block<T>{formula}) {}
+  explicit Transformer(const tg::TransformerBlockOptions& options = {.feed_forward_width = 6}, bool tied = false)
+      : blocks(2, tg::TransformerBlock<T>(4, 2, options)) {
+    if (!tied) head.emplace(4, 6);
+  }
 
   tg::Tensor<T> operator()() const {
     tg::Tensor<T> x = embedding(unpadded_ids()) + positions(xt::arange<std::int64_t>(kTime));  // (T, D) to each text
-    for (const Block<T>& block : blocks) x = block(x);
-    return head(norm(x));
+    for (const auto& block : blocks) x = block(x, Mask::causal());
+    return head ? (*head)(norm(x)) : tg::linear(norm(x), embedding.weight);
   }
 
   static tg::Tensor<T> loss(const tg::Tensor<T>& logits) { return tg::cross_entropy(logits, next(unpadded_ids())); }
@@ -172,7 +162,7 @@ template <class M> tg::Array<double> losses(M model, const tg::SGDOptions& optio
 
 // By a transformer whose matrices decay, while biases and norms do not.
 template <template <class> class Adam, class T> tg::Array<double> losses_in_two_groups() {
-  Transformer<T> model(tg::Gelu::exact);
+  Transformer<T> model;
   const auto is_matrix = [](std::string_view, const auto& parameter) { return parameter.dimension() >= 2; };
   const auto is_other = [](std::string_view, const auto& parameter) { return parameter.dimension() < 2; };
   typename Adam<T>::Options options{.lr = 0.01, .betas = {0.8, 0.99}, .eps = 1e-6, .weight_decay = 0.1};
@@ -257,9 +247,26 @@ TEST_CASE("Cross attention of queries, keys and values of different widths is Py
   check_model<CrossAttention>("cross attention");
 }
 
-TEST_CASE("Blocks of LayerNorm, attention and GELU are PyTorch's") {
-  SUBCASE("GELU itself") { check_model<Transformer>("transformer", tg::Gelu::exact); }
-  SUBCASE("GELU by tanh") { check_model<Transformer>("transformer, gelu by tanh", tg::Gelu::tanh); }
+TEST_CASE("Transformer blocks are PyTorch's") {
+  using Options = tg::TransformerBlockOptions;
+  SUBCASE("GELU") { check_model<Transformer>("transformer", Options{.feed_forward_width = 6}); }
+  SUBCASE("GELU by tanh") {
+    check_model<Transformer>("transformer, gelu by tanh",
+                             Options{.feed_forward_width = 6, .activation = tg::Activation::gelu_tanh});
+  }
+  SUBCASE("ReLU, norms last") {
+    check_model<Transformer>(
+        "transformer, norms last",
+        Options{.feed_forward_width = 6, .activation = tg::Activation::relu, .norm = tg::NormPlacement::last});
+  }
+  SUBCASE("SiLU, without biases, the head the embedding's weight") {
+    check_model<Transformer>("transformer, without biases, tied",
+                             Options{.feed_forward_width = 6, .activation = tg::Activation::silu, .bias = false}, true);
+  }
+  SUBCASE("without norms") {
+    check_model<Transformer>("transformer, without norms",
+                             Options{.feed_forward_width = 6, .norm = tg::NormPlacement::none});
+  }
 }
 
 TEST_CASE("A classifier learns by each of SGD's options as in PyTorch") {

@@ -5,19 +5,29 @@
 
 namespace examples {
 
+namespace tg = tapegrad;
+
 void Batches::require_some() const {
   if (lengths_.empty()) throw std::invalid_argument("batches: expected texts to learn from, given none");
 }
 
-std::span<const std::size_t> Batches::next() {
-  if (starts_.empty()) shuffle();
-  const std::size_t start = starts_.back();
-  starts_.pop_back();
+std::span<const std::size_t> Batches::next(Place& place) {
+  if (place.batches_left == 0) {
+    place.shuffled_by = tg::default_generator();
+    shuffle(tg::default_generator());
+    place.batches_left = starts_.size();
+  } else if (shuffled_by_ != place.shuffled_by) {  // a run goes on in the middle of an epoch
+    tg::Generator generator = place.shuffled_by;
+    shuffle(generator);
+  }
+  shuffled_by_ = place.shuffled_by;
+  const std::size_t start = starts_.at(place.batches_left - 1);
+  --place.batches_left;
   return {order_.begin() + static_cast<std::ptrdiff_t>(start), std::min(batch_size_, order_.size() - start)};
 }
 
-void Batches::shuffle() {
-  const tapegrad::IntArray permutation = tapegrad::random_permutation(lengths_.size());
+void Batches::shuffle(tg::Generator& generator) {
+  const tg::IntArray permutation = tg::random_permutation(lengths_.size(), generator);
   order_.assign(permutation.begin(), permutation.end());
 
   // Sorting by length within stretches of many batches keeps the order random enough.
@@ -28,7 +38,8 @@ void Batches::shuffle() {
     std::stable_sort(first, last, [&](std::size_t a, std::size_t b) { return lengths_[a] < lengths_[b]; });
   }
   const std::size_t count = (order_.size() + batch_size_ - 1) / batch_size_;
-  for (const std::int64_t batch : tapegrad::random_permutation(count))
+  starts_.clear();
+  for (const std::int64_t batch : tg::random_permutation(count, generator))
     starts_.push_back(static_cast<std::size_t>(batch) * batch_size_);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,13 @@ Padded pad(const std::vector<Sequence>& sequences, std::span<const std::size_t> 
   return padded;
 }
 
+/// How far an epoch of the data has come: what a run keeps to go on with the batch that would have been next.
+struct Place {
+  tapegrad::Generator shuffled_by;  ///< as it was before it put the epoch's sequences in order
+  std::size_t batches_left = 0;
+  TAPEGRAD_FIELDS(shuffled_by, batches_left)
+};
+
 /// Hands out the numbers 0, ..., n - 1 of n sequences in random order, a batch at a time, each number once before any
 /// comes again. Batches are of similar lengths, so that little of them is padding.
 class Batches {
@@ -49,16 +57,18 @@ class Batches {
     require_some();
   }
 
-  /// The next batch; it lasts until the next call.
-  std::span<const std::size_t> next();
+  /// The batch at a place, which moves on; an epoch that begins there is shuffled by the default generator. What it
+  /// gives lasts until the next call. Throws std::out_of_range for a place in other data.
+  std::span<const std::size_t> next(Place& place);
 
  private:
   void require_some() const;
-  void shuffle();
+  void shuffle(tapegrad::Generator& generator);
 
   std::vector<std::size_t> lengths_, order_;
   std::size_t batch_size_;
-  std::vector<std::size_t> starts_;  // of the batches in order_ that are still to come
+  std::vector<std::size_t> starts_;  // of the batches in order_
+  std::optional<tapegrad::Generator> shuffled_by_;
 };
 
 }  // namespace examples

@@ -25,18 +25,26 @@ CLI::Validator number(double least, double most);
 CLI::Validator any_text();
 CLI::Validator some_text();
 
-/// Adds an option whose value is one of some names, each standing for a value.
-template <class T, class Value>
-CLI::Option* add_choice(CLI::App& app, const std::string& option, Value& value,
+/// Adds an option whose value is one of some names, each standing for a value, which is handed to `set`.
+template <class T>
+CLI::Option* add_choice(CLI::App& app, const std::string& option, const std::function<void(const T&)>& set,
                         const std::vector<std::pair<std::string, T>>& choices, const std::string& description) {
   std::string names;
   for (const auto& choice : choices) names += (names.empty() ? "" : "|") + choice.first;
-  const auto choose = [=, &value](const std::string& given) {
+  const auto choose = [=](const std::string& given) {
     for (const auto& [name, meaning] : choices)
-      if (given == name) return void(value = meaning);
+      if (given == name) return set(meaning);
     throw CLI::ValidationError(option, "expected " + names + ", given " + in_quotes(given));
   };
   return app.add_option_function<std::string>(option, choose, description)->type_name(names);
+}
+
+/// The same, assigned to a value.
+template <class T, class Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& option, Value& value,
+                        const std::vector<std::pair<std::string, T>>& choices, const std::string& description) {
+  return add_choice<T>(app, option, std::function<void(const T&)>([&value](const T& chosen) { value = chosen; }),
+                       choices, description);
 }
 
 /// Refuse options with CLI::ValidationError: those of `others` that were given beside `option`, with the reason, and a

@@ -27,14 +27,24 @@ std::string minutes_and_seconds(double seconds) {
   return text.str();
 }
 
-Progress::Progress(std::size_t steps, std::size_t report_every)
-    : Progress(std::cout, isatty(STDOUT_FILENO) != 0, steps, report_every) {}
+Progress::Progress(std::size_t steps, std::size_t report_every, std::size_t first)
+    : Progress(std::cout, isatty(STDOUT_FILENO) != 0, steps, report_every, first) {}
 
-Progress::Progress(std::ostream& out, bool terminal, std::size_t steps, std::size_t report_every)
-    : out_(out), terminal_(terminal), steps_(steps), report_every_(report_every) {}
+Progress::Progress(std::ostream& out, bool terminal, std::size_t steps, std::size_t report_every, std::size_t first)
+    : out_(out), terminal_(terminal), steps_(steps), report_every_(report_every), first_(first) {}
 
-Progress::~Progress() {
+Progress::~Progress() { end_line(); }
+
+void Progress::end_line() {
   if (line_open_) out_ << std::endl;
+  line_open_ = false;
+}
+
+void Progress::aside(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  end_line();
+  work();
+  aside_ += Clock::now() - start;
 }
 
 void Progress::report(std::size_t step, double loss, std::size_t tokens) {
@@ -43,12 +53,14 @@ void Progress::report(std::size_t step, double loss, std::size_t tokens) {
   const bool due = terminal_ && Clock::now() - shown_ > std::chrono::milliseconds(100);
   if (!stays && !due) return;
 
-  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
-  const double left = elapsed * static_cast<double>(steps_ - step - 1) / static_cast<double>(step + 1);
+  const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
+  const Clock::duration passed = Clock::now() - start_;
+  const double elapsed = seconds(passed), training = seconds(passed - aside_);
+  const double left = elapsed * static_cast<double>(steps_ - step - 1) / static_cast<double>(step + 1 - first_);
   std::ostringstream line;  // so that the stream's own format stays as it is
   line << "step " << std::setw(static_cast<int>(std::to_string(steps_).size())) << step << " of " << steps_
        << std::fixed << std::setprecision(4) << "   loss " << loss << "  " << std::setw(9)
-       << with_commas(static_cast<std::size_t>(static_cast<double>(tokens_) / elapsed)) << " tokens/s   "
+       << with_commas(static_cast<std::size_t>(static_cast<double>(tokens_) / training)) << " tokens/s   "
        << (step + 1 < steps_ ? minutes_and_seconds(left) + " left" : minutes_and_seconds(elapsed) + " in all");
 
   constexpr const char* rewrite = "\r\x1b[K";  // to the start of the line, which is cleared

@@ -1,39 +1,43 @@
 #include "training.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <iomanip>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
-#include <string>
 
 #include "interrupt.hpp"
-#include "program.hpp"
 #include "progress.hpp"
+#include "training_log.hpp"
 
 namespace examples {
 
 namespace tg = tapegrad;
 
-TrainingOptions GivenTrainingOptions::value_or(const TrainingOptions& defaults) const {
-  return {.steps = steps.value_or(defaults.steps),
-          .batch_size = batch_size.value_or(defaults.batch_size),
-          .lr = lr.value_or(defaults.lr),
-          .momentum = momentum.value_or(defaults.momentum),
-          .decay = decay.value_or(defaults.decay)};
+TrainingState::TrainingState(const tg::Parameters<float>& parameters, const TrainingOptions& options) {
+  const auto chosen = [&](bool matrices) {
+    tg::Parameters<float> found;
+    for (const auto& parameter : parameters)
+      if ((parameter->dimension() >= 2) == matrices) found.push_back(parameter);
+    return found;
+  };
+  const auto make = [&]<class Optimizer>(std::optional<Optimizer>& optimizer, typename Optimizer::Options of_all) {
+    of_all.weight_decay = options.weight_decay;
+    optimizer.emplace(chosen(true), of_all);
+    of_all.weight_decay = 0;
+    optimizer->add_group(chosen(false), of_all);
+  };
+  if (options.optimizer == OptimizerKind::sgd)
+    make(sgd, {.lr = options.lr, .momentum = options.momentum});
+  else
+    make(adamw, {.lr = options.lr, .betas = {0.9, options.beta2}});
 }
 
-void add_training_options(CLI::App& app, GivenTrainingOptions& given, std::uint64_t& seed) {
-  const auto add = [&](const char* name, auto& value, const char* type, const CLI::Validator& check, const char* text) {
-    app.add_option(name, value, text)->type_name(type)->check(check)->group("Training");
-  };
-  add("--steps", given.steps, "N", whole_number(1), "How many batches to learn from");
-  add("--batch-size", given.batch_size, "N", whole_number(1, 1'000'000), "Texts in a batch");
-  add("--lr", given.lr, "RATE", number(0, 1e6), "Learning rate: how far a step goes");
-  add("--momentum", given.momentum, "M", number(0, 0.9999), "How much of the last step each step keeps");
-  add_choice<bool>(app, "--decay", given.decay, {{"yes", true}, {"no", false}},
-                   "Whether the learning rate falls to 0 by the last step")
-      ->group("Training");
-  add("--seed", seed, "N", whole_number(0), "Start of the random numbers: the same seed gives the same run");
+tg::Optimizer<float>& TrainingState::optimizer() {
+  if (sgd) return *sgd;
+  return *adamw;
 }
 
 namespace {
@@ -55,43 +59,141 @@ class LeavesSweeps {
   const tg::Parameters<float>& parameters_;
 };
 
-/// All steps; throws Interrupt::Stopped when a signal asks to stop.
-void take_steps(const tg::Parameters<float>& parameters, const TrainingOptions& options,
-                const std::function<StepLoss()>& next_loss, const Interrupt& interrupt) {
-  tg::SGD<float> optimizer(parameters, {.lr = options.lr, .momentum = options.momentum});
-  Progress progress(options.steps, std::max<std::size_t>(1, options.steps / 10));
-  const LeavesSweeps leaves_sweeps(parameters, interrupt);
-  std::cout << std::flush;  // what is known so far need not wait for the end of the first step
+/// What a step's batches come to: the mean of their losses, and all their tokens.
+struct StepTotal {
+  double loss = 0;
+  std::size_t tokens = 0;
+};
 
-  for (std::size_t step = 0; step < options.steps; ++step) {
-    if (options.decay) optimizer.set_lr(options.lr * (1 - double(step) / double(options.steps)));
-
-    tg::Tape tape;
-    optimizer.zero_grad();
-    interrupt.check();
-    const auto [loss, tokens] = next_loss();
-    interrupt.check();
-    loss.backward();
-    optimizer.step();
-
-    progress.report(step, loss.item(), tokens);
-    if (!std::isfinite(loss.item()))
-      throw std::runtime_error("--lr: expected a learning rate that lets the loss fall, given one under which it is " +
-                               std::to_string(loss.item()) + " at step " + std::to_string(step));
+/// The steps of a run, from where it is.
+class Steps {
+ public:
+  Steps(TrainingState& state, const tg::Parameters<float>& parameters, const TrainingOptions& options,
+        const TrainingHooks& hooks, const Interrupt& interrupt)
+      : state_(state), parameters_(parameters), options_(options), hooks_(hooks), interrupt_(interrupt) {
+    if (!hooks.log.empty()) log_.emplace(hooks.log, state.step);
   }
-}
+
+  /// Throws Interrupt::Stopped when a signal asks to stop.
+  void take_all() {
+    const LeavesSweeps leaves_sweeps(parameters_, interrupt_);
+    std::cout << std::flush;  // what is known so far need not wait for the end of the first step
+    while (state_.step < options_.steps && !out_of_patience()) {
+      take_one();
+      if (hooks_.checkpoint && hooks_.checkpoint_every > 0 && state_.step % hooks_.checkpoint_every == 0)
+        progress_.aside(hooks_.checkpoint);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void take_one() {
+    const auto start = Clock::now();
+    const StepTotal total = compute_gradients();
+    require_finite("the loss", total.loss);
+    const double norm = measure_gradients(), rate = rate_(state_.step);
+    require_finite("the norm of the gradients", norm);
+    state_.optimizer().set_lr(rate);
+    state_.optimizer().step();
+    progress_.report(state_.step, total.loss, total.tokens);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+
+    ++state_.step;
+    std::optional<double> validation_loss;
+    if (validation_is_due()) progress_.aside([&] { validation_loss = validate(); });
+    if (log_) log_->add({state_.step, total.loss, validation_loss, rate, norm, double(total.tokens) / seconds});
+  }
+
+  /// Those of the mean loss of the step's batches. When it is left half way, what it has drawn was not drawn.
+  StepTotal compute_gradients() {
+    const tg::Generator random = tg::default_generator();
+    const Place place = state_.place;
+    try {
+      state_.optimizer().zero_grad();
+      const float share = 1 / static_cast<float>(options_.accumulate);
+      StepTotal total;
+      for (std::size_t i = 0; i < options_.accumulate; ++i) {
+        tg::Tape tape;
+        interrupt_.check();
+        const auto [loss, tokens] = hooks_.next_loss();
+        interrupt_.check();
+        loss.backward(tg::Array<float>(tg::Shape{}, share));
+        total.loss += double(loss.item()) / double(options_.accumulate);
+        total.tokens += tokens;
+      }
+      return total;
+    } catch (...) {
+      tg::default_generator() = random;
+      state_.place = place;
+      throw;
+    }
+  }
+
+  /// Their norm, where somebody asks for it; they are clipped to the norm that they may have.
+  double measure_gradients() const {
+    if (options_.clip == 0 && !log_) return 0;
+    return tg::clip_grad_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
+  }
+
+  void require_finite(const char* what, double value) const {
+    if (std::isfinite(value)) return;
+    std::ostringstream message;
+    message << "--lr: expected a learning rate that lets the loss fall, given one under which " << what << " is "
+            << value << " at step " << state_.step;
+    throw std::runtime_error(message.str());
+  }
+
+  bool validation_is_due() const {
+    return hooks_.validation_loss && options_.eval_every > 0 &&
+           (state_.step % options_.eval_every == 0 || state_.step == options_.steps);
+  }
+
+  double validate() {
+    const double loss = hooks_.validation_loss();
+    const bool is_best = loss < state_.best_loss;
+    std::ostringstream line;
+    line << "after " << state_.step << " steps: validation loss " << std::fixed << std::setprecision(4) << loss;
+    std::cout << line.str() << (is_best ? ", the lowest so far\n" : "\n");
+    if (is_best) {
+      state_.best_loss = loss;
+      state_.best_step = state_.step;
+      state_.validations_since_best = 0;
+      if (hooks_.on_best) hooks_.on_best();
+    } else {
+      ++state_.validations_since_best;
+    }
+    if (hooks_.on_validation) hooks_.on_validation();
+    return loss;
+  }
+
+  bool out_of_patience() const { return options_.patience > 0 && state_.validations_since_best >= options_.patience; }
+
+  TrainingState& state_;
+  const tg::Parameters<float>& parameters_;
+  const TrainingOptions& options_;
+  const TrainingHooks& hooks_;
+  const Interrupt& interrupt_;
+  const tg::Schedule rate_ = schedule_of(options_);
+  std::optional<TrainingLog> log_;
+  Progress progress_{options_.steps, std::max<std::size_t>(1, options_.steps / 10), state_.step};
+};
 
 }  // namespace
 
-int train(const tg::Parameters<float>& parameters, const TrainingOptions& options,
-          const std::function<StepLoss()>& next_loss, const std::function<void()>& keep) {
+int train(TrainingState& state, const tg::Parameters<float>& parameters, const TrainingOptions& options,
+          const TrainingHooks& hooks) {
   const Interrupt interrupt;
   try {
-    take_steps(parameters, options, next_loss, interrupt);
+    Steps(state, parameters, options, hooks, interrupt).take_all();
   } catch (const Interrupt::Stopped&) {
   }
-  keep();
-  if (interrupt.requested()) std::cout << "stopped early, as you asked; the model is as it is so far\n";
+  if (hooks.checkpoint) hooks.checkpoint();
+  if (hooks.keep) hooks.keep();
+  if (interrupt.requested())
+    std::cout << "stopped early, as you asked; the model is as it is so far\n";
+  else if (state.step < options.steps)
+    std::cout << "stopped early: no lower validation loss than that after " << state.best_step << " steps\n";
   return interrupt.status();
 }
 

@@ -1,48 +1,63 @@
-/// The loop that trains a model, and its options.
+/// The loop that trains a model.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <cstddef>
-#include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
-#include <vector>
+#include <string>
+
+#include "batches.hpp"
+#include "training_options.hpp"
 
 namespace examples {
 
-struct TrainingOptions {
-  std::size_t steps, batch_size;
-  double lr, momentum;
-  bool decay;  ///< lr falls to 0 in a straight line
+/// What a run keeps beside its model to go on as if nothing had come between: a field of whatever lists the two.
+struct TrainingState {
+  std::optional<tapegrad::SGD<float>> sgd;  ///< the optimizer is one of these
+  std::optional<tapegrad::AdamW<float>> adamw;
+  tapegrad::RandomState random;
+  Place place;                                                 ///< in the data
+  std::size_t step = 0;                                        ///< how many were taken
+  double best_loss = std::numeric_limits<double>::infinity();  ///< the lowest of validation
+  std::size_t best_step = 0;                                   ///< how many steps had been taken then
+  std::size_t validations_since_best = 0;
+  TAPEGRAD_FIELDS(sgd, adamw, random, place, step, best_loss, best_step, validations_since_best)
+
+  /// Makes the optimizer. As in GPT-2, parameters of two axes decay, biases and those of norms do not.
+  TrainingState(const tapegrad::Parameters<float>& parameters, const TrainingOptions& options);
+
+  tapegrad::Optimizer<float>& optimizer();
 };
 
-/// The options as the user gave them: what is good when they are not given depends on what is learned.
-struct GivenTrainingOptions {
-  std::optional<std::size_t> steps, batch_size;
-  std::optional<double> lr, momentum;
-  std::optional<bool> decay;
-
-  TrainingOptions value_or(const TrainingOptions& defaults) const;
-};
-
-/// Describes them, and the seed of the random numbers, to the command line.
-void add_training_options(CLI::App& app, GivenTrainingOptions& given, std::uint64_t& seed);
-
-/// A step's loss, and how many tokens it was taken over.
+/// A batch's loss, and how many tokens it was taken over.
 struct StepLoss {
   tapegrad::Tensor<float> loss;
   std::size_t tokens;
 };
 
-/// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done or a signal
-/// asks to stop. next_loss computes the model's loss on the next batch. `keep` saves what was learned: a signal that
-/// comes before it has finished does not end the program, unless a second one follows. Gives back the program's exit
-/// status: 0, or that of the signal. Throws std::runtime_error when the loss is no number any more.
-int train(
-    const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
-    const std::function<StepLoss()>& next_loss, const std::function<void()>& keep = [] {});
+/// What a program does in the loop; what it leaves out is left out.
+struct TrainingHooks {
+  /// The model's loss on the next batch. What it draws comes from the default generator and the state's place.
+  std::function<StepLoss()> next_loss;
+  /// The loss on other data, every TrainingOptions::eval_every steps and after the last; it draws from neither.
+  std::function<double()> validation_loss{};
+  std::function<void()> on_best{};        ///< after a validation whose loss is the lowest so far
+  std::function<void()> on_validation{};  ///< after each, and after its loss is printed
+  std::function<void()> checkpoint{};     ///< keeps the whole run, every so many steps and at the end
+  std::size_t checkpoint_every = 0;       ///< 0: only at the end
+  std::function<void()> keep{};           ///< saves what was learned, at the end
+  std::string log{};                      ///< the file of a TrainingLog
+};
+
+/// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done, patience is
+/// at its end or a signal asks to stop. A step is taken as a whole or not at all: a state that is kept after a signal
+/// goes on to the same parameters. A signal that comes before what is to be kept has been does not end the program,
+/// unless a second one follows. Gives back the program's exit status: 0, or that of the signal. Throws
+/// std::runtime_error when the loss is no number any more.
+int train(TrainingState& state, const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
+          const TrainingHooks& hooks);
 
 }  // namespace examples

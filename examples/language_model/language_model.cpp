@@ -57,13 +57,15 @@ tg::Tensor<float> loss_of(const LanguageModel<>& model, const Shifted& batch, tg
 int train(Writer& writer, const std::vector<PackedIds>& texts, const examples::TrainingOptions& options,
           const std::function<void()>& keep) {
   examples::Batches lines(texts, options.batch_size);
+  const auto parameters = tg::parameters(writer.model);
+  examples::TrainingState state(parameters, options);
   const auto next_loss = [&] {
     const auto batch = writer.writes_lines()
-                           ? examples::pad(texts, lines.next())
+                           ? examples::pad(texts, lines.next(state.place))
                            : random_pieces(texts.front(), options.batch_size, writer.options.context + 1);
     return examples::StepLoss{loss_of(writer.model, shift(batch.ids), tg::Reduction::mean), batch.tokens};
   };
-  return examples::train(tg::parameters(writer.model), options, next_loss, keep);
+  return examples::train(state, parameters, options, {.next_loss = next_loss, .keep = keep});
 }
 
 /// exp(mean of -log p) over the characters that follow others: the model is as unsure as if it had to choose among so
@@ -236,9 +238,10 @@ int learn_random_ids(const Options& options) {
   const tg::IntArray next = xt::roll(ids, -1);  // over the flattened ids: a row's last is to say the next row's first
   LanguageModel<> model(vocabulary, options.model);
   tg::print(std::cout, model);
-  return examples::train(tg::parameters(model), options.training, [&] {
-    return examples::StepLoss{tg::cross_entropy(model(ids), next), ids.size()};
-  });
+  const auto parameters = tg::parameters(model);
+  examples::TrainingState state(parameters, options.training);
+  const auto next_loss = [&] { return examples::StepLoss{tg::cross_entropy(model(ids), next), ids.size()}; };
+  return examples::train(state, parameters, options.training, {.next_loss = next_loss});
 }
 
 int main(int argc, char** argv) {

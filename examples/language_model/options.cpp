@@ -40,13 +40,13 @@ Defaults defaults_for(Source source) {
     case Source::words:
     case Source::lines:
       return {{.width = 128, .heads = 16, .positions = true, .context = 32},
-              {.steps = 20000, .batch_size = 32, .lr = 0.05, .momentum = 0.9, .decay = true}};
+              {.steps = 20000, .batch_size = 32, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
     case Source::text:
       return {{.width = 128, .heads = 16, .positions = true, .context = 16},
-              {.steps = 12000, .batch_size = 32, .lr = 0.05, .momentum = 0.9, .decay = true}};
+              {.steps = 12000, .batch_size = 32, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
     case Source::random:  // the tutorial's run
       return {{.width = 512, .heads = 1, .positions = false, .context = 100},
-              {.steps = 1000, .batch_size = 32, .lr = 0.01, .momentum = 0, .decay = false}};
+              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = examples::Decay::none}};
   }
   throw std::logic_error("language_model: a source without defaults");
 }
@@ -56,7 +56,7 @@ struct Given {
   bool lines = false;
   std::optional<std::size_t> width, heads, context;
   std::optional<bool> positions;
-  examples::GivenTrainingOptions training;
+  examples::Given<examples::TrainingOptions> training;
 };
 
 void complete(Options& options, const Given& given) {
@@ -78,7 +78,8 @@ void check_combinations(const CLI::App& app, const Options& options) {
   refuse_beside(app, "--data", {"--language"}, "expected without --data, which names what to read instead");
   refuse_beside(app, "--load",
                 {"--language", "--lines", "--width", "--heads", "--positions", "--context", "--steps", "--batch-size",
-                 "--lr", "--momentum", "--decay", "--save"},
+                 "--accumulate", "--optimizer", "--lr", "--lr-floor", "--warmup", "--decay", "--momentum", "--beta2",
+                 "--weight-decay", "--clip", "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
   if (options.source == Source::random)
     refuse_beside(app, "--data",
@@ -89,6 +90,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   if (app.count("--encoding") > 0 && app.count("--data") + app.count("--language") == 0)
     throw CLI::ValidationError("--encoding", "expected together with --data or --language");
   examples::check_explain_options(app);
+  examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
 }
 

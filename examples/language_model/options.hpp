@@ -9,7 +9,7 @@
 
 #include "../common/explain.hpp"
 #include "../common/text.hpp"
-#include "../common/training.hpp"
+#include "../common/training_options.hpp"
 #include "model.hpp"
 
 /// What the model learns: the words of a word list, the lines of a list, a running text, or the tutorial's random

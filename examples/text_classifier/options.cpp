@@ -39,17 +39,17 @@ Defaults defaults_for(Source source, examples::Unit unit) {
   switch (source) {
     case Source::word_lists:
       return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 32},
-              {.steps = 12000, .batch_size = 64, .lr = 0.05, .momentum = 0.9, .decay = true}};
+              {.steps = 12000, .batch_size = 64, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
     case Source::files:
       if (unit == examples::Unit::characters)
         return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 256},
-                {.steps = 3000, .batch_size = 64, .lr = 0.05, .momentum = 0.9, .decay = true}};
+                {.steps = 3000, .batch_size = 64, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
       // Most words are rare: what chance put into their vectors must not outweigh what is learned.
       return {{.width = 32, .heads = 4, .positions = false, .init_std = 0.2, .dropout = 0.5, .max_length = 256},
-              {.steps = 3000, .batch_size = 64, .lr = 0.2, .momentum = 0.9, .decay = true}};
+              {.steps = 3000, .batch_size = 64, .lr = 0.2, .decay = examples::Decay::linear, .momentum = 0.9}};
     case Source::random:  // the tutorial's run
       return {{.width = 512, .heads = 1, .positions = false, .init_std = 1, .dropout = 0, .max_length = 100},
-              {.steps = 1000, .batch_size = 32, .lr = 0.01, .momentum = 0, .decay = false}};
+              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = examples::Decay::none}};
   }
   throw std::logic_error("text_classifier: a source without defaults");
 }
@@ -60,7 +60,7 @@ struct Given {
   std::optional<std::size_t> width, heads, max_length;
   std::optional<double> init_std, dropout;
   std::optional<bool> positions;
-  examples::GivenTrainingOptions training;
+  examples::Given<examples::TrainingOptions> training;
 };
 
 void complete(Options& options, const Given& given) {
@@ -88,8 +88,10 @@ void check_combinations(const CLI::App& app, const Options& options) {
                   std::string("expected without ") + option + ", which names what to read instead");
   refuse_beside(app, "--data", {"--train", "--test"}, "expected without --data, which keeps a test of its own");
   refuse_beside(app, "--load",
-                {"--languages", "--words", "--train", "--tokens", "--width", "--heads", "--positions", "--init-std",
-                 "--dropout", "--max-length", "--steps", "--batch-size", "--lr", "--momentum", "--decay", "--save"},
+                {"--languages",  "--words",     "--train",        "--tokens",     "--width",  "--heads",
+                 "--positions",  "--init-std",  "--dropout",      "--max-length", "--steps",  "--batch-size",
+                 "--accumulate", "--optimizer", "--lr",           "--lr-floor",   "--warmup", "--decay",
+                 "--momentum",   "--beta2",     "--weight-decay", "--clip",       "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
   if (options.source == Source::random)
     refuse_beside(app, "--data",
@@ -103,6 +105,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   if (given("--tokens") && options.source == Source::word_lists)
     throw CLI::ValidationError("--tokens", "expected together with --data or --train");
   examples::check_explain_options(app);
+  examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../common/explain.hpp"
-#include "../common/training.hpp"
+#include "../common/training_options.hpp"
 #include "../common/vocabulary.hpp"
 
 struct ModelOptions {

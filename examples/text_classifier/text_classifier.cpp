@@ -98,15 +98,17 @@ int train(
     Model& model, const Sequences& data, const examples::TrainingOptions& options,
     const std::function<void()>& keep = [] {}) {
   examples::Batches batches(data.ids, options.batch_size);
+  const auto parameters = tg::parameters(model);
+  examples::TrainingState state(parameters, options);
   tg::train(model);
   const auto next_loss = [&] {
-    const auto chosen = batches.next();
+    const auto chosen = batches.next(state.place);
     const auto [ids, real, tokens] = examples::pad(data.ids, chosen);  // (B, T)
     tg::IntArray labels(tg::Shape{chosen.size()});                     // (B)
     for (std::size_t i = 0; i < chosen.size(); ++i) labels(i) = data.labels[chosen[i]];
     return examples::StepLoss{tg::cross_entropy(model(ids, real), labels), tokens};
   };
-  return examples::train(tg::parameters(model), options, next_loss, keep);
+  return examples::train(state, parameters, options, {.next_loss = next_loss, .keep = keep});
 }
 
 /// What the model takes each text for.

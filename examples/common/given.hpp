@@ -1,0 +1,59 @@
+/// Options of the command line whose defaults depend on other options.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program.hpp"
+
+namespace examples {
+
+/// The members of a struct of options that the user gave. What is good for the others is known once all are read.
+template <class Options> class Given {
+ public:
+  /// Describes a member to the command line as the option of that name.
+  template <class Value>
+  CLI::Option* add(CLI::App& app, const std::string& option, Value Options::*member, const std::string& type,
+                   const CLI::Validator& check, const std::string& description) {
+    return app.add_option_function<Value>(option, setter(option, member), description)->type_name(type)->check(check);
+  }
+
+  /// The same for one whose value is one of some names, each standing for a value.
+  template <class Value>
+  CLI::Option* add_choice(CLI::App& app, const std::string& option, Value Options::*member,
+                          const std::vector<std::pair<std::string, Value>>& choices, const std::string& description) {
+    return examples::add_choice<Value>(app, option, setter(option, member), choices, description);
+  }
+
+  /// The defaults with what the user gave in their place.
+  Options value_or(Options defaults) const {
+    for (const auto& [option, set] : changes_) set(defaults);
+    return defaults;
+  }
+
+  /// The options that say something else than `options`.
+  std::vector<std::string> contradicting(const Options& options) const {
+    std::vector<std::string> found;
+    for (const auto& [option, set] : changes_) {
+      Options changed = options;
+      set(changed);
+      if (!(changed == options)) found.push_back(option);
+    }
+    return found;
+  }
+
+ private:
+  template <class Value> std::function<void(const Value&)> setter(const std::string& option, Value Options::*member) {
+    return [=, this](const Value& value) {
+      changes_.emplace_back(option, [=](Options& options) { options.*member = value; });
+    };
+  }
+
+  std::vector<std::pair<std::string, std::function<void(Options&)>>> changes_;
+};
+
+}  // namespace examples

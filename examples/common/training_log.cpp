@@ -1,0 +1,74 @@
+#include "training_log.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+#include "../../layers/report/internal/attention_picture.hpp"
+#include "printable.hpp"
+
+namespace examples {
+
+namespace {
+
+constexpr const char* header = "step,loss,validation_loss,rate,gradient_norm,tokens_per_second";
+
+/// How many bytes of the log are its header and whole rows of the first steps.
+std::size_t size_up_to(const std::string& path, std::size_t steps) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  std::size_t size = 0;
+  while (std::getline(file, line) && !file.eof()) {  // a line without an end was torn
+    const bool belongs = size == 0 ? line == header : std::strtoull(line.c_str(), nullptr, 10) <= steps;
+    if (!belongs) break;
+    size += line.size() + 1;
+  }
+  if (size == 0 && std::filesystem::exists(path) && std::filesystem::file_size(path) > 0)
+    throw std::runtime_error(printable(path) + ": expected a log of training to write on, given another file");
+  return size;
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(const std::string& path, std::size_t steps) : path_(path) {
+  const std::size_t size = size_up_to(path, steps);
+  if (size > 0) std::filesystem::resize_file(path, size);
+  file_.open(path, std::ios::binary | std::ios::app);
+  file_.precision(std::numeric_limits<float>::max_digits10);
+  if (size == 0) file_ << header << std::endl;
+  require_written();
+}
+
+void TrainingLog::add(const Row& row) {
+  std::ostringstream line;
+  line.copyfmt(file_);
+  line << row.step << ',' << row.loss << ',';
+  if (row.validation_loss) line << *row.validation_loss;
+  line << ',' << row.rate << ',' << row.gradient_norm << ',' << static_cast<std::size_t>(row.tokens_per_second) << '\n';
+  file_ << line.str() << std::flush;  // in one piece, so that who reads sees whole rows
+  require_written();
+}
+
+void TrainingLog::require_written() {
+  if (!file_) throw std::runtime_error(printable(path_) + ": cannot be written: " + std::strerror(errno));
+}
+
+void draw_log(const std::string& log, const std::string& picture) {
+  std::ifstream file(log);
+  std::stringstream rows;
+  rows << file.rdbuf();
+  const std::string script =
+      "set terminal pngcairo noenhanced font 'DejaVu Sans,10' size 800,480\n"
+      "set datafile separator ','\nset key autotitle columnhead\nset grid\nset xlabel 'steps'\nset ylabel 'loss'\n"
+      "$log << end\n" +
+      rows.str() +
+      "end\n"
+      "plot $log using 1:2 with lines lc rgb '#9ecae1' title 'of the batch', \\\n"
+      "     $log using 1:(valid(3) ? $3 : NaN) with linespoints lw 2 pt 7 lc rgb '#08306b' title 'validation'\n";
+  std::ofstream(picture, std::ios::binary) << tapegrad::detail::run_gnuplot("draw_log", script);
+}
+
+}  // namespace examples

@@ -1,0 +1,97 @@
+#include "sample.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "../engine/array/internal/error.hpp"
+
+namespace tapegrad {
+namespace {
+
+// An id and its probability, but for a factor that all have.
+struct Candidate {
+  std::size_t id;
+  double weight;
+};
+
+// The likelier first; of equals the first.
+bool likelier(const Candidate& a, const Candidate& b) {
+  return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
+}
+
+double total(const std::vector<Candidate>& candidates) {
+  return std::accumulate(candidates.begin(), candidates.end(), 0.0,
+                         [](double sum, const Candidate& candidate) { return sum + candidate.weight; });
+}
+
+void keep_top_k(std::vector<Candidate>& candidates, std::size_t k) {
+  if (k == 0 || k >= candidates.size()) return;
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(k);
+  std::nth_element(candidates.begin(), end - 1, candidates.end(), likelier);
+  candidates.erase(end, candidates.end());
+}
+
+void keep_top_p(std::vector<Candidate>& candidates, double p) {
+  if (p == 1) return;
+  std::sort(candidates.begin(), candidates.end(), likelier);
+  const double enough = p * total(candidates);
+  double sum = 0;
+  std::size_t count = 0;
+  while (count < candidates.size() && (count == 0 || sum < enough)) sum += candidates[count++].weight;
+  candidates.resize(count);
+}
+
+// The id in whose part of the whole the number falls, which is evenly from [0, 1).
+std::size_t draw(const std::vector<Candidate>& candidates, double number) {
+  const double target = number * total(candidates);
+  double sum = 0;
+  for (const Candidate& candidate : candidates)
+    if ((sum += candidate.weight) > target) return candidate.id;
+  return candidates.front().id;  // rounding took the target to the end
+}
+
+void check(const SampleOptions& options) {
+  const auto& [temperature, top_k, top_p, generator] = options;
+  detail::require(temperature >= 0 && std::isfinite(temperature), "sample",
+                  "expected a temperature of 0 or more, given ", temperature);
+  detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], given ", top_p);
+}
+
+}  // namespace
+
+template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& options) {
+  check(options);
+  Shape rows = logits.shape();
+  detail::require(!rows.empty() && rows.back() > 0, "sample", "expected logits (..., vocabulary), given shape ", rows);
+  const std::size_t vocabulary = rows.back();
+  rows.pop_back();
+
+  IntArray ids(rows);
+  const std::uint64_t key = options.temperature > 0 ? generator_or_default(options.generator).next_key() : 0;
+  std::vector<Candidate> candidates;
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    const T* const x = logits.data() + row * vocabulary;
+    const bool has_nan = std::any_of(x, x + vocabulary, [](T logit) { return std::isnan(logit); });
+    const std::size_t likeliest = static_cast<std::size_t>(std::max_element(x, x + vocabulary) - x);
+    detail::require(!has_nan && std::isfinite(x[likeliest]), "sample", "expected a finite largest logit, given ",
+                    has_nan ? T(NAN) : x[likeliest], " in row ", row);
+    if (options.temperature == 0) {
+      ids.data()[row] = static_cast<std::int64_t>(likeliest);
+      continue;
+    }
+    candidates.clear();
+    for (std::size_t id = 0; id < vocabulary; ++id)
+      candidates.push_back({id, std::exp((double(x[id]) - double(x[likeliest])) / options.temperature)});
+    keep_top_k(candidates, options.top_k);
+    keep_top_p(candidates, options.top_p);
+    ids.data()[row] = static_cast<std::int64_t>(draw(candidates, random_uniform(key, row)));
+  }
+  return ids;
+}
+
+template IntArray sample(const Array<float>&, const SampleOptions&);
+template IntArray sample(const Array<double>&, const SampleOptions&);
+
+}  // namespace tapegrad

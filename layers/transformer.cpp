@@ -1,0 +1,105 @@
+#include "transformer.hpp"
+
+#include <stdexcept>
+
+#include "../engine/ops/ops.hpp"
+#include "internal/sizes.hpp"
+
+namespace tapegrad {
+namespace {
+
+template <class T> Tensor<T> activate(const Tensor<T>& x, Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return relu(x);
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu(x, Gelu::tanh);
+    case Activation::silu:
+      return silu(x);
+  }
+  detail::fail<std::invalid_argument>("FeedForward", "expected one of the activations, given number ",
+                                      static_cast<int>(activation));
+}
+
+// Before any part draws its random numbers.
+std::size_t checked_width(std::size_t width, const TransformerBlockOptions& options) {
+  detail::require_size("TransformerBlock", "width", width);
+  detail::require_size("TransformerBlock", "feed_forward_width", options.feed_forward_width + 1);
+  return width;
+}
+
+template <class T> LayerNorm<T> make_norm(std::size_t width, const TransformerBlockOptions& options) {
+  LayerNorm<T> norm({static_cast<std::ptrdiff_t>(width)}, {.bias = options.bias});
+  if (options.norm == NormPlacement::none) norm.weight = norm.bias = Parameter<T>();
+  return norm;
+}
+
+}  // namespace
+
+template <class T>
+FeedForward<T>::FeedForward(std::size_t width, std::size_t hidden, const FeedForwardOptions& options)
+    : fc1(width, hidden, {.bias = options.bias, .generator = options.generator}),
+      fc2(hidden, width, {.bias = options.bias, .generator = options.generator}),
+      activation(options.activation) {}
+
+template <class T> Tensor<T> FeedForward<T>::operator()(const Tensor<T>& x) const {
+  return fc2(activate(fc1(x), activation));
+}
+
+template <class T>
+TransformerBlock<T>::TransformerBlock(std::size_t width, std::size_t num_heads, const TransformerBlockOptions& options)
+    : norm1(make_norm<T>(checked_width(width, options), options)),
+      attention(width, num_heads,
+                {.bias = options.bias, .dropout = options.attention_dropout, .generator = options.generator}),
+      norm2(make_norm<T>(width, options)),
+      feed_forward(width, options.feed_forward_width == 0 ? 4 * width : options.feed_forward_width,
+                   {.activation = options.activation, .bias = options.bias, .generator = options.generator}),
+      dropout(options.dropout),
+      norm(options.norm) {}
+
+template <class T>
+template <class Attend>
+Tensor<T> TransformerBlock<T>::apply(const Tensor<T>& x, Attend attend) const {
+  const auto add = [&](const Tensor<T>& before, const LayerNorm<T>& layer_norm, const auto& f) {
+    switch (norm) {
+      case NormPlacement::first:
+        return before + dropout(f(layer_norm(before)));
+      case NormPlacement::last:
+        return layer_norm(before + dropout(f(before)));
+      case NormPlacement::none:
+        break;
+    }
+    return before + dropout(f(before));
+  };
+  return add(add(x, norm1, attend), norm2, feed_forward);
+}
+
+template <class T> Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, const AttentionMask& mask) const {
+  return apply(x, [&](const Tensor<T>& h) { return attention(h, mask); });
+}
+
+template <class T>
+Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, KeyValueCache<T>& cache,
+                                          const AttentionMask& mask) const {
+  return apply(x, [&](const Tensor<T>& h) { return attention(h, cache, mask); });
+}
+
+template <class T>
+std::pair<Tensor<T>, Tensor<T>> TransformerBlock<T>::with_weights(const Tensor<T>& x, const AttentionMask& mask) const {
+  Tensor<T> weights;
+  const Tensor<T> y = apply(x, [&](const Tensor<T>& h) {
+    auto [attended, found] = attention.with_weights(h, h, h, mask);
+    weights = std::move(found);
+    return attended;
+  });
+  return {y, weights};
+}
+
+template struct FeedForward<float>;
+template struct FeedForward<double>;
+template struct TransformerBlock<float>;
+template struct TransformerBlock<double>;
+
+}  // namespace tapegrad

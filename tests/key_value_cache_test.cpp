@@ -1,0 +1,162 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <xtensor/xview.hpp>
+
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "close.hpp"
+#include "refused.hpp"
+#include "threads.hpp"
+
+namespace tg = tapegrad;
+using Mask = tg::AttentionMask;
+
+namespace {
+
+// Rows first, ..., last - 1 of every sequence.
+template <class T> tg::Tensor<T> piece(const tg::Tensor<T>& x, std::size_t first, std::size_t last) {
+  return tg::narrow(x, 1, static_cast<std::ptrdiff_t>(first), static_cast<std::ptrdiff_t>(last - first));
+}
+
+// The attention of x in pieces that end at `ends`, one after the other through a cache.
+template <class T>
+tg::Array<T> in_pieces(const tg::MultiHeadAttention<T>& attention, const tg::Tensor<T>& x,
+                       const std::vector<std::size_t>& ends) {
+  tg::KeyValueCache<T> cache;
+  std::vector<tg::Tensor<T>> pieces;
+  std::size_t first = 0;
+  for (const std::size_t end : ends) {
+    pieces.push_back(attention(piece(x, first, end), cache));
+    CHECK(cache.size() == end);
+    first = end;
+  }
+  return tg::cat(pieces, 1).value();
+}
+
+std::vector<std::size_t> one_by_one(std::size_t count) {
+  std::vector<std::size_t> ends(count);
+  for (std::size_t i = 0; i < count; ++i) ends[i] = i + 1;
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("Attention through a cache is attention at once, in whatever pieces the text comes") {
+  tg::manual_seed(1);
+  for (const std::size_t batch : {1, 3})
+    for (const std::size_t heads : {1, 2, 8}) {
+      const tg::MultiHeadAttention<double> attention(16, heads);
+      const tg::Tensor<double> x(tg::normal<double>({batch, 150, 16}));
+      const auto whole = attention(x, Mask::causal()).value();
+      check_close(in_pieces(attention, x, {150}), whole, 1e-12);
+      check_close(in_pieces(attention, x, one_by_one(150)), whole, 1e-12);
+      check_close(in_pieces(attention, x, {1, 3, 3, 60, 61, 64, 65, 150}), whole, 1e-12);
+    }
+}
+
+TEST_CASE("A long text through a cache is what it is at once, over several tiles of keys, in float and double") {
+  tg::manual_seed(2);
+  const auto check = [](auto number, double tolerance) {
+    using T = decltype(number);
+    const tg::MultiHeadAttention<T> attention(24, 3);
+    const tg::Tensor<T> x(tg::normal<T>({2, 700, 24}));
+    check_close(in_pieces(attention, x, {1, 255, 256, 257, 512, 513, 514, 699, 700}),
+                attention(x, Mask::causal()).value(), tolerance);
+  };
+  check(0.0, 1e-12);
+  check(0.0F, 1e-5);
+}
+
+TEST_CASE("What a cache's attention gives is the same on any number of threads") {
+  tg::manual_seed(3);
+  const tg::MultiHeadAttention<float> attention(64, 4);
+  const tg::Tensor<float> x(tg::normal<float>({2, 600, 64}));
+  tg::Array<float> on_one;
+  for (const std::size_t count : {1, 2, 3, 7}) {
+    const Threads threads(count);
+    const auto y = in_pieces(attention, x, {590, 591, 592, 600});
+    if (count == 1) on_one = y;
+    CHECK(y == on_one);
+  }
+}
+
+TEST_CASE("A cache's mask is over the keys of all that it holds") {
+  tg::manual_seed(4);
+  const tg::MultiHeadAttention<double> attention(8, 2);
+  const tg::Tensor<double> x(tg::normal<double>({2, 5, 8}));
+  const tg::BoolArray keep{{false, false, true, true, true}, {true, true, true, true, true}};  // padded in front
+  const auto whole = attention(x, Mask::causal() & Mask::key_padding(keep)).value();
+  tg::KeyValueCache<double> cache;
+  const auto first =
+      attention(piece(x, 0, 3), cache, Mask::causal() & Mask::key_padding(xt::view(keep, xt::all(), xt::range(0, 3))));
+  check_close(first.value(), tg::narrow(tg::Tensor<double>(whole), 1, 0, 3).value(), 1e-12);
+  const auto rest = attention(piece(x, 3, 5), cache, Mask::causal() & Mask::key_padding(keep));
+  check_close(rest.value(), tg::narrow(tg::Tensor<double>(whole), 1, 3, 2).value(), 1e-12);
+  check_close(
+      attention(x, Mask::none()).value(),
+      [&] {
+        tg::KeyValueCache<double> all;
+        return attention(x, all, Mask::none()).value();
+      }(),
+      1e-12);
+}
+
+TEST_CASE("A refused piece leaves the cache as it was") {
+  tg::manual_seed(5);
+  tg::MultiHeadAttention<double> attention(8, 2);
+  const tg::Tensor<double> x(tg::normal<double>({2, 3, 8})), other(tg::normal<double>({1, 3, 8}));
+  const auto whole = attention(x, Mask::causal()).value();
+  tg::KeyValueCache<double> cache;
+  attention(piece(x, 0, 2), cache);
+
+  check_refused("KeyValueCache", "2 tokens of 2 sequences", [&] { attention(other, cache); });
+  check_refused("KeyValueCache", "heads of width 2", [&] {
+    attention.num_heads = 4;
+    attention(piece(x, 2, 3), cache);
+  });
+  attention.num_heads = 2;
+  check_refused("KeyValueCache", "(2, 1, 1, 2)", [&] {
+    attention(piece(x, 2, 3), cache, Mask::key_padding({{true, false}, {true, true}}));
+  });
+  check_refused("KeyValueCache", "heads", [&] { cache.attend(x, x, x, 3); });
+  check_refused("KeyValueCache", "(2, 3, 8)", [&] { cache.attend(x, x, piece(x, 0, 2), 2); });
+  {
+    tg::Tape tape;
+    CHECK_THROWS_WITH_AS(attention(piece(x, 2, 3), cache), doctest::Contains("[KeyValueCache] expected"),
+                         std::logic_error);
+    const tg::NoGrad pause;
+    CHECK_NOTHROW(attention(piece(x, 2, 2), cache));
+  }
+  CHECK(cache.size() == 2);
+  check_close(attention(piece(x, 2, 3), cache).value(), tg::narrow(tg::Tensor<double>(whole), 1, 2, 1).value(), 1e-12);
+}
+
+TEST_CASE("A cache is a value: a copy goes on by itself, an empty one begins another text") {
+  tg::manual_seed(6);
+  const tg::MultiHeadAttention<double> attention(8, 2);
+  const tg::Tensor<double> x(tg::normal<double>({1, 3, 8})), y(tg::normal<double>({4, 2, 8}));
+  tg::KeyValueCache<double> cache;
+  attention(piece(x, 0, 2), cache);
+  tg::KeyValueCache<double> copy = cache;
+  attention(piece(x, 0, 1), cache);
+  CHECK(copy.size() == 2);
+  const auto whole = attention(x, Mask::causal());
+  check_close(attention(piece(x, 2, 3), copy).value(), piece(whole, 2, 3).value(), 1e-12);
+
+  cache = {};
+  CHECK(cache.size() == 0);
+  check_close(attention(y, cache).value(), attention(y, Mask::causal()).value(), 1e-12);
+}
+
+TEST_CASE("No sequence and no token are fine") {
+  const tg::MultiHeadAttention<double> attention(8, 2);
+  tg::KeyValueCache<double> cache;
+  CHECK(attention(tg::Tensor<double>(tg::Array<double>(tg::Shape{0, 3, 8})), cache).shape() == tg::Shape{0, 3, 8});
+  CHECK(cache.size() == 3);
+  tg::KeyValueCache<double> none;
+  CHECK(attention(tg::Tensor<double>(tg::Array<double>(tg::Shape{2, 0, 8})), none).shape() == tg::Shape{2, 0, 8});
+  CHECK(none.size() == 0);
+}

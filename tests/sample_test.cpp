@@ -1,0 +1,96 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "refused.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// How often each id is drawn from the logits.
+std::vector<double> shares(const std::vector<double>& logits, tg::SampleOptions options, std::size_t draws = 20000) {
+  tg::Generator generator(3);
+  options.generator = &generator;
+  tg::Array<double> rows(tg::Shape{draws, logits.size()});
+  for (std::size_t i = 0; i < rows.size(); ++i) rows.data()[i] = logits[i % logits.size()];
+  std::vector<double> counts(logits.size());
+  for (const auto id : tg::sample(rows, options)) counts[static_cast<std::size_t>(id)] += 1 / double(draws);
+  return counts;
+}
+
+void check_shares(const std::vector<double>& actual, const std::vector<double>& expected) {
+  for (std::size_t id = 0; id < expected.size(); ++id) {
+    CAPTURE(id);
+    if (expected[id] == 0) CHECK(actual[id] == 0);
+    CHECK(std::abs(actual[id] - expected[id]) < 0.015);  // four standard deviations
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Ids are drawn with the probabilities of the softmax, colder or hotter") {
+  const std::vector<double> logits{std::log(0.5), std::log(0.3), std::log(0.2), -kInf};
+  check_shares(shares(logits, {}), {0.5, 0.3, 0.2, 0});
+  check_shares(shares(logits, {.temperature = 0.5}), {0.25 / 0.38, 0.09 / 0.38, 0.04 / 0.38, 0});
+  check_shares(shares({1000, 1000 + std::log(3), -1e300}, {}), {0.25, 0.75, 0});
+  check_shares(shares({2, 1, 0}, {.temperature = 1e-300}), {1, 0, 0});
+}
+
+TEST_CASE("The top k and the top p leave out the rest, in this order, after the temperature") {
+  const std::vector<double> logits{std::log(0.1), std::log(0.4), std::log(0.3), std::log(0.2)};
+  check_shares(shares(logits, {.top_k = 2}), {0, 4.0 / 7, 3.0 / 7, 0});
+  check_shares(shares(logits, {.top_k = 1}), {0, 1, 0, 0});
+  check_shares(shares(logits, {.top_k = 9}), {0.1, 0.4, 0.3, 0.2});
+  check_shares(shares(logits, {.top_p = 0.39}), {0, 1, 0, 0});
+  check_shares(shares(logits, {.top_p = 0.41}), {0, 4.0 / 7, 3.0 / 7, 0});
+  check_shares(shares(logits, {.top_p = 0.71}), {0, 4.0 / 9, 3.0 / 9, 2.0 / 9});
+  check_shares(shares(logits, {.top_k = 2, .top_p = 0.56}), {0, 1, 0, 0});          // 0.4 are 57 % of the top two
+  check_shares(shares(logits, {.temperature = 0.5, .top_p = 0.52}), {0, 1, 0, 0});  // 0.16 of 0.3
+  check_shares(shares({0, 0, 0, 0}, {.top_k = 2}), {0.5, 0.5, 0, 0});               // of equals the first
+}
+
+TEST_CASE("Temperature 0 takes the likeliest of each row, the first of several, and draws no random numbers") {
+  tg::Generator generator(1);
+  const tg::Generator before = generator;
+  const tg::Array<float> logits{{1, 3, 3}, {-1, -2, -3}};
+  CHECK(tg::sample(logits, {.temperature = 0, .generator = &generator}) == tg::IntArray{1, 0});
+  CHECK(generator == before);
+}
+
+TEST_CASE("Rows have random numbers of their own, equal seeds equal ids") {
+  const tg::Array<double> logits(tg::Shape{2, 50, 10}, 0.0);
+  tg::Generator one(1), same(1);
+  const tg::IntArray ids = tg::sample(logits, {.generator = &one});
+  CHECK(ids.shape() == tg::Shape{2, 50});
+  CHECK(std::count(ids.begin(), ids.end(), ids(0, 0)) < 50);
+  CHECK(tg::sample(logits, {.generator = &same}) == ids);
+  CHECK(tg::sample(logits, {.generator = &same}) != ids);
+  tg::manual_seed(1);
+  CHECK(tg::sample(logits) == ids);
+  CHECK(tg::sample(tg::Array<double>(tg::Shape{0, 4}, 0.0)).shape() == tg::Shape{0});
+}
+
+TEST_CASE("Sampling refuses what has no likeliest, and options outside their ranges") {
+  const tg::Array<double> logits{{0, 1}, {2, 3}};
+  check_refused("sample", "temperature of 0 or more, given -1", [&] { tg::sample(logits, {.temperature = -1}); });
+  check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = std::nan("")}); });
+  check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = kInf}); });
+  check_refused("sample", "top_p in (0, 1], given 0", [&] { tg::sample(logits, {.top_p = 0}); });
+  check_refused("sample", "given 1.5", [&] { tg::sample(logits, {.top_p = 1.5}); });
+  check_refused("sample", "top_p", [&] { tg::sample(logits, {.top_p = std::nan("")}); });
+  for (const double temperature : {0.0, 1.0}) {
+    const tg::SampleOptions options{.temperature = temperature};
+    check_refused("sample", "nan in row 1", [&] { tg::sample(tg::Array<double>{{0, 1}, {2, std::nan("")}}, options); });
+    check_refused("sample", "given -inf", [&] { tg::sample(tg::Array<double>{{-kInf, -kInf}}, options); });
+    check_refused("sample", "given inf", [&] { tg::sample(tg::Array<double>{{kInf, 0}}, options); });
+  }
+  check_refused("sample", "(2, 0)", [] { tg::sample(tg::Array<double>(tg::Shape{2, 0})); });
+  check_refused("sample", "shape ()", [] { tg::sample(tg::Array<double>(tg::Shape{})); });
+}

@@ -1,0 +1,143 @@
+#include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "close.hpp"
+#include "refused.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+using Block = tg::TransformerBlock<double>;
+using Mask = tg::AttentionMask;
+using Tensor = tg::Tensor<double>;
+
+namespace {
+
+Tensor constant(const tg::Shape& shape) { return Tensor(tg::normal<double>(shape)); }
+
+double spread(const Array& x) {
+  double squares = 0;
+  for (const double value : x) squares += value * value;
+  return std::sqrt(squares / static_cast<double>(x.size()));
+}
+
+struct Gpt {
+  tg::Embedding<double> tokens{50, 32, {.padding_idx = 3}};
+  std::vector<Block> blocks;
+  tg::LayerNorm<double> norm{32};
+  tg::Linear<double> head{32, 50};
+  TAPEGRAD_FIELDS(tokens, blocks, norm, head)
+
+  explicit Gpt(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) blocks.emplace_back(32, 4);
+  }
+};
+
+}  // namespace
+
+// models_test.cpp holds its values and gradients against PyTorch's.
+TEST_CASE("A block's gradients are those of its values, also through the weights that it shows") {
+  const Tensor x = constant({2, 3, 4});
+  Block block(4, 2);
+  CHECK_GRADIENTS([&] { return tg::mean(pow(block(x, Mask::causal()), 2)); }, block);
+  CHECK_GRADIENTS(
+      [&] {
+        const auto [y, weights] = block.with_weights(x, Mask::causal());
+        return tg::mean(y * y) + tg::mean(weights * weights);
+      },
+      block);
+}
+
+TEST_CASE("A block shows the weights that its attention has, wherever its norms are") {
+  const Tensor x = constant({2, 5, 8});
+  for (const auto norm : {tg::NormPlacement::first, tg::NormPlacement::last, tg::NormPlacement::none}) {
+    const Block block(8, 2, {.norm = norm});
+    const auto [y, weights] = block.with_weights(x, Mask::causal());
+    check_close(y.value(), block(x, Mask::causal()).value());
+    const Tensor seen = norm == tg::NormPlacement::first ? block.norm1(x) : x;
+    check_close(weights.value(), block.attention.attention_weights(seen, seen, Mask::causal()).value());
+  }
+}
+
+TEST_CASE("A block is as wide inside as it is told, four times its width by default") {
+  CHECK(Block(8, 2).feed_forward.fc1.weight.shape() == tg::Shape{32, 8});
+  CHECK(Block(8, 2, {.feed_forward_width = 5}).feed_forward.fc2.weight.shape() == tg::Shape{8, 5});
+}
+
+TEST_CASE("What a block is told shows in its parameters and in what it prints") {
+  Block bare(8, 2, {.bias = false, .norm = tg::NormPlacement::none});
+  CHECK(tg::named_parameters(bare).size() == 6);
+  const Block block(8, 2, {.dropout = 0.25, .attention_dropout = 0.5});
+  std::ostringstream printed;
+  tg::print(printed, block);
+  CHECK(printed.str().find("norm1 ") != std::string::npos);
+  CHECK(printed.str().find("Dropout(p=0.25)") != std::string::npos);
+  CHECK(printed.str().find("Dropout(p=0.5)") != std::string::npos);
+}
+
+TEST_CASE("Training drops what the attention and the feed-forward add, each with the probability given") {
+  tg::manual_seed(1);
+  Block block(64, 4, {.dropout = 0.3, .norm = tg::NormPlacement::none});
+  block.feed_forward.fc2.weight.set_value(Array(tg::Shape{64, 256}, 0.0));
+  block.feed_forward.fc2.bias.set_value(Array(tg::Shape{64}, 0.0));
+  const Tensor x = constant({4, 16, 64});
+  const Array added = block(x).value() - x.value();  // by the attention alone
+  const auto zeros = static_cast<double>(std::count(added.begin(), added.end(), 0.0)) / double(added.size());
+  CHECK(zeros > 0.25);
+  CHECK(zeros < 0.35);
+
+  block.feed_forward.fc2.bias.set_value(Array(tg::Shape{64}, 1.0));
+  const Array both = block(x).value() - x.value();
+  CHECK(static_cast<double>(std::count(both.begin(), both.end(), 0.0)) / double(both.size()) < 0.12);  // 0.3 squared
+
+  tg::eval(block);
+  check_close(block(x).value(), block(x).value(), 0);
+}
+
+TEST_CASE("A block refuses sizes and probabilities that it cannot have, before it draws random numbers") {
+  const tg::Generator before = tg::default_generator();
+  check_refused("TransformerBlock", "width", [] { Block(0, 1); });
+  check_refused("TransformerBlock", "feed_forward_width", [] { Block(4, 1, {.feed_forward_width = std::size_t(-1)}); });
+  check_refused("MultiHeadAttention", "num_heads", [] { Block(6, 4); });
+  check_refused("Dropout", "1.5", [] { Block(4, 2, {.dropout = 1.5}); });
+  check_refused("FeedForward", "activation", [] {
+    Block(4, 2, {.activation = tg::Activation(7)})(constant({1, 2, 4}));
+  });
+  CHECK_THROWS_AS(Block(4, 2)(constant({1, 2, 5})), std::invalid_argument);
+  tg::default_generator() = before;
+}
+
+TEST_CASE("GPT-2's first weights are normal, and smaller where they are added to the residual stream") {
+  tg::manual_seed(2);
+  Gpt gpt(8);
+  const Array of_padding = tg::Tensor<double>(gpt.tokens(tg::IntArray{3})).value();
+  tg::initialize_gpt2(gpt);
+  CHECK(spread(gpt.tokens.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
+  CHECK(gpt.tokens(tg::IntArray{3}).value() == of_padding);
+  CHECK(spread(gpt.head.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
+  CHECK(spread(gpt.head.bias.value()) == 0);
+  for (const Block& block : gpt.blocks) {
+    CHECK(spread(block.attention.k_proj.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
+    CHECK(spread(block.attention.out_proj.weight.value()) == doctest::Approx(0.02 / 4).epsilon(0.1));
+    CHECK(spread(block.feed_forward.fc1.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
+    CHECK(spread(block.feed_forward.fc2.weight.value()) == doctest::Approx(0.02 / 4).epsilon(0.1));
+    CHECK(spread(block.feed_forward.fc1.bias.value()) == 0);
+    CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
+  }
+
+  Gpt first(2), second(2);
+  tg::Generator one(7), same(7);
+  tg::initialize_gpt2(first, one);
+  tg::initialize_gpt2(second, same);
+  CHECK(first.blocks[1].feed_forward.fc2.weight.value() == second.blocks[1].feed_forward.fc2.weight.value());
+  CHECK(one == same);
+}

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
@@ -93,6 +95,11 @@ Data read_files(const Options& options) {
 Data read_data(const Options& options) {
   const bool own_files = !options.data.empty() || !options.test.empty();
   Data data = own_files ? read_files(options) : sample_words(options);
+  if (options.folds > 0) {
+    std::move(data.test.begin(), data.test.end(), std::back_inserter(data.train));
+    std::cout << with_commas(data.train.size()) << " texts in " << with_commas(options.folds) << " folds\n";
+    return {std::move(data.train), {}};
+  }
   if (options.load.empty())
     std::cout << with_commas(data.train.size()) << " to learn from, ";
   else

@@ -18,16 +18,6 @@ using examples::flush_left, examples::flush_right, examples::printable, examples
 
 namespace {
 
-std::string percent(double share) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << 100 * share << '%';
-  return text.str();
-}
-
-std::string ratio(std::size_t part, std::size_t whole) {
-  return whole == 0 ? "-" : percent(static_cast<double>(part) / static_cast<double>(whole));
-}
-
 /// Texts as they may stand in a table.
 std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t most) {
   std::vector<std::string> cells;
@@ -149,6 +139,18 @@ void print_scores(std::ostream& out, const std::vector<Occurrences>& occurrences
 
 }  // namespace
 
+std::string percent(double share) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << 100 * share << '%';
+  return text.str();
+}
+
+double accuracy(const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth) {
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) right += predictions[i].front().label == truth[i];
+  return static_cast<double>(right) / static_cast<double>(truth.size());
+}
+
 std::vector<Ranking> rank(const tg::Array<float>& probabilities) {
   const std::size_t classes = probabilities.shape()[1], kept = std::min<std::size_t>(3, classes);
   std::vector<std::int64_t> order(classes);
@@ -172,7 +174,7 @@ void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions,
     ++counts[{static_cast<std::size_t>(truth[i]), static_cast<std::size_t>(predicted)}];
     if (predicted == truth[i]) ++right;
   }
-  out << "test accuracy " << ratio(right, truth.size()) << ": " << with_commas(right) << " of "
+  out << "test accuracy " << percent(accuracy(predictions, truth)) << ": " << with_commas(right) << " of "
       << with_commas(truth.size()) << " are right; guessing gives " << percent(1.0 / static_cast<double>(labels.size()))
       << "\n\n";
   const std::vector<Occurrences> occurrences = occurrences_of(counts, labels.size());

@@ -1,7 +1,4 @@
-#include <tapegrad/tapegrad.hpp>
-
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,40 +6,9 @@
 #include <string>
 
 #include "run_example.hpp"
-
-namespace tg = tapegrad;
+#include "text_classifier_data.hpp"
 
 namespace {
-
-const std::string tiny = " --width 16 --heads 2 --batch-size 32 --steps 200 ";
-
-/// Words of three made-up languages that share most of their letters, a label and a word a line.
-std::string words_of_three_languages(int lines) {
-  const std::string syllables[3][4] = {
-      {"ka", "to", "mi", "ru"}, {"sto", "krim", "tak", "urs"}, {"eau", "is", "our", "té"}};
-  const char* labels[] = {"isle", "nörd", "val"};
-  std::ostringstream text;
-  unsigned state = 1;
-  const auto next = [&](unsigned n) { return (state = state * 1103515245u + 12345u) / 65536u % n; };
-  for (int line = 0; line < lines; ++line) {
-    const unsigned label = next(3);
-    text << labels[label] << ' ';
-    for (unsigned i = 0, count = 2 + next(2); i < count; ++i) text << syllables[label][next(4)];
-    text << '\n';
-  }
-  return text.str();
-}
-
-/// "praise" and "blame", to be told apart by their words.
-std::string reviews(int lines) {
-  std::ostringstream text;
-  for (int i = 0; i < lines; ++i) {
-    const bool good = i / 3 % 2 == 0;
-    text << (good ? "praise" : "blame") << " the " << (i % 5 < 2 ? "film" : "book") << " is "
-         << (i % 7 < 3 ? "really " : "") << (good ? (i % 3 ? "good" : "fine") : (i % 3 ? "dull" : "poor")) << " .\n";
-  }
-  return text.str();
-}
 
 double accuracy(const Run& run) {
   const std::string words = "test accuracy ", found = run.out_from(words);
@@ -234,6 +200,36 @@ TEST_CASE("a saved text_classifier says the same once it is loaded") {
         std::string::npos);
 }
 
+TEST_CASE("a saved text_classifier of words has its pairs, and one saved before there were pairs loads without them") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("data", reviews(100)), model = folder.path("model"),
+                    texts = " --classify 'the book is really dull .' 'good film'";
+  const auto saved = run_example("text_classifier --data " + data + tiny + "--save " + model + texts);
+  REQUIRE(saved.out_from("yours:") != "");
+  CHECK(run_example("text_classifier --load " + model + texts).out_from("yours:") == saved.out_from("yours:"));
+
+  const auto earlier =
+      run_example("text_classifier --pairs no --residual no --data " + data + tiny + "--save " + model + texts);
+  std::string bytes = folder.read("model");
+  for (const char* setting : {"\\\"pairs\\\"", "\\\"residual\\\"", "\\\"token_dropout\\\""}) {
+    const std::size_t place = bytes.find(setting);
+    REQUIRE(place != bytes.npos);
+    bytes[place + 2] = 'x';  // some other setting's name
+  }
+  const auto loaded = run_example("text_classifier --load " + folder.write("earlier", bytes) + texts);
+  CHECK(loaded.err == "");
+  CHECK(loaded.out_from("yours:") == earlier.out_from("yours:"));
+}
+
+TEST_CASE("text_classifier learns from pairs what two words say side by side") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 100; ++i) lines += i / 2 % 2 ? "yes so it is\n" : "no is it so\n";  // the same words
+  const std::string data = folder.write("lines", lines);
+  CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--pairs yes")) == 100);
+  CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--pairs no")) < 100);
+}
+
 TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked for is kept") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model"), out = folder.path("out");
@@ -311,90 +307,6 @@ TEST_CASE("text_classifier --help explains itself") {
   CHECK(run.err == "");
   for (const char* word : {"--languages", "--data", "--save", "--classify", "--seed", "Examples:"})
     CHECK(run.out.find(word) != std::string::npos);
-}
-
-TEST_CASE("text_classifier answers what it cannot use with one line and the exit status 1") {
-  const TemporaryFolder folder;
-  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
-  const std::string good = file("good", reviews(40)), list = file("list", "one\ntwo\n");
-
-  const auto refuses = [](const std::string& arguments, const std::string& message) {
-    CAPTURE(arguments);
-    const auto run = run_example("text_classifier " + arguments);
-    CHECK(run.status == 1);
-    CHECK(run.err.find(message) != std::string::npos);
-    CHECK(run.err.find('\n') == run.err.size() - 1);
-    CAPTURE(run.err);
-    CHECK(run.err.starts_with("text_classifier: "));
-  };
-
-  SUBCASE("files") {
-    refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
-    refuses("--data " + file("empty", ""), "empty: expected a text file, given an empty one");
-    refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
-            "blank: expected lines of a label, a space and a text");
-    refuses("--data " + file("short", "a b\nc d\n"), "short: expected 10 lines or more, since every tenth is kept");
-    refuses("--train " + good + " --test " + file("no_label", "praise a\n\n  good\n"),
-            "no_label:3: expected a label, a space and a text, given '  good'");
-    refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
-            "latin1:2: expected UTF-8, given the byte 0xe9 as character 6");
-    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
-    refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected two labels or more");
-    refuses("--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
-            "other:2: expected a label that was learned (blame, praise), given 'shrug'");
-    refuses("--languages english " + folder.path("none"), "none: expected a text file");
-    refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
-    refuses("--load " + good + " --classify a", "good");
-    refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
-            "none/map.csv: expected a path in a folder");
-    refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
-  }
-  SUBCASE("saved models") {
-    const std::string model = folder.path("model"), other = folder.path("other");
-    REQUIRE(
-        run_example("text_classifier --positions yes --width 8 --heads 1 --steps 1 --data " + good + " --save " + model)
-            .status == 0);
-    const tg::Metadata metadata = tg::load_metadata(model);
-    const tg::MultiHeadAttention<> strange(8, 1);
-    for (const std::string setting : {"width", "heads", "max_length"}) {
-      auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
-      settings[setting] = 10'000'000;
-      tg::save(strange, other, {{"text_classifier", settings.dump()}});
-      refuses("--classify a --load " + other, "other: expected settings that text_classifier saved, given others: " +
-                                                  setting + ": expected a whole number from 1 to ");
-    }
-    for (const char* setting : {"vocabulary", "labels"}) {
-      auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
-      settings[setting] = nlohmann::json::array();
-      tg::save(strange, other, {{"text_classifier", settings.dump()}});
-      refuses("--classify a --load " + other, "other: expected ");
-    }
-  }
-  SUBCASE("options") {
-    refuses("--nonsense", "--nonsense");
-    refuses("--steps many", "--steps: expected a whole number of at least 1, given 'many'");
-    refuses("--steps -3", "--steps: expected a whole number of at least 1, given '-3'");
-    refuses("--seed 1.5", "--seed: expected a whole number of at least 0, given '1.5'");
-    refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, given 'nan'");
-    refuses("--dropout 1", "--dropout: expected a number from 0 to 0.99, given '1'");
-    refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
-    refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, given 'bytes'");
-    refuses("--languages english klingon", "given 'klingon'");
-    refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, given the byte 0xe9 as character 4");
-    refuses("--data " + good + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
-  }
-  SUBCASE("options that do not go together") {
-    refuses("--tokens words", "--tokens: expected together with --data or --train");
-    refuses("--train " + good, "--train: expected together with --test");
-    refuses("--test " + good, "--test: expected together with --train or --load");
-    refuses("--data " + good + " --test " + good, "--test: expected without --data");
-    refuses("--data " + good + " --words 100", "--words: expected without --data");
-    refuses("--load model", "--load: expected together with --classify, --explain, --data or --test");
-    refuses("--load model --classify a --steps 3", "--steps: expected without --load");
-    refuses("--classify a --explain-to name", "--explain-to: expected together with --explain");
-    refuses("--data random --explain a", "--explain: expected without --data random");
-    refuses("--data random --save model", "--save: expected without --data random");
-  }
 }
 
 TEST_CASE("text_classifier reads ISO-8859-1 when told so") {

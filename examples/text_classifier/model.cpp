@@ -36,19 +36,21 @@ Model::Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t cla
       token_dropout(options.token_dropout),
       dropout(options.dropout),
       attention(options.width, options.heads),
+      residual(options.residual),
       head(options.width, classes) {
   if (!known_pairs.empty()) pairs.emplace(known_pairs, options.width, options.init_std);
   if (options.positions) positions = make_table(options.max_length, options);
 }
 
 Tensor Model::operator()(const tg::IntArray& ids, const tg::BoolArray& keep) const {
-  return decide(attention(vectors(ids), tg::AttentionMask::key_padding(keep)), keep);
+  const Tensor x = vectors(ids);
+  return decide(x, attention(x, tg::AttentionMask::key_padding(keep)), keep);
 }
 
 std::pair<Tensor, Tensor> Model::with_weights(const tg::IntArray& ids, const tg::BoolArray& keep) const {
   const Tensor x = vectors(ids);
   const auto [y, weights] = attention.with_weights(x, x, x, tg::AttentionMask::key_padding(keep));
-  return {decide(y, keep), weights};
+  return {decide(x, y, keep), weights};
 }
 
 /// (B, T) -> (B, T, D)
@@ -59,5 +61,7 @@ Tensor Model::vectors(const tg::IntArray& ids) const {
   return dropout(x);
 }
 
-/// (B, T, D), (B, T) -> (B, classes)
-Tensor Model::decide(const Tensor& x, const tg::BoolArray& keep) const { return head(mean_of_kept(x, keep)); }
+/// x, and what the attention found: (B, T, D), keep: (B, T) -> (B, classes)
+Tensor Model::decide(const Tensor& x, const Tensor& found, const tg::BoolArray& keep) const {
+  return head(mean_of_kept(residual ? x + found : found, keep));
+}

@@ -13,6 +13,7 @@ struct ModelOptions {
   std::size_t width, heads;
   bool positions;          ///< whether to learn a vector for every position
   bool pairs;              ///< whether to learn a vector for every two tokens side by side that are there twice
+  bool residual;           ///< whether a token keeps its vector and adds to it what it finds in the others
   double init_std;         ///< spread of the vectors of tokens, positions and pairs before training
   double token_dropout;    ///< of the vectors of tokens and pairs, each as a whole
   double dropout;          ///< of the numbers in their sum
@@ -26,8 +27,10 @@ struct Model {
   std::optional<tapegrad::Embedding<>> positions;  // one for each place in the text, when asked for
   tapegrad::Dropout token_dropout, dropout;
   tapegrad::MultiHeadAttention<> attention;
+  bool residual;
   tapegrad::Linear<> head;
   TAPEGRAD_FIELDS(embedding, pairs, positions, token_dropout, dropout, attention, head)
+  TAPEGRAD_SETTINGS(residual)
 
   /// `known_pairs` are those that get vectors; there may be none.
   Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes, const ModelOptions& options);
@@ -41,5 +44,6 @@ struct Model {
 
  private:
   tapegrad::Tensor<float> vectors(const tapegrad::IntArray& ids) const;
-  tapegrad::Tensor<float> decide(const tapegrad::Tensor<float>& x, const tapegrad::BoolArray& keep) const;
+  tapegrad::Tensor<float> decide(const tapegrad::Tensor<float>& x, const tapegrad::Tensor<float>& found,
+                                 const tapegrad::BoolArray& keep) const;
 };

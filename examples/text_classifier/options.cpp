@@ -43,6 +43,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
                                    .heads = 8,
                                    .positions = true,
                                    .pairs = false,
+                                   .residual = false,
                                    .init_std = 1,
                                    .token_dropout = 0,
                                    .dropout = 0,
@@ -53,8 +54,9 @@ Defaults defaults_for(Source source, examples::Unit unit) {
                               .heads = 4,
                               .positions = false,
                               .pairs = true,
+                              .residual = true,
                               .init_std = 0.1,
-                              .token_dropout = 0.5,
+                              .token_dropout = 0.6,
                               .dropout = 0.5,
                               .max_length = 256};
   switch (source) {
@@ -79,6 +81,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
                .heads = 1,
                .positions = false,
                .pairs = false,
+               .residual = false,
                .init_std = 1,
                .token_dropout = 0,
                .dropout = 0,
@@ -93,7 +96,7 @@ struct Given {
   std::optional<examples::Unit> unit;
   std::optional<std::size_t> width, heads, max_length;
   std::optional<double> init_std, token_dropout, dropout;
-  std::optional<bool> positions, pairs;
+  std::optional<bool> positions, pairs, residual;
   examples::Given<examples::TrainingOptions> training;
 };
 
@@ -118,6 +121,7 @@ void complete(Options& options, const Given& given) {
                    .heads = given.heads.value_or(model.heads),
                    .positions = given.positions.value_or(model.positions),
                    .pairs = given.pairs.value_or(model.pairs),
+                   .residual = given.residual.value_or(model.residual),
                    .init_std = given.init_std.value_or(model.init_std),
                    .token_dropout = given.token_dropout.value_or(model.token_dropout),
                    .dropout = given.dropout.value_or(model.dropout),
@@ -134,12 +138,12 @@ void check_combinations(const CLI::App& app, const Options& options) {
     refuse_beside(app, option, {"--languages", "--words"},
                   std::string("expected without ") + option + ", which names what to read instead");
   refuse_beside(app, "--data", {"--train", "--test"}, "expected without --data, which keeps a test of its own");
-  refuse_beside(app, "--load", {"--languages",     "--words",      "--train",        "--tokens",     "--width",
-                                "--heads",         "--positions",  "--pairs",        "--init-std",   "--dropout",
-                                "--token-dropout", "--max-length", "--steps",        "--batch-size", "--accumulate",
-                                "--optimizer",     "--lr",         "--lr-floor",     "--warmup",     "--decay",
-                                "--momentum",      "--beta2",      "--weight-decay", "--clip",       "--validation",
-                                "--eval-every",    "--patience",   "--folds",        "--save"},
+  refuse_beside(app, "--load",
+                {"--languages",  "--words",      "--train",      "--tokens",     "--width",     "--heads",
+                 "--positions",  "--pairs",      "--residual",   "--init-std",   "--dropout",   "--token-dropout",
+                 "--max-length", "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
+                 "--lr-floor",   "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
+                 "--clip",       "--validation", "--eval-every", "--patience",   "--folds",     "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
   refuse_beside(app, "--folds", {"--train", "--test"}, "expected without --folds, which tests with all texts in turn");
   refuse_beside(app, "--folds", {"--save", "--classify", "--explain"},
@@ -217,6 +221,9 @@ void add_model_options(CLI::App& app, Given& given) {
       ->group(the_model);
   examples::add_choice<bool>(app, "--pairs", given.pairs, {{"yes", true}, {"no", false}},
                              "Whether to learn a vector for every two characters or words side\nby side")
+      ->group(the_model);
+  examples::add_choice<bool>(app, "--residual", given.residual, {{"yes", true}, {"no", false}},
+                             "Whether a token keeps its vector, to which attention adds")
       ->group(the_model);
 }
 

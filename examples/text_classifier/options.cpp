@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 
@@ -36,20 +37,56 @@ struct Defaults {
 };
 
 Defaults defaults_for(Source source, examples::Unit unit) {
+  using examples::Decay, examples::OptimizerKind;
+  // Of characters, of which there are few: each is learned well.
+  const ModelOptions of_characters{.width = 64,
+                                   .heads = 8,
+                                   .positions = true,
+                                   .pairs = false,
+                                   .residual = false,
+                                   .init_std = 1,
+                                   .token_dropout = 0,
+                                   .dropout = 0,
+                                   .max_length = 256};
+  // Most words are rare: what chance put into their vectors must not outweigh what is learned, and no text is to be
+  // told by one word alone that happens to be in it.
+  const ModelOptions of_words{.width = 32,
+                              .heads = 4,
+                              .positions = false,
+                              .pairs = true,
+                              .residual = true,
+                              .init_std = 0.1,
+                              .token_dropout = 0.6,
+                              .dropout = 0.5,
+                              .max_length = 256};
   switch (source) {
-    case Source::word_lists:
-      return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 32},
-              {.steps = 12000, .batch_size = 64, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
+    case Source::word_lists: {
+      Defaults defaults{of_characters,
+                        {.steps = 12000, .batch_size = 64, .lr = 0.05, .decay = Decay::linear, .momentum = 0.9}};
+      defaults.model.max_length = 32;
+      return defaults;
+    }
     case Source::files:
       if (unit == examples::Unit::characters)
-        return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 256},
-                {.steps = 3000, .batch_size = 64, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
-      // Most words are rare: what chance put into their vectors must not outweigh what is learned.
-      return {{.width = 32, .heads = 4, .positions = false, .init_std = 0.2, .dropout = 0.5, .max_length = 256},
-              {.steps = 3000, .batch_size = 64, .lr = 0.2, .decay = examples::Decay::linear, .momentum = 0.9}};
+        return {of_characters, {.steps = 3000, .batch_size = 64, .lr = 0.05, .decay = Decay::linear, .momentum = 0.9}};
+      return {of_words,
+              {.steps = 0,
+               .batch_size = 64,
+               .optimizer = OptimizerKind::adamw,
+               .lr = 0.002,
+               .decay = Decay::linear,
+               .weight_decay = 0.01}};
     case Source::random:  // the tutorial's run
-      return {{.width = 512, .heads = 1, .positions = false, .init_std = 1, .dropout = 0, .max_length = 100},
-              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = examples::Decay::none}};
+      return {{.width = 512,
+               .heads = 1,
+               .positions = false,
+               .pairs = false,
+               .residual = false,
+               .init_std = 1,
+               .token_dropout = 0,
+               .dropout = 0,
+               .max_length = 100},
+              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = Decay::none}};
   }
   throw std::logic_error("text_classifier: a source without defaults");
 }
@@ -58,10 +95,20 @@ Defaults defaults_for(Source source, examples::Unit unit) {
 struct Given {
   std::optional<examples::Unit> unit;
   std::optional<std::size_t> width, heads, max_length;
-  std::optional<double> init_std, dropout;
-  std::optional<bool> positions;
+  std::optional<double> init_std, token_dropout, dropout;
+  std::optional<bool> positions, pairs, residual;
   examples::Given<examples::TrainingOptions> training;
 };
+
+}  // namespace
+
+examples::TrainingOptions Options::training_with(std::size_t texts) const {
+  examples::TrainingOptions chosen = training;
+  if (chosen.steps == 0) chosen.steps = std::max<std::size_t>(2000, 10 * texts / chosen.batch_size);
+  return chosen;
+}
+
+namespace {
 
 void complete(Options& options, const Given& given) {
   const bool own_files = !options.data.empty() || !options.train.empty();
@@ -69,13 +116,17 @@ void complete(Options& options, const Given& given) {
 
   using examples::Unit;
   options.unit = given.unit.value_or(options.source == Source::files ? Unit::words : Unit::characters);
-  const auto [model, training] = defaults_for(options.source, options.unit);
+  auto [model, training] = defaults_for(options.source, options.unit);
   options.model = {.width = given.width.value_or(model.width),
                    .heads = given.heads.value_or(model.heads),
                    .positions = given.positions.value_or(model.positions),
+                   .pairs = given.pairs.value_or(model.pairs),
+                   .residual = given.residual.value_or(model.residual),
                    .init_std = given.init_std.value_or(model.init_std),
+                   .token_dropout = given.token_dropout.value_or(model.token_dropout),
                    .dropout = given.dropout.value_or(model.dropout),
                    .max_length = given.max_length.value_or(model.max_length)};
+  if (options.validation > 0) training.eval_every = 200;
   options.training = given.training.value_or(training);
 }
 
@@ -88,14 +139,19 @@ void check_combinations(const CLI::App& app, const Options& options) {
                   std::string("expected without ") + option + ", which names what to read instead");
   refuse_beside(app, "--data", {"--train", "--test"}, "expected without --data, which keeps a test of its own");
   refuse_beside(app, "--load",
-                {"--languages",  "--words",     "--train",        "--tokens",     "--width",  "--heads",
-                 "--positions",  "--init-std",  "--dropout",      "--max-length", "--steps",  "--batch-size",
-                 "--accumulate", "--optimizer", "--lr",           "--lr-floor",   "--warmup", "--decay",
-                 "--momentum",   "--beta2",     "--weight-decay", "--clip",       "--save"},
+                {"--languages",  "--words",      "--train",      "--tokens",     "--width",     "--heads",
+                 "--positions",  "--pairs",      "--residual",   "--init-std",   "--dropout",   "--token-dropout",
+                 "--max-length", "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
+                 "--lr-floor",   "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
+                 "--clip",       "--validation", "--eval-every", "--patience",   "--folds",     "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
+  refuse_beside(app, "--folds", {"--train", "--test"}, "expected without --folds, which tests with all texts in turn");
+  refuse_beside(app, "--folds", {"--save", "--classify", "--explain"},
+                "expected without --folds, which leaves no model but tells how good one is");
   if (options.source == Source::random)
     refuse_beside(app, "--data",
-                  {"--tokens", "--encoding", "--max-length", "--save", "--load", "--classify", "--explain"},
+                  {"--tokens", "--encoding", "--pairs", "--max-length", "--validation", "--folds", "--save", "--load",
+                   "--classify", "--explain"},
                   "expected without --data random, whose sequences are no text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
   if (given("--test") && !given("--train") && !given("--load"))
@@ -104,6 +160,9 @@ void check_combinations(const CLI::App& app, const Options& options) {
     throw CLI::ValidationError("--load", "expected together with --classify, --explain, --data or --test");
   if (given("--tokens") && options.source == Source::word_lists)
     throw CLI::ValidationError("--tokens", "expected together with --data or --train");
+  for (const char* option : {"--eval-every", "--patience"})
+    if (given(option) && !given("--validation"))
+      throw CLI::ValidationError(option, "expected together with --validation");
   examples::check_explain_options(app);
   examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
@@ -156,9 +215,32 @@ void add_model_options(CLI::App& app, Given& given) {
   add("--init-std", given.init_std, "STD", number(0, 100),
       "Spread of the vectors before training: 1 for characters, less\nfor words, most of which are rare");
   add("--dropout", given.dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training");
+  add("--token-dropout", given.token_dropout, "P", number(0, 0.99), "Share of the vectors to hide, each as a whole");
   examples::add_choice<bool>(app, "--positions", given.positions, {{"yes", true}, {"no", false}},
                              "Whether to learn a vector for every position")
       ->group(the_model);
+  examples::add_choice<bool>(app, "--pairs", given.pairs, {{"yes", true}, {"no", false}},
+                             "Whether to learn a vector for every two characters or words side\nby side")
+      ->group(the_model);
+  examples::add_choice<bool>(app, "--residual", given.residual, {{"yes", true}, {"no", false}},
+                             "Whether a token keeps its vector, to which attention adds")
+      ->group(the_model);
+}
+
+void add_test_options(CLI::App& app, Options& options, Given& given) {
+  app.add_option("--validation", options.validation,
+                 "Share of the texts to learn from that is kept apart: the model gets\n"
+                 "the weights that had the lowest loss on it")
+      ->type_name("SHARE")
+      ->check(number(0.001, 0.9))
+      ->group("Training");
+  examples::add_validation_options(app, given.training);
+  app.add_option("--folds", options.folds,
+                 "Cross-validation: learn so many times anew, each time tested with\n"
+                 "another part of the texts")
+      ->type_name("K")
+      ->check(whole_number(2))
+      ->group("Training");
 }
 
 void add_use_options(CLI::App& app, Options& options) {
@@ -170,9 +252,9 @@ void add_use_options(CLI::App& app, Options& options) {
       ->group(keeping);
   app.add_option("--classify", options.classify, "Say what these words are; texts of more words stand in quotes")
       ->type_name("WORD")
-      ->check(examples::some_text())
+      ->check(examples::any_text())
       ->group(keeping);
-  examples::add_explain_options(app, options.explain, keeping);
+  examples::add_explain_options(app, options.explain, keeping, examples::any_text());
 }
 
 }  // namespace
@@ -187,6 +269,7 @@ void add_options(CLI::App& app, Options& options) {
   add_data_options(app, options, *given);
   add_model_options(app, *given);
   examples::add_training_options(app, given->training, options.seed);
+  add_test_options(app, options, *given);
   add_use_options(app, options);
   app.callback([&app, &options, given] {
     complete(options, *given);

@@ -28,6 +28,8 @@ Examples:
   text_classifier --load nordsea.safetensors --classify bibliotek
   text_classifier --explain schmetterling --explain-to butterfly
   text_classifier --data reviews.txt --classify "a gripping story" dull
+  text_classifier --data reviews.txt --validation 0.1 --patience 5
+  text_classifier --data reviews.txt --folds 10
   text_classifier --data random)";
 
 /// Stands for a number of steps that depends on how many texts there are.
@@ -200,7 +202,8 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
 void add_test_options(CLI::App& app, Options& options, Given& given) {
   app.add_option("--validation", options.validation,
                  "Share of the texts to learn from that is kept apart: the model gets\n"
-                 "the weights that had the lowest loss on it")
+                 "the weights that had the lowest loss on it, looked at every 200\n"
+                 "steps or as --eval-every says")
       ->type_name("SHARE")
       ->check(number(0.001, 0.9))
       ->group("Training");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <map>
 #include <set>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "../examples/common/interrupt.hpp"
 #include "../examples/text_classifier/split.hpp"
 #include "run_example.hpp"
 
@@ -111,6 +113,18 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the folds' 
     CHECK(line.ends_with(std::string(" ") + count));
   }
   CHECK(run.out.find("the first of each") == std::string::npos);
+}
+
+TEST_CASE("what asks the whole of some work to stop asks each part of it that begins later") {
+  const examples::Interrupt whole;
+  {
+    const examples::Interrupt part;
+    CHECK(!part.requested());
+  }
+  std::raise(SIGINT);
+  const examples::Interrupt part;
+  CHECK(part.status() == 130);
+  CHECK(whole.status() == 130);
 }
 
 TEST_CASE("Ctrl-C ends a cross-validation with the folds that there are") {

@@ -305,7 +305,8 @@ TEST_CASE("text_classifier --help explains itself") {
   const auto run = run_example("text_classifier --help");
   CHECK(run.status == 0);
   CHECK(run.err == "");
-  for (const char* word : {"--languages", "--data", "--save", "--classify", "--seed", "Examples:"})
+  for (const char* word : {"--languages", "--data", "--save", "--classify", "--pairs", "--residual", "--token-dropout",
+                           "--validation", "--patience", "--folds", "--seed", "Examples:"})
     CHECK(run.out.find(word) != std::string::npos);
 }
 

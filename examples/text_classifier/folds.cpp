@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "../common/interrupt.hpp"
 #include "../common/progress.hpp"
 #include "classifier.hpp"
 #include "report.hpp"
@@ -46,11 +47,10 @@ int cross_validate(const std::vector<Example>& texts, const Options& options) {
   std::vector<Ranking> predictions;  // of all folds, one after the other, as are the true labels
   std::vector<std::int64_t> truth;
   std::vector<double> accuracies;
-  int status = 0;
+  const examples::Interrupt interrupt;
   for (std::size_t part = 0; part < options.folds; ++part) {
     const Data data = fold(texts, part_of, part);
-    auto [classifier, stopped] = learn(data.train, labels, options);
-    status = stopped;
+    auto [classifier, status] = learn(data.train, labels, options);
     if (status != 0) break;
     const Sequences tests = classifier.encode(data.test);
     const std::vector<Ranking> of_fold = classifier.predict(tests.ids);
@@ -60,8 +60,8 @@ int cross_validate(const std::vector<Example>& texts, const Options& options) {
     predictions.insert(predictions.end(), of_fold.begin(), of_fold.end());
     truth.insert(truth.end(), tests.labels.begin(), tests.labels.end());
   }
-  if (accuracies.empty()) return status;
+  if (accuracies.empty()) return interrupt.status();
   print_spread(std::cout, accuracies);
   print_confusion(std::cout, predictions, truth, labels);
-  return status;
+  return interrupt.status();
 }

@@ -11,13 +11,13 @@
 
 struct ModelOptions {
   std::size_t width, heads;
-  bool positions;          ///< whether to learn a vector for every position
-  bool pairs;              ///< whether to learn a vector for every two tokens side by side that are there twice
-  bool residual;           ///< whether a token keeps its vector and adds to it what it finds in the others
-  double init_std;         ///< spread of the vectors of tokens, positions and pairs before training
-  double token_dropout;    ///< of the vectors of tokens and pairs, each as a whole
-  double dropout;          ///< of the numbers in their sum
-  std::size_t max_length;  ///< of a text, in tokens
+  bool positions = false;    ///< whether to learn a vector for every position
+  bool pairs = false;        ///< whether to learn a vector for every two tokens side by side that are there twice
+  bool residual = false;     ///< whether a token keeps its vector and adds to it what it finds in the others
+  double init_std = 1;       ///< spread of the vectors of tokens, positions and pairs before training
+  double token_dropout = 0;  ///< of the vectors of tokens and pairs, each as a whole
+  double dropout = 0;        ///< of the numbers in their sum
+  std::size_t max_length;    ///< of a text, in tokens
 };
 
 /// The classifier: every token looks at every other, and their mean says what the text is.

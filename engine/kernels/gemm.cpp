@@ -23,8 +23,8 @@ constexpr std::size_t kUnit = 16;
 
 // Whether a product is bound by reading b, and not by multiplying.
 template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matrix<const T>& b) {
-  const std::size_t most = b.transposed ? 8 : 2;
-  return !a.transposed && (a.rows == 1 || (a.rows <= most && b.rows * b.columns * sizeof(T) > kPackedBytes));
+  const bool few = b.transposed && a.rows <= 8 && b.rows * b.columns * sizeof(T) > kPackedBytes;
+  return !a.transposed && (a.rows == 1 || few);
 }
 
 template <class T>
@@ -32,7 +32,7 @@ void few_rows(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T
   const FewRows<T> product{a.data, b.data,    c.data,    a.stride, b.stride, c.stride,
                            c.rows, a.columns, c.columns, alpha,    beta};
   const VectorLoops<T>& loops = vector_loops<T>();
-  b.transposed ? loops.few_rows_by_transpose(product) : loops.few_rows_by_matrix(product);
+  b.transposed ? loops.few_rows_by_transpose(product) : loops.row_by_matrix(product);
 }
 
 // The products share the pool's threads with our other loops: BLAS's own threads would oversubscribe the processors.

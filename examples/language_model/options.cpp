@@ -50,7 +50,7 @@ Defaults defaults_for(Source source) {
     case Source::words:
     case Source::lines:
       return {{.layers = 2, .heads = 4, .width = 64, .context = 32, .positions = true, .tie = true},
-              {.steps = 6000,
+              {.steps = 5000,
                .batch_size = 64,
                .optimizer = OptimizerKind::adamw,
                .lr = 4e-3,

@@ -3,6 +3,7 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <iostream>
+#include <optional>
 
 #include "../common/batches.hpp"
 #include "../common/training.hpp"
@@ -38,11 +39,15 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
     std::cout << "goes on after " << run.training.step << " steps\n";
   }
 
-  examples::Batches lines(texts.train, options.training.batch_size);
+  std::optional<examples::Batches> lines;
+  std::optional<Pieces> pieces;
+  if (writer.writes_lines())
+    lines.emplace(texts.train, options.training.batch_size);
+  else
+    pieces.emplace(texts.train.front(), writer.options.context + 1, options.training.batch_size);
   const auto next_loss = [&] {
-    const auto batch = writer.writes_lines() ? examples::pad(texts.train, lines.next(run.training.place))
-                                             : random_pieces(texts.train.front(), options.training.batch_size,
-                                                             writer.options.context + 1);
+    examples::Place& place = run.training.place;
+    const auto batch = lines ? examples::pad(texts.train, lines->next(place)) : pieces->next(place);
     const auto [ids, next] = shift(batch.ids);
     return examples::StepLoss{loss_of(writer.model(ids), next, tg::Reduction::mean), batch.tokens};
   };

@@ -13,15 +13,14 @@ using detail::HeadLayout;
 
 constexpr const char* kName = "KeyValueCache";
 
-// (B, H, capacity, D), of which the first rows count
+// (B, H, capacity, D)
 HeadLayout layout_of_kept(const Shape& shape, std::size_t rows) {
-  return {rows, shape[3], shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
+  return HeadLayout::of_heads(shape[1], shape[2], rows, shape[3]);
 }
 
 // (B, T, H D)
 HeadLayout layout_of_new(const Shape& shape, std::size_t heads) {
-  const std::size_t width = shape[2] / heads;
-  return {shape[1], width, shape[1] * shape[2], width, shape[2]};
+  return HeadLayout::of_columns(heads, shape[1], shape[2]);
 }
 
 // Copies the rows of each head behind the first `size` of `to`'s.

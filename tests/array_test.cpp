@@ -38,21 +38,33 @@ bool aligned(const void* block) { return reinterpret_cast<std::uintptr_t>(block)
 // one that has lain in the pool still holds what was written to it.
 constexpr std::size_t kQuarterOfThePool = std::size_t{64} << 20;
 
-// Takes that many blocks, leaves a mark in each, and gives them back; how many of them held the mark before.
-int take_marked(int count) {
-  constexpr std::size_t kPlace = kQuarterOfThePool / 2;
-  constexpr unsigned char kMark = 77;
-  std::vector<unsigned char*> blocks;
-  for (int i = 0; i < count; ++i)
-    blocks.push_back(static_cast<unsigned char*>(tg::detail::pool_allocate(kQuarterOfThePool)));
-  int marked = 0;
-  for (unsigned char* block : blocks) {
-    marked += block[kPlace] == kMark;
-    block[kPlace] = kMark;
-    tg::detail::pool_deallocate(block, kQuarterOfThePool);
+// Blocks that leave a mark when they are given back.
+class Blocks {
+ public:
+  explicit Blocks(int count, std::size_t size = kQuarterOfThePool) : size_(size) {
+    for (int i = 0; i < count; ++i) blocks_.push_back(static_cast<unsigned char*>(tg::detail::pool_allocate(size_)));
   }
-  return marked;
-}
+  ~Blocks() {
+    for (unsigned char* block : blocks_) {
+      block[kPlace] = kMark;
+      tg::detail::pool_deallocate(block, size_);
+    }
+  }
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+
+  std::ptrdiff_t marked() const {
+    return std::count_if(blocks_.begin(), blocks_.end(), [](unsigned char* block) { return block[kPlace] == kMark; });
+  }
+
+ private:
+  static constexpr std::size_t kPlace = kQuarterOfThePool / 2;
+  static constexpr unsigned char kMark = 77;
+  std::size_t size_;
+  std::vector<unsigned char*> blocks_;
+};
+
+std::ptrdiff_t take_marked(int count) { return Blocks(count).marked(); }
 
 #endif
 
@@ -131,6 +143,17 @@ TEST_CASE("A step that repeats the sizes of the one before uses the same blocks 
 TEST_CASE("Blocks that come and go are kept, however many bytes they are in all") {
   std::thread other([] {
     for (int i = 0; i < 8; ++i) CHECK(take_marked(1) == (i == 0 ? 0 : 1));
+  });
+  other.join();
+}
+
+TEST_CASE("A thread that uses more keeps as much, but takes little more from the system than it ever used") {
+  std::thread other([] {
+    const Blocks used(5);
+    CHECK(take_marked(5) == 0);
+    CHECK(take_marked(5) == 5);  // 320 MB in use, 320 idle: both were in use at once
+    CHECK(Blocks(1, kQuarterOfThePool * 3 / 2).marked() == 0);
+    CHECK(take_marked(5) == 4);  // another size: 736 MB would be more than 64 above 640
   });
   other.join();
 }

@@ -2,6 +2,7 @@
 /// strides, and memory that held NaN. All are held against plain loops.
 #include <tapegrad/engine/array/internal/parallel.hpp>
 #include <tapegrad/engine/kernels/gemm.hpp>
+#include <tapegrad/engine/kernels/instruction_sets.hpp>
 #include <tapegrad/engine/kernels/strided.hpp>
 #include <tapegrad/tapegrad.hpp>
 
@@ -16,6 +17,7 @@
 
 #include "close.hpp"
 #include "poison.hpp"
+#include "stepped.hpp"
 #include "threads.hpp"
 
 namespace tg = tapegrad;
@@ -134,6 +136,69 @@ TEST_CASE_TEMPLATE("Products of every shape, transposed or not, are sums of prod
   for (const std::size_t threads : {1, 2, 3, 7})
     for (const Product& product : products)
       for (const bool with_bias : {false, true}) check_product<T>(product, threads, with_bias);
+}
+
+// Loops of our own, for every instruction set: the lengths of vectors and their parts, and both ways to share out.
+TEST_CASE_TEMPLATE("Products of a row or a few are sums of products on any instruction set", T, float, double) {
+  tg::manual_seed(1);
+  std::vector<Product> products{
+      {1, 300, 400, false, true},                // columns are shared out
+      {1, 300, 401, false, true, 0.5, 2, 3},     //
+      {5, 129, 300, false, true, -0.5, 1, 1},    //
+      {8, 257, 130, false, true, 2, 0, 5},       //
+      {9, 130, 257, false, true},                // for BLAS
+      {1, 700, 500},                             // the inner extent is
+      {1, 701, 333, false, false, 0.5, 2, 3},    //
+      {2, 2000, 70, false, false, -2, 0.25, 1},  //
+      {3, 2000, 70},                             // for BLAS
+      {1, 90000, 1, false, true},                //
+      {1, 90001, 2, false, true, 0.5, 1, 3},     //
+      {1, 2, 70000, false, false, 2, 1, 1},      // of few rows on the right, columns are
+      {2, 20, 9000},                             // wider than a block
+      {400, 300, 1},                             // columns on the right, stored as a column and as a row
+      {400, 300, 1, true, true, -0.5, 2},        //
+      {400, 300, 1, false, false, 2, 1, 3},      // whose elements lie apart
+      {1, 300, 400, true},                       // a row that is stored as a column,
+      {1, 300, 400, true, true, 1, 0, 2},        // and whose elements lie apart
+  };
+  for (std::size_t n = 1; n <= 140; ++n)
+    for (const bool transposed : {false, true}) {
+      products.push_back({1, n / 2 + 1, n, false, transposed, -0.5, n % 3 == 0 ? 0.0 : 0.5, n % 2});
+      products.push_back({1, n, n / 4 + 1, false, transposed, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
+    }
+  for (const tg::detail::InstructionSet set : tg::detail::instruction_sets()) {
+    CAPTURE(static_cast<int>(set));
+    const UseInstructionSet use(set);
+    for (const std::size_t threads : {1, 3})
+      for (const Product& product : products)
+        for (const bool with_bias : {false, true}) check_product<T>(product, threads, with_bias);
+  }
+}
+
+TEST_CASE_TEMPLATE("A product of a row or a few is the same to the bit on any number of threads", T, float, double) {
+  tg::manual_seed(1);
+  for (const Product& p : std::vector<Product>{{1, 768, 1000, false, true},
+                                               {1, 1000, 768},
+                                               {8, 768, 500, false, true},
+                                               {2, 768, 500},
+                                               {1, 200000, 1, false, true},
+                                               {500, 768, 1}}) {
+    CAPTURE(p.m);
+    CAPTURE(p.n);
+    const Stored<T> a(p.m, p.k, false, 0), b(p.k, p.n, p.b_transposed, 0);
+    tg::Array<T> once(Shape{p.m, p.n}), again(once.shape()), here(once.shape());
+    const auto multiply = [&](tg::Array<T>& c, std::size_t threads) {
+      const Threads limit(threads);
+      tg::detail::gemm<T>(a.matrix(), b.matrix(), {c.data(), p.m, p.n});
+    };
+    multiply(once, 1);
+    for (const std::size_t threads : {2, 3, 7}) {
+      multiply(again, threads);
+      CHECK(again == once);
+    }
+    tg::detail::gemm_on_this_thread<T>(a.matrix(), b.matrix(), {here.data(), p.m, p.n});
+    check_close(here, once, 1e-4);
+  }
 }
 
 TEST_CASE("A product of no inner elements is zeros, or what beta leaves, and the bias; one of no rows writes nothing") {

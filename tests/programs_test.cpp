@@ -13,7 +13,7 @@
 
 namespace {
 
-const std::string tiny = " --width 8 --heads 1 --batch-size 8 --steps 200 ", forever = " --steps 100000000 ";
+const std::string tiny = " --width 8 --heads 1 --batch-size 8 --steps 200 --lr 0.01 ", forever = " --steps 100000000 ";
 
 /// Lines of a label, a space and a text, of so many labels in turn.
 std::string labelled(int lines, const std::string& label, int labels) {

@@ -1,13 +1,22 @@
 #include "pool.hpp"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 
 namespace tapegrad {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
-constexpr std::size_t kIdleLimit = std::size_t{256} << 20;  // bytes a thread keeps for later at most
+
+// Bytes that a thread keeps for later at most, or as many as it has in use.
+constexpr std::ptrdiff_t kIdleLimit = std::ptrdiff_t{256} << 20;
+// A block of a new size is not to add to the idle ones of others for ever: so much more than the most that was ever in
+// use is taken from the system.
+constexpr std::ptrdiff_t kSlack = kIdleLimit / 4;
 
 // Sizes are rounded up to classes: multiples of 64 bytes up to 512, then eight classes to a doubling, so that at most
 // an eighth of a block is internal fragmentation.
@@ -25,6 +34,8 @@ constexpr std::size_t size_of_class(std::size_t index) {
   const std::size_t doubling = 9 + (index - kSmallClasses) / 8, eighth = (index - kSmallClasses) % 8;
   return (std::size_t{1} << doubling) + ((eighth + 1) << (doubling - 3));
 }
+
+constexpr std::ptrdiff_t bytes_of_class(std::size_t index) { return static_cast<std::ptrdiff_t>(size_of_class(index)); }
 
 constexpr std::size_t kClasses = kSmallClasses + (63 - 9) * 8;
 
@@ -48,8 +59,22 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-void* system_allocate(std::size_t size) { return ::operator new(size, kAlignment); }
-void system_free(void* block) noexcept { ::operator delete(block, kAlignment); }
+// From so many bytes on a block is mapped: the C library would keep the pages of what lies between others in its heap.
+constexpr std::size_t kMapped = kKeepBlocks ? std::size_t{1} << 20 : std::numeric_limits<std::size_t>::max();
+
+void* system_allocate(std::size_t size) {
+  if (size < kMapped) return ::operator new(size, kAlignment);
+  void* const block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) throw std::bad_alloc();
+  return block;
+}
+
+void system_free(void* block, std::size_t size) noexcept {
+  if (size < kMapped)
+    ::operator delete(block, kAlignment);
+  else
+    ::munmap(block, size);
+}
 
 // Objects with static storage may give blocks back after this thread's pool is gone: then they go to the system.
 thread_local bool pool_is_gone = false;
@@ -57,16 +82,37 @@ thread_local std::ptrdiff_t blocks_in_use = 0;
 
 struct Pool {
   std::array<FreeBlock*, kClasses> idle{};
-  std::size_t idle_bytes = 0;
+  std::ptrdiff_t idle_bytes = 0, used_bytes = 0, most_used = 0;  // used: less those that other threads took
 
   ~Pool() {
-    for (FreeBlock* block : idle)
-      while (block != nullptr) {
-        FreeBlock* next = block->next;
-        system_free(block);
-        block = next;
-      }
+    for (std::size_t index = kClasses; index-- > 0;)
+      while (idle[index] != nullptr) system_free(take(index), size_of_class(index));
     pool_is_gone = true;
+  }
+
+  void* take(std::size_t index) {
+    FreeBlock* const block = idle[index];
+    idle[index] = block->next;
+    idle_bytes -= bytes_of_class(index);
+    return block;
+  }
+
+  void keep(void* block, std::size_t index) {
+    idle[index] = new (block) FreeBlock{idle[index]};
+    idle_bytes += bytes_of_class(index);
+  }
+
+  void count_use(std::ptrdiff_t bytes) {
+    used_bytes += bytes;
+    most_used = std::max(most_used, used_bytes);
+  }
+
+  // Gives idle blocks back, the largest first, while with another block all would be more than there needs to be.
+  void make_room(std::size_t index) {
+    const std::ptrdiff_t used = used_bytes + bytes_of_class(index),
+                         enough = std::max(kIdleLimit, std::max(most_used, used) + kSlack);
+    for (std::size_t i = kClasses; i-- > 0 && used + idle_bytes > enough;)
+      while (idle[i] != nullptr && used + idle_bytes > enough) system_free(take(i), size_of_class(i));
   }
 };
 
@@ -77,15 +123,15 @@ thread_local Pool pool;
 namespace detail {
 
 void* pool_allocate(std::size_t bytes) {
-  const std::size_t index = class_of(bytes), size = size_of_class(index);
+  const std::size_t index = class_of(bytes);
   void* block = nullptr;
-  if (kKeepBlocks && !pool_is_gone && pool.idle[index] != nullptr) {
-    FreeBlock* first = pool.idle[index];
-    pool.idle[index] = first->next;
-    pool.idle_bytes -= size;
-    block = first;
+  if (!kKeepBlocks || pool_is_gone) {
+    block = system_allocate(size_of_class(index));
   } else {
-    block = system_allocate(size);
+    const bool is_idle = pool.idle[index] != nullptr;
+    if (!is_idle) pool.make_room(index);
+    block = is_idle ? pool.take(index) : system_allocate(size_of_class(index));
+    pool.count_use(bytes_of_class(index));
   }
   ++blocks_in_use;
   return block;
@@ -94,10 +140,12 @@ void* pool_allocate(std::size_t bytes) {
 void pool_deallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return;
   --blocks_in_use;
-  const std::size_t index = class_of(bytes), size = size_of_class(index);
-  if (!kKeepBlocks || pool_is_gone || pool.idle_bytes + size > kIdleLimit) return system_free(block);
-  pool.idle[index] = new (block) FreeBlock{pool.idle[index]};
-  pool.idle_bytes += size;
+  const std::size_t index = class_of(bytes);
+  if (!kKeepBlocks || pool_is_gone) return system_free(block, size_of_class(index));
+  pool.count_use(-bytes_of_class(index));
+  if (pool.idle_bytes + bytes_of_class(index) > std::max(kIdleLimit, pool.used_bytes))
+    return system_free(block, size_of_class(index));
+  pool.keep(block, index);
 }
 
 }  // namespace detail

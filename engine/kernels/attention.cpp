@@ -13,16 +13,20 @@ namespace {
 
 // A tile of scores and its two operands fit in a processor's second-level cache. Short strips of queries let a causal
 // mask spare more; in a long sequence it gains more to bring the keys to the processor less often.
-constexpr std::size_t kKeys = 256, kMostQueries = 128;
-std::size_t strip_of(std::size_t queries) { return queries > 1024 ? kMostQueries : std::min<std::size_t>(queries, 64); }
+constexpr std::size_t kKeys = 256, kMostQueries = 128, kLeastQueries = 32;
 
 // Up to so many elements a head's keys and values are copied to be multiplied with as transposes: what OpenBLAS does
-// for small ones itself takes three times as long as the product, and more when several threads do it.
-constexpr std::size_t kCopied = std::size_t{1} << 14;
-std::size_t copy_size(std::size_t rows, std::size_t columns) { return rows * columns <= kCopied ? rows * columns : 0; }
+// for small ones itself takes three times as long as the product, and more when several threads do it. Fewer queries
+// than these are not worth a copy.
+constexpr std::size_t kCopied = std::size_t{1} << 14, kQueriesWorthACopy = 9;
+std::size_t copy_size(const HeadLayout& layout, std::size_t queries) {
+  const std::size_t size = layout.rows * layout.width;
+  return size <= kCopied && queries >= kQueriesWorthACopy ? size : 0;
+}
 
+// The transpose, copied where there is room for it.
 template <class T> Matrix<const T> transpose(Matrix<const T> m, T* room) {
-  if (copy_size(m.rows, m.columns) == 0) return m.t();
+  if (room == nullptr) return m.t();
   for (std::size_t r = 0; r < m.rows; ++r)
     for (std::size_t c = 0; c < m.columns; ++c) room[c * m.rows + r] = m.row(r)[c];
   return {room, m.columns, m.rows};
@@ -52,32 +56,63 @@ template <class T> struct Attention<T>::Tile : Strip {
   Matrix<T> matrix(T* data) const { return {data, queries(), keys()}; }
 };
 
-// Memory to work in: three tiles, and the copies of K^T and V^T.
+// Memory to work in: three tiles, and the copies of K^T and V^T, or null.
 template <class T> struct Attention<T>::Scratch { T *P, *dS, *dropped, *keys, *values; };
 
-// head(b, h, scratch) for every head, on several threads.
-template <class T> template <class Head> void Attention<T>::for_each_head(Head head) const {
-  // A score costs the softmax about as much as 64 multiplications.
-  const std::size_t scores = batch * heads * q.rows * k.rows;
-  const std::size_t chunks = std::min(chunks_for(scores * ((q.width + v.width) / 16 + 4)), batch * heads);
-  const std::size_t tile = strip_of(q.rows) * std::min(kKeys, k.rows);
-  const std::size_t keys = copy_size(k.rows, k.width), values = copy_size(v.rows, v.width);
-  const std::size_t room = 3 * tile + keys + values;
-  Array<T> scratch(Shape{chunks, room});  // taken by this thread: the pool's threads would each ask the system once
-  parallel_for(batch * heads, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
+// How the work is shared out among threads: where there are few heads, each head's strips of queries in several parts.
+// It depends on the work alone, and so do the sums that parts make.
+template <class T> struct Attention<T>::Shares {
+  std::size_t strip;   // queries of a strip
+  std::size_t strips;  // of a head
+  std::size_t parts;   // of a head
+  std::size_t chunks;  // of the loop over the parts of all heads
+};
+
+// The queries t0, ..., t1 - 1 of a head.
+template <class T> struct Attention<T>::Part { std::size_t b, h, number, t0, t1; };
+
+template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
+  // A score costs the softmax about as much as 64 multiplications; few queries cost less than to read the keys.
+  constexpr std::size_t kMostParts = 8;  // of all heads: each has sums of its own for the gradients of keys and values
+  const auto ratio = [](std::size_t above, std::size_t below) { return (above + below - 1) / below; };  // rounded up
+  const std::size_t all = std::max<std::size_t>(batch * heads, 1), widths = q.width + v.width;
+  const std::size_t chunks = chunks_for(all * k.rows * (q.rows * (widths / 16 + 4) + widths / 8));
+  const std::size_t wanted = std::min(chunks, kMostParts), most = q.rows > 1024 ? kMostQueries : 64;
+  Shares s;
+  s.strip = std::clamp(ratio(all * q.rows, wanted), kLeastQueries, most);
+  s.strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
+  s.parts = std::min(ratio(wanted, all), s.strips);
+  s.chunks = ratio(all * s.parts, ratio(all * s.parts, chunks));  // all of one length
+  return s;
+}
+
+// body(part, scratch) for every part of every head, on several threads.
+template <class T> template <class Body> void Attention<T>::for_each_part(const Shares& shares, Body body) const {
+  const std::size_t tile = std::min(shares.strip, q.rows) * std::min(kKeys, k.rows);
+  const std::size_t keys = copy_size(k, q.rows), values = copy_size(v, q.rows), room = 3 * tile + keys + values;
+  Array<T> scratch(Shape{shares.chunks, room});  // taken by this thread: the pool's would each ask the system once
+  parallel_for(batch * heads * shares.parts, shares.chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     T* const data = scratch.data() + chunk * room;
-    for (std::size_t i = begin; i < end; ++i)
-      head(i / heads, i % heads, Scratch{data, data + tile, data + 2 * tile, data + 3 * tile, data + 3 * tile + keys});
+    T* const copies = data + 3 * tile;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t head = i / shares.parts, number = i % shares.parts;
+      const auto first = [&](std::size_t part) {
+        return std::min(part * shares.strips / shares.parts * shares.strip, q.rows);
+      };
+      body(Part{head / heads, head % heads, number, first(number), first(number + 1)},
+           Scratch{data, data + tile, data + 2 * tile, keys > 0 ? copies : nullptr,
+                   values > 0 ? copies + keys : nullptr});
+    }
   });
 }
 
 template <class T>
 template <class Body>
-void Attention<T>::for_each_strip(std::size_t b, std::size_t h, Body body) const {
-  const std::size_t queries = strip_of(q.rows);
-  for (std::size_t t0 = 0; t0 < q.rows; t0 += queries) {
-    Strip strip{b, h, t0, std::min(t0 + queries, q.rows), 0};
-    for (std::size_t t = t0; t < strip.t1; ++t) strip.visible = std::max(strip.visible, masks.visible(b, h, t));
+void Attention<T>::for_each_strip(const Part& part, std::size_t queries, Body body) const {
+  for (std::size_t t0 = part.t0; t0 < part.t1; t0 += queries) {
+    Strip strip{part.b, part.h, t0, std::min(t0 + queries, part.t1), 0};
+    for (std::size_t t = t0; t < strip.t1; ++t)
+      strip.visible = std::max(strip.visible, masks.visible(part.b, part.h, t));
     body(strip);
   }
 }
@@ -92,7 +127,8 @@ template <class T> template <class Body> void Attention<T>::for_each_tile(const 
 template <class T>
 void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S,
                                  std::size_t* seen) const {
-  gemm<T>(Q.rows_between(tile.t0, tile.t1), columns_between(Kt, tile.s0, tile.s1), tile.matrix(S), scale);
+  gemm_on_this_thread<T>(Q.rows_between(tile.t0, tile.t1), columns_between(Kt, tile.s0, tile.s1), tile.matrix(S),
+                         scale);
   for (std::size_t i = 0; i < tile.queries(); ++i)
     seen[i] = masks.apply(tile.b, tile.h, tile.t0 + i, tile.s0, tile.keys(), S + i * tile.keys());
 }
@@ -116,10 +152,12 @@ template <class T> struct Attention<T>::ForwardHead {
 
 template <class T>
 void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const {
-  for_each_head([&](std::size_t b, std::size_t h, const Scratch& scratch) {
+  const Shares shared = shares();
+  for_each_part(shared, [&](const Part& part, const Scratch& scratch) {
+    const auto [b, h, number, t0, t1] = part;
     const ForwardHead head{q.at(q_data, b, h),     transpose(k.at(k_data, b, h), scratch.keys), v.at(v_data, b, h),
                            out.at(out_data, b, h), statistics + 2 * (b * heads + h) * q.rows,   scratch.P};
-    for_each_strip(b, h, [&](const Strip& strip) { forward_strip(strip, head); });
+    for_each_strip(part, shared.strip, [&](const Strip& strip) { forward_strip(strip, head); });
   });
 }
 
@@ -148,7 +186,7 @@ template <class T> void Attention<T>::forward_strip(const Strip& strip, const Fo
       if (tile.s0 > 0 && shrink != 1) loops.scale(O.row(i), O.columns, shrink);
     }
     drop(tile, head.P);
-    gemm<T>(tile.matrix(head.P), head.V.rows_between(tile.s0, tile.s1), O, 1, tile.s0 > 0);
+    gemm_on_this_thread<T>(tile.matrix(head.P), head.V.rows_between(tile.s0, tile.s1), O, 1, tile.s0 > 0);
   });
 
   for (std::size_t i = 0; i < O.rows; ++i) {
@@ -175,10 +213,57 @@ template <class T> struct Attention<T>::BackwardHead {
   }
 };
 
+// The parts of a head share its keys: each but the first sums their gradients in memory of its own.
+template <class T> class Attention<T>::PartialSums {
+ public:
+  PartialSums(const Attention& attention, std::size_t parts)
+      : a_(attention),
+        others_(parts - 1),
+        size_(a_.k.rows * (a_.k.width + a_.v.width)),
+        sums_(Shape{a_.batch * a_.heads * others_, size_}),
+        reached_(Shape{a_.batch * a_.heads * others_}) {}
+
+  Matrix<T> dK(const Part& part) { return {sums_.data() + index(part) * size_, a_.k.rows, a_.k.width}; }
+  Matrix<T> dV(const Part& part) { return {dK(part).data + a_.k.rows * a_.k.width, a_.v.rows, a_.v.width}; }
+
+  // The keys before it have received.
+  std::int64_t& reached(const Part& part) { return reached_.data()[index(part)]; }
+
+  // Adds the parts one after the other, on several threads by keys.
+  void add_to(T* dk_data, T* dv_data) {
+    const auto add = [](Matrix<T> from, Matrix<T> to, std::size_t s) {
+      vector_loops<T>().add(from.row(s), to.row(s), to.columns);
+    };
+    const std::size_t keys = a_.k.rows;
+    parallel_for(a_.batch * a_.heads * keys, chunks_for(sums_.size()), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::size_t b = i / keys / a_.heads, h = i / keys % a_.heads, s = i % keys;
+        for (Part part{b, h, 1, 0, 0}; part.number <= others_; ++part.number) {
+          if (static_cast<std::int64_t>(s) >= reached(part)) continue;
+          add(dK(part), a_.k.at(dk_data, b, h), s);
+          add(dV(part), a_.v.at(dv_data, b, h), s);
+        }
+      }
+    });
+  }
+
+ private:
+  std::size_t index(const Part& part) const { return (part.b * a_.heads + part.h) * others_ + part.number - 1; }
+
+  const Attention& a_;
+  std::size_t others_, size_;  // parts of a head, and elements of each
+  Array<T> sums_;
+  IntArray reached_;
+};
+
 template <class T>
 void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
                             const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const {
-  for_each_head([&](std::size_t b, std::size_t h, const Scratch& scratch) {
+  const Shares shared = shares();
+  PartialSums sums(*this, shared.parts);
+  for_each_part(shared, [&](const Part& part, const Scratch& scratch) {
+    const auto [b, h, number, t0, t1] = part;
+    const bool first = number == 0;
     BackwardHead head{q.at(q_data, b, h),
                       k.at(k_data, b, h),
                       out.at(out_data, b, h),
@@ -186,19 +271,23 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
                       transpose(k.at(k_data, b, h), scratch.keys),
                       transpose(v.at(v_data, b, h), scratch.values),
                       q.at(dq_data, b, h),
-                      k.at(dk_data, b, h),
-                      v.at(dv_data, b, h),
+                      first ? k.at(dk_data, b, h) : sums.dK(part),
+                      first ? v.at(dv_data, b, h) : sums.dV(part),
                       statistics + 2 * (b * heads + h) * q.rows,
                       scratch};
-    for_each_strip(b, h, [&](const Strip& strip) {
+    for_each_strip(part, shared.strip, [&](const Strip& strip) {
       T dot[kMostQueries];  // rowsum(dO O)
       for (std::size_t t = strip.t0; t < strip.t1; ++t)
         dot[t - strip.t0] = vector_loops<T>().dot(head.dO.row(t), head.O.row(t), head.O.columns);
       if (strip.visible == 0) fill_zeros(head.dQ, strip.t0, strip.t1);
       for_each_tile(strip, [&](const Tile& tile) { backward_tile(tile, dot, head); });
     });
-    head.fill_up_to(k.rows);
+    if (first)
+      head.fill_up_to(k.rows);
+    else
+      sums.reached(part) = static_cast<std::int64_t>(head.reached);
   });
+  if (shared.parts > 1) sums.add_to(dk_data, dv_data);
 }
 
 // With P = exp(S - m) / l recomputed, and P' = P after dropout:
@@ -226,15 +315,15 @@ template <class T> void Attention<T>::backward_tile(const Tile& tile, const T* d
     head.reached = tile.s1;
   else
     head.fill_up_to(tile.s1);
-  gemm<T>(constant(dropped).t(), dO, head.dV.rows_between(tile.s0, tile.s1), 1, !first);
-  gemm<T>(dO, Vt, dS);
+  gemm_on_this_thread<T>(constant(dropped).t(), dO, head.dV.rows_between(tile.s0, tile.s1), 1, !first);
+  gemm_on_this_thread<T>(dO, Vt, dS);
   drop(tile, dS.data);
   for (std::size_t i = 0; i < dS.rows; ++i) {
     loops.softmax_backward(P.row(i), dS.row(i), dS.row(i), seen[i], dot[i]);
     std::fill(dS.row(i) + seen[i], dS.row(i) + dS.columns, T(0));
   }
-  gemm<T>(dS, K, head.dQ.rows_between(tile.t0, tile.t1), scale, tile.s0 > 0);
-  gemm<T>(constant(dS).t(), Q, head.dK.rows_between(tile.s0, tile.s1), scale, !first);
+  gemm_on_this_thread<T>(dS, K, head.dQ.rows_between(tile.t0, tile.t1), scale, tile.s0 > 0);
+  gemm_on_this_thread<T>(constant(dS).t(), Q, head.dK.rows_between(tile.s0, tile.s1), scale, !first);
 }
 
 template struct Attention<float>;

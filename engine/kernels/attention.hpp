@@ -14,6 +14,15 @@ struct HeadLayout {
   std::size_t rows, width;
   std::size_t batch_step, head_step, row_step;  // in elements
 
+  /// (B, H, capacity, width), of which the first rows of each head count.
+  static HeadLayout of_heads(std::size_t heads, std::size_t capacity, std::size_t rows, std::size_t width) {
+    return {rows, width, heads * capacity * width, capacity * width, width};
+  }
+  /// (B, rows, columns), the heads side by side in the columns.
+  static HeadLayout of_columns(std::size_t heads, std::size_t rows, std::size_t columns) {
+    return {rows, columns / heads, rows * columns, columns / heads, columns};
+  }
+
   template <class T> Matrix<T> at(T* data, std::size_t b, std::size_t h) const {
     if (rows == 0) return {data, rows, width, row_step};  // of no elements: there is nothing to point into
     return {data + b * batch_step + h * head_step, rows, width, row_step};
@@ -44,14 +53,18 @@ template <class T> struct Attention : AttentionLayout {
                 const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const;
 
  private:
+  struct Shares;
+  struct Part;
   struct Strip;
   struct Tile;
   struct Scratch;
+  class PartialSums;
   struct ForwardHead;
   struct BackwardHead;
 
-  template <class Head> void for_each_head(Head head) const;
-  template <class Body> void for_each_strip(std::size_t b, std::size_t h, Body body) const;
+  Shares shares() const;
+  template <class Body> void for_each_part(const Shares& shares, Body body) const;
+  template <class Body> void for_each_strip(const Part& part, std::size_t queries, Body body) const;
   template <class Body> void for_each_tile(const Strip& strip, Body body) const;
   void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S, std::size_t* seen) const;
   void drop(const Tile& tile, T* weights) const;

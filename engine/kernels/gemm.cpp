@@ -15,14 +15,23 @@ extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 namespace tapegrad::detail {
 namespace {
 
-template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
-  using Int = CBLAS_INT;
-  const ExitGuard guard;
-  const auto leading = [](const auto& m) { return static_cast<Int>(std::max<std::size_t>(m.stride, 1)); };
-  const auto transpose = [](const auto& m) { return m.transposed ? cxxblas::Trans : cxxblas::NoTrans; };
-  cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(a), transpose(b), static_cast<Int>(c.rows),
-                     static_cast<Int>(c.columns), static_cast<Int>(a.columns), alpha, a.data, leading(a), b.data,
-                     leading(b), beta, c.data, leading(c));
+// The first-level cache: BLAS packs what does not fit into it, which takes longer than a product with a row or a few.
+constexpr std::size_t kPackedBytes = std::size_t{1} << 15;
+
+// Parts are cut at multiples of so many rows or columns: of the BLAS kernels' register tiles, and of a vector.
+constexpr std::size_t kUnit = 16;
+
+// Whether a product is bound by reading b, and not by multiplying.
+template <class T> bool is_bound_by_reading(Matrix<const T> a, Matrix<const T> b) {
+  const std::size_t most = b.transposed ? 8 : 2;
+  return !a.transposed && (a.rows == 1 || (a.rows <= most && b.rows * b.columns * sizeof(T) > kPackedBytes));
+}
+
+template <class T> void few_rows(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
+  const FewRows<T> product{a.data, b.data,    c.data,    a.stride, b.stride, c.stride,
+                           c.rows, a.columns, c.columns, alpha,    beta};
+  const VectorLoops<T>& loops = vector_loops<T>();
+  b.transposed ? loops.few_rows_by_transpose(product) : loops.few_rows_by_matrix(product);
 }
 
 // The products share the pool's threads with our other loops: BLAS's own threads would oversubscribe the processors.
@@ -31,20 +40,48 @@ bool blas_on_one_thread() {
   return true;
 }
 
-// How many threads share a product.
-template <class T> std::size_t threads_for(Matrix<const T> a, Matrix<T> c) {
+template <class T> void blas_gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
+  using Int = CBLAS_INT;
+  const ExitGuard guard;
   [[maybe_unused]] static const bool once = blas_on_one_thread();
-  constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // multiply-adds: some five microseconds
-  const std::size_t most = std::min(threads_here(), kMostChunks);
-  return std::clamp<std::size_t>(c.rows * c.columns * a.columns / kWorthAThread, 1, most);
+  const auto leading = [](const auto& m) { return static_cast<Int>(std::max<std::size_t>(m.stride, 1)); };
+  const auto transpose = [](const auto& m) { return m.transposed ? cxxblas::Trans : cxxblas::NoTrans; };
+  cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(a), transpose(b), static_cast<Int>(c.rows),
+                     static_cast<Int>(c.columns), static_cast<Int>(a.columns), alpha, a.data, leading(a), b.data,
+                     leading(b), beta, c.data, leading(c));
 }
+
+// How a product is made: by which function, and shared out in how many parts, of rows or columns or of the inner
+// extent. That of few rows depends on the work alone, and so does its rounding.
+template <class T> struct Plan {
+  void (*multiply)(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta);
+  std::size_t parts;
+  bool splits_inner;
+
+  Plan(Matrix<const T> a, Matrix<const T> b) {
+    const std::size_t inner = a.columns, size = inner * b.columns;
+    if (is_bound_by_reading(a, b)) {
+      multiply = few_rows<T>;
+      parts = chunks_for(size / 2);  // reading an element takes half as long as a step
+      // A part reads whole rows of b as it is stored, where there are enough of them.
+      const std::size_t enough = parts * kUnit;
+      splits_inner = inner >= enough && (!b.transposed || b.columns < enough);
+    } else {
+      constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // multiply-adds: some five microseconds
+      multiply = blas_gemm<T>;
+      parts = std::clamp<std::size_t>(a.rows * size / kWorthAThread, 1, std::min(threads_here(), kMostChunks));
+      splits_inner = inner > std::max(a.rows, b.columns);  // as in the gradient of a weight
+    }
+    splits_inner = splits_inner && parts > 1;
+  }
+};
 
 // part(rows of a, columns of b, rows and columns of c, the first of these columns): some rows of c for every thread, or
 // some columns where there are more of those.
-template <class T, class Part> void for_each_part(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Part part) {
-  constexpr std::size_t kUnit = 16;  // rows: a multiple of the BLAS kernels' register tiles
+template <class T, class Part>
+void for_each_part(std::size_t parts, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Part part) {
   const std::size_t extent = std::max(c.rows, c.columns), units = (extent + kUnit - 1) / kUnit;
-  parallel_for(units, threads_for(a, c), [&](std::size_t begin, std::size_t end) {
+  parallel_for(units, parts, [&](std::size_t begin, std::size_t end) {
     const std::size_t first = begin * kUnit, last = std::min(end * kUnit, extent);
     if (c.rows >= c.columns)
       part(a.rows_between(first, last), b, c.rows_between(first, last), 0);
@@ -56,15 +93,15 @@ template <class T, class Part> void for_each_part(Matrix<const T> a, Matrix<cons
 // Split-K: every thread accumulates a part of the inner extent, the first in c, the others in partial products of their
 // own, which a reduction then adds to c.
 template <class T>
-void gemm_split_k(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta, std::size_t parts) {
+void gemm_split_k(const Plan<T>& plan, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
   const std::size_t size = c.rows * c.columns;
-  Array<T> others(Shape{parts - 1, size});
-  parallel_for(a.columns, parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
+  Array<T> others(Shape{plan.parts - 1, size});
+  parallel_for(a.columns, plan.parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
     const Matrix<const T> a_part = a.t().rows_between(begin, end).t(), b_part = b.rows_between(begin, end);
     if (part == 0)
-      gemm_on_this_thread(a_part, b_part, c, alpha, beta);
+      plan.multiply(a_part, b_part, c, alpha, beta);
     else
-      gemm_on_this_thread(a_part, b_part, {others.data() + (part - 1) * size, c.rows, c.columns}, alpha, T(0));
+      plan.multiply(a_part, b_part, {others.data() + (part - 1) * size, c.rows, c.columns}, alpha, T(0));
   });
   parallel_for(c.rows, chunks_for(others.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r)
@@ -73,34 +110,53 @@ void gemm_split_k(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T 
   });
 }
 
+// A row whose elements lie side by side, as a column does that is stored without gaps.
+template <class T> Matrix<T> as_row(Matrix<T> m) {
+  const bool is_column_in_memory = m.rows == 1 && m.transposed && m.stride == 1;
+  return is_column_in_memory ? Matrix<T>(m.data, 1, m.columns) : m;
+}
+
 bool fits(const auto& a, const auto& b, const auto& c) {
   return a.columns == b.rows && c.rows == a.rows && c.columns == b.columns && !c.transposed;
 }
 
 }  // namespace
 
+template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
+  assert(fits(a, b, c));
+  if (c.rows == 0 || c.columns == 0) return;
+  Plan<T>(a, b).multiply(a, b, c, alpha, beta);
+}
+
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
-  // Parallel over what is longest: split-K where that is the inner extent, as in the gradient of a weight.
-  const std::size_t threads = threads_for(a, c);
-  if (threads > 1 && a.columns > std::max(c.rows, c.columns)) return gemm_split_k(a, b, c, alpha, beta, threads);
-  for_each_part(a, b, c, [=](Matrix<const T> a_part, Matrix<const T> b_part, Matrix<T> c_part, std::size_t) {
-    gemm_on_this_thread(a_part, b_part, c_part, alpha, beta);
-  });
+  if (c.columns == 1 && c.rows > 1 && c.stride == 1)
+    return gemm(b.t(), a.t(), Matrix<T>(c.data, 1, c.rows), alpha, beta);
+  a = as_row(a);
+  const Plan<T> plan(a, b);
+  if (plan.splits_inner) return gemm_split_k(plan, a, b, c, alpha, beta);
+  for_each_part(plan.parts, a, b, c,
+                [&](Matrix<const T> a_part, Matrix<const T> b_part, Matrix<T> c_part, std::size_t) {
+                  plan.multiply(a_part, b_part, c_part, alpha, beta);
+                });
 }
 
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
-  for_each_part(a, b, c, [=](Matrix<const T> a_part, Matrix<const T> b_part, Matrix<T> c_part, std::size_t column) {
-    for (std::size_t r = 0; r < c_part.rows; ++r) std::copy_n(bias + column, c_part.columns, c_part.row(r));
-    gemm_on_this_thread(a_part, b_part, c_part, T(1), T(1));
-  });
+  const Plan<T> plan(a, b);
+  for_each_part(plan.parts, a, b, c,
+                [&](Matrix<const T> a_part, Matrix<const T> b_part, Matrix<T> c_part, std::size_t column) {
+                  for (std::size_t r = 0; r < c_part.rows; ++r)
+                    std::copy_n(bias + column, c_part.columns, c_part.row(r));
+                  plan.multiply(a_part, b_part, c_part, T(1), T(1));
+                });
 }
 
-#define INSTANTIATE(T)                                                   \
-  template void gemm(Matrix<const T>, Matrix<const T>, Matrix<T>, T, T); \
+#define INSTANTIATE(T)                                                                  \
+  template void gemm(Matrix<const T>, Matrix<const T>, Matrix<T>, T, T);                \
+  template void gemm_on_this_thread(Matrix<const T>, Matrix<const T>, Matrix<T>, T, T); \
   template void gemm_plus_bias(Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);
 INSTANTIATE(float)
 INSTANTIATE(double)

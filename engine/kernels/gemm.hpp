@@ -1,4 +1,5 @@
-/// Matrix products through BLAS, on pointers with leading dimensions: no copies for transposes, heads or slices.
+/// Matrix products, on pointers with leading dimensions: no copies for transposes, heads or slices. Through BLAS but
+/// for those with a row or a few on the left, as a model has that makes one token at a time: they are bound by memory.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,12 @@ template <class T> struct Matrix {
 };
 
 /// c = alpha a b + beta c; c is not read when beta is 0. c is not transposed and overlaps neither a nor b. Large
-/// products are parallel, on the threads of parallel.hpp.
+/// products are parallel, on the threads of parallel.hpp. Of one row on the left, which matters most where a model
+/// makes one token at a time, the result does not depend on the number of threads.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
+
+/// The same on this thread alone, for loops that are parallel themselves.
+template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
 /// c = a b, with the bias, of c.columns elements, added to every row.
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c);

@@ -15,6 +15,16 @@ template <class T> struct BinaryLoops {
   void (*number_run)(T x, const T* y, T* z, std::size_t n);
 };
 
+/// c = alpha a b + beta c, or alpha a b^T + beta c, for an `a` of few rows; c is not read when beta is 0. The rows of
+/// each begin a stride apart.
+template <class T> struct FewRows {
+  const T *a, *b;
+  T* c;
+  std::size_t a_stride, b_stride, c_stride;
+  std::size_t rows, inner, columns;  // of a, of both, of the product
+  T alpha, beta;
+};
+
 /// The loops for one instruction set. Arrays need no alignment; they may work in place, results and inputs the same
 /// array.
 template <class T> struct VectorLoops {
@@ -31,6 +41,10 @@ template <class T> struct VectorLoops {
   T (*sum)(const T* x, std::size_t n);
   T (*max)(const T* x, std::size_t n);  ///< -inf when n is 0
   T (*dot)(const T* x, const T* y, std::size_t n);
+
+  // Products that read every element of b about once: bound by memory, where a BLAS would pack b first.
+  void (*few_rows_by_matrix)(const FewRows<T>& product);     ///< with b, (inner, columns)
+  void (*few_rows_by_transpose)(const FewRows<T>& product);  ///< with b^T, b being (columns, inner)
 
   // Softmax and cross-entropy.
 

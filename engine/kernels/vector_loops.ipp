@@ -67,6 +67,14 @@ template <class Arch> struct Part<double, Arch> {
 };
 #endif
 
+}  // namespace
+}  // namespace tapegrad::detail
+
+#include "few_rows.ipp"
+
+namespace tapegrad::detail {
+namespace {
+
 // An operation f on batches, of two runs and of a run and a number.
 template <class T, class Arch, class F> struct Binary {
   using Batch = xsimd::batch<T, Arch>;
@@ -330,6 +338,8 @@ template <class T, class Arch> struct Loops {
             .sum = sum,
             .max = max,
             .dot = dot,
+            .few_rows_by_matrix = FewRowsLoops<T, Arch>::by_matrix,
+            .few_rows_by_transpose = FewRowsLoops<T, Arch>::by_transpose,
             .exp_sum = exp_sum,
             .sum_exp = sum_exp,
             .exp_scaled = exp_scaled,

@@ -62,8 +62,8 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
   out.back() = sv.back();
   const std::size_t heads = axes == 4 ? sq[1] : 1, batch = axes > 2 ? sq[0] : 1;
   const auto layout_of = [heads](const Shape& shape) {
-    const std::size_t rows = shape[shape.size() - 2], width = shape.back();
-    return HeadLayout{rows, width, heads * rows * width, rows * width, width};
+    const std::size_t rows = shape[shape.size() - 2];
+    return HeadLayout::of_heads(heads, rows, rows, shape.back());
   };
   const AttentionLayout layout{batch, heads, layout_of(sq), layout_of(sk), layout_of(sv), layout_of(out)};
   return attend(operation, q, k, v, layout, out, mask, options);
@@ -84,10 +84,7 @@ Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Ten
           "expected widths that the number of heads divides, given ", num_heads, " heads and shapes ", given);
 
   const Shape out{sq[0], sq[1], sv[2]};
-  const auto layout_of = [num_heads](const Shape& shape) {
-    const std::size_t rows = shape[1], columns = shape[2], width = columns / num_heads;
-    return HeadLayout{rows, width, rows * columns, width, columns};
-  };
+  const auto layout_of = [&](const Shape& shape) { return HeadLayout::of_columns(num_heads, shape[1], shape[2]); };
   const AttentionLayout layout{sq[0], num_heads, layout_of(sq), layout_of(sk), layout_of(sv), layout_of(out)};
   return attend(operation, q, k, v, layout, out, mask, options);
 }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace examples {
 
 namespace tg = tapegrad;
 
-void Batches::require_some() const {
+Batches::Batches(std::vector<std::size_t> lengths, std::size_t batch_size)
+    : lengths_(std::move(lengths)), batch_size_(batch_size) {
   if (lengths_.empty()) throw std::invalid_argument("batches: expected texts to learn from, given none");
 }
 

@@ -52,17 +52,21 @@ class Batches {
  public:
   /// Throws std::invalid_argument when there is no sequence.
   template <class Sequence = Ids>
-  Batches(const std::vector<Sequence>& sequences, std::size_t batch_size) : batch_size_(batch_size) {
-    for (const Sequence& sequence : sequences) lengths_.push_back(sequence.size());
-    require_some();
-  }
+  Batches(const std::vector<Sequence>& sequences, std::size_t batch_size)
+      : Batches(lengths_of(sequences), batch_size) {}
+  /// Of sequences of these lengths.
+  Batches(std::vector<std::size_t> lengths, std::size_t batch_size);
 
   /// The batch at a place, which moves on; an epoch that begins there is shuffled by the default generator. What it
   /// gives lasts until the next call. Throws std::out_of_range for a place in other data.
   std::span<const std::size_t> next(Place& place);
 
  private:
-  void require_some() const;
+  template <class Sequence> static std::vector<std::size_t> lengths_of(const std::vector<Sequence>& sequences) {
+    std::vector<std::size_t> lengths;
+    for (const Sequence& sequence : sequences) lengths.push_back(sequence.size());
+    return lengths;
+  }
   void shuffle(tapegrad::Generator& generator);
 
   std::vector<std::size_t> lengths_, order_;

@@ -29,6 +29,13 @@ template <class Options> class Given {
     return examples::add_choice<Value>(app, option, setter(option, member), choices, description);
   }
 
+  /// The same for one that is true when the option is there.
+  CLI::Option* add_flag(CLI::App& app, const std::string& option, bool Options::*member,
+                        const std::string& description) {
+    return app.add_flag_callback(
+        option, [=, set = setter(option, member)] { set(true); }, description);
+  }
+
   /// The defaults with what the user gave in their place.
   Options value_or(Options defaults) const {
     for (const auto& [option, set] : changes_) set(defaults);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "interrupt.hpp"
+#include "printable.hpp"
 #include "progress.hpp"
 #include "training_log.hpp"
 
@@ -179,6 +180,16 @@ class Steps {
   Progress progress_{options_.steps, std::max<std::size_t>(1, options_.steps / 10), state_.step};
 };
 
+/// Where there is no gnuplot, a run is as good without its picture.
+void draw(const TrainingHooks& hooks) {
+  try {
+    draw_log(hooks.log, hooks.plot);
+    std::cout << "picture of the losses: " << printable(hooks.plot) << '\n';
+  } catch (const std::runtime_error& error) {
+    std::cout << "no picture of the losses: " << one_line(error.what()) << '\n';
+  }
+}
+
 }  // namespace
 
 int train(TrainingState& state, const tg::Parameters<float>& parameters, const TrainingOptions& options,
@@ -190,6 +201,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
   }
   if (hooks.checkpoint) hooks.checkpoint();
   if (hooks.keep) hooks.keep();
+  if (!hooks.plot.empty()) draw(hooks);
   if (interrupt.requested())
     std::cout << "stopped early, as you asked; the model is as it is so far\n";
   else if (state.step < options.steps)

@@ -49,7 +49,7 @@ struct TrainingHooks {
   std::function<void()> checkpoint{};     ///< keeps the whole run, every so many steps and at the end
   std::size_t checkpoint_every = 0;       ///< 0: only at the end
   std::function<void()> keep{};           ///< saves what was learned, at the end
-  std::string log{};                      ///< the file of a TrainingLog
+  std::string log{}, plot{};  ///< files of a TrainingLog, and of its picture at the end, where gnuplot is installed
 };
 
 /// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done, patience is

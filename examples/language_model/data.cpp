@@ -52,14 +52,14 @@ Corpus split_text(std::string text, const std::string& path) {
 
 Corpus read_corpus(const Options& options, Source source) {
   const auto& [option, name] =
-      options.data.empty() ? std::pair("--language", options.language) : std::pair("--data", options.data);
+      options.run.data.empty() ? std::pair("--language", options.run.language) : std::pair("--data", options.run.data);
   Corpus corpus;
   if (source == Source::text)
-    corpus = split_text(examples::read_text(name, options.encoding), name);
+    corpus = split_text(examples::read_text(name, options.run.encoding), name);
   else if (source == Source::lines)
-    corpus = split_list(to_utf8(examples::read_lines(name, options.encoding)), name);
+    corpus = split_list(to_utf8(examples::read_lines(name, options.run.encoding)), name);
   else
-    corpus = split_list(to_utf8(examples::read_word_lists({name}, options.encoding, option).front().words), name);
+    corpus = split_list(to_utf8(examples::read_word_lists({name}, options.run.encoding, option).front().words), name);
 
   const auto amount = [&](const std::vector<std::string>& texts) {
     if (source == Source::text) return with_commas(examples::character_count(texts.front())) + " characters";
@@ -69,6 +69,17 @@ Corpus read_corpus(const Options& options, Source source) {
   if (options.load.empty()) std::cout << amount(corpus.train) << " to learn from, ";
   std::cout << amount(corpus.test) << " to test with\n";
   return corpus;
+}
+
+std::string fingerprint(const Corpus& corpus) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, which is the same everywhere
+  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  for (const auto* texts : {&corpus.train, &corpus.test})
+    for (const std::string& text : *texts) {
+      for (const char c : text) add(static_cast<unsigned char>(c));
+      add('\n');
+    }
+  return std::to_string(hash);
 }
 
 examples::Vocabulary make_vocabulary(const Corpus& corpus) {
@@ -84,13 +95,32 @@ examples::Vocabulary make_vocabulary(const Corpus& corpus) {
   return examples::Vocabulary(std::move(characters));
 }
 
-examples::Padded random_pieces(const PackedIds& text, std::size_t count, std::size_t length) {
-  length = std::min(length, text.size());
-  const tapegrad::Shape shape{count, length};
-  examples::Padded pieces{tapegrad::IntArray(shape), tapegrad::BoolArray(shape, true), count * length};
-  const auto starts = tapegrad::uniform<double>({count}, 0, static_cast<double>(text.size() - length + 1));
-  for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t t = 0; t < length; ++t) pieces.ids(i, t) = text[static_cast<std::size_t>(starts(i)) + t];
+namespace {
+
+/// How many pieces of `length` ids, each of which begins with the last of the one before, lie in a text. One fewer than
+/// fill it leaves them room to move.
+std::size_t piece_count(const PackedIds& text, std::size_t length) {
+  const std::size_t all = (text.size() - 1) / (length - 1);
+  return std::max<std::size_t>(2, all) - 1;
+}
+
+}  // namespace
+
+Pieces::Pieces(const PackedIds& text, std::size_t length, std::size_t batch_size)
+    : text_(text),
+      length_(std::min(length, text.size())),
+      room_(text.size() - 1 - piece_count(text, length_) * (length_ - 1)),
+      batches_(std::vector<std::size_t>(piece_count(text, length_), length_), batch_size) {}
+
+examples::Padded Pieces::next(examples::Place& place) {
+  const auto chosen = batches_.next(place);
+  tapegrad::Generator generator = place.shuffled_by;  // a copy: the same for all of an epoch
+  const auto offset =
+      static_cast<std::size_t>(tapegrad::uniform<double>({1}, 0, static_cast<double>(room_ + 1), generator)(0));
+  const tapegrad::Shape shape{chosen.size(), length_};
+  examples::Padded pieces{tapegrad::IntArray(shape), tapegrad::BoolArray(shape, true), chosen.size() * length_};
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    for (std::size_t t = 0; t < length_; ++t) pieces.ids(i, t) = text_[offset + chosen[i] * (length_ - 1) + t];
   return pieces;
 }
 

@@ -3,49 +3,105 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+#include <nlohmann/json.hpp>
 #include <xtensor/xbuilder.hpp>
 
 #include <cstddef>
 #include <optional>
 #include <utility>
+#include <vector>
 
 inline constexpr std::size_t longest_context = 1'000'000;
 
 struct ModelOptions {
-  std::size_t width, heads;
-  bool positions;       ///< whether to learn a vector for every position
-  std::size_t context;  ///< the longest sequence, in characters
+  std::size_t layers = 0;  ///< Transformer blocks; 0: one attention alone, as in the tutorial
+  std::size_t heads = 1, width = 1;
+  std::size_t context = 1;  ///< the longest sequence, in characters
+  bool positions = false;   ///< whether to learn a vector for every position
+  bool tie = false;         ///< whether the head's weights are the embedding
+  bool norm = true;         ///< whether there are LayerNorms in and after the blocks
+  double dropout = 0;       ///< of the vectors, and of what each block adds to them
+  bool operator==(const ModelOptions&) const = default;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ModelOptions, layers, heads, width, context, positions, tie, norm,
+                                                dropout)
 
-/// Every character looks at those before it, and from what it sees predicts the next.
+/// Every character looks at those before it, and from what it sees predicts the next. With blocks it is a GPT (Radford
+/// et al. 2019).
 template <class T = float> struct LanguageModel {
   tapegrad::Embedding<T> embedding;
   std::optional<tapegrad::Embedding<T>> positions;
-  tapegrad::MultiHeadAttention<T> attention;
-  tapegrad::Linear<T> head;
-  TAPEGRAD_FIELDS(embedding, positions, attention, head)
+  tapegrad::Dropout dropout;
+  std::optional<tapegrad::MultiHeadAttention<T>> attention;  // of the tutorial's model, which has no blocks
+  std::vector<tapegrad::TransformerBlock<T>> blocks;
+  std::optional<tapegrad::LayerNorm<T>> norm;
+  std::optional<tapegrad::Linear<T>> head;  // where it is not tied
+  TAPEGRAD_FIELDS(embedding, positions, dropout, attention, blocks, norm, head)
+
+  using Tensor = tapegrad::Tensor<T>;
+  using Caches = std::vector<tapegrad::KeyValueCache<T>>;  // one for each attention
 
   LanguageModel(std::size_t vocabulary, const ModelOptions& options)
-      : embedding(vocabulary, options.width), attention(options.width, options.heads), head(options.width, vocabulary) {
+      : embedding(vocabulary, options.width), dropout(options.dropout) {
+    const auto norms = options.norm ? tapegrad::NormPlacement::first : tapegrad::NormPlacement::none;
+    for (std::size_t i = 0; i < options.layers; ++i)
+      blocks.emplace_back(options.width, options.heads,
+                          tapegrad::TransformerBlockOptions{.dropout = options.dropout, .norm = norms});
+    if (blocks.empty()) attention.emplace(options.width, options.heads);
+    if (!blocks.empty() && options.norm) norm.emplace(options.width);
+    if (!options.tie) head.emplace(options.width, vocabulary);
     if (options.positions) positions.emplace(options.context, options.width);
+    if (!blocks.empty()) tapegrad::initialize_gpt2(*this);
   }
 
   /// ids: (B, T) -> logits: (B, T, vocabulary), of the id that follows each
-  tapegrad::Tensor<T> operator()(const tapegrad::IntArray& ids) const {
-    return head(attention(vectors(ids), tapegrad::AttentionMask::causal()));
+  Tensor operator()(const tapegrad::IntArray& ids) const {
+    const auto causal = tapegrad::AttentionMask::causal();
+    return predict(vectors(ids), [&](const auto& layer, std::size_t, const Tensor& x) { return layer(x, causal); });
   }
 
-  /// The same with the weights of the attention. -> (B, T, vocabulary), (B, heads, T, T)
-  std::pair<tapegrad::Tensor<T>, tapegrad::Tensor<T>> with_weights(const tapegrad::IntArray& ids) const {
-    const auto x = vectors(ids);
-    const auto [y, weights] = attention.with_weights(x, x, x, tapegrad::AttentionMask::causal());
-    return {head(y), weights};
+  /// The same for ids that follow those in the caches, which take the new ones in; empty ones begin a text.
+  Tensor operator()(const tapegrad::IntArray& ids, Caches& caches) const {
+    caches.resize(blocks.empty() ? 1 : blocks.size());
+    return predict(vectors(ids, caches.front().size()),
+                   [&](const auto& layer, std::size_t i, const Tensor& x) { return layer(x, caches[i]); });
   }
 
-  /// (B, T) -> (B, T, D)
-  tapegrad::Tensor<T> vectors(const tapegrad::IntArray& ids) const {
-    auto x = embedding(ids);
-    if (positions) x = x + (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) goes to each sequence
-    return x;
+  /// The logits with the weights of every attention, in their order. -> (B, T, vocabulary), each (B, heads, T, T)
+  std::pair<Tensor, std::vector<Tensor>> with_weights(const tapegrad::IntArray& ids) const {
+    std::vector<Tensor> weights;
+    const Tensor logits = predict(vectors(ids), [&](const auto& layer, std::size_t, const Tensor& x) {
+      const auto [y, weights_of_layer] = attend(layer, x);
+      weights.push_back(weights_of_layer);
+      return y;
+    });
+    return {logits, weights};
+  }
+
+ private:
+  /// The vectors of ids that begin at a position. (B, T) -> (B, T, D)
+  Tensor vectors(const tapegrad::IntArray& ids, std::size_t first = 0) const {
+    Tensor x = embedding(ids);
+    if (positions) {
+      const auto begin = static_cast<std::int64_t>(first), end = begin + static_cast<std::int64_t>(ids.shape()[1]);
+      x = x + (*positions)(xt::arange<std::int64_t>(begin, end));  // (T, D) goes to each sequence
+    }
+    return dropout(x);
+  }
+
+  using WithWeights = std::pair<Tensor, Tensor>;
+  static WithWeights attend(const tapegrad::TransformerBlock<T>& block, const Tensor& x) {
+    return block.with_weights(x, tapegrad::AttentionMask::causal());
+  }
+  static WithWeights attend(const tapegrad::MultiHeadAttention<T>& attention, const Tensor& x) {
+    return attention.with_weights(x, x, x, tapegrad::AttentionMask::causal());
+  }
+
+  /// What the blocks, or the attention, make of vectors, as logits. apply(layer, number, x) applies one of them.
+  template <class Apply> Tensor predict(Tensor x, Apply apply) const {
+    if (attention) x = apply(*attention, 0, x);
+    for (std::size_t i = 0; i < blocks.size(); ++i) x = apply(blocks[i], i, x);
+    if (norm) x = (*norm)(x);
+    return head ? (*head)(x) : tapegrad::linear(x, embedding.weight);
   }
 };

@@ -1,10 +1,14 @@
 #include "options.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "../common/program.hpp"
 #include "../common/word_lists.hpp"
+#include "kept_run.hpp"
 
 using examples::number;
 using examples::whole_number;
@@ -12,9 +16,9 @@ using examples::whole_number;
 namespace {
 
 constexpr const char* description =
-    R"(Learns which character comes next, and writes on by itself. The model is small enough to
-read in a minute: a vector for every character, attention to the characters before it, and
-a linear layer.
+    R"(Learns which character comes next, and writes on by itself. The model is a GPT: a vector for
+every character, Transformer blocks in which each looks at the characters before it, and a
+linear layer. With --layers 0 it is the tutorial's, with one attention in place of the blocks.
 
 Without options it learns the words of Debian's English word list, measures itself on a
 tenth of them that it has not seen, and invents new ones. Sizes and rates that you do not
@@ -27,127 +31,230 @@ Examples:
   language_model --explain possibility --explain-to possibility
   language_model --data names.txt --lines
   language_model --data shakespeare.txt --prompt "ROMEO: " --length 1000
+  language_model --data shakespeare.txt --checkpoint run.safetensors --checkpoint-every 500
+  language_model --resume run.safetensors
   language_model --data random --heads 8)";
+
+using examples::Decay;
+using examples::OptimizerKind;
+using examples::TrainingOptions;
 
 /// What suits each source.
 struct Defaults {
   ModelOptions model;
-  examples::TrainingOptions training;
+  TrainingOptions training;
 };
 
 Defaults defaults_for(Source source) {
   switch (source) {
     case Source::words:
     case Source::lines:
-      return {{.width = 128, .heads = 16, .positions = true, .context = 32},
-              {.steps = 20000, .batch_size = 32, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
+      return {{.layers = 2, .heads = 4, .width = 64, .context = 32, .positions = true, .tie = true},
+              {.steps = 5000,
+               .batch_size = 64,
+               .optimizer = OptimizerKind::adamw,
+               .lr = 4e-3,
+               .warmup = 100,
+               .decay = Decay::cosine,
+               .beta2 = 0.99,
+               .weight_decay = 0.1,
+               .clip = 1,
+               .eval_every = 1000}};
     case Source::text:
-      return {{.width = 128, .heads = 16, .positions = true, .context = 16},
-              {.steps = 12000, .batch_size = 32, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
+      return {{.layers = 4, .heads = 4, .width = 128, .context = 64, .positions = true, .tie = true},
+              {.steps = 2000,
+               .batch_size = 12,
+               .optimizer = OptimizerKind::adamw,
+               .lr = 1e-3,
+               .lr_floor = 1e-4,
+               .warmup = 100,
+               .decay = Decay::cosine,
+               .beta2 = 0.99,
+               .weight_decay = 0.1,
+               .clip = 1,
+               .eval_every = 500}};
     case Source::random:  // the tutorial's run
-      return {{.width = 512, .heads = 1, .positions = false, .context = 100},
-              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = examples::Decay::none}};
+      return {{.layers = 0, .heads = 1, .width = 512, .context = 100, .positions = false},
+              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = Decay::none}};
   }
   throw std::logic_error("language_model: a source without defaults");
 }
 
-/// The options whose default depends on others, as the user gave them.
+/// The options as the user gave them.
 struct Given {
-  bool lines = false;
-  std::optional<std::size_t> width, heads, context;
-  std::optional<bool> positions;
-  examples::Given<examples::TrainingOptions> training;
+  examples::Given<RunOptions> run;
+  examples::Given<ModelOptions> model;
+  examples::Given<TrainingOptions> training;
+  examples::Given<OutputOptions> outputs;
+  std::uint64_t seed = 0;
 };
 
+Source source_of(const RunOptions& run) {
+  return run.data.empty()       ? Source::words
+         : run.data == "random" ? Source::random
+         : run.lines            ? Source::lines
+                                : Source::text;
+}
+
 void complete(Options& options, const Given& given) {
-  options.source = options.data.empty()       ? Source::words
-                   : options.data == "random" ? Source::random
-                   : given.lines              ? Source::lines
-                                              : Source::text;
-  const auto [model, training] = defaults_for(options.source);
-  options.model = {.width = given.width.value_or(model.width),
-                   .heads = given.heads.value_or(model.heads),
-                   .positions = given.positions.value_or(model.positions),
-                   .context = given.context.value_or(model.context)};
-  options.training = given.training.value_or(training);
+  options.run = given.run.value_or({});
+  options.run.seed = given.seed;
+  options.source = source_of(options.run);
+  Defaults defaults = defaults_for(options.source);
+  const std::size_t steps = given.training.value_or(defaults.training).steps;
+  defaults.training.warmup = std::min(defaults.training.warmup, steps / 10);  // a short run warms up in a short time
+  options.model = given.model.value_or(defaults.model);
+  options.training = given.training.value_or(defaults.training);
+  options.outputs = given.outputs.value_or({});
+}
+
+/// Takes the options from a run that goes on. What its outputs are called may change, and --steps rise.
+void resume(const CLI::App& app, Options& options, const Given& given) {
+  const KeptRun kept = read_kept_run(options.resume);
+  const std::size_t steps = given.training.value_or(kept.training).steps;
+  std::vector<std::string> contradicting = given.run.contradicting(kept.run);
+  for (const auto& more : {given.model.contradicting(kept.model), given.training.contradicting(kept.training)})
+    contradicting.insert(contradicting.end(), more.begin(), more.end());
+  if (steps > kept.training.steps) std::erase(contradicting, "--steps");
+  if (app.count("--seed") > 0 && given.seed != kept.run.seed) contradicting.push_back("--seed");
+  if (!contradicting.empty())
+    throw CLI::ValidationError(
+        contradicting.front(),
+        "expected as in the run that --resume goes on with, or not at all; only --steps may rise");
+  options.run = kept.run;
+  options.source = source_of(kept.run);
+  options.model = kept.model;
+  options.training = kept.training;
+  options.training.steps = steps;
+  options.outputs = kept.outputs;
+  options.outputs.checkpoint = options.resume;
+  options.outputs = given.outputs.value_or(options.outputs);
 }
 
 // Each option that does nothing, or something else than it says, beside another is refused.
 void check_combinations(const CLI::App& app, const Options& options) {
   using examples::refuse_beside;
+  const std::vector<std::string> outputs{"--save", "--best", "--checkpoint", "--checkpoint-every", "--log", "--plot"},
+      training{"--lines",      "--layers",   "--width",    "--heads",      "--context",    "--positions",    "--tie",
+               "--norm",       "--dropout",  "--steps",    "--batch-size", "--accumulate", "--optimizer",    "--lr",
+               "--lr-floor",   "--warmup",   "--decay",    "--momentum",   "--beta2",      "--weight-decay", "--clip",
+               "--eval-every", "--patience", "--language", "--resume"};
   refuse_beside(app, "--data", {"--language"}, "expected without --data, which names what to read instead");
-  refuse_beside(app, "--load",
-                {"--language", "--lines", "--width", "--heads", "--positions", "--context", "--steps", "--batch-size",
-                 "--accumulate", "--optimizer", "--lr", "--lr-floor", "--warmup", "--decay", "--momentum", "--beta2",
-                 "--weight-decay", "--clip", "--save"},
-                "expected without --load, which takes a model as it was saved and trains no further");
+  for (const auto& others : {training, outputs})
+    refuse_beside(app, "--load", others,
+                  "expected without --load, which takes a model as it was saved and trains no further");
   if (options.source == Source::random)
-    refuse_beside(app, "--data",
-                  {"--lines", "--encoding", "--save", "--load", "--prompt", "--length", "--temperature", "--explain"},
-                  "expected without --data random, whose sequences are no text");
-  if (app.count("--lines") > 0 && app.count("--data") == 0)
-    throw CLI::ValidationError("--lines", "expected together with --data");
-  if (app.count("--encoding") > 0 && app.count("--data") + app.count("--language") == 0)
-    throw CLI::ValidationError("--encoding", "expected together with --data or --language");
+    refuse_beside(
+        app, "--data",
+        {"--lines", "--encoding", "--save", "--load", "--best", "--checkpoint", "--checkpoint-every", "--eval-every",
+         "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p", "--explain"},
+        "expected without --data random, whose sequences are no text");
+  const auto require = [&](const char* option, bool holds, const char* expected) {
+    if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
+  };
+  const bool resumes = !options.resume.empty();
+  require("--lines", resumes || app.count("--data") > 0, "expected together with --data");
+  require("--encoding", resumes || app.count("--data") + app.count("--language") > 0,
+          "expected together with --data or --language");
+  require("--norm", options.model.layers > 0, "expected without --layers 0, which has no blocks");
+  require("--checkpoint-every", !options.outputs.checkpoint.empty(), "expected together with --checkpoint");
+  require("--best", options.training.eval_every > 0, "expected together with --eval-every");
+  require("--plot", !options.outputs.log.empty(), "expected together with --log, which it draws");
   examples::check_explain_options(app);
-  examples::check_training_options(app, options.training);
+  if (options.load.empty()) examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
 }
 
 const std::string what_to_learn = "What to learn from", the_model = "The model",
-                  keeping = "Keeping and using the model";
+                  the_run = "Keeping and watching the run", keeping = "Keeping and using the model";
 
-void add_data_options(CLI::App& app, Options& options, Given& given) {
-  app.add_option("--language", options.language,
-                 "Language whose words to learn (default english):\n" + examples::known_languages() +
-                     ",\nor the path of a word list of your own, a word a line")
-      ->type_name("NAME")
+void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
+  given
+      .add(app, "--language", &RunOptions::language, "NAME", {},
+           "Language whose words to learn (default english):\n" + examples::known_languages() +
+               ",\nor the path of a word list of your own, a word a line")
       ->group(what_to_learn);
-  app.add_option("--data", options.data,
-                 "A text to learn instead; its last tenth is kept for the test.\n"
-                 "Or 'random': the tutorial's random sequences")
-      ->type_name("FILE")
+  given
+      .add(app, "--data", &RunOptions::data, "FILE", {},
+           "A text to learn instead; its last tenth is kept for the test.\n"
+           "Or 'random': the tutorial's random sequences")
       ->group(what_to_learn);
-  app.add_flag("--lines", given.lines,
-               "The file is a list, as of names: every line stands alone, and\n"
-               "every tenth is kept for the test")
+  given
+      .add_flag(app, "--lines", &RunOptions::lines,
+                "The file is a list, as of names: every line stands alone, and\n"
+                "every tenth is kept for the test")
       ->group(what_to_learn);
-  examples::add_choice<examples::Encoding>(
-      app, "--encoding", options.encoding,
-      {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
-      "How your file is written: utf-8 (default) or latin1 (ISO-8859-1)")
+  given
+      .add_choice<examples::Encoding>(app, "--encoding", &RunOptions::encoding,
+                                      {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
+                                      "How your file is written: utf-8 (default) or latin1 (ISO-8859-1)")
       ->group(what_to_learn);
 }
 
-void add_model_options(CLI::App& app, Given& given) {
-  const auto add = [&](const char* name, auto& value, const char* text) {
-    app.add_option(name, value, text)->type_name("N")->check(whole_number(1, longest_context))->group(the_model);
+void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
+  using O = ModelOptions;
+  const auto add = [&](const char* name, auto member, const CLI::Validator& check, const char* text) {
+    given.add(app, name, member, "N", check, text)->group(the_model);
   };
-  add("--width", given.width, "Numbers in the vector of a character");
-  add("--heads", given.heads, "Heads of the attention; they divide the width");
-  add("--context", given.context,
+  const auto add_switch = [&](const char* name, bool O::*member, const char* text) {
+    given.add_choice<bool>(app, name, member, {{"yes", true}, {"no", false}}, text)->group(the_model);
+  };
+  add("--layers", &O::layers, whole_number(0, 1000),
+      "Transformer blocks; 0: one attention alone, without blocks, as in\nthe tutorial");
+  add("--heads", &O::heads, whole_number(1, longest_context), "Heads of each attention; they divide the width");
+  add("--width", &O::width, whole_number(1, longest_context), "Numbers in the vector of a character");
+  add("--context", &O::context, whole_number(1, longest_context),
       "Characters of a text that the model sees at once; longer lines\nof a list lose their end");
-  examples::add_choice<bool>(app, "--positions", given.positions, {{"yes", true}, {"no", false}},
-                             "Whether to learn a vector for every position")
+  add_switch("--positions", &O::positions, "Whether to learn a vector for every position");
+  add_switch("--tie", &O::tie, "Whether the linear layer's weights are the characters' vectors");
+  add_switch("--norm", &O::norm, "Whether the blocks have LayerNorms (default yes)");
+  given.add(app, "--dropout", &O::dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training")
       ->group(the_model);
+}
+
+void add_output_options(CLI::App& app, Options& options, examples::Given<OutputOptions>& given) {
+  using O = OutputOptions;
+  const auto add = [&](const char* name, std::string O::*member, const char* text) {
+    given.add(app, name, member, "FILE", {}, text)->group(the_run);
+  };
+  add("--checkpoint", &O::checkpoint, "Keep the whole run here at the end, also after Ctrl-C or SIGTERM");
+  given.add(app, "--checkpoint-every", &O::checkpoint_every, "N", whole_number(1), "And so every so many steps")
+      ->group(the_run);
+  app.add_option("--resume", options.resume,
+                 "Go on with a run that was kept, to the same weights as if it had\n"
+                 "never stopped. Its options come from the file, and it is kept there;\n"
+                 "given may be more --steps, and where it leaves what")
+      ->type_name("FILE")
+      ->group(the_run);
+  add("--best", &O::best, "Write the model here whenever its validation loss is the lowest");
+  add("--log", &O::log,
+      "Write each step's loss, validation loss, rate, gradient norm and\ntokens a second here, as CSV");
+  add("--plot", &O::plot, "Draw the log here as a PNG at the end, where gnuplot is installed");
+  given.add(app, "--save", &O::save, "FILE", {}, "Write the model here after training, also after Ctrl-C")
+      ->group(keeping);
 }
 
 void add_use_options(CLI::App& app, Options& options) {
   const auto add = [&](const char* name, auto& value, const char* type, const char* text) {
     return app.add_option(name, value, text)->type_name(type)->group(keeping);
   };
-  add("--save", options.save, "FILE", "Write the model here after training, also after Ctrl-C");
   add("--load", options.load, "FILE",
       "Use a saved model instead of training one; with --data, measure\nit on the tenth of that file that is kept for "
       "the test");
-  add("--prompt", options.prompt, "TEXT", "How the text, or each line of a list, begins")->check(examples::some_text());
-  add("--length", options.length, "N",
+  WritingOptions& writing = options.writing;
+  add("--prompt", writing.prompt, "TEXT", "How the text, or each line of a list, begins")->check(examples::some_text());
+  add("--length", writing.length, "N",
       "How much to write: lines of a list (default 20) or characters\nof a text (default 500)")
       ->check(whole_number(1));
-  add("--temperature", options.temperature, "T",
+  add("--temperature", writing.temperature, "T",
       "How daring the writing is: at 1 each character comes as often as\n"
       "the model expects it, at 0 always the likeliest (default 0.8)")
       ->check(number(0, 1000));
+  add("--top-k", writing.top_k, "N", "Choose from the N likeliest characters alone (default: all)")
+      ->check(whole_number(1));
+  add("--top-p", writing.top_p, "P",
+      "Choose from the fewest likeliest characters that are as likely as\nthis together (default 1: all)")
+      ->check(number(1e-9, 1));
   examples::add_explain_options(app, options.explain, keeping);
 }
 
@@ -160,12 +267,17 @@ void add_options(CLI::App& app, Options& options) {
   app.get_formatter()->column_width(26);
 
   const auto given = std::make_shared<Given>();
-  add_data_options(app, options, *given);
-  add_model_options(app, *given);
-  examples::add_training_options(app, given->training, options.seed);
+  add_data_options(app, given->run);
+  add_model_options(app, given->model);
+  examples::add_training_options(app, given->training, given->seed);
+  examples::add_validation_options(app, given->training);
+  add_output_options(app, options, given->outputs);
   add_use_options(app, options);
   app.callback([&app, &options, given] {
-    complete(options, *given);
+    if (options.resume.empty())
+      complete(options, *given);
+    else
+      resume(app, options, *given);
     check_combinations(app, options);
   });
 }

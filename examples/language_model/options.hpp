@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,25 +14,56 @@
 #include "../common/training_options.hpp"
 #include "model.hpp"
 
+namespace examples {
+NLOHMANN_JSON_SERIALIZE_ENUM(Encoding, {{Encoding::utf8, "utf-8"}, {Encoding::latin1, "latin1"}})
+}
+
 /// What the model learns: the words of a word list, the lines of a list, a running text, or the tutorial's random
 /// sequences.
 enum class Source { words, lines, text, random };
 
-struct Options {
-  std::string language = "english", data;
-  examples::Encoding encoding = examples::Encoding::utf8;
-  std::string save, load;
-  std::string prompt;
-  std::optional<std::size_t> length;  // in lines of a list or characters of a text
-  double temperature = 0.8;
-  examples::ExplainOptions explain;
-  std::uint64_t seed = 0;
+NLOHMANN_JSON_SERIALIZE_ENUM(
+    Source, {{Source::words, "words"}, {Source::lines, "lines"}, {Source::text, "text"}, {Source::random, "random"}})
 
-  Source source;
-  ModelOptions model;
-  examples::TrainingOptions training;
+/// How a text is written, as tapegrad::SampleOptions have it.
+struct WritingOptions {
+  std::string prompt;
+  std::optional<std::size_t> length;  ///< in lines of a list or characters of a text
+  double temperature = 0.8, top_p = 1;
+  std::size_t top_k = 0;
 };
 
-/// Describes the options to the command line. When it is parsed, `options` holds them, each at what the user gave or
-/// at what suits the source; options that do not go together were refused with CLI::ValidationError.
+/// What a run learns from.
+struct RunOptions {
+  std::string language = "english", data;  ///< data: empty when a language's words are learned
+  bool lines = false;
+  examples::Encoding encoding = examples::Encoding::utf8;
+  std::uint64_t seed = 0;
+  bool operator==(const RunOptions&) const = default;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, language, data, lines, encoding, seed)
+
+/// Where a run leaves what it learned; empty for what it does not leave.
+struct OutputOptions {
+  std::string save, best;  ///< the model at the end, and with the lowest validation loss
+  std::string checkpoint;  ///< the whole run
+  std::size_t checkpoint_every = 0;
+  std::string log, plot;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OutputOptions, save, best, checkpoint, checkpoint_every, log, plot)
+
+struct Options {
+  Source source = Source::words;
+  RunOptions run;
+  ModelOptions model;
+  examples::TrainingOptions training;
+  OutputOptions outputs;
+  std::string load, resume;
+  WritingOptions writing;
+  examples::ExplainOptions explain;
+};
+
+/// Describes the options to the command line. When it is parsed, `options` holds them, each at what the user gave, at
+/// what the run that is resumed was made of, or at what suits the source. Options that do not go together were refused
+/// with CLI::ValidationError, and a file to resume that is none with std::runtime_error.
 void add_options(CLI::App& app, Options& options);

@@ -2,17 +2,14 @@
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <xtensor/xview.hpp>
-
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "../common/printable.hpp"
 #include "../common/settings.hpp"
+#include "kept_run.hpp"
 
 namespace tg = tapegrad;
 using examples::Ids, examples::Text, examples::Vocabulary;
@@ -86,75 +83,45 @@ std::vector<std::string> Writer::shown(const Ids& ids) const {
   return characters;
 }
 
-std::int64_t Writer::choose_next(const Ids& ids, double temperature) const {
-  const std::size_t seen = std::min(ids.size(), options.context);
-  tg::IntArray input(tg::Shape{1, seen});
-  std::copy(ids.end() - static_cast<std::ptrdiff_t>(seen), ids.end(), input.begin());
-  const auto output = model(input);                                        // (1, seen, vocabulary)
-  const tg::Array<double> logits = xt::view(output.value(), 0, seen - 1);  // (vocabulary)
-
-  // Of the marks, only the end may be chosen, and that in a line that has begun.
-  const auto first = logits.begin() + Vocabulary::end + (writes_lines() && ids.size() > 1 ? 0 : 1);
-  const auto likeliest = std::max_element(first, logits.end());
-  if (temperature == 0) return likeliest - logits.begin();
-
-  const auto weight = [&](double logit) { return std::exp((logit - *likeliest) / temperature); };
-  double total = 0;
-  for (auto logit = first; logit != logits.end(); ++logit) total += weight(*logit);
-  double left = tg::uniform<double>({1}, 0, total)(0);
-  auto chosen = first;
-  for (; chosen + 1 != logits.end() && left >= weight(*chosen); ++chosen) left -= weight(*chosen);
-  return chosen - logits.begin();
-}
-
-std::string Writer::write_line(Ids ids, double temperature) const {
-  while (ids.size() <= options.context) {
-    const std::int64_t next = choose_next(ids, temperature);
-    if (next == Vocabulary::end) break;
-    ids.push_back(next);
-  }
-  std::string line;
-  for (std::size_t i = 1; i < ids.size(); ++i) line += vocabulary.token(ids[i]);
-  return line;
-}
-
 namespace {
 
 constexpr const char* program = "language_model";
-const std::map<Source, std::string> names{{Source::words, "words"}, {Source::lines, "lines"}, {Source::text, "text"}};
 
-Source source_of(const std::string& name) {
-  for (const auto& [source, its_name] : names)
-    if (name == its_name) return source;
-  throw std::invalid_argument("a source " + examples::in_quotes(name));
+/// Throws for sizes that a file with so many numbers has no room for: each block has more than 12 width^2.
+ModelOptions read_sizes(const nlohmann::json& settings, std::size_t numbers) {
+  using examples::size_at;
+  const std::size_t width = size_at(settings, "width", examples::largest_width(numbers));
+  size_at(settings, "heads", width);
+  size_at(settings, "context", settings.at("positions") ? numbers / width : longest_context);
+  if (settings.value("layers", 0) != 0) size_at(settings, "layers", numbers / (12 * width * width));
+  return settings;
+}
+
+Source read_source(const nlohmann::json& name) {
+  const Source source = name;
+  if (nlohmann::json(source) != name) throw std::invalid_argument("a source " + examples::in_quotes(name.dump()));
+  return source;
 }
 
 }  // namespace
 
-void save(const Writer& writer, const std::string& path) {
-  const auto& [width, heads, positions, context] = writer.options;
-  tg::save(writer.model, path,
-           examples::as_metadata(program, {{"source", names.at(writer.source)},
-                                           {"vocabulary", writer.vocabulary.tokens()},
-                                           {"list", writer.list},
-                                           {"width", width},
-                                           {"heads", heads},
-                                           {"positions", positions},
-                                           {"context", context}}));
+tg::Metadata settings_of(const Writer& writer) {
+  nlohmann::json settings = writer.options;
+  settings["source"] = writer.source;
+  settings["vocabulary"] = writer.vocabulary.tokens();
+  settings["list"] = writer.list;
+  return examples::as_metadata(program, settings);
 }
+
+void save(const Writer& writer, const std::string& path) { tg::save(writer.model, path, settings_of(writer)); }
 
 Writer load(const std::string& path) {
   return examples::make_from_settings(path, program, [&](const nlohmann::json& settings, std::size_t numbers) {
-    using examples::names_at, examples::size_at;
-    const std::size_t width = size_at(settings, "width", examples::largest_width(numbers)), rows = numbers / width;
-    const bool positions = settings.at("positions");
-    const ModelOptions options{.width = width,
-                               .heads = size_at(settings, "heads", width),
-                               .positions = positions,
-                               .context = size_at(settings, "context", positions ? rows : longest_context)};
-    const Vocabulary vocabulary(names_at(settings, "vocabulary", rows));
-    Writer writer{source_of(settings.at("source")), vocabulary, settings.at("list"), options};
-    tg::load(writer.model, path);
+    const ModelOptions options = read_sizes(settings, numbers);
+    const Vocabulary vocabulary(examples::names_at(settings, "vocabulary", numbers / options.width));
+    Writer writer{read_source(settings.at("source")), vocabulary, settings.at("list"), options};
+    const bool is_run = tg::load_metadata(path).contains(run_entry);
+    tg::load(writer.model, path, {.prefix = is_run ? "model." : ""});
     return writer;
   });
 }

@@ -1,7 +1,8 @@
 /// A language model that reads and writes characters.
 #pragma once
 
-#include <cstdint>
+#include <tapegrad/tapegrad.hpp>
+
 #include <set>
 #include <string>
 #include <string_view>
@@ -37,17 +38,14 @@ struct Writer {
 
   /// The characters of ids, to be shown to people.
   std::vector<std::string> shown(const examples::Ids& ids) const;
-
-  /// Chooses the id that follows others. At temperature 1 it takes each as often as the model expects it, below that
-  /// likely ones more often, at 0 the likeliest always.
-  std::int64_t choose_next(const examples::Ids& ids, double temperature) const;
-
-  /// Writes a line to its end, or as long as the context allows. Gives all of it, the prompt too.
-  std::string write_line(examples::Ids ids, double temperature) const;
 };
+
+/// What a file keeps beside the parameters to make the writer again.
+tapegrad::Metadata settings_of(const Writer& writer);
 
 /// Writes the model to a file, with all that the writer needs. Throws as tapegrad::save does.
 void save(const Writer& writer, const std::string& path);
 
-/// Throws std::runtime_error, naming the file, when it is not one that save has written.
+/// Reads what save has written, or the model of a run that is kept whole. Throws std::runtime_error, naming the file,
+/// when it is neither.
 Writer load(const std::string& path);

@@ -1,6 +1,8 @@
 // Times training steps of one workload with tapegrad.
 #include <tapegrad/tapegrad.hpp>
 
+#include <xtensor/xbuilder.hpp>
+
 #include "workloads.hpp"
 
 namespace tg = tapegrad;
@@ -27,6 +29,27 @@ struct Model {
   }
 };
 
+/// nanoGPT's: no biases, the embedding is the head.
+struct Gpt {
+  tg::Embedding<> tokens, positions;
+  std::vector<tg::TransformerBlock<>> blocks;
+  tg::LayerNorm<> norm;
+  TAPEGRAD_FIELDS(tokens, positions, blocks, norm)
+
+  explicit Gpt(const Workload& w)
+      : tokens(w.tokens, w.width), positions(w.length, w.width), norm(w.width, {.bias = false}) {
+    for (std::size_t i = 0; i < w.layers; ++i)
+      blocks.emplace_back(w.width, w.heads, tg::TransformerBlockOptions{.bias = false});
+    tg::initialize_gpt2(*this);
+  }
+
+  tg::Tensor<float> operator()(const tg::IntArray& ids) const {
+    auto x = tokens(ids) + positions(xt::arange<std::int64_t>(std::int64_t(ids.shape()[1])));  // (B, T, D)
+    for (const auto& block : blocks) x = block(x, tg::AttentionMask::causal());
+    return tg::linear(norm(x), tokens.weight);
+  }
+};
+
 tg::IntArray array_of(const std::vector<std::int64_t>& numbers, const tg::Shape& shape) {
   tg::IntArray array(shape);
   std::copy(numbers.begin(), numbers.end(), array.begin());
@@ -35,16 +58,24 @@ tg::IntArray array_of(const std::vector<std::int64_t>& numbers, const tg::Shape&
 
 double run(const Workload& w) {
   if (w.threads > 0) tg::set_num_threads(w.threads);
-  Model model(w);
-  tg::SGD<float> optimizer(tg::parameters(model), {.lr = 0.01});
   const tg::IntArray ids = array_of(benchmark::random_ids(w.batch * w.length, w.tokens), {w.batch, w.length});
   const tg::IntArray labels = w.classes > 0 ? array_of(benchmark::random_ids(w.batch, w.classes), {w.batch}) : ids;
-  return benchmark::median_ms([&] {
-    tg::Tape tape;
-    optimizer.zero_grad();
-    tg::cross_entropy(model(ids), labels).backward();
-    optimizer.step();
-  });
+  const auto time_steps = [&](const auto& model, auto optimizer, auto before_step) {
+    return benchmark::median_ms([&] {
+      tg::Tape tape;
+      optimizer.zero_grad();
+      tg::cross_entropy(model(ids), labels).backward();
+      before_step();
+      optimizer.step();
+    });
+  };
+  if (w.layers == 0) {
+    Model model(w);
+    return time_steps(model, tg::SGD<float>(tg::parameters(model), {.lr = 0.01}), [] {});
+  }
+  Gpt model(w);
+  const auto parameters = tg::parameters(model);
+  return time_steps(model, tg::AdamW<float>(parameters, {.lr = 1e-3}), [&] { tg::clip_grad_norm(parameters, 1.0); });
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ const Workload kWorkloads[] = {
     {"classifier", 32, 100, 512, 1, 26, 3},
     {"language model", 32, 100, 512, 1, 26, 0},
     {"language model", 32, 100, 512, 8, 26, 0},
+    {"GPT of characters", 12, 64, 128, 4, 65, 0, 4},
+    {"GPT-2's size", 4, 64, 768, 12, 50257, 0, 12},
 };
 
 // Libtorch's settings: OMP_NUM_THREADS and OPENBLAS_NUM_THREADS.
@@ -57,8 +59,9 @@ double ratio(const std::vector<Measured>& above, const std::vector<Measured>& be
 void print(const Row& row) {
   const Workload& w = row.workload;
   const Measured ours = median(row.ours);
-  std::printf("| %s (%zu, %zu, %zu, %zu) | %.3g ms | %.2f | %.0f MB |", w.name.c_str(), w.batch, w.length, w.width,
-              w.heads, ours.ms, ratio(row.ours, row.products), ours.peak_mb);
+  const std::string layers = w.layers > 0 ? ", " + std::to_string(w.layers) : "";
+  std::printf("| %s (%zu, %zu, %zu, %zu%s) | %.3g ms | %.2f | %.0f MB |", w.name.c_str(), w.batch, w.length, w.width,
+              w.heads, layers.c_str(), ours.ms, ratio(row.ours, row.products), ours.peak_mb);
   if (!row.theirs[0].empty()) {
     std::size_t best = 0;
     for (std::size_t s = 0; s < kThreads.size(); ++s)
@@ -88,7 +91,7 @@ int main(int argc, char** argv) try {
     }
 
   const bool compares = !programs.theirs.empty();
-  std::printf("| workload (batch, length, width, heads) | tapegrad | of its products | memory |%s\n",
+  std::printf("| workload (batch, length, width, heads, layers) | tapegrad | of its products | memory |%s\n",
               compares ? " libtorch (threads) | memory | faster |" : "");
   std::printf("|---|--:|--:|--:|%s\n", compares ? "--:|--:|--:|" : "");
   for (const Row& row : rows) print(row);

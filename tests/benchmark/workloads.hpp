@@ -1,4 +1,4 @@
-/// What both libraries are timed on: one training step of a small attention model, from clearing the gradients to the
+/// What both libraries are timed on: one training step of an attention model, from clearing the gradients to the
 /// optimizer's step, on random tokens.
 #pragma once
 
@@ -19,25 +19,28 @@ struct Workload {
   std::string name;
   std::size_t batch, length, width, heads, tokens;
   std::size_t classes;      ///< of a classifier; 0: a causal language model, which predicts tokens
+  std::size_t layers = 0;   ///< Transformer blocks of a GPT; 0: one attention alone
   std::size_t threads = 0;  ///< that tapegrad works with; 0: as many as there are processors
 
   /// How many numbers a product of a linear layer has rows for.
   std::size_t rows() const { return batch * length; }
 
-  /// The multiplications and additions in the step's matrix products: of the projections, forward and for both
+  /// The multiplications and additions in the step's matrix products: of the linear layers, forward and for both
   /// gradients, of the head, and of attention, where a causal mask spares about half: forward two and backward four,
   /// and one more where the scores are not kept but made again.
   double product_flops(double attention_products = 6) const {
     const double r = double(rows()), w = double(width), t = double(length);
     const double head = classes > 0 ? double(batch * classes) : r * double(tokens);
     const double seen = classes > 0 ? t : (t + 1) / 2;
-    return 2 * (4 * 3 * r * w * w + 3 * head * w + attention_products * r * seen * w);
+    const double squares = layers > 0 ? 12 : 4;  // of w: a block has the projections and a feed-forward of width 4 w
+    const double layer = squares * 3 * r * w * w + attention_products * r * seen * w;
+    return 2 * (double(layers > 0 ? layers : 1) * layer + 3 * head * w);
   }
 
   /// As the step programs take it.
   std::string arguments() const {
     std::string text;
-    for (const std::size_t number : {batch, length, width, heads, tokens, classes, threads})
+    for (const std::size_t number : {batch, length, width, heads, tokens, classes, layers, threads})
       text += ' ' + std::to_string(number);
     return text;
   }
@@ -78,13 +81,15 @@ inline double peak_mb() {
 
 /// Runs the workload that the program's arguments name and prints its median time and the process's peak memory.
 template <class Run> int run_one(int argc, char** argv, Run run) {
-  if (argc != 8) {
-    std::fprintf(stderr, "usage: %s BATCH LENGTH WIDTH HEADS TOKENS CLASSES THREADS\n", argv[0]);
+  if (argc != 9) {
+    std::fprintf(stderr, "usage: %s BATCH LENGTH WIDTH HEADS TOKENS CLASSES LAYERS THREADS\n", argv[0]);
     return 1;
   }
-  std::size_t numbers[7];
-  for (int i = 0; i < 7; ++i) numbers[i] = std::stoul(argv[i + 1]);
-  const Workload workload{"", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]};
+  Workload workload;
+  char** argument = argv + 1;
+  for (std::size_t Workload::*number : {&Workload::batch, &Workload::length, &Workload::width, &Workload::heads,
+                                        &Workload::tokens, &Workload::classes, &Workload::layers, &Workload::threads})
+    workload.*number = std::stoul(*argument++);
   const double ms = run(workload);
   std::printf("%.6f %.1f\n", ms, peak_mb());
   return 0;

@@ -1,0 +1,132 @@
+// Products with few rows on the left, for one instruction set; included by vector_loops.ipp. They are bound by reading
+// b: its rows are read one after the other, each from its start to its end, as memory delivers them fastest. (Four rows
+// side by side take twice as long from memory.) Every element of the result is summed in one order, whatever is
+// computed beside it: it does not depend on how a product's columns are cut among threads.
+
+namespace tapegrad::detail {
+namespace {
+
+// Lane c of the result is the sum of the lanes of row c, of as many rows as there are lanes.
+template <class T, class Arch> xsimd::batch<T, Arch> sums_of_lanes(const xsimd::batch<T, Arch>* rows) {
+#if defined(__AVX512DQ__)
+  if constexpr (xsimd::batch<T, Arch>::size == 16) {  // xsimd 8.1 has the sums of sixteen lanes in another order
+    using Half = xsimd::batch<float, xsimd::avx2>;
+    Half halves[16];
+    for (std::size_t c = 0; c < 16; ++c)
+      halves[c] = Half(_mm512_castps512_ps256(rows[c])) + Half(_mm512_extractf32x8_ps(rows[c], 1));
+    return _mm512_insertf32x8(_mm512_castps256_ps512(xsimd::haddp(halves)), xsimd::haddp(halves + 8), 1);
+  } else
+#endif
+    return xsimd::haddp(rows);
+}
+
+template <class T, class Arch> struct FewRowsLoops {
+  using Batch = xsimd::batch<T, Arch>;
+  using Product = FewRows<T>;
+  static constexpr std::size_t kLanes = Batch::size;
+
+  static Batch load(const T* x, std::size_t n) {
+    return n == kLanes ? Batch::load_unaligned(x) : Part<T, Arch>::load(x, n, T(0));
+  }
+  static void store(const Batch& batch, T* y, std::size_t n) {
+    n == kLanes ? batch.store_unaligned(y) : Part<T, Arch>::store(batch, y, n);
+  }
+
+  // Writes alpha product + beta c to n elements of c.
+  static void store_product(const Product& p, const Batch& product, T* c, std::size_t n) {
+    const Batch scaled = Batch(p.alpha) * product;
+    store(p.beta == 0 ? scaled : xsimd::fma(Batch(p.beta), load(c, n), scaled), c, n);
+  }
+
+  // The products of rows r, ..., r + R - 1 of a with rows first, ..., first + n - 1 of b, n <= kLanes: a vector of
+  // partial sums for each, of which the lanes of kLanes vectors are added up at once.
+  template <std::size_t R> static void dots(const Product& p, std::size_t r, std::size_t first, std::size_t n) {
+    const T* const a = p.a + r * p.a_stride;
+    Batch sums[R][kLanes];
+    for (std::size_t i = 0; i < R; ++i)
+      for (std::size_t c = n; c < kLanes; ++c) sums[i][c] = Batch(T(0));
+    for (std::size_t c = 0; c < n; ++c) {
+      const T* const b = p.b + (first + c) * p.b_stride;
+      Batch even[R], odd[R];  // two sums hide the latency of an addition
+      for (std::size_t i = 0; i < R; ++i) even[i] = odd[i] = Batch(T(0));
+      const auto add_to = [&](Batch* total, std::size_t k, std::size_t lanes) {
+        const Batch y = load(b + k, lanes);
+        for (std::size_t i = 0; i < R; ++i) total[i] = xsimd::fma(load(a + i * p.a_stride + k, lanes), y, total[i]);
+      };
+      std::size_t k = 0;
+      for (; k + 2 * kLanes <= p.inner; k += 2 * kLanes) {
+        add_to(even, k, kLanes);
+        add_to(odd, k + kLanes, kLanes);
+      }
+      for (; k + kLanes <= p.inner; k += kLanes) add_to(even, k, kLanes);
+      if (k < p.inner) add_to(odd, k, p.inner - k);
+      for (std::size_t i = 0; i < R; ++i) sums[i][c] = even[i] + odd[i];
+    }
+    for (std::size_t i = 0; i < R; ++i) {
+      T* const c = p.c + (r + i) * p.c_stride + first;
+      store_product(p, sums_of_lanes<T, Arch>(sums[i]), c, n);
+    }
+  }
+
+  static void by_transpose(const Product& p) {
+    for (std::size_t c = 0; c < p.columns; c += kLanes) {
+      const std::size_t n = p.columns - c < kLanes ? p.columns - c : kLanes;
+      std::size_t r = 0;
+      for (; r + 4 <= p.rows; r += 4) dots<4>(p, r, c, n);
+      for (; r + 2 <= p.rows; r += 2) dots<2>(p, r, c, n);
+      if (r < p.rows) dots<1>(p, r, c, n);
+    }
+  }
+
+  // A row of N whole vectors and a part of one or a whole one, whose sums stay in registers.
+  template <std::size_t N> static void narrow_row(const Product& p, std::size_t r) {
+    if constexpr (N > 0)
+      if (p.columns <= N * kLanes) return narrow_row<N - 1>(p, r);
+    const T* const a = p.a + r * p.a_stride;
+    const T* b = p.b;
+    const std::size_t rest = p.columns - N * kLanes;
+    Batch sums[N + 1], last(T(0));
+    for (std::size_t j = 0; j < N; ++j) sums[j] = Batch(T(0));
+    for (std::size_t k = 0; k < p.inner; ++k, b += p.b_stride) {
+      const Batch factor(a[k]);
+      for (std::size_t j = 0; j < N; ++j) sums[j] = xsimd::fma(factor, Batch::load_unaligned(b + j * kLanes), sums[j]);
+      last = xsimd::fma(factor, load(b + N * kLanes, rest), last);
+    }
+    T* const c = p.c + r * p.c_stride;
+    for (std::size_t j = 0; j < N; ++j) store_product(p, sums[j], c + j * kLanes, kLanes);
+    store_product(p, last, c + N * kLanes, rest);
+  }
+
+  // Adds row k of b, times their elements of column k of a, to all rows of c.
+  static void add_row(const Product& p, std::size_t k, std::size_t first, std::size_t last) {
+    const T* const b = p.b + k * p.b_stride;
+    for (std::size_t r = 0; r < p.rows; ++r) {
+      T* const c = p.c + r * p.c_stride;
+      const Batch factor(p.alpha * p.a[r * p.a_stride + k]);
+      std::size_t j = first;
+      for (; j + kLanes <= last; j += kLanes)
+        xsimd::fma(factor, Batch::load_unaligned(b + j), Batch::load_unaligned(c + j)).store_unaligned(c + j);
+      if (j < last) store(xsimd::fma(factor, load(b + j, last - j), load(c + j, last - j)), c + j, last - j);
+    }
+  }
+
+  static void by_matrix(const Product& p) {
+    constexpr std::size_t kNarrow = 8;                 // vectors
+    constexpr std::size_t kBlock = 16384 / sizeof(T);  // columns, whose sums stay in the first-level cache
+    if (p.columns <= kNarrow * kLanes) {
+      for (std::size_t r = 0; r < p.rows; ++r) narrow_row<kNarrow - 1>(p, r);
+      return;
+    }
+    for (std::size_t r = 0; r < p.rows; ++r)
+      for (std::size_t j = 0; j < p.columns; ++j) {
+        T& out = p.c[r * p.c_stride + j];
+        out = p.beta == 0 ? T(0) : p.beta * out;
+      }
+    for (std::size_t first = 0; first < p.columns; first += kBlock)
+      for (std::size_t k = 0; k < p.inner; ++k)
+        add_row(p, k, first, p.columns - first < kBlock ? p.columns : first + kBlock);
+  }
+};
+
+}  // namespace
+}  // namespace tapegrad::detail

@@ -1,0 +1,68 @@
+#include "run.hpp"
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <iostream>
+#include <optional>
+
+#include "../common/batches.hpp"
+#include "../common/training.hpp"
+#include "data.hpp"
+#include "evaluate.hpp"
+#include "writing.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+/// All that is kept of a run. What is not here is in its options.
+struct Run {
+  LanguageModel<>& model;
+  examples::TrainingState training;
+  TAPEGRAD_FIELDS(model, training)
+};
+
+tg::Metadata metadata_of(const Writer& writer, const Options& options, const std::string& fingerprint) {
+  tg::Metadata metadata = settings_of(writer);
+  const KeptRun kept{options.run, options.model, options.training, options.outputs, fingerprint};
+  metadata[run_entry] = nlohmann::json(kept).dump();
+  return metadata;
+}
+
+}  // namespace
+
+int train(Writer& writer, const Texts& texts, const Options& options, const std::string& fingerprint) {
+  const auto parameters = tg::parameters(writer.model);
+  Run run{writer.model, examples::TrainingState(parameters, options.training)};
+  if (!options.resume.empty()) {
+    tg::load(run, options.resume);
+    std::cout << "goes on after " << run.training.step << " steps\n";
+  }
+
+  std::optional<examples::Batches> lines;
+  std::optional<Pieces> pieces;
+  if (writer.writes_lines())
+    lines.emplace(texts.train, options.training.batch_size);
+  else
+    pieces.emplace(texts.train.front(), writer.options.context + 1, options.training.batch_size);
+  const auto next_loss = [&] {
+    examples::Place& place = run.training.place;
+    const auto batch = lines ? examples::pad(texts.train, lines->next(place)) : pieces->next(place);
+    const auto [ids, next] = shift(batch.ids);
+    return examples::StepLoss{loss_of(writer.model(ids), next, tg::Reduction::mean), batch.tokens};
+  };
+
+  const OutputOptions& outputs = options.outputs;
+  const tg::Metadata metadata = metadata_of(writer, options, fingerprint);
+  examples::TrainingHooks hooks;
+  hooks.next_loss = next_loss;
+  hooks.validation_loss = [&] { return mean_loss(writer.model, texts.validate); };
+  hooks.on_validation = [&] { std::cout << "it writes: " << sample_line(writer, options) << '\n'; };
+  if (!outputs.best.empty()) hooks.on_best = [&] { save(writer, outputs.best); };
+  if (!outputs.checkpoint.empty()) hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata); };
+  hooks.checkpoint_every = outputs.checkpoint_every;
+  hooks.log = outputs.log;
+  hooks.plot = outputs.plot;
+  if (!outputs.save.empty()) hooks.keep = [&] { save(writer, outputs.save); };
+  return examples::train(run.training, parameters, options.training, hooks);
+}

@@ -1,0 +1,170 @@
+#include "writing.hpp"
+
+#include <xtensor/xview.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "../common/batches.hpp"
+#include "../common/explain.hpp"
+#include "../common/printable.hpp"
+#include "evaluate.hpp"
+
+namespace tg = tapegrad;
+using examples::Ids, examples::Vocabulary;
+
+Continuation::Continuation(const Writer& writer, Ids ids, const WritingOptions& options, tg::Generator& generator)
+    : writer_(writer),
+      ids_(std::move(ids)),
+      choice_{
+          .temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p, .generator = &generator} {
+}
+
+std::int64_t Continuation::next() {
+  const std::size_t context = writer_.options.context;
+  if (ids_.size() > context) {
+    ids_.erase(ids_.begin(), ids_.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, context / 2)));
+    caches_.clear();
+    cached_ = 0;
+  }
+  tg::IntArray input(tg::Shape{1, ids_.size() - cached_});
+  std::copy(ids_.begin() + static_cast<std::ptrdiff_t>(cached_), ids_.end(), input.begin());
+  const auto output = writer_.model(input, caches_);  // (1, new ids, vocabulary)
+  cached_ = ids_.size();
+
+  tg::Array<float> logits = xt::view(output.value(), 0, output.shape()[1] - 1);  // (vocabulary)
+  const bool may_end = writer_.writes_lines() && ids_.size() > 1;
+  std::fill_n(logits.begin(), Vocabulary::end + (may_end ? 0 : 1), -std::numeric_limits<float>::infinity());
+  ids_.push_back(tg::sample(logits, choice_)());
+  return ids_.back();
+}
+
+namespace {
+
+/// Writes a line to its end, or as long as the context allows. Gives all of it, the prompt too.
+std::string write_line(const Writer& writer, const Ids& prompt, const WritingOptions& options,
+                       tg::Generator& generator) {
+  std::string line;
+  for (std::size_t i = 1; i < prompt.size(); ++i) line += writer.vocabulary.token(prompt[i]);
+  Continuation continuation(writer, prompt, options, generator);
+  for (std::size_t size = prompt.size(); size <= writer.options.context; ++size) {
+    const std::int64_t next = continuation.next();
+    if (next == Vocabulary::end) break;
+    line += writer.vocabulary.token(next);
+  }
+  return line;
+}
+
+/// Writes lines that the list does not have, each once, and says how many others the model wrote.
+void invent_lines(const Writer& writer, const Ids& prompt, const WritingOptions& options, tg::Generator& generator) {
+  const std::size_t count = options.length.value_or(20);
+  std::cout << "\ninvented " << (writer.source == Source::words ? "words" : "lines") << ":\n";
+  std::set<std::string> invented;
+  std::size_t known = 0, again = 0;
+  while (invented.size() < count && (known + again) / 20 < count) {
+    const std::string line = write_line(writer, prompt, options, generator);
+    if (writer.list.contains(line))
+      ++known;
+    else if (invented.insert(line).second)
+      std::cout << "  " << examples::printable(line) << std::endl;
+    else
+      ++again;
+  }
+  std::cout << "left out: " << known << " that are in the list, " << again << " that came again\n";
+}
+
+void continue_text(const Writer& writer, const Ids& prompt, const WritingOptions& options, tg::Generator& generator) {
+  std::cout << "\nwritten by the model:\n" << examples::printable_text(options.prompt);
+  Continuation continuation(writer, prompt, options, generator);
+  for (std::size_t left = options.length.value_or(500); left > 0; --left)
+    std::cout << examples::printable_text(writer.vocabulary.token(continuation.next())) << std::flush;
+  std::cout << '\n';
+}
+
+/// The maps of all attentions as one: their heads in turn.
+tg::AttentionMap<float> joined(const std::vector<tg::Tensor<float>>& weights, const std::vector<std::string>& shown) {
+  std::vector<tg::AttentionMap<float>> maps;
+  for (const auto& of_one : weights) maps.push_back(tg::attention_map(of_one, 0, shown, shown));
+  const std::size_t heads = maps.front().weights.shape()[0], size = shown.size();
+  const tg::Shape shape{maps.size() * heads, size, size};
+  tg::AttentionMap<float> all{shown, shown, tg::Array<float>(shape), tg::Array<float>(shape)};
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    std::copy_n(maps[i].weights.data(), maps[i].weights.size(), all.weights.data() + i * maps[i].weights.size());
+    std::copy_n(maps[i].gradients.data(), maps[i].gradients.size(), all.gradients.data() + i * maps[i].weights.size());
+  }
+  return all;
+}
+
+/// Shows how the model comes to what it expects in the text: the attention, and how the logarithm of the text's
+/// probability grows with each weight.
+void explain(const Writer& writer, const examples::ExplainOptions& options) {
+  Ids ids = writer.read_explained(examples::decode(options.text));
+  const std::vector<std::string> shown = writer.shown(ids);
+  ids.push_back(writer.writes_lines() ? Vocabulary::end : Vocabulary::padding);  // a text may go on with anything
+  const std::size_t count = ids.size() - (writer.writes_lines() ? 1 : 2);        // of what follows something
+  const std::size_t chosen[] = {0};
+  const auto [input, next] = shift(examples::pad({ids}, chosen).ids);  // (1, T)
+
+  tg::Tape tape;
+  auto [logits, weights] = writer.model.with_weights(input);  // (1, T, vocabulary), each (1, heads, T, T)
+  for (auto& of_one : weights) of_one.retain_grad();
+  const auto log_probability = -loss_of(logits, next, tg::Reduction::sum);
+  log_probability.backward();
+
+  std::ostringstream perplexity;
+  perplexity << std::fixed << std::setprecision(2) << std::exp(-double(log_probability.item()) / double(count));
+  std::cout << "\nexplained: perplexity " << perplexity.str()
+            << " a character, and where the attention is to be seen\n";
+  if (weights.size() > 1)
+    std::cout << "the heads of all " << weights.size() << " blocks, " << writer.options.heads
+              << " each, the first block's first\n";
+  examples::write_attention(joined(weights, shown), options.name, options.text + ", perplexity " + perplexity.str());
+}
+
+}  // namespace
+
+void check_use(const Writer& writer, const Options& options) {
+  writer.read_prompt(examples::decode(options.writing.prompt));
+  if (!options.explain.text.empty()) writer.read_explained(examples::decode(options.explain.text));
+}
+
+void use(Writer& writer, const Options& options) {
+  tg::eval(writer.model);
+  tg::Generator generator(options.run.seed);  // anew, so that a loaded model writes what it wrote when it was trained
+  const Ids prompt = writer.read_prompt(examples::decode(options.writing.prompt));
+  if (writer.writes_lines())
+    invent_lines(writer, prompt, options.writing, generator);
+  else
+    continue_text(writer, prompt, options.writing, generator);
+  if (!options.explain.text.empty()) explain(writer, options.explain);
+}
+
+std::string sample_line(Writer& writer, const Options& options) {
+  constexpr std::size_t longest = 72;
+  tg::eval(writer.model);
+  tg::Generator generator(options.run.seed);
+  const Ids prompt = writer.read_prompt(examples::decode(options.writing.prompt));
+  std::string line;
+  if (writer.writes_lines()) {
+    line = write_line(writer, prompt, options.writing, generator);
+  } else {
+    line = options.writing.prompt;
+    Continuation continuation(writer, prompt, options.writing, generator);
+    for (std::size_t i = 0; i < longest; ++i) {
+      const std::string& token = writer.vocabulary.token(continuation.next());
+      if (token != "\n")
+        line += token;
+      else if (!line.empty())
+        break;
+    }
+  }
+  tg::train(writer.model);
+  return examples::printable(line, longest);
+}

@@ -1,0 +1,131 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../examples/language_model/model.hpp"
+#include "language_model_texts.hpp"
+
+namespace tg = tapegrad;
+
+TEST_CASE("language_model answers what it cannot use with one line and the exit status 1") {
+  const TemporaryFolder folder;
+  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
+  const std::string text = file("good", rhyme(20)), list = file("list", joined(names(40)));
+
+  const auto refuses = [](const std::string& arguments, const std::string& message) {
+    CAPTURE(arguments);
+    const auto run = run_example("language_model " + arguments);
+    CAPTURE(run.err);
+    CHECK(run.status == 1);
+    CHECK(run.err.find(message) != std::string::npos);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+    CHECK(run.err.starts_with("language_model: "));
+  };
+
+  SUBCASE("files") {
+    refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
+    refuses("--data " + folder.path(""), "expected a text file, given a folder");
+    refuses("--data " + file("empty", ""), "empty: expected a text file, given an empty one");
+    refuses("--lines --data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"), "blank: expected 10 lines or more");
+    refuses("--lines --data " + file("short", "a\nb\n"), "short: expected 10 lines or more, since every tenth is kept");
+    refuses("--data " + file("little", "abc\n"),
+            "little: expected 20 characters or more, since the last tenth is kept");
+    refuses("--data " + file("once", "abcdefghijklmnopqrstuvwxyz\n"), "once: expected characters that come twice");
+    refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
+            "latin1:2: expected UTF-8, given the byte 0xe9 as character 6");
+    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
+    refuses("--language " + folder.path("none"), "none: expected a text file");
+    refuses("--data " + text + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+    refuses("--data " + text + " --explain ist --explain-to " + folder.path("none/map"),
+            "none/map.csv: expected a path in a folder");
+    refuses("--load " + folder.path("none"), "none");
+    refuses("--load " + text, "good");
+  }
+  SUBCASE("saved models") {
+    const std::string model = folder.path("model"), other = folder.path("other");
+    REQUIRE(run_example("language_model --layers 0 --tie no --width 8 --heads 1 --steps 1 --data " + text + " --save " +
+                        model)
+                .status == 0);
+    const tg::Metadata metadata = tg::load_metadata(model);
+    LanguageModel<> strange(3, {.heads = 1, .width = 8, .context = 4});
+    tg::save(strange, other);
+    refuses("--load " + other, "other: expected a model that language_model saved, given another checkpoint");
+    tg::save(strange, other, {{"language_model", "[1, 2"}});
+    refuses("--load " + other, "other: expected settings that language_model saved, given others");
+    for (const auto& [setting, value] :
+         std::vector<std::pair<std::string, nlohmann::json>>{{"heads", 3},
+                                                             {"heads", "x"},
+                                                             {"heads", 0},
+                                                             {"width", 1e300},
+                                                             {"width", 8.5},
+                                                             {"width", -8},
+                                                             {"context", 0},
+                                                             {"source", "song"},
+                                                             {"vocabulary", {"a", "a"}}}) {
+      auto settings = nlohmann::json::parse(metadata.at("language_model"));
+      settings[setting] = value;
+      tg::save(strange, other, {{"language_model", settings.dump()}});
+      refuses("--load " + other, "other: expected settings that language_model saved, given others");
+    }
+    // No size takes memory before the file is seen to have room for it.
+    for (const std::string setting : {"width", "heads", "context"}) {
+      auto settings = nlohmann::json::parse(metadata.at("language_model"));
+      settings[setting] = 10'000'000;
+      tg::save(strange, other, {{"language_model", settings.dump()}});
+      refuses("--load " + other, "given others: " + setting + ": expected a whole number from 1 to ");
+      refuses("--load " + other, ", as large as the file allows, given 10000000");
+    }
+    tg::save(strange, other, metadata);
+    refuses("--load " + other, "other");
+    const std::string half = folder.read("model").substr(0, 1000);
+    refuses("--load " + file("half", half), "half");
+    refuses("--load " + model + " --prompt é", "--prompt: expected characters that the model has learned, given 'é'");
+    refuses("--load " + model + " --explain isst --explain-to " + folder.path("none/map"),
+            "none/map.csv: expected a path in a folder");
+    refuses("--load " + model + " --explain é", "--explain: expected characters that the model has learned, given 'é'");
+    CHECK_FALSE(std::filesystem::exists("attention.csv"));
+  }
+  SUBCASE("options") {
+    refuses("--nonsense", "--nonsense");
+    refuses("--steps many", "--steps: expected a whole number of at least 1, given 'many'");
+    refuses("--seed -1", "--seed: expected a whole number of at least 0, given '-1'");
+    refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, given 'nan'");
+    refuses("--temperature -1", "--temperature: expected a number from 0 to 1000, given '-1'");
+    refuses("--length 0", "--length: expected a whole number of at least 1, given '0'");
+    refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
+    refuses("--positions maybe", "--positions: expected yes|no, given 'maybe'");
+    refuses("--language klingon", "--language: expected catalan, ");
+    refuses("--prompt ''", "--prompt: expected a text, given an empty one");
+    refuses("--prompt $(printf 'caf\\351')", "--prompt: expected UTF-8, given the byte 0xe9 as character 4");
+    refuses("--data " + text + " --prompt ißt",
+            "--prompt: expected characters that the model has learned, given 'ß' as");
+    refuses("--lines --data " + list + " --context 4 --prompt kata",
+            "--prompt: expected at most 3 characters, given 4");
+    refuses("--explain ''", "--explain: expected a text, given an empty one");
+    refuses("--explain $(printf 'caf\\351')", "--explain: expected UTF-8, given the byte 0xe9 as character 4");
+    const std::string forever = " --steps 100000000 --data ";  // what is refused is refused before training begins
+    refuses("--explain ißt" + forever + text,
+            "--explain: expected characters that the model has learned, given 'ß' as");
+    refuses("--explain 'ist ruh.' --context 7" + forever + text, "--explain: expected at most 7 characters, given 8");
+    refuses("--explain i" + forever + text, "--explain: expected two characters or more, given 'i'");
+    refuses("--explain kata --context 4 --lines" + forever + list, "--explain: expected at most 3 characters, given 4");
+    refuses("--data " + text + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
+  }
+  SUBCASE("options that do not go together") {
+    refuses("--lines", "--lines: expected together with --data");
+    refuses("--encoding latin1", "--encoding: expected together with --data or --language");
+    refuses("--data " + text + " --language english", "--language: expected without --data");
+    refuses("--load model --steps 3", "--steps: expected without --load");
+    refuses("--load model --lines", "--lines: expected without --load");
+    refuses("--data random --save model", "--save: expected without --data random");
+    refuses("--prompt a --explain-to name", "--explain-to: expected together with --explain");
+    refuses("--data random --explain a", "--explain: expected without --data random");
+    refuses("--data random --prompt a", "--prompt: expected without --data random");
+  }
+}

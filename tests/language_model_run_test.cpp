@@ -1,0 +1,201 @@
+// Runs of language_model that are kept, stopped in every way, and gone on with.
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "language_model_texts.hpp"
+
+namespace {
+
+/// All that draws random numbers or keeps a state: dropout, batches of lines, two batches to a step, validation, AdamW.
+const std::string all_that_draws =
+    " --layers 1 --heads 2 --dropout 0.2 --accumulate 2 --batch-size 4 --optimizer adamw"
+    " --lr 0.01 --warmup 20 --clip 1 --weight-decay 0.1 --eval-every 100 --length 1 --seed 5 ";
+
+/// The log's rows without the tokens a second.
+std::vector<std::string> rows(const std::string& log) {
+  std::istringstream lines(log);
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(line.substr(0, line.rfind(',')));
+  return rows;
+}
+
+/// Shell: runs a command until the log has so many rows, sends a signal and gives its status.
+std::string stopped_at(const std::string& command, const std::string& log, std::size_t rows,
+                       const std::string& signal) {
+  return command + " >" + log + ".out 2>&1 & program=$!\n" + "until [ $(cat " + log + " | wc -l) -gt " +
+         std::to_string(rows) + " ]; do sleep 0.01; done\n" + "kill -" + signal +
+         " $program; wait $program 2>&1; echo status $?\n";
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed at ten random moments ends with the weights of one that never was") {
+  const TemporaryFolder folder;
+  const std::string learn = "$examples/language_model --lines --data " + folder.write("names", joined(names(100))) +
+                            all_that_draws + "--width 8 --context 12 --steps 5000 ";
+  const auto files = [&](const std::string& name) {
+    return " --save " + folder.path(name) + " --best " + folder.path(name + ".best") + " --log " +
+           folder.path(name + ".csv") + " --checkpoint " + folder.path(name + ".run");
+  };
+  const Run whole = run_shell(learn + files("whole"));
+  CAPTURE(whole.err);
+  REQUIRE(whole.status == 0);
+
+  std::string commands, command = learn + files("killed") + " --checkpoint-every 23";
+  std::ofstream(folder.path("killed.csv"));  // so that it can be looked at before it is written
+  unsigned state = 7;
+  for (std::size_t kill = 0; kill < 10; ++kill) {
+    state = state * 1103515245u + 12345u;
+    commands += stopped_at(command, folder.path("killed.csv"), 20 + 220 * kill + state / 65536u % 180, "KILL");
+    command = "$examples/language_model --resume " + folder.path("killed.run");
+  }
+  const Run killed = run_shell(commands + command);
+  CAPTURE(killed.out);
+  CAPTURE(killed.err);
+  CHECK(killed.status == 0);
+  std::size_t kills = 0;
+  for (std::size_t i = 0; (i = killed.out.find("status 137", i)) != killed.out.npos; ++i) ++kills;
+  CHECK(kills == 10);
+  CHECK(killed.out.find("goes on after ") != killed.out.npos);
+
+  CHECK(folder.read("killed") == folder.read("whole"));
+  CHECK(folder.read("killed.best") == folder.read("whole.best"));
+  CHECK(rows(folder.read("killed.csv")) == rows(folder.read("whole.csv")));
+  CHECK(rows(folder.read("whole.csv")).size() == 5001);
+}
+
+TEST_CASE("Ctrl-C and SIGTERM keep a run in the middle of a step, and it goes on as if there had been none") {
+  const TemporaryFolder folder;
+  const std::string learn = "$examples/language_model --data " + folder.write("text", rhyme(100)) + all_that_draws +
+                            "--steps 1500 --context 64 --width 32 ";
+  const Run whole = run_shell(learn + "--save " + folder.path("whole"));
+  CAPTURE(whole.err);
+  REQUIRE(whole.status == 0);
+
+  std::size_t kept = 0;
+  for (const std::string signal : {"INT", "TERM"}) {
+    const std::string log = folder.write(signal + ".csv", ""), run = folder.path(signal + ".run");
+    const Run stopped = run_shell(stopped_at(
+        learn + "--save " + folder.path(signal) + " --log " + log + " --checkpoint " + run, log, 40 + kept++, signal));
+    CAPTURE(stopped.out);
+    CHECK(stopped.out.find(signal == "INT" ? "status 130" : "status 143") != std::string::npos);
+    CHECK(folder.read(signal + ".csv.out").find("stopped early") != std::string::npos);
+    CHECK(folder.read(signal) != folder.read("whole"));
+
+    const Run resumed = run_shell("$examples/language_model --resume " + run);
+    CAPTURE(resumed.err);
+    CHECK(resumed.status == 0);
+    CHECK(folder.read(signal) == folder.read("whole"));
+    CHECK(rows(folder.read(signal + ".csv")).size() == 1501);
+  }
+}
+
+TEST_CASE("a run goes on for more steps, with its own options and no others") {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("text", rhyme(100)), run = folder.path("run");
+  const std::string learn = "language_model --data " + text + all_that_draws + "--width 8 --decay none --steps 30";
+  REQUIRE(run_example(learn + " --checkpoint " + run).status == 0);
+  CHECK(run_example("language_model --length 5 --load " + run).status == 0);  // the model in it
+
+  const std::string resume = "language_model --resume " + run;
+  const auto refuses = [&](const std::string& options, const std::string& message) {
+    const Run refused = run_example(resume + options);
+    CAPTURE(refused.err);
+    CHECK(refused.status == 1);
+    CHECK(refused.err.find(message) != std::string::npos);
+    CHECK(refused.err.find('\n') == refused.err.size() - 1);
+  };
+  const std::string reason =
+      ": expected as in the run that --resume goes on with, or not at all; only --steps may rise";
+  refuses(" --lr 0.02", "--lr" + reason);
+  refuses(" --layers 2", "--layers" + reason);
+  refuses(" --data other", "--data" + reason);
+  refuses(" --lines", "--lines" + reason);
+  refuses(" --seed 6", "--seed" + reason);
+  refuses(" --steps 29", "--steps" + reason);
+  refuses(" --load " + run, "--resume: expected without --load");
+  const Run whole = run_example("language_model --data " + text + all_that_draws +
+                                "--width 8 --decay none --steps 50 --save " + folder.path("whole"));
+  const Run more = run_example(resume + " --lr 0.01 --seed 5 --steps 50 --save " + folder.path("more"));
+  CAPTURE(more.err);
+  CHECK(more.out.find("goes on after 30 steps\n") != std::string::npos);
+  CHECK(folder.read("more") == folder.read("whole"));
+
+  folder.write("text", rhyme(101));
+  refuses("", "expected the texts that the run has learned from, given others");
+  const std::string model = folder.path("more");
+  const Run no_run = run_example("language_model --resume " + model);
+  CHECK(no_run.err.find("more: expected a model that language_model --checkpoint saved") != std::string::npos);
+}
+
+TEST_CASE("a log is cut back to the step that its run goes on from, and to whole rows") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path("log.csv"), run = folder.path("run");
+  const std::string learn = "language_model --data " + folder.write("text", rhyme(100)) + all_that_draws +
+                            "--width 8 --decay none --steps 20 --log " + log + " --checkpoint " + run;
+  REQUIRE(run_example(learn).status == 0);
+  const std::string written = folder.read("log.csv");
+  CHECK(written.starts_with("step,loss,validation_loss,rate,gradient_norm,tokens_per_second\n1,"));
+  std::ofstream(log, std::ios::app) << "21,9,9,9,9,9\n22,9,9,9,9,9\n23,9,";
+  REQUIRE(run_example("language_model --steps 25 --resume " + run).status == 0);
+  const auto after = rows(folder.read("log.csv"));
+  REQUIRE(after.size() == 26);
+  CHECK(folder.read("log.csv").starts_with(written));
+  for (std::size_t step = 1; step <= 25; ++step) CHECK(after[step].starts_with(std::to_string(step) + ','));
+  for (const std::string& row : after) CHECK(row.find(",9") == row.npos);
+
+  const std::string table = folder.write("table.csv", "a,b\n1,2\n");
+  const Run refused = run_example("language_model --data " + folder.path("text") + all_that_draws + " --log " + table);
+  CHECK(refused.err.find("table.csv: expected a log of training to write on, given another file") != std::string::npos);
+  CHECK(folder.read("table.csv") == "a,b\n1,2\n");
+}
+
+TEST_CASE("--best keeps the weights with the lowest validation loss, and patience ends a run that finds none lower") {
+  const TemporaryFolder folder;
+  // Chance alone follows the rate of this one: what it learns by heart of the text does not help with the test.
+  std::string noise;
+  unsigned state = 3;
+  for (int i = 0; i < 600; ++i) noise += "abcdefgh"[(state = state * 1103515245u + 12345u) / 65536u % 8];
+  const Run run = run_example("language_model --data " + folder.write("text", noise + '\n') +
+                              " --layers 2 --heads 2 --width 32 --context 16 --lr 0.01 --steps 3000 --eval-every 20"
+                              " --patience 5 --length 1 --best " +
+                              folder.path("best") + " --save " + folder.path("last"));
+  CAPTURE(run.out);
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find("stopped early: no lower validation loss than that after ") != std::string::npos);
+
+  double lowest = 1e9, last = 0;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t at = line.find("steps: validation loss "); at != line.npos) {
+      last = std::stod(line.substr(at + 23));
+      CHECK((line.find("the lowest so far") != line.npos) == (last < lowest));
+      lowest = std::min(lowest, last);
+    }
+  CHECK(lowest < last);
+  const auto loss_of = [&](const std::string& model) {
+    return number_after(
+        run_example("language_model --data " + folder.path("text") + " --length 1 --load " + folder.path(model)),
+        "validation loss ");
+  };
+  CHECK(loss_of("best") == doctest::Approx(lowest).epsilon(1e-4));
+  CHECK(loss_of("last") == doctest::Approx(last).epsilon(1e-4));
+}
+
+TEST_CASE("two batches of the same in a step are as one") {
+  const auto losses = [](const std::string& options) {
+    const Run run = run_example("language_model --data random --width 16 --steps 20 --lr 0.5 --batch-size 2" + options);
+    std::istringstream lines(run.out_from("step "));
+    std::string losses;
+    for (std::string line; std::getline(lines, line);) losses += line.substr(0, line.find("tokens") - 12) + '\n';
+    return losses;
+  };
+  CHECK(losses("") != "");
+  CHECK(losses(" --accumulate 2") == losses(""));
+}

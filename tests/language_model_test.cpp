@@ -261,6 +261,39 @@ TEST_CASE("a saved language_model writes the same once it is loaded") {
   }
 }
 
+TEST_CASE("the likeliest character alone comes at temperature 0, of the top 1, and of the least top p") {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("text", rhyme(50)), model = folder.path("model");
+  REQUIRE(run_example("language_model --data " + text + " --layers 1 --width 16 --heads 4 --steps 20 --save " + model)
+              .status == 0);
+  const auto written = [&](const std::string& options) {
+    return run_example("language_model --length 100 --load " + model + options).out_from("written by the model:");
+  };
+  REQUIRE(written(" --temperature 0") != "");
+  CHECK(written(" --temperature 2 --top-k 1") == written(" --temperature 0"));
+  CHECK(written(" --temperature 2 --top-p 1e-9") == written(" --temperature 0"));
+  CHECK(written(" --temperature 2") != written(" --temperature 0"));
+}
+
+TEST_CASE("a model of one attention, saved before there were blocks, is loaded as --layers 0") {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("text", rhyme(20)), path = folder.path("model");
+  const auto learned = run_example("language_model --layers 0 --tie no --width 8 --heads 2 --steps 5 --data " + text +
+                                   " --save " + path);
+  REQUIRE(learned.status == 0);
+  tg::Metadata metadata = tg::load_metadata(path);
+  auto settings = nlohmann::json::parse(metadata.at("language_model"));
+  for (const char* later : {"layers", "tie", "norm", "dropout"}) settings.erase(later);
+  LanguageModel<> model(settings["vocabulary"].size() + 4,
+                        {.heads = 2, .width = 8, .context = settings["context"], .positions = true});
+  tg::load(model, path);
+  tg::save(model, path, {{"language_model", settings.dump()}});
+  const auto loaded = run_example("language_model --load " + path);
+  CAPTURE(loaded.err);
+  REQUIRE(loaded.status == 0);
+  CHECK(loaded.out_from("written by the model:") == learned.out_from("written by the model:"));
+}
+
 TEST_CASE("language_model begins every line with the prompt, and gives up when it knows no more lines") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model");

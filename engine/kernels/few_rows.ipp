@@ -1,7 +1,7 @@
-// Products with a row or a few on the left, for one instruction set; included by vector_loops.ipp. They are bound by reading
-// b: its rows are read one after the other, each from its start to its end, as memory delivers them fastest. (Four rows
-// side by side take twice as long from memory.) Every element of the result is summed in one order, whatever is
-// computed beside it: it does not depend on how a product's columns are cut among threads.
+// Products with a row or a few on the left, for one instruction set; included by vector_loops.ipp. They are bound by
+// reading b: its rows are read one after the other, each from its start to its end, as memory delivers them fastest.
+// (Four rows side by side take twice as long from memory.) Every element of the result is summed in one order, whatever
+// is computed beside it: it does not depend on how a product's columns are cut among threads.
 
 namespace tapegrad::detail {
 namespace {

@@ -145,7 +145,7 @@ TEST_CASE("language_model learns a list of lines and invents others that follow 
   const TemporaryFolder folder;
   const auto known = names(600);
   const auto run = run_example("language_model --lines --length 30 --data " + folder.write("names", joined(known)) +
-                               tiny + "--temperature 0.5");
+                               one_block + "--temperature 0.5");
   CAPTURE(run.out);
   REQUIRE(run.err == "");
   REQUIRE(run.status == 0);
@@ -176,7 +176,7 @@ TEST_CASE("language_model learns a list of lines and invents others that follow 
 TEST_CASE("language_model's perplexity beats that of the characters' frequencies, which it tells exactly") {
   const TemporaryFolder folder;
   const auto known = names(400);
-  const auto run = run_example("language_model --lines --data " + folder.write("names", joined(known)) + tiny);
+  const auto run = run_example("language_model --lines --data " + folder.write("names", joined(known)) + one_block);
   CAPTURE(run.out);
 
   // Every letter of these names has as many bytes in front of its last one as é and ß: one or none.
@@ -202,7 +202,7 @@ TEST_CASE("language_model's perplexity beats that of the characters' frequencies
 TEST_CASE("language_model learns a text by heart and continues it, beyond what it sees at once") {
   const TemporaryFolder folder;
   const auto run = run_example("language_model --context 16 --temperature 0 --prompt 'über' --length 60 --data " +
-                               folder.write("text", rhyme(100)) + tiny);
+                               folder.write("text", rhyme(100)) + one_block);
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 0);
@@ -217,7 +217,7 @@ TEST_CASE("language_model writes without positions, without a prompt and from la
   std::string latin1 = rhyme(60);
   for (std::size_t i = 0; (i = latin1.find("ü", i)) != latin1.npos;) latin1.replace(i, 2, "\xfc");
   const auto run = run_example("language_model --encoding latin1 --positions no --length 40 --data " +
-                               folder.write("latin1", latin1) + tiny);
+                               folder.write("latin1", latin1) + one_block);
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 0);
@@ -227,7 +227,7 @@ TEST_CASE("language_model writes without positions, without a prompt and from la
 
 TEST_CASE("the same seed gives language_model the same results, another seed others") {
   const TemporaryFolder folder;
-  const std::string command = "language_model --lines --data " + folder.write("names", joined(names(200))) + tiny;
+  const std::string command = "language_model --lines --data " + folder.write("names", joined(names(200))) + one_block;
   const auto results = [&](const char* seed) {
     return run_example(command + "--seed " + seed).out_from("test perplexity");
   };
@@ -244,7 +244,7 @@ TEST_CASE("a saved language_model writes the same once it is loaded") {
   for (const std::string& source :
        {" --lines --data " + list + " --prompt té", " --data " + text + " --length 80 --temperature 3"}) {
     const std::string writing = source.substr(source.find(" --", source.find(" --data ") + 1));
-    const auto saved = run_example("language_model" + source + tiny + "--seed 3 --save " + model);
+    const auto saved = run_example("language_model" + source + one_block + "--seed 3 --save " + model);
     const auto loaded = run_example("language_model --seed 3 --load " + model + writing);
     CAPTURE(saved.out);
     CAPTURE(loaded.out);
@@ -297,8 +297,8 @@ TEST_CASE("a model of one attention, saved before there were blocks, is loaded a
 TEST_CASE("language_model begins every line with the prompt, and gives up when it knows no more lines") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model");
-  const auto run = run_example("language_model --lines --data " + folder.write("names", joined(names(300))) + tiny +
-                               "--save " + model + " --prompt ßéL");
+  const auto run = run_example("language_model --lines --data " + folder.write("names", joined(names(300))) +
+                               one_block + "--save " + model + " --prompt ßéL");
   CAPTURE(run.out);
   const auto words = invented(run);
   CHECK(words.size() == 20);
@@ -377,7 +377,7 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
 TEST_CASE("language_model --explain keeps spaces and ends of lines, and knows nothing after a text's last character") {
   const TemporaryFolder folder;
   const auto run = run_example("language_model --length 1 --context 5 --explain 'e w\nf' --explain-to " +
-                               folder.path("map") + " --data " + folder.write("text", rhyme(50)) + tiny);
+                               folder.path("map") + " --data " + folder.write("text", rhyme(50)) + one_block);
   check_explained(run, folder, "map", 5, 4);
   const std::string csv = folder.read("map.csv");
   CHECK(csv.find("\n0,3,1,\"\n\", ,") != std::string::npos);

@@ -9,7 +9,7 @@
 #include "run_example.hpp"
 
 inline const std::string narrow = " --width 16 --heads 4 --batch-size 32 --steps 300 --lr 0.01 --eval-every 300 ",
-                         tiny = narrow + "--layers 1 ";
+                         one_block = narrow + "--layers 1 ";
 
 /// Names of a made-up country, in which vowels follow consonants.
 inline std::vector<std::string> names(std::size_t count) {

@@ -96,8 +96,8 @@ TEST_CASE("a program whose reader is gone ends at once when it has nothing to ke
 TEST_CASE("a message quotes no more of a file than can be read") {
   const TemporaryFolder folder;
   const std::string long_line(1'000'000, 'x');
-  check_message(run_example("text_classifier --data " + folder.write("line", "a b\n" + long_line + '\n')),
-                "text_classifier", "line:2: expected a label, a space and a text, given 'xxx");
+  check_message(run_example("text_classifier --data " + folder.write("line", "a b\n " + long_line + '\n')),
+                "text_classifier", "line:2: expected a label, a space and a text, given ' xxx");
 
   const std::string data = folder.write("data", labelled(30'010, "label", 3'001)), model = folder.path("model");
   const Run trained = run_example("text_classifier --data " + data + " --width 8 --heads 1 --steps 1 --save " + model);
@@ -141,7 +141,7 @@ TEST_CASE("control characters from a file or an option reach the terminal escape
         "\\x1b[31m\\x9b1m\\x7f0");
   check(run_example("text_classifier --load " + model + " --test " + folder.write("other", red + "x words\n")),
         "given '\\x1b[31mx'");
-  check(run_example("text_classifier --data " + folder.write("line", "a b\n" + red + "\n")), "given '\\x1b[31m'");
+  check(run_example("text_classifier --data " + folder.write("line", "a b\n " + red + "\n")), "given ' \\x1b[31m'");
   check(run_example("text_classifier --data \"$(printf 'no\\033such')\""), "no\\x1bsuch");
 
   std::string names;

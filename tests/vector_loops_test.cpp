@@ -206,6 +206,20 @@ TEST_CASE("Scores of -inf weigh nothing in any instruction set") {
   }
 }
 
+TEST_CASE_TEMPLATE("The largest of a run is NaN wherever one is, in any instruction set", T, float, double) {
+  for (const VectorLoops<T>* loops : all_vector_loops<T>()) {
+    INFO(std::string(loops->instruction_set));
+    for (std::size_t n = 1; n <= kLongest; ++n)
+      for (std::size_t place = 0; place < n; ++place) {
+        CAPTURE(n);
+        CAPTURE(place);
+        std::vector<T> x = drawn<T>(n, -3, 3, 1);
+        x[place] = std::numeric_limits<T>::quiet_NaN();
+        CHECK(std::isnan(loops->max(x.data(), n)));
+      }
+  }
+}
+
 // Arguments for which functions made of polynomials and powers of two have special cases.
 TEST_CASE_TEMPLATE("exp and what is made of it are right for infinities, NaN and numbers of any size", T, float,
                    double) {

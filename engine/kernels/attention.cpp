@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "../array/array.hpp"
 #include "../array/internal/parallel.hpp"
@@ -62,10 +63,9 @@ template <class T> struct Attention<T>::Scratch { T *P, *dS, *dropped, *keys, *v
 // How the work is shared out among threads: where there are few heads, each head's strips of queries in several parts.
 // It depends on the work alone, and so do the sums that parts make.
 template <class T> struct Attention<T>::Shares {
-  std::size_t strip;   // queries of a strip
-  std::size_t strips;  // of a head
-  std::size_t parts;   // of a head
-  std::size_t chunks;  // of the loop over the parts of all heads
+  std::size_t strip, part;  // queries of a strip, and of a part, which is whole strips
+  std::size_t parts;        // of a head
+  std::size_t chunks;       // of the loop over the parts of all heads
 };
 
 // The queries t0, ..., t1 - 1 of a head.
@@ -80,8 +80,10 @@ template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
   const std::size_t wanted = std::min(chunks, kMostParts), most = q.rows > 1024 ? kMostQueries : 64;
   Shares s;
   s.strip = std::clamp(ratio(all * q.rows, wanted), kLeastQueries, most);
-  s.strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
-  s.parts = std::min(ratio(wanted, all), s.strips);
+  const std::size_t strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
+  const std::size_t strips_of_part = ratio(strips, ratio(wanted, all));
+  s.part = strips_of_part * s.strip;
+  s.parts = ratio(strips, strips_of_part);
   s.chunks = ratio(all * s.parts, ratio(all * s.parts, chunks));  // all of one length
   return s;
 }
@@ -96,10 +98,8 @@ template <class T> template <class Body> void Attention<T>::for_each_part(const 
     T* const copies = data + 3 * tile;
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t head = i / shares.parts, number = i % shares.parts;
-      const auto first = [&](std::size_t part) {
-        return std::min(part * shares.strips / shares.parts * shares.strip, q.rows);
-      };
-      body(Part{head / heads, head % heads, number, first(number), first(number + 1)},
+      const std::size_t t0 = number * shares.part, t1 = std::min(t0 + shares.part, q.rows);
+      body(Part{head / heads, head % heads, number, t0, t1},
            Scratch{data, data + tile, data + 2 * tile, keys > 0 ? copies : nullptr,
                    values > 0 ? copies + keys : nullptr});
     }
@@ -260,7 +260,8 @@ template <class T>
 void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
                             const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const {
   const Shares shared = shares();
-  PartialSums sums(*this, shared.parts);
+  std::optional<PartialSums> sums;
+  if (shared.parts > 1) sums.emplace(*this, shared.parts);
   for_each_part(shared, [&](const Part& part, const Scratch& scratch) {
     const auto [b, h, number, t0, t1] = part;
     const bool first = number == 0;
@@ -271,8 +272,8 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
                       transpose(k.at(k_data, b, h), scratch.keys),
                       transpose(v.at(v_data, b, h), scratch.values),
                       q.at(dq_data, b, h),
-                      first ? k.at(dk_data, b, h) : sums.dK(part),
-                      first ? v.at(dv_data, b, h) : sums.dV(part),
+                      first ? k.at(dk_data, b, h) : sums->dK(part),
+                      first ? v.at(dv_data, b, h) : sums->dV(part),
                       statistics + 2 * (b * heads + h) * q.rows,
                       scratch};
     for_each_strip(part, shared.strip, [&](const Strip& strip) {
@@ -285,9 +286,9 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
     if (first)
       head.fill_up_to(k.rows);
     else
-      sums.reached(part) = static_cast<std::int64_t>(head.reached);
+      sums->reached(part) = static_cast<std::int64_t>(head.reached);
   });
-  if (shared.parts > 1) sums.add_to(dk_data, dv_data);
+  if (sums) sums->add_to(dk_data, dv_data);
 }
 
 // With P = exp(S - m) / l recomputed, and P' = P after dropout:

@@ -1,4 +1,4 @@
-// Products with few rows on the left, for one instruction set; included by vector_loops.ipp. They are bound by reading
+// Products with a row or a few on the left, for one instruction set; included by vector_loops.ipp. They are bound by reading
 // b: its rows are read one after the other, each from its start to its end, as memory delivers them fastest. (Four rows
 // side by side take twice as long from memory.) Every element of the result is summed in one order, whatever is
 // computed beside it: it does not depend on how a product's columns are cut among threads.
@@ -8,17 +8,24 @@ namespace {
 
 // Lane c of the result is the sum of the lanes of row c, of as many rows as there are lanes.
 template <class T, class Arch> xsimd::batch<T, Arch> sums_of_lanes(const xsimd::batch<T, Arch>* rows) {
-#if defined(__AVX512DQ__)
-  if constexpr (xsimd::batch<T, Arch>::size == 16) {  // xsimd 8.1 has the sums of sixteen lanes in another order
-    using Half = xsimd::batch<float, xsimd::avx2>;
-    Half halves[16];
-    for (std::size_t c = 0; c < 16; ++c)
-      halves[c] = Half(_mm512_castps512_ps256(rows[c])) + Half(_mm512_extractf32x8_ps(rows[c], 1));
-    return _mm512_insertf32x8(_mm512_castps256_ps512(xsimd::haddp(halves)), xsimd::haddp(halves + 8), 1);
-  } else
-#endif
-    return xsimd::haddp(rows);
+  return xsimd::haddp(rows);
 }
+#if defined(__AVX512F__)
+// For xsimd 8.1 gives the sums of sixteen lanes in another order. Pairs of rows are folded into one, until all are.
+template <class Arch> xsimd::batch<float, Arch> sums_of_lanes(const xsimd::batch<float, Arch>* rows) {
+  __m512 pairs[8], fours[4];  // in every quarter of a vector: sums of 2 rows, twice; sums of 4 rows
+  for (int i = 0; i < 8; ++i)
+    pairs[i] = _mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]) + _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+  for (int i = 0; i < 4; ++i) {
+    const __m512d a = _mm512_castps_pd(pairs[2 * i]), b = _mm512_castps_pd(pairs[2 * i + 1]);
+    fours[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)) + _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+  }
+  const auto fold_quarters = [](__m512 a, __m512 b) {
+    return _mm512_shuffle_f32x4(a, b, _MM_SHUFFLE(2, 0, 2, 0)) + _mm512_shuffle_f32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1));
+  };
+  return fold_quarters(fold_quarters(fours[0], fours[1]), fold_quarters(fours[2], fours[3]));
+}
+#endif
 
 template <class T, class Arch> struct FewRowsLoops {
   using Batch = xsimd::batch<T, Arch>;
@@ -64,11 +71,11 @@ template <class T, class Arch> struct FewRowsLoops {
     }
     for (std::size_t i = 0; i < R; ++i) {
       T* const c = p.c + (r + i) * p.c_stride + first;
-      store_product(p, sums_of_lanes<T, Arch>(sums[i]), c, n);
+      store_product(p, sums_of_lanes(sums[i]), c, n);
     }
   }
 
-  static void by_transpose(const Product& p) {
+  static void few_rows_by_transpose(const Product& p) {
     for (std::size_t c = 0; c < p.columns; c += kLanes) {
       const std::size_t n = p.columns - c < kLanes ? p.columns - c : kLanes;
       std::size_t r = 0;
@@ -79,49 +86,37 @@ template <class T, class Arch> struct FewRowsLoops {
   }
 
   // A row of N whole vectors and a part of one or a whole one, whose sums stay in registers.
-  template <std::size_t N> static void narrow_row(const Product& p, std::size_t r) {
+  template <std::size_t N> static void narrow_row(const Product& p) {
     if constexpr (N > 0)
-      if (p.columns <= N * kLanes) return narrow_row<N - 1>(p, r);
-    const T* const a = p.a + r * p.a_stride;
+      if (p.columns <= N * kLanes) return narrow_row<N - 1>(p);
     const T* b = p.b;
     const std::size_t rest = p.columns - N * kLanes;
     Batch sums[N + 1], last(T(0));
     for (std::size_t j = 0; j < N; ++j) sums[j] = Batch(T(0));
     for (std::size_t k = 0; k < p.inner; ++k, b += p.b_stride) {
-      const Batch factor(a[k]);
+      const Batch factor(p.a[k]);
       for (std::size_t j = 0; j < N; ++j) sums[j] = xsimd::fma(factor, Batch::load_unaligned(b + j * kLanes), sums[j]);
       last = xsimd::fma(factor, load(b + N * kLanes, rest), last);
     }
-    T* const c = p.c + r * p.c_stride;
-    for (std::size_t j = 0; j < N; ++j) store_product(p, sums[j], c + j * kLanes, kLanes);
-    store_product(p, last, c + N * kLanes, rest);
+    for (std::size_t j = 0; j < N; ++j) store_product(p, sums[j], p.c + j * kLanes, kLanes);
+    store_product(p, last, p.c + N * kLanes, rest);
   }
 
-  // Adds row k of b, times their elements of column k of a, to all rows of c.
+  // Adds row k of b, times the element k of a, to columns first, ..., last - 1 of c.
   static void add_row(const Product& p, std::size_t k, std::size_t first, std::size_t last) {
     const T* const b = p.b + k * p.b_stride;
-    for (std::size_t r = 0; r < p.rows; ++r) {
-      T* const c = p.c + r * p.c_stride;
-      const Batch factor(p.alpha * p.a[r * p.a_stride + k]);
-      std::size_t j = first;
-      for (; j + kLanes <= last; j += kLanes)
-        xsimd::fma(factor, Batch::load_unaligned(b + j), Batch::load_unaligned(c + j)).store_unaligned(c + j);
-      if (j < last) store(xsimd::fma(factor, load(b + j, last - j), load(c + j, last - j)), c + j, last - j);
-    }
+    const Batch factor(p.alpha * p.a[k]);
+    std::size_t j = first;
+    for (; j + kLanes <= last; j += kLanes)
+      xsimd::fma(factor, Batch::load_unaligned(b + j), Batch::load_unaligned(p.c + j)).store_unaligned(p.c + j);
+    if (j < last) store(xsimd::fma(factor, load(b + j, last - j), load(p.c + j, last - j)), p.c + j, last - j);
   }
 
-  static void by_matrix(const Product& p) {
+  static void row_by_matrix(const Product& p) {
     constexpr std::size_t kNarrow = 8;                 // vectors
     constexpr std::size_t kBlock = 16384 / sizeof(T);  // columns, whose sums stay in the first-level cache
-    if (p.columns <= kNarrow * kLanes) {
-      for (std::size_t r = 0; r < p.rows; ++r) narrow_row<kNarrow - 1>(p, r);
-      return;
-    }
-    for (std::size_t r = 0; r < p.rows; ++r)
-      for (std::size_t j = 0; j < p.columns; ++j) {
-        T& out = p.c[r * p.c_stride + j];
-        out = p.beta == 0 ? T(0) : p.beta * out;
-      }
+    if (p.columns <= kNarrow * kLanes) return narrow_row<kNarrow - 1>(p);
+    for (std::size_t j = 0; j < p.columns; ++j) p.c[j] = p.beta == 0 ? T(0) : p.beta * p.c[j];
     for (std::size_t first = 0; first < p.columns; first += kBlock)
       for (std::size_t k = 0; k < p.inner; ++k)
         add_row(p, k, first, p.columns - first < kBlock ? p.columns : first + kBlock);

@@ -22,16 +22,17 @@ constexpr std::size_t kPackedBytes = std::size_t{1} << 15;
 constexpr std::size_t kUnit = 16;
 
 // Whether a product is bound by reading b, and not by multiplying.
-template <class T> bool is_bound_by_reading(Matrix<const T> a, Matrix<const T> b) {
-  const std::size_t most = b.transposed ? 8 : 2;
-  return !a.transposed && (a.rows == 1 || (a.rows <= most && b.rows * b.columns * sizeof(T) > kPackedBytes));
+template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matrix<const T>& b) {
+  const bool few = b.transposed && a.rows <= 8 && b.rows * b.columns * sizeof(T) > kPackedBytes;
+  return !a.transposed && (a.rows == 1 || few);
 }
 
-template <class T> void few_rows(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
+template <class T>
+void few_rows(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
   const FewRows<T> product{a.data, b.data,    c.data,    a.stride, b.stride, c.stride,
                            c.rows, a.columns, c.columns, alpha,    beta};
   const VectorLoops<T>& loops = vector_loops<T>();
-  b.transposed ? loops.few_rows_by_transpose(product) : loops.few_rows_by_matrix(product);
+  b.transposed ? loops.few_rows_by_transpose(product) : loops.row_by_matrix(product);
 }
 
 // The products share the pool's threads with our other loops: BLAS's own threads would oversubscribe the processors.
@@ -40,7 +41,8 @@ bool blas_on_one_thread() {
   return true;
 }
 
-template <class T> void blas_gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
+template <class T>
+void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
   using Int = CBLAS_INT;
   const ExitGuard guard;
   [[maybe_unused]] static const bool once = blas_on_one_thread();
@@ -51,35 +53,38 @@ template <class T> void blas_gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T
                      leading(b), beta, c.data, leading(c));
 }
 
-// How a product is made: by which function, and shared out in how many parts, of rows or columns or of the inner
+// How a product is made: by our loops or by BLAS, and shared out in how many parts, of rows or columns or of the inner
 // extent. That of few rows depends on the work alone, and so does its rounding.
 template <class T> struct Plan {
-  void (*multiply)(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta);
+  bool reads_once;  // by our own loops, without BLAS
   std::size_t parts;
   bool splits_inner;
 
-  Plan(Matrix<const T> a, Matrix<const T> b) {
+  Plan(const Matrix<const T>& a, const Matrix<const T>& b) : reads_once(is_bound_by_reading(a, b)) {
     const std::size_t inner = a.columns, size = inner * b.columns;
-    if (is_bound_by_reading(a, b)) {
-      multiply = few_rows<T>;
+    if (reads_once) {
       parts = chunks_for(size / 2);  // reading an element takes half as long as a step
       // A part reads whole rows of b as it is stored, where there are enough of them.
       const std::size_t enough = parts * kUnit;
       splits_inner = inner >= enough && (!b.transposed || b.columns < enough);
     } else {
       constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // multiply-adds: some five microseconds
-      multiply = blas_gemm<T>;
       parts = std::clamp<std::size_t>(a.rows * size / kWorthAThread, 1, std::min(threads_here(), kMostChunks));
       splits_inner = inner > std::max(a.rows, b.columns);  // as in the gradient of a weight
     }
     splits_inner = splits_inner && parts > 1;
+  }
+
+  void multiply(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) const {
+    reads_once ? few_rows(a, b, c, alpha, beta) : blas_gemm(a, b, c, alpha, beta);
   }
 };
 
 // part(rows of a, columns of b, rows and columns of c, the first of these columns): some rows of c for every thread, or
 // some columns where there are more of those.
 template <class T, class Part>
-void for_each_part(std::size_t parts, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, Part part) {
+void for_each_part(std::size_t parts, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
+                   Part part) {
   const std::size_t extent = std::max(c.rows, c.columns), units = (extent + kUnit - 1) / kUnit;
   parallel_for(units, parts, [&](std::size_t begin, std::size_t end) {
     const std::size_t first = begin * kUnit, last = std::min(end * kUnit, extent);
@@ -137,21 +142,20 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, 
   const Plan<T> plan(a, b);
   if (plan.splits_inner) return gemm_split_k(plan, a, b, c, alpha, beta);
   for_each_part(plan.parts, a, b, c,
-                [&](Matrix<const T> a_part, Matrix<const T> b_part, Matrix<T> c_part, std::size_t) {
-                  plan.multiply(a_part, b_part, c_part, alpha, beta);
-                });
+                [&](const Matrix<const T>& a_part, const Matrix<const T>& b_part, const Matrix<T>& c_part,
+                    std::size_t) { plan.multiply(a_part, b_part, c_part, alpha, beta); });
 }
 
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
   const Plan<T> plan(a, b);
-  for_each_part(plan.parts, a, b, c,
-                [&](Matrix<const T> a_part, Matrix<const T> b_part, Matrix<T> c_part, std::size_t column) {
-                  for (std::size_t r = 0; r < c_part.rows; ++r)
-                    std::copy_n(bias + column, c_part.columns, c_part.row(r));
-                  plan.multiply(a_part, b_part, c_part, T(1), T(1));
-                });
+  for_each_part(
+      plan.parts, a, b, c,
+      [&](const Matrix<const T>& a_part, const Matrix<const T>& b_part, const Matrix<T>& c_part, std::size_t column) {
+        for (std::size_t r = 0; r < c_part.rows; ++r) std::copy_n(bias + column, c_part.columns, c_part.row(r));
+        plan.multiply(a_part, b_part, c_part, T(1), T(1));
+      });
 }
 
 #define INSTANTIATE(T)                                                                  \

@@ -1,6 +1,7 @@
 #include "strided.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "../array/internal/error.hpp"
@@ -69,6 +70,20 @@ void add_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, st
     *to += sum_run(from, count);
   else
     for (; count > 0; --count, to += to_step, from += from_step) *to += *from;
+}
+
+// to = max(to, from)
+template <class T>
+void take_larger_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, std::ptrdiff_t from_step) {
+  const auto larger = [](T a, T b) { return a > b || std::isnan(a) ? a : b; };
+  if (to_step == 1 && from_step == 1)
+    run_vectorized([=] {
+      for (std::size_t i = 0; i < count; ++i) to[i] = larger(from[i], to[i]);
+    });
+  else if (to_step == 0 && from_step == 1)
+    *to = larger(vector_loops<T>().max(from, count), *to);
+  else
+    for (; count > 0; --count, to += to_step, from += from_step) *to = larger(*from, *to);
 }
 
 }  // namespace
@@ -141,9 +156,15 @@ template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
   scatter_add(sum, gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});
 }
 
+template <class T> void take_largest(Array<T>& largest, const Array<T>& x) {
+  for_each_run_in_parallel<T>(x.shape(), {largest.data(), broadcast_strides(largest.shape(), x.shape()), 0},
+                              {x.data(), contiguous_strides(x.shape()), 0}, take_larger_run<T>);
+}
+
 #define INSTANTIATE(T)                                                                       \
   template Array<T> gather_along(const Array<T>&, const IntArray&, std::size_t);             \
   template void scatter_add_along(Array<T>&, const Array<T>&, const IntArray&, std::size_t); \
+  template void take_largest(Array<T>&, const Array<T>&);                                    \
   template T sum_run(const T*, std::size_t);                                                 \
   template Array<T> gather(const Array<T>&, const View&);                                    \
   template void scatter(Array<T>&, const Array<T>&, const View&);                            \

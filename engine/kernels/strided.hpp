@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cstddef>
+#include <tuple>
 #include <type_traits>
 
 #include "../array/array.hpp"
 #include "../array/internal/layout.hpp"
 #include "../array/internal/parallel.hpp"
+#include "instruction_sets.hpp"
 #include "vector_loops.hpp"
 
 namespace tapegrad::detail {
@@ -67,61 +69,89 @@ template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
     if constexpr (std::is_invocable_v<const F&, const X*, Y*, std::size_t>)
       f(from + begin, to + begin, end - begin);
     else
-      for (std::size_t i = begin; i < end; ++i) to[i] = f(from[i]);
+      run_vectorized([=] {
+        for (std::size_t i = begin; i < end; ++i) to[i] = f(from[i]);
+      });
   });
   return y;
 }
 
-/// Calls run(x, x_step, y, y_step, z, count) for runs of z's elements, which x and y broadcast to; a step is 1, or 0
-/// where an operand's one element serves the whole run.
-template <class Z, class X, class Y, class Run>
-Array<Z> zip_runs(const char* operation, const Array<X>& x, const Array<Y>& y, Run run) {
-  if (x.shape() == y.shape()) {
-    Array<Z> z(x.shape());
-    parallel_for(z.size(), chunks_for(z.size()),
-                 [a = x.data(), b = y.data(), to = z.data(), run](std::size_t begin, std::size_t end) {
-                   run(a + begin, 1, b + begin, 1, to + begin, end - begin);
-                 });
+/// An operand of a run: the elements that begin at `data`, or the one there for all, where `step` is 0 and not 1.
+template <class X> struct Operand {
+  const X* data;
+  std::ptrdiff_t step;
+};
+
+/// The shape that all broadcast to.
+inline const Shape& broadcast_all(const char*, const Shape& shape) { return shape; }
+template <class... Shapes> Shape broadcast_all(const char* operation, const Shape& first, const Shapes&... others) {
+  return broadcast_shapes(operation, first, broadcast_all(operation, others...));
+}
+
+/// Calls run(z, count, operands...) for runs of z's elements, which the arrays x broadcast to.
+template <class Z, class Run, class... X> Array<Z> zip_runs(const char* operation, Run run, const Array<X>&... x) {
+  auto z = uninitialized<Z>(operation, broadcast_all(operation, x.shape()...));
+  if (((x.shape() == z.shape()) && ...)) {
+    parallel_for(z.size(), chunks_for(z.size()), [&](std::size_t begin, std::size_t end) {
+      run(z.data() + begin, end - begin, Operand<X>{x.data() + begin, 1}...);
+    });
     return z;
   }
-  auto z = uninitialized<Z>(operation, broadcast_shapes(operation, x.shape(), y.shape()));
   Z* to = z.data();
-  for_each_run<2>(z.shape(), {broadcast_strides(x.shape(), z.shape()), broadcast_strides(y.shape(), z.shape())},
-                  [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
-                    run(x.data() + offset[0], step[0], y.data() + offset[1], step[1], to, count);
-                    to += count;
-                  });
+  for_each_run<sizeof...(X)>(z.shape(), {broadcast_strides(x.shape(), z.shape())...},
+                             [&](const auto& offset, std::size_t count, const auto& step) {
+                               std::size_t n = 0;  // the operands' number: braces are evaluated from left to right
+                               const std::tuple operands{Operand<X>{x.data() + offset[n], step[n++]}...};
+                               std::apply([&](const auto&... operand) { run(to, count, operand...); }, operands);
+                               to += count;
+                             });
   return z;
+}
+
+/// Calls body(at...) with a function of i for each operand that gives its element i. Whether that is one for all is
+/// known to the compiler, so that it can vectorize the body's loops.
+template <class Body> void with_known_steps(const Body& body) { body(); }
+template <class Body, class X, class... Others>
+void with_known_steps(const Body& body, Operand<X> first, Others... others) {
+  const auto with = [&](auto at) { with_known_steps([&](auto... at_others) { body(at, at_others...); }, others...); };
+  if (first.step != 0)
+    with([data = first.data](std::size_t i) { return data[i]; });
+  else
+    with([x = *first.data](std::size_t) { return x; });
+}
+
+/// z[i] = f(x[i], ...) over the shape that all x broadcast to.
+template <class Z, class F, class... X> Array<Z> zip_all(const char* operation, F f, const Array<X>&... x) {
+  const auto run = [f](Z* to, std::size_t count, auto... operands) {
+    with_known_steps(
+        [=](auto... at) {
+          run_vectorized([=] {
+            for (std::size_t i = 0; i < count; ++i) to[i] = f(at(i)...);
+          });
+        },
+        operands...);
+  };
+  return zip_runs<Z>(operation, run, x...);
 }
 
 /// z[i] = f(x[i], y[i]) over the shape that both broadcast to.
 template <class Z, class X, class Y, class F>
 Array<Z> zip(const char* operation, const Array<X>& x, const Array<Y>& y, F f) {
-  return zip_runs<Z>(
-      operation, x, y,
-      [f](const X* a, std::ptrdiff_t a_step, const Y* b, std::ptrdiff_t b_step, Z* to, std::size_t count) {
-        if (a_step == 1 && b_step == 1)
-          for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], b[i]);
-        else if (b_step == 0)
-          for (std::size_t i = 0; i < count; ++i) to[i] = f(a[i], *b);
-        else
-          for (std::size_t i = 0; i < count; ++i) to[i] = f(*a, b[i]);
-      });
+  return zip_all<Z>(operation, f, x, y);
 }
 
 /// The same with one of the vector loops.
 template <class T>
 Array<T> zip(const char* operation, const Array<T>& x, const Array<T>& y, const BinaryLoops<T>& loops) {
-  return zip_runs<T>(
-      operation, x, y,
-      [loops](const T* a, std::ptrdiff_t a_step, const T* b, std::ptrdiff_t b_step, T* to, std::size_t count) {
-        if (a_step == 1 && b_step == 1)
-          loops.runs(a, b, to, count);
-        else if (b_step == 0)
-          loops.run_number(a, *b, to, count);
-        else
-          loops.number_run(*a, b, to, count);
-      });
+  const auto run = [loops](T* to, std::size_t count, Operand<T> a, Operand<T> b) {
+    if (a.step != 0 && b.step != 0)
+      loops.runs(a.data, b.data, to, count);
+    else if (b.step == 0)
+      loops.run_number(a.data, *b.data, to, count);
+    else
+      loops.number_run(*a.data, b.data, to, count);
+  };
+  return zip_runs<T>(operation, run, x, y);
 }
 
 /// A way of looking at another array's elements: each output element is one element of the source.
@@ -150,6 +180,10 @@ void scatter_add_along(Array<T>& sum, const Array<T>& gradient, const IntArray& 
 
 /// sum += gradient, summed over the axes that sum's shape was broadcast along to become the gradient's.
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);
+
+/// largest = max(largest, x) over the axes that largest's shape was broadcast along to become x's. NaN counts as
+/// larger than every number.
+template <class T> void take_largest(Array<T>& largest, const Array<T>& x);
 
 /// The sum of count contiguous elements. Runs of a few hundred are summed in T, their sums in double.
 template <class T> T sum_run(const T* x, std::size_t count);

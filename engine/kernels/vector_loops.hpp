@@ -39,11 +39,11 @@ template <class T> struct VectorLoops {
   void scale(T* y, std::size_t n, T factor) const { times.run_number(y, factor, y, n); }
 
   T (*sum)(const T* x, std::size_t n);
-  T (*max)(const T* x, std::size_t n);  ///< -inf when n is 0
+  T (*max)(const T* x, std::size_t n);  ///< NaN when one is, -inf when n is 0
   T (*dot)(const T* x, const T* y, std::size_t n);
 
   // Products that read every element of b about once: bound by memory, where a BLAS would pack b first.
-  void (*few_rows_by_matrix)(const FewRows<T>& product);     ///< with b, (inner, columns)
+  void (*row_by_matrix)(const FewRows<T>& product);          ///< one row, with b, (inner, columns)
   void (*few_rows_by_transpose)(const FewRows<T>& product);  ///< with b^T, b being (columns, inner)
 
   // Softmax and cross-entropy.

@@ -157,9 +157,12 @@ template <class T, class Arch> struct Loops {
   static T lane_max(const Batch& batch) {
     alignas(64) T lanes[kLanes];
     batch.store_aligned(lanes);
-    T largest = lanes[0];
-    for (T lane : lanes) largest = lane > largest ? lane : largest;
-    return largest;
+    for (std::size_t half = kLanes / 2; half > 0; half /= 2)
+      for (std::size_t i = 0; i < half; ++i) {
+        const T x = lanes[i], y = lanes[i + half];
+        lanes[i] = x > y || x != x ? x : y;
+      }
+    return lanes[0];
   }
 
   // Four accumulators hide the latency of an addition.
@@ -177,17 +180,19 @@ template <class T, class Arch> struct Loops {
     return xsimd::hadd((a + b) + (c + d));
   }
 
+  // The processor's maximum may be either of two numbers where one is NaN.
+  static Batch larger(const Batch& x, const Batch& y) { return xsimd::select(x > y || xsimd::isnan(x), x, y); }
   static T max(const T* x, std::size_t n) {
     const T lowest = -__builtin_huge_val();
     Batch a(lowest), b(lowest);
     std::size_t i = 0;
     for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-      a = xsimd::max(a, Batch::load_unaligned(x + i));
-      b = xsimd::max(b, Batch::load_unaligned(x + i + kLanes));
+      a = larger(Batch::load_unaligned(x + i), a);
+      b = larger(Batch::load_unaligned(x + i + kLanes), b);
     }
-    for (; i + kLanes <= n; i += kLanes) a = xsimd::max(a, Batch::load_unaligned(x + i));
-    if (i < n) b = xsimd::max(b, load_part(x + i, n - i, lowest));
-    return lane_max(xsimd::max(a, b));
+    for (; i + kLanes <= n; i += kLanes) a = larger(Batch::load_unaligned(x + i), a);
+    if (i < n) b = larger(load_part(x + i, n - i, lowest), b);
+    return lane_max(larger(a, b));
   }
 
   static T dot(const T* x, const T* y, std::size_t n) {
@@ -338,8 +343,8 @@ template <class T, class Arch> struct Loops {
             .sum = sum,
             .max = max,
             .dot = dot,
-            .few_rows_by_matrix = FewRowsLoops<T, Arch>::by_matrix,
-            .few_rows_by_transpose = FewRowsLoops<T, Arch>::by_transpose,
+            .row_by_matrix = FewRowsLoops<T, Arch>::row_by_matrix,
+            .few_rows_by_transpose = FewRowsLoops<T, Arch>::few_rows_by_transpose,
             .exp_sum = exp_sum,
             .sum_exp = sum_exp,
             .exp_scaled = exp_scaled,

@@ -141,20 +141,8 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
 
 // y = c ? a : b, da = c ? dy : 0, db = c ? 0 : dy
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b) {
-  const Shape shape =
-      detail::broadcast_shapes("where", condition.shape(), detail::broadcast_shapes("where", a.shape(), b.shape()));
-  auto y = detail::uninitialized<T>("where", shape);
-  T* to = y.data();
-  detail::for_each_run<3>(shape,
-                          {detail::broadcast_strides(condition.shape(), shape),
-                           detail::broadcast_strides(a.shape(), shape), detail::broadcast_strides(b.shape(), shape)},
-                          [&](const detail::Offsets<3>& offset, std::size_t count, const detail::Offsets<3>& step) {
-                            const bool* c = condition.data() + offset[0];
-                            const T* left = a.value().data() + offset[1];
-                            const T* right = b.value().data() + offset[2];
-                            for (; count > 0; --count, c += step[0], left += step[1], right += step[2])
-                              *to++ = *c ? *left : *right;
-                          });
+  const auto chosen = [](bool c, T left, T right) { return c ? left : right; };
+  auto y = detail::zip_all<T>("where", chosen, condition, a.value(), b.value());
   return record("where", std::move(y), {a, b},
                 [c = Value<bool>(make_value<bool>(condition))](const Array<T>& dy, auto& dx) {
                   if (dx[0].needs_grad()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });

@@ -99,13 +99,7 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
   detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, given shape ", x.shape());
   auto y = detail::uninitialized<T>("amax", r.kept);
   y.fill(-std::numeric_limits<T>::infinity());
-  const T* from = x.value().data();
-  detail::for_each_run<1>(x.shape(), {detail::broadcast_strides(r.kept, x.shape())},
-                          [&](const detail::Offsets<1>& offset, std::size_t count, const detail::Offsets<1>& step) {
-                            T* to = y.data() + offset[0];
-                            for (; count > 0; --count, ++from, to += step[0])
-                              if (*from > *to || std::isnan(*from)) *to = *from;
-                          });
+  detail::take_largest(y, x.value());
   const Value<T> largest = make_value<T>(std::move(y));
   return record("amax", reshaped(*largest, r.out), {x}, [x = x.shared_value(), largest](const Array<T>& dy, auto& dx) {
     const Shape& kept = largest->shape();

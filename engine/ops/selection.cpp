@@ -34,6 +34,15 @@ template <class T> struct Rows {
 // PyTorch's order: NaN is larger than every number.
 template <class T> bool larger(T a, T b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
+// Where the first of the largest lies, of elements side by side: twice through them with vectors is faster than once
+// without.
+template <class T> std::size_t first_of_largest(const T* x, std::size_t n) {
+  const T largest = detail::vector_loops<T>().max(x, n);
+  const auto found =
+      std::isnan(largest) ? std::find_if(x, x + n, [](T a) { return std::isnan(a); }) : std::find(x, x + n, largest);
+  return static_cast<std::size_t>(found - x);
+}
+
 // Where the largest element of every row lies, the first of equals; the axis is kept with extent 1.
 template <class T> IntArray indices_of_largest(const char* operation, const Array<T>& x, std::ptrdiff_t axis) {
   const Rows<T> rows(operation, x, axis);
@@ -45,8 +54,11 @@ template <class T> IntArray indices_of_largest(const char* operation, const Arra
     for (std::size_t i = begin; i < end; ++i) {
       const T* row = rows[i];
       std::size_t best = 0;
-      for (std::size_t j = 1; j < rows.extent; ++j)
-        if (larger(row[j * rows.step], row[best * rows.step])) best = j;
+      if (rows.step == 1)
+        best = first_of_largest(row, rows.extent);
+      else
+        for (std::size_t j = 1; j < rows.extent; ++j)
+          if (larger(row[j * rows.step], row[best * rows.step])) best = j;
       out.data()[i] = static_cast<std::int64_t>(best);
     }
   });

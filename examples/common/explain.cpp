@@ -2,16 +2,19 @@
 
 #include <iostream>
 
-#include "program.hpp"
-
 namespace examples {
 
-void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group) {
-  app.add_option("--explain", options.text,
-                 "Show what each head attends to in this text: the weights and their\n"
-                 "gradients in files, and a picture, for which gnuplot is needed")
+void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group,
+                         const CLI::Validator& check) {
+  const auto explain = [&](const std::string& text) {
+    options.wanted = true;
+    options.text = text;
+  };
+  app.add_option_function<std::string>("--explain", explain,
+                                       "Show what each head attends to in this text: the weights and their\n"
+                                       "gradients in files, and a picture, for which gnuplot is needed")
       ->type_name("TEXT")
-      ->check(some_text())
+      ->check(check)
       ->group(group);
   app.add_option("--explain-to", options.name,
                  "Name of these files, to which .csv, .npy, .gradients.npy and .png\n"
@@ -27,7 +30,7 @@ void check_explain_options(const CLI::App& app) {
 
 std::vector<std::string> attention_files(const ExplainOptions& options) {
   std::vector<std::string> files;
-  if (options.text.empty()) return files;
+  if (!options.wanted) return files;
   for (const char* ending : {".csv", ".npy", ".gradients.npy", ".png"}) files.push_back(options.name + ending);
   return files;
 }

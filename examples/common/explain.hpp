@@ -8,15 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "program.hpp"
+
 namespace examples {
 
 struct ExplainOptions {
-  std::string text;                ///< to show the attention in; empty when none is to be shown
+  bool wanted = false;             ///< whether the attention is to be shown
+  std::string text;                ///< in which
   std::string name = "attention";  ///< of the files, without what stands after the dot
 };
 
-/// Describes --explain and --explain-to to the command line.
-void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group);
+/// Describes --explain and --explain-to to the command line. `check` is of the text.
+void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group,
+                         const CLI::Validator& check = some_text());
 
 /// Refuses --explain-to without --explain with CLI::ValidationError.
 void check_explain_options(const CLI::App& app);

@@ -11,6 +11,7 @@ namespace {
 
 volatile std::sig_atomic_t stop_signal = 0;
 volatile std::sig_atomic_t says_so = 0;
+int alive = 0;  // how many Interrupts there are
 
 void on_signal(int signal) {  // calls only what a handler may call
   if (stop_signal != 0) {
@@ -28,7 +29,7 @@ void on_signal(int signal) {  // calls only what a handler may call
 }  // namespace
 
 Interrupt::Interrupt() {
-  stop_signal = 0;
+  if (alive++ == 0) stop_signal = 0;
   says_so = isatty(STDERR_FILENO);
   struct sigaction action = {};
   action.sa_handler = on_signal;
@@ -38,6 +39,7 @@ Interrupt::Interrupt() {
 }
 
 Interrupt::~Interrupt() {
+  --alive;
   sigaction(SIGINT, &interrupt_before_, nullptr);
   sigaction(SIGTERM, &terminate_before_, nullptr);
 }

@@ -7,7 +7,7 @@ namespace examples {
 
 /// While it lives, Ctrl-C (SIGINT) or a SIGTERM asks the program to stop instead of ending it, so that long work can
 /// keep what it has, and says so when standard error is a terminal. A second one, of either kind, ends the program at
-/// once. One at a time.
+/// once. One may live within another, as part of work within the whole: what asks the whole to stop asks the part.
 class Interrupt {
  public:
   /// Thrown by check().

@@ -99,13 +99,21 @@ template <class Number> CLI::Validator within(const char* kind, Number least, Nu
 CLI::Validator whole_number(std::size_t least, std::size_t most) { return within("a whole number", least, most); }
 CLI::Validator number(double least, double most) { return within("a number", least, most); }
 
-CLI::Validator some_text() {
+CLI::Validator any_text() {
   const auto check = [](const std::string& given) -> std::string {
     try {
-      return decode(given).empty() ? "expected a text, given an empty one" : "";
+      decode(given);
+      return "";
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator some_text() {
+  const auto check = [](const std::string& given) {
+    return given.empty() ? "expected a text, given an empty one" : any_text()(given);
   };
   return CLI::Validator(check, "");
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "../common/program.hpp"
+#include "../common/settings.hpp"
 #include "../common/word_lists.hpp"
-#include "kept_run.hpp"
 
 using examples::number;
 using examples::whole_number;
@@ -259,6 +259,11 @@ void add_use_options(CLI::App& app, Options& options) {
 }
 
 }  // namespace
+
+KeptRun read_kept_run(const std::string& path) {
+  return examples::make_from_settings(path, run_entry,
+                                      [](const nlohmann::json& settings, std::size_t) -> KeptRun { return settings; });
+}
 
 void add_options(CLI::App& app, Options& options) {
   app.name("language_model");

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "../common/vocabulary.hpp"
-#include "kept_run.hpp"
 #include "options.hpp"
 #include "packed_ids.hpp"
 #include "writer.hpp"

@@ -9,7 +9,6 @@
 
 #include "../common/printable.hpp"
 #include "../common/settings.hpp"
-#include "kept_run.hpp"
 
 namespace tg = tapegrad;
 using examples::Ids, examples::Text, examples::Vocabulary;

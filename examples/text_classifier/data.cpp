@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
@@ -42,27 +44,26 @@ Data sample_words(const Options& options) {
   return data;
 }
 
-/// Element n - 1 is line n; blank lines have neither label nor text.
+/// Element n - 1 is line n; blank lines have neither label nor text. A line that begins with a space has a text alone.
 std::vector<Example> read_labelled_lines(const std::string& path, examples::Encoding encoding) {
   const auto is_space = [](char32_t c) { return c == U' ' || c == U'\t'; };
   std::vector<Example> examples;
   for (const Text& line : examples::read_lines(path, encoding)) {
     const std::string place = path + ':' + std::to_string(examples.size() + 1);
-    const auto label = std::find_if_not(line.begin(), line.end(), is_space);
-    const auto label_end = std::find_if(label, line.end(), is_space);
+    const auto label_end = std::find_if(line.begin(), line.end(), is_space);
     const auto text = std::find_if_not(label_end, line.end(), is_space);
     const auto text_end = std::find_if_not(line.rbegin(), line.rend(), is_space).base();
-    if (label != line.end() && text == line.end())
+    if (label_end == line.begin() && text != line.end())
       throw std::runtime_error(place + ": expected a label, a space and a text, given " +
                                examples::in_quotes(examples::encode(line)));
-    examples.push_back({examples::encode({label, label_end}),
+    examples.push_back({examples::encode({line.begin(), label_end}),
                         text == line.end() ? Text() : examples::to_lower({text, text_end}), place});
   }
   return examples;
 }
 
 void remove_blank(std::vector<Example>& examples, const std::string& path) {
-  std::erase_if(examples, [](const Example& example) { return example.text.empty(); });
+  std::erase_if(examples, [](const Example& example) { return example.label.empty(); });
   if (examples.empty()) throw std::runtime_error(path + ": expected lines of a label, a space and a text, given none");
 }
 
@@ -94,6 +95,11 @@ Data read_files(const Options& options) {
 Data read_data(const Options& options) {
   const bool own_files = !options.data.empty() || !options.test.empty();
   Data data = own_files ? read_files(options) : sample_words(options);
+  if (options.folds > 0) {
+    std::move(data.test.begin(), data.test.end(), std::back_inserter(data.train));
+    std::cout << with_commas(data.train.size()) << " texts in " << with_commas(options.folds) << " folds\n";
+    return {std::move(data.train), {}};
+  }
   if (options.load.empty())
     std::cout << with_commas(data.train.size()) << " to learn from, ";
   else

@@ -19,8 +19,9 @@ struct Data {
   std::vector<Example> train, test;
 };
 
-/// Reads what the options name, and says on standard output how much that is. All letters become small ones.
-/// Throws std::runtime_error, naming the file and the line, for what cannot be used.
+/// Reads what the options name, for a cross-validation all of it to learn from, and says on standard output how much
+/// that is. All letters become small ones. Throws std::runtime_error, naming the file and the line, for what cannot be
+/// used.
 Data read_data(const Options& options);
 
 /// The labels that the examples have, sorted. Throws std::runtime_error when there are not two.

@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 
@@ -18,7 +19,7 @@ or word, attention between them, their mean, and a linear layer.
 
 Without options it learns to tell six languages apart by 10,000 words of each, from
 Debian's word lists, and tests itself on words that it has not seen. Sizes and rates that
-you do not give are chosen to suit what is learned.)";
+you do not give are chosen to suit what is learned, and how much of it there is.)";
 
 constexpr const char* footer = R"(
 Examples:
@@ -27,7 +28,12 @@ Examples:
   text_classifier --load nordsea.safetensors --classify bibliotek
   text_classifier --explain schmetterling --explain-to butterfly
   text_classifier --data reviews.txt --classify "a gripping story" dull
+  text_classifier --data reviews.txt --validation 0.1 --patience 5
+  text_classifier --data reviews.txt --folds 10
   text_classifier --data random)";
+
+/// Stands for a number of steps that depends on how many texts there are.
+constexpr std::size_t as_many_as_suit = 0;
 
 /// What suits each source.
 struct Defaults {
@@ -36,20 +42,34 @@ struct Defaults {
 };
 
 Defaults defaults_for(Source source, examples::Unit unit) {
+  using examples::Decay, examples::OptimizerKind;
   switch (source) {
     case Source::word_lists:
-      return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 32},
-              {.steps = 12000, .batch_size = 64, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
+      return {{.width = 64, .heads = 8, .positions = true, .max_length = 32},
+              {.steps = 12000, .batch_size = 64, .lr = 0.05, .decay = Decay::linear, .momentum = 0.9}};
     case Source::files:
       if (unit == examples::Unit::characters)
-        return {{.width = 64, .heads = 8, .positions = true, .init_std = 1, .dropout = 0, .max_length = 256},
-                {.steps = 3000, .batch_size = 64, .lr = 0.05, .decay = examples::Decay::linear, .momentum = 0.9}};
-      // Most words are rare: what chance put into their vectors must not outweigh what is learned.
-      return {{.width = 32, .heads = 4, .positions = false, .init_std = 0.2, .dropout = 0.5, .max_length = 256},
-              {.steps = 3000, .batch_size = 64, .lr = 0.2, .decay = examples::Decay::linear, .momentum = 0.9}};
+        return {{.width = 64, .heads = 8, .positions = true, .max_length = 256},
+                {.steps = 3000, .batch_size = 64, .lr = 0.05, .decay = Decay::linear, .momentum = 0.9}};
+      // Most words are rare: what chance put into their vectors must not outweigh what is learned, and no text is to be
+      // known by the one rare word that it has.
+      return {{.width = 32,
+               .heads = 4,
+               .pairs = true,
+               .residual = true,
+               .init_std = 0.1,
+               .token_dropout = 0.6,
+               .dropout = 0.5,
+               .max_length = 256},
+              {.steps = as_many_as_suit,
+               .batch_size = 64,
+               .optimizer = OptimizerKind::adamw,
+               .lr = 0.002,
+               .decay = Decay::linear,
+               .weight_decay = 0.01}};
     case Source::random:  // the tutorial's run
-      return {{.width = 512, .heads = 1, .positions = false, .init_std = 1, .dropout = 0, .max_length = 100},
-              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = examples::Decay::none}};
+      return {{.width = 512, .heads = 1, .max_length = 100},
+              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = Decay::none}};
   }
   throw std::logic_error("text_classifier: a source without defaults");
 }
@@ -57,11 +77,19 @@ Defaults defaults_for(Source source, examples::Unit unit) {
 /// The options whose default depends on others, as the user gave them.
 struct Given {
   std::optional<examples::Unit> unit;
-  std::optional<std::size_t> width, heads, max_length;
-  std::optional<double> init_std, dropout;
-  std::optional<bool> positions;
+  examples::Given<ModelOptions> model;
   examples::Given<examples::TrainingOptions> training;
 };
+
+}  // namespace
+
+examples::TrainingOptions Options::training_with(std::size_t texts) const {
+  examples::TrainingOptions chosen = training;
+  if (chosen.steps == as_many_as_suit) chosen.steps = std::max<std::size_t>(2000, 10 * texts / chosen.batch_size);
+  return chosen;
+}
+
+namespace {
 
 void complete(Options& options, const Given& given) {
   const bool own_files = !options.data.empty() || !options.train.empty();
@@ -69,13 +97,9 @@ void complete(Options& options, const Given& given) {
 
   using examples::Unit;
   options.unit = given.unit.value_or(options.source == Source::files ? Unit::words : Unit::characters);
-  const auto [model, training] = defaults_for(options.source, options.unit);
-  options.model = {.width = given.width.value_or(model.width),
-                   .heads = given.heads.value_or(model.heads),
-                   .positions = given.positions.value_or(model.positions),
-                   .init_std = given.init_std.value_or(model.init_std),
-                   .dropout = given.dropout.value_or(model.dropout),
-                   .max_length = given.max_length.value_or(model.max_length)};
+  auto [model, training] = defaults_for(options.source, options.unit);
+  options.model = given.model.value_or(model);
+  if (options.validation > 0) training.eval_every = 200;
   options.training = given.training.value_or(training);
 }
 
@@ -88,14 +112,19 @@ void check_combinations(const CLI::App& app, const Options& options) {
                   std::string("expected without ") + option + ", which names what to read instead");
   refuse_beside(app, "--data", {"--train", "--test"}, "expected without --data, which keeps a test of its own");
   refuse_beside(app, "--load",
-                {"--languages",  "--words",     "--train",        "--tokens",     "--width",  "--heads",
-                 "--positions",  "--init-std",  "--dropout",      "--max-length", "--steps",  "--batch-size",
-                 "--accumulate", "--optimizer", "--lr",           "--lr-floor",   "--warmup", "--decay",
-                 "--momentum",   "--beta2",     "--weight-decay", "--clip",       "--save"},
+                {"--languages",  "--words",      "--train",      "--tokens",     "--width",     "--heads",
+                 "--positions",  "--pairs",      "--residual",   "--init-std",   "--dropout",   "--token-dropout",
+                 "--max-length", "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
+                 "--lr-floor",   "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
+                 "--clip",       "--validation", "--eval-every", "--patience",   "--folds",     "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
+  refuse_beside(app, "--folds", {"--train", "--test"}, "expected without --folds, which tests with all texts in turn");
+  refuse_beside(app, "--folds", {"--save", "--classify", "--explain"},
+                "expected without --folds, which leaves no model but tells how good one is");
   if (options.source == Source::random)
     refuse_beside(app, "--data",
-                  {"--tokens", "--encoding", "--max-length", "--save", "--load", "--classify", "--explain"},
+                  {"--tokens", "--encoding", "--pairs", "--max-length", "--validation", "--folds", "--save", "--load",
+                   "--classify", "--explain"},
                   "expected without --data random, whose sequences are no text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
   if (given("--test") && !given("--train") && !given("--load"))
@@ -104,6 +133,9 @@ void check_combinations(const CLI::App& app, const Options& options) {
     throw CLI::ValidationError("--load", "expected together with --classify, --explain, --data or --test");
   if (given("--tokens") && options.source == Source::word_lists)
     throw CLI::ValidationError("--tokens", "expected together with --data or --train");
+  for (const char* option : {"--eval-every", "--patience"})
+    if (given(option) && !given("--validation"))
+      throw CLI::ValidationError(option, "expected together with --validation");
   examples::check_explain_options(app);
   examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
@@ -145,20 +177,43 @@ void add_data_options(CLI::App& app, Options& options, Given& given) {
       ->group(what_to_learn);
 }
 
-void add_model_options(CLI::App& app, Given& given) {
-  const auto add = [&](const char* name, auto& value, const char* type, const CLI::Validator& check, const char* text) {
-    app.add_option(name, value, text)->type_name(type)->check(check)->group(the_model);
+void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
+  using O = ModelOptions;
+  const auto add = [&](const char* name, auto member, const char* type, const CLI::Validator& check, const char* text) {
+    given.add(app, name, member, type, check, text)->group(the_model);
   };
-  add("--width", given.width, "N", whole_number(1), "Numbers in the vector of a character or word");
-  add("--heads", given.heads, "N", whole_number(1), "Heads of the attention; they divide the width");
-  add("--max-length", given.max_length, "N", whole_number(3),
+  const auto add_yes_or_no = [&](const char* name, bool O::*member, const char* text) {
+    given.add_choice<bool>(app, name, member, {{"yes", true}, {"no", false}}, text)->group(the_model);
+  };
+  add("--width", &O::width, "N", whole_number(1), "Numbers in the vector of a character or word");
+  add("--heads", &O::heads, "N", whole_number(1), "Heads of the attention; they divide the width");
+  add("--max-length", &O::max_length, "N", whole_number(3),
       "Longer texts lose their end: characters or words, with a\nmark at the begin and the end");
-  add("--init-std", given.init_std, "STD", number(0, 100),
+  add("--init-std", &O::init_std, "STD", number(0, 100),
       "Spread of the vectors before training: 1 for characters, less\nfor words, most of which are rare");
-  add("--dropout", given.dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training");
-  examples::add_choice<bool>(app, "--positions", given.positions, {{"yes", true}, {"no", false}},
-                             "Whether to learn a vector for every position")
-      ->group(the_model);
+  add("--dropout", &O::dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training");
+  add("--token-dropout", &O::token_dropout, "P", number(0, 0.99),
+      "Share of the characters, words and pairs to hide so");
+  add_yes_or_no("--positions", &O::positions, "Whether to learn a vector for every position");
+  add_yes_or_no("--pairs", &O::pairs, "Whether to learn a vector for every two characters or words side\nby side");
+  add_yes_or_no("--residual", &O::residual, "Whether each keeps its vector beside what it attends to");
+}
+
+void add_test_options(CLI::App& app, Options& options, Given& given) {
+  app.add_option("--validation", options.validation,
+                 "Share of the texts to learn from that is kept apart: the model gets\n"
+                 "the weights that had the lowest loss on it, looked at every 200\n"
+                 "steps or as --eval-every says")
+      ->type_name("SHARE")
+      ->check(number(0.001, 0.9))
+      ->group("Training");
+  examples::add_validation_options(app, given.training);
+  app.add_option("--folds", options.folds,
+                 "Cross-validation: learn so many times anew, each time tested with\n"
+                 "another part of the texts")
+      ->type_name("K")
+      ->check(whole_number(2))
+      ->group("Training");
 }
 
 void add_use_options(CLI::App& app, Options& options) {
@@ -170,9 +225,9 @@ void add_use_options(CLI::App& app, Options& options) {
       ->group(keeping);
   app.add_option("--classify", options.classify, "Say what these words are; texts of more words stand in quotes")
       ->type_name("WORD")
-      ->check(examples::some_text())
+      ->check(examples::any_text())
       ->group(keeping);
-  examples::add_explain_options(app, options.explain, keeping);
+  examples::add_explain_options(app, options.explain, keeping, examples::any_text());
 }
 
 }  // namespace
@@ -185,8 +240,9 @@ void add_options(CLI::App& app, Options& options) {
 
   const auto given = std::make_shared<Given>();
   add_data_options(app, options, *given);
-  add_model_options(app, *given);
+  add_model_options(app, given->model);
   examples::add_training_options(app, given->training, options.seed);
+  add_test_options(app, options, *given);
   add_use_options(app, options);
   app.callback([&app, &options, given] {
     complete(options, *given);

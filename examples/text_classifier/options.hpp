@@ -11,14 +11,7 @@
 #include "../common/explain.hpp"
 #include "../common/training_options.hpp"
 #include "../common/vocabulary.hpp"
-
-struct ModelOptions {
-  std::size_t width, heads;
-  bool positions;          ///< whether to learn a vector for every position
-  double init_std;         ///< spread of the vectors of tokens and positions before training
-  double dropout;          ///< of these vectors
-  std::size_t max_length;  ///< of a text, in tokens
-};
+#include "model.hpp"
 
 /// What text_classifier learns from when nothing else is asked for.
 enum class Source { word_lists, files, random };
@@ -28,6 +21,8 @@ struct Options {
   std::size_t words = 10'000;
   std::string data, train, test;
   examples::Encoding encoding = examples::Encoding::utf8;
+  double validation = 0;  ///< share of the texts to learn from that is kept to tell the best weights; 0: none
+  std::size_t folds = 0;  ///< of a cross-validation; 0: none
   std::string save, load;
   std::vector<std::string> classify;
   examples::ExplainOptions explain;
@@ -36,7 +31,10 @@ struct Options {
   Source source;
   examples::Unit unit;
   ModelOptions model;
-  examples::TrainingOptions training;
+  examples::TrainingOptions training;  ///< 0 steps: as many as suit the texts, see training_with()
+
+  /// The training options for so many texts to learn from.
+  examples::TrainingOptions training_with(std::size_t texts) const;
 
   /// Whether there is anything to read, to learn from or to test with: a loaded model may just be used.
   bool needs_data() const { return load.empty() || !data.empty() || !test.empty(); }

@@ -18,16 +18,6 @@ using examples::flush_left, examples::flush_right, examples::printable, examples
 
 namespace {
 
-std::string percent(double share) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << 100 * share << '%';
-  return text.str();
-}
-
-std::string ratio(std::size_t part, std::size_t whole) {
-  return whole == 0 ? "-" : percent(static_cast<double>(part) / static_cast<double>(whole));
-}
-
 /// Texts as they may stand in a table.
 std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t most) {
   std::vector<std::string> cells;
@@ -45,31 +35,48 @@ std::size_t count_of(const Counts& counts, std::size_t label, std::size_t predic
   return found == counts.end() ? 0 : found->second;
 }
 
-/// How many tests each label has.
-std::vector<std::size_t> row_sums(const Counts& counts, std::size_t labels) {
-  std::vector<std::size_t> sums(labels);
-  for (const auto& [pair, count] : counts) sums[pair.first] += count;
-  return sums;
+/// How often a label is there, is predicted, and both.
+struct Occurrences {
+  std::size_t tests = 0, predicted = 0, right = 0;
+
+  /// How many of those predicted are right, and of those that are there; F1 is the harmonic mean of the two. As is the
+  /// custom, what would be 0 of 0 is 0.
+  double precision() const { return share(right, predicted); }
+  double recall() const { return share(right, tests); }
+  double f1() const { return share(2 * right, tests + predicted); }
+
+  static double share(std::size_t part, std::size_t whole) {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+};
+
+std::vector<Occurrences> occurrences_of(const Counts& counts, std::size_t labels) {
+  std::vector<Occurrences> all(labels);
+  for (const auto& [pair, count] : counts) {
+    all[pair.first].tests += count;
+    all[pair.second].predicted += count;
+    if (pair.first == pair.second) all[pair.first].right = count;
+  }
+  return all;
 }
 
 void print_table(std::ostream& out, const Counts& counts, const std::vector<std::string>& labels) {
   const std::string corner = "true \\ predicted";
   const std::vector<std::string> names = label_columns(labels);
-  const std::vector<std::size_t> tests = row_sums(counts, labels.size());
   const std::size_t first = std::max(corner.size(), widest(names)),
                     column = std::max<std::size_t>(7, widest(names)) + 2;
   out << flush_left(corner, first);
   for (const std::string& name : names) out << flush_right(name, column);
-  out << flush_right("right", 9) << '\n';
+  out << '\n';
   for (std::size_t i = 0; i < names.size(); ++i) {
     out << flush_left(names[i], first);
     for (std::size_t j = 0; j < names.size(); ++j) out << flush_right(with_commas(count_of(counts, i, j)), column);
-    out << flush_right(ratio(count_of(counts, i, i), tests[i]), 9) << '\n';
+    out << '\n';
   }
 }
 
-void print_confused_pairs(std::ostream& out, Counts counts, const std::vector<std::string>& labels) {
-  const std::vector<std::size_t> tests = row_sums(counts, labels.size());
+void print_confused_pairs(std::ostream& out, Counts counts, const std::vector<Occurrences>& occurrences,
+                          const std::vector<std::string>& labels) {
   std::erase_if(counts, [](const auto& entry) { return entry.first.first == entry.first.second; });
   out << with_commas(labels.size()) << " labels are too many for a table; those most often taken for another:\n";
   std::vector<std::pair<Counts::key_type, std::size_t>> pairs(counts.begin(), counts.end());
@@ -80,7 +87,7 @@ void print_confused_pairs(std::ostream& out, Counts counts, const std::vector<st
   for (const auto& [pair, count] : std::span(pairs).first(shown)) {
     names.push_back(labels[pair.first]);
     others.push_back(labels[pair.second]);
-    times.push_back(with_commas(count) + " of " + with_commas(tests[pair.first]));
+    times.push_back(with_commas(count) + " of " + with_commas(occurrences[pair.first].tests));
   }
   names = label_columns(names);
   others = label_columns(others);
@@ -90,7 +97,59 @@ void print_confused_pairs(std::ostream& out, Counts counts, const std::vector<st
   if (shown < pairs.size()) out << "  ... and " << with_commas(pairs.size() - shown) << " more pairs\n";
 }
 
+/// Precision, recall and F1 of each label, of many labels those with the lowest F1, and their means. A label that is
+/// neither there nor predicted has none.
+void print_scores(std::ostream& out, const std::vector<Occurrences>& occurrences,
+                  const std::vector<std::string>& labels) {
+  std::vector<std::size_t> order(labels.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (labels.size() > many_labels) {
+    out << with_commas(labels.size()) << " labels are too many for a table; those with the lowest F1:\n";
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return occurrences[a].f1() < occurrences[b].f1(); });
+  }
+  const std::vector<std::string> names = label_columns(labels);
+  const std::size_t first = std::max<std::size_t>(16, widest(names));
+  const auto print_row = [&](const std::string& name, const std::vector<std::string>& cells) {
+    out << flush_left(name, first);
+    for (const std::string& cell : cells) out << flush_right(cell, 9);
+    out << '\n';
+  };
+  print_row("", {"precision", "recall", "F1", "tests"});
+  for (const std::size_t i : std::span(order).first(std::min(many_labels, order.size()))) {
+    const Occurrences& label = occurrences[i];
+    if (label.tests + label.predicted == 0)
+      print_row(names[i], {"-", "-", "-", "0"});
+    else
+      print_row(names[i],
+                {percent(label.precision()), percent(label.recall()), percent(label.f1()), with_commas(label.tests)});
+  }
+  if (labels.size() > many_labels) out << "... and " << with_commas(labels.size() - many_labels) << " more labels\n";
+
+  double precision = 0, recall = 0, f1 = 0, count = 0;
+  for (const Occurrences& label : occurrences) {
+    if (label.tests + label.predicted == 0) continue;
+    precision += label.precision();
+    recall += label.recall();
+    f1 += label.f1();
+    ++count;
+  }
+  print_row("mean", {percent(precision / count), percent(recall / count), percent(f1 / count)});
+}
+
 }  // namespace
+
+std::string percent(double share) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << 100 * share << '%';
+  return text.str();
+}
+
+double accuracy(const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth) {
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) right += predictions[i].front().label == truth[i];
+  return static_cast<double>(right) / static_cast<double>(truth.size());
+}
 
 std::vector<Ranking> rank(const tg::Array<float>& probabilities) {
   const std::size_t classes = probabilities.shape()[1], kept = std::min<std::size_t>(3, classes);
@@ -115,20 +174,24 @@ void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions,
     ++counts[{static_cast<std::size_t>(truth[i]), static_cast<std::size_t>(predicted)}];
     if (predicted == truth[i]) ++right;
   }
-  out << "test accuracy " << ratio(right, truth.size()) << ": " << with_commas(right) << " of "
+  out << "test accuracy " << percent(accuracy(predictions, truth)) << ": " << with_commas(right) << " of "
       << with_commas(truth.size()) << " are right; guessing gives " << percent(1.0 / static_cast<double>(labels.size()))
       << "\n\n";
+  const std::vector<Occurrences> occurrences = occurrences_of(counts, labels.size());
   if (labels.size() > many_labels)
-    print_confused_pairs(out, std::move(counts), labels);
+    print_confused_pairs(out, std::move(counts), occurrences, labels);
   else
     print_table(out, counts, labels);
+  out << '\n';
+  print_scores(out, occurrences, labels);
 }
 
 void print_probabilities(std::ostream& out, const std::vector<std::string>& texts,
                          const std::vector<std::string>& about, const std::vector<Ranking>& predictions,
                          const std::vector<std::string>& labels) {
-  const std::vector<std::string> starts = in_columns(texts, 60), beside = label_columns(about),
-                                 names = label_columns(labels);
+  std::vector<std::string> starts = in_columns(texts, 60);
+  std::replace(starts.begin(), starts.end(), std::string(), std::string("(empty)"));
+  const std::vector<std::string> beside = label_columns(about), names = label_columns(labels);
   const std::size_t start = widest(starts), aside = widest(beside), column = widest(names);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     out << "  " << flush_left(starts[i], start);

@@ -21,11 +21,18 @@ using Ranking = std::vector<Likely>;
 /// probabilities: (N, C) -> N rankings
 std::vector<Ranking> rank(const tapegrad::Array<float>& probabilities);
 
+/// The share of the predictions whose likeliest label is the true one. There is a prediction or more.
+double accuracy(const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth);
+
+/// "76.5%" of 0.765
+std::string percent(double share);
+
 /// More labels than a table or a list for people can have.
 inline constexpr std::size_t many_labels = 20;
 
-/// Prints the share of right predictions, then how often each label was taken for each: as a table, or, of many labels,
-/// the pairs that were confused most often.
+/// Prints the share of right predictions, how often each label was taken for each, and the precision, the recall and
+/// the F1 of each, as tables, or, of many labels, the pairs that were confused most often and the labels with the
+/// lowest F1. There is a prediction or more.
 void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth,
                      const std::vector<std::string>& labels);
 

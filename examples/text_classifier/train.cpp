@@ -1,0 +1,78 @@
+#include "train.hpp"
+
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <sstream>
+
+#include "../common/batches.hpp"
+#include "../common/progress.hpp"
+#include "split.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+/// The mean loss over all texts. Leaves the model in training.
+double mean_loss(Model& model, const Sequences& data) {
+  tg::eval(model);
+  double sum = 0;
+  in_batches(data.ids, [&](std::span<const std::size_t> chosen, const examples::Padded& batch) {
+    const auto logits = model(batch.ids, batch.keep);  // (B, classes)
+    sum += double(tg::cross_entropy(logits, data.labels_of(chosen), {.reduction = tg::Reduction::sum}).item());
+  });
+  tg::train(model);
+  return sum / double(data.ids.size());
+}
+
+std::string kept_weights(const examples::TrainingState& state) {
+  std::ostringstream text;
+  text << "kept: the weights after " << examples::with_commas(state.best_step)
+       << " steps, of the lowest validation loss, " << std::fixed << std::setprecision(4) << state.best_loss << '\n';
+  return text.str();
+}
+
+}  // namespace
+
+int train(Model& model, const Sequences& data, const Sequences& validation, const examples::TrainingOptions& options,
+          const std::function<void()>& keep) {
+  examples::Batches batches(data.ids, options.batch_size);
+  const auto parameters = tg::parameters(model);
+  examples::TrainingState state(parameters, options);
+  tg::train(model);
+
+  examples::TrainingHooks hooks;
+  hooks.next_loss = [&] {
+    const auto chosen = batches.next(state.place);
+    const auto [ids, real, tokens] = examples::pad(data.ids, chosen);  // (B, T)
+    return examples::StepLoss{tg::cross_entropy(model(ids, real), data.labels_of(chosen)), tokens};
+  };
+  std::optional<Model> best;
+  if (!validation.ids.empty()) {
+    hooks.validation_loss = [&] { return mean_loss(model, validation); };
+    hooks.on_best = [&] { best = model; };
+  }
+  hooks.keep = [&] {
+    if (best) {
+      model = *best;
+      std::cout << kept_weights(state);
+    }
+    keep();
+  };
+  return examples::train(state, parameters, options, hooks);
+}
+
+Trained learn(std::vector<Example> texts, const std::vector<std::string>& labels, const Options& options,
+              const std::function<void(const Classifier&)>& keep) {
+  std::vector<Example> held_back;
+  if (options.validation > 0) {
+    held_back = take_share(texts, options.validation);
+    std::cout << examples::with_commas(held_back.size()) << " of them are kept for validation\n";
+  }
+  Trained trained{make_classifier(texts, labels, options), 0};
+  Classifier& classifier = trained.classifier;
+  tg::print(std::cout, classifier.model);
+  trained.status = train(classifier.model, classifier.encode(texts), classifier.encode(held_back),
+                         options.training_with(texts.size()), [&] { keep(classifier); });
+  return trained;
+}

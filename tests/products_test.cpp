@@ -1,0 +1,200 @@
+/// Matrix products, on the sizes at which they take another path: by BLAS and by loops of our own, several threads,
+/// parts that do not come out even, strides, and memory that held NaN. All are held against plain loops.
+#include <tapegrad/engine/kernels/gemm.hpp>
+#include <tapegrad/engine/kernels/instruction_sets.hpp>
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "close.hpp"
+#include "poison.hpp"
+#include "stepped.hpp"
+#include "threads.hpp"
+
+namespace tg = tapegrad;
+using tg::Shape;
+using tg::detail::Matrix;
+using Array = tg::Array<double>;
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// A matrix of random numbers whose rows lie further apart than they are long, NaN in the gaps.
+template <class T> struct Stored {
+  std::size_t rows, columns, stride;
+  bool transposed;
+  tg::Array<T> memory;
+
+  Stored(std::size_t rows_, std::size_t columns_, bool transposed_, std::size_t gap)
+      : rows(transposed_ ? columns_ : rows_),
+        columns(transposed_ ? rows_ : columns_),
+        stride(columns + gap),
+        transposed(transposed_),
+        memory(Shape{rows, stride}, static_cast<T>(kNaN)) {
+    const tg::Array<T> numbers = tg::uniform<T>({rows, columns}, -1, 1);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < columns; ++c) memory(r, c) = numbers(r, c);
+  }
+
+  Matrix<const T> matrix() const {
+    const Matrix<const T> stored(memory.data(), rows, columns, stride);
+    return transposed ? stored.t() : stored;
+  }
+  double at(std::size_t r, std::size_t c) const { return memory.data()[transposed ? c * stride + r : r * stride + c]; }
+};
+
+struct Product {
+  std::size_t m, k, n;
+  bool a_transposed = false, b_transposed = false;
+  double alpha = 1, beta = 0;
+  std::size_t gap = 0;
+};
+
+template <class T> void check_product(const Product& p, std::size_t threads, bool with_bias) {
+  CAPTURE(p.m);
+  CAPTURE(p.k);
+  CAPTURE(p.n);
+  CAPTURE(threads);
+  CAPTURE(with_bias);
+  const Stored<T> a(p.m, p.k, p.a_transposed, p.gap), b(p.k, p.n, p.b_transposed, p.gap);
+  Stored<T> c(p.m, p.n, false, p.gap);
+  const tg::Array<T> bias = tg::uniform<T>({p.n}, -1, 1);
+  const bool overwrites = with_bias || p.beta == 0;  // what stood there must not be read
+
+  Array expected(Shape{p.m, p.n}, 0.0);
+  for (std::size_t i = 0; i < p.m; ++i) {
+    for (std::size_t l = 0; l < p.k; ++l)
+      for (std::size_t j = 0; j < p.n; ++j) expected.data()[i * p.n + j] += a.at(i, l) * b.at(l, j);
+    for (std::size_t j = 0; j < p.n; ++j) {
+      expected(i, j) *= with_bias ? 1 : p.alpha;
+      expected(i, j) += with_bias ? bias(j) : p.beta == 0 ? 0 : p.beta * c.at(i, j);
+      if (overwrites) c.memory(i, j) = static_cast<T>(kNaN);
+    }
+  }
+
+  for (std::size_t parts = 1; parts < threads; ++parts) poison(parts * p.m * p.n * sizeof(T));
+  const Matrix<T> out(c.memory.data(), p.m, p.n, c.stride);
+  const Threads limit(threads);
+  if (with_bias)
+    tg::detail::gemm_plus_bias<T>(a.matrix(), b.matrix(), bias.data(), out);
+  else
+    tg::detail::gemm<T>(a.matrix(), b.matrix(), out, static_cast<T>(p.alpha), static_cast<T>(p.beta));
+
+  Array actual(Shape{p.m, p.n});
+  bool gaps_are_kept = true;
+  for (std::size_t i = 0; i < p.m; ++i) {
+    for (std::size_t j = 0; j < p.n; ++j) actual(i, j) = c.memory(i, j);
+    for (std::size_t j = p.n; j < c.stride; ++j) gaps_are_kept = gaps_are_kept && std::isnan(c.memory(i, j));
+  }
+  CHECK(gaps_are_kept);
+  check_close(actual, expected, (std::is_same_v<T, float> ? 2e-6 : 1e-13) * std::sqrt(static_cast<double>(p.k + 1)));
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("Products of every shape, transposed or not, are sums of products on any number of threads", T,
+                   float, double) {
+  tg::manual_seed(1);
+  const std::vector<Product> products{
+      {1, 1, 1},
+      {3, 2, 5, true},
+      {17, 16, 33, true, true, 0.5, 2, 3},
+      {20, 300, 400, false, true},               // columns are shared out
+      {20, 300, 400, true, true, -0.5, 1, 1},    //
+      {400, 300, 20, false, false, 2, 0.25, 2},  // rows are
+      {401, 70, 65, true, false, 2, 1},          // whose last part is shorter
+      {65, 70, 401, false, false, 0.5, 1, 5},    //
+      {9, 4500, 10, true, false, 0.5, 1},        // the inner extent is, for the gradient of a weight
+      {30, 4501, 20, true, false, 1, 0},         //
+      {64, 600, 64, false, true, 0.125, 1, 4},   //
+      {100, 999, 90, true, false, -2, 0.5, 1},   //
+  };
+  for (const std::size_t threads : {1, 2, 3, 7})
+    for (const Product& product : products)
+      for (const bool with_bias : {false, true}) check_product<T>(product, threads, with_bias);
+}
+
+TEST_CASE_TEMPLATE("Products of a row or a few are sums of products on any instruction set", T, float, double) {
+  tg::manual_seed(1);
+  std::vector<Product> products{
+      {1, 300, 400, false, true},                // columns are shared out
+      {1, 300, 401, false, true, 0.5, 2, 3},     //
+      {5, 129, 300, false, true, -0.5, 1, 1},    //
+      {8, 257, 130, false, true, 2, 0, 5},       //
+      {9, 130, 257, false, true},                // for BLAS
+      {1, 700, 500},                             // the inner extent is
+      {1, 701, 333, false, false, 0.5, 2, 3},    //
+      {2, 2000, 70, false, false, -2, 0.25, 1},  // for BLAS
+      {1, 90000, 1, false, true},                //
+      {1, 90001, 2, false, true, 0.5, 1, 3},     //
+      {1, 2, 70000, false, false, 2, 1, 1},      // of few rows on the right, columns are
+      {1, 20, 9000, false, false, 0.5, 2},       // wider than a block
+      {400, 300, 1},                             // columns on the right, stored as a column and as a row
+      {400, 300, 1, true, true, -0.5, 2},        //
+      {400, 300, 1, false, false, 2, 1, 3},      // whose elements lie apart
+      {1, 300, 400, true},                       // a row that is stored as a column,
+      {1, 300, 400, true, true, 1, 0, 2},        // and whose elements lie apart
+  };
+  for (std::size_t n = 1; n <= 140; ++n)
+    for (const bool transposed : {false, true}) {
+      products.push_back({1, n / 2 + 1, n, false, transposed, -0.5, n % 3 == 0 ? 0.0 : 0.5, n % 2});
+      products.push_back({1, n, n / 4 + 1, false, transposed, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
+    }
+  for (const tg::detail::InstructionSet set : tg::detail::instruction_sets()) {
+    CAPTURE(static_cast<int>(set));
+    const UseInstructionSet use(set);
+    for (const std::size_t threads : {1, 3})
+      for (const Product& product : products)
+        for (const bool with_bias : {false, true}) check_product<T>(product, threads, with_bias);
+  }
+}
+
+TEST_CASE_TEMPLATE("A product of a row or a few is the same to the bit on any number of threads", T, float, double) {
+  tg::manual_seed(1);
+  for (const Product& p : std::vector<Product>{{1, 768, 1000, false, true},
+                                               {1, 1000, 768},
+                                               {8, 768, 500, false, true},
+                                               {1, 200000, 1, false, true},
+                                               {500, 768, 1}}) {
+    CAPTURE(p.m);
+    CAPTURE(p.n);
+    const Stored<T> a(p.m, p.k, false, 0), b(p.k, p.n, p.b_transposed, 0);
+    tg::Array<T> once(Shape{p.m, p.n}), again(once.shape()), here(once.shape());
+    const auto multiply = [&](tg::Array<T>& c, std::size_t threads) {
+      const Threads limit(threads);
+      tg::detail::gemm<T>(a.matrix(), b.matrix(), {c.data(), p.m, p.n});
+    };
+    multiply(once, 1);
+    for (const std::size_t threads : {2, 3, 7}) {
+      multiply(again, threads);
+      CHECK(again == once);
+    }
+    tg::detail::gemm_on_this_thread<T>(a.matrix(), b.matrix(), {here.data(), p.m, p.n});
+    check_close(here, once, 1e-4);
+  }
+}
+
+TEST_CASE("A product of no inner elements is zeros, or what beta leaves, and the bias; one of no rows writes nothing") {
+  double c[] = {kNaN, 2, 3};
+  const double bias[] = {4, 5};
+  tg::detail::gemm<double>({c, 1, 0}, {c, 0, 2}, {c, 1, 2});
+  CHECK(c[0] == 0);
+  CHECK(c[1] == 0);
+  c[0] = 3, c[1] = 4;
+  tg::detail::gemm<double>({c, 1, 0}, {c, 0, 2}, {c, 1, 2}, 1, 2);
+  CHECK(c[0] == 6);
+  CHECK(c[1] == 8);
+  tg::detail::gemm_plus_bias<double>({c, 1, 0}, {c, 0, 2}, bias, {c, 1, 2});
+  CHECK(c[0] == 4);
+  CHECK(c[1] == 5);
+  CHECK(c[2] == 3);
+  tg::detail::gemm<double>({c, 0, 1}, {c, 1, 2}, {c, 0, 2});
+  tg::detail::gemm_plus_bias<double>({c, 2, 1}, {c, 1, 0}, bias, {c, 2, 0});
+  CHECK(c[0] == 4);
+}

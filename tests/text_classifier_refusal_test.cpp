@@ -1,0 +1,103 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+#include "run_example.hpp"
+#include "text_classifier_data.hpp"
+
+namespace tg = tapegrad;
+
+TEST_CASE("text_classifier answers what it cannot use with one line and the exit status 1") {
+  const TemporaryFolder folder;
+  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
+  const std::string good = file("good", reviews(40)), list = file("list", "one\ntwo\n");
+
+  const auto refuses = [](const std::string& arguments, const std::string& message) {
+    CAPTURE(arguments);
+    const auto run = run_example("text_classifier " + arguments);
+    CHECK(run.status == 1);
+    CHECK(run.err.find(message) != std::string::npos);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+    CAPTURE(run.err);
+    CHECK(run.err.starts_with("text_classifier: "));
+  };
+
+  SUBCASE("files") {
+    refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
+    refuses("--data " + file("empty", ""), "empty: expected a text file, given an empty one");
+    refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
+            "blank: expected lines of a label, a space and a text");
+    refuses("--data " + file("short", "a b\nc d\n"), "short: expected 10 lines or more, since every tenth is kept");
+    refuses("--train " + good + " --test " + file("no_label", "praise a\n\n  good\n"),
+            "no_label:3: expected a label, a space and a text, given '  good'");
+    refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
+            "latin1:2: expected UTF-8, given the byte 0xe9 as character 6");
+    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
+    refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected two labels or more");
+    refuses("--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
+            "other:2: expected a label that was learned (blame, praise), given 'shrug'");
+    refuses("--languages english " + folder.path("none"), "none: expected a text file");
+    refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
+    refuses("--load " + good + " --classify a", "good");
+    refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
+            "none/map.csv: expected a path in a folder");
+    refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+  }
+  SUBCASE("saved models") {
+    const std::string model = folder.path("model"), other = folder.path("other");
+    REQUIRE(
+        run_example("text_classifier --positions yes --width 8 --heads 1 --steps 1 --data " + good + " --save " + model)
+            .status == 0);
+    const tg::Metadata metadata = tg::load_metadata(model);
+    const tg::MultiHeadAttention<> strange(8, 1);
+    for (const std::string setting : {"width", "heads", "max_length"}) {
+      auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
+      settings[setting] = 10'000'000;
+      tg::save(strange, other, {{"text_classifier", settings.dump()}});
+      refuses("--classify a --load " + other, "other: expected settings that text_classifier saved, given others: " +
+                                                  setting + ": expected a whole number from 1 to ");
+    }
+    auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
+    settings["pairs"] = std::vector(100'000, std::vector{4, 4});
+    tg::save(strange, other, {{"text_classifier", settings.dump()}});
+    refuses("--classify a --load " + other, "others: pairs: expected at most ");
+    for (const char* setting : {"vocabulary", "labels"}) {
+      auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
+      settings[setting] = nlohmann::json::array();
+      tg::save(strange, other, {{"text_classifier", settings.dump()}});
+      refuses("--classify a --load " + other, "other: expected ");
+    }
+  }
+  SUBCASE("options") {
+    refuses("--nonsense", "--nonsense");
+    refuses("--steps many", "--steps: expected a whole number of at least 1, given 'many'");
+    refuses("--steps -3", "--steps: expected a whole number of at least 1, given '-3'");
+    refuses("--seed 1.5", "--seed: expected a whole number of at least 0, given '1.5'");
+    refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, given 'nan'");
+    refuses("--dropout 1", "--dropout: expected a number from 0 to 0.99, given '1'");
+    refuses("--token-dropout 1", "--token-dropout: expected a number from 0 to 0.99, given '1'");
+    refuses("--pairs maybe", "--pairs: expected yes|no, given 'maybe'");
+    refuses("--residual 1", "--residual: expected yes|no, given '1'");
+    refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
+    refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, given 'bytes'");
+    refuses("--languages english klingon", "given 'klingon'");
+    refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, given the byte 0xe9 as character 4");
+    refuses("--data " + good + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
+  }
+  SUBCASE("options that do not go together") {
+    refuses("--tokens words", "--tokens: expected together with --data or --train");
+    refuses("--train " + good, "--train: expected together with --test");
+    refuses("--test " + good, "--test: expected together with --train or --load");
+    refuses("--data " + good + " --test " + good, "--test: expected without --data");
+    refuses("--data " + good + " --words 100", "--words: expected without --data");
+    refuses("--load model", "--load: expected together with --classify, --explain, --data or --test");
+    refuses("--load model --classify a --steps 3", "--steps: expected without --load");
+    refuses("--classify a --explain-to name", "--explain-to: expected together with --explain");
+    refuses("--data random --explain a", "--explain: expected without --data random");
+    refuses("--data random --save model", "--save: expected without --data random");
+  }
+}

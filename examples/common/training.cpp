@@ -165,6 +165,7 @@ class Steps {
       ++state_.validations_since_best;
     }
     if (hooks_.on_validation) hooks_.on_validation();
+    std::cout << std::flush;  // the next one may take minutes
     return loss;
   }
 

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "../../layers/report/internal/attention_picture.hpp"
+#include "../../layers/report/internal/gnuplot.hpp"
 #include "printable.hpp"
 
 namespace examples {

@@ -9,6 +9,7 @@
 #include "../../engine/array/internal/error.hpp"
 #include "../model/internal/atomic_file.hpp"
 #include "internal/attention_picture.hpp"
+#include "internal/gnuplot.hpp"
 
 namespace tapegrad {
 namespace {

@@ -13,8 +13,4 @@ namespace tapegrad::detail {
 std::string picture_script(const Array<double>& weights, const std::vector<std::string>& queries,
                            const std::vector<std::string>& keys, const std::string& title);
 
-/// What gnuplot prints when it runs the script. Throws std::runtime_error with what it complains of, or with the name
-/// of Debian's package when it is not installed.
-std::string run_gnuplot(const char* operation, const std::string& script);
-
 }  // namespace tapegrad::detail

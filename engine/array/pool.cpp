@@ -12,11 +12,10 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Bytes that a thread keeps for later at most, or as many as it has in use.
+// Bytes that a thread keeps for later at most, or as many as it has in use; and so many it holds at most above the most
+// that it ever had in use. A training step that repeats the one before fits into that: to give back what the next step
+// takes again costs more than what it computes with it, since the system clears every page.
 constexpr std::ptrdiff_t kIdleLimit = std::ptrdiff_t{256} << 20;
-// A block of a new size is not to add to the idle ones of others for ever: so much more than the most that was ever in
-// use is taken from the system.
-constexpr std::ptrdiff_t kSlack = kIdleLimit / 4;
 
 // Sizes are rounded up to classes: multiples of 64 bytes up to 512, then eight classes to a doubling, so that at most
 // an eighth of a block is internal fragmentation.
@@ -109,8 +108,7 @@ struct Pool {
 
   // Gives idle blocks back, the largest first, while with another block all would be more than there needs to be.
   void make_room(std::size_t index) {
-    const std::ptrdiff_t used = used_bytes + bytes_of_class(index),
-                         enough = std::max(kIdleLimit, std::max(most_used, used) + kSlack);
+    const std::ptrdiff_t used = used_bytes + bytes_of_class(index), enough = std::max(most_used, used) + kIdleLimit;
     for (std::size_t i = kClasses; i-- > 0 && used + idle_bytes > enough;)
       while (idle[i] != nullptr && used + idle_bytes > enough) system_free(take(i), size_of_class(i));
   }

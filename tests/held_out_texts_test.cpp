@@ -48,7 +48,8 @@ TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, wh
   const TemporaryFolder folder;
   const std::string model = folder.path("model"), shorter = folder.path("shorter"),
                     learn = "text_classifier --data " + folder.write("data", noisy_texts(200)) + tiny +
-                            "--optimizer adamw --lr 0.05 --decay none --validation 0.2 --eval-every 20 ";
+                            "--optimizer adamw --lr 0.01 --decay none --dropout 0 --token-dropout 0"
+                            " --validation 0.2 --eval-every 20 ";
   const auto run = run_example(learn + "--steps 300 --save " + model);
   CAPTURE(run.out);
   CHECK(run.err == "");

@@ -130,11 +130,8 @@ TEST_CASE("what asks the whole of some work to stop asks each part of it that be
 
 TEST_CASE("Ctrl-C ends a cross-validation with the folds that there are") {
   const TemporaryFolder folder;
-  const std::string out = folder.path("out");
-  const auto run = run_shell("$examples/text_classifier --steps 300 --folds 100 --data " +
-                             folder.write("data", noisy_texts(200)) + tiny + " >" + out + " & program=$!\n" +
-                             "until grep -qs '^fold 2 of' " + out + "; do sleep 0.05; done\n" +
-                             "kill -INT $program; wait $program; status=$?; cat " + out + "; exit $status");
+  const auto run = run_interrupted_at(
+      "fold 2 of", "text_classifier --steps 300 --folds 100 --data " + folder.write("data", noisy_texts(200)) + tiny);
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);

@@ -392,11 +392,9 @@ TEST_CASE("language_model --explain keeps spaces and ends of lines, and knows no
 
 TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for is kept") {
   const TemporaryFolder folder;
-  const std::string model = folder.path("model"), out = folder.path("out");
-  const auto run = run_shell("$examples/language_model --layers 1 --width 16 --steps 100000000 --data " +
-                             folder.write("text", rhyme(100)) + " --save " + model + " >" + out + " & program=$!\n" +
-                             "until grep -qs '^step' " + out + "; do sleep 0.05; done\n" +
-                             "kill -INT $program; wait $program; status=$?; cat " + out + "; exit $status");
+  const std::string model = folder.path("model");
+  const auto run = run_interrupted_at("step", "language_model --layers 1 --width 16 --steps 100000000 --data " +
+                                                  folder.write("text", rhyme(100)) + " --save " + model);
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);

@@ -32,3 +32,12 @@ inline Run run_shell(const std::string& commands) {
 inline Run run_example(const std::string& program_and_arguments) {
   return run_shell("$examples/" + program_and_arguments);
 }
+
+/// The same, with a Ctrl-C once a line of what it prints begins with those words.
+inline Run run_interrupted_at(const std::string& words, const std::string& program_and_arguments) {
+  const TemporaryFolder folder;
+  const std::string out = folder.path("out");
+  return run_shell("$examples/" + program_and_arguments + " >" + out + " & program=$!\n" + "until grep -qs '^" + words +
+                   "' " + out + "; do sleep 0.05; done\n" + "kill -INT $program; wait $program; status=$?; cat " + out +
+                   "; exit $status");
+}

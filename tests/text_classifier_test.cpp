@@ -232,11 +232,9 @@ TEST_CASE("text_classifier learns from pairs what two words say side by side") {
 
 TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked for is kept") {
   const TemporaryFolder folder;
-  const std::string model = folder.path("model"), out = folder.path("out");
-  const auto run = run_shell("$examples/text_classifier --steps 100000000 --data " +
-                             folder.write("data", reviews(200)) + " --save " + model + " >" + out + " & program=$!\n" +
-                             "until grep -qs '^step' " + out + "; do sleep 0.05; done\n" +
-                             "kill -INT $program; wait $program; status=$?; cat " + out + "; exit $status");
+  const std::string model = folder.path("model");
+  const auto run = run_interrupted_at(
+      "step", "text_classifier --steps 100000000 --data " + folder.write("data", reviews(200)) + " --save " + model);
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);

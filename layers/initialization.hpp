@@ -1,4 +1,4 @@
-/// First weights as GPT-2 has them (Radford et al. 2019).
+/// First weights of models, other than those that layers begin with.
 #pragma once
 
 #include <cmath>
@@ -21,25 +21,47 @@ void initialize_normal(Linear<T>& layer, double standard_deviation, Generator& g
 template <class T>
 void initialize_normal(Embedding<T>& layer, double standard_deviation, Generator& generator = default_generator());
 
-/// All linear layers and embeddings in the model normal with a standard deviation of 0.02, and the layers of each
-/// TransformerBlock whose output is added to the residual stream, out_proj and fc2, 1 / sqrt(2 n) of that with n
-/// blocks: the sum of 2 n such outputs then varies as one does.
-template <class M> void initialize_gpt2(M& model, Generator& generator = default_generator()) {
-  using T = detail::ScalarOf<M>;
-  constexpr double standard_deviation = 0.02;
+namespace detail {
+
+/// All linear layers in the model normal with deviation_of(in_features), all embeddings with 0.02, and in each of n
+/// TransformerBlocks the layers whose output is added to the residual stream, out_proj and fc2, with
+/// deviation_of_residual(n).
+template <class M, class DeviationOf, class DeviationOfResidual>
+void initialize_transformer(M& model, DeviationOf deviation_of, DeviationOfResidual deviation_of_residual,
+                            Generator& generator) {
+  using T = ScalarOf<M>;
   std::size_t blocks = 0;
-  detail::walk(model, [&]<class F>(const detail::Path&, F& field) {
-    if constexpr (std::is_same_v<F, Linear<T>> || std::is_same_v<F, Embedding<T>>)
-      initialize_normal(field, standard_deviation, generator);
+  walk(model, [&]<class F>(const Path&, F& field) {
+    if constexpr (std::is_same_v<F, Linear<T>>)
+      initialize_normal(field, deviation_of(field.weight.shape()[1]), generator);
+    if constexpr (std::is_same_v<F, Embedding<T>>) initialize_normal(field, 0.02, generator);
     blocks += std::is_same_v<F, TransformerBlock<T>>;
   });
-  detail::walk(model, [&]<class F>(const detail::Path&, F& field) {
-    if constexpr (std::is_same_v<F, TransformerBlock<T>>) {
-      const double shrunk = standard_deviation / std::sqrt(2 * static_cast<double>(blocks));
-      initialize_normal(field.attention.out_proj, shrunk, generator);
-      initialize_normal(field.feed_forward.fc2, shrunk, generator);
-    }
+  walk(model, [&]<class F>(const Path&, F& field) {
+    if constexpr (std::is_same_v<F, TransformerBlock<T>>)
+      for (Linear<T>* layer : {&field.attention.out_proj, &field.feed_forward.fc2})
+        initialize_normal(*layer, deviation_of_residual(static_cast<double>(blocks)), generator);
   });
+}
+
+}  // namespace detail
+
+/// First weights as GPT-2 has them (Radford et al. 2019): all linear layers and embeddings in the model normal with a
+/// standard deviation of 0.02, and the layers of n TransformerBlocks whose output is added to the residual stream,
+/// out_proj and fc2, with 0.02 / sqrt(2 n): the sum of 2 n such outputs then varies as one does.
+template <class M> void initialize_gpt2(M& model, Generator& generator = default_generator()) {
+  detail::initialize_transformer(
+      model, [](std::size_t) { return 0.02; }, [](double n) { return 0.02 / std::sqrt(2 * n); }, generator);
+}
+
+/// First weights with which narrow models learn faster: linear layers with a standard deviation of 1 /
+/// sqrt(in_features) (LeCun et al. 1998), so that what they compute varies as much as what they are given, where
+/// GPT-2's 0.02 suits thousands of them; and TransformerBlocks whose out_proj and fc2 are 0, so that each passes on
+/// what it is given before it has learned what to add (Zhang et al. 2019). Embeddings as GPT-2's.
+template <class M> void initialize_lecun(M& model, Generator& generator = default_generator()) {
+  detail::initialize_transformer(
+      model, [](std::size_t in_features) { return 1 / std::sqrt(static_cast<double>(in_features)); },
+      [](double) { return 0.0; }, generator);
 }
 
 }  // namespace tapegrad

@@ -58,8 +58,10 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
     return kept.shape()[0] == batch && kept.shape()[1] == num_heads && kept.shape()[3] == head_width;
   };
   detail::require(size_ == 0 || (fits(keys_, width) && fits(values_, value_width)), kName, "expected what follows ",
-                  size_, " tokens of ", keys_.shape()[0], " sequences in ", keys_.shape()[1], " heads of width ",
-                  keys_.shape()[3], ", given ", batch, " sequences in ", num_heads, " heads of width ", width);
+                  size_, " tokens of ", keys_.shape()[0], " sequences in ", keys_.shape()[1],
+                  " heads with keys of width ", keys_.shape()[3], " and values of width ", values_.shape()[3],
+                  ", given ", batch, " sequences in ", num_heads, " heads with keys of width ", width,
+                  " and values of width ", value_width);
 
   Array<T> out = detail::uninitialized<T>(kName, sv), statistics(Shape{batch, num_heads, sq[1], 2});
   const detail::MaskRows<T> masks(kName, mask, batch, num_heads, sq[1], rows);

@@ -113,13 +113,17 @@ TEST_CASE("A refused piece leaves the cache as it was") {
   attention(piece(x, 0, 2), cache);
 
   check_refused("KeyValueCache", "2 tokens of 2 sequences", [&] { attention(other, cache); });
-  check_refused("KeyValueCache", "heads of width 2", [&] {
+  check_refused("KeyValueCache", "4 heads with keys of width 2", [&] {
     attention.num_heads = 4;
     attention(piece(x, 2, 3), cache);
   });
   attention.num_heads = 2;
   check_refused("KeyValueCache", "(2, 1, 1, 2)", [&] {
     attention(piece(x, 2, 3), cache, Mask::key_padding({{true, false}, {true, true}}));
+  });
+  check_refused("KeyValueCache", "and values of width 2", [&] {
+    const auto one = piece(x, 2, 3);
+    cache.attend(one, one, tg::narrow(one, 2, 0, 4), 2);
   });
   check_refused("KeyValueCache", "heads", [&] { cache.attend(x, x, x, 3); });
   check_refused("KeyValueCache", "(2, 3, 8)", [&] { cache.attend(x, x, piece(x, 0, 2), 2); });

@@ -141,3 +141,17 @@ TEST_CASE("GPT-2's first weights are normal, and smaller where they are added to
   CHECK(first.blocks[1].feed_forward.fc2.weight.value() == second.blocks[1].feed_forward.fc2.weight.value());
   CHECK(one == same);
 }
+
+TEST_CASE("LeCun's first weights keep the variance of what a layer is given, and blocks begin as the identity") {
+  tg::manual_seed(2);
+  Gpt gpt(8);
+  tg::initialize_lecun(gpt);
+  CHECK(spread(gpt.tokens.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
+  CHECK(spread(gpt.head.weight.value()) == doctest::Approx(1 / std::sqrt(32.0)).epsilon(0.1));
+  for (const Block& block : gpt.blocks) {
+    CHECK(spread(block.attention.q_proj.weight.value()) == doctest::Approx(1 / std::sqrt(32.0)).epsilon(0.1));
+    CHECK(spread(block.feed_forward.fc1.weight.value()) == doctest::Approx(1 / std::sqrt(32.0)).epsilon(0.1));
+    const tg::Tensor<double> x(tg::normal<double>({1, 4, 32}));
+    CHECK(block(x).value() == x.value());
+  }
+}

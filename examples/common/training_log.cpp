@@ -1,5 +1,7 @@
 #include "training_log.hpp"
 
+#include <tapegrad/layers/report/gnuplot.hpp>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -7,7 +9,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "../../layers/report/internal/gnuplot.hpp"
 #include "printable.hpp"
 
 namespace examples {
@@ -68,7 +69,7 @@ void draw_log(const std::string& log, const std::string& picture) {
       "end\n"
       "plot $log using 1:2 with lines lc rgb '#9ecae1' title 'of the batch', \\\n"
       "     $log using 1:(valid(3) ? $3 : NaN) with linespoints lw 2 pt 7 lc rgb '#08306b' title 'validation'\n";
-  std::ofstream(picture, std::ios::binary) << tapegrad::detail::run_gnuplot("draw_log", script);
+  tapegrad::save_plot(script, picture, "draw_log");
 }
 
 }  // namespace examples

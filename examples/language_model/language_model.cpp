@@ -22,6 +22,7 @@
 #include "data.hpp"
 #include "evaluate.hpp"
 #include "options.hpp"
+#include "pieces.hpp"
 #include "run.hpp"
 #include "writer.hpp"
 #include "writing.hpp"

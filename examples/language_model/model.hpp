@@ -13,6 +13,10 @@
 
 inline constexpr std::size_t longest_context = 1'000'000;
 
+/// How the first weights of the blocks are drawn: as GPT-2's, or as wide as the layers' widths ask for.
+enum class Initialization { lecun, gpt2 };
+NLOHMANN_JSON_SERIALIZE_ENUM(Initialization, {{Initialization::lecun, "lecun"}, {Initialization::gpt2, "gpt2"}})
+
 struct ModelOptions {
   std::size_t layers = 0;  ///< Transformer blocks; 0: one attention alone, as in the tutorial
   std::size_t heads = 1, width = 1;
@@ -21,10 +25,11 @@ struct ModelOptions {
   bool tie = false;         ///< whether the head's weights are the embedding
   bool norm = true;         ///< whether there are LayerNorms in and after the blocks
   double dropout = 0;       ///< of the vectors, and of what each block adds to them
+  Initialization init = Initialization::lecun;
   bool operator==(const ModelOptions&) const = default;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ModelOptions, layers, heads, width, context, positions, tie, norm,
-                                                dropout)
+                                                dropout, init)
 
 /// Every character looks at those before it, and from what it sees predicts the next. With blocks it is a GPT (Radford
 /// et al. 2019).
@@ -51,7 +56,11 @@ template <class T = float> struct LanguageModel {
     if (!blocks.empty() && options.norm) norm.emplace(options.width);
     if (!options.tie) head.emplace(options.width, vocabulary);
     if (options.positions) positions.emplace(options.context, options.width);
-    if (!blocks.empty()) tapegrad::initialize_gpt2(*this);
+    if (blocks.empty()) return;
+    if (options.init == Initialization::gpt2)
+      tapegrad::initialize_gpt2(*this);
+    else
+      tapegrad::initialize_lecun(*this);
   }
 
   /// ids: (B, T) -> logits: (B, T, vocabulary), of the id that follows each

@@ -135,10 +135,10 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
 void check_combinations(const CLI::App& app, const Options& options) {
   using examples::refuse_beside;
   const std::vector<std::string> outputs{"--save", "--best", "--checkpoint", "--checkpoint-every", "--log", "--plot"},
-      training{"--lines",      "--layers",   "--width",    "--heads",      "--context",    "--positions",    "--tie",
-               "--norm",       "--dropout",  "--steps",    "--batch-size", "--accumulate", "--optimizer",    "--lr",
-               "--lr-floor",   "--warmup",   "--decay",    "--momentum",   "--beta2",      "--weight-decay", "--clip",
-               "--eval-every", "--patience", "--language", "--resume"};
+      training{"--lines", "--layers",     "--width",    "--heads",    "--context",    "--positions",  "--tie",
+               "--norm",  "--init",       "--dropout",  "--steps",    "--batch-size", "--accumulate", "--optimizer",
+               "--lr",    "--lr-floor",   "--warmup",   "--decay",    "--momentum",   "--beta2",      "--weight-decay",
+               "--clip",  "--eval-every", "--patience", "--language", "--resume"};
   refuse_beside(app, "--data", {"--language"}, "expected without --data, which names what to read instead");
   for (const auto& others : {training, outputs})
     refuse_beside(app, "--load", others,
@@ -156,7 +156,8 @@ void check_combinations(const CLI::App& app, const Options& options) {
   require("--lines", resumes || app.count("--data") > 0, "expected together with --data");
   require("--encoding", resumes || app.count("--data") + app.count("--language") > 0,
           "expected together with --data or --language");
-  require("--norm", options.model.layers > 0, "expected without --layers 0, which has no blocks");
+  for (const char* of_blocks : {"--norm", "--init"})
+    require(of_blocks, options.model.layers > 0, "expected without --layers 0, which has no blocks");
   require("--checkpoint-every", !options.outputs.checkpoint.empty(), "expected together with --checkpoint");
   require("--best", options.training.eval_every > 0, "expected together with --eval-every");
   require("--plot", !options.outputs.log.empty(), "expected together with --log, which it draws");
@@ -208,6 +209,12 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
   add_switch("--positions", &O::positions, "Whether to learn a vector for every position");
   add_switch("--tie", &O::tie, "Whether the linear layer's weights are the characters' vectors");
   add_switch("--norm", &O::norm, "Whether the blocks have LayerNorms (default yes)");
+  given
+      .add_choice<Initialization>(app, "--init", &O::init,
+                                  {{"lecun", Initialization::lecun}, {"gpt2", Initialization::gpt2}},
+                                  "Standard deviation of the blocks' first weights: 1 / sqrt(inputs)\n"
+                                  "(lecun, the default) or GPT-2's 0.02, which suits wide models")
+      ->group(the_model);
   given.add(app, "--dropout", &O::dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training")
       ->group(the_model);
 }

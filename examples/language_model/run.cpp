@@ -7,8 +7,8 @@
 
 #include "../common/batches.hpp"
 #include "../common/training.hpp"
-#include "data.hpp"
 #include "evaluate.hpp"
+#include "pieces.hpp"
 #include "writing.hpp"
 
 namespace tg = tapegrad;

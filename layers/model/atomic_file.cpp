@@ -121,4 +121,10 @@ void AtomicFile::fail_with_errno(const char* action) const {
                            std::generic_category().message(errno));
 }
 
+void replace_file(const char* operation, const std::filesystem::path& path, const std::string& bytes) {
+  AtomicFile file(operation, path);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
+}
+
 }  // namespace tapegrad::detail

@@ -8,17 +8,11 @@
 
 #include "../../engine/array/internal/error.hpp"
 #include "../model/internal/atomic_file.hpp"
+#include "gnuplot.hpp"
 #include "internal/attention_picture.hpp"
-#include "internal/gnuplot.hpp"
 
 namespace tapegrad {
 namespace {
-
-void write_file(const char* operation, const std::filesystem::path& path, const std::string& bytes) {
-  detail::AtomicFile file(operation, path);
-  file.write(bytes.data(), bytes.size());
-  file.commit();
-}
 
 template <class T> void require_whole(const char* operation, const AttentionMap<T>& map) {
   const Shape& s = map.weights.shape();
@@ -58,7 +52,7 @@ AttentionMap<T> attention_map(const Tensor<T>& weights, std::size_t entry, std::
 }
 
 template <class T> void save_npy(const Array<T>& array, const std::filesystem::path& path) {
-  write_file("save_npy", path, xt::dump_npy(array));
+  detail::replace_file("save_npy", path, xt::dump_npy(array));
 }
 
 template <class T> void save_csv(const AttentionMap<T>& map, const std::filesystem::path& path) {
@@ -74,7 +68,7 @@ template <class T> void save_csv(const AttentionMap<T>& map, const std::filesyst
         if (with_gradients) text += ',' + digits(map.gradients(h, t, s));
         text += '\n';
       }
-  write_file("save_csv", path, text);
+  detail::replace_file("save_csv", path, text);
 }
 
 template <class T>
@@ -83,7 +77,7 @@ void save_picture(const AttentionMap<T>& map, const std::filesystem::path& path,
   require_whole(name, map);
   detail::require(map.weights.size() > 0, name, "expected a map with elements, given weights ", map.weights.shape());
   const Array<double> weights = map.weights;
-  write_file(name, path, detail::run_gnuplot(name, detail::picture_script(weights, map.queries, map.keys, title)));
+  save_plot(detail::picture_script(weights, map.queries, map.keys, title), path, name);
 }
 
 #define INSTANTIATE(T)                                                                            \

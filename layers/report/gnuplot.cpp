@@ -1,4 +1,4 @@
-#include "internal/gnuplot.hpp"
+#include "gnuplot.hpp"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -11,9 +11,12 @@
 #include <system_error>
 
 #include "../../engine/array/internal/error.hpp"
+#include "../model/internal/atomic_file.hpp"
 
-namespace tapegrad::detail {
+namespace tapegrad {
+namespace {
 
+// What gnuplot prints when it runs the script.
 std::string run_gnuplot(const char* operation, const std::string& script) {
   // Files without names instead of pipes: neither side ever waits for the other.
   struct Close {
@@ -21,7 +24,7 @@ std::string run_gnuplot(const char* operation, const std::string& script) {
   };
   using File = std::unique_ptr<std::FILE, Close>;
   const auto fail_with = [&](int error, const char* action) {
-    fail<std::runtime_error>(operation, "cannot ", action, ": ", std::generic_category().message(error));
+    detail::fail<std::runtime_error>(operation, "cannot ", action, ": ", std::generic_category().message(error));
   };
   const auto temporary = [&] {
     File file(std::tmpfile());
@@ -51,9 +54,9 @@ std::string run_gnuplot(const char* operation, const std::string& script) {
   const int error = ::posix_spawnp(&process, program, &streams, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&streams);
   if (error == ENOENT)
-    fail<std::runtime_error>(operation,
-                             "expected gnuplot to be installed, which draws the picture; on Debian and Ubuntu: "
-                             "apt-get install gnuplot-nox");
+    detail::fail<std::runtime_error>(operation,
+                                     "expected gnuplot to be installed, which draws the picture; on Debian and Ubuntu: "
+                                     "apt-get install gnuplot-nox");
   if (error != 0) fail_with(error, "run gnuplot");
   int status = 0;
   while (::waitpid(process, &status, 0) < 0)
@@ -61,8 +64,14 @@ std::string run_gnuplot(const char* operation, const std::string& script) {
 
   std::string picture = content(out);
   if (status != 0 || picture.empty())
-    fail<std::runtime_error>(operation, "gnuplot could not draw the picture: ", content(errors));
+    detail::fail<std::runtime_error>(operation, "gnuplot could not draw the picture: ", content(errors));
   return picture;
 }
 
-}  // namespace tapegrad::detail
+}  // namespace
+
+void save_plot(const std::string& script, const std::filesystem::path& path, const char* operation) {
+  detail::replace_file(operation, path, run_gnuplot(operation, script));
+}
+
+}  // namespace tapegrad

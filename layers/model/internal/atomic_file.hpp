@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
 
 namespace tapegrad::detail {
 
@@ -33,5 +34,8 @@ class AtomicFile {
   std::filesystem::path target_, temporary_;
   int descriptor_ = -1;
 };
+
+/// Puts these bytes into a file, all of them or none.
+void replace_file(const char* operation, const std::filesystem::path& path, const std::string& bytes);
 
 }  // namespace tapegrad::detail

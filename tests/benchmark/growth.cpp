@@ -1,5 +1,5 @@
-// Prints how a training step grows with the batch, the width and the length: a block for each, of one line for each
-// size. growth.gnuplot draws them:
+// Prints how a training step grows with the batch, the width and the length, and those of two GPTs with their layers: a
+// block for each, of one line for each size. growth.gnuplot draws them:
 //   growth STEP_TAPEGRAD [STEP_LIBTORCH] > growth.dat && gnuplot growth.gnuplot
 #include "workloads.hpp"
 
@@ -45,6 +45,8 @@ int main(int argc, char** argv) try {
   print_block("batch", programs, &Workload::batch, 1, 64, {"", 0, 64, 128, 4, 26, 0});
   print_block("width", programs, &Workload::width, 32, 1024, {"", 16, 64, 0, 4, 26, 0});
   print_block("length", programs, &Workload::length, 128, 4096, {"", 1, 0, 256, 4, 64, 0});
+  print_block("layers, GPT of characters", programs, &Workload::layers, 1, 16, {"", 12, 64, 128, 4, 65, 0});
+  print_block("layers, GPT-2's width", programs, &Workload::layers, 1, 16, {"", 4, 64, 768, 12, 50257, 0});
 } catch (const std::exception& error) {
   std::fprintf(stderr, "growth: %s\n", error.what());
   return 1;

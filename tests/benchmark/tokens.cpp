@@ -1,0 +1,103 @@
+// Times the tokens that a GPT writes one by one with its caches. In a narrow one, a late token beside an early one: the
+// attention over what is there. In GPT-2's size, a token beside a plain loop that reads as much memory as its weights
+// take, on as many threads: a product with one row cannot be faster than its weights come.
+#include <tapegrad/tapegrad.hpp>
+
+#include <xtensor/xbuilder.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace tg = tapegrad;
+
+float sum_loop(const float* x, std::size_t n);
+
+namespace {
+
+struct Gpt {
+  tg::Embedding<> tokens, positions;
+  std::vector<tg::TransformerBlock<>> blocks;
+  tg::LayerNorm<> norm;
+  TAPEGRAD_FIELDS(tokens, positions, blocks, norm)
+
+  Gpt(std::size_t vocabulary, std::size_t context, std::size_t layers, std::size_t heads, std::size_t width)
+      : tokens(vocabulary, width), positions(context, width), norm(width) {
+    for (std::size_t i = 0; i < layers; ++i) blocks.emplace_back(width, heads);
+    tg::initialize_gpt2(*this);
+  }
+
+  // One id -> (1, 1, vocabulary)
+  tg::Tensor<float> operator()(std::int64_t id, std::vector<tg::KeyValueCache<float>>& caches) const {
+    const auto place = static_cast<std::int64_t>(caches.front().size());
+    auto x = tokens(tg::int_array({{id}})) + positions(tg::int_array({place}));
+    for (std::size_t i = 0; i < blocks.size(); ++i) x = blocks[i](x, caches[i]);
+    return tg::linear(norm(x), tokens.weight);
+  }
+};
+
+template <class F> double milliseconds(F f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void late_tokens() {
+  const Gpt gpt(65, 1100, 4, 4, 128);
+  std::vector<double> early, late;
+  for (int text = 0; text < 9; ++text) {
+    std::vector<tg::KeyValueCache<float>> caches(gpt.blocks.size());
+    for (std::size_t place = 0; place < 1010; ++place) {
+      const double ms = milliseconds([&] { gpt(std::int64_t(place % 65), caches); });
+      if (place >= 5 && place < 15) early.push_back(ms);
+      if (place >= 990) late.push_back(ms);
+    }
+  }
+  std::printf("width 128, 4 layers: token 10 %.1f us, token 1,000 %.1f us, %.2fx\n", 1e3 * median(early),
+              1e3 * median(late), median(late) / median(early));
+}
+
+void wide_tokens() {
+  Gpt gpt(50'257, 64, 12, 12, 768);
+  std::size_t size = 0;  // of the weights that every token needs
+  for (const auto& parameter : tg::parameters(gpt)) size += parameter->size();
+  size -= gpt.positions.weight.size();
+
+  const std::vector<float> memory(size, 1.0f);
+  const std::size_t threads = tg::num_threads();
+  std::vector<float> sums(threads);
+  const auto read = [&] {
+    std::vector<std::jthread> workers;
+    for (std::size_t t = 0; t < threads; ++t)
+      workers.emplace_back([&, t, begin = t * size / threads, end = (t + 1) * size / threads] {
+        sums[t] = sum_loop(memory.data() + begin, end - begin);
+      });
+  };
+
+  std::vector<tg::KeyValueCache<float>> caches(gpt.blocks.size());
+  std::vector<double> tokens, reads;
+  for (std::int64_t place = 0; place < 40; ++place) {
+    tokens.push_back(milliseconds([&] { gpt(place, caches); }));
+    reads.push_back(milliseconds(read));
+  }
+  const double gigabytes = 4e-9 * double(size), token = median(tokens), loop = median(reads);
+  std::printf(
+      "width 768, 12 layers: token %.2f ms, %.1f GB/s of weights; a loop that reads as much %.2f ms, %.1f GB/s: "
+      "%.0f %% of that\n",
+      token, 1e3 * gigabytes / token, loop, 1e3 * gigabytes / loop, 100 * loop / token);
+}
+
+}  // namespace
+
+int main() {
+  tg::manual_seed(0);
+  late_tokens();
+  wide_tokens();
+}

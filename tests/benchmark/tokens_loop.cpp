@@ -1,0 +1,8 @@
+// Reads memory as fast as a compiler makes it that may use all of this processor: -O3 -march=native -ffast-math.
+#include <cstddef>
+
+float sum_loop(const float* x, std::size_t n) {
+  float sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}

@@ -39,7 +39,7 @@ void keep_top_p(std::vector<Candidate>& candidates, double p) {
   const double enough = p * total(candidates);
   double sum = 0;
   std::size_t count = 0;
-  while (count < candidates.size() && (count == 0 || sum < enough)) sum += candidates[count++].weight;
+  while (count < candidates.size() && sum < enough) sum += candidates[count++].weight;
   candidates.resize(count);
 }
 

@@ -121,6 +121,10 @@ TEST_CASE("A refused piece leaves the cache as it was") {
   check_refused("KeyValueCache", "(2, 1, 1, 2)", [&] {
     attention(piece(x, 2, 3), cache, Mask::key_padding({{true, false}, {true, true}}));
   });
+  check_refused("KeyValueCache", "4 heads with keys of width 4", [&] {
+    const tg::Tensor<double> wide(tg::normal<double>({2, 1, 16}));
+    cache.attend(wide, wide, wide, 4);
+  });
   check_refused("KeyValueCache", "and values of width 2", [&] {
     const auto one = piece(x, 2, 3);
     cache.attend(one, one, tg::narrow(one, 2, 0, 4), 2);

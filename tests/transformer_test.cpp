@@ -24,10 +24,11 @@ namespace {
 
 Tensor constant(const tg::Shape& shape) { return Tensor(tg::normal<double>(shape)); }
 
-double spread(const Array& x) {
+void check_spread(const tg::Parameter<double>& parameter, double expected) {
   double squares = 0;
-  for (const double value : x) squares += value * value;
-  return std::sqrt(squares / static_cast<double>(x.size()));
+  for (const double value : parameter.value()) squares += value * value;
+  const double spread = std::sqrt(squares / static_cast<double>(parameter.size()));
+  CHECK(std::abs(spread - expected) <= 0.1 * expected);
 }
 
 struct Gpt {
@@ -103,6 +104,22 @@ TEST_CASE("Training drops what the attention and the feed-forward add, each with
   check_close(block(x).value(), block(x).value(), 0);
 }
 
+TEST_CASE("Training drops in both halves of a block, wherever its norms stand") {
+  tg::manual_seed(3);
+  const Tensor x = constant({2, 3, 8});
+  for (const auto norm : {tg::NormPlacement::first, tg::NormPlacement::last, tg::NormPlacement::none})
+    for (const bool attention_adds : {true, false}) {
+      CAPTURE(int(norm));
+      CAPTURE(attention_adds);
+      Block block(8, 2, {.dropout = 0.5, .norm = norm});
+      auto& silent = attention_adds ? block.feed_forward.fc2 : block.attention.out_proj;
+      tg::initialize_normal(silent, 0);
+      const Array trained = block(x).value();
+      tg::eval(block);
+      CHECK(trained != block(x).value());
+    }
+}
+
 TEST_CASE("A block refuses sizes and probabilities that it cannot have, before it draws random numbers") {
   const tg::Generator before = tg::default_generator();
   check_refused("TransformerBlock", "width", [] { Block(0, 1); });
@@ -121,16 +138,16 @@ TEST_CASE("GPT-2's first weights are normal, and smaller where they are added to
   Gpt gpt(8);
   const Array of_padding = tg::Tensor<double>(gpt.tokens(tg::IntArray{3})).value();
   tg::initialize_gpt2(gpt);
-  CHECK(spread(gpt.tokens.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
+  check_spread(gpt.tokens.weight, 0.02);
   CHECK(gpt.tokens(tg::IntArray{3}).value() == of_padding);
-  CHECK(spread(gpt.head.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
-  CHECK(spread(gpt.head.bias.value()) == 0);
+  check_spread(gpt.head.weight, 0.02);
+  check_spread(gpt.head.bias, 0);
   for (const Block& block : gpt.blocks) {
-    CHECK(spread(block.attention.k_proj.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
-    CHECK(spread(block.attention.out_proj.weight.value()) == doctest::Approx(0.02 / 4).epsilon(0.1));
-    CHECK(spread(block.feed_forward.fc1.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
-    CHECK(spread(block.feed_forward.fc2.weight.value()) == doctest::Approx(0.02 / 4).epsilon(0.1));
-    CHECK(spread(block.feed_forward.fc1.bias.value()) == 0);
+    check_spread(block.attention.k_proj.weight, 0.02);
+    check_spread(block.attention.out_proj.weight, 0.02 / 4);
+    check_spread(block.feed_forward.fc1.weight, 0.02);
+    check_spread(block.feed_forward.fc2.weight, 0.02 / 4);
+    check_spread(block.feed_forward.fc1.bias, 0);
     CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
   }
 
@@ -146,11 +163,11 @@ TEST_CASE("LeCun's first weights keep the variance of what a layer is given, and
   tg::manual_seed(2);
   Gpt gpt(8);
   tg::initialize_lecun(gpt);
-  CHECK(spread(gpt.tokens.weight.value()) == doctest::Approx(0.02).epsilon(0.1));
-  CHECK(spread(gpt.head.weight.value()) == doctest::Approx(1 / std::sqrt(32.0)).epsilon(0.1));
+  check_spread(gpt.tokens.weight, 0.02);
+  check_spread(gpt.head.weight, 1 / std::sqrt(32.0));
   for (const Block& block : gpt.blocks) {
-    CHECK(spread(block.attention.q_proj.weight.value()) == doctest::Approx(1 / std::sqrt(32.0)).epsilon(0.1));
-    CHECK(spread(block.feed_forward.fc1.weight.value()) == doctest::Approx(1 / std::sqrt(32.0)).epsilon(0.1));
+    check_spread(block.attention.q_proj.weight, 1 / std::sqrt(32.0));
+    check_spread(block.feed_forward.fc1.weight, 1 / std::sqrt(32.0));
     const tg::Tensor<double> x(tg::normal<double>({1, 4, 32}));
     CHECK(block(x).value() == x.value());
   }

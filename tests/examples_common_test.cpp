@@ -121,6 +121,8 @@ TEST_CASE("a tokenizer marks begin and end, cuts what is too long, and leaves ra
   CHECK(tokenizer.vocabulary.tokens() == std::vector<std::string>{"a", "b"});
   CHECK(tokenizer(U"bca") == Ids{Vocabulary::begin, 5, Vocabulary::unknown, 4, Vocabulary::end});
   CHECK(tokenizer(U"aaaaaaa") == Ids{Vocabulary::begin, 4, 4, 4, 4});
+  CHECK(make_tokenizer({U"abca", U"b"}, Unit::characters, 5, 1).vocabulary.tokens() ==
+        std::vector<std::string>{"a", "b", "c"});
 }
 
 TEST_CASE("sequences are padded to the longest of the chosen, and the mask tells what is real") {

@@ -80,6 +80,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, given 'nan'");
     refuses("--dropout 1", "--dropout: expected a number from 0 to 0.99, given '1'");
     refuses("--token-dropout 1", "--token-dropout: expected a number from 0 to 0.99, given '1'");
+    refuses("--min-count 0", "--min-count: expected a whole number of at least 1, given '0'");
     refuses("--pairs maybe", "--pairs: expected yes|no, given 'maybe'");
     refuses("--residual 1", "--residual: expected yes|no, given '1'");
     refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
@@ -97,6 +98,8 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--load model", "--load: expected together with --classify, --explain, --data or --test");
     refuses("--load model --classify a --steps 3", "--steps: expected without --load");
     refuses("--classify a --explain-to name", "--explain-to: expected together with --explain");
+    refuses("--load model --classify a --min-count 1", "--min-count: expected without --load");
+    refuses("--data random --min-count 1", "--min-count: expected without --data random");
     refuses("--data random --explain a", "--explain: expected without --data random");
     refuses("--data random --save model", "--save: expected without --data random");
   }

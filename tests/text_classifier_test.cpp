@@ -1,5 +1,9 @@
+#include <tapegrad/tapegrad.hpp>
+
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -7,6 +11,8 @@
 
 #include "run_example.hpp"
 #include "text_classifier_data.hpp"
+
+namespace tg = tapegrad;
 
 namespace {
 
@@ -221,6 +227,24 @@ TEST_CASE("a saved text_classifier of words has its pairs, and one saved before 
   CHECK(loaded.out_from("yours:") == earlier.out_from("yours:"));
 }
 
+TEST_CASE("text_classifier knows words that it has read once, and an unknown one says nothing to it") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += (i % 2 ? "praise w" : "blame w") + std::to_string(i) + '\n';
+  const std::string data = folder.write("lines", lines), model = folder.path("model"),
+                    command = "text_classifier --train " + data + " --test " + data + tiny + "--save " + model;
+  const auto largest_of_unknown = [&] {
+    const tg::Array<float> vectors = tg::read_safetensors(model).at("embedding.weight").as<float>();
+    float largest = 0;
+    for (std::size_t i = 0; i < vectors.shape()[1]; ++i) largest = std::max(largest, std::abs(vectors(1, i)));
+    return largest;
+  };
+  CHECK(accuracy(run_example(command)) == 100);
+  CHECK(largest_of_unknown() == 0);
+  CHECK(accuracy(run_example(command + " --min-count 2")) == 50);
+  CHECK(largest_of_unknown() > 0);
+}
+
 TEST_CASE("text_classifier learns from pairs what two words say side by side") {
   const TemporaryFolder folder;
   std::string lines;
@@ -304,7 +328,7 @@ TEST_CASE("text_classifier --help explains itself") {
   CHECK(run.status == 0);
   CHECK(run.err == "");
   for (const char* word : {"--languages", "--data", "--save", "--classify", "--pairs", "--residual", "--token-dropout",
-                           "--validation", "--patience", "--folds", "--seed", "Examples:"})
+                           "--min-count", "--validation", "--patience", "--folds", "--seed", "Examples:"})
     CHECK(run.out.find(word) != std::string::npos);
 }
 

@@ -53,14 +53,14 @@ std::vector<std::string> Tokenizer::shown(const Text& text) const {
   return tokens;
 }
 
-Tokenizer make_tokenizer(const std::vector<Text>& texts, Unit unit, std::size_t max_length) {
+Tokenizer make_tokenizer(const std::vector<Text>& texts, Unit unit, std::size_t max_length, std::size_t min_count) {
   std::map<std::string, std::size_t> counts;
   for (const Text& text : texts)
     for (std::string& token : split(text, unit)) ++counts[std::move(token)];
 
   std::vector<std::string> tokens;
   for (const auto& [token, count] : counts)
-    if (count > 1) tokens.push_back(token);
+    if (count >= min_count) tokens.push_back(token);
   return {unit, max_length, Vocabulary(std::move(tokens))};
 }
 

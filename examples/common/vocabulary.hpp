@@ -55,7 +55,8 @@ struct Tokenizer {
   std::vector<std::string> shown(const Text& text) const;
 };
 
-/// A tokenizer for the tokens that the texts have twice or more; the rare ones teach it what an unknown one is like.
-Tokenizer make_tokenizer(const std::vector<Text>& texts, Unit unit, std::size_t max_length);
+/// A tokenizer for the tokens that the texts have `min_count` times or more. Rarer ones are unknown to it, so that a
+/// model can learn what an unknown token is like; with a `min_count` of 1 there is none of them to learn from.
+Tokenizer make_tokenizer(const std::vector<Text>& texts, Unit unit, std::size_t max_length, std::size_t min_count = 2);
 
 }  // namespace examples

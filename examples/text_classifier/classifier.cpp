@@ -51,7 +51,8 @@ Classifier make_classifier(const std::vector<Example>& data, const std::vector<s
                            const Options& options) {
   std::vector<examples::Text> texts;
   for (const Example& example : data) texts.push_back(example.text);
-  const auto tokenizer = examples::make_tokenizer(texts, options.unit, options.model.max_length);
+  const auto tokenizer =
+      examples::make_tokenizer(texts, options.unit, options.model.max_length, options.model.min_count);
   IdPairs pairs;
   if (options.model.pairs) {
     std::vector<Ids> ids;

@@ -7,11 +7,18 @@ using Tensor = tg::Tensor<float>;
 
 namespace {
 
-/// Vectors for the ids 0, ..., rows - 1.
-tg::Embedding<> make_table(std::size_t rows, const ModelOptions& options) {
-  tg::Embedding<> table(rows, options.width);
+/// Vectors for the ids 0, ..., rows - 1. That of `zeros`, if there is one, stays so.
+tg::Embedding<> make_table(std::size_t rows, const ModelOptions& options, std::optional<std::int64_t> zeros = {}) {
+  tg::Embedding<> table(rows, options.width, {.padding_idx = zeros});
   table.weight.set_value(table.weight.value() * static_cast<float>(options.init_std));
   return table;
+}
+
+/// The token that no text to learn from has: the unknown one, where each that they have gets a vector. What chance put
+/// into its vector would be noise in every text with a new word.
+std::optional<std::int64_t> never_learned(const ModelOptions& options) {
+  if (options.min_count > 1) return {};
+  return examples::Vocabulary::unknown;
 }
 
 /// Drops whole vectors, those of x's last axis. x: (B, T, D) -> (B, T, D)
@@ -32,7 +39,7 @@ Tensor mean_of_kept(const Tensor& x, const tg::BoolArray& keep) {
 }  // namespace
 
 Model::Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes, const ModelOptions& options)
-    : embedding(make_table(vocabulary, options)),
+    : embedding(make_table(vocabulary, options, never_learned(options))),
       token_dropout(options.token_dropout),
       dropout(options.dropout),
       attention(options.width, options.heads),

@@ -11,13 +11,14 @@
 
 struct ModelOptions {
   std::size_t width, heads;
-  bool positions = false;    ///< whether to learn a vector for every position
-  bool pairs = false;        ///< whether to learn a vector for every two tokens side by side that are there twice
-  bool residual = false;     ///< whether a token keeps its vector and adds to it what it finds in the others
-  double init_std = 1;       ///< spread of the vectors of tokens, positions and pairs before training
-  double token_dropout = 0;  ///< of the vectors of tokens and pairs, each as a whole
-  double dropout = 0;        ///< of the numbers in their sum
-  std::size_t max_length;    ///< of a text, in tokens
+  std::size_t min_count = 2;  ///< how often the texts to learn from must have a token that gets a vector
+  bool positions = false;     ///< whether to learn a vector for every position
+  bool pairs = false;         ///< whether to learn a vector for every two tokens side by side that are there twice
+  bool residual = false;      ///< whether a token keeps its vector and adds to it what it finds in the others
+  double init_std = 1;        ///< spread of the vectors of tokens, positions and pairs before training
+  double token_dropout = 0;   ///< of the vectors of tokens and pairs, each as a whole
+  double dropout = 0;         ///< of the numbers in their sum
+  std::size_t max_length;     ///< of a text, in tokens
 };
 
 /// The classifier: every token looks at every other, and their mean says what the text is.

@@ -55,6 +55,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
       // known by the one rare word that it has.
       return {{.width = 32,
                .heads = 4,
+               .min_count = 1,
                .pairs = true,
                .residual = true,
                .init_std = 0.1,
@@ -112,19 +113,20 @@ void check_combinations(const CLI::App& app, const Options& options) {
                   std::string("expected without ") + option + ", which names what to read instead");
   refuse_beside(app, "--data", {"--train", "--test"}, "expected without --data, which keeps a test of its own");
   refuse_beside(app, "--load",
-                {"--languages",  "--words",      "--train",      "--tokens",     "--width",     "--heads",
-                 "--positions",  "--pairs",      "--residual",   "--init-std",   "--dropout",   "--token-dropout",
-                 "--max-length", "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
-                 "--lr-floor",   "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
-                 "--clip",       "--validation", "--eval-every", "--patience",   "--folds",     "--save"},
+                {"--languages",    "--words",     "--train",      "--tokens",     "--width",      "--heads",
+                 "--positions",    "--pairs",     "--residual",   "--init-std",   "--dropout",    "--token-dropout",
+                 "--max-length",   "--min-count", "--steps",      "--batch-size", "--accumulate", "--optimizer",
+                 "--lr",           "--lr-floor",  "--warmup",     "--decay",      "--momentum",   "--beta2",
+                 "--weight-decay", "--clip",      "--validation", "--eval-every", "--patience",   "--folds",
+                 "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
   refuse_beside(app, "--folds", {"--train", "--test"}, "expected without --folds, which tests with all texts in turn");
   refuse_beside(app, "--folds", {"--save", "--classify", "--explain"},
                 "expected without --folds, which leaves no model but tells how good one is");
   if (options.source == Source::random)
     refuse_beside(app, "--data",
-                  {"--tokens", "--encoding", "--pairs", "--max-length", "--validation", "--folds", "--save", "--load",
-                   "--classify", "--explain"},
+                  {"--tokens", "--encoding", "--min-count", "--pairs", "--max-length", "--validation", "--folds",
+                   "--save", "--load", "--classify", "--explain"},
                   "expected without --data random, whose sequences are no text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
   if (given("--test") && !given("--train") && !given("--load"))
@@ -189,6 +191,8 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
   add("--heads", &O::heads, "N", whole_number(1), "Heads of the attention; they divide the width");
   add("--max-length", &O::max_length, "N", whole_number(3),
       "Longer texts lose their end: characters or words, with a\nmark at the begin and the end");
+  add("--min-count", &O::min_count, "N", whole_number(1),
+      "How often the texts to learn from must have a character or word\nthat gets a vector: 2, or 1 for words");
   add("--init-std", &O::init_std, "STD", number(0, 100),
       "Spread of the vectors before training: 1 for characters, less\nfor words, most of which are rare");
   add("--dropout", &O::dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training");

@@ -46,7 +46,7 @@ int main(int argc, char** argv) try {
   print_block("width", programs, &Workload::width, 32, 1024, {"", 16, 64, 0, 4, 26, 0});
   print_block("length", programs, &Workload::length, 128, 4096, {"", 1, 0, 256, 4, 64, 0});
   print_block("layers, GPT of characters", programs, &Workload::layers, 1, 16, {"", 12, 64, 128, 4, 65, 0});
-  print_block("layers, GPT-2's width", programs, &Workload::layers, 1, 16, {"", 4, 64, 768, 12, 50257, 0});
+  print_block("layers, GPT-2's width", programs, &Workload::layers, 3, 12, {"", 4, 64, 768, 12, 50257, 0});
 } catch (const std::exception& error) {
   std::fprintf(stderr, "growth: %s\n", error.what());
   return 1;

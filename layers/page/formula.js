@@ -1,0 +1,107 @@
+// Formulas: an operation's own symbols, and the names of this step put in for them.
+//
+// "y = x Wᵀ + b" is the formula of every linear; here, where W is called Wq and the result Q, it is "Q = X Wqᵀ".
+// A symbol may stand with a d before it, then its gradient is meant.
+
+const LONGEST_NAME = 8; // of a value, to be put into formulas
+const LONGEST_EXPRESSION = 16; // of a value without a name, that its formula stands for
+
+/** The symbols of an operation's formula: {result, inputs}; inputs is null where the rules do not tell them. */
+function symbolsOf(node) {
+  const left = (text) => text.match(/^\s*([A-Za-zα-ω]\w*)\s*=/)?.[1];
+  const result = left(node.formula) ?? "y";
+  const inputs = node.rules.map((rule) => left(rule)?.replace(/^d/, ""));
+  const told = node.rules.length === node.inputs.length && inputs.every(Boolean);
+  return { result, inputs: told ? inputs : null };
+}
+
+/** Cuts a formula into strings and {symbol, gradient, input}; input is the place among the inputs, -1 the result. */
+function parseFormula(formula, symbols) {
+  const inputs = symbols.inputs ?? [];
+  const all = [...inputs, symbols.result].sort((a, b) => b.length - a.length);
+  const parts = [];
+  let end = 0;
+  const pattern = new RegExp(`(?<![A-Za-zα-ω])(d?)(${all.join("|")})(?![A-Za-z0-9α-ω_])`, "g");
+  for (const match of formula.matchAll(pattern)) {
+    parts.push(formula.slice(end, match.index));
+    parts.push({ symbol: match[2], gradient: match[1] === "d", input: inputs.indexOf(match[2]) });
+    end = match.index + match[0].length;
+  }
+  parts.push(formula.slice(end));
+  return parts.filter((part) => part !== "");
+}
+
+/** The name of a value's gradient: dS, or d(Q Kᵀ) of an expression. */
+function gradientName(name) {
+  return /[\s()ᵀ#.]/.test(name) ? `d(${name})` : `d${name}`;
+}
+
+/** What stands for a symbol between `before` and `after`, in brackets where it would be read wrongly. */
+function bracketed(name, before, after) {
+  const alone = before.endsWith("(") && /^[,)]/.test(after);
+  const tight = /^[ᵀ²^]/.test(after) && /[\sᵀ²]/.test(name);
+  return !alone && (/\s/.test(name) || tight) ? `(${name})` : name;
+}
+
+/** The parts of a formula with names instead of symbols, or null when a value has no short name. */
+function withNames(parts, names) {
+  const named = parts.map((part, i) => {
+    if (typeof part === "string") return part;
+    const name = names[part.input] ?? (part.input < 0 ? names.result : null);
+    if (!name) return null;
+    const beside = (other) => (typeof other === "string" ? other : "");
+    const text = part.gradient ? gradientName(name) : bracketed(name, beside(parts[i - 1]), beside(parts[i + 1]));
+    return { ...part, text };
+  });
+  return named.includes(null) ? null : named;
+}
+
+function formulaText(parts) {
+  return parts.map((part) => (typeof part === "string" ? part : (part.text ?? (part.gradient ? "d" : "") + part.symbol))).join("");
+}
+
+/**
+ * Gives each node of a step a `short` name for formulas, or null: its own name; the number that a constant is; or what its
+ * formula says, such as Kᵀ, where it has no name.
+ */
+function nameForFormulas(nodes) {
+  for (const node of nodes) {
+    node.symbols = symbolsOf(node);
+    node.short = node.name && node.name.length <= LONGEST_NAME ? node.name : null;
+    if (node.name || node.short) continue;
+    if (node.kind === "constant" && node.value && product(node.shape) === 1) node.short = short(numbersOf(node.value)[0]);
+    if (node.kind !== "operation" || !node.symbols.inputs) continue;
+    const right = node.formula.replace(/^[^=]*=\s*/, "");
+    const named = withNames(parseFormula(right, node.symbols), node.inputs.map((input) => nodes[input].short));
+    const text = named && formulaText(named);
+    if (text && text.length <= LONGEST_EXPRESSION) node.short = text;
+  }
+}
+
+/** A formula of a node with names put in where all are short: {parts, named}. */
+function formulaOf(step, node, formula) {
+  const parts = parseFormula(formula, node.symbols);
+  const names = node.inputs.map((input) => step.nodes[input].short);
+  names.result = node.short ?? node.symbols.result;
+  const named = node.symbols.inputs && withNames(parts, names);
+  return { parts: named || parts, named: Boolean(named) && formulaText(named) !== formulaText(parts) };
+}
+
+/** A formula on the page, with the shape below each value. */
+function formulaElement(step, node, formula) {
+  const { parts } = formulaOf(step, node, formula);
+  return element(
+    "span",
+    { class: "formula" },
+    ...parts.map((part) => {
+      if (typeof part === "string") return element("span", { class: "operator", text: part });
+      const value = part.input < 0 ? node : step.nodes[node.inputs[part.input]];
+      return element(
+        "span",
+        { class: part.gradient ? "value gradient" : "value" },
+        element("span", { text: formulaText([part]) }),
+        element("small", { text: formatShape(value.shape) }),
+      );
+    }),
+  );
+}

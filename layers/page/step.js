@@ -1,0 +1,96 @@
+// A step of the data, with what follows from it: names, who reads what, and the moments of its story.
+
+/** Adds to each node its number, its names and its readers, and to the step its moments. Done once for each step. */
+function prepareStep(step) {
+  if (step.moments) return step;
+  const { nodes } = step;
+  nodes.forEach((node, number) => Object.assign(node, { number, readers: [] }));
+  for (const node of nodes)
+    node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
+  nameForFormulas(nodes);
+  for (const node of nodes) node.label = labelOf(node);
+  step.operations = nodes.filter((node) => node.kind === "operation");
+  const swept = step.operations.filter((node) => node.reached).reverse();
+  step.moments = [
+    ...step.operations.map((node) => ({ node, backward: false })),
+    ...swept.map((node) => ({ node, backward: true })),
+  ];
+  step.moments.forEach((moment, number) => {
+    moment.number = number;
+    moment.node[moment.backward ? "backwardMoment" : "forwardMoment"] = moment;
+  });
+  step.tree = layersOf(step.operations);
+  return step;
+}
+
+/** What a value is called where there is room: its name without the layer's path, its formula, or its operation. */
+function labelOf(node) {
+  if (node.name) return node.kind === "parameter" ? node.name.split(".").slice(-2).join(".") : node.name;
+  return node.short ?? `${node.operation || node.kind} #${node.number}`;
+}
+
+/** What a value's gradient is called. */
+function gradientLabel(node) {
+  return gradientName(node.label);
+}
+
+/** What an operation's rule added to the gradient of one of its inputs, or null. */
+function contributionOf(step, node, position) {
+  if (!node.reached) return null;
+  const given = node.contributions?.[position];
+  if (given) return given;
+  const input = step.nodes[node.inputs[position]];
+  return input.readers.filter((reader) => reader.node.reached).length === 1 ? input.gradient : null;
+}
+
+/**
+ * The parts that a value's gradient is the sum of, in the order in which the sweep adds them: {node, position, part}.
+ * An operation that reads a value twice adds the first of them first.
+ */
+function partsOf(step, value) {
+  return value.readers
+    .map(({ node, position }) => ({ node, position, part: contributionOf(step, node, position) }))
+    .filter(({ part }) => part)
+    .sort((a, b) => b.node.number - a.node.number || a.position - b.position);
+}
+
+/** What has flowed into a value's gradient before an operation adds its part, then the part, then both; null: nothing. */
+function flowInto(step, node, position) {
+  const part = contributionOf(step, node, position);
+  if (!part) return null;
+  const parts = partsOf(step, step.nodes[node.inputs[position]]);
+  const place = parts.findIndex((other) => other.node === node && other.position === position);
+  const before = parts.slice(0, place).map((other) => other.part);
+  return {
+    part,
+    place,
+    count: parts.length,
+    before: before.length ? addArrays(before) : null,
+    after: before.length ? addArrays([...before, part]) : part,
+  };
+}
+
+/** The step in one sentence for each moment: what is read and what is made. */
+function describeMoment(step, moment) {
+  const { node, backward } = moment;
+  const labels = [...new Set(node.inputs.map((input) => step.nodes[input].label))];
+  if (!backward) {
+    const reads = labels.length ? ` reads ${listed(labels)} and` : "";
+    return `${node.operation}${reads} makes ${node.label} ${formatShape(node.shape)}.`;
+  }
+  const gradients = node.inputs
+    .map((input, position) => ({ input: step.nodes[input], flow: contributionOf(step, node, position) }))
+    .filter(({ flow }) => flow)
+    .map(({ input }) => gradientLabel(input));
+  const start = node.number === step.loss ? "The sweep starts at the loss, whose gradient is 1. " : "";
+  if (!gradients.length) return `${start}${node.operation} has nothing to pass on.`;
+  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${listed([...new Set(gradients)])}.`;
+}
+
+/** The loss as text, and what to call it in a sentence. */
+function lossOf(step) {
+  const node = step.nodes[step.loss];
+  if (!node) return null;
+  const number = node.value && product(node.shape) === 1 ? numbersOf(node.value)[0] : null;
+  return { node, number, name: node.name ? `the loss ${node.name}` : "the loss" };
+}

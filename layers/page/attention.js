@@ -1,8 +1,8 @@
 // The view of attention: all heads of an operation side by side, what the mask hides hatched, each with the gradient of its
 // weights; and for one head, lines from each token to those it attends to.
 
-const HEAD_BOX = { width: 240, height: 240 };
-const LINK_WIDTH = 420;
+const HEAD_BOX = { width: 205, height: 190 };
+const LINK_WIDTH = 340;
 
 function attentionNodes(step) {
   return step.operations.filter((node) => node.attention);
@@ -39,7 +39,8 @@ function renderAttention(step) {
   const links = tokenLinks(node, batch, head, limits.weights);
   const grid = element("div", { class: "heads" });
   for (let h = 0; h < heads; ++h) grid.append(headFigure(node, batch, h, limits, h === head ? links.light : null));
-  panel.replaceChildren(
+  fill(
+    panel,
     element("p", {
       class: "caption",
       text:
@@ -120,7 +121,7 @@ function tokenLinks(node, batch, head, limit) {
   const most = Math.max(queries.length, keys.length);
   const line = most > 40 ? 14 : 22;
   const y = (i) => (i + 0.5) * line + 4;
-  const x = { query: 120, key: LINK_WIDTH - 120 };
+  const x = { query: 90, key: LINK_WIDTH - 90 };
   const all = [];
   for (let q = 0; q < matrix.rows; ++q)
     for (let k = 0; k < matrix.columns; ++k) {

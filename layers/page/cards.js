@@ -1,6 +1,7 @@
 // Cards: an array of a step in small, with what it is called above and what there is to know about it below.
 
-const CARD_BOX = { width: 206, height: 170 };
+const CARD_BOX = { width: 200, height: 170 };
+const WIDE_CARD_BOX = { width: 262, height: 190 }; // where there are few
 const CARD_MOST = 160; // rows and columns
 
 /** What an axis is called: its name, or its number. Axes of one name are looked at in the same place. */
@@ -53,10 +54,10 @@ function describeCell(node, kind, where, x) {
 }
 
 /**
- * A card. `heading` is a list of what stands above, `kind` as in arrayMap, `lit` the class of an array under way ("read",
- * "written" or none). Without an array it says `missing`.
+ * A card. `heading` and `subtitle` stand above, `kind` is as in arrayMap, `lit` the class of an array under way ("read",
+ * "written" or none), `limit` and `box` are the map's. Without an array it says `missing`.
  */
-function card(node, array, kind, { heading = kind.name, lit = "", missing = "", limit } = {}) {
+function card(node, array, kind, { heading = kind.name, subtitle = "", lit = "", missing = "", limit, box } = {}) {
   const classes = ["card", kind.of ? "gradient" : "value", lit].join(" ");
   const title = element(
     "button",
@@ -64,9 +65,10 @@ function card(node, array, kind, { heading = kind.name, lit = "", missing = "", 
     element("strong", { text: heading }),
     element("small", { text: formatShape(node.shape) }),
   );
-  if (!array) return element("div", { class: classes }, title, element("p", { class: "note", text: missing }));
-  const options = limit === undefined ? {} : { limit };
-  return element("div", { class: classes }, title, arrayMap(node, array, kind, options), ...notesOf(node, array));
+  const below = subtitle ? element("p", { class: "subtitle", text: subtitle }) : null;
+  if (!array) return element("div", { class: classes }, title, below, element("p", { class: "note", text: missing }));
+  const options = { ...(limit === undefined ? {} : { limit }), ...(box ? { box } : {}) };
+  return element("div", { class: classes }, title, below, arrayMap(node, array, kind, options), ...notesOf(node, array));
 }
 
 /** What has to be said of an array beside its numbers: its range, what is averaged, NaN. */

@@ -15,8 +15,16 @@ function svg(tag, properties = {}, ...children) {
   return furnish(document.createElementNS(SVG, tag), properties, children);
 }
 
+/** Puts children in place of those that a node has; null, undefined and false are left out. */
+function fill(node, ...children) {
+  node.replaceChildren(...children.filter(given));
+}
+
+function given(value) {
+  return value !== null && value !== undefined && value !== false;
+}
+
 function furnish(node, properties, children) {
-  const given = (value) => value !== null && value !== undefined && value !== false;
   for (const [key, value] of Object.entries(properties)) {
     if (!given(value)) continue;
     if (key === "text") node.textContent = value;

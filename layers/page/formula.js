@@ -80,12 +80,16 @@ function nameForFormulas(nodes) {
 
 /** A formula of a node with names put in where all are short: {parts, named}. */
 function formulaOf(step, node, formula) {
-  const parts = parseFormula(formula, node.symbols);
+  // A value that is called after its formula needs no "Kᵀ = Kᵀ".
+  const right = formula === node.formula && node.short && !node.name ? formula.replace(/^[^=]*=\s*/, "") : formula;
+  const parts = parseFormula(right, node.symbols);
   const names = node.inputs.map((input) => step.nodes[input].short);
   names.result = node.short ?? node.symbols.result;
   const named = node.symbols.inputs && withNames(parts, names);
   return { parts: named || parts, named: Boolean(named) && formulaText(named) !== formulaText(parts) };
 }
+
+const SUPERSCRIPT = /^[ᵀ²]+/; // stays with the value that it follows
 
 /** A formula on the page, with the shape below each value. */
 function formulaElement(step, node, formula) {
@@ -93,13 +97,17 @@ function formulaElement(step, node, formula) {
   return element(
     "span",
     { class: "formula" },
-    ...parts.map((part) => {
-      if (typeof part === "string") return element("span", { class: "operator", text: part });
+    ...parts.map((part, i) => {
+      if (typeof part === "string") {
+        const text = i > 0 ? part.replace(SUPERSCRIPT, "") : part;
+        return text === "" ? null : element("span", { class: "operator", text });
+      }
       const value = part.input < 0 ? node : step.nodes[node.inputs[part.input]];
+      const raised = typeof parts[i + 1] === "string" ? (parts[i + 1].match(SUPERSCRIPT)?.[0] ?? "") : "";
       return element(
         "span",
         { class: part.gradient ? "value gradient" : "value" },
-        element("span", { text: formulaText([part]) }),
+        element("span", { text: formulaText([part]) + raised }),
         element("small", { text: formatShape(value.shape) }),
       );
     }),

@@ -4,7 +4,8 @@
 function renderHealth(step, steps) {
   const findings = findingsOf(step);
   const words = findings.length ? findings : [{ text: "Nothing conspicuous: all numbers are finite, and every parameter has a gradient." }];
-  place("health").replaceChildren(
+  fill(
+    place("health"),
     element("h2", { text: "Findings" }),
     element("ul", { class: "findings" }, ...words.map((finding) => findingLine(step, finding))),
     ...lossCurve(steps),
@@ -76,7 +77,9 @@ function lossCurve(steps) {
   const points = steps
     .map((step, i) => ({ x: i, y: lossOf(step)?.number, text: step.label }))
     .filter(({ y }) => Number.isFinite(y));
-  if (points.length < 2) return [];
+  // Steps of different models, such as two tutorials, make no curve.
+  const operations = new Set(steps.map((step) => step.operations.map((node) => node.operation).join()));
+  if (points.length < 2 || operations.size > 1) return [];
   const choose = ({ x }) => go({ step: x });
   return [element("h2", { text: "The loss over the steps" }), curve("The loss by step", points, { x: "step", y: "loss", chosen: state.step, choose })];
 }

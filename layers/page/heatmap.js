@@ -109,8 +109,9 @@ function layoutOf(matrix, options, context) {
     matrix.columns * NUMBER_CELL.width <= room.width && matrix.rows * NUMBER_CELL.height <= room.height;
   const side = Math.min(LARGEST_CELL, room.width / matrix.columns, room.height / matrix.rows);
   const square = side >= 3 ? Math.floor(side) : side;
-  const cell = numbers ? NUMBER_CELL : { width: square, height: square };
-  const turned = columnLabels && widest(columnLabels) > cell.width - 4;
+  const flat = matrix.rows === 1 ? Math.max(square, 16) : square; // a vector is seen, too
+  const cell = numbers ? NUMBER_CELL : { width: square, height: flat };
+  const turned = columnLabels && widest(columnLabels) > Math.max(cell.width - 4, 14);
   const top = columnLabels ? (turned ? Math.min(96, widest(columnLabels)) + 6 : 16) : 0;
   return {
     numbers,
@@ -156,8 +157,8 @@ function drawCells(context, matrix, layout, options) {
 
 /** At most seven characters. */
 function inCell(x) {
-  const text = short(x, 3);
-  return text.length <= 7 ? text : x.toExponential(0).replace("e+", "e");
+  const texts = [3, 2, 1].map((digits) => short(x, digits));
+  return texts.find((text) => text.length <= 7) ?? x.toExponential(0).replace("e+", "e");
 }
 
 function hatch(context, x, y, size, palette) {
@@ -183,7 +184,7 @@ function drawLabels(context, layout, options) {
   context.fillStyle = paletteNow().ink;
   context.textBaseline = "middle";
   const everyRow = Math.ceil(12 / cell.height);
-  const everyColumn = Math.ceil((turned ? 12 : 4) / cell.width);
+  const everyColumn = Math.ceil((turned ? 12 : 15) / cell.width);
   options.rowLabels?.forEach((text, row) => {
     if (row % everyRow) return;
     context.textAlign = "right";
@@ -195,7 +196,7 @@ function drawLabels(context, layout, options) {
     context.translate(left + (column + 0.5) * cell.width, top - (turned ? 4 : 7));
     if (turned) context.rotate(-Math.PI / 2);
     context.textAlign = turned ? "left" : "center";
-    context.fillText(text, 0, 0, turned ? top - 6 : cell.width);
+    context.fillText(text, 0, 0, turned ? top - 6 : everyColumn * cell.width);
     context.restore();
   });
 }

@@ -18,7 +18,8 @@ function renderInspector(dialog, view) {
   const again = () => renderInspector(dialog, view);
   const shown = node.value ?? node.gradient;
   if (shown && !view.axes) view.axes = lastAxes(shown.shape);
-  dialog.replaceChildren(
+  fill(
+    dialog,
     element(
       "header",
       {},
@@ -134,20 +135,21 @@ function origins(step, node) {
       element("li", {}, `${text} `, moment ? momentLink(moment) : null, ...rest.map((formula) => element("code", { text: formula }))),
     );
   if (node.kind === "operation") line("The value comes from", node.forwardMoment, formulaText(formulaOf(step, node, node.formula).parts));
+  const equations = gradientEquations(step, node);
+  if (equations.length) lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
   for (const { node: reader, position } of partsOf(step, node)) {
     const rule = reader.symbols.inputs ? reader.rules[position] : reader.rules.join(", ");
     line("The gradient gets a part from", reader.backwardMoment, formulaText(formulaOf(step, reader, rule ?? "").parts));
   }
-  for (const text of findingsOf(step).filter((finding) => finding.node === node)) lines.push(element("li", { class: "finding", text: text.text }));
-  return lines;
+  const findings = findingsOf(step).filter((finding) => finding.node === node);
+  return [...lines, ...findings.map(({ text }) => element("li", { class: "finding", text }))];
 }
 
 /** A button that goes to a moment of the story. */
-function momentLink(moment) {
-  const { node, backward } = moment;
+function momentLink(moment, text = `${moment.node.label}${moment.backward ? ", backward" : ""}`) {
   return element("button", {
     class: "link",
-    text: `${node.label}${backward ? ", backward" : ""}`,
+    text,
     onclick: () => {
       place("inspector").close();
       go({ view: "story", moment: moment.number });

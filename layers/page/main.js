@@ -57,10 +57,11 @@ function render() {
 function renderTop(step) {
   const loss = lossOf(step);
   const swept = step.moments.length - step.operations.length;
-  place("summary").replaceChildren(
+  fill(
+    place("summary"),
     element("span", { class: "forward", text: `→ forward through ${counted(step.operations.length, "operation")}` }),
-    loss && loss.number !== null ? element("strong", { text: `${loss.name} = ${short(loss.number)}` }) : "",
-    swept ? element("span", { class: "backward", text: "← backward: how the loss changes with every number" }) : "",
+    loss && loss.number !== null ? element("strong", { text: `${loss.name} = ${short(loss.number)}` }) : null,
+    swept ? element("span", { class: "backward", text: "← backward: how the loss changes with every number" }) : null,
   );
   for (const view of VIEWS) {
     const tab = place(`tab-${view}`);
@@ -127,7 +128,7 @@ function startTheme() {
 }
 
 function start() {
-  place("left-out").replaceChildren(...page.left_out.map((text) => element("p", { text })));
+  fill(place("left-out"), ...page.left_out.map((text) => element("p", { text })));
   place("left-out").hidden = page.left_out.length === 0;
   place("step").addEventListener("input", (event) => go({ step: Number(event.target.value) }));
   startTheme();

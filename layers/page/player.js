@@ -64,7 +64,7 @@ function renderPlayer() {
   const count = step.moments.length;
   slider.max = Math.max(0, count - 1);
   slider.value = state.moment;
-  slider.style.setProperty("--forward", `${(100 * step.operations.length) / Math.max(1, count)}%`);
+  slider.style.setProperty("--half", `${(100 * step.operations.length) / Math.max(1, count)}%`);
   const half = moment?.backward ? "backward" : "forward";
   const text = moment ? `${half}: ${moment.node.operation} ${moment.node.label}, ${state.moment + 1} of ${count}` : "";
   slider.setAttribute("aria-valuetext", text);

@@ -70,6 +70,24 @@ function flowInto(step, node, position) {
   };
 }
 
+/**
+ * Where a gradient comes from, as equations: "dX = dV Wvᵀ + dK Wkᵀ", and for values without a name of their own one more
+ * each, up to values that have one: "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty where names are too long for formulas.
+ */
+function gradientEquations(step, value) {
+  const parts = partsOf(step, value);
+  const rights = parts.map(({ node, position }) => {
+    const rule = node.symbols.inputs && node.rules[position];
+    const { parts: formula, named } = rule ? formulaOf(step, node, rule) : {};
+    return named ? formulaText(formula).replace(/^[^=]*=\s*/, "") : null;
+  });
+  const sayable = rights.length && !rights.includes(null) && (rights.length === 1 || !rights.some((right) => right.includes(",")));
+  if (!sayable) return [];
+  const equation = `${gradientLabel(value)} = ${rights.join(" + ")}`;
+  const nameless = [...new Set(parts.map(({ node }) => node))].filter((node) => !node.name && node.number !== step.loss);
+  return [equation, ...nameless.flatMap((node) => gradientEquations(step, node))];
+}
+
 /** The step in one sentence for each moment: what is read and what is made. */
 function describeMoment(step, moment) {
   const { node, backward } = moment;

@@ -20,7 +20,7 @@ function openAtFirst(step) {
 function renderTree(step) {
   const root = element("ul", { role: "tree", "aria-label": "Operations", onkeydown: (event) => treeKey(event) });
   root.append(...step.tree.map((item, i) => treeItem(step, item, 1, i === 0)));
-  place("tree").replaceChildren(root);
+  fill(place("tree"), root);
 }
 
 function treeItem(step, item, level, first) {
@@ -44,7 +44,7 @@ function treeItem(step, item, level, first) {
 function layerRow(item) {
   const times = item.repeats ? element("span", { class: "times", text: `${item.repeats} ×` }) : null;
   const name = item.repeats ? item.layer : layerName(item);
-  const count = element("small", { text: counted(item.operations.length, "operation") });
+  const count = item.repeats ? null : element("small", { text: counted(item.operations.length, "operation") });
   return [element("span", { class: "fold", "aria-hidden": "true" }), element("span", { class: "name", text: name }), times, count].filter(Boolean);
 }
 
@@ -53,7 +53,7 @@ function operationRow(step, { operation: node, of }) {
   const { parts, named } = formulaOf(step, node, node.formula);
   const text = named ? formulaText(parts) : [of ?? node.operation, node.name].filter(Boolean).join(" ");
   const plain = text.length > 30 ? `${node.name ? `${node.name} = ` : ""}${node.operation}` : text;
-  const kind = of && !named ? element("span", { class: "kind", text: node.operation }) : null;
+  const kind = (of && !named) || (named && !node.name) ? element("span", { class: "kind", text: node.operation }) : null;
   const mark = element("span", { class: "mark", "aria-hidden": "true" });
   return [mark, element("span", { class: "name", text: plain }), kind, element("small", { text: formatShape(node.shape) })].filter(Boolean);
 }

@@ -6,7 +6,9 @@ const decoded = new WeakMap();
 function numbersOf(array) {
   let numbers = decoded.get(array);
   if (!numbers) {
-    const bytes = Uint8Array.from(atob(array.data), (letter) => letter.charCodeAt(0));
+    const letters = atob(array.data);
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < bytes.length; ++i) bytes[i] = letters.charCodeAt(i);
     numbers = new Float32Array(bytes.buffer);
     decoded.set(array, numbers);
   }

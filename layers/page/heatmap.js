@@ -126,33 +126,56 @@ function layoutOf(matrix, options, context) {
 
 function drawCells(context, matrix, layout, options) {
   const palette = paletteNow();
-  const { cell, left, top, numbers } = layout;
+  const { cell, left, top } = layout;
+  const size = { width: matrix.columns * cell.width, height: matrix.rows * cell.height };
   context.clearRect(0, 0, layout.width, layout.height);
-  const gap = cell.width >= 6 ? 1 : 0;
-  context.font = NUMBER_FONT;
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  // Cells of a pixel and less overlap a little, so that no seams show between them.
-  const size = { width: cell.width - gap + (gap ? 0 : 0.5), height: cell.height - gap + (gap ? 0 : 0.5) };
-  for (let row = 0; row < matrix.rows; ++row)
-    for (let column = 0; column < matrix.columns; ++column) {
-      const x = left + column * cell.width;
-      const y = top + row * cell.height;
-      const number = matrix.at(row, column);
-      const colour = colourOf(number, options.limit, palette);
-      context.fillStyle = `rgb(${colour.join()})`;
-      context.fillRect(x + gap, y + gap, size.width, size.height);
-      if (options.allowed && !options.allowed(row, column)) hatch(context, x + gap, y + gap, size, palette);
-      if (!numbers) continue;
-      const brightness = 0.3 * colour[0] + 0.59 * colour[1] + 0.11 * colour[2];
-      context.fillStyle = brightness > 125 ? "#101114" : "#ffffff";
-      context.fillText(inCell(number), x + cell.width / 2, y + cell.height / 2 + 1);
-    }
+  context.imageSmoothingEnabled = false;
+  context.drawImage(pixelsOf(matrix, options.limit, palette), left, top, size.width, size.height);
+  if (cell.width >= 6) drawGrid(context, matrix, layout, size, palette);
+  if (options.allowed) hatchHidden(context, matrix, layout, options.allowed, palette);
+  if (layout.numbers) drawNumbers(context, matrix, layout, options.limit, palette);
   context.strokeStyle = palette.ink;
   context.globalAlpha = 0.35;
   context.lineWidth = 1;
-  context.strokeRect(left + 0.5, top + 0.5, matrix.columns * cell.width, matrix.rows * cell.height);
+  context.strokeRect(left + 0.5, top + 0.5, size.width, size.height);
   context.globalAlpha = 1;
+}
+
+/** A canvas with a pixel for each cell. */
+function pixelsOf(matrix, limit, palette) {
+  const canvas = element("canvas", { width: matrix.columns, height: matrix.rows });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(matrix.columns, matrix.rows);
+  let i = 0;
+  for (let row = 0; row < matrix.rows; ++row)
+    for (let column = 0; column < matrix.columns; ++column) {
+      const [red, green, blue] = colourOf(matrix.at(row, column), limit, palette);
+      image.data[i++] = red;
+      image.data[i++] = green;
+      image.data[i++] = blue;
+      image.data[i++] = 255;
+    }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+function drawGrid(context, matrix, { cell, left, top }, size, palette) {
+  context.fillStyle = palette.paper;
+  for (let row = 1; row < matrix.rows; ++row) context.fillRect(left, top + row * cell.height, size.width, 1);
+  for (let column = 1; column < matrix.columns; ++column) context.fillRect(left + column * cell.width, top, 1, size.height);
+}
+
+function drawNumbers(context, matrix, { cell, left, top }, limit, palette) {
+  context.font = NUMBER_FONT;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (let row = 0; row < matrix.rows; ++row)
+    for (let column = 0; column < matrix.columns; ++column) {
+      const number = matrix.at(row, column);
+      const [red, green, blue] = colourOf(number, limit, palette);
+      context.fillStyle = 0.3 * red + 0.59 * green + 0.11 * blue > 125 ? "#101114" : "#ffffff";
+      context.fillText(inCell(number), left + (column + 0.5) * cell.width, top + (row + 0.5) * cell.height + 1);
+    }
 }
 
 /** At most seven characters. */
@@ -161,20 +184,25 @@ function inCell(x) {
   return texts.find((text) => text.length <= 7) ?? x.toExponential(0).replace("e+", "e");
 }
 
-function hatch(context, x, y, size, palette) {
+/** Slanting lines over the cells that are not allowed. */
+function hatchHidden(context, matrix, { cell, left, top }, allowed, palette) {
+  const hidden = new Path2D();
+  for (let row = 0; row < matrix.rows; ++row)
+    for (let column = 0; column < matrix.columns; ++column)
+      if (!allowed(row, column)) hidden.rect(left + column * cell.width, top + row * cell.height, cell.width, cell.height);
+  const width = matrix.columns * cell.width;
+  const height = matrix.rows * cell.height;
+  const lines = new Path2D();
+  for (let offset = -height; offset < width; offset += 5) {
+    lines.moveTo(left + offset, top + height);
+    lines.lineTo(left + offset + height, top);
+  }
   context.save();
-  context.beginPath();
-  context.rect(x, y, size.width, size.height);
-  context.clip();
+  context.clip(hidden);
   context.strokeStyle = palette.ink;
   context.globalAlpha = 0.45;
   context.lineWidth = 0.8;
-  context.beginPath();
-  for (let offset = -size.height; offset < size.width; offset += 5) {
-    context.moveTo(x + offset, y + size.height);
-    context.lineTo(x + offset + size.height, y);
-  }
-  context.stroke();
+  context.stroke(lines);
   context.restore();
 }
 

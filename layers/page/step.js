@@ -54,20 +54,11 @@ function partsOf(step, value) {
     .sort((a, b) => b.node.number - a.node.number || a.position - b.position);
 }
 
-/** What has flowed into a value's gradient before an operation adds its part, then the part, then both; null: nothing. */
+/** What an operation adds to the gradient of an input, {part, place, count}, the place-th of count parts; null: nothing. */
 function flowInto(step, node, position) {
-  const part = contributionOf(step, node, position);
-  if (!part) return null;
   const parts = partsOf(step, step.nodes[node.inputs[position]]);
   const place = parts.findIndex((other) => other.node === node && other.position === position);
-  const before = parts.slice(0, place).map((other) => other.part);
-  return {
-    part,
-    place,
-    count: parts.length,
-    before: before.length ? addArrays(before) : null,
-    after: before.length ? addArrays([...before, part]) : part,
-  };
+  return place < 0 ? null : { part: parts[place].part, place, count: parts.length };
 }
 
 /**

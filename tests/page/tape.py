@@ -256,7 +256,11 @@ class Operations:
         return self.record("layer_norm", [x, w, b], n * w.array + b.array, formula, ["dx = (w ⊙ dy − its mean − n mean(n ⊙ w ⊙ dy)) / σ", "dw = Σ dy ⊙ n", "db = Σ dy"], back)
 
     def unary(self, operation, x, y, slope, rule):
-        return self.record(operation, [x], y, f"y = {operation}(x)", [rule], lambda dy: [dy * slope])
+        def back(dy):
+            with np.errstate(invalid="ignore"):
+                return [dy * slope]
+
+        return self.record(operation, [x], y, f"y = {operation}(x)", [rule], back)
 
     def relu(self, x):
         return self.unary("relu", x, np.maximum(x.array, 0), x.array > 0, "dx = dy where x > 0, else 0")
@@ -271,7 +275,7 @@ class Operations:
         return self.unary("gelu", x, x.array * phi, slope, "dx = dy ⊙ (Φ(x) + x φ(x))")
 
     def log(self, x):
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore"):
             return self.unary("log", x, np.log(x.array), 1 / x.array, "dx = dy / x")
 
     def mul(self, a, b):

@@ -8,11 +8,17 @@ function attentionNodes(step) {
   return step.operations.filter((node) => node.attention);
 }
 
+/** Goes to the view of an operation's heads. */
+function showAttention(step, node) {
+  state.attention.which = attentionNodes(step).indexOf(node);
+  go({ view: "attention" });
+}
+
 function renderAttention(step) {
   const panel = place("attention");
   const nodes = attentionNodes(step);
   if (!nodes.length) return;
-  const node = nodes.find((other) => other.layer === state.attention.layer) ?? nodes[0];
+  const node = nodes[state.attention.which] ?? nodes[0];
   const { weights, gradient } = node.attention;
   const [batches, heads] = weights.shape;
   const batch = Math.min(state.places.get("batch") ?? 0, batches - 1);
@@ -21,7 +27,7 @@ function renderAttention(step) {
   const numbers = (count) => Array.from({ length: count }, (_, i) => [String(i), String(i)]);
   const choices = [
     choice("attention of", names, String(nodes.indexOf(node)), (i) => {
-      state.attention.layer = nodes[Number(i)].layer;
+      state.attention.which = Number(i);
       renderAttention(step);
     }),
     batches > 1 &&

@@ -27,9 +27,10 @@ function labelsAlong(node, array, axis, count) {
 function arrayMap(node, array, kind, options = {}) {
   const axes = options.axes ?? lastAxes(array.shape);
   const matrix = averaged(matrixOf(array, axes, indexOf(node, array)), options.most ?? CARD_MOST);
-  const size = magnitude(array);
+  // What is left of a gradient by rounding alone looks like the 0 that it is.
+  const least = kind.of ? roundingOf(currentStep()) : 0;
   return heatmap(matrix, {
-    limit: size,
+    limit: Math.max(magnitude(array), least),
     box: CARD_BOX,
     rowLabels: labelsAlong(node, array, axes.rows, matrix.rows),
     columnLabels: labelsAlong(node, array, axes.columns, matrix.columns),

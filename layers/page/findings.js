@@ -1,4 +1,4 @@
-// What is conspicuous in a step, in words: {text, node, wrong}. `node` is the value it is about, if one, `wrong` what must
+// What is conspicuous in a step, in words: {text, nodes, wrong}. `nodes` are the values it is about, `wrong` is what must
 // not be, NaN for instance. Each rule below is a function from the step to such findings.
 
 const NOTHING = 1e-5; // a gradient so small beside the largest is rounding
@@ -15,6 +15,17 @@ function parametersOf(step) {
 
 function normOf(array) {
   return array?.statistics.norm ?? 0;
+}
+
+/** The findings about one of these values. */
+function findingsAbout(step, nodes) {
+  return findingsOf(step).filter((finding) => finding.nodes.some((node) => nodes.includes(node)));
+}
+
+/** A gradient smaller than this is rounding: beside the parameters' largest, no colour is worth it. */
+function roundingOf(step) {
+  step.rounding ??= NOTHING * Math.max(0, ...parametersOf(step).map((node) => (node.gradient ? magnitude(node.gradient) : 0)));
+  return step.rounding;
 }
 
 /** The root of the mean square: the norm, whatever the number of elements. */
@@ -39,7 +50,7 @@ function whereNaNBegan(step) {
     const what = nan ? "NaN" : "Infinity";
     const made = node.kind === "operation" ? `at ${node.operation}, which made ${node.label}` : `in the ${node.kind} ${node.name || node.label}`;
     return {
-      node,
+      nodes: [node],
       wrong: true,
       text: `${what} began ${when} ${made}: ${nan + infinite} of ${counted(count, "number")}. All that is computed from it may be wrong.`,
     };
@@ -60,13 +71,16 @@ function sweepText(node) {
 
 function unreached(step) {
   if (step.loss < 0) return [];
-  return parametersOf(step)
-    .filter((node) => !node.reached)
-    .map((node) => ({
-      node,
-      wrong: true,
-      text: `The loss does not depend on ${node.name || node.label}: it gets no gradient and cannot learn. Is what it makes unused, or behind a detach?`,
-    }));
+  const nodes = parametersOf(step).filter((node) => !node.reached);
+  if (!nodes.length) return [];
+  const learn = nodes.length === 1 ? "it gets no gradient and cannot learn. Is what it makes" : "they get no gradient and cannot learn. Is what they make";
+  return [{ nodes, wrong: true, text: `The loss does not depend on ${namesOf(nodes)}: ${learn} unused, or behind a detach?` }];
+}
+
+/** The names of parameters; of many, the first and the last. */
+function namesOf(nodes) {
+  const names = nodes.map((node) => node.name || node.label);
+  return names.length <= 3 ? listed(names) : `${names.length} parameters, ${names[0]} to ${names.at(-1)}`;
 }
 
 /** Whether a gradient is nothing but rounding. */
@@ -98,34 +112,45 @@ function softmaxOfKeys(bias) {
 }
 
 function keyBiases(step) {
-  return parametersOf(step)
+  const found = parametersOf(step)
     .filter((node) => node.gradient && node.shape.length === 1 && vanishes(step, node))
     .map((node) => ({ node, softmax: softmaxOfKeys(node) }))
-    .filter(({ softmax }) => softmax)
-    .map(({ node, softmax }) => {
-      const rounding = normOf(node.gradient) === 0 ? "" : ", but for rounding";
-      const scores = /softmax/.test(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
-      return {
-        node,
-        text:
-          `The gradient of ${node.name || node.label} is 0${rounding}, and that is right: a bias of the keys adds the same to every ` +
-          `score of a query, and softmax does not feel what is the same for all keys. So each row of ${scores} adds up to 0, ` +
-          `and ${gradientLabel(node)}, which these sums make, is 0 too.`,
-      };
-    });
+    .filter(({ softmax }) => softmax);
+  if (!found.length) return [];
+  const nodes = found.map(({ node }) => node);
+  const single = nodes.length === 1;
+  const rounding = nodes.every((node) => normOf(node.gradient) === 0) ? "" : ", but for rounding";
+  const { softmax } = found[0];
+  const scores = single && /softmax/.test(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
+  const text =
+    `The gradient of ${namesOf(nodes)} is 0${rounding}, and that is right: a bias of the keys adds the same to every score of a ` +
+    `query, and softmax does not feel what is the same for all keys. So each row of ${scores} adds up to 0, and ` +
+    `${single ? gradientLabel(nodes[0]) : "the bias's gradient"}, which these sums make, is 0 too.`;
+  return [{ nodes, text }];
 }
 
 function zeroGradients(step) {
-  const explained = new Set(keyBiases(step).map(({ node }) => node));
-  return parametersOf(step)
-    .filter((node) => node.gradient && node.reached && !explained.has(node) && normOf(node.gradient) === 0)
-    .filter((node) => wrongNumbers(node.gradient) === 0)
-    .map((node) => ({ node, wrong: true, text: `The gradient of ${node.name || node.label} is 0 throughout: in this step it learns nothing.` }));
+  const explained = new Set(keyBiases(step).flatMap((finding) => finding.nodes));
+  const isZero = ({ gradient }) => gradient && normOf(gradient) === 0 && wrongNumbers(gradient) === 0;
+  const nodes = parametersOf(step).filter((node) => node.reached && isZero(node) && !explained.has(node));
+  if (!nodes.length) return [];
+  return [{ nodes, wrong: true, text: `The gradient of ${namesOf(nodes)} is 0 throughout: nothing is learned there in this step.` }];
 }
 
 // ---- gradients from layer to layer ---------------------------------------------------------------------------------
 
-/** The last operation with a gradient of each layer of a numbered list; without such a list, the matrix products. */
+/** The operations from the first to the loss, along which the gradient is largest. */
+function strongestPath(step) {
+  const path = [];
+  for (let node = step.nodes[step.loss]; node; ) {
+    path.unshift(node);
+    const before = node.inputs.map((input) => step.nodes[input]).filter((input) => input.kind === "operation" && input.gradient);
+    node = before.sort((a, b) => typicalSize(b.gradient) - typicalSize(a.gradient))[0];
+  }
+  return path;
+}
+
+/** The last operation with a gradient of each layer of a numbered list; without such a list, the products on the way. */
 function depthOf(step) {
   const swept = step.operations.filter((node) => node.gradient && normOf(node.gradient) > 0);
   const numbered = new Map();
@@ -134,7 +159,9 @@ function depthOf(step) {
     if (layer) numbered.set(layer, node);
   }
   if (numbered.size >= 3) return [...numbered].map(([name, node]) => ({ name, node }));
-  return swept.filter((node) => ["linear", "matmul"].includes(node.operation)).map((node) => ({ name: node.label, node }));
+  return strongestPath(step)
+    .filter((node) => swept.includes(node) && ["linear", "matmul"].includes(node.operation))
+    .map((node) => ({ name: node.label, node }));
 }
 
 function alongDepth(step) {
@@ -146,6 +173,7 @@ function alongDepth(step) {
   const [word, verb, times] = ratio < 1 ? ["vanish", "shrink", 1 / ratio] : ["explode", "grow", ratio];
   const each = times ** (1 / (depth.length - 1));
   return [{
+    nodes: [],
     wrong: true,
     text: `Gradients ${word}: from ${last.name} back to ${first.name} they ${verb} ${short(times, 2)} times, about ${short(each, 2)} times at each of ${depth.length} places.`,
   }];
@@ -159,7 +187,7 @@ function deadUnits(step) {
     .map((node) => ({ node, ...countDead(node.value) }))
     .filter(({ dead }) => dead > 0)
     .map(({ node, dead, units }) => ({
-      node,
+      nodes: [node],
       wrong: dead > units / 2,
       text: `${dead} of the ${counted(units, "unit")} of ${node.label}${node.layer ? ` in ${node.layer}` : ""} are dead: relu made 0 of them for all inputs of this step, so nothing flows back through them.`,
     }));

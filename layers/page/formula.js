@@ -8,7 +8,7 @@ const LONGEST_EXPRESSION = 16; // of a value without a name, that its formula st
 
 /** The symbols of an operation's formula: {result, inputs}; inputs is null where the rules do not tell them. */
 function symbolsOf(node) {
-  const left = (text) => text.match(/^\s*([A-Za-zα-ω]\w*)\s*=/)?.[1];
+  const left = (text) => text.match(/^\s*([A-Za-zα-ω]\w*)[^=]*=/)?.[1];
   const result = left(node.formula) ?? "y";
   const inputs = node.rules.map((rule) => left(rule)?.replace(/^d/, ""));
   const told = node.rules.length === node.inputs.length && inputs.every(Boolean);
@@ -33,7 +33,7 @@ function parseFormula(formula, symbols) {
 
 /** The name of a value's gradient: dS, or d(Q Kᵀ) of an expression. */
 function gradientName(name) {
-  return /[\s()ᵀ#.]/.test(name) ? `d(${name})` : `d${name}`;
+  return /[\s()ᵀ#._]/.test(name) ? `d(${name})` : `d${name}`;
 }
 
 /** What stands for a symbol between `before` and `after`, in brackets where it would be read wrongly. */

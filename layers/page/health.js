@@ -3,11 +3,11 @@
 
 function renderHealth(step, steps) {
   const findings = findingsOf(step);
-  const words = findings.length ? findings : [{ text: "Nothing conspicuous: all numbers are finite, and every parameter has a gradient." }];
+  const words = findings.length ? findings : [{ nodes: [], text: "Nothing conspicuous: all numbers are finite, and every parameter has a gradient." }];
   fill(
     place("health"),
     element("h2", { text: "Findings" }),
-    element("ul", { class: "findings" }, ...words.map((finding) => findingLine(step, finding))),
+    element("ul", { class: "findings" }, ...words.map(findingLine)),
     ...lossCurve(steps),
     ...depthCurve(step),
     element("h2", { text: "Parameters" }),
@@ -15,16 +15,17 @@ function renderHealth(step, steps) {
   );
 }
 
-function findingLine(step, { text, node, wrong }) {
-  const look = node && element("button", { class: "link", text: "look", onclick: () => inspect(node) });
-  return element("li", { class: wrong ? "finding wrong" : "finding" }, `${text} `, look);
+function findingLine({ text, nodes, wrong }) {
+  const look = (node) =>
+    element("button", { class: "link", text: nodes.length > 1 ? node.name || node.label : "look", onclick: () => inspect(node) });
+  return element("li", { class: wrong ? "finding wrong" : "finding" }, `${text} `, ...nodes.map(look));
 }
 
 function parameterTable(step) {
   const parameters = parametersOf(step);
-  const ratio = (node) => normOf(node.gradient) / (normOf(node.value) || NaN);
+  const ratio = (node) => (normOf(node.value) > 0 ? normOf(node.gradient) / normOf(node.value) : null); // 0 has none
   const rows = parameters.map((node) => {
-    const remarks = findingsOf(step).filter((finding) => finding.node === node);
+    const remarks = findingsAbout(step, [node]);
     const r = ratio(node);
     const gradient = node.gradient
       ? [short(normOf(node.gradient), 3), element("div", { class: "ratio" }, short(r, 2), ratioBar(r))]
@@ -52,7 +53,7 @@ function inShort(step, node) {
 /** From 1e-6 to 1e2. */
 function ratioBar(ratio) {
   const bar = element("span", { class: "bar", "aria-hidden": "true" });
-  const share = Number.isFinite(ratio) && ratio > 0 ? (Math.log10(ratio) + 6) / 8 : 0;
+  const share = ratio > 0 && ratio < Infinity ? (Math.log10(ratio) + 6) / 8 : 0;
   bar.style.width = `${Math.max(0, Math.min(1, share)) * 6}em`;
   return bar;
 }

@@ -139,10 +139,10 @@ function origins(step, node) {
   if (equations.length) lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
   for (const { node: reader, position } of partsOf(step, node)) {
     const rule = reader.symbols.inputs ? reader.rules[position] : reader.rules.join(", ");
-    line("The gradient gets a part from", reader.backwardMoment, formulaText(formulaOf(step, reader, rule ?? "").parts));
+    const formula = equations.length ? [] : [formulaText(formulaOf(step, reader, rule ?? "").parts)];
+    line("The gradient gets a part from", reader.backwardMoment, ...formula);
   }
-  const findings = findingsOf(step).filter((finding) => finding.node === node);
-  return [...lines, ...findings.map(({ text }) => element("li", { class: "finding", text }))];
+  return [...lines, ...findingsAbout(step, [node]).map(({ text }) => element("li", { class: "finding", text }))];
 }
 
 /** A button that goes to a moment of the story. */

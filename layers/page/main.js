@@ -8,7 +8,7 @@ const state = {
   view: "story", // or "attention", "health"
   places: new Map(), // where along an axis the cards look, by the axis's name
   open: new Set(), // the paths of the layers that are unfolded
-  attention: { layer: null, head: 0 },
+  attention: { which: 0, head: 0 }, // the operation, among those with heads
 };
 
 const VIEWS = ["story", "attention", "health"];

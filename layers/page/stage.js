@@ -40,6 +40,7 @@ function title(step, moment) {
     ),
     element("p", { class: "caption", text: describeMoment(step, moment) }),
     choices.length ? element("div", { class: "choices" }, "Shown:", ...choices) : null,
+    node.attention ? element("button", { text: "Its heads and tokens", onclick: () => showAttention(step, node) }) : null,
   );
 }
 
@@ -201,8 +202,7 @@ function sign(text) {
 
 /** What is conspicuous at these values, in words. */
 function remarks(step, nodes) {
-  return findingsOf(step)
-    .filter((finding) => nodes.includes(finding.node))
+  return findingsAbout(step, nodes)
     .map((finding) => element("p", { class: finding.wrong ? "finding wrong" : "finding", text: finding.text }));
 }
 

@@ -8,6 +8,7 @@ function prepareStep(step) {
   for (const node of nodes)
     node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
   nameForFormulas(nodes);
+  nameByLayers(nodes);
   for (const node of nodes) node.label = labelOf(node);
   step.operations = nodes.filter((node) => node.kind === "operation");
   const swept = step.operations.filter((node) => node.reached).reverse();
@@ -23,10 +24,19 @@ function prepareStep(step) {
   return step;
 }
 
-/** What a value is called where there is room: its name without the layer's path, its formula, or its operation. */
+/** Gives the result of a layer of one operation, a linear for instance, the layer's name: "q_proj". */
+function nameByLayers(nodes) {
+  const withParameters = nodes.filter((node) => node.layer && node.inputs.some((input) => nodes[input].kind === "parameter"));
+  const used = new Map();
+  for (const { layer } of withParameters) used.set(layer, (used.get(layer) ?? 0) + 1);
+  for (const node of withParameters)
+    if (used.get(node.layer) === 1) node.ofLayer = node.layer.match(/[^.]+(\.\d+)*$/)[0];
+}
+
+/** What a value is called where there is room: its name, its formula, its layer's name, or its operation. */
 function labelOf(node) {
   if (node.name) return node.kind === "parameter" ? node.name.split(".").slice(-2).join(".") : node.name;
-  return node.short ?? `${node.operation || node.kind} #${node.number}`;
+  return node.short ?? node.ofLayer ?? `${node.operation || node.kind} #${node.number}`;
 }
 
 /** What a value's gradient is called. */
@@ -69,7 +79,8 @@ function gradientEquations(step, value) {
   const parts = partsOf(step, value);
   const rights = parts.map(({ node, position }) => {
     const rule = node.symbols.inputs && node.rules[position];
-    const { parts: formula, named } = rule ? formulaOf(step, node, rule) : {};
+    const whole = rule && /^\s*\w+\s*=/.test(rule); // and not "dW[ids] += dy"
+    const { parts: formula, named } = whole ? formulaOf(step, node, rule) : {};
     return named ? formulaText(formula).replace(/^[^=]*=\s*/, "") : null;
   });
   const sayable = rights.length && !rights.includes(null) && (rights.length === 1 || !rights.some((right) => right.includes(",")));

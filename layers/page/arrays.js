@@ -42,8 +42,9 @@ function lastAxes(shape) {
 }
 
 /**
- * The matrix of `array` along two axes (negative: there is none, so one row or one column), at index[a] along each other
- * axis a. `where(row, column)` gives the place in the whole array: for each axis {from, to}, the same two unless averaged.
+ * The matrix of `array` along two axes (negative: there is none, so one row or one column), at index[a] along each
+ * other axis a. `where(row, column)` gives the place in the whole array: for each axis {from, to}, the same two unless
+ * averaged.
  */
 function matrixOf(array, axes, index) {
   const { shape } = array;

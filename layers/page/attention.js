@@ -1,5 +1,5 @@
-// The view of attention: all heads of an operation side by side, what the mask hides hatched, each with the gradient of its
-// weights; and for one head, lines from each token to those it attends to.
+// The view of attention: all heads of an operation side by side, what the mask hides hatched, each with the gradient of
+// its weights; and for one head, lines from each token to those it attends to.
 
 const HEAD_BOX = { width: 205, height: 190 };
 const LINK_WIDTH = 340;
@@ -52,7 +52,9 @@ function renderAttention(step) {
       text:
         "A row is a query, a column a key: how much the query's token takes of the key's. A row adds up to 1. " +
         "Hatched: the mask hides that key." +
-        (gradient ? " Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller." : ""),
+        (gradient
+          ? " Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller."
+          : ""),
     }),
     element("div", { class: "choices" }, ...choices),
     element("div", { class: "attention" }, grid, links.figure),
@@ -99,15 +101,19 @@ function headFigure(node, batch, head, limits, light) {
   const figure = element(
     "figure",
     { class: light ? "head chosen" : "head" },
-    element("figcaption", {}, element("button", {
-      class: "link",
-      text: `head ${head}`,
-      title: "Show its lines",
-      onclick: () => {
-        state.attention.head = head;
-        renderAttention(currentStep());
-      },
-    })),
+    element(
+      "figcaption",
+      {},
+      element("button", {
+        class: "link",
+        text: `head ${head}`,
+        title: "Show its lines",
+        onclick: () => {
+          state.attention.head = head;
+          renderAttention(currentStep());
+        },
+      }),
+    ),
   );
   const part = (title, canvas) => element("div", {}, element("small", { text: title }), canvas);
   figure.append(part("weights P", map(attention.weights, "P", limits.weights)));
@@ -133,7 +139,12 @@ function tokenLinks(node, batch, head, limit) {
     for (let k = 0; k < matrix.columns; ++k) {
       const share = matrix.at(q, k) / (limit || 1);
       if (share > 0.02)
-        all.push({ q, k, share, path: svg("line", { x1: x.query + 4, y1: y(q), x2: x.key - 4, y2: y(k), "stroke-opacity": share }) });
+        all.push({
+          q,
+          k,
+          share,
+          path: svg("line", { x1: x.query + 4, y1: y(q), x2: x.key - 4, y2: y(k), "stroke-opacity": share }),
+        });
     }
   const said = element("p", { class: "said", text: "Point at a token." });
   const texts = { query: [], key: [] };
@@ -142,25 +153,39 @@ function tokenLinks(node, batch, head, limit) {
     const other = side === "query" ? "key" : "query";
     const weight = (j) => (side === "query" ? matrix.at(i, j) : matrix.at(j, i));
     for (const { q, k, path } of all) path.classList.toggle("off", i !== null && (side === "query" ? q : k) !== i);
-    for (const at of ["query", "key"]) texts[at].forEach((text, j) => {
-      const own = at === side && j === i;
-      text.classList.toggle("own", own);
-      text.style.opacity = i === null || own ? 1 : at === other ? 0.25 + 0.75 * Math.min(1, weight(j) / (limit || 1)) : 0.35;
-    });
+    for (const at of ["query", "key"])
+      texts[at].forEach((text, j) => {
+        const own = at === side && j === i;
+        text.classList.toggle("own", own);
+        text.style.opacity =
+          i === null || own ? 1 : at === other ? 0.25 + 0.75 * Math.min(1, weight(j) / (limit || 1)) : 0.35;
+      });
     said.textContent = i === null ? "Point at a token." : sentence(side, i, weight);
   };
   const sentence = (side, i, weight) => {
     const [own, others] = side === "query" ? [queries, keys] : [keys, queries];
-    const ranked = others.map((token, j) => [token, weight(j)]).filter(([, w]) => w > 0).sort((a, b) => b[1] - a[1]).slice(0, 3);
+    const ranked = others
+      .map((token, j) => [token, weight(j)])
+      .filter(([, w]) => w > 0)
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, 3);
     const words = ranked.map(([token, w]) => `${token} (${short(w, 3)})`);
     if (!words.length) return `${own[i]} ${side === "query" ? "attends to nothing" : "gets no attention"}`;
-    return side === "query" ? `${own[i]} attends most to ${listed(words)}` : `${own[i]} is attended to most by ${listed(words)}`;
+    return side === "query"
+      ? `${own[i]} attends most to ${listed(words)}`
+      : `${own[i]} is attended to most by ${listed(words)}`;
   };
 
   const token = (side, text, i) => {
     const label = svg("text", {
-      x: side === "query" ? x.query : x.key, y: y(i), "text-anchor": side === "query" ? "end" : "start", "dominant-baseline": "middle",
-      tabindex: i === 0 ? 0 : -1, role: "button", "aria-label": `${side} ${i}: ${text}`, text,
+      x: side === "query" ? x.query : x.key,
+      y: y(i),
+      "text-anchor": side === "query" ? "end" : "start",
+      "dominant-baseline": "middle",
+      tabindex: i === 0 ? 0 : -1,
+      role: "button",
+      "aria-label": `${side} ${i}: ${text}`,
+      text,
       onpointerenter: () => show(side, i),
       onpointerleave: () => show(side, null),
       onfocus: () => {
@@ -175,7 +200,11 @@ function tokenLinks(node, batch, head, limit) {
   };
   const drawing = svg(
     "svg",
-    { viewBox: `0 0 ${LINK_WIDTH} ${most * line + 8}`, role: "group", "aria-label": `Who attends to whom, head ${head}` },
+    {
+      viewBox: `0 0 ${LINK_WIDTH} ${most * line + 8}`,
+      role: "group",
+      "aria-label": `Who attends to whom, head ${head}`,
+    },
     svg("g", { class: "links" }, ...all.map(({ path }) => path)),
     ...queries.map((text, i) => token("query", text, i)),
     ...keys.map((text, i) => token("key", text, i)),

@@ -3,8 +3,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An HTML element. Properties are attributes, but for "text", its text, and "onclick" and the like, listeners; those that
- * are null, undefined or false are left out. So are such children; other children are nodes or strings.
+ * An HTML element. Properties are attributes, but for "text", its text, and "onclick" and the like, listeners; those
+ * that are null, undefined or false are left out. So are such children; other children are nodes or strings.
  */
 function element(tag, properties = {}, ...children) {
   return furnish(document.createElement(tag), properties, children);
@@ -48,7 +48,10 @@ function choice(label, options, chosen, choose) {
   return element("label", { class: "choice" }, label, select);
 }
 
-/** A table; a cell is a string, a number, or {text, class, ...} for an element's properties. The first of a row heads it. */
+/**
+ * A table; a cell is a string, a number, or {text, class, ...} for an element's properties. The first of a row heads
+ * it.
+ */
 function table(caption, heads, rows) {
   const cell = (content, tag, properties) =>
     content instanceof Node

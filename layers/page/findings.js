@@ -1,11 +1,13 @@
-// What is conspicuous in a step, in words: {text, nodes, wrong}. `nodes` are the values it is about, `wrong` is what must
-// not be, NaN for instance. Each rule below is a function from the step to such findings.
+// What is conspicuous in a step, in words: {text, nodes, wrong}. `nodes` are the values it is about, `wrong` is what
+// must not be, NaN for instance. Each rule below is a function from the step to such findings.
 
 const NOTHING = 1e-5; // a gradient so small beside the largest is rounding
 const LARGE_RATIO = 1e3; // from layer to layer, first to last: vanishing or exploding
 
 function findingsOf(step) {
-  step.findings ??= [whereNaNBegan, unreached, keyBiases, zeroGradients, alongDepth, deadUnits].flatMap((rule) => rule(step));
+  step.findings ??= [whereNaNBegan, unreached, keyBiases, zeroGradients, alongDepth, deadUnits].flatMap((rule) =>
+    rule(step),
+  );
   return step.findings;
 }
 
@@ -24,7 +26,8 @@ function findingsAbout(step, nodes) {
 
 /** A gradient smaller than this is rounding: beside the parameters' largest, no colour is worth it. */
 function roundingOf(step) {
-  step.rounding ??= NOTHING * Math.max(0, ...parametersOf(step).map((node) => (node.gradient ? magnitude(node.gradient) : 0)));
+  step.rounding ??=
+    NOTHING * Math.max(0, ...parametersOf(step).map((node) => (node.gradient ? magnitude(node.gradient) : 0)));
   return step.rounding;
 }
 
@@ -48,11 +51,16 @@ function whereNaNBegan(step) {
   const said = (node, array, when) => {
     const { nan, infinite, count } = array.statistics;
     const what = nan ? "NaN" : "Infinity";
-    const made = node.kind === "operation" ? `at ${node.operation}, which made ${node.label}` : `in the ${node.kind} ${node.name || node.label}`;
+    const made =
+      node.kind === "operation"
+        ? `at ${node.operation}, which made ${node.label}`
+        : `in the ${node.kind} ${node.name || node.label}`;
     return {
       nodes: [node],
       wrong: true,
-      text: `${what} began ${when} ${made}: ${nan + infinite} of ${counted(count, "number")}. All that is computed from it may be wrong.`,
+      text:
+        `${what} began ${when} ${made}: ${nan + infinite} of ${counted(count, "number")}. ` +
+        "All that is computed from it may be wrong.",
     };
   };
   if (first) return [said(first, first.value, "in the forward pass")];
@@ -63,8 +71,11 @@ function whereNaNBegan(step) {
 function sweepText(node) {
   const from = [...new Set(node.readers.map((reader) => reader.node.operation))];
   const { nan, infinite, count } = node.gradient.statistics;
-  return `${nan ? "NaN" : "Infinity"} began in the backward sweep in ${gradientLabel(node)}, which the rule of ${listed(from)} made: ` +
-    `${nan + infinite} of ${counted(count, "number")}.`;
+  return (
+    `${nan ? "NaN" : "Infinity"} began in the backward sweep in ${gradientLabel(node)}, ` +
+    `which the rule of ${listed(from)} made: ` +
+    `${nan + infinite} of ${counted(count, "number")}.`
+  );
 }
 
 // ---- gradients that are missing or 0 -------------------------------------------------------------------------------
@@ -73,8 +84,13 @@ function unreached(step) {
   if (step.loss < 0) return [];
   const nodes = parametersOf(step).filter((node) => !node.reached);
   if (!nodes.length) return [];
-  const learn = nodes.length === 1 ? "it gets no gradient and cannot learn. Is what it makes" : "they get no gradient and cannot learn. Is what they make";
-  return [{ nodes, wrong: true, text: `The loss does not depend on ${namesOf(nodes)}: ${learn} unused, or behind a detach?` }];
+  const learn =
+    nodes.length === 1
+      ? "it gets no gradient and cannot learn. Is what it makes"
+      : "they get no gradient and cannot learn. Is what they make";
+  return [
+    { nodes, wrong: true, text: `The loss does not depend on ${namesOf(nodes)}: ${learn} unused, or behind a detach?` },
+  ];
 }
 
 /** The names of parameters; of many, the first and the last. */
@@ -97,7 +113,7 @@ const PRODUCTS = new Set(["matmul", "bmm", "einsum"]);
 /** The softmax or attention whose keys a bias is added to, or null: what is followed are all readers of the value. */
 function softmaxOfKeys(bias) {
   const added = (reader) =>
-    (reader.node.operation === "linear" && reader.position === 2) || (reader.node.operation === "add");
+    (reader.node.operation === "linear" && reader.position === 2) || reader.node.operation === "add";
   const toScores = ({ node, position }) => {
     if (MOVES.has(node.operation)) return one(node.readers, toScores);
     if (/attention/.test(node.operation)) return position === 1 ? node : null;
@@ -121,11 +137,13 @@ function keyBiases(step) {
   const single = nodes.length === 1;
   const rounding = nodes.every((node) => normOf(node.gradient) === 0) ? "" : ", but for rounding";
   const { softmax } = found[0];
-  const scores = single && /softmax/.test(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
+  const scores =
+    single && /softmax/.test(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
+  const made = single ? gradientLabel(nodes[0]) : "the bias's gradient";
   const text =
-    `The gradient of ${namesOf(nodes)} is 0${rounding}, and that is right: a bias of the keys adds the same to every score of a ` +
-    `query, and softmax does not feel what is the same for all keys. So each row of ${scores} adds up to 0, and ` +
-    `${single ? gradientLabel(nodes[0]) : "the bias's gradient"}, which these sums make, is 0 too.`;
+    `The gradient of ${namesOf(nodes)} is 0${rounding}, and that is right: a bias of the keys adds the same to ` +
+    `every score of a query, and softmax does not feel what is the same for all keys. ` +
+    `So each row of ${scores} adds up to 0, and ${made}, which these sums make, is 0 too.`;
   return [{ nodes, text }];
 }
 
@@ -134,7 +152,13 @@ function zeroGradients(step) {
   const isZero = ({ gradient }) => gradient && normOf(gradient) === 0 && wrongNumbers(gradient) === 0;
   const nodes = parametersOf(step).filter((node) => node.reached && isZero(node) && !explained.has(node));
   if (!nodes.length) return [];
-  return [{ nodes, wrong: true, text: `The gradient of ${namesOf(nodes)} is 0 throughout: nothing is learned there in this step.` }];
+  return [
+    {
+      nodes,
+      wrong: true,
+      text: `The gradient of ${namesOf(nodes)} is 0 throughout: nothing is learned there in this step.`,
+    },
+  ];
 }
 
 // ---- gradients from layer to layer ---------------------------------------------------------------------------------
@@ -142,15 +166,19 @@ function zeroGradients(step) {
 /** The operations from the first to the loss, along which the gradient is largest. */
 function strongestPath(step) {
   const path = [];
-  for (let node = step.nodes[step.loss]; node; ) {
+  for (let node = step.nodes[step.loss]; node;) {
     path.unshift(node);
-    const before = node.inputs.map((input) => step.nodes[input]).filter((input) => input.kind === "operation" && input.gradient);
+    const before = node.inputs
+      .map((input) => step.nodes[input])
+      .filter((input) => input.kind === "operation" && input.gradient);
     node = before.sort((a, b) => typicalSize(b.gradient) - typicalSize(a.gradient))[0];
   }
   return path;
 }
 
-/** The last operation with a gradient of each layer of a numbered list; without such a list, the products on the way. */
+/**
+ * The last operation with a gradient of each layer of a numbered list; without such a list, the products on the way.
+ */
 function depthOf(step) {
   const swept = step.operations.filter((node) => node.gradient && normOf(node.gradient) > 0);
   const numbered = new Map();
@@ -172,11 +200,15 @@ function alongDepth(step) {
   if (ratio > 1 / LARGE_RATIO && ratio < LARGE_RATIO) return [];
   const [word, verb, times] = ratio < 1 ? ["vanish", "shrink", 1 / ratio] : ["explode", "grow", ratio];
   const each = times ** (1 / (depth.length - 1));
-  return [{
-    nodes: [],
-    wrong: true,
-    text: `Gradients ${word}: from ${last.name} back to ${first.name} they ${verb} ${short(times, 2)} times, about ${short(each, 2)} times at each of ${depth.length} places.`,
-  }];
+  return [
+    {
+      nodes: [],
+      wrong: true,
+      text:
+        `Gradients ${word}: from ${last.name} back to ${first.name} they ${verb} ${short(times, 2)} times, ` +
+        `about ${short(each, 2)} times at each of ${depth.length} places.`,
+    },
+  ];
 }
 
 // ---- units that do nothing -----------------------------------------------------------------------------------------
@@ -189,7 +221,9 @@ function deadUnits(step) {
     .map(({ node, dead, units }) => ({
       nodes: [node],
       wrong: dead > units / 2,
-      text: `${dead} of the ${counted(units, "unit")} of ${node.label}${node.layer ? ` in ${node.layer}` : ""} are dead: relu made 0 of them for all inputs of this step, so nothing flows back through them.`,
+      text:
+        `${dead} of the ${counted(units, "unit")} of ${node.label}${node.layer ? ` in ${node.layer}` : ""} are dead: ` +
+        `relu made 0 of them for all inputs of this step, so nothing flows back through them.`,
     }));
 }
 

@@ -57,22 +57,28 @@ function withNames(parts, names) {
 }
 
 function formulaText(parts) {
-  return parts.map((part) => (typeof part === "string" ? part : (part.text ?? (part.gradient ? "d" : "") + part.symbol))).join("");
+  return parts
+    .map((part) => (typeof part === "string" ? part : (part.text ?? (part.gradient ? "d" : "") + part.symbol)))
+    .join("");
 }
 
 /**
- * Gives each node of a step a `short` name for formulas, or null: its own name; the number that a constant is; or what its
- * formula says, such as Kᵀ, where it has no name.
+ * Gives each node of a step a `short` name for formulas, or null: its own name; the number that a constant is; or what
+ * its formula says, such as Kᵀ, where it has no name.
  */
 function nameForFormulas(nodes) {
   for (const node of nodes) {
     node.symbols = symbolsOf(node);
     node.short = node.name && node.name.length <= LONGEST_NAME ? node.name : null;
     if (node.name || node.short) continue;
-    if (node.kind === "constant" && node.value && product(node.shape) === 1) node.short = short(numbersOf(node.value)[0]);
+    if (node.kind === "constant" && node.value && product(node.shape) === 1)
+      node.short = short(numbersOf(node.value)[0]);
     if (node.kind !== "operation" || !node.symbols.inputs) continue;
     const right = node.formula.replace(/^[^=]*=\s*/, "");
-    const named = withNames(parseFormula(right, node.symbols), node.inputs.map((input) => nodes[input].short));
+    const named = withNames(
+      parseFormula(right, node.symbols),
+      node.inputs.map((input) => nodes[input].short),
+    );
     const text = named && formulaText(named);
     if (text && text.length <= LONGEST_EXPRESSION) node.short = text;
   }

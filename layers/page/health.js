@@ -1,9 +1,11 @@
-// Health at a glance: findings in words, gradients along the depth as a curve, the loss over several steps, and a row for
-// each parameter.
+// Health at a glance: findings in words, gradients along the depth as a curve, the loss over several steps, and a row
+// for each parameter.
 
 function renderHealth(step, steps) {
   const findings = findingsOf(step);
-  const words = findings.length ? findings : [{ nodes: [], text: "Nothing conspicuous: all numbers are finite, and every parameter has a gradient." }];
+  const words = findings.length
+    ? findings
+    : [{ nodes: [], text: "Nothing conspicuous: all numbers are finite, and every parameter has a gradient." }];
   fill(
     place("health"),
     element("h2", { text: "Findings" }),
@@ -17,7 +19,11 @@ function renderHealth(step, steps) {
 
 function findingLine({ text, nodes, wrong }) {
   const look = (node) =>
-    element("button", { class: "link", text: nodes.length > 1 ? node.name || node.label : "look", onclick: () => inspect(node) });
+    element("button", {
+      class: "link",
+      text: nodes.length > 1 ? node.name || node.label : "look",
+      onclick: () => inspect(node),
+    });
   return element("li", { class: wrong ? "finding wrong" : "finding" }, `${text} `, ...nodes.map(look));
 }
 
@@ -39,7 +45,11 @@ function parameterTable(step) {
     ];
   });
   const heads = ["parameter", "shape", "|value|", "|gradient|", "|gradient| / |value|", "remark"];
-  return element("div", { class: "scroll", tabindex: 0 }, table("Norms of each parameter and of its gradient; the bars are logarithmic", heads, rows));
+  return element(
+    "div",
+    { class: "scroll", tabindex: 0 },
+    table("Norms of each parameter and of its gradient; the bars are logarithmic", heads, rows),
+  );
 }
 
 function inShort(step, node) {
@@ -61,16 +71,28 @@ function ratioBar(ratio) {
 function depthCurve(step) {
   const points = step.operations
     .filter((node) => node.gradient && normOf(node.gradient) > 0)
-    .map((node) => ({ x: node.forwardMoment.number + 1, y: typicalSize(node.gradient), text: [node.layer, node.label].filter(Boolean).join(": "), node }));
+    .map((node) => ({
+      x: node.forwardMoment.number + 1,
+      y: typicalSize(node.gradient),
+      text: [node.layer, node.label].filter(Boolean).join(": "),
+      node,
+    }));
   if (points.length < 2) return [];
   const choose = ({ node }) => go({ view: "story", moment: node.backwardMoment?.number ?? node.forwardMoment.number });
   return [
     element("h2", { text: "Gradients along the depth" }),
     element("p", {
       class: "caption",
-      text: "The typical size (root mean square) of the gradient of each operation's result. The sweep goes from right to left: a curve that falls to the left vanishes, one that rises to the left explodes.",
+      text:
+        "The typical size (root mean square) of the gradient of each operation's result. The sweep goes " +
+        "from right to left: a curve that falls to the left vanishes, one that rises to the left explodes.",
     }),
-    curve("Typical size of the gradient by operation", points, { x: "operation", y: "size", logarithmic: true, choose }),
+    curve("Typical size of the gradient by operation", points, {
+      x: "operation",
+      y: "size",
+      logarithmic: true,
+      choose,
+    }),
   ];
 }
 
@@ -82,23 +104,43 @@ function lossCurve(steps) {
   const operations = new Set(steps.map((step) => step.operations.map((node) => node.operation).join()));
   if (points.length < 2 || operations.size > 1) return [];
   const choose = ({ x }) => go({ step: x });
-  return [element("h2", { text: "The loss over the steps" }), curve("The loss by step", points, { x: "step", y: "loss", chosen: state.step, choose })];
+  return [
+    element("h2", { text: "The loss over the steps" }),
+    curve("The loss by step", points, { x: "step", y: "loss", chosen: state.step, choose }),
+  ];
 }
 
-/** A line through points {x, y, text}, as SVG. Options: x and y (what the axes are), logarithmic, chosen (an x), choose(point). */
+/**
+ * A line through points {x, y, text}, as SVG. Options: x and y (what the axes are), logarithmic, chosen (an x),
+ * choose(point).
+ */
 function curve(title, points, { x: xName, y: yName, logarithmic = false, chosen, choose }) {
   const size = { width: 760, height: 240, left: 64, right: 16, top: 14, bottom: 38 };
   const scale = (y) => (logarithmic ? Math.log10(y) : y);
-  const ticks = ticksOf(points.map(({ y }) => scale(y)), logarithmic);
+  const ticks = ticksOf(
+    points.map(({ y }) => scale(y)),
+    logarithmic,
+  );
   const [low, high] = [ticks[0], ticks.at(-1)];
   const [from, to] = [points[0].x, points.at(-1).x];
   const px = (x) => size.left + ((x - from) / (to - from || 1)) * (size.width - size.left - size.right);
-  const py = (y) => size.height - size.bottom - ((y - low) / (high - low || 1)) * (size.height - size.top - size.bottom);
-  const drawing = svg("svg", { class: "curve", viewBox: `0 0 ${size.width} ${size.height}`, role: "group", "aria-label": title });
+  const py = (y) =>
+    size.height - size.bottom - ((y - low) / (high - low || 1)) * (size.height - size.top - size.bottom);
+  const drawing = svg("svg", {
+    class: "curve",
+    viewBox: `0 0 ${size.width} ${size.height}`,
+    role: "group",
+    "aria-label": title,
+  });
   for (const tick of ticks)
     drawing.append(
       svg("line", { class: "grid", x1: size.left, x2: size.width - size.right, y1: py(tick), y2: py(tick) }),
-      svg("text", { x: size.left - 8, y: py(tick) + 4, "text-anchor": "end", text: logarithmic ? `1e${tick}` : short(tick, 3) }),
+      svg("text", {
+        x: size.left - 8,
+        y: py(tick) + 4,
+        "text-anchor": "end",
+        text: logarithmic ? `1e${tick}` : short(tick, 3),
+      }),
     );
   drawing.append(
     svg("polyline", { points: points.map(({ x, y }) => `${px(x)},${py(scale(y))}`).join(" ") }),
@@ -107,14 +149,22 @@ function curve(title, points, { x: xName, y: yName, logarithmic = false, chosen,
     svg("text", { x: px(from), y: size.height - 22, "text-anchor": "middle", text: String(from) }),
     svg("text", { x: px(to), y: size.height - 22, "text-anchor": "middle", text: String(to) }),
   );
-  points.forEach((point, i) => drawing.append(curvePoint(point, px(point.x), py(scale(point.y)), point.x === chosen, i === 0, choose)));
+  points.forEach((point, i) =>
+    drawing.append(curvePoint(point, px(point.x), py(scale(point.y)), point.x === chosen, i === 0, choose)),
+  );
   return drawing;
 }
 
 function curvePoint(point, cx, cy, chosen, first, choose) {
   const text = `${point.text}: ${short(point.y)}`;
   const dot = svg("circle", {
-    cx, cy, r: chosen ? 6 : 4, class: chosen ? "chosen" : null, tabindex: first ? 0 : -1, role: "button", "aria-label": text,
+    cx,
+    cy,
+    r: chosen ? 6 : 4,
+    class: chosen ? "chosen" : null,
+    tabindex: first ? 0 : -1,
+    role: "button",
+    "aria-label": text,
     onclick: () => choose(point),
     onpointermove: (event) => tooltip([text], { x: event.clientX, y: event.clientY }),
     onpointerleave: () => tooltip([], null),
@@ -144,7 +194,9 @@ function ticksOf(numbers, logarithmic) {
   const [least, largest] = [Math.min(...numbers), Math.max(...numbers)];
   const rough = (largest - least || Math.abs(least) || 1) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const width = logarithmic ? Math.max(1, Math.ceil(rough)) : [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+  const width = logarithmic
+    ? Math.max(1, Math.ceil(rough))
+    : [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
   const first = Math.floor(least / width);
   const last = Math.max(first + 1, Math.ceil(largest / width));
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * width).toPrecision(12)));

@@ -1,4 +1,5 @@
-// Heat maps: a matrix as coloured cells, with its numbers in them where there is room, and under the pointer in any case.
+// Heat maps: a matrix as coloured cells, with its numbers in them where there is room, and under the pointer in any
+// case.
 //
 // Blue is negative, orange positive, and 0 is the colour of the paper; NaN and infinity are red. A map is drawn at the
 // screen's own resolution, and anew at a higher one for the printer.
@@ -26,10 +27,10 @@ function paletteNow() {
 }
 
 /**
- * The heat map of a matrix, a canvas. Options: limit (the magnitude of the full colour), box {width, height} (what it has
- * to fit into, in CSS pixels), rowLabels and columnLabels (texts, or null), allowed(row, column) (false: hatched),
- * label (for screen readers), describe(row, column) (the lines that the tooltip shows), onpoint(row, column) or onpoint()
- * when the pointer leaves.
+ * The heat map of a matrix, a canvas. Options: limit (the magnitude of the full colour), box {width, height} (what it
+ * has to fit into, in CSS pixels), rowLabels and columnLabels (texts, or null), allowed(row, column) (false: hatched),
+ * label (for screen readers), describe(row, column) (the lines that the tooltip shows), onpoint(row, column) or
+ * onpoint() when the pointer leaves.
  */
 function heatmap(matrix, options) {
   const canvas = element("canvas", { class: "heatmap", tabindex: 0, role: "img", "aria-label": options.label });
@@ -105,8 +106,7 @@ function layoutOf(matrix, options, context) {
   const widest = (texts) => Math.ceil(Math.max(...texts.map((text) => context.measureText(text).width)));
   const left = rowLabels ? Math.min(96, widest(rowLabels)) + 6 : 0;
   const room = { width: box.width - left, height: box.height };
-  const numbers =
-    matrix.columns * NUMBER_CELL.width <= room.width && matrix.rows * NUMBER_CELL.height <= room.height;
+  const numbers = matrix.columns * NUMBER_CELL.width <= room.width && matrix.rows * NUMBER_CELL.height <= room.height;
   const side = Math.min(LARGEST_CELL, room.width / matrix.columns, room.height / matrix.rows);
   const square = side >= 3 ? Math.floor(side) : side;
   const flat = matrix.rows === 1 ? Math.max(square, 16) : square; // a vector is seen, too
@@ -162,7 +162,8 @@ function pixelsOf(matrix, limit, palette) {
 function drawGrid(context, matrix, { cell, left, top }, size, palette) {
   context.fillStyle = palette.paper;
   for (let row = 1; row < matrix.rows; ++row) context.fillRect(left, top + row * cell.height, size.width, 1);
-  for (let column = 1; column < matrix.columns; ++column) context.fillRect(left + column * cell.width, top, 1, size.height);
+  for (let column = 1; column < matrix.columns; ++column)
+    context.fillRect(left + column * cell.width, top, 1, size.height);
 }
 
 function drawNumbers(context, matrix, { cell, left, top }, limit, palette) {
@@ -189,7 +190,8 @@ function hatchHidden(context, matrix, { cell, left, top }, allowed, palette) {
   const hidden = new Path2D();
   for (let row = 0; row < matrix.rows; ++row)
     for (let column = 0; column < matrix.columns; ++column)
-      if (!allowed(row, column)) hidden.rect(left + column * cell.width, top + row * cell.height, cell.width, cell.height);
+      if (!allowed(row, column))
+        hidden.rect(left + column * cell.width, top + row * cell.height, cell.width, cell.height);
   const width = matrix.columns * cell.width;
   const height = matrix.rows * cell.height;
   const lines = new Path2D();

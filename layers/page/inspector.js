@@ -40,12 +40,15 @@ function renderInspector(dialog, view) {
 
 /** A value's kind, shape and layer in a sentence, and what its gradient means. */
 function whatItIs(step, node) {
-  const made = node.kind === "operation" ? `Made by ${node.operation}` : node.kind === "parameter" ? "A parameter" : "A constant";
+  const made =
+    node.kind === "operation" ? `Made by ${node.operation}` : node.kind === "parameter" ? "A parameter" : "A constant";
   const layer = node.layer ? ` in ${node.layer}` : "";
   const loss = lossOf(step);
-  const meaning = node.gradient && loss
-    ? ` ${gradientLabel(node)} has a number for each number of it: how much ${loss.name} changes for each unit that it rises.`
-    : "";
+  const meaning =
+    node.gradient && loss
+      ? ` ${gradientLabel(node)} has a number for each number of it: ` +
+        `how much ${loss.name} changes for each unit that it rises.`
+      : "";
   return `${made}${layer}, of shape ${formatShape(node.shape)}.${meaning}`;
 }
 
@@ -96,9 +99,13 @@ function inLarge(view, array, kind) {
     return side;
   }
   const axes = view.axes;
-  side.append(arrayMap(node, array, kind, { axes, box: LARGE_BOX, most: LARGE_MOST }), ...notesOf(node, array).slice(1));
+  side.append(
+    arrayMap(node, array, kind, { axes, box: LARGE_BOX, most: LARGE_MOST }),
+    ...notesOf(node, array).slice(1),
+  );
   const words = element("p", { class: "statistics" });
-  for (const [text, wrong] of statisticsOf(array)) words.append(element("span", { text, class: wrong ? "wrong" : null }));
+  for (const [text, wrong] of statisticsOf(array))
+    words.append(element("span", { text, class: wrong ? "wrong" : null }));
   side.append(words);
   if (view.table || array.shape.length < 2) side.append(tableOf(node, array, axes, kind));
   return side;
@@ -113,7 +120,8 @@ function whyNoGradient(node) {
 function tableOf(node, array, axes, kind) {
   const matrix = matrixOf(array, axes, indexOf(node, array));
   const heads = (axis, count) =>
-    labelsAlong(node, array, axis, count)?.map((label, i) => `${i} ${label}`) ?? Array.from({ length: count }, (_, i) => String(i));
+    labelsAlong(node, array, axis, count)?.map((label, i) => `${i} ${label}`) ??
+    Array.from({ length: count }, (_, i) => String(i));
   const rows = Math.min(matrix.rows, Math.max(1, Math.floor(MOST_OF_TABLE / matrix.columns)));
   const columns = Math.min(matrix.columns, MOST_OF_TABLE);
   const rowHeads = heads(axes.rows, matrix.rows);
@@ -123,7 +131,11 @@ function tableOf(node, array, axes, kind) {
     ...Array.from({ length: columns }, (__, c) => cell(matrix.at(r, c))),
   ]);
   const rest = rows < matrix.rows || columns < matrix.columns ? `, the first ${rows} rows and ${columns} columns` : "";
-  const result = table(`The numbers of ${kind.name}${rest}`, ["", ...heads(axes.columns, matrix.columns).slice(0, columns)], body);
+  const result = table(
+    `The numbers of ${kind.name}${rest}`,
+    ["", ...heads(axes.columns, matrix.columns).slice(0, columns)],
+    body,
+  );
   return element("div", { class: "scroll", tabindex: 0 }, result);
 }
 
@@ -132,11 +144,19 @@ function origins(step, node) {
   const lines = [];
   const line = (text, moment, ...rest) =>
     lines.push(
-      element("li", {}, `${text} `, moment ? momentLink(moment) : null, ...rest.map((formula) => element("code", { text: formula }))),
+      element(
+        "li",
+        {},
+        `${text} `,
+        moment ? momentLink(moment) : null,
+        ...rest.map((formula) => element("code", { text: formula })),
+      ),
     );
-  if (node.kind === "operation") line("The value comes from", node.forwardMoment, formulaText(formulaOf(step, node, node.formula).parts));
+  if (node.kind === "operation")
+    line("The value comes from", node.forwardMoment, formulaText(formulaOf(step, node, node.formula).parts));
   const equations = gradientEquations(step, node);
-  if (equations.length) lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
+  if (equations.length)
+    lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
   for (const { node: reader, position } of partsOf(step, node)) {
     const rule = reader.symbols.inputs ? reader.rules[position] : reader.rules.join(", ");
     const formula = equations.length ? [] : [formulaText(formulaOf(step, reader, rule ?? "").parts)];

@@ -1,8 +1,8 @@
 // The operations of a step gathered in their layers, by the layers' paths.
 //
-// An item is {operation} or {layer, children, operations, ...}. Operations stay in their order: a layer that is used twice
-// with something between is there twice. Neighbours that do the same, such as blocks.0 to blocks.3, are gathered once more
-// in an item that `repeats` them.
+// An item is {operation} or {layer, children, operations, ...}. Operations stay in their order: a layer that is used
+// twice with something between is there twice. Neighbours that do the same, such as blocks.0 to blocks.3, are gathered
+// once more in an item that `repeats` them.
 
 /** The items of these operations below `prefix`, a layer's path. */
 function layersOf(operations, prefix = "") {
@@ -17,7 +17,9 @@ function layersOf(operations, prefix = "") {
   return gatherEqual(items.map(withoutNeedlessLayer));
 }
 
-/** The path one layer further down than `prefix`, numbers together with their list: "blocks.0"; null when there is none. */
+/**
+ * The path one layer further down than `prefix`, numbers together with their list: "blocks.0"; null when there is none.
+ */
 function layerBelow(path, prefix) {
   const inside = prefix === "" || path.startsWith(`${prefix}.`);
   if (path === "" || path === prefix || !inside) return null;
@@ -37,7 +39,9 @@ function layerName(item) {
 
 /** What tells whether two layers do the same: operations, shapes and the paths below them. */
 function signature(item) {
-  return item.operations.map((o) => [o.operation, o.shape.join(), o.layer.slice(item.layer.length)].join(" ")).join("\n");
+  return item.operations
+    .map((o) => [o.operation, o.shape.join(), o.layer.slice(item.layer.length)].join(" "))
+    .join("\n");
 }
 
 function gatherEqual(items) {
@@ -52,6 +56,11 @@ function gatherEqual(items) {
     if (!item.run) return item;
     if (item.run.length === 1) return item.run[0];
     const operations = item.run.flatMap((layer) => layer.operations);
-    return { layer: `${item.run[0].layer} … ${layerName(item.run.at(-1))}`, repeats: item.run.length, children: item.run, operations };
+    return {
+      layer: `${item.run[0].layer} … ${layerName(item.run.at(-1))}`,
+      repeats: item.run.length,
+      children: item.run,
+      operations,
+    };
   });
 }

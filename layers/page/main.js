@@ -127,7 +127,7 @@ function startTheme() {
   });
 }
 
-function start() {
+function startPage() {
   fill(place("left-out"), ...page.left_out.map((text) => element("p", { text })));
   place("left-out").hidden = page.left_out.length === 0;
   place("step").addEventListener("input", (event) => go({ step: Number(event.target.value) }));
@@ -138,4 +138,4 @@ function start() {
   render();
 }
 
-start();
+startPage();

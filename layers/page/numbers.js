@@ -38,12 +38,20 @@ function formatShape(shape) {
 }
 
 function formatTime(ns) {
-  const [unit, size] = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]].find(([, least]) => ns >= least) ?? ["ns", 1];
+  const [unit, size] = [
+    ["s", 1e9],
+    ["ms", 1e6],
+    ["µs", 1e3],
+    ["ns", 1],
+  ].find(([, least]) => ns >= least) ?? ["ns", 1];
   return `${short(ns / size, 3)} ${unit}`;
 }
 
 function formatBytes(bytes) {
-  const [unit, size] = [["MiB", 2 ** 20], ["KiB", 2 ** 10]].find(([, least]) => bytes >= least) ?? ["B", 1];
+  const [unit, size] = [
+    ["MiB", 2 ** 20],
+    ["KiB", 2 ** 10],
+  ].find(([, least]) => bytes >= least) ?? ["B", 1];
   return `${short(bytes / size, 3)} ${unit}`;
 }
 

@@ -1,5 +1,5 @@
-// The operation under way, in the middle of the page: above, how its inputs become its result; below, how the gradient of
-// its result becomes those of its inputs, each under the value that it belongs to.
+// The operation under way, in the middle of the page: above, how its inputs become its result; below, how the gradient
+// of its result becomes those of its inputs, each under the value that it belongs to.
 
 const MOST_PARTS = 4; // of a sum, to be shown one by one
 
@@ -14,7 +14,7 @@ function renderStage(step, moment) {
   const flow = element(
     "div",
     { class: "flow" },
-    heading("Forward", "→", node.formula ? [formulaElement(step, node, node.formula)] : [], !backward),
+    halfHeading("Forward", "→", node.formula ? [formulaElement(step, node, node.formula)] : [], !backward),
     ...inputs.map((_, position) => inputCell(step, node, position, backward)),
     arrow("forward", node, !backward),
     outputCell(step, node, backward),
@@ -22,10 +22,18 @@ function renderStage(step, moment) {
   );
   flow.style.setProperty("--inputs", Math.max(1, inputs.length));
   const about = [...new Set([node, ...inputs])];
-  fill(stage, title(step, moment), ...remarks(step, about), flow, ...bars(step, node), ...general(step, node), legend());
+  fill(
+    stage,
+    stageTitle(step, moment),
+    ...remarksOn(step, about),
+    flow,
+    ...bars(step, node),
+    ...general(step, node),
+    legend(),
+  );
 }
 
-function title(step, moment) {
+function stageTitle(step, moment) {
   const { node, backward } = moment;
   const choices = placeChoices([node, ...node.inputs.map((input) => step.nodes[input])], render);
   return element(
@@ -34,17 +42,22 @@ function title(step, moment) {
     element(
       "h2",
       {},
-      element("span", { class: `direction ${backward ? "backward" : "forward"}`, text: backward ? "← backward" : "→ forward" }),
+      element("span", {
+        class: `direction ${backward ? "backward" : "forward"}`,
+        text: backward ? "← backward" : "→ forward",
+      }),
       node.operation,
       node.layer ? element("small", { text: `in ${node.layer}` }) : null,
     ),
     element("p", { class: "caption", text: describeMoment(step, moment) }),
     choices.length ? element("div", { class: "choices" }, "Shown:", ...choices) : null,
-    node.attention ? element("button", { text: "Its heads and tokens", onclick: () => showAttention(step, node) }) : null,
+    node.attention
+      ? element("button", { text: "Its heads and tokens", onclick: () => showAttention(step, node) })
+      : null,
   );
 }
 
-function heading(text, sign, formulas, lit) {
+function halfHeading(text, sign, formulas, lit) {
   return element(
     "div",
     { class: `heading ${text.toLowerCase()} ${lit ? "lit" : "later"}` },
@@ -62,7 +75,12 @@ function cellIn(column, half, lit, ...children) {
 
 function arrow(half, node, lit) {
   const sign = element("span", { text: half === "forward" ? "→" : "←" });
-  const cell = element("div", { class: `arrow ${half} ${lit ? "lit" : "later"}`, "aria-hidden": "true" }, sign, element("small", { text: node.operation }));
+  const cell = element(
+    "div",
+    { class: `arrow ${half} ${lit ? "lit" : "later"}`, "aria-hidden": "true" },
+    sign,
+    element("small", { text: node.operation }),
+  );
   cell.style.setProperty("--column", node.inputs.length + 1);
   return cell;
 }
@@ -84,35 +102,57 @@ function boxOf(node) {
 function inputCell(step, node, position, backward) {
   const input = step.nodes[node.inputs[position]];
   const headings = headingsOf(step, node, input, node.symbols.inputs?.[position]);
-  const options = { ...headings.value, box: boxOf(node), lit: backward ? "" : "read", missing: "Its value was not kept." };
+  const options = {
+    ...headings.value,
+    box: boxOf(node),
+    lit: backward ? "" : "read",
+    missing: "Its value was not kept.",
+  };
   const from =
     input.kind === "operation"
       ? element("p", { class: "origin" }, "made by ", momentLink(input.forwardMoment, input.operation))
-      : element("p", { class: "origin", text: input.layer || input.name.includes(".") ? `${input.kind} ${input.name}` : input.kind });
+      : element("p", {
+          class: "origin",
+          text: input.layer || input.name.includes(".") ? `${input.kind} ${input.name}` : input.kind,
+        });
   return cellIn(position + 1, "forward", !backward, card(input, input.value, { name: input.label }, options), from);
 }
 
 function outputCell(step, node, backward) {
   const headings = headingsOf(step, node, node, node.symbols.inputs && node.symbols.result);
-  const options = { ...headings.value, box: boxOf(node), lit: backward ? "" : "written", missing: "Its value was not kept." };
+  const options = {
+    ...headings.value,
+    box: boxOf(node),
+    lit: backward ? "" : "written",
+    missing: "Its value was not kept.",
+  };
   const readers = [...new Set(node.readers.map((reader) => reader.node))];
   const shown = readers.slice(0, 4).map((reader) => momentLink(reader.forwardMoment));
   const rest = readers.length > shown.length ? ` and ${readers.length - shown.length} more` : null;
   const to = readers.length ? element("p", { class: "origin" }, "read by ", ...shown, rest) : null;
-  return cellIn(node.inputs.length + 2, "forward", !backward, card(node, node.value, { name: node.label }, options), to);
+  return cellIn(
+    node.inputs.length + 2,
+    "forward",
+    !backward,
+    card(node, node.value, { name: node.label }, options),
+    to,
+  );
 }
 
 /** The lower half: rules, then the gradients of the inputs and, at the right, the one that comes in; then sums. */
 function backwardHalf(step, node, backward) {
   if (!node.reached) {
-    const none = step.loss < 0 ? "There was no sweep." : `The sweep does not come here: the loss does not depend on ${node.label}.`;
-    return [heading("Backward", "←", [element("p", { class: "note", text: none })], backward)];
+    const none =
+      step.loss < 0
+        ? "There was no sweep."
+        : `The sweep does not come here: the loss does not depend on ${node.label}.`;
+    return [halfHeading("Backward", "←", [element("p", { class: "note", text: none })], backward)];
   }
   const rules = node.rules.filter(Boolean).map((rule) => formulaElement(step, node, rule));
   const inputs = [...new Set(node.inputs.map((input) => step.nodes[input]))];
   return [
-    heading("Backward", "←", rules, backward),
-    ...meaning(step, node),
+    halfHeading("Backward", "←", rules, backward),
+    ...meaningOf(step, node),
     ...node.inputs.map((_, position) => gradientCell(step, node, position, backward)),
     arrow("backward", node, backward),
     incomingCell(step, node, backward),
@@ -121,17 +161,19 @@ function backwardHalf(step, node, backward) {
 }
 
 /** What a gradient is, said of the one at hand, and where that comes from. */
-function meaning(step, node) {
+function meaningOf(step, node) {
   const loss = lossOf(step);
-  const whose = node.number === step.loss ? node.inputs.map((input) => step.nodes[input]).find((input) => input.gradient) : node;
+  const whose =
+    node.number === step.loss ? node.inputs.map((input) => step.nodes[input]).find((input) => input.gradient) : node;
   if (!loss || !whose) return [];
   const text =
-    `${gradientLabel(whose)} has a number for each number of ${whose.label}: how much ${loss.name} changes for each unit that it ` +
-    "rises. Where it is orange, a larger number would make the loss larger; where it is blue, smaller.";
-  return [element("p", { class: "meaning", text }), equations(step, whose)];
+    `${gradientLabel(whose)} has a number for each number of ${whose.label}: ` +
+    `how much ${loss.name} changes for each unit that it rises. ` +
+    "Where it is orange, a larger number would make the loss larger; where it is blue, smaller.";
+  return [element("p", { class: "meaning", text }), equationsOf(step, whose)];
 }
 
-function equations(step, node) {
+function equationsOf(step, node) {
   const all = gradientEquations(step, node);
   if (!all.length) return null;
   return element("p", { class: "meaning equations" }, "It comes from ", element("code", { text: all.join(",   ") }));
@@ -181,7 +223,13 @@ function sumOf(step, node, input) {
   const shown = (array, heading, lit) => card(input, array, kind, { heading, limit, lit });
   const terms = parts.map(({ node: from, part }, i) => {
     const heading = `from ${from.short ?? from.operation}`;
-    if (i > last) return element("div", { class: "card gradient awaited" }, element("strong", { text: heading }), element("p", { class: "note", text: "to come" }));
+    if (i > last)
+      return element(
+        "div",
+        { class: "card gradient awaited" },
+        element("strong", { text: heading }),
+        element("p", { class: "note", text: "to come" }),
+      );
     return shown(part, heading, i >= first ? "written part" : "");
   });
   if (parts.length > MOST_PARTS) {
@@ -190,20 +238,25 @@ function sumOf(step, node, input) {
   }
   const done = last === parts.length - 1;
   const row = element("div", { class: "sum backward" });
-  row.append(element("p", { text: `${input.label} is read ${parts.length} times, so its gradient is a sum of ${parts.length} parts:` }));
-  terms.forEach((term, i) => row.append(...(i ? [sign("+")] : []), term));
-  row.append(sign("="), shown(total, done ? kind.name : `${kind.name} so far`, "written"));
+  row.append(
+    element("p", {
+      text: `${input.label} is read ${parts.length} times, so its gradient is a sum of ${parts.length} parts:`,
+    }),
+  );
+  terms.forEach((term, i) => row.append(...(i ? [signBetween("+")] : []), term));
+  row.append(signBetween("="), shown(total, done ? kind.name : `${kind.name} so far`, "written"));
   return row;
 }
 
-function sign(text) {
+function signBetween(text) {
   return element("span", { class: "sign", text });
 }
 
 /** What is conspicuous at these values, in words. */
-function remarks(step, nodes) {
-  return findingsAbout(step, nodes)
-    .map((finding) => element("p", { class: finding.wrong ? "finding wrong" : "finding", text: finding.text }));
+function remarksOn(step, nodes) {
+  return findingsAbout(step, nodes).map((finding) =>
+    element("p", { class: finding.wrong ? "finding wrong" : "finding", text: finding.text }),
+  );
 }
 
 /** The formulas as they are in general, below those that have names put in. */
@@ -235,7 +288,7 @@ function bars(step, node) {
 
 function legend() {
   const text =
-    "Heat maps: orange is positive, blue negative, red NaN or infinite. Point at a cell for its number; choose a card's name to see " +
-    "all of it. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
+    "Heat maps: orange is positive, blue negative, red NaN or infinite. Point at a cell for its number; " +
+    "choose a card's name to see all of it. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
   return element("p", { class: "legend", text });
 }

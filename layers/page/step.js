@@ -5,8 +5,7 @@ function prepareStep(step) {
   if (step.moments) return step;
   const { nodes } = step;
   nodes.forEach((node, number) => Object.assign(node, { number, readers: [] }));
-  for (const node of nodes)
-    node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
+  for (const node of nodes) node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
   nameForFormulas(nodes);
   nameByLayers(nodes);
   for (const node of nodes) node.label = labelOf(node);
@@ -26,7 +25,9 @@ function prepareStep(step) {
 
 /** Gives the result of a layer of one operation, a linear for instance, the layer's name: "q_proj". */
 function nameByLayers(nodes) {
-  const withParameters = nodes.filter((node) => node.layer && node.inputs.some((input) => nodes[input].kind === "parameter"));
+  const withParameters = nodes.filter(
+    (node) => node.layer && node.inputs.some((input) => nodes[input].kind === "parameter"),
+  );
   const used = new Map();
   for (const { layer } of withParameters) used.set(layer, (used.get(layer) ?? 0) + 1);
   for (const node of withParameters)
@@ -47,8 +48,8 @@ function gradientLabel(node) {
 /** What an operation's rule added to the gradient of one of its inputs, or null. */
 function contributionOf(step, node, position) {
   if (!node.reached) return null;
-  const given = node.contributions?.[position];
-  if (given) return given;
+  const kept = node.contributions?.[position];
+  if (kept) return kept;
   const input = step.nodes[node.inputs[position]];
   return input.readers.filter((reader) => reader.node.reached).length === 1 ? input.gradient : null;
 }
@@ -64,16 +65,18 @@ function partsOf(step, value) {
     .sort((a, b) => b.node.number - a.node.number || a.position - b.position);
 }
 
-/** What an operation adds to the gradient of an input, {part, place, count}, the place-th of count parts; null: nothing. */
+/**
+ * What an operation adds to the gradient of an input, {part, place, count}, the place-th of count parts; null: nothing.
+ */
 function flowInto(step, node, position) {
   const parts = partsOf(step, step.nodes[node.inputs[position]]);
-  const place = parts.findIndex((other) => other.node === node && other.position === position);
-  return place < 0 ? null : { part: parts[place].part, place, count: parts.length };
+  const at = parts.findIndex((other) => other.node === node && other.position === position);
+  return at < 0 ? null : { part: parts[at].part, place: at, count: parts.length };
 }
 
 /**
- * Where a gradient comes from, as equations: "dX = dV Wvᵀ + dK Wkᵀ", and for values without a name of their own one more
- * each, up to values that have one: "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty where names are too long for formulas.
+ * Where a gradient comes from, as equations: "dX = dV Wvᵀ + dK Wkᵀ", and for values without a name of their own one
+ * more each, up to values that have one: "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty where names are too long for formulas.
  */
 function gradientEquations(step, value) {
   const parts = partsOf(step, value);
@@ -83,10 +86,13 @@ function gradientEquations(step, value) {
     const { parts: formula, named } = whole ? formulaOf(step, node, rule) : {};
     return named ? formulaText(formula).replace(/^[^=]*=\s*/, "") : null;
   });
-  const sayable = rights.length && !rights.includes(null) && (rights.length === 1 || !rights.some((right) => right.includes(",")));
+  const sayable =
+    rights.length && !rights.includes(null) && (rights.length === 1 || !rights.some((right) => right.includes(",")));
   if (!sayable) return [];
   const equation = `${gradientLabel(value)} = ${rights.join(" + ")}`;
-  const nameless = [...new Set(parts.map(({ node }) => node))].filter((node) => !node.name && node.number !== step.loss);
+  const nameless = [...new Set(parts.map(({ node }) => node))].filter(
+    (node) => !node.name && node.number !== step.loss,
+  );
   return [equation, ...nameless.flatMap((node) => gradientEquations(step, node))];
 }
 
@@ -104,7 +110,8 @@ function describeMoment(step, moment) {
     .map(({ input }) => gradientLabel(input));
   const start = node.number === step.loss ? "The sweep starts at the loss, whose gradient is 1. " : "";
   if (!gradients.length) return `${start}${node.operation} has nothing to pass on.`;
-  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${listed([...new Set(gradients)])}.`;
+  const made = listed([...new Set(gradients)]);
+  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.`;
 }
 
 /** The loss as text, and what to call it in a sentence. */

@@ -1,14 +1,16 @@
 // The list of operations at the left: a tree of layers, which fold. It is walked with the arrow keys; Enter goes to an
 // operation, Shift and Enter to its place in the backward half.
 
-/** Which layers are open at first: all of a short step, the outer ones of a long one; equal ones are folded in any case. */
+/**
+ * Which layers are open at first: all of a short step, the outer ones of a long one; equal ones are folded in any case.
+ */
 function openAtFirst(step) {
   const open = new Set();
-  const short = step.operations.length <= 40;
+  const isShort = step.operations.length <= 40;
   const visit = (items, depth) => {
     for (const item of items) {
       if (!item.children) continue;
-      if (!item.repeats && (short || depth === 0)) open.add(item.layer);
+      if (!item.repeats && (isShort || depth === 0)) open.add(item.layer);
       visit(item.children, depth + 1);
     }
   };
@@ -36,7 +38,9 @@ function treeItem(step, item, level, first) {
   node.append(row);
   if (item.children) {
     node.setAttribute("aria-expanded", String(state.open.has(item.layer)));
-    node.append(element("ul", { role: "group" }, ...item.children.map((child) => treeItem(step, child, level + 1, false))));
+    node.append(
+      element("ul", { role: "group" }, ...item.children.map((child) => treeItem(step, child, level + 1, false))),
+    );
   }
   return node;
 }
@@ -45,24 +49,35 @@ function layerRow(item) {
   const times = item.repeats ? element("span", { class: "times", text: `${item.repeats} ×` }) : null;
   const name = item.repeats ? item.layer : layerName(item);
   const count = item.repeats ? null : element("small", { text: counted(item.operations.length, "operation") });
-  return [element("span", { class: "fold", "aria-hidden": "true" }), element("span", { class: "name", text: name }), times, count].filter(Boolean);
+  return [
+    element("span", { class: "fold", "aria-hidden": "true" }),
+    element("span", { class: "name", text: name }),
+    times,
+    count,
+  ].filter(Boolean);
 }
 
 /** What an operation did, as its formula where that is short: "P = softmax(S)", or its operation and name. */
 function operationRow(step, { operation: node, of }) {
   const { parts, named } = formulaOf(step, node, node.formula);
   const text = named ? formulaText(parts) : [of ?? node.operation, node.name].filter(Boolean).join(" ");
-  const plain = text.length > 30 ? `${node.name ? `${node.name} = ` : ""}${node.operation}` : text;
-  const kind = (of && !named) || (named && !node.name) ? element("span", { class: "kind", text: node.operation }) : null;
+  const line = text.length > 30 ? `${node.name ? `${node.name} = ` : ""}${node.operation}` : text;
+  const kind =
+    (of && !named) || (named && !node.name) ? element("span", { class: "kind", text: node.operation }) : null;
   const mark = element("span", { class: "mark", "aria-hidden": "true" });
-  return [mark, element("span", { class: "name", text: plain }), kind, element("small", { text: formatShape(node.shape) })].filter(Boolean);
+  return [
+    mark,
+    element("span", { class: "name", text: line }),
+    kind,
+    element("small", { text: formatShape(node.shape) }),
+  ].filter(Boolean);
 }
 
 function activate(node, backward) {
   const { item } = node;
   if (item.children) return setOpen(node, node.getAttribute("aria-expanded") !== "true");
   const { forwardMoment, backwardMoment } = item.operation;
-  const wanted = backward || currentMoment()?.backward ? backwardMoment ?? forwardMoment : forwardMoment;
+  const wanted = backward || currentMoment()?.backward ? (backwardMoment ?? forwardMoment) : forwardMoment;
   return go({ moment: wanted.number });
 }
 
@@ -118,7 +133,10 @@ function lightTree(step, moment) {
     item.classList.toggle("backward", Boolean(moment?.backward));
     item.classList.toggle("beside", Boolean(item.item.operation) && !current && read.has(item.item.operation));
     item.classList.toggle("made", operations.every(passed));
-    item.classList.toggle("swept", operations.some((node) => node.reached) && operations.filter((node) => node.reached).every(swept));
+    item.classList.toggle(
+      "swept",
+      operations.some((node) => node.reached) && operations.filter((node) => node.reached).every(swept),
+    );
     if (current) item.setAttribute("aria-current", "step");
     else item.removeAttribute("aria-current");
   }

@@ -37,7 +37,14 @@ OUTSIDE = ["<script src", "<link", "@import", "fetch("]
 
 def start_browser(profile):
     options = Options()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={profile}"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-timer-throttling",
+        f"--user-data-dir={profile}",
+    ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
@@ -85,7 +92,9 @@ class PageTest(unittest.TestCase):
     def hover(self, canvas, x, y):
         """Points at a place of a canvas, in pixels from its corner; the tooltip's lines."""
         size = canvas.size
-        ActionChains(self.browser).move_to_element_with_offset(canvas, x - size["width"] // 2, y - size["height"] // 2).perform()
+        ActionChains(self.browser).move_to_element_with_offset(
+            canvas, x - size["width"] // 2, y - size["height"] // 2
+        ).perform()
         return self.find("#tooltip").text.split("\n")
 
     def wait_for(self, condition, seconds=10):
@@ -132,7 +141,7 @@ class EveryPage:
           }
           return times;"""
         times = np.median([self.run_js(script) for _ in range(3)], axis=0) / 1000
-        print(f"{pathlib.Path(self.file).name}: a step takes {1000 * np.median(times):.1f} ms, at most {1000 * times.max():.1f} ms")
+        print(f"a step takes {1000 * np.median(times):.1f} ms, at most {1000 * times.max():.1f} ms", end=" ... ")
         self.assertLess(times.max(), STEPS_WITHIN)
 
     def test_plays_to_the_end(self):
@@ -158,12 +167,15 @@ class EveryPage:
                     """
                     const node = currentStep().nodes[arguments[0]], array = node[arguments[1]];
                     const result = tableOf(node, array, lastAxes(array.shape), { name: "" });
-                    return [...result.querySelectorAll("tbody tr")].map((row) => [...row.cells].slice(1).map((c) => c.textContent));""",
+                    const rows = [...result.querySelectorAll("tbody tr")];
+                    return rows.map((row) => [...row.cells].slice(1).map((cell) => cell.textContent));""",
                     number,
                     which,
                 )
                 expected = decode(array)
-                expected = expected.reshape((-1,) + expected.shape[-2:])[0] if expected.ndim > 1 else expected.reshape(1, -1)
+                expected = (
+                    expected.reshape((-1,) + expected.shape[-2:])[0] if expected.ndim > 1 else expected.reshape(1, -1)
+                )
                 read = np.array([[float(text.replace("∞", "inf")) for text in row] for row in shown], dtype=np.float32)
                 np.testing.assert_array_equal(read, expected, err_msg=f"{which} of node {number}")
 

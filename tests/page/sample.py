@@ -13,7 +13,8 @@ import numpy as np
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from assemble import assemble
-from tape import Operations, Tape
+from operations import Operations
+from tape import Tape
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -22,7 +23,7 @@ def page(title, tapes, left_out=()):
     return {"version": 1, "title": title, "left_out": list(left_out), "steps": [tape.step() for tape in tapes]}
 
 
-# ---- the backward pass of attention by hand ---------------------------------------------------------------------------
+# ---- the backward pass of attention by hand --------------------------------------------------------------------------
 
 
 def one_head():
@@ -57,7 +58,9 @@ def several_heads():
 
     def projected(x, name):
         y = f.matmul(x, tape.parameter(f"W{name}", draw(D, D)))
-        return f.add_bias(y, tape.parameter(f"b{name}", draw(D))).named(name if name != "o" else "O", axis_names=["batch", "token", ""])
+        return f.add_bias(y, tape.parameter(f"b{name}", draw(D))).named(
+            name if name != "o" else "O", axis_names=["batch", "token", ""]
+        )
 
     q, k, v = (projected(X, name) for name in "qkv")
     names = ["batch", "head", "token", ""]
@@ -79,7 +82,7 @@ def manual_backward():
     return page("The backward pass of attention by hand", [one_head(), several_heads()])
 
 
-# ---- layers -----------------------------------------------------------------------------------------------------------
+# ---- layers ----------------------------------------------------------------------------------------------------------
 
 
 class Model:
@@ -95,7 +98,9 @@ class Model:
     def parameter(self, name, shape, first=None):
         if name not in self.parameters:
             bound = 1 / math.sqrt(shape[-1])
-            self.parameters[name] = self.random.uniform(-bound, bound, shape) if first is None else np.full(shape, first)
+            self.parameters[name] = (
+                self.random.uniform(-bound, bound, shape) if first is None else np.full(shape, first)
+            )
         if name not in self.on_tape:
             self.on_tape[name] = self.tape.parameter(name, self.parameters[name].copy())
         return self.on_tape[name]
@@ -106,7 +111,9 @@ class Model:
 
     def norm(self, x, path):
         width = x.array.shape[-1:]
-        return self.f.layer_norm(x, self.parameter(f"{path}.weight", width, 1.0), self.parameter(f"{path}.bias", width, 0.0))
+        return self.f.layer_norm(
+            x, self.parameter(f"{path}.weight", width, 1.0), self.parameter(f"{path}.bias", width, 0.0)
+        )
 
     def attention(self, x, path, heads, **options):
         q, k, v = (self.linear(x, f"{path}.{part}_proj", x.array.shape[-1]) for part in "qkv")

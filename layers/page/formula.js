@@ -6,19 +6,22 @@
 const LONGEST_NAME = 8; // of a value, to be put into formulas
 const LONGEST_EXPRESSION = 16; // of a value without a name, that its formula stands for
 
-/** The symbols of an operation's formula: {result, inputs}; inputs is null where the rules do not tell them. */
+/**
+ * The symbols of an operation's formula: {result, inputs}; inputs is null where the rules do not tell them, and one of
+ * them undefined where its rule is "".
+ */
 function symbolsOf(node) {
   const left = (text) => text.match(/^\s*([A-Za-zα-ω]\w*)[^=]*=/)?.[1];
   const result = left(node.formula) ?? "y";
   const inputs = node.rules.map((rule) => left(rule)?.replace(/^d/, ""));
-  const told = node.rules.length === node.inputs.length && inputs.every(Boolean);
+  const told = node.rules.length === node.inputs.length && node.rules.every((rule, i) => rule === "" || inputs[i]);
   return { result, inputs: told ? inputs : null };
 }
 
 /** Cuts a formula into strings and {symbol, gradient, input}; input is the place among the inputs, -1 the result. */
 function parseFormula(formula, symbols) {
   const inputs = symbols.inputs ?? [];
-  const all = [...inputs, symbols.result].sort((a, b) => b.length - a.length);
+  const all = [...inputs, symbols.result].filter(Boolean).sort((a, b) => b.length - a.length);
   const parts = [];
   let end = 0;
   const pattern = new RegExp(`(?<![A-Za-zα-ω])(d?)(${all.join("|")})(?![A-Za-z0-9α-ω_])`, "g");
@@ -43,17 +46,31 @@ function bracketed(name, before, after) {
   return !alone && (/\s/.test(name) || tight) ? `(${name})` : name;
 }
 
+/** (Kᵀ)ᵀ is K: {text, rest} of a name and of what follows it without its ᵀ; null where nothing is transposed twice. */
+function transposedTwice(name, after) {
+  const simple = name.match(/^([A-Za-zα-ω]\w*)ᵀ$/);
+  return simple && after.startsWith("ᵀ") ? { text: simple[1], rest: after.slice(1) } : null;
+}
+
 /** The parts of a formula with names instead of symbols, or null when a value has no short name. */
-function withNames(parts, names) {
-  const named = parts.map((part, i) => {
-    if (typeof part === "string") return part;
-    const name = names[part.input] ?? (part.input < 0 ? names.result : null);
+function withNames(formula, names) {
+  const named = [];
+  const parts = [...formula];
+  for (const [i, part] of parts.entries()) {
+    if (typeof part === "string") {
+      named.push(part);
+      continue;
+    }
+    const name = part.input < 0 ? names.result : names[part.input];
     if (!name) return null;
     const beside = (other) => (typeof other === "string" ? other : "");
-    const text = part.gradient ? gradientName(name) : bracketed(name, beside(parts[i - 1]), beside(parts[i + 1]));
-    return { ...part, text };
-  });
-  return named.includes(null) ? null : named;
+    const after = beside(parts[i + 1]);
+    const twice = part.gradient ? null : transposedTwice(name, after);
+    if (twice) parts[i + 1] = twice.rest;
+    const text = part.gradient ? gradientName(name) : (twice?.text ?? bracketed(name, beside(parts[i - 1]), after));
+    named.push({ ...part, text, transposed: Boolean(twice) });
+  }
+  return named;
 }
 
 function formulaText(parts) {
@@ -95,6 +112,10 @@ function formulaOf(step, node, formula) {
   return { parts: named || parts, named: Boolean(named) && formulaText(named) !== formulaText(parts) };
 }
 
+function transposedShape(shape) {
+  return [...shape.slice(0, -2), ...shape.slice(-2).reverse()];
+}
+
 const SUPERSCRIPT = /^[ᵀ²]+/; // stays with the value that it follows
 
 /** A formula on the page, with the shape below each value. */
@@ -114,7 +135,7 @@ function formulaElement(step, node, formula) {
         "span",
         { class: part.gradient ? "value gradient" : "value" },
         element("span", { text: formulaText([part]) + raised }),
-        element("small", { text: formatShape(value.shape) }),
+        element("small", { text: formatShape(part.transposed ? transposedShape(value.shape) : value.shape) }),
       );
     }),
   );

@@ -186,15 +186,19 @@ function kindOfGradient(step, node) {
 /** What this operation's rule gives to the gradient of an input. */
 function gradientCell(step, node, position, backward) {
   const input = step.nodes[node.inputs[position]];
-  const flow = flowInto(step, node, position);
+  const kept = flowInto(step, node, position);
+  // A page may have left the parts of a sum out for its size.
+  const whole = !kept && !node.contributions && input.gradient ? { part: input.gradient, count: 1 } : null;
+  const flow = kept ?? whole;
   if (!flow) {
     const text = input.gradient ? "Nothing is passed on to it." : whyNoGradient(input);
     return cellIn(position + 1, "backward", backward, element("p", { class: "note", text }));
   }
   const headings = headingsOf(step, node, input, node.symbols.inputs?.[position]);
   const { place: at, count } = flow;
+  const missing = whole ? { subtitle: `all of ${gradientLabel(input)}; its parts were not kept` } : {};
   const subtitle = count > 1 ? { subtitle: `part ${at + 1} of ${count} of ${gradientLabel(input)}` } : {};
-  const options = { ...headings.gradient, ...subtitle, box: boxOf(node), lit: backward ? "written" : "" };
+  const options = { ...headings.gradient, ...subtitle, ...missing, box: boxOf(node), lit: backward ? "written" : "" };
   return cellIn(position + 1, "backward", backward, card(input, flow.part, kindOfGradient(step, input), options));
 }
 

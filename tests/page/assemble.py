@@ -3,6 +3,7 @@
 import html
 import json
 import pathlib
+import re
 
 folder = pathlib.Path(__file__).parents[2] / "layers" / "page"
 
@@ -13,8 +14,12 @@ def assemble(data):
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     scripts = [(folder / name).read_text() for name in (folder / "scripts.txt").read_text().split()]
-    page = (folder / "page.html").read_text()
-    page = page.replace("{{title}}", html.escape(data["title"]))
-    page = page.replace("/*{{css}}*/", (folder / "page.css").read_text())
-    page = page.replace("/*{{js}}*/", "\n".join(scripts))
-    return page.replace("{{data}}", text)
+    parts = {
+        "{{title}}": html.escape(data["title"]),
+        "/*{{css}}*/": (folder / "page.css").read_text(),
+        "/*{{js}}*/": "\n".join(scripts),
+        "{{data}}": text,
+    }
+    # All at once: what is put in may itself look like a placeholder.
+    pattern = "|".join(re.escape(placeholder) for placeholder in parts)
+    return re.sub(pattern, lambda match: parts[match[0]], (folder / "page.html").read_text())

@@ -62,6 +62,23 @@ def cases(Base):
             self.run_js("go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })")
             self.assertIn("dK = d(Kᵀ)ᵀ, d(Kᵀ) = Qᵀ d(Q Kᵀ), d(Q Kᵀ) = 0.5 dS", self.find("#stage .equations").text)
 
+        def test_leaves_out_what_is_transposed_twice(self):
+            self.assertIn("dQ = d(Q Kᵀ) K, d(Q Kᵀ) = 0.5 dS", self.find("#stage .equations").text)
+            self.run_js("go({ moment: currentStep().operations[4].forwardMoment.number })")
+            self.assertEqual(self.formulas("backward"), ["dQ = d(Q Kᵀ) K", "d(Kᵀ) = Qᵀ d(Q Kᵀ)"])
+            shapes = [shape.text for shape in self.find_all("#stage .heading.backward .formula:first-child small")]
+            self.assertEqual(shapes, ["(3, 4)", "(3, 3)", "(3, 4)"])
+
+        def test_says_when_parts_were_not_kept(self):
+            self.run_js("page.steps[0].nodes.forEach((node) => delete node.contributions); go({ moment: 18 })")
+            self.assertIn("all of dX; its parts were not kept", self.find("#stage").text)
+
+        def test_knows_symbols_beside_an_empty_rule(self):
+            self.run_js(
+                "const L = currentStep().nodes.at(-1); L.rules[1] = ''; L.symbols = symbolsOf(L); go({ moment: 10 })"
+            )
+            self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
+
         def test_adds_up_what_flows_into_a_value_used_three_times(self):
             K = "go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })"
             self.run_js(K)

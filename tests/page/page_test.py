@@ -12,6 +12,7 @@ import argparse
 import json
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -47,7 +48,7 @@ def start_browser(profile):
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
     browser.set_page_load_timeout(60)
     browser.set_script_timeout(60)
     return browser

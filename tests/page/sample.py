@@ -16,7 +16,7 @@ from assemble import assemble
 from operations import Operations
 from tape import Tape
 
-EVIL = "</script><img src=x onerror=alert(1)>"
+EVIL = "</script><img src=x onerror=alert(1)>{{data}}"
 
 
 def page(title, tapes, left_out=()):

@@ -3,6 +3,7 @@
 
 const HEAD_BOX = { width: 205, height: 190 };
 const LINK_WIDTH = 340;
+const FAINTEST = 0.03; // of the lines that are drawn, beside the strongest of its query
 
 function attentionNodes(step) {
   return step.operations.filter((node) => node.attention);
@@ -134,33 +135,34 @@ function tokenLinks(node, batch, head, limit) {
   const line = most > 40 ? 14 : 22;
   const y = (i) => (i + 0.5) * line + 4;
   const x = { query: 90, key: LINK_WIDTH - 90 };
+  const weightOf = (side, i, j) => (side === "query" ? matrix.at(i, j) : matrix.at(j, i));
+  const strongest = (side, i) => {
+    const others = side === "query" ? keys : queries;
+    return Math.max(...others.map((_, j) => weightOf(side, i, j))) || 1;
+  };
   const all = [];
   for (let q = 0; q < matrix.rows; ++q)
     for (let k = 0; k < matrix.columns; ++k) {
-      const share = matrix.at(q, k) / (limit || 1);
-      if (share > 0.02)
-        all.push({
-          q,
-          k,
-          share,
-          path: svg("line", { x1: x.query + 4, y1: y(q), x2: x.key - 4, y2: y(k), "stroke-opacity": share }),
-        });
+      if (matrix.at(q, k) < FAINTEST * strongest("query", q)) continue;
+      all.push({ q, k, path: svg("line", { x1: x.query + 4, y1: y(q), x2: x.key - 4, y2: y(k) }) });
     }
-  const said = element("p", { class: "said", text: "Point at a token." });
+  const said = element("p", { class: "said" });
   const texts = { query: [], key: [] };
 
+  // A token's lines are as strong as they are beside its strongest; all together, beside the strongest of all.
   const show = (side, i) => {
-    const other = side === "query" ? "key" : "query";
-    const weight = (j) => (side === "query" ? matrix.at(i, j) : matrix.at(j, i));
-    for (const { q, k, path } of all) path.classList.toggle("off", i !== null && (side === "query" ? q : k) !== i);
+    const most = i === null ? limit || 1 : strongest(side, i);
+    for (const { q, k, path } of all) {
+      path.classList.toggle("off", i !== null && (side === "query" ? q : k) !== i);
+      path.style.strokeOpacity = matrix.at(q, k) / most;
+    }
     for (const at of ["query", "key"])
       texts[at].forEach((text, j) => {
         const own = at === side && j === i;
         text.classList.toggle("own", own);
-        text.style.opacity =
-          i === null || own ? 1 : at === other ? 0.25 + 0.75 * Math.min(1, weight(j) / (limit || 1)) : 0.35;
+        text.style.opacity = i === null || own ? 1 : at === side ? 0.35 : 0.25 + (0.75 * weightOf(side, i, j)) / most;
       });
-    said.textContent = i === null ? "Point at a token." : sentence(side, i, weight);
+    said.textContent = i === null ? "Point at a token." : sentence(side, i, (j) => weightOf(side, i, j));
   };
   const sentence = (side, i, weight) => {
     const [own, others] = side === "query" ? [queries, keys] : [keys, queries];
@@ -216,6 +218,7 @@ function tokenLinks(node, batch, head, limit) {
     said,
     drawing,
   );
+  show("query", null);
   return { figure, light: (query) => show("query", query) };
 }
 

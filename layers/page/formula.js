@@ -81,13 +81,17 @@ function formulaText(parts) {
 
 /**
  * Gives each node of a step a `short` name for formulas, or null: its own name; the number that a constant is; or what
- * its formula says, such as Kᵀ, where it has no name.
+ * its formula says, such as Kᵀ, where it has no name: then it is `derived`. A loss without a name is the "loss".
  */
-function nameForFormulas(nodes) {
+function nameForFormulas(nodes, loss) {
   for (const node of nodes) {
     node.symbols = symbolsOf(node);
     node.short = node.name && node.name.length <= LONGEST_NAME ? node.name : null;
-    if (node.name || node.short) continue;
+    if (node.name) continue;
+    if (node.number === loss) {
+      node.short = "loss";
+      continue;
+    }
     if (node.kind === "constant" && node.value && product(node.shape) === 1)
       node.short = short(numbersOf(node.value)[0]);
     if (node.kind !== "operation" || !node.symbols.inputs) continue;
@@ -97,14 +101,14 @@ function nameForFormulas(nodes) {
       node.inputs.map((input) => nodes[input].short),
     );
     const text = named && formulaText(named);
-    if (text && text.length <= LONGEST_EXPRESSION) node.short = text;
+    if (text && text.length <= LONGEST_EXPRESSION) Object.assign(node, { short: text, derived: true });
   }
 }
 
 /** A formula of a node with names put in where all are short: {parts, named}. */
 function formulaOf(step, node, formula) {
   // A value that is called after its formula needs no "Kᵀ = Kᵀ".
-  const right = formula === node.formula && node.short && !node.name ? formula.replace(/^[^=]*=\s*/, "") : formula;
+  const right = formula === node.formula && node.derived ? formula.replace(/^[^=]*=\s*/, "") : formula;
   const parts = parseFormula(right, node.symbols);
   const names = node.inputs.map((input) => step.nodes[input].short);
   names.result = node.short ?? node.symbols.result;

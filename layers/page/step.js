@@ -6,7 +6,7 @@ function prepareStep(step) {
   const { nodes } = step;
   nodes.forEach((node, number) => Object.assign(node, { number, readers: [] }));
   for (const node of nodes) node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
-  nameForFormulas(nodes);
+  nameForFormulas(nodes, step.loss);
   nameByLayers(nodes);
   for (const node of nodes) node.label = labelOf(node);
   step.operations = nodes.filter((node) => node.kind === "operation");

@@ -235,6 +235,10 @@ def cases(Base):
             tokens = self.find_all("#attention svg text")
             ActionChains(self.browser).move_to_element(tokens[3]).perform()
             self.assertIn("b attends most to", self.find("#attention .said").text)
+            strengths = (
+                "return [...document.querySelectorAll('#attention line:not(.off)')].map((l) => +l.style.strokeOpacity)"
+            )
+            self.assertEqual(max(self.run_js(strengths)), 1)  # its strongest line, however weak beside others'
             self.run_js("arguments[0].focus()", tokens[0])
             self.press(Keys.ARROW_DOWN)
             self.assertIn("o attends most to", self.find("#announcement").get_attribute("textContent"))
@@ -299,6 +303,15 @@ def cases(Base):
                 self.assertEqual(cells[0], node["name"])
                 self.assertAlmostEqual(float(cells[2]) / np.linalg.norm(decode(node["value"])), 1, places=2)
             self.assertIn("attention.k_proj.bias is 0", self.find("#health").text)
+
+        def test_calls_a_loss_without_a_name_the_loss(self):
+            self.open_sample("classifier")
+            self.run_js("go({ moment: 9 })")
+            self.assertEqual(
+                self.find("#stage .caption").text.split(". ")[1],
+                "Back through cross_entropy: from dloss its rule makes dlogits.",
+            )
+            self.assertIn("dlogits = (softmax(logits) − one_hot) dloss / n", self.find("#stage .equations").text)
 
         def test_draws_the_loss_over_the_steps(self):
             self.open_sample("training")

@@ -29,18 +29,15 @@ function findingLine({ text, nodes, wrong }) {
 
 function parameterTable(step) {
   const parameters = parametersOf(step);
-  const ratio = (node) => (normOf(node.value) > 0 ? normOf(node.gradient) / normOf(node.value) : null); // 0 has none
   const rows = parameters.map((node) => {
     const remarks = findingsAbout(step, [node]);
-    const r = ratio(node);
-    const gradient = node.gradient
-      ? [short(normOf(node.gradient), 3), element("div", { class: "ratio" }, short(r, 2), ratioBar(r))]
-      : ["none", ""];
+    const ratio = ratioOf(node);
     return [
       element("button", { class: "link", text: node.name || node.label, onclick: () => inspect(node) }),
       formatShape(node.shape),
-      short(node.value ? normOf(node.value) : null, 3),
-      ...gradient,
+      normCell(node.value),
+      normCell(node.gradient),
+      ratio === null ? "" : element("div", { class: "ratio" }, short(ratio, 2), ratioBar(ratio)),
       { text: inShort(step, node), class: remarks.some((finding) => finding.wrong) ? "wrong" : null },
     ];
   });
@@ -50,6 +47,17 @@ function parameterTable(step) {
     { class: "scroll", tabindex: 0 },
     table("Norms of each parameter and of its gradient; the bars are logarithmic", heads, rows),
   );
+}
+
+function normCell(array) {
+  if (!array) return "none";
+  return wrongNumbers(array) ? { text: "not finite", class: "wrong" } : short(normOf(array), 3);
+}
+
+/** The gradient's norm by the value's, null where either is missing or not finite, or the value 0. */
+function ratioOf({ value, gradient }) {
+  const known = value && gradient && wrongNumbers(value) + wrongNumbers(gradient) === 0 && normOf(value) > 0;
+  return known ? normOf(gradient) / normOf(value) : null;
 }
 
 function inShort(step, node) {

@@ -275,6 +275,8 @@ def cases(Base):
         def test_says_where_nan_began(self):
             self.open_sample("broken")
             self.assertIn("Infinity began in the forward pass at log, which made log(p)", self.text_of(0))
+            gradients = [cell.text for cell in self.find_all("#health tbody td:nth-child(4)")]
+            self.assertEqual(gradients, ["not finite"] * 3)
             self.run_js("go({ view: 'story', moment: currentStep().operations.length - 2 })")
             self.assertIn("2 NaN", [note.text for note in self.find_all("#stage .note.wrong")])
 

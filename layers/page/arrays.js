@@ -1,0 +1,122 @@
+// Arrays of numbers and the matrices that are looked at: two axes of an array, at one place along each of the others.
+
+const decoded = new WeakMap();
+
+/** The stored numbers of an array, decoded when they are first asked for: most are never looked at. */
+function numbersOf(array) {
+  let numbers = decoded.get(array);
+  if (!numbers) {
+    const letters = atob(array.data);
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < bytes.length; ++i) bytes[i] = letters.charCodeAt(i);
+    numbers = new Float32Array(bytes.buffer);
+    decoded.set(array, numbers);
+  }
+  return numbers;
+}
+
+/** An array like `array` with other numbers, and no statistics: such as a sum that is not complete. */
+function arrayLike(array, numbers) {
+  const result = { shape: array.shape, pooled: array.pooled };
+  decoded.set(result, numbers);
+  return result;
+}
+
+/** The sum of arrays of one shape. */
+function addArrays(arrays) {
+  const total = Float32Array.from(numbersOf(arrays[0]));
+  for (const array of arrays.slice(1)) numbersOf(array).forEach((x, i) => (total[i] += x));
+  return arrayLike(arrays[0], total);
+}
+
+/** The largest finite magnitude: where the colours end. */
+function magnitude(array) {
+  const known = array.statistics;
+  if (known && !array.pooled && known.least !== null) return Math.max(Math.abs(known.least), Math.abs(known.largest));
+  return numbersOf(array).reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most), 0);
+}
+
+/** The axes that a view starts with: the last two as rows and columns, where there are two. */
+function lastAxes(shape) {
+  return { rows: shape.length - 2, columns: shape.length - 1 };
+}
+
+/**
+ * The matrix of `array` along two axes (negative: there is none, so one row or one column), at index[a] along each
+ * other axis a. `where(row, column)` gives the place in the whole array: for each axis {from, to}, the same two unless
+ * averaged.
+ */
+function matrixOf(array, axes, index) {
+  const { shape } = array;
+  const numbers = numbersOf(array);
+  const strides = shape.map((_, axis) => product(shape.slice(axis + 1)));
+  const extent = (axis) => (axis < 0 ? 1 : shape[axis]);
+  const stride = (axis) => (axis < 0 ? 0 : strides[axis]);
+  const others = shape.map((_, axis) => axis).filter((axis) => axis !== axes.rows && axis !== axes.columns);
+  const start = sum(others.map((axis) => (index[axis] ?? 0) * strides[axis]));
+  const matrix = { rows: extent(axes.rows), columns: extent(axes.columns) };
+  matrix.at = (row, column) => numbers[start + row * stride(axes.rows) + column * stride(axes.columns)];
+  matrix.where = (row, column) =>
+    shape.map((_, axis) => {
+      const stored = axis === axes.rows ? row : axis === axes.columns ? column : (index[axis] ?? 0);
+      const of = array.pooled?.[axis] ?? 1;
+      return { from: stored * of, to: stored * of + of - 1 };
+    });
+  return matrix;
+}
+
+/** A matrix of at most so many rows and columns, its cells means of the one given where that is larger. */
+function averaged(matrix, most) {
+  const down = Math.ceil(matrix.rows / most);
+  const across = Math.ceil(matrix.columns / most);
+  if (down === 1 && across === 1) return matrix;
+  const ends = (row, column) => [
+    Math.min((row + 1) * down, matrix.rows) - 1,
+    Math.min((column + 1) * across, matrix.columns) - 1,
+  ];
+  return {
+    rows: Math.ceil(matrix.rows / down),
+    columns: Math.ceil(matrix.columns / across),
+    at(row, column) {
+      const [lastRow, lastColumn] = ends(row, column);
+      let total = 0;
+      for (let i = row * down; i <= lastRow; ++i)
+        for (let j = column * across; j <= lastColumn; ++j) total += matrix.at(i, j);
+      return total / ((lastRow - row * down + 1) * (lastColumn - column * across + 1));
+    },
+    where(row, column) {
+      const last = matrix.where(...ends(row, column));
+      return matrix.where(row * down, column * across).map(({ from }, axis) => ({ from, to: last[axis].to }));
+    },
+  };
+}
+
+/** "[0, 2]", or "[0, 8–15]" of a mean. `shape` is the whole array's. */
+function formatPlace(where, shape) {
+  const axis = ({ from, to }, a) => {
+    const last = Math.min(to, shape[a] - 1);
+    return last > from ? `${from}–${last}` : `${from}`;
+  };
+  return where.length === 0 ? "" : `[${where.map(axis).join(", ")}]`;
+}
+
+/** Whether that place is one number, and not several averaged. */
+function isExact(where, shape) {
+  return where.every(({ from, to }, a) => Math.min(to, shape[a] - 1) === from);
+}
+
+/** The statistics of an array in words, with those that are wrong apart: [text, isBad] for each. */
+function statisticsOf(array) {
+  const s = array.statistics;
+  if (!s) return [];
+  const parts = [
+    [`least ${short(s.least)}`, false],
+    [`largest ${short(s.largest)}`, false],
+    [`mean ${short(s.mean)}`, false],
+    [`spread ${short(s.deviation)}`, false],
+    [`zeros ${formatShare(s.zeros, s.count)}`, false],
+  ];
+  if (s.nan) parts.push([`NaN ${s.nan.toLocaleString("en")}`, true]);
+  if (s.infinite) parts.push([`infinite ${s.infinite.toLocaleString("en")}`, true]);
+  return parts;
+}

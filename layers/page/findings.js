@@ -1,0 +1,238 @@
+// What is conspicuous in a step, in words: {text, nodes, wrong}. `nodes` are the values it is about, `wrong` is what
+// must not be, NaN for instance. Each rule below is a function from the step to such findings.
+
+const NOTHING = 1e-5; // a gradient so small beside the largest is rounding
+const LARGE_RATIO = 1e3; // from layer to layer, first to last: vanishing or exploding
+
+function findingsOf(step) {
+  step.findings ??= [whereNaNBegan, unreached, keyBiases, zeroGradients, alongDepth, deadUnits].flatMap((rule) =>
+    rule(step),
+  );
+  return step.findings;
+}
+
+function parametersOf(step) {
+  return step.nodes.filter((node) => node.kind === "parameter");
+}
+
+function normOf(array) {
+  return array?.statistics.norm ?? 0;
+}
+
+/** The findings about one of these values. */
+function findingsAbout(step, nodes) {
+  return findingsOf(step).filter((finding) => finding.nodes.some((node) => nodes.includes(node)));
+}
+
+/** A gradient smaller than this is rounding: beside the parameters' largest, no colour is worth it. */
+function roundingOf(step) {
+  step.rounding ??=
+    NOTHING * Math.max(0, ...parametersOf(step).map((node) => (node.gradient ? magnitude(node.gradient) : 0)));
+  return step.rounding;
+}
+
+/** The root of the mean square: the norm, whatever the number of elements. */
+function typicalSize(array) {
+  return normOf(array) / Math.sqrt(Math.max(1, array.statistics.count));
+}
+
+// ---- NaN and infinity ----------------------------------------------------------------------------------------------
+
+function wrongNumbers(array) {
+  return array ? array.statistics.nan + array.statistics.infinite : 0;
+}
+
+/** The operations where NaN or infinity began: theirs are the first, what follows has them from there. */
+function whereNaNBegan(step) {
+  // A mask's -infinity is as it should be, and softmax makes 0 of it.
+  const maskFills = (node) => node.operation === "masked_fill" && node.value?.statistics.nan === 0;
+  const bad = (node) => wrongNumbers(node.value) > 0 && !maskFills(node);
+  const first = step.nodes.find(bad);
+  const said = (node, array, when) => {
+    const { nan, infinite, count } = array.statistics;
+    const what = nan ? "NaN" : "Infinity";
+    const made =
+      node.kind === "operation"
+        ? `at ${node.operation}, which made ${node.label}`
+        : `in the ${node.kind} ${node.name || node.label}`;
+    return {
+      nodes: [node],
+      wrong: true,
+      text:
+        `${what} began ${when} ${made}: ${nan + infinite} of ${counted(count, "number")}. ` +
+        "All that is computed from it may be wrong.",
+    };
+  };
+  if (first) return [said(first, first.value, "in the forward pass")];
+  const swept = [...step.nodes].reverse().find((node) => wrongNumbers(node.gradient) > 0);
+  return swept ? [{ ...said(swept, swept.gradient, "in the sweep"), text: sweepText(swept) }] : [];
+}
+
+function sweepText(node) {
+  const from = [...new Set(node.readers.map((reader) => reader.node.operation))];
+  const { nan, infinite, count } = node.gradient.statistics;
+  return (
+    `${nan ? "NaN" : "Infinity"} began in the backward sweep in ${gradientLabel(node)}, ` +
+    `which the rule of ${listed(from)} made: ` +
+    `${nan + infinite} of ${counted(count, "number")}.`
+  );
+}
+
+// ---- gradients that are missing or 0 -------------------------------------------------------------------------------
+
+function unreached(step) {
+  if (step.loss < 0) return [];
+  const nodes = parametersOf(step).filter((node) => !node.reached);
+  if (!nodes.length) return [];
+  const learn =
+    nodes.length === 1
+      ? "it gets no gradient and cannot learn. Is what it makes"
+      : "they get no gradient and cannot learn. Is what they make";
+  return [
+    { nodes, wrong: true, text: `The loss does not depend on ${namesOf(nodes)}: ${learn} unused, or behind a detach?` },
+  ];
+}
+
+/** The names of parameters; of many, the first and the last. */
+function namesOf(nodes) {
+  const names = nodes.map((node) => node.name || node.label);
+  return names.length <= 3 ? listed(names) : `${names.length} parameters, ${names[0]} to ${names.at(-1)}`;
+}
+
+/** Whether a gradient is nothing but rounding. */
+function vanishes(step, node) {
+  step.largestNorm ??= Math.max(...parametersOf(step).map((other) => normOf(other.gradient)), 0);
+  const { statistics } = node.gradient;
+  return statistics.nan + statistics.infinite === 0 && statistics.norm <= NOTHING * step.largestNorm;
+}
+
+const MOVES = new Set(["reshape", "transpose", "permute", "flatten", "unsqueeze", "squeeze", "expand", "contiguous"]);
+const SCALES = new Set(["mul", "div", "multiply", "divide", "masked_fill", "add_mask"]);
+const PRODUCTS = new Set(["matmul", "bmm", "einsum"]);
+
+/** The softmax or attention whose keys a bias is added to, or null: what is followed are all readers of the value. */
+function softmaxOfKeys(bias) {
+  const added = (reader) =>
+    (reader.node.operation === "linear" && reader.position === 2) || reader.node.operation === "add";
+  const toScores = ({ node, position }) => {
+    if (MOVES.has(node.operation)) return one(node.readers, toScores);
+    if (/attention/.test(node.operation)) return position === 1 ? node : null;
+    return PRODUCTS.has(node.operation) && position === 1 ? one(node.readers, toSoftmax) : null;
+  };
+  const toSoftmax = ({ node }) => {
+    if (/softmax/.test(node.operation)) return node;
+    return SCALES.has(node.operation) || MOVES.has(node.operation) ? one(node.readers, toSoftmax) : null;
+  };
+  const one = (readers, follow) => (readers.length === 1 ? follow(readers[0]) : null);
+  return one(bias.readers, (reader) => (added(reader) ? one(reader.node.readers, toScores) : null));
+}
+
+function keyBiases(step) {
+  const found = parametersOf(step)
+    .filter((node) => node.gradient && node.shape.length === 1 && vanishes(step, node))
+    .map((node) => ({ node, softmax: softmaxOfKeys(node) }))
+    .filter(({ softmax }) => softmax);
+  if (!found.length) return [];
+  const nodes = found.map(({ node }) => node);
+  const single = nodes.length === 1;
+  const rounding = nodes.every((node) => normOf(node.gradient) === 0) ? "" : ", but for rounding";
+  const { softmax } = found[0];
+  const scores =
+    single && /softmax/.test(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
+  const made = single ? gradientLabel(nodes[0]) : "the bias's gradient";
+  const text =
+    `The gradient of ${namesOf(nodes)} is 0${rounding}, and that is right: a bias of the keys adds the same to ` +
+    `every score of a query, and softmax does not feel what is the same for all keys. ` +
+    `So each row of ${scores} adds up to 0, and ${made}, which these sums make, is 0 too.`;
+  return [{ nodes, text }];
+}
+
+function zeroGradients(step) {
+  const explained = new Set(keyBiases(step).flatMap((finding) => finding.nodes));
+  const isZero = ({ gradient }) => gradient && normOf(gradient) === 0 && wrongNumbers(gradient) === 0;
+  const nodes = parametersOf(step).filter((node) => node.reached && isZero(node) && !explained.has(node));
+  if (!nodes.length) return [];
+  return [
+    {
+      nodes,
+      wrong: true,
+      text: `The gradient of ${namesOf(nodes)} is 0 throughout: nothing is learned there in this step.`,
+    },
+  ];
+}
+
+// ---- gradients from layer to layer ---------------------------------------------------------------------------------
+
+/** The operations from the first to the loss, along which the gradient is largest. */
+function strongestPath(step) {
+  const path = [];
+  for (let node = step.nodes[step.loss]; node;) {
+    path.unshift(node);
+    const before = node.inputs
+      .map((input) => step.nodes[input])
+      .filter((input) => input.kind === "operation" && input.gradient);
+    node = before.sort((a, b) => typicalSize(b.gradient) - typicalSize(a.gradient))[0];
+  }
+  return path;
+}
+
+/**
+ * The last operation with a gradient of each layer of a numbered list; without such a list, the products on the way.
+ */
+function depthOf(step) {
+  const swept = step.operations.filter((node) => node.gradient && normOf(node.gradient) > 0);
+  const numbered = new Map();
+  for (const node of swept) {
+    const layer = node.layer.match(/^.*?\.\d+(?=\.|$)/)?.[0];
+    if (layer) numbered.set(layer, node);
+  }
+  if (numbered.size >= 3) return [...numbered].map(([name, node]) => ({ name, node }));
+  return strongestPath(step)
+    .filter((node) => swept.includes(node) && ["linear", "matmul"].includes(node.operation))
+    .map((node) => ({ name: node.label, node }));
+}
+
+function alongDepth(step) {
+  const depth = depthOf(step);
+  if (depth.length < 3) return [];
+  const [first, last] = [depth[0], depth.at(-1)];
+  const ratio = typicalSize(first.node.gradient) / typicalSize(last.node.gradient);
+  if (ratio > 1 / LARGE_RATIO && ratio < LARGE_RATIO) return [];
+  const [word, verb, times] = ratio < 1 ? ["vanish", "shrink", 1 / ratio] : ["explode", "grow", ratio];
+  const each = times ** (1 / (depth.length - 1));
+  return [
+    {
+      nodes: [],
+      wrong: true,
+      text:
+        `Gradients ${word}: from ${last.name} back to ${first.name} they ${verb} ${short(times, 2)} times, ` +
+        `about ${short(each, 2)} times at each of ${depth.length} places.`,
+    },
+  ];
+}
+
+// ---- units that do nothing -----------------------------------------------------------------------------------------
+
+function deadUnits(step) {
+  return step.operations
+    .filter((node) => node.operation === "relu" && node.value && (node.value.pooled?.at(-1) ?? 1) === 1)
+    .map((node) => ({ node, ...countDead(node.value) }))
+    .filter(({ dead }) => dead > 0)
+    .map(({ node, dead, units }) => ({
+      nodes: [node],
+      wrong: dead > units / 2,
+      text:
+        `${dead} of the ${counted(units, "unit")} of ${node.label}${node.layer ? ` in ${node.layer}` : ""} are dead: ` +
+        `relu made 0 of them for all inputs of this step, so nothing flows back through them.`,
+    }));
+}
+
+/** A unit is a place along the last axis. */
+function countDead(array) {
+  const units = array.shape.at(-1) ?? 1;
+  const alive = new Set();
+  numbersOf(array).forEach((x, i) => {
+    if (x !== 0) alive.add(i % units);
+  });
+  return { units, dead: units - alive.size };
+}

@@ -1,0 +1,239 @@
+// Heat maps: a matrix as coloured cells, with its numbers in them where there is room, and under the pointer in any
+// case.
+//
+// Blue is negative, orange positive, and 0 is the colour of the paper; NaN and infinity are red. A map is drawn at the
+// screen's own resolution, and anew at a higher one for the printer.
+
+const PALETTES = {
+  light: { zero: [248, 248, 245], negative: [31, 92, 178], positive: [201, 84, 10], ink: "#1b1d21", paper: "#ffffff" },
+  dark: { zero: [38, 41, 47], negative: [112, 172, 255], positive: [255, 168, 76], ink: "#e8e9eb", paper: "#16181c" },
+};
+const WRONG = [224, 0, 32];
+const NUMBER_CELL = { width: 50, height: 24 };
+const LARGEST_CELL = 26;
+const LABEL_FONT = "11px system-ui, sans-serif";
+const NUMBER_FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
+
+/** [red, green, blue] of x, where `limit` has the full colour. */
+function colourOf(x, limit, palette) {
+  if (!Number.isFinite(x)) return WRONG;
+  const end = x < 0 ? palette.negative : palette.positive;
+  const share = limit > 0 ? Math.min(1, Math.abs(x) / limit) ** 0.8 : 0;
+  return palette.zero.map((from, i) => Math.round(from + (end[i] - from) * share));
+}
+
+function paletteNow() {
+  return isDark() ? PALETTES.dark : PALETTES.light;
+}
+
+/**
+ * The heat map of a matrix, a canvas. Options: limit (the magnitude of the full colour), box {width, height} (what it
+ * has to fit into, in CSS pixels), rowLabels and columnLabels (texts, or null), allowed(row, column) (false: hatched),
+ * label (for screen readers), describe(row, column) (the lines that the tooltip shows), onpoint(row, column) or
+ * onpoint() when the pointer leaves.
+ */
+function heatmap(matrix, options) {
+  const canvas = element("canvas", { class: "heatmap", tabindex: 0, role: "img", "aria-label": options.label });
+  const context = canvas.getContext("2d");
+  const layout = layoutOf(matrix, options, context);
+  let cursor = null; // of the keyboard
+  canvas.style.width = `${layout.width}px`;
+  canvas.style.height = `${layout.height}px`;
+
+  canvas.redraw = (scale = Math.max(window.devicePixelRatio, 1)) => {
+    canvas.width = Math.round(layout.width * scale);
+    canvas.height = Math.round(layout.height * scale);
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    drawCells(context, matrix, layout, options);
+    drawLabels(context, layout, options);
+    if (cursor) drawCursor(context, layout, cursor);
+  };
+
+  const point = (row, column, at) => {
+    const lines = options.describe(row, column);
+    tooltip(lines, at);
+    options.onpoint?.(row, column);
+    return lines;
+  };
+  const leave = () => {
+    tooltip([], null);
+    options.onpoint?.();
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    const column = Math.floor((event.offsetX - layout.left) / layout.cell.width);
+    const row = Math.floor((event.offsetY - layout.top) / layout.cell.height);
+    const inside = row >= 0 && column >= 0 && row < matrix.rows && column < matrix.columns;
+    if (inside) point(row, column, { x: event.clientX, y: event.clientY });
+    else leave();
+  });
+  canvas.addEventListener("pointerleave", leave);
+  canvas.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const clamp = (x, end) => Math.max(0, Math.min(end - 1, x));
+    cursor = cursor
+      ? { row: clamp(cursor.row + move[0], matrix.rows), column: clamp(cursor.column + move[1], matrix.columns) }
+      : { row: 0, column: 0 };
+    canvas.redraw();
+    const box = canvas.getBoundingClientRect();
+    const at = {
+      x: box.left + layout.left + (cursor.column + 1) * layout.cell.width,
+      y: box.top + layout.top + (cursor.row + 1) * layout.cell.height,
+    };
+    announce(point(cursor.row, cursor.column, at).join(". "));
+  });
+  canvas.addEventListener("blur", () => {
+    if (!cursor) return;
+    cursor = null;
+    canvas.redraw();
+    leave();
+  });
+  canvas.redraw();
+  return canvas;
+}
+
+/** Draws all heat maps of the page again: after a change of colours or resolution. */
+function redrawHeatmaps(scale) {
+  for (const canvas of document.querySelectorAll("canvas.heatmap")) canvas.redraw(scale);
+}
+
+/** Where cells and labels stand: cells hold numbers where these fit into the box, and are squares otherwise. */
+function layoutOf(matrix, options, context) {
+  const { box, rowLabels, columnLabels } = options;
+  context.font = LABEL_FONT;
+  const widest = (texts) => Math.ceil(Math.max(...texts.map((text) => context.measureText(text).width)));
+  const left = rowLabels ? Math.min(96, widest(rowLabels)) + 6 : 0;
+  const room = { width: box.width - left, height: box.height };
+  const numbers = matrix.columns * NUMBER_CELL.width <= room.width && matrix.rows * NUMBER_CELL.height <= room.height;
+  const side = Math.min(LARGEST_CELL, room.width / matrix.columns, room.height / matrix.rows);
+  const square = side >= 3 ? Math.floor(side) : side;
+  const flat = matrix.rows === 1 ? Math.max(square, 16) : square; // a vector is seen, too
+  const cell = numbers ? NUMBER_CELL : { width: square, height: flat };
+  const turned = columnLabels && widest(columnLabels) > Math.max(cell.width - 4, 14);
+  const top = columnLabels ? (turned ? Math.min(96, widest(columnLabels)) + 6 : 16) : 0;
+  return {
+    numbers,
+    cell,
+    left,
+    top,
+    turned,
+    width: Math.ceil(left + matrix.columns * cell.width) + 1,
+    height: Math.ceil(top + matrix.rows * cell.height) + 1,
+  };
+}
+
+function drawCells(context, matrix, layout, options) {
+  const palette = paletteNow();
+  const { cell, left, top } = layout;
+  const size = { width: matrix.columns * cell.width, height: matrix.rows * cell.height };
+  context.clearRect(0, 0, layout.width, layout.height);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(pixelsOf(matrix, options.limit, palette), left, top, size.width, size.height);
+  if (cell.width >= 6) drawGrid(context, matrix, layout, size, palette);
+  if (options.allowed) hatchHidden(context, matrix, layout, options.allowed, palette);
+  if (layout.numbers) drawNumbers(context, matrix, layout, options.limit, palette);
+  context.strokeStyle = palette.ink;
+  context.globalAlpha = 0.35;
+  context.lineWidth = 1;
+  context.strokeRect(left + 0.5, top + 0.5, size.width, size.height);
+  context.globalAlpha = 1;
+}
+
+/** A canvas with a pixel for each cell. */
+function pixelsOf(matrix, limit, palette) {
+  const canvas = element("canvas", { width: matrix.columns, height: matrix.rows });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(matrix.columns, matrix.rows);
+  let i = 0;
+  for (let row = 0; row < matrix.rows; ++row)
+    for (let column = 0; column < matrix.columns; ++column) {
+      const [red, green, blue] = colourOf(matrix.at(row, column), limit, palette);
+      image.data[i++] = red;
+      image.data[i++] = green;
+      image.data[i++] = blue;
+      image.data[i++] = 255;
+    }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+function drawGrid(context, matrix, { cell, left, top }, size, palette) {
+  context.fillStyle = palette.paper;
+  for (let row = 1; row < matrix.rows; ++row) context.fillRect(left, top + row * cell.height, size.width, 1);
+  for (let column = 1; column < matrix.columns; ++column)
+    context.fillRect(left + column * cell.width, top, 1, size.height);
+}
+
+function drawNumbers(context, matrix, { cell, left, top }, limit, palette) {
+  context.font = NUMBER_FONT;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (let row = 0; row < matrix.rows; ++row)
+    for (let column = 0; column < matrix.columns; ++column) {
+      const number = matrix.at(row, column);
+      const [red, green, blue] = colourOf(number, limit, palette);
+      context.fillStyle = 0.3 * red + 0.59 * green + 0.11 * blue > 125 ? "#101114" : "#ffffff";
+      context.fillText(inCell(number), left + (column + 0.5) * cell.width, top + (row + 0.5) * cell.height + 1);
+    }
+}
+
+/** At most seven characters. */
+function inCell(x) {
+  const texts = [3, 2, 1].map((digits) => short(x, digits));
+  return texts.find((text) => text.length <= 7) ?? x.toExponential(0).replace("e+", "e");
+}
+
+/** Slanting lines over the cells that are not allowed. */
+function hatchHidden(context, matrix, { cell, left, top }, allowed, palette) {
+  const hidden = new Path2D();
+  for (let row = 0; row < matrix.rows; ++row)
+    for (let column = 0; column < matrix.columns; ++column)
+      if (!allowed(row, column))
+        hidden.rect(left + column * cell.width, top + row * cell.height, cell.width, cell.height);
+  const width = matrix.columns * cell.width;
+  const height = matrix.rows * cell.height;
+  const lines = new Path2D();
+  for (let offset = -height; offset < width; offset += 5) {
+    lines.moveTo(left + offset, top + height);
+    lines.lineTo(left + offset + height, top);
+  }
+  context.save();
+  context.clip(hidden);
+  context.strokeStyle = palette.ink;
+  context.globalAlpha = 0.45;
+  context.lineWidth = 0.8;
+  context.stroke(lines);
+  context.restore();
+}
+
+function drawLabels(context, layout, options) {
+  const { cell, left, top, turned } = layout;
+  context.font = LABEL_FONT;
+  context.fillStyle = paletteNow().ink;
+  context.textBaseline = "middle";
+  const everyRow = Math.ceil(12 / cell.height);
+  const everyColumn = Math.ceil((turned ? 12 : 15) / cell.width);
+  options.rowLabels?.forEach((text, row) => {
+    if (row % everyRow) return;
+    context.textAlign = "right";
+    context.fillText(text, left - 4, top + (row + 0.5) * cell.height, left - 6);
+  });
+  options.columnLabels?.forEach((text, column) => {
+    if (column % everyColumn) return;
+    context.save();
+    context.translate(left + (column + 0.5) * cell.width, top - (turned ? 4 : 7));
+    if (turned) context.rotate(-Math.PI / 2);
+    context.textAlign = turned ? "left" : "center";
+    context.fillText(text, 0, 0, turned ? top - 6 : everyColumn * cell.width);
+    context.restore();
+  });
+}
+
+function drawCursor(context, layout, { row, column }) {
+  context.strokeStyle = paletteNow().ink;
+  context.lineWidth = 2;
+  const { cell, left, top } = layout;
+  context.strokeRect(left + column * cell.width + 1, top + row * cell.height + 1, cell.width - 1, cell.height - 1);
+}

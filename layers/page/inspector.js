@@ -1,0 +1,178 @@
+// The inspector: one value in large, its gradient beside it, where both come from, and all their numbers on demand.
+
+const LARGE_BOX = { width: 560, height: 460 };
+const LARGE_MOST = 512;
+const MOST_OF_TABLE = 5000; // cells; a browser is slow at more
+
+/** Opens the dialog for a node of the step shown. */
+function inspect(node) {
+  const dialog = place("inspector");
+  const view = { node, axes: null, table: false };
+  renderInspector(dialog, view);
+  if (!dialog.open) dialog.showModal();
+}
+
+function renderInspector(dialog, view) {
+  const step = currentStep();
+  const { node } = view;
+  const again = () => renderInspector(dialog, view);
+  const shown = node.value ?? node.gradient;
+  if (shown && !view.axes) view.axes = lastAxes(shown.shape);
+  fill(
+    dialog,
+    element(
+      "header",
+      {},
+      element("h2", { text: node.name || node.label }),
+      element("p", { text: whatItIs(step, node) }),
+      element("button", { class: "close", "aria-label": "Close", text: "×", onclick: () => dialog.close() }),
+    ),
+    element("div", { class: "choices" }, ...(shown ? axisChoices(view, shown, again) : [])),
+    element(
+      "div",
+      { class: "pair" },
+      inLarge(view, node.value, { name: node.label }),
+      inLarge(view, node.gradient, { name: gradientLabel(node), of: node.label }),
+    ),
+    element("ul", { class: "origins" }, ...origins(step, node)),
+  );
+}
+
+/** A value's kind, shape and layer in a sentence, and what its gradient means. */
+function whatItIs(step, node) {
+  const made =
+    node.kind === "operation" ? `Made by ${node.operation}` : node.kind === "parameter" ? "A parameter" : "A constant";
+  const layer = node.layer ? ` in ${node.layer}` : "";
+  const loss = lossOf(step);
+  const meaning =
+    node.gradient && loss
+      ? ` ${gradientLabel(node)} has a number for each number of it: ` +
+        `how much ${loss.name} changes for each unit that it rises.`
+      : "";
+  return `${made}${layer}, of shape ${formatShape(node.shape)}.${meaning}`;
+}
+
+/** Which axes are rows and columns, and where along the others. */
+function axisChoices(view, array, changed) {
+  const { node } = view;
+  const rank = array.shape.length;
+  if (rank < 2) return [];
+  const axes = array.shape.map((_, axis) => [axis, axisName(node, axis)]);
+  const take = (which, other) => (value) => {
+    if (Number(value) === view.axes[other]) view.axes[other] = view.axes[which];
+    view.axes[which] = Number(value);
+    changed();
+  };
+  const chosen = [
+    choice("rows", axes, view.axes.rows, take("rows", "columns")),
+    choice("columns", axes, view.axes.columns, take("columns", "rows")),
+  ];
+  for (const [axis, name] of axes) {
+    if (axis === view.axes.rows || axis === view.axes.columns) continue;
+    const options = Array.from({ length: array.shape[axis] }, (_, i) => [i, node.axes?.[axis]?.[i] ?? String(i)]);
+    chosen.push(
+      choice(name, options, indexOf(node, array)[axis], (value) => {
+        state.places.set(name, Number(value));
+        changed();
+        render();
+      }),
+    );
+  }
+  chosen.push(
+    element("button", {
+      text: view.table ? "Hide the numbers" : "Show the numbers",
+      "aria-pressed": String(view.table),
+      onclick: () => {
+        view.table = !view.table;
+        changed();
+      },
+    }),
+  );
+  return chosen;
+}
+
+function inLarge(view, array, kind) {
+  const { node } = view;
+  const side = element("section", { class: kind.of ? "gradient" : "value" }, element("h3", { text: kind.name }));
+  if (!array) {
+    side.append(element("p", { class: "note", text: kind.of ? whyNoGradient(node) : "Its value was not kept." }));
+    return side;
+  }
+  const axes = view.axes;
+  side.append(
+    arrayMap(node, array, kind, { axes, box: LARGE_BOX, most: LARGE_MOST }),
+    ...notesOf(node, array).slice(1),
+  );
+  const words = element("p", { class: "statistics" });
+  for (const [text, wrong] of statisticsOf(array))
+    words.append(element("span", { text, class: wrong ? "wrong" : null }));
+  side.append(words);
+  if (view.table || array.shape.length < 2) side.append(tableOf(node, array, axes, kind));
+  return side;
+}
+
+function whyNoGradient(node) {
+  if (node.kind === "constant") return "A constant: nobody asks for its gradient.";
+  return node.reached ? "Nobody needs its gradient." : "The loss does not depend on it.";
+}
+
+/** The numbers of the matrix in view, as a table. */
+function tableOf(node, array, axes, kind) {
+  const matrix = matrixOf(array, axes, indexOf(node, array));
+  const heads = (axis, count) =>
+    labelsAlong(node, array, axis, count)?.map((label, i) => `${i} ${label}`) ??
+    Array.from({ length: count }, (_, i) => String(i));
+  const rows = Math.min(matrix.rows, Math.max(1, Math.floor(MOST_OF_TABLE / matrix.columns)));
+  const columns = Math.min(matrix.columns, MOST_OF_TABLE);
+  const rowHeads = heads(axes.rows, matrix.rows);
+  const cell = (x) => ({ text: exact(x), class: Number.isFinite(x) ? null : "wrong" });
+  const body = Array.from({ length: rows }, (_, r) => [
+    rowHeads[r],
+    ...Array.from({ length: columns }, (__, c) => cell(matrix.at(r, c))),
+  ]);
+  const rest = rows < matrix.rows || columns < matrix.columns ? `, the first ${rows} rows and ${columns} columns` : "";
+  const result = table(
+    `The numbers of ${kind.name}${rest}`,
+    ["", ...heads(axes.columns, matrix.columns).slice(0, columns)],
+    body,
+  );
+  return element("div", { class: "scroll", tabindex: 0 }, result);
+}
+
+/** Where the value comes from, who reads it, and which parts its gradient is the sum of; each leads there. */
+function origins(step, node) {
+  const lines = [];
+  const line = (text, moment, ...rest) =>
+    lines.push(
+      element(
+        "li",
+        {},
+        `${text} `,
+        moment ? momentLink(moment) : null,
+        ...rest.map((formula) => element("code", { text: formula })),
+      ),
+    );
+  if (node.kind === "operation")
+    line("The value comes from", node.forwardMoment, formulaText(formulaOf(step, node, node.formula).parts));
+  const equations = gradientEquations(step, node);
+  if (equations.length)
+    lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
+  for (const { node: reader, position } of partsOf(step, node)) {
+    const rule = reader.symbols.inputs ? reader.rules[position] : reader.rules.join(", ");
+    const formula = equations.length ? [] : [formulaText(formulaOf(step, reader, rule ?? "").parts)];
+    line("The gradient gets a part from", reader.backwardMoment, ...formula);
+  }
+  return [...lines, ...findingsAbout(step, [node]).map(({ text }) => element("li", { class: "finding", text }))];
+}
+
+/** A button that goes to a moment of the story. */
+function momentLink(moment, text = `${moment.node.label}${moment.backward ? ", backward" : ""}`) {
+  return element("button", {
+    class: "link",
+    text,
+    onclick: () => {
+      place("inspector").close();
+      go({ view: "story", moment: moment.number });
+    },
+  });
+}

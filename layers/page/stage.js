@@ -1,0 +1,298 @@
+// The operation under way, in the middle of the page: above, how its inputs become its result; below, how the gradient
+// of its result becomes those of its inputs, each under the value that it belongs to.
+
+const MOST_PARTS = 4; // of a sum, to be shown one by one
+
+function renderStage(step, moment) {
+  const stage = place("stage");
+  if (!moment) {
+    stage.replaceChildren(element("p", { text: "Nothing was recorded in this step." }));
+    return;
+  }
+  const { node, backward } = moment;
+  const inputs = node.inputs.map((input) => step.nodes[input]);
+  const flow = element(
+    "div",
+    { class: "flow" },
+    halfHeading("Forward", "→", node.formula ? [formulaElement(step, node, node.formula)] : [], !backward),
+    ...inputs.map((_, position) => inputCell(step, node, position, backward)),
+    arrow("forward", node, !backward),
+    outputCell(step, node, backward),
+    ...backwardHalf(step, node, backward),
+  );
+  flow.style.setProperty("--inputs", Math.max(1, inputs.length));
+  const about = [...new Set([node, ...inputs])];
+  fill(
+    stage,
+    stageTitle(step, moment),
+    ...remarksOn(step, about),
+    flow,
+    ...bars(step, node),
+    ...general(step, node),
+    legend(),
+  );
+}
+
+function stageTitle(step, moment) {
+  const { node, backward } = moment;
+  const choices = placeChoices([node, ...node.inputs.map((input) => step.nodes[input])], render);
+  return element(
+    "header",
+    { class: "now" },
+    element(
+      "h2",
+      {},
+      element("span", {
+        class: `direction ${backward ? "backward" : "forward"}`,
+        text: backward ? "← backward" : "→ forward",
+      }),
+      node.operation,
+      node.layer ? element("small", { text: `in ${node.layer}` }) : null,
+    ),
+    element("p", { class: "caption", text: describeMoment(step, moment) }),
+    choices.length ? element("div", { class: "choices" }, "Shown:", ...choices) : null,
+    node.attention
+      ? element("button", { text: "Its heads and tokens", onclick: () => showAttention(step, node) })
+      : null,
+  );
+}
+
+function halfHeading(text, sign, formulas, lit) {
+  return element(
+    "div",
+    { class: `heading ${text.toLowerCase()} ${lit ? "lit" : "later"}` },
+    element("h3", {}, element("span", { text: sign, "aria-hidden": "true" }), text),
+    element("div", { class: "formulas" }, ...formulas),
+  );
+}
+
+/** A cell of the upper or lower half, in its column of the wide layout: the inputs, the arrow, the result. */
+function cellIn(column, half, lit, ...children) {
+  const cell = element("div", { class: `cell ${half}${half === "backward" && !lit ? " later" : ""}` }, ...children);
+  cell.style.setProperty("--column", column);
+  return cell;
+}
+
+function arrow(half, node, lit) {
+  const sign = element("span", { text: half === "forward" ? "→" : "←" });
+  const cell = element(
+    "div",
+    { class: `arrow ${half} ${lit ? "lit" : "later"}`, "aria-hidden": "true" },
+    sign,
+    element("small", { text: node.operation }),
+  );
+  cell.style.setProperty("--column", node.inputs.length + 1);
+  return cell;
+}
+
+/** How the cards of an operation are headed: by the formula's symbols where it is shown with these, and by names. */
+function headingsOf(step, node, value, symbol) {
+  const byName = !symbol || formulaOf(step, node, node.formula).named || !node.formula;
+  if (byName) return { value: { heading: value.label }, gradient: { heading: gradientLabel(value) } };
+  return {
+    value: { heading: symbol, subtitle: value.label },
+    gradient: { heading: gradientName(symbol), subtitle: `gradient of ${value.label}` },
+  };
+}
+
+function boxOf(node) {
+  return node.inputs.length < 3 ? WIDE_CARD_BOX : CARD_BOX;
+}
+
+function inputCell(step, node, position, backward) {
+  const input = step.nodes[node.inputs[position]];
+  const headings = headingsOf(step, node, input, node.symbols.inputs?.[position]);
+  const options = {
+    ...headings.value,
+    box: boxOf(node),
+    lit: backward ? "" : "read",
+    missing: "Its value was not kept.",
+  };
+  const from =
+    input.kind === "operation"
+      ? element("p", { class: "origin" }, "made by ", momentLink(input.forwardMoment, input.operation))
+      : element("p", {
+          class: "origin",
+          text: input.layer || input.name.includes(".") ? `${input.kind} ${input.name}` : input.kind,
+        });
+  return cellIn(position + 1, "forward", !backward, card(input, input.value, { name: input.label }, options), from);
+}
+
+function outputCell(step, node, backward) {
+  const headings = headingsOf(step, node, node, node.symbols.inputs && node.symbols.result);
+  const options = {
+    ...headings.value,
+    box: boxOf(node),
+    lit: backward ? "" : "written",
+    missing: "Its value was not kept.",
+  };
+  const readers = [...new Set(node.readers.map((reader) => reader.node))];
+  const shown = readers.slice(0, 4).map((reader) => momentLink(reader.forwardMoment));
+  const rest = readers.length > shown.length ? ` and ${readers.length - shown.length} more` : null;
+  const to = readers.length ? element("p", { class: "origin" }, "read by ", ...shown, rest) : null;
+  return cellIn(
+    node.inputs.length + 2,
+    "forward",
+    !backward,
+    card(node, node.value, { name: node.label }, options),
+    to,
+  );
+}
+
+/** The lower half: rules, then the gradients of the inputs and, at the right, the one that comes in; then sums. */
+function backwardHalf(step, node, backward) {
+  if (!node.reached) {
+    const none =
+      step.loss < 0
+        ? "There was no sweep."
+        : `The sweep does not come here: the loss does not depend on ${node.label}.`;
+    return [halfHeading("Backward", "←", [element("p", { class: "note", text: none })], backward)];
+  }
+  const rules = node.rules.filter(Boolean).map((rule) => formulaElement(step, node, rule));
+  const inputs = [...new Set(node.inputs.map((input) => step.nodes[input]))];
+  return [
+    halfHeading("Backward", "←", rules, backward),
+    ...meaningOf(step, node),
+    ...node.inputs.map((_, position) => gradientCell(step, node, position, backward)),
+    arrow("backward", node, backward),
+    incomingCell(step, node, backward),
+    ...(backward ? inputs.map((input) => sumOf(step, node, input)) : []),
+  ];
+}
+
+/** What a gradient is, said of the one at hand, and where that comes from. */
+function meaningOf(step, node) {
+  const loss = lossOf(step);
+  const whose =
+    node.number === step.loss ? node.inputs.map((input) => step.nodes[input]).find((input) => input.gradient) : node;
+  if (!loss || !whose) return [];
+  const text =
+    `${gradientLabel(whose)} has a number for each number of ${whose.label}: ` +
+    `how much ${loss.name} changes for each unit that it rises. ` +
+    "Where it is orange, a larger number would make the loss larger; where it is blue, smaller.";
+  return [element("p", { class: "meaning", text }), equationsOf(step, whose)];
+}
+
+function equationsOf(step, node) {
+  const all = gradientEquations(step, node);
+  if (!all.length) return null;
+  return element("p", { class: "meaning equations" }, "It comes from ", element("code", { text: all.join(",   ") }));
+}
+
+function kindOfGradient(step, node) {
+  return { name: gradientLabel(node), of: node.label, loss: lossOf(step)?.name };
+}
+
+/** What this operation's rule gives to the gradient of an input. */
+function gradientCell(step, node, position, backward) {
+  const input = step.nodes[node.inputs[position]];
+  const kept = flowInto(step, node, position);
+  // A page may have left the parts of a sum out for its size.
+  const whole = !kept && !node.contributions && input.gradient ? { part: input.gradient, count: 1 } : null;
+  const flow = kept ?? whole;
+  if (!flow) {
+    const text = input.gradient ? "Nothing is passed on to it." : whyNoGradient(input);
+    return cellIn(position + 1, "backward", backward, element("p", { class: "note", text }));
+  }
+  const headings = headingsOf(step, node, input, node.symbols.inputs?.[position]);
+  const { place: at, count } = flow;
+  const missing = whole ? { subtitle: `all of ${gradientLabel(input)}; its parts were not kept` } : {};
+  const subtitle = count > 1 ? { subtitle: `part ${at + 1} of ${count} of ${gradientLabel(input)}` } : {};
+  const options = { ...headings.gradient, ...subtitle, ...missing, box: boxOf(node), lit: backward ? "written" : "" };
+  return cellIn(position + 1, "backward", backward, card(input, flow.part, kindOfGradient(step, input), options));
+}
+
+/** The gradient of the result, and which operations it came from. */
+function incomingCell(step, node, backward) {
+  const headings = headingsOf(step, node, node, node.symbols.inputs && node.symbols.result);
+  const options = { ...headings.gradient, box: boxOf(node), lit: backward ? "read" : "", missing: "It was not kept." };
+  const from = [...new Set(partsOf(step, node).map((part) => part.node))];
+  const origin =
+    node.number === step.loss
+      ? element("p", { class: "origin", text: "the sweep starts here, with 1" })
+      : element("p", { class: "origin" }, "comes from ", ...from.map((other) => momentLink(other.backwardMoment)));
+  const shown = card(node, node.gradient, kindOfGradient(step, node), options);
+  return cellIn(node.inputs.length + 2, "backward", backward, shown, origin);
+}
+
+/** How the gradient of a value that is read more than once adds up, in one scale of colours; null for one read once. */
+function sumOf(step, node, input) {
+  const parts = partsOf(step, input);
+  const last = parts.findLastIndex((part) => part.node === node);
+  if (parts.length < 2 || last < 0) return null;
+  const first = parts.findIndex((part) => part.node === node);
+  const total = addArrays(parts.slice(0, last + 1).map(({ part }) => part));
+  const limit = Math.max(magnitude(total), ...parts.map(({ part }) => magnitude(part)));
+  const kind = kindOfGradient(step, input);
+  const shown = (array, heading, lit) => card(input, array, kind, { heading, limit, lit });
+  const terms = parts.map(({ node: from, part }, i) => {
+    const heading = `from ${from.short ?? from.operation}`;
+    if (i > last)
+      return element(
+        "div",
+        { class: "card gradient awaited" },
+        element("strong", { text: heading }),
+        element("p", { class: "note", text: "to come" }),
+      );
+    return shown(part, heading, i >= first ? "written part" : "");
+  });
+  if (parts.length > MOST_PARTS) {
+    const before = first > 0 ? [shown(addArrays(parts.slice(0, first).map(({ part }) => part)), "so far", "")] : [];
+    terms.splice(0, terms.length, ...before, ...terms.slice(first, last + 1));
+  }
+  const done = last === parts.length - 1;
+  const row = element("div", { class: "sum backward" });
+  row.append(
+    element("p", {
+      text: `${input.label} is read ${parts.length} times, so its gradient is a sum of ${parts.length} parts:`,
+    }),
+  );
+  terms.forEach((term, i) => row.append(...(i ? [signBetween("+")] : []), term));
+  row.append(signBetween("="), shown(total, done ? kind.name : `${kind.name} so far`, "written"));
+  return row;
+}
+
+function signBetween(text) {
+  return element("span", { class: "sign", text });
+}
+
+/** What is conspicuous at these values, in words. */
+function remarksOn(step, nodes) {
+  return findingsAbout(step, nodes).map((finding) =>
+    element("p", { class: finding.wrong ? "finding wrong" : "finding", text: finding.text }),
+  );
+}
+
+/** The formulas as they are in general, below those that have names put in. */
+function general(step, node) {
+  const all = [node.formula, ...node.rules].filter(Boolean);
+  if (!all.length || !formulaOf(step, node, node.formula).named) return [];
+  const formulas = all.map((formula) => element("code", { text: formula }));
+  return [element("p", { class: "general" }, `${node.operation} in general: `, ...formulas)];
+}
+
+/** Time and bytes, when the tape has measured them: bars beside the step's largest. */
+function bars(step, node) {
+  const rows = [
+    ["forward", "forward_ns", formatTime],
+    ["backward", "backward_ns", formatTime],
+    ["saved for backward", "saved_bytes", formatBytes],
+  ].filter(([, field]) => node[field] !== undefined);
+  if (!rows.length) return [];
+  const list = element("dl", { class: "bars" });
+  for (const [name, field, format] of rows) {
+    const all = step.operations.map((other) => other[field] ?? 0);
+    const bar = element("span", { class: `bar ${name}`, "aria-hidden": "true" });
+    bar.style.width = `${(100 * node[field]) / Math.max(...all, 1)}%`;
+    const text = `${format(node[field])}, ${formatShare(node[field], Math.max(sum(all), 1))} of the step's`;
+    list.append(element("dt", { text: name }), element("dd", {}, bar, element("span", { text })));
+  }
+  return [list];
+}
+
+function legend() {
+  const text =
+    "Heat maps: orange is positive, blue negative, red NaN or infinite. Point at a cell for its number; " +
+    "choose a card's name to see all of it. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
+  return element("p", { class: "legend", text });
+}

@@ -1,0 +1,123 @@
+// A step of the data, with what follows from it: names, who reads what, and the moments of its story.
+
+/** Adds to each node its number, its names and its readers, and to the step its moments. Done once for each step. */
+function prepareStep(step) {
+  if (step.moments) return step;
+  const { nodes } = step;
+  nodes.forEach((node, number) => Object.assign(node, { number, readers: [] }));
+  for (const node of nodes) node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
+  nameForFormulas(nodes, step.loss);
+  nameByLayers(nodes);
+  for (const node of nodes) node.label = labelOf(node);
+  step.operations = nodes.filter((node) => node.kind === "operation");
+  const swept = step.operations.filter((node) => node.reached).reverse();
+  step.moments = [
+    ...step.operations.map((node) => ({ node, backward: false })),
+    ...swept.map((node) => ({ node, backward: true })),
+  ];
+  step.moments.forEach((moment, number) => {
+    moment.number = number;
+    moment.node[moment.backward ? "backwardMoment" : "forwardMoment"] = moment;
+  });
+  step.tree = layersOf(step.operations);
+  return step;
+}
+
+/** Gives the result of a layer of one operation, a linear for instance, the layer's name: "q_proj". */
+function nameByLayers(nodes) {
+  const withParameters = nodes.filter(
+    (node) => node.layer && node.inputs.some((input) => nodes[input].kind === "parameter"),
+  );
+  const used = new Map();
+  for (const { layer } of withParameters) used.set(layer, (used.get(layer) ?? 0) + 1);
+  for (const node of withParameters)
+    if (used.get(node.layer) === 1) node.ofLayer = node.layer.match(/[^.]+(\.\d+)*$/)[0];
+}
+
+/** What a value is called where there is room: its name, its formula, its layer's name, or its operation. */
+function labelOf(node) {
+  if (node.name) return node.kind === "parameter" ? node.name.split(".").slice(-2).join(".") : node.name;
+  return node.short ?? node.ofLayer ?? `${node.operation || node.kind} #${node.number}`;
+}
+
+/** What a value's gradient is called. */
+function gradientLabel(node) {
+  return gradientName(node.label);
+}
+
+/** What an operation's rule added to the gradient of one of its inputs, or null. */
+function contributionOf(step, node, position) {
+  if (!node.reached) return null;
+  const kept = node.contributions?.[position];
+  if (kept) return kept;
+  const input = step.nodes[node.inputs[position]];
+  return input.readers.filter((reader) => reader.node.reached).length === 1 ? input.gradient : null;
+}
+
+/**
+ * The parts that a value's gradient is the sum of, in the order in which the sweep adds them: {node, position, part}.
+ * An operation that reads a value twice adds the first of them first.
+ */
+function partsOf(step, value) {
+  return value.readers
+    .map(({ node, position }) => ({ node, position, part: contributionOf(step, node, position) }))
+    .filter(({ part }) => part)
+    .sort((a, b) => b.node.number - a.node.number || a.position - b.position);
+}
+
+/**
+ * What an operation adds to the gradient of an input, {part, place, count}, the place-th of count parts; null: nothing.
+ */
+function flowInto(step, node, position) {
+  const parts = partsOf(step, step.nodes[node.inputs[position]]);
+  const at = parts.findIndex((other) => other.node === node && other.position === position);
+  return at < 0 ? null : { part: parts[at].part, place: at, count: parts.length };
+}
+
+/**
+ * Where a gradient comes from, as equations: "dX = dV Wvᵀ + dK Wkᵀ", and for values without a name of their own one
+ * more each, up to values that have one: "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty where names are too long for formulas.
+ */
+function gradientEquations(step, value) {
+  const parts = partsOf(step, value);
+  const rights = parts.map(({ node, position }) => {
+    const rule = node.symbols.inputs && node.rules[position];
+    const whole = rule && /^\s*\w+\s*=/.test(rule); // and not "dW[ids] += dy"
+    const { parts: formula, named } = whole ? formulaOf(step, node, rule) : {};
+    return named ? formulaText(formula).replace(/^[^=]*=\s*/, "") : null;
+  });
+  const sayable =
+    rights.length && !rights.includes(null) && (rights.length === 1 || !rights.some((right) => right.includes(",")));
+  if (!sayable) return [];
+  const equation = `${gradientLabel(value)} = ${rights.join(" + ")}`;
+  const nameless = [...new Set(parts.map(({ node }) => node))].filter(
+    (node) => !node.name && node.number !== step.loss,
+  );
+  return [equation, ...nameless.flatMap((node) => gradientEquations(step, node))];
+}
+
+/** The step in one sentence for each moment: what is read and what is made. */
+function describeMoment(step, moment) {
+  const { node, backward } = moment;
+  const labels = [...new Set(node.inputs.map((input) => step.nodes[input].label))];
+  if (!backward) {
+    const reads = labels.length ? ` reads ${listed(labels)} and` : "";
+    return `${node.operation}${reads} makes ${node.label} ${formatShape(node.shape)}.`;
+  }
+  const gradients = node.inputs
+    .map((input, position) => ({ input: step.nodes[input], flow: contributionOf(step, node, position) }))
+    .filter(({ flow }) => flow)
+    .map(({ input }) => gradientLabel(input));
+  const start = node.number === step.loss ? "The sweep starts at the loss, whose gradient is 1. " : "";
+  if (!gradients.length) return `${start}${node.operation} has nothing to pass on.`;
+  const made = listed([...new Set(gradients)]);
+  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.`;
+}
+
+/** The loss as text, and what to call it in a sentence. */
+function lossOf(step) {
+  const node = step.nodes[step.loss];
+  if (!node) return null;
+  const number = node.value && product(node.shape) === 1 ? numbersOf(node.value)[0] : null;
+  return { node, number, name: node.name ? `the loss ${node.name}` : "the loss" };
+}

@@ -1,0 +1,140 @@
+// Who attends to whom: queries at the left, keys at the right, and lines as strong as the weights of one head. A token
+// under the pointer, or in focus, leaves its own lines, and they are said in words.
+
+const LINK_WIDTH = 340;
+const TEXT_WIDTH = 90;
+const FAINTEST = 0.03; // of the lines that are drawn, beside the strongest of its query
+const MOST_NAMED = 3; // of the tokens that a token attends to, in words
+
+class TokenLinks {
+  /** `figure` is to be put on the page. `limit` is the largest weight of all heads. */
+  constructor(node, batch, head, limit) {
+    const { weights, queries, keys } = node.attention;
+    this.limit = limit || 1;
+    this.matrix = matrixOf(weights, lastAxes(weights.shape), [batch, head]);
+    this.tokens = {
+      query: tokensOf(queries, batch, this.matrix.rows),
+      key: tokensOf(keys, batch, this.matrix.columns),
+    };
+    const longest = Math.max(this.matrix.rows, this.matrix.columns);
+    this.lineHeight = longest > 40 ? 14 : 22;
+    this.said = element("p", { class: "said" });
+    this.lines = this.makeLines();
+    this.texts = { query: [], key: [] };
+    for (const side of ["query", "key"]) this.texts[side] = this.tokens[side].map((_, i) => this.makeText(side, i));
+    const drawing = svg(
+      "svg",
+      {
+        viewBox: `0 0 ${LINK_WIDTH} ${longest * this.lineHeight + 8}`,
+        role: "group",
+        "aria-label": `Who attends to whom, head ${head}`,
+      },
+      ...this.lines.map(({ path }) => path),
+      ...this.texts.query,
+      ...this.texts.key,
+    );
+    const caption = element("figcaption", {}, element("strong", { text: `head ${head}` }), " queries → keys");
+    this.figure = element("figure", { class: "links-figure" }, caption, this.said, drawing);
+    this.show("query", null);
+  }
+
+  /** Between the i-th token of one side and the j-th of the other. */
+  weight(side, i, j) {
+    return side === "query" ? this.matrix.at(i, j) : this.matrix.at(j, i);
+  }
+
+  /** The weights of a token, with those of the other side. */
+  weights(side, i) {
+    return this.tokens[otherSide(side)].map((_, j) => this.weight(side, i, j));
+  }
+
+  y(i) {
+    return (i + 0.5) * this.lineHeight + 4;
+  }
+
+  makeLines() {
+    const lines = [];
+    for (let query = 0; query < this.matrix.rows; ++query) {
+      const weights = this.weights("query", query);
+      const least = FAINTEST * Math.max(...weights);
+      weights.forEach((weight, key) => {
+        if (weight <= 0 || weight < least) return;
+        const ends = { x1: TEXT_WIDTH + 4, y1: this.y(query), x2: LINK_WIDTH - TEXT_WIDTH - 4, y2: this.y(key) };
+        lines.push({ query, key, weight, path: svg("line", ends) });
+      });
+    }
+    return lines;
+  }
+
+  makeText(side, i) {
+    const text = this.tokens[side][i];
+    return svg("text", {
+      x: side === "query" ? TEXT_WIDTH : LINK_WIDTH - TEXT_WIDTH,
+      y: this.y(i),
+      "text-anchor": side === "query" ? "end" : "start",
+      "dominant-baseline": "middle",
+      tabindex: i === 0 ? 0 : -1,
+      role: "button",
+      "aria-label": `${side} ${i}: ${text}`,
+      text,
+      onpointerenter: () => this.show(side, i),
+      onpointerleave: () => this.show(side, null),
+      onfocus: () => {
+        this.show(side, i);
+        announce(this.said.textContent);
+      },
+      onblur: () => this.show(side, null),
+      onkeydown: (event) => this.move(event, side, i),
+    });
+  }
+
+  /** Lights what belongs to the i-th token of a side; all for null. */
+  show(side, i) {
+    // A token's lines are as strong as they are beside its strongest; all together, beside the strongest of all.
+    const full = i === null ? this.limit : Math.max(...this.weights(side, i)) || 1;
+    for (const line of this.lines) {
+      line.path.classList.toggle("off", i !== null && line[side] !== i);
+      line.path.style.strokeOpacity = line.weight / full;
+    }
+    this.texts[side].forEach((text, j) => {
+      text.classList.toggle("own", j === i);
+      text.style.opacity = i === null || j === i ? 1 : 0.35;
+    });
+    this.texts[otherSide(side)].forEach((text, j) => {
+      text.classList.remove("own");
+      text.style.opacity = i === null ? 1 : 0.25 + (0.75 * this.weight(side, i, j)) / full;
+    });
+    this.said.textContent = i === null ? "Point at a token." : this.inWords(side, i);
+  }
+
+  inWords(side, i) {
+    const own = this.tokens[side][i];
+    const ranked = this.weights(side, i)
+      .map((weight, j) => ({ weight, token: this.tokens[otherSide(side)][j] }))
+      .filter(({ weight }) => weight > 0)
+      .sort((a, b) => b.weight - a.weight);
+    if (!ranked.length) return `${own} ${side === "query" ? "attends to nothing" : "gets no attention"}`;
+    const words = ranked.slice(0, MOST_NAMED).map(({ token, weight }) => `${token} (${short(weight, 3)})`);
+    return `${own} ${side === "query" ? "attends most to" : "is attended to most by"} ${listed(words)}`;
+  }
+
+  /** Arrow keys go from token to token, and from one side to the other. */
+  move(event, side, i) {
+    const { query, key } = this.texts;
+    const to = {
+      ArrowDown: this.texts[side][i + 1],
+      ArrowUp: this.texts[side][i - 1],
+      ArrowRight: key[Math.min(i, key.length - 1)],
+      ArrowLeft: query[Math.min(i, query.length - 1)],
+    }[event.key];
+    if (!to) return;
+    event.preventDefault();
+    event.target.setAttribute("tabindex", -1);
+    to.setAttribute("tabindex", 0);
+    to.focus();
+  }
+}
+
+function otherSide(side) {
+  return side === "query" ? "key" : "query";
+}

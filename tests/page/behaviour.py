@@ -1,0 +1,393 @@
+"""What somebody does with a page, tried on the samples of sample.py."""
+
+import re
+
+import numpy as np
+from selenium.webdriver import ActionChains, Keys
+
+from decode import decode, place_of
+from sample import EVIL
+
+
+def cases(Base):
+    """The test cases, upon the class that drives the browser."""
+
+    class Story(Base):
+        """manual_backward: what a class sees."""
+
+        def setUp(self):
+            self.data = self.open_sample("manual_backward")
+
+        def test_opens_at_the_first_operation(self):
+            self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "matmul"])
+            self.assertIn("matmul reads X and Wq and makes Q (3, 4).", self.find("#stage .caption").text)
+            names = [row.text.split("\n")[0] for row in self.find_all("#tree .name")]
+            self.assertEqual(names[:4], ["Q = X Wq", "K = X Wk", "V = X Wv", "Kᵀ"])
+            self.assertIn("P = softmax(S)", names)
+
+        def test_lights_what_is_read_and_written(self):
+            lit = lambda kind: [
+                card.text.split("\n")[0] for card in self.find_all(f"#stage .card.{kind} .title strong")
+            ]
+            self.assertEqual((lit("read"), lit("written")), (["X", "Wq"], ["Q"]))
+            self.go_to("softmax", backward=True)
+            self.assertEqual((lit("read"), lit("written")), (["dP"], ["dS"]))
+            self.assertEqual(
+                [row.text.split("\n")[0] for row in self.find_all("#tree .current .name")], ["P = softmax(S)"]
+            )
+
+        def go_to(self, operation, backward=False):
+            self.run_js(
+                "const [operation, backward] = arguments;"
+                "const wanted = (moment) => moment.node.operation === operation && moment.backward === backward;"
+                "go({ moment: currentStep().moments.find(wanted).number })",
+                operation,
+                backward,
+            )
+
+        def test_tells_what_dS_is(self):
+            self.go_to("softmax", backward=True)
+            self.assertEqual(self.formulas("backward"), ["dS = P ⊙ (dP − Σ dP ⊙ P)"])
+            self.go_to("mul", backward=True)
+            self.assertIn("dS has a number for each number of S: how much the loss L changes", self.find("#stage").text)
+
+        def formulas(self, half):
+            script = """
+                const text = (part) => part.firstElementChild?.textContent ?? part.textContent; // without the shape
+                const formulas = document.querySelectorAll(`#stage .heading.${arguments[0]} .formula`);
+                return [...formulas].map((formula) => [...formula.children].map(text).join(""));"""
+            return self.run_js(script, half)
+
+        def test_tells_where_dK_comes_from(self):
+            self.run_js("go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })")
+            self.assertIn("dK = d(Kᵀ)ᵀ, d(Kᵀ) = Qᵀ d(Q Kᵀ), d(Q Kᵀ) = 0.5 dS", self.find("#stage .equations").text)
+
+        def test_leaves_out_what_is_transposed_twice(self):
+            self.assertIn("dQ = d(Q Kᵀ) K, d(Q Kᵀ) = 0.5 dS", self.find("#stage .equations").text)
+            self.run_js("go({ moment: currentStep().operations[4].forwardMoment.number })")
+            self.assertEqual(self.formulas("backward"), ["dQ = d(Q Kᵀ) K", "d(Kᵀ) = Qᵀ d(Q Kᵀ)"])
+            shapes = [shape.text for shape in self.find_all("#stage .heading.backward .formula:first-child small")]
+            self.assertEqual(shapes, ["(3, 4)", "(3, 3)", "(3, 4)"])
+
+        def test_says_when_parts_were_not_kept(self):
+            self.run_js("page.steps[0].nodes.forEach((node) => delete node.contributions); go({ moment: 18 })")
+            self.assertIn("all of dX; its parts were not kept", self.find("#stage").text)
+
+        def test_knows_symbols_beside_an_empty_rule(self):
+            self.run_js(
+                "const L = currentStep().nodes.at(-1); L.rules[1] = ''; L.symbols = symbolsOf(L); go({ moment: 10 })"
+            )
+            self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
+
+        def test_adds_up_what_flows_into_a_value_used_three_times(self):
+            K = "go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })"
+            self.run_js(K)
+            heads = [head.text for head in self.find_all("#stage .sum .card strong")]
+            self.assertEqual(heads, ["from V", "from K", "from Q", "dX so far"])
+            self.press(Keys.ARROW_RIGHT)
+            heads = [head.text for head in self.find_all("#stage .sum .card strong")]
+            self.assertEqual(heads, ["from V", "from K", "from Q", "dX"])
+            canvas = self.find_all("#stage .sum canvas")[-1]
+            place, number = place_of(self.hover(canvas, canvas.size["width"] - 5, 5)[0])
+            X = next(node for node in self.data["steps"][0]["nodes"] if node["name"] == "X")
+            self.assertAlmostEqual(number, decode(X["gradient"])[place], places=5)
+
+        def test_tells_why_the_gradient_of_the_keys_bias_is_0(self):
+            self.run_js("go({ step: 1 })")
+            self.find("#tab-health").click()
+            self.assertIn(
+                "The gradient of bk is 0, but for rounding, and that is right: a bias of the keys",
+                self.find("#health").text,
+            )
+            self.assertIn("softmax does not feel what is the same for all keys", self.find("#health").text)
+            self.assertIn("0: softmax does not feel the keys' bias", self.find("#health table").text)
+            self.run_js(
+                "const k = currentStep().nodes.find((node) => node.name === 'k');"
+                "go({ view: 'story', moment: k.backwardMoment.number })"
+            )
+            self.assertIn("softmax does not feel", self.find("#stage .finding").text)
+
+        def test_steps_by_keys_and_buttons(self):
+            self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
+            self.assertEqual(self.moment(), 1)
+            self.press(Keys.END)
+            self.assertEqual(self.moment(), 19)
+            self.find("#back").click()
+            self.assertEqual(self.moment(), 18)
+            self.find("#first").click()
+            self.assertEqual(self.moment(), 0)
+            self.press(" ")  # the button that is in focus has a use for space of its own
+            self.assertEqual(self.moment(), 0)
+
+        def test_space_plays_and_pauses(self):
+            self.run_js("place('speed').value = '16'")
+            self.press(" ")
+            self.wait_for(lambda: self.moment() > 1)
+            self.press(" ")
+            stopped = self.moment()
+            self.assertIn("Play", self.find("#play").text)
+            self.assertEqual(self.moment(), stopped)
+
+        def test_the_slider_says_where_it_stands(self):
+            slider = self.find("#moment")
+            slider.send_keys(Keys.ARROW_RIGHT)
+            self.assertEqual(self.moment(), 1)
+            self.assertEqual(slider.get_attribute("aria-valuetext"), "forward: matmul K, 2 of 20")
+            self.assertEqual(
+                self.find("#announcement").get_attribute("textContent"), "matmul reads X and Wk and makes K (3, 4)."
+            )
+
+        def test_points_at_numbers_with_their_meaning(self):
+            self.go_to("softmax", backward=True)
+            canvas = self.find("#stage .cell.backward canvas")
+            lines = self.hover(canvas, canvas.size["width"] - 55, canvas.size["height"] - 5)
+            S = next(node for node in self.data["steps"][0]["nodes"] if node["name"] == "S")
+            place, number = place_of(lines[0])
+            self.assertEqual((place, np.float32(number)), ((2, 1), decode(S["gradient"])[2, 1]))
+            self.assertEqual(lines[1], "query: bank, key: river")
+            self.assertRegex(lines[2], r"^S\[2, 1\] \+ 0\.01 changes the loss L by about 0\.0006\d+$")
+
+        def test_reads_heat_maps_by_keys(self):
+            canvas = self.find("#stage canvas.heatmap")
+            self.run_js("arguments[0].focus()", canvas)
+            self.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+            X = decode(next(node for node in self.data["steps"][0]["nodes"] if node["name"] == "X")["value"])
+            said = self.find("#announcement").get_attribute("textContent")
+            self.assertEqual(said, f"X[2, 1] = {X[2, 1]:g}. token: bank")
+            self.assertEqual(self.moment(), 0)
+
+        def test_steps_of_the_page(self):
+            self.find("#step").send_keys(Keys.ARROW_RIGHT)
+            self.assertEqual(self.find("#step-label").text, "several heads")
+            self.assertIn("q = (X Wq) + bq", self.find("#tree").text)
+
+        def test_chooses_places_along_other_axes(self):
+            self.run_js(
+                "go({ step: 1, moment: currentStep().moments.find((m) => m.node.operation === 'softmax').number })"
+            )
+            self.run_js("go({ moment: currentStep().moments.find((m) => m.node.operation === 'softmax').number })")
+            choices = self.find_all("#stage .choices select")
+            self.assertEqual(
+                [choice.find_element("xpath", "..").text.split("\n")[0].split()[0] for choice in choices],
+                ["batch", "head"],
+            )
+            choices[1].send_keys("1")
+            canvas = self.find("#stage canvas.heatmap")
+            place, number = place_of(self.hover(canvas, canvas.size["width"] - 5, canvas.size["height"] - 5)[0])
+            M = next(node for node in self.data["steps"][1]["nodes"] if node["name"] == "M")
+            self.assertEqual(place, (0, 1, 2, 2))
+            self.assertEqual(np.float32(number), decode(M["value"])[place])
+
+    class Layers(Base):
+        """gpt: layers that fold."""
+
+        def setUp(self):
+            self.data = self.open_sample("gpt")
+
+        def line(self, name):
+            return next(item for item in self.find_all("#tree [role=treeitem]") if item.text.split("\n")[0] == name)
+
+        def test_folds_equal_blocks_into_one_line(self):
+            blocks = self.line("blocks.0 … blocks.3")
+            self.assertEqual(blocks.text.split("\n"), ["blocks.0 … blocks.3", "4 ×"])
+            blocks.find_element("css selector", ".row").click()
+            self.assertEqual(blocks.get_attribute("aria-expanded"), "true")
+            self.line("blocks.2").find_element("css selector", ".row").click()
+            self.assertIn("attention", self.line("blocks.2").text)
+            blocks.find_element("css selector", ".row").click()
+            self.assertEqual(blocks.text.split("\n"), ["blocks.0 … blocks.3", "4 ×"])
+
+        def test_lights_the_fold_that_the_story_is_in(self):
+            self.run_js("go({ moment: 12 })")
+            self.assertEqual(self.line("blocks.0 … blocks.3").get_attribute("aria-current"), "step")
+
+        def test_walks_the_tree_by_keys(self):
+            self.run_js("document.querySelector('#tree [tabindex=\"0\"]').focus()")
+            focused = lambda: self.browser.switch_to.active_element.text.split("\n")[0]
+            self.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+            self.assertEqual(focused(), "blocks.0 … blocks.3")
+            self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+            self.assertEqual(focused(), "blocks.0")
+            self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ENTER)
+            self.assertEqual(self.moment(), 3)
+            self.assertEqual(focused(), "norm1")
+            ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(Keys.ENTER).key_up(Keys.SHIFT).perform()
+            self.assertIn("backward", self.find("#stage h2").text)
+            self.press(Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+            self.assertEqual(focused(), "blocks.0 … blocks.3")
+            self.press(Keys.HOME)
+            self.assertEqual(focused(), "tokens")
+            self.assertEqual(len(self.find_all("#tree [tabindex='0']")), 1)
+
+        def test_shows_times_and_bytes_as_bars(self):
+            self.assertRegex(self.find("#stage .bars").text, r"forward\n[\d.]+ .?s, [\d.]+% of the step's")
+
+        def test_shows_heads_masks_and_tokens(self):
+            self.find("#tab-attention").click()
+            self.assertEqual(len(self.find_all("#attention .head")), 4)
+            node = next(node for node in self.data["steps"][0]["nodes"] if "attention" in node)
+            canvas = self.find("#attention .head canvas")
+            hidden = self.hover(canvas, canvas.size["width"] - 4, 22)
+            self.assertEqual(hidden[-1], "hidden by the mask")
+            lines = self.hover(canvas, 20, canvas.size["height"] - 4)
+            place, number = place_of(lines[0])
+            self.assertEqual(np.float32(number), decode(node["attention"]["weights"])[place])
+            tokens = self.find_all("#attention svg text")
+            ActionChains(self.browser).move_to_element(tokens[3]).perform()
+            self.assertIn("b attends most to", self.find("#attention .said").text)
+            strengths = (
+                "return [...document.querySelectorAll('#attention line:not(.off)')].map((l) => +l.style.strokeOpacity)"
+            )
+            self.assertEqual(max(self.run_js(strengths)), 1)  # its strongest line, however weak beside others'
+            self.run_js("arguments[0].focus()", tokens[0])
+            self.press(Keys.ARROW_DOWN)
+            self.assertIn("o attends most to", self.find("#announcement").get_attribute("textContent"))
+            self.press(Keys.ARROW_RIGHT)
+            self.assertIn("o is attended to most by", self.find("#announcement").get_attribute("textContent"))
+
+        def test_looks_at_one_value_in_large(self):
+            self.run_js("go({ moment: 4 })")
+            self.find("#stage .card .title").click()
+            dialog = self.find("#inspector")
+            self.assertTrue(dialog.is_displayed())
+            self.assertEqual(len(self.find_all("#inspector canvas")), 2)
+            self.assertIn("spread", dialog.text)
+            self.find("#inspector .choices button").click()
+            self.assertEqual(len(self.find_all("#inspector table")), 2)
+            rows, columns = self.find_all("#inspector .choices select")[:2]
+            columns.send_keys("token")  # takes the rows' place; these become what the columns were
+            canvas = self.find("#inspector canvas")
+            place, number = place_of(self.hover(canvas, canvas.size["width"] - 3, 3)[0])
+            node = self.run_js("return currentMoment().node.inputs[0]")
+            self.assertEqual(place, (0, 31, 0))
+            self.assertEqual(np.float32(number), decode(self.data["steps"][0]["nodes"][node]["value"])[place])
+            self.press(Keys.ESCAPE)
+            self.assertFalse(dialog.is_displayed())
+            self.assertEqual(self.browser.switch_to.active_element.get_attribute("class"), "title")
+
+    class Health(Base):
+        """broken, large and training: what a page says of models."""
+
+        def text_of(self, step):
+            self.run_js("go({ step: arguments[0], view: 'health' })", step)
+            return self.find("#health").text
+
+        def test_says_where_nan_began(self):
+            self.open_sample("broken")
+            self.assertIn("Infinity began in the forward pass at log, which made log(p)", self.text_of(0))
+            gradients = [cell.text for cell in self.find_all("#health tbody td:nth-child(4)")]
+            self.assertEqual(gradients, ["not finite"] * 3)
+            self.run_js("go({ view: 'story', moment: currentStep().operations.length - 2 })")
+            self.assertIn("2 NaN", [note.text for note in self.find_all("#stage .note.wrong")])
+
+        def test_says_that_gradients_vanish(self):
+            self.open_sample("broken")
+            self.assertRegex(
+                self.text_of(1), r"Gradients vanish: from layers\.7 back to layers\.0 they shrink \d+ times"
+            )
+            self.assertEqual(len(self.find_all("#health svg.curve")), 1)
+
+        def test_says_what_the_loss_does_not_reach_and_what_is_dead(self):
+            self.open_sample("broken")
+            text = self.text_of(2)
+            self.assertIn("The loss does not depend on unused.weight", text)
+            self.assertRegex(text, r"\d+ of the 32 units of relu .* are dead")
+            self.assertEqual(self.find("#tab-health").text, f"Health ({len(self.find_all('#health .finding.wrong'))})")
+
+        def test_norms_are_those_of_the_data(self):
+            data = self.open_sample("classifier")
+            self.text_of(0)
+            parameters = [node for node in data["steps"][0]["nodes"] if node["kind"] == "parameter"]
+            rows = self.find_all("#health tbody tr")
+            self.assertEqual(len(rows), len(parameters))
+            for row, node in zip(rows, parameters):
+                cells = [cell.text for cell in row.find_elements("css selector", "th, td")]
+                self.assertEqual(cells[0], node["name"])
+                self.assertAlmostEqual(float(cells[2]) / np.linalg.norm(decode(node["value"])), 1, places=2)
+            self.assertIn("attention.k_proj.bias is 0", self.find("#health").text)
+
+        def test_calls_a_loss_without_a_name_the_loss(self):
+            self.open_sample("classifier")
+            self.run_js("go({ moment: 9 })")
+            self.assertEqual(
+                self.find("#stage .caption").text.split(". ")[1],
+                "Back through cross_entropy: from dloss its rule makes dlogits.",
+            )
+            self.assertIn("dlogits = (softmax(logits) − one_hot) dloss / n", self.find("#stage .equations").text)
+
+        def test_draws_the_loss_over_the_steps(self):
+            self.open_sample("training")
+            self.text_of(0)
+            dots = self.find_all("#health svg.curve")[0].find_elements("css selector", "circle")
+            self.assertEqual(len(dots), 9)
+            self.run_js("arguments[0].dispatchEvent(new MouseEvent('click'))", dots[3])
+            self.assertEqual(self.find("#step-label").text, "step 15")
+            self.assertEqual(self.find("#left-out").text, "Of 41 steps every fifth is kept.")
+
+        def test_says_what_is_averaged(self):
+            data = self.open_sample("large")
+            note = self.find("#stage .card .note:last-child").text
+            pooled = data["steps"][0]["nodes"][0]["value"]["pooled"]
+            self.assertEqual(note, f"each cell: mean of {pooled[0]} × {pooled[1]}")
+            canvas = self.find("#stage canvas.heatmap")
+            self.assertRegex(self.hover(canvas, 3, 3)[0], r"^words\.weight\[\d+–\d+, \d+\] = \S+, a mean$")
+
+    class Surroundings(Base):
+        """Names from users, light and dark, paper."""
+
+        def test_evil_names_are_shown_and_do_nothing(self):
+            self.open_sample("evil")
+            for view in ("story", "attention", "health"):
+                self.run_js("go({ view: arguments[0] })", view)
+                self.assertIn(EVIL, self.find("body").text)
+            self.run_js("inspect(currentStep().nodes[0]); go({ view: 'story', moment: 8 })")
+            self.assertEqual(self.run_js("return document.querySelectorAll('img, b, main script').length"), 0)
+            self.assertEqual(self.browser.title, EVIL)
+            self.assertEqual(self.find("h1").text, EVIL)
+
+        def test_no_script_makes_html_of_text(self):
+            from assemble import folder
+
+            for file in folder.glob("*.js"):
+                text = file.read_text()
+                self.assertIsNone(
+                    re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", text), file.name
+                )
+                self.assertLess(text.count("\n"), 400, file.name)
+            self.assertEqual(
+                {file.name for file in folder.glob("*.js")}, set((folder / "scripts.txt").read_text().split())
+            )
+
+        def test_light_and_dark(self):
+            background = "return getComputedStyle(document.documentElement).backgroundColor"
+            drawing = "return document.querySelector('#stage canvas').toDataURL()"
+            self.open_sample("classifier", dark=True)
+            dark, dark_map = self.run_js(background), self.run_js(drawing)
+            self.find("#theme").click()
+            light, light_map = self.run_js(background), self.run_js(drawing)
+            self.assertEqual((dark, light), ("rgb(22, 24, 28)", "rgb(255, 255, 255)"))
+            self.assertNotEqual(dark_map, light_map)
+            self.open_sample("classifier")
+            self.assertEqual(self.run_js(background), light)
+
+        def test_prints_heat_maps_finer(self):
+            self.open_sample("classifier", dark=True)
+            width = "return document.querySelector('#stage canvas').width"
+            before = self.run_js(width)
+            self.run_js("window.dispatchEvent(new Event('beforeprint'))")
+            self.assertGreaterEqual(self.run_js(width), 4 * before - 4)
+            self.run_js("window.dispatchEvent(new Event('afterprint'))")
+            self.assertEqual(self.run_js(width), before)
+
+        def test_every_control_has_a_name(self):
+            self.open_sample("gpt")
+            script = """return [...document.querySelectorAll("button, input, select, canvas, [role=button]")]
+                .filter((control) => control.offsetParent !== null)
+                .filter((control) => !control.getAttribute("aria-label") && !control.textContent.trim())
+                .filter((control) => !control.labels?.length)
+                .map((control) => control.outerHTML)"""
+            for view in ("story", "attention", "health"):
+                self.run_js("go({ view: arguments[0] })", view)
+                self.assertEqual(self.run_js(script), [])
+
+    return [Story, Layers, Health, Surroundings]

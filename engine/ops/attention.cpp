@@ -30,7 +30,12 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
                                  options.dropout > 0 ? generator_or_default(options.generator).next_key() : 0,
                                  std::move(masks)};
   attention.forward(q.value().data(), k.value().data(), v.value().data(), y->data(), statistics->data());
-  return record(operation, Value<T>(y), {q, k, v},
+  const char* formula = options.dropout > 0
+                            ? "y = R v, R = dropout(P), P = softmax(S + mask), S = c q kᵀ; "
+                              "dq = c dS k, dS = P ⊙ (dP − Σ dP ⊙ P), dP = dropout(dy vᵀ); dk = c dSᵀ q; dv = Rᵀ dy"
+                            : "y = P v, P = softmax(S + mask), S = c q kᵀ; "
+                              "dq = c dS k, dS = P ⊙ (dP − Σ dP ⊙ P), dP = dy vᵀ; dk = c dSᵀ q; dv = Pᵀ dy";
+  return record({operation, formula, scale}, Value<T>(y), {q, k, v},
                 [attention = std::move(attention), q = q.shared_value(), k = k.shared_value(), v = v.shared_value(),
                  y = Value<T>(y), statistics = Value<T>(statistics)](const Array<T>& dy, auto& dx) {
                   Array<T> dq(q->shape()), dk(k->shape()), dv(v->shape());

@@ -1,0 +1,215 @@
+#include "internal/step.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "../../engine/array/internal/error.hpp"
+#include "../../engine/report/internal/formula.hpp"
+#include "../../engine/report/internal/nodes.hpp"
+#include "internal/arrays.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+using nlohmann::json;
+
+// The path of the layer that a parameter is of.
+std::string layer_of(const std::string& parameter) {
+  const std::size_t dot = parameter.rfind('.');
+  return dot == std::string::npos ? "" : parameter.substr(0, dot);
+}
+
+template <class T> std::vector<NodeView<T>> nodes_on(const Tape& tape) {
+  std::vector<NodeView<T>> nodes;
+  for_each_node(tape, [&]<class U>(const NodeView<U>& node) {
+    if constexpr (std::same_as<T, U>) nodes.push_back(node);
+  });
+  return nodes;
+}
+
+template <class T> std::vector<std::string> layers_in(const std::vector<NodeView<T>>& nodes) {
+  std::vector<std::optional<std::string>> of_parameters(nodes.size());
+  for (const NodeView<T>& node : nodes)
+    for (const std::int32_t input : node.inputs) {
+      if (input < 0 || !nodes[static_cast<std::size_t>(input)].is_parameter) continue;
+      const std::string layer = layer_of(nodes[static_cast<std::size_t>(input)].name);
+      std::optional<std::string>& known = of_parameters[node.number];
+      known = known ? common_layer(*known, layer) : layer;
+    }
+  return layers_of(of_parameters);
+}
+
+// Writes the nodes of a tape, those on float and then those on double, as one step.
+class StepWriter {
+ public:
+  /// Arrays have at most that many numbers.
+  StepWriter(const PageOptions& options, std::size_t most) : options_(options), most_(most) {}
+
+  template <class T> void add(const Tape& tape) {
+    const std::vector<NodeView<T>> nodes = nodes_on<T>(tape);
+    const std::vector<std::string> layers = layers_in(nodes);
+    std::vector<std::size_t> places(nodes.size());     // of the nodes on the page
+    std::map<const Array<T>*, std::size_t> constants;  // the places of those that have been read
+    for (const NodeView<T>& node : nodes) {
+      const std::vector<json> inputs = inputs_of(node, places, constants);
+      places[node.number] = nodes_.size();
+      nodes_.push_back(node_json(node, inputs, node.is_parameter ? "" : layers[node.number]));
+    }
+    const std::int32_t start = tape.recordings().of<T>().last_start();
+    if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
+  }
+
+  json step() { return {{"label", ""}, {"loss", loss_}, {"nodes", std::move(nodes_)}}; }
+  std::size_t arrays() const { return arrays_; }
+  std::size_t averaged() const { return averaged_; }
+
+ private:
+  template <class T> json array(const Value<T>& value) {
+    if (!value) return {};
+    json out = array_json(*value, most_);
+    ++arrays_;
+    averaged_ += out.contains("pooled");
+    return out;
+  }
+
+  // The places of a node's inputs, null for undefined ones; constants that have not been read before are added.
+  template <class T>
+  std::vector<json> inputs_of(const NodeView<T>& node, const std::vector<std::size_t>& places,
+                              std::map<const Array<T>*, std::size_t>& constants) {
+    std::vector<json> inputs;
+    for (std::size_t n = 0; n < node.inputs.size(); ++n) {
+      if (node.inputs[n] >= 0) {
+        inputs.emplace_back(places[static_cast<std::size_t>(node.inputs[n])]);
+        continue;
+      }
+      const auto& [value, name] = node.kept->constants[n];
+      if (!value) {
+        inputs.emplace_back();
+        continue;
+      }
+      const auto [place, is_new] = constants.try_emplace(value.get(), nodes_.size());
+      if (is_new) nodes_.push_back(constant_json(value, name));
+      inputs.emplace_back(place->second);
+    }
+    return inputs;
+  }
+
+  template <class T> json constant_json(const Value<T>& value, const std::string& name) {
+    json out{{"kind", "constant"},
+             {"operation", ""},
+             {"name", name},
+             {"layer", ""},
+             {"inputs", json::array()},
+             {"formula", ""},
+             {"rules", json::array()},
+             {"shape", std::vector<std::size_t>(value->shape().begin(), value->shape().end())},
+             {"value", array(value)},
+             {"gradient", nullptr},
+             {"reached", false}};
+    add_axes(out, name, value->shape());
+    return out;
+  }
+
+  template <class T>
+  json node_json(const NodeView<T>& node, const std::vector<json>& inputs, const std::string& layer) {
+    const KeptNode<T>& kept = *node.kept;
+    const Formula formula = formula_of(node.operation);
+    // An undefined input is left out, its rule too where there is one for each.
+    json present = json::array(), rules = json::array(), contributions = json::array();
+    for (std::size_t n = 0; n < inputs.size(); ++n) {
+      if (inputs[n].is_null()) continue;
+      present.push_back(inputs[n]);
+      if (formula.rules.size() == inputs.size()) rules.push_back(formula.rules[n]);
+      if (!kept.contributions.empty()) contributions.push_back(array(kept.contributions[n]));
+    }
+    if (formula.rules.size() != inputs.size()) rules = formula.rules;
+
+    json out{{"kind", node.is_parameter ? "parameter" : "operation"},
+             {"operation", node.is_parameter ? "" : node.operation.name},
+             {"name", node.name},
+             {"layer", layer},
+             {"inputs", std::move(present)},
+             {"formula", formula.value},
+             {"rules", std::move(rules)},
+             {"shape", std::vector<std::size_t>(node.shape.begin(), node.shape.end())},
+             {"value", array(kept.value)},
+             {"gradient", array(kept.gradient)},
+             {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
+    if (!contributions.empty()) out["contributions"] = std::move(contributions);
+    add_axes(out, node.name, node.shape);
+    if (node.profile != nullptr && !node.is_parameter) {
+      out["forward_ns"] = node.profile->forward * 1e9;
+      if (node.profile->backward >= 0) out["backward_ns"] = node.profile->backward * 1e9;
+      out["saved_bytes"] = node.profile->saved;
+    }
+    return out;
+  }
+
+  void add_axes(json& out, const std::string& name, const Shape& shape) const {
+    const auto found = name.empty() ? options_.axes.end() : options_.axes.find(name);
+    if (found == options_.axes.end()) return;
+    const std::vector<PageAxis>& axes = found->second;
+    bool fits = axes.size() == shape.size();
+    for (std::size_t i = 0; i < axes.size() && fits; ++i)
+      fits = axes[i].labels.empty() || axes[i].labels.size() == shape[i];
+    require(fits, "save_page", "expected an axis for each of ", name, " ", shape,
+            ", with no labels or one for each of its places, given other axes");
+    for (const PageAxis& axis : axes) {
+      out["axes"].push_back(axis.labels.empty() ? json() : json(axis.labels));
+      out["axis_names"].push_back(axis.name);
+    }
+  }
+
+  const PageOptions& options_;
+  std::size_t most_;
+  json nodes_ = json::array();
+  std::int64_t loss_ = -1;
+  std::size_t arrays_ = 0, averaged_ = 0;
+};
+
+// The bytes of the numbers of all arrays, of which each has at most that many.
+std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most) {
+  std::size_t bytes = 0;
+  for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, most)) * sizeof(float) / 3 * 4 + 4;
+  return bytes;
+}
+
+// The shapes of all arrays that are kept, constants as often as they are read.
+std::vector<Shape> shapes_of(const Tape& tape) {
+  std::vector<Shape> shapes;
+  for_each_node(tape, [&]<class T>(const NodeView<T>& node) {
+    const auto add = [&](const Value<T>& value) {
+      if (value) shapes.push_back(value->shape());
+    };
+    add(node.kept->value);
+    add(node.kept->gradient);
+    for (const auto& constant : node.kept->constants) add(constant.value);
+    for (const Value<T>& contribution : node.kept->contributions) add(contribution);
+  });
+  return shapes;
+}
+
+}  // namespace
+
+json page_json(const Tape& tape, const PageOptions& options) {
+  const std::vector<Shape> shapes = shapes_of(tape);
+  std::size_t most = std::max<std::size_t>(options.largest / 4, 1);
+  while (most > 1 && bytes_of_numbers(shapes, most) > options.largest) most /= 2;
+
+  StepWriter writer(options, most);
+  writer.add<float>(tape);
+  writer.add<double>(tape);
+  json left_out = json::array();
+  if (writer.averaged() > 0)
+    left_out.push_back(std::to_string(writer.averaged()) + " of " + std::to_string(writer.arrays()) +
+                       " arrays are averaged down to at most " + std::to_string(most) + " numbers each.");
+  return {{"version", 1},
+          {"title", options.title},
+          {"left_out", std::move(left_out)},
+          {"steps", json::array({writer.step()})}};
+}
+
+}  // namespace tapegrad::detail

@@ -109,6 +109,41 @@ TEST_CASE("A page has the tape's values and gradients, its formulas, layers and 
   CHECK(places == expected);
 }
 
+TEST_CASE("Attention's weights are made for the page, with their gradient and where the mask lets queries attend") {
+  tg::manual_seed(5);
+  tg::MultiHeadAttention<double> layer(8, 2);
+  const auto mask =
+      tg::AttentionMask::causal() & tg::AttentionMask::key_padding({{true, true, true}, {true, true, false}});
+  const Tensor x(tg::normal<double>({2, 3, 8})), factors(tg::normal<double>({2, 3, 8}));
+  const auto attention_of = [&](bool composed) {
+    tg::Tape tape(keeping);
+    auto [y, weights] = composed ? layer.with_weights(x, x, x, mask) : std::pair(layer(x, mask), Tensor());
+    if (composed) weights.retain_grad();
+    tg::sum(y * factors).backward();
+    if (composed)
+      return json{{"weights", tg::detail::array_json(weights.value(), 1000)},
+                  {"gradient", tg::detail::array_json(weights.grad(), 1000)}};
+    const json step = step_of(tape);
+    for (const json& node : step["nodes"])
+      if (node.contains("attention")) return node["attention"];
+    return json();
+  };
+  const json made = attention_of(false), expected = attention_of(true);
+  REQUIRE(made.is_object());
+  for (const char* key : {"weights", "gradient"}) {
+    CHECK(made[key]["shape"] == json{2, 2, 3, 3});
+    const std::vector<float> actual = decoded(made[key]["data"]), wanted = decoded(expected[key]["data"]);
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(actual[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+  }
+  const std::vector<float> causal{1, 0, 0, 1, 1, 0, 1, 1, 1}, padded{1, 0, 0, 1, 1, 0, 1, 1, 0};
+  std::vector<float> allowed;
+  for (const auto& head : {causal, causal, padded, padded}) allowed.insert(allowed.end(), head.begin(), head.end());
+  CHECK(decoded(made["allowed"]["data"]) == allowed);
+
+  layer.dropout = tg::Dropout(0.5);
+  CHECK(attention_of(false)["gradient"].is_null());
+}
+
 TEST_CASE("Constants are nodes where they are first read, undefined inputs are left out with their rules") {
   const Parameter w(Array{{1, 2}});
   const Tensor constant(Array{{3, 4}});

@@ -6,12 +6,16 @@ namespace tapegrad::detail {
 
 // Of the node that is about to be appended. Should that fail, the next one takes its place.
 template <class T> void Recording<T>::keep(const Tensor<T>& y, std::span<const Input<T>> inputs, const Edges& edges) {
-  KeptNode<T> kept{.value = y.shared_value(), .constants = {}, .gradient = {}, .contributions = {}};
+  KeptNode<T> kept{.value = y.shared_value(), .constants = {}, .beside = {}, .gradient = {}, .contributions = {}};
   kept.constants.resize(inputs.size());
   for (std::size_t n = 0; n < inputs.size(); ++n)
     if (edges[n] < 0) kept.constants[n] = {inputs[n].tensor->shared_value(), inputs[n].tensor->name()};
   kept_.resize(nodes_.size() + 1);
   kept_.back() = std::move(kept);
+}
+
+template <class T> void Recording<T>::keep_beside(const Tensor<T>& y, const char* name, Array<T> array) {
+  kept_[static_cast<std::size_t>(y.origin_.node)].beside[name] = make_value<T>(std::move(array));
 }
 
 template <class T> void Recording<T>::forget_gradients(std::int32_t start) {
@@ -46,6 +50,7 @@ template <class T> void Recording<T>::add_up_contributions(std::int32_t i) {
 }
 
 #define INSTANTIATE(T)                                                                         \
+  template void Recording<T>::keep_beside(const Tensor<T>&, const char*, Array<T>);            \
   template void Recording<T>::keep(const Tensor<T>&, std::span<const Input<T>>, const Edges&); \
   template void Recording<T>::forget_gradients(std::int32_t);                                  \
   template void Recording<T>::keep_gradient(std::int32_t, const std::shared_ptr<Array<T>>&);   \

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
+#include "../../engine/kernels/attention.hpp"
 #include "../../engine/report/internal/formula.hpp"
 #include "../../engine/report/internal/nodes.hpp"
 #include "internal/arrays.hpp"
@@ -42,6 +43,23 @@ template <class T> std::vector<std::string> layers_in(const std::vector<NodeView
   return layers_of(of_parameters);
 }
 
+// dP = dy vᵀ for the heads of dy and v, (B, H, rows, width), or side by side in the columns of (B, rows, columns).
+template <class T> Array<T> gradient_of_weights(const Shape& weights, const Array<T>& dy, const Array<T>& v) {
+  const std::size_t heads = weights[1], queries = weights[2], keys = weights[3];
+  const auto layout_of = [&](const Array<T>& x, std::size_t rows) {
+    const std::size_t columns = x.shape().back();
+    return x.dimension() == 4 ? HeadLayout::of_heads(heads, rows, rows, columns)
+                              : HeadLayout::of_columns(heads, rows, columns);
+  };
+  const HeadLayout of_dy = layout_of(dy, queries), of_v = layout_of(v, keys);
+  Array<T> gradient(weights, T(0));
+  for (std::size_t b = 0; b < weights[0]; ++b)
+    for (std::size_t h = 0; h < heads; ++h)
+      gemm<T>(of_dy.at(dy.data(), b, h), of_v.at(v.data(), b, h).t(),
+              {gradient.data() + (b * heads + h) * queries * keys, queries, keys});
+  return gradient;
+}
+
 // Writes the nodes of a tape, those on float and then those on double, as one step.
 class StepWriter {
  public:
@@ -56,7 +74,7 @@ class StepWriter {
     for (const NodeView<T>& node : nodes) {
       const std::vector<json> inputs = inputs_of(node, places, constants);
       places[node.number] = nodes_.size();
-      nodes_.push_back(node_json(node, inputs, node.is_parameter ? "" : layers[node.number]));
+      nodes_.push_back(node_json(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]));
     }
     const std::int32_t start = tape.recordings().of<T>().last_start();
     if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
@@ -114,7 +132,8 @@ class StepWriter {
   }
 
   template <class T>
-  json node_json(const NodeView<T>& node, const std::vector<json>& inputs, const std::string& layer) {
+  json node_json(const NodeView<T>& node, const std::vector<NodeView<T>>& nodes, const std::vector<json>& inputs,
+                 const std::string& layer) {
     const KeptNode<T>& kept = *node.kept;
     const Formula formula = formula_of(node.operation);
     // An undefined input is left out, its rule too where there is one for each.
@@ -139,6 +158,7 @@ class StepWriter {
              {"gradient", array(kept.gradient)},
              {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
     if (!contributions.empty()) out["contributions"] = std::move(contributions);
+    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes);
     add_axes(out, node.name, node.shape);
     if (node.profile != nullptr && !node.is_parameter) {
       out["forward_ns"] = node.profile->forward * 1e9;
@@ -146,6 +166,19 @@ class StepWriter {
       out["saved_bytes"] = node.profile->saved;
     }
     return out;
+  }
+
+  // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
+  // kept.
+  template <class T> json attention_json(const NodeView<T>& node, const std::vector<NodeView<T>>& nodes) {
+    const auto& beside = node.kept->beside;
+    const Value<T>& weights = beside.at("weights");
+    const std::int32_t v = node.inputs[2];
+    const Value<T>& values = v < 0 ? node.kept->constants[2].value : nodes[static_cast<std::size_t>(v)].kept->value;
+    Value<T> gradient;
+    if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
+      gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
+    return {{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
   }
 
   void add_axes(json& out, const std::string& name, const Shape& shape) const {
@@ -187,6 +220,8 @@ std::vector<Shape> shapes_of(const Tape& tape) {
     add(node.kept->value);
     add(node.kept->gradient);
     for (const auto& constant : node.kept->constants) add(constant.value);
+    for (const auto& [name, value] : node.kept->beside) add(value);
+    if (node.kept->beside.contains("weights")) add(node.kept->beside.at("weights"));  // its gradient is as large
     for (const Value<T>& contribution : node.kept->contributions) add(contribution);
   });
   return shapes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +53,9 @@ template <class T> struct KeptNode {
   Value<T> value;                   // of the output; a parameter's as it was when it was first read
   std::vector<Constant> constants;  // numbered as the inputs are; nothing for one that is a node
 
+  // What an operation keeps for readers beside its value, by names: attention's "weights".
+  std::map<std::string, Value<T>> beside;
+
   // Of the last sweep.
   bool reached = false;                 // it came by
   Value<T> gradient;                    // what arrived, after hooks; null when nothing did
@@ -70,6 +74,9 @@ template <class T> class Recording {
   /// Records that the operation made y.
   void append(const Operation& operation, Tensor<T>& y, std::span<const Input<T>> inputs, Edges edges,
               std::shared_ptr<const Rule<T>> rule, std::size_t saved);
+
+  /// Keeps an array beside the value of y, which this tape recorded and keeps.
+  void keep_beside(const Tensor<T>& y, const char* name, Array<T> array);
 
   void retain_grad(Tensor<T>& y);
   void register_hook(std::int32_t node, GradientHook<T> hook);

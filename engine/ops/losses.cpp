@@ -330,8 +330,9 @@ template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& targe
   const Value<T> difference = make_value<T>(detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>()));
   const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
   Array<T> squares = detail::map<T>(*difference, [](T d) { return d * d; });
-  const char* formula = reduction == Reduction::none ? "y = (x − t)²; dx = 2 (x − t) ⊙ dy; dt = −2 (x − t) ⊙ dy"
-                                                     : "y = c Σ (x − t)²; dx = 2 c (x − t) dy; dt = −2 c (x − t) dy";
+  const char* formula = reduction == Reduction::none
+                            ? "y = (x − t)²; dx = 2 (x − t) ⊙ dy; dt = −2 (x − t) ⊙ dy"
+                            : "y = c Σ (x − t)²; dx = 2 · c (x − t) dy; dt = −2 · c (x − t) dy";
   return record({"mse_loss", formula, factor}, reduced(std::move(squares), reduction, factor), {x, target},
                 [difference, factor](const Array<T>& dy, auto& dx) {
                   Array<T> gradient =

@@ -28,7 +28,7 @@ template <class Visit> void for_each_operation(const Sample& sample, Visit visit
   const tg::Tape tape({.keep_values = true});
   tg::manual_seed(0);
   (void)sample.in_double(Inputs<double>(x.begin(), x.end()));
-  tg::detail::for_each_node(tape, [&](const auto& node) {
+  tg::detail::for_each_node(tape.recordings(), [&](const auto& node) {
     if constexpr (std::same_as<decltype(node), const Node&>)
       if (!node.is_parameter) visit(node);
   });

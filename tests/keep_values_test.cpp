@@ -18,7 +18,7 @@ using Kept = tg::detail::KeptNode<double>;
 // What the tape keeps of each node on double.
 std::vector<Kept> kept_by(const tg::Tape& tape) {
   std::vector<Kept> kept;
-  tg::detail::for_each_node(tape, [&]<class T>(const tg::detail::NodeView<T>& node) {
+  tg::detail::for_each_node(tape.recordings(), [&]<class T>(const tg::detail::NodeView<T>& node) {
     if constexpr (std::same_as<T, double>)
       if (node.kept != nullptr) kept.push_back(*node.kept);
   });
@@ -210,7 +210,7 @@ TEST_CASE("A user's operation has its formula, and is kept as the library's are"
   const std::vector<Kept> kept = kept_by(tape);
   CHECK((*kept[1].value)(0) == 16);
   CHECK((*kept[1].contributions[0])(0) == 24);
-  tg::detail::for_each_node(tape, [](const auto& node) {
+  tg::detail::for_each_node(tape.recordings(), [](const auto& node) {
     if (!node.is_parameter) CHECK(std::string(node.operation.formula) == "y = c x³; dx = 3 c x² ⊙ dy");
   });
 }

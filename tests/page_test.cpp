@@ -1,4 +1,5 @@
 // The page of a training step: its data, read back, are the tape's numbers.
+#include <tapegrad/engine/tape/internal/recording.hpp>
 #include <tapegrad/layers/page/internal/arrays.hpp>
 #include <tapegrad/layers/page/internal/step.hpp>
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "in_double.hpp"
+#include "page_data.hpp"
 #include "temporary_folder.hpp"
 
 namespace {
@@ -43,9 +45,12 @@ template <class T> void check_array(const json& stored, const tg::Array<T>& arra
   CHECK(decoded(stored["data"]) == std::vector<float>(array.begin(), array.end()));
 }
 
-json step_of(const tg::Tape& tape, const tg::PageOptions& options = {}) {
-  return tg::detail::page_json(tape, options)["steps"][0];
+json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}) {
+  const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), {}};
+  return tg::detail::page_json({&step, 1}, options);
 }
+
+json step_of(const tg::Tape& tape, const tg::PageOptions& options = {}) { return page_of(tape, options)["steps"][0]; }
 
 const json& named(const json& step, const std::string& name) {
   for (const json& node : step["nodes"])
@@ -176,6 +181,48 @@ TEST_CASE("Contributions and gradients of a value read twice stand on the page, 
   CHECK_FALSE(nodes[3].contains("contributions"));
 }
 
+TEST_CASE("A contribution that is all of an input's gradient is not written twice") {
+  const Parameter w(Array{1, 2});
+  tg::Tape tape(keeping);
+  Tensor y = w * 2.0;
+  tg::sum(y).backward();
+  for (const json& node : step_of(tape)["nodes"]) CHECK_FALSE(node.contains("contributions"));
+
+  Tensor z = w * 2.0;
+  z.register_hook([](auto& gradient) { gradient *= 10.0; });
+  tg::sum(z).backward();
+  const json step = step_of(tape);
+  check_array(step["nodes"].back()["contributions"][0], Array{1, 1});  // z's gradient is what the hook made of it
+}
+
+TEST_CASE("Several steps stand on one page, also those of tapes that have ended") {
+  const TemporaryFolder folder;
+  {
+    Parameter w(Array{1, 2});
+    w.set_name("w");
+    tg::Page page({.title = "Two steps", .axes = {{"w", {{"of the page"}}}}});
+    for (int step = 0; step < 2; ++step) {
+      tg::Tape tape(keeping);
+      tg::sum(w * w).backward();
+      page.add(tape, {.label = "step " + std::to_string(step)});
+      if (step == 1) page.add(tape, {.label = "again", .axes = {{"w", {{"of the step"}}}}});
+      w.mutable_value() += 1.0;
+      w.zero_grad();
+    }
+    const tg::Tape keeps_nothing;
+    CHECK_THROWS_WITH_AS(page.add(keeps_nothing), Contains("keep_values"), std::logic_error);
+    page.save(folder / "page.html");
+  }
+  const json steps = page_data(folder.read("page.html"))["steps"];
+  REQUIRE(steps.size() == 3);
+  CHECK(steps[0]["label"] == "step 0");
+  check_array(named(steps[0], "w")["value"], Array{1, 2});
+  check_array(named(steps[0], "w")["gradient"], Array{2, 4});
+  check_array(named(steps[1], "w")["gradient"], Array{4, 6});
+  CHECK(named(steps[1], "w")["axis_names"] == json::array({"of the page"}));
+  CHECK(named(steps[2], "w")["axis_names"] == json::array({"of the step"}));
+}
+
 TEST_CASE("Layers are told from the parameters read, and what reads none from those before and after") {
   const auto layers = [](const std::vector<std::optional<std::string>>& of_parameters) {
     return tg::detail::layers_of(of_parameters);
@@ -226,7 +273,7 @@ TEST_CASE("The bytes of a page's numbers are bounded, and what was left out is s
   tg::Tape tape(keeping);
   tg::sum(tg::exp(w) * 2.0).backward();
   const auto numbers_in = [&](std::size_t largest) {
-    const json page = tg::detail::page_json(tape, {.largest = largest});
+    const json page = page_of(tape, {.largest = largest});
     CHECK(page["left_out"].size() == (largest < 100'000 ? 1 : 0));
     return page.dump().size();
   };
@@ -258,9 +305,7 @@ TEST_CASE("Names, titles and labels are shown as they are, whatever they contain
   const std::string page = folder.read("page.html");
   CHECK(page.find("<img") == std::string::npos);
   CHECK(page.find("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; &amp; &quot;{{data}}&quot;") != std::string::npos);
-  const std::string open = "<script type=\"application/json\" id=\"data\">";
-  const std::size_t begin = page.find(open) + open.size();
-  const json data = json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  const json data = page_data(page);
   const std::string shown = evil.substr(0, evil.size() - 1) + "\uFFFD";  // what is no UTF-8 has no letters
   CHECK(data["title"] == shown);
   CHECK(data["steps"][0]["nodes"][0]["name"] == shown);

@@ -16,6 +16,7 @@ template <class T> void Recording<T>::keep(const Tensor<T>& y, std::span<const I
 
 template <class T> void Recording<T>::keep_beside(const Tensor<T>& y, const char* name, Array<T> array) {
   kept_[static_cast<std::size_t>(y.origin_.node)].beside[name] = make_value<T>(std::move(array));
+  if (options_.profile) last_recorded_ = Clock::now();  // the next operation has not taken the time for it
 }
 
 template <class T> void Recording<T>::forget_gradients(std::int32_t start) {

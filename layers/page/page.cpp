@@ -53,9 +53,20 @@ std::string filled(std::string_view page, std::initializer_list<std::pair<std::s
 }  // namespace
 
 void save_page(const Tape& tape, const std::filesystem::path& path, const PageOptions& options) {
-  detail::require_usage(tape.recordings().options().keep_values, "save_page",
+  Page page(options);
+  page.add(tape);
+  page.save(path);
+}
+
+void Page::add(const Tape& tape, PageStep step) {
+  const detail::Recordings& recordings = tape.recordings();
+  detail::require_usage(recordings.options().keep_values, "save_page",
                         "expected a Tape({.keep_values = true}), given one that keeps no values");
-  const std::string data = data_text(detail::page_json(tape, options)), title = title_text(options.title);
+  steps_.push_back({recordings.shared_from_this(), std::move(step)});
+}
+
+void Page::save(const std::filesystem::path& path) const {
+  const std::string data = data_text(detail::page_json(steps_, options_)), title = title_text(options_.title);
   const auto bytes = embedded::page_template();
   const std::string_view page(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   detail::replace_file("save_page", path, filled(page, {{"{{title}}", title}, {"{{data}}", data}}));

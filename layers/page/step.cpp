@@ -23,20 +23,44 @@ std::string layer_of(const std::string& parameter) {
   return dot == std::string::npos ? "" : parameter.substr(0, dot);
 }
 
-template <class T> std::vector<NodeView<T>> nodes_on(const Tape& tape) {
-  std::vector<NodeView<T>> nodes;
-  for_each_node(tape, [&]<class U>(const NodeView<U>& node) {
-    if constexpr (std::same_as<T, U>) nodes.push_back(node);
-  });
-  return nodes;
-}
+// The nodes on T of a tape.
+template <class T> class Nodes {
+ public:
+  explicit Nodes(const Recordings& recordings) {
+    for_each_node(recordings, [&]<class U>(const NodeView<U>& node) {
+      if constexpr (std::same_as<T, U>) nodes_.push_back(node);
+    });
+    readers_.resize(nodes_.size());
+    for (const NodeView<T>& node : nodes_)
+      for (const std::int32_t input : node.inputs)
+        if (input >= 0 && node.kept->gradient) ++readers_[static_cast<std::size_t>(input)];
+  }
 
-template <class T> std::vector<std::string> layers_in(const std::vector<NodeView<T>>& nodes) {
+  std::size_t size() const { return nodes_.size(); }
+  auto begin() const { return nodes_.begin(); }
+  auto end() const { return nodes_.end(); }
+  const NodeView<T>& operator[](std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
+
+  // What a node's rule added to the gradient of input n; null where it added nothing, and where that is all of the
+  // gradient, which stands on the page anyway.
+  Value<T> contribution(const NodeView<T>& node, std::size_t n) const {
+    if (node.inputs[n] < 0 || node.kept->contributions.empty()) return {};
+    const Value<T>& added = node.kept->contributions[n];
+    const bool is_all = readers_[static_cast<std::size_t>(node.inputs[n])] == 1;
+    return is_all && added == (*this)[node.inputs[n]].kept->gradient ? Value<T>() : added;
+  }
+
+ private:
+  std::vector<NodeView<T>> nodes_;
+  std::vector<std::size_t> readers_;  // how often each is read by operations that the sweep came to
+};
+
+template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
   std::vector<std::optional<std::string>> of_parameters(nodes.size());
   for (const NodeView<T>& node : nodes)
     for (const std::int32_t input : node.inputs) {
-      if (input < 0 || !nodes[static_cast<std::size_t>(input)].is_parameter) continue;
-      const std::string layer = layer_of(nodes[static_cast<std::size_t>(input)].name);
+      if (input < 0 || !nodes[input].is_parameter) continue;
+      const std::string layer = layer_of(nodes[input].name);
       std::optional<std::string>& known = of_parameters[node.number];
       known = known ? common_layer(*known, layer) : layer;
     }
@@ -63,11 +87,12 @@ template <class T> Array<T> gradient_of_weights(const Shape& weights, const Arra
 // Writes the nodes of a tape, those on float and then those on double, as one step.
 class StepWriter {
  public:
-  /// Arrays have at most that many numbers.
-  StepWriter(const PageOptions& options, std::size_t most) : options_(options), most_(most) {}
+  // Arrays have at most that many numbers.
+  StepWriter(const PageStep& told, const PageOptions& options, std::size_t most)
+      : told_(told), options_(options), most_(most) {}
 
-  template <class T> void add(const Tape& tape) {
-    const std::vector<NodeView<T>> nodes = nodes_on<T>(tape);
+  template <class T> void add(const Recordings& recordings) {
+    const Nodes<T> nodes(recordings);
     const std::vector<std::string> layers = layers_in(nodes);
     std::vector<std::size_t> places(nodes.size());     // of the nodes on the page
     std::map<const Array<T>*, std::size_t> constants;  // the places of those that have been read
@@ -76,11 +101,11 @@ class StepWriter {
       places[node.number] = nodes_.size();
       nodes_.push_back(node_json(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]));
     }
-    const std::int32_t start = tape.recordings().of<T>().last_start();
+    const std::int32_t start = recordings.of<T>().last_start();
     if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
   }
 
-  json step() { return {{"label", ""}, {"loss", loss_}, {"nodes", std::move(nodes_)}}; }
+  json step() { return {{"label", told_.label}, {"loss", loss_}, {"nodes", std::move(nodes_)}}; }
   std::size_t arrays() const { return arrays_; }
   std::size_t averaged() const { return averaged_; }
 
@@ -132,7 +157,7 @@ class StepWriter {
   }
 
   template <class T>
-  json node_json(const NodeView<T>& node, const std::vector<NodeView<T>>& nodes, const std::vector<json>& inputs,
+  json node_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::vector<json>& inputs,
                  const std::string& layer) {
     const KeptNode<T>& kept = *node.kept;
     const Formula formula = formula_of(node.operation);
@@ -142,7 +167,7 @@ class StepWriter {
       if (inputs[n].is_null()) continue;
       present.push_back(inputs[n]);
       if (formula.rules.size() == inputs.size()) rules.push_back(formula.rules[n]);
-      if (!kept.contributions.empty()) contributions.push_back(array(kept.contributions[n]));
+      contributions.push_back(array(nodes.contribution(node, n)));
     }
     if (formula.rules.size() != inputs.size()) rules = formula.rules;
 
@@ -157,7 +182,8 @@ class StepWriter {
              {"value", array(kept.value)},
              {"gradient", array(kept.gradient)},
              {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
-    if (!contributions.empty()) out["contributions"] = std::move(contributions);
+    if (std::any_of(contributions.begin(), contributions.end(), [](const json& added) { return !added.is_null(); }))
+      out["contributions"] = std::move(contributions);
     if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes);
     add_axes(out, node.name, node.shape);
     if (node.profile != nullptr && !node.is_parameter) {
@@ -170,11 +196,11 @@ class StepWriter {
 
   // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
   // kept.
-  template <class T> json attention_json(const NodeView<T>& node, const std::vector<NodeView<T>>& nodes) {
+  template <class T> json attention_json(const NodeView<T>& node, const Nodes<T>& nodes) {
     const auto& beside = node.kept->beside;
     const Value<T>& weights = beside.at("weights");
     const std::int32_t v = node.inputs[2];
-    const Value<T>& values = v < 0 ? node.kept->constants[2].value : nodes[static_cast<std::size_t>(v)].kept->value;
+    const Value<T>& values = v < 0 ? node.kept->constants[2].value : nodes[v].kept->value;
     Value<T> gradient;
     if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
       gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
@@ -182,9 +208,9 @@ class StepWriter {
   }
 
   void add_axes(json& out, const std::string& name, const Shape& shape) const {
-    const auto found = name.empty() ? options_.axes.end() : options_.axes.find(name);
-    if (found == options_.axes.end()) return;
-    const std::vector<PageAxis>& axes = found->second;
+    const PageAxes& known = told_.axes.contains(name) ? told_.axes : options_.axes;
+    if (name.empty() || !known.contains(name)) return;
+    const std::vector<PageAxis>& axes = known.at(name);
     bool fits = axes.size() == shape.size();
     for (std::size_t i = 0; i < axes.size() && fits; ++i)
       fits = axes[i].labels.empty() || axes[i].labels.size() == shape[i];
@@ -196,6 +222,7 @@ class StepWriter {
     }
   }
 
+  const PageStep& told_;
   const PageOptions& options_;
   std::size_t most_;
   json nodes_ = json::array();
@@ -210,41 +237,52 @@ std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most)
   return bytes;
 }
 
-// The shapes of all arrays that are kept, constants as often as they are read.
-std::vector<Shape> shapes_of(const Tape& tape) {
-  std::vector<Shape> shapes;
-  for_each_node(tape, [&]<class T>(const NodeView<T>& node) {
-    const auto add = [&](const Value<T>& value) {
-      if (value) shapes.push_back(value->shape());
-    };
+// Adds the shapes of all arrays on T that a step shows, constants as often as they are read.
+template <class T> void add_shapes(std::vector<Shape>& shapes, const Recordings& recordings) {
+  const Nodes<T> nodes(recordings);
+  const auto add = [&](const Value<T>& value) {
+    if (value) shapes.push_back(value->shape());
+  };
+  for (const NodeView<T>& node : nodes) {
     add(node.kept->value);
     add(node.kept->gradient);
     for (const auto& constant : node.kept->constants) add(constant.value);
     for (const auto& [name, value] : node.kept->beside) add(value);
     if (node.kept->beside.contains("weights")) add(node.kept->beside.at("weights"));  // its gradient is as large
-    for (const Value<T>& contribution : node.kept->contributions) add(contribution);
-  });
-  return shapes;
+    for (std::size_t n = 0; n < node.inputs.size(); ++n) add(nodes.contribution(node, n));
+  }
+}
+
+// How many numbers an array may have so that those of all steps fit.
+std::size_t most_numbers(std::span<const RecordedStep> steps, std::size_t largest) {
+  std::vector<Shape> shapes;
+  for (const RecordedStep& step : steps) {
+    add_shapes<float>(shapes, *step.recorded);
+    add_shapes<double>(shapes, *step.recorded);
+  }
+  std::size_t most = std::max<std::size_t>(largest / 4, 1);
+  while (most > 1 && bytes_of_numbers(shapes, most) > largest) most /= 2;
+  return most;
 }
 
 }  // namespace
 
-json page_json(const Tape& tape, const PageOptions& options) {
-  const std::vector<Shape> shapes = shapes_of(tape);
-  std::size_t most = std::max<std::size_t>(options.largest / 4, 1);
-  while (most > 1 && bytes_of_numbers(shapes, most) > options.largest) most /= 2;
-
-  StepWriter writer(options, most);
-  writer.add<float>(tape);
-  writer.add<double>(tape);
-  json left_out = json::array();
-  if (writer.averaged() > 0)
-    left_out.push_back(std::to_string(writer.averaged()) + " of " + std::to_string(writer.arrays()) +
+json page_json(std::span<const RecordedStep> steps, const PageOptions& options) {
+  const std::size_t most = most_numbers(steps, options.largest);
+  json written = json::array(), left_out = json::array();
+  std::size_t arrays = 0, averaged = 0;
+  for (const RecordedStep& step : steps) {
+    StepWriter writer(step.told, options, most);
+    writer.add<float>(*step.recorded);
+    writer.add<double>(*step.recorded);
+    written.push_back(writer.step());
+    arrays += writer.arrays();
+    averaged += writer.averaged();
+  }
+  if (averaged > 0)
+    left_out.push_back(std::to_string(averaged) + " of " + std::to_string(arrays) +
                        " arrays are averaged down to at most " + std::to_string(most) + " numbers each.");
-  return {{"version", 1},
-          {"title", options.title},
-          {"left_out", std::move(left_out)},
-          {"steps", json::array({writer.step()})}};
+  return {{"version", 1}, {"title", options.title}, {"left_out", std::move(left_out)}, {"steps", std::move(written)}};
 }
 
 }  // namespace tapegrad::detail

@@ -6,11 +6,10 @@
 #include <string>
 
 #include "../../tape/internal/recording.hpp"
-#include "../../tape/tape.hpp"
 
 namespace tapegrad::detail {
 
-/// A node of a tape, to be read. Good until the tape records or sweeps again.
+/// A node of a recording, to be read. Good until the tape records or sweeps again.
 template <class T> struct NodeView {
   std::size_t number;  // among the nodes on T
   const Operation& operation;
@@ -24,7 +23,7 @@ template <class T> struct NodeView {
 };
 
 /// Calls visit(view) for each node, in the order of recording: first for those on float, then for those on double.
-template <class Visit> void for_each_node(const Tape& tape, Visit visit) {
+template <class Visit> void for_each_node(const Recordings& recordings, Visit visit) {
   const auto walk = [&]<class T>(const Recording<T>& recording) {
     for (std::size_t i = 0; i < recording.size(); ++i) {
       const Node<T>& node = recording.nodes()[i];
@@ -39,8 +38,8 @@ template <class Visit> void for_each_node(const Tape& tape, Visit visit) {
                         .kept = recording.kept().empty() ? nullptr : &recording.kept()[i]});
     }
   };
-  walk(tape.recordings().of<float>());
-  walk(tape.recordings().of<double>());
+  walk(recordings.of<float>());
+  walk(recordings.of<double>());
 }
 
 }  // namespace tapegrad::detail

@@ -1,13 +1,13 @@
-/// What a tape recorded as a page's data. For the library's own sources.
+/// What tapes recorded as a page's data. For the library's own sources.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "../../../engine/tape/tape.hpp"
 #include "../page_options.hpp"
 
 namespace tapegrad::detail {
@@ -20,7 +20,7 @@ std::string common_layer(const std::string& a, const std::string& b);
 /// of layers or nothing, in the numbered layer that the one before is in: a block often ends with a sum.
 std::vector<std::string> layers_of(const std::vector<std::optional<std::string>>& of_parameters);
 
-/// {"version", "title", "left_out", "steps"} of a tape that keeps values.
-nlohmann::json page_json(const Tape& tape, const PageOptions& options);
+/// {"version", "title", "left_out", "steps"} of tapes that keep values.
+nlohmann::json page_json(std::span<const RecordedStep> steps, const PageOptions& options);
 
 }  // namespace tapegrad::detail

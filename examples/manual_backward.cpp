@@ -3,7 +3,10 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <cmath>
+#include <initializer_list>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/tutorial.hpp"
 
@@ -23,6 +26,14 @@ Tensor by_tape(const Tensor& x) { return Tensor(x.grad()); }
 /// which needs no matrix: P * (dP - sum of dP * P along the row). P, dP: (..., T) -> the same
 Tensor softmax_backward(const Tensor& P, const Tensor& dP) { return P * (dP - tg::sum(dP * P, {-1}, tg::keepdims)); }
 
+/// Gives the values the names that they have on a page; their gradients are kept for by_tape.
+void name_and_retain(std::initializer_list<std::pair<const char*, Tensor*>> values) {
+  for (const auto& [name, value] : values) {
+    value->set_name(name);
+    value->retain_grad();
+  }
+}
+
 // ---- one head: T tokens of width M; D numbers in queries, keys and values -----------------------------------------
 
 struct OneHead {
@@ -40,9 +51,10 @@ struct OneHead {
 
   double scale() const { return 1 / std::sqrt(static_cast<double>(Wq.shape()[1])); }
 
-  /// Forward and, by the tape, backward.
-  void run() {
-    tg::Tape tape;
+  /// Forward and, by the tape, backward. Adds a step to the page, if there is one.
+  void run(tg::Page* page) {
+    name_and_retain({{"X", &X}, {"Wq", &Wq}, {"Wk", &Wk}, {"Wv", &Wv}, {"Wo", &Wo}});
+    tg::Tape tape({.keep_values = page != nullptr});
     Q = tg::matmul(X, Wq);
     K = tg::matmul(X, Wk);
     V = tg::matmul(X, Wv);
@@ -51,8 +63,14 @@ struct OneHead {
     Z = tg::matmul(P, V);
     O = tg::matmul(Z, Wo);
     L = tg::mse_loss(O, Y);
-    for (Tensor* x : {&Q, &K, &V, &S, &P, &Z, &O}) x->retain_grad();
+    name_and_retain({{"Q", &Q}, {"K", &K}, {"V", &V}, {"S", &S}, {"P", &P}, {"Z", &Z}, {"O", &O}, {"L", &L}});
     L.backward();
+    if (page == nullptr) return;
+    const std::vector<std::string> words{"the", "river", "bank"};
+    const tg::PageAxis token{"token", words}, query{"query", words}, key{"key", words}, of_width{};
+    tg::PageAxes axes{{"S", {query, key}}, {"P", {query, key}}};
+    for (const char* name : {"X", "Q", "K", "V", "Z", "O"}) axes[name] = {token, of_width};
+    page->add(tape, {.label = "one head", .axes = axes});
   }
 };
 
@@ -171,9 +189,11 @@ struct SeveralHeads {
   /// 0 where the mask hides.
   Tensor let_through(const Tensor& dM) const { return tg::masked_fill(dM, xt::equal(mask, 0), 0); }
 
-  /// Forward and, by the tape, backward.
-  void run() {
-    tg::Tape tape;
+  /// Forward and, by the tape, backward. Adds a step to the page, if there is one.
+  void run(tg::Page* page) {
+    name_and_retain({{"X", &X}, {"Wq", &Wq}, {"Wk", &Wk}, {"Wv", &Wv}, {"Wo", &Wo}});
+    name_and_retain({{"bq", &bq}, {"bk", &bk}, {"bv", &bv}, {"bo", &bo}});
+    tg::Tape tape({.keep_values = page != nullptr});
     q = tg::matmul(X, Wq) + bq;
     k = tg::matmul(X, Wk) + bk;
     v = tg::matmul(X, Wv) + bv;
@@ -187,8 +207,17 @@ struct SeveralHeads {
     z = merge(Z);
     O = tg::matmul(z, Wo) + bo;
     L = tg::mse_loss(O, Y);
-    for (Tensor* x : {&q, &k, &v, &z, &Q, &K, &V, &S, &M, &P, &Z, &O}) x->retain_grad();
+    name_and_retain({{"q", &q}, {"k", &k}, {"v", &v}, {"Q", &Q}, {"K", &K}, {"V", &V}, {"S", &S}, {"M", &M}});
+    name_and_retain({{"P", &P}, {"Z", &Z}, {"z", &z}, {"O", &O}, {"L", &L}});
     L.backward();
+    if (page == nullptr) return;
+    const tg::PageAxis batch{"batch", {}}, head{"head", {}}, token{"token", {}}, query{"query", {}}, key{"key", {}},
+        of_width{};
+    tg::PageAxes axes;
+    for (const char* name : {"X", "q", "k", "v", "z", "O"}) axes[name] = {batch, token, of_width};
+    for (const char* name : {"Q", "K", "V", "Z"}) axes[name] = {batch, head, token, of_width};
+    for (const char* name : {"S", "M", "P"}) axes[name] = {batch, head, query, key};
+    page->add(tape, {.label = "several heads", .axes = axes});
   }
 };
 
@@ -269,16 +298,16 @@ int main(int argc, char** argv) {
   const char* description =
       "The backward pass of attention by hand, step by step, each against the tape's gradient: for one head with "
       "mse_loss, and for several heads with a batch, a mask and biases.";
-  return run_tutorial(argc, argv, "manual_backward", description, [] {
+  return run_tutorial(argc, argv, "manual_backward", description, "Attention's backward pass", [](tg::Page* page) {
     OneHead one(3, 2, 4);
-    one.run();
+    one.run(page);
     one_head_forward(one);
     one_head_through_the_softmax(one);
     one_head_backward(one);
 
     const tg::IntArray causal_without_padding{{{{1, 0, 0}, {1, 1, 0}, {1, 1, 1}}}, {{{1, 0, 0}, {1, 1, 0}, {1, 1, 0}}}};
     SeveralHeads several(causal_without_padding, 2, 3, 4, 2);
-    several.run();
+    several.run(page);
     several_heads_forward(several);
     several_heads_backward(several);
   });

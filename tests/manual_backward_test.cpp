@@ -1,11 +1,14 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "by_loops.hpp"
+#include "page_data.hpp"
 #include "printed.hpp"
+#include "run_example.hpp"
 
 using by_loops::product, by_loops::transposed;
 
@@ -130,4 +133,26 @@ TEST_CASE("manual_backward's gradients of several heads with batch, mask and bia
     check_steps(backward, {"dO", "dbo", "dWo", "dz",  "dZ",  "dP",  "dV",  "dM",  "dS",  "dQ", "dK",
                            "dq", "dk",  "dv",  "dbq", "dbk", "dbv", "dWq", "dWk", "dWv", "dX"});
   }
+}
+
+TEST_CASE("manual_backward --page shows both computations, under the names of the tables") {
+  const TemporaryFolder folder;
+  const Run run = run_example("manual_backward --page " + folder.path("step.html"));
+  REQUIRE(run.status == 0);
+  CHECK(run.out == run_example("manual_backward").out);
+  const nlohmann::json steps = page_data(folder.read("step.html"))["steps"];
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0]["label"] == "one head");
+  CHECK(steps[1]["label"] == "several heads");
+  const std::set<std::string> expected[] = {{"X", "Wq", "Wk", "Wv", "Wo", "Q", "K", "V", "S", "P", "Z", "O", "L"},
+                                            {"X", "Wq", "Wk", "Wv", "Wo", "bq", "bk", "bv", "bo", "q", "k",
+                                             "v", "Q",  "K",  "V",  "S",  "M",  "P",  "Z",  "z",  "O", "L"}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::set<std::string> names;
+    for (const nlohmann::json& node : steps[i]["nodes"])
+      if (node["name"] != "") names.insert(node["name"]);
+    CHECK(names == expected[i]);
+  }
+  for (const nlohmann::json& node : steps[1]["nodes"])
+    if (node["name"] == "bk") CHECK(node["gradient"]["statistics"]["norm"] < 1e-12);
 }

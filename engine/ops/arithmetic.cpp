@@ -25,32 +25,33 @@ Array<T> combined(const char* operation, const Tensor<T>& a, const Tensor<T>& b,
 // Where the operands broadcast, dy has the larger shape: adding it to dx sums it back.
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b) {
-  return record("add", combined("add", a, b, vector_loops<T>().plus), {a, b}, [](const auto& dy, auto& dx) {
-    dx[0] += dy;
-    dx[1] += dy;
-  });
+  return record({"add", "y = a + b; da = dy; db = dy"}, combined("add", a, b, vector_loops<T>().plus), {a, b},
+                [](const auto& dy, auto& dx) {
+                  dx[0] += dy;
+                  dx[1] += dy;
+                });
 }
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
-  return record("add", map<T>(a.value(), [b](T x) { return x + b; }), {a},
+  return record({"add", "y = x + c; dx = dy", b}, map<T>(a.value(), [b](T x) { return x + b; }), {a},
                 [](const auto& dy, auto& dx) { dx[0] += dy; });
 }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b) {
-  return record("sub", combined("sub", a, b, vector_loops<T>().minus), {a, b}, [](const auto& dy, auto& dx) {
-    dx[0] += dy;
-    dx[1] += -dy;
-  });
+  return record({"sub", "y = a − b; da = dy; db = −dy"}, combined("sub", a, b, vector_loops<T>().minus), {a, b},
+                [](const auto& dy, auto& dx) {
+                  dx[0] += dy;
+                  dx[1] += -dy;
+                });
 }
 
 template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
-  return record("sub", map<T>(b.value(), [a](T x) { return a - x; }), {b},
+  return record({"sub", "y = c − x; dx = −dy", a}, map<T>(b.value(), [a](T x) { return a - x; }), {b},
                 [](const auto& dy, auto& dx) { dx[0] += -dy; });
 }
 
-// y = a b, da = dy b, db = dy a
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
-  return record("mul", combined("mul", a, b, vector_loops<T>().times), {a, b},
+  return record({"mul", "y = a ⊙ b; da = dy ⊙ b; db = dy ⊙ a"}, combined("mul", a, b, vector_loops<T>().times), {a, b},
                 [a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
                   if (dx[0].needs_grad()) dx[0] += zip<T>("mul", dy, *b, vector_loops<T>().times);
                   if (dx[1].needs_grad()) dx[1] += zip<T>("mul", dy, *a, vector_loops<T>().times);
@@ -58,58 +59,59 @@ template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
-  return record("mul", map<T>(a.value(), [b](T x) { return x * b; }), {a},
+  return record({"mul", "y = c x; dx = c dy", b}, map<T>(a.value(), [b](T x) { return x * b; }), {a},
                 [b](const auto& dy, auto& dx) { dx[0] += dy * b; });
 }
 
-// y = a / b, da = dy / b, db = -dy a / b^2 = -da y
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
   Value<T> y = make_value<T>(combined("div", a, b, vector_loops<T>().over));
-  return record("div", y, {a, b}, [y, b = b.shared_value()](const Array<T>& dy, auto& dx) {
-    Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().over);
-    if (dx[1].needs_grad()) dx[1] += -da * *y;
-    dx[0] += std::move(da);
-  });
+  return record({"div", "y = a / b; da = dy / b; db = −dy ⊙ y / b"}, y, {a, b},
+                [y, b = b.shared_value()](const Array<T>& dy, auto& dx) {
+                  Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().over);
+                  if (dx[1].needs_grad()) dx[1] += -da * *y;
+                  dx[0] += std::move(da);
+                });
 }
 
 template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b) {
-  return record("div", map<T>(a.value(), [b](T x) { return x / b; }), {a},
+  return record({"div", "y = x / c; dx = dy / c", b}, map<T>(a.value(), [b](T x) { return x / b; }), {a},
                 [b](const auto& dy, auto& dx) { dx[0] += dy / b; });
 }
 
-// y = a / b, db = -dy y / b
 template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b) {
   Value<T> y = make_value<T>(map<T>(b.value(), [a](T x) { return a / x; }));
-  return record("div", y, {b}, [y, b = b.shared_value()](const auto& dy, auto& dx) { dx[0] += -dy * *y / *b; });
+  return record({"div", "y = c / x; dx = −dy ⊙ y / x", a}, y, {b},
+                [y, b = b.shared_value()](const auto& dy, auto& dx) { dx[0] += -dy * *y / *b; });
 }
 
 template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b) { return b + a; }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b) {
-  return record("sub", map<T>(a.value(), [b](T x) { return x - b; }), {a},
+  return record({"sub", "y = x − c; dx = dy", b}, map<T>(a.value(), [b](T x) { return x - b; }), {a},
                 [](const auto& dy, auto& dx) { dx[0] += dy; });
 }
 
 template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b) { return b * a; }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& x) {
-  return record("neg", map<T>(x.value(), std::negate<>()), {x}, [](const auto& dy, auto& dx) { dx[0] += -dy; });
+  return record({"neg", "y = −x; dx = −dy"}, map<T>(x.value(), std::negate<>()), {x},
+                [](const auto& dy, auto& dx) { dx[0] += -dy; });
 }
 
-// y = x^p, dx = dy p x^(p - 1); x^0 is 1 everywhere, so its gradient is 0 even at x = 0.
+// x^0 is 1 everywhere, so its gradient is 0 even at x = 0.
 template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent) {
-  return record("pow", map<T>(x.value(), [exponent](T a) { return std::pow(a, exponent); }), {x},
+  return record({"pow", "y = x^c; dx = c x^(c − 1) ⊙ dy", exponent},
+                map<T>(x.value(), [exponent](T a) { return std::pow(a, exponent); }), {x},
                 [x = x.shared_value(), p = exponent](const Array<T>& dy, auto& dx) {
                   dx[0] += zip<T>("pow", dy, *x, [p](T d, T a) { return p == 0 ? T(0) : d * p * std::pow(a, p - 1); });
                 });
 }
 
-// y = a^b, da = dy b a^(b - 1), db = dy y log(a). a^0 is 1 for every a, and 0^b is 0 for every b > 0: there the
-// gradients of a and of b are 0.
+// a^0 is 1 for every a, and 0^b is 0 for every b > 0: there the gradients of a and of b are 0.
 template <class T> Tensor<T> pow(const Tensor<T>& x, const Tensor<T>& exponent) {
   detail::require_broadcast("pow", x, exponent);
   Array<T> y = zip<T>("pow", x.value(), exponent.value(), [](T a, T b) { return std::pow(a, b); });
-  return record("pow", std::move(y), {x, exponent},
+  return record({"pow", "y = a^b; da = b ⊙ a^(b − 1) ⊙ dy; db = y ⊙ log(a) ⊙ dy"}, std::move(y), {x, exponent},
                 [a = x.shared_value(), b = exponent.shared_value()](const Array<T>& dy, auto& dx) {
                   const auto add = [&](Gradient<T> gradient, auto derivative) {
                     if (gradient.needs_grad())

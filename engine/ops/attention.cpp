@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "../array/internal/layout.hpp"
+#include "../kernels/strided.hpp"
+#include "../tape/internal/recording.hpp"
 #include "../tape/record.hpp"
+#include "../tape/tape.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
@@ -13,6 +16,24 @@ namespace {
 using detail::AttentionLayout;
 using detail::HeadLayout;
 using detail::require;
+
+// For readers of the tape: the weights, which the tiles never hold at once, before any dropout, and where the mask lets
+// queries attend, 1 or 0; (B, H, T, S).
+template <class T>
+void keep_weights(detail::Recording<T>& recording, const Tensor<T>& y, const Tensor<T>& q, const Tensor<T>& k,
+                  const AttentionLayout& layout, const AttentionMask& mask, T scale, double dropout) {
+  const NoGrad pause;
+  const std::size_t queries = layout.q.rows, keys = layout.k.rows;
+  Array<T> scores(Shape{layout.batch, layout.heads, queries, keys}, T(0));
+  const Array<T> unmasked = masked_softmax(Tensor<T>(scores), mask).value();
+  recording.keep_beside(y, "allowed", detail::map<T>(unmasked, [](T weight) { return T(weight > 0); }));
+  for (std::size_t b = 0; b < layout.batch; ++b)
+    for (std::size_t h = 0; h < layout.heads; ++h)
+      detail::gemm<T>(layout.q.at(q.value().data(), b, h), layout.k.at(k.value().data(), b, h).t(),
+                      {scores.data() + (b * layout.heads + h) * queries * keys, queries, keys}, scale);
+  recording.keep_beside(y, "weights", masked_softmax(Tensor<T>(std::move(scores)), mask).value());
+  recording.keep_beside(y, "dropout", Array<T>(Shape{}, static_cast<T>(dropout)));
+}
 
 // What the two forms of the operation share, whose heads lie in memory as the layout says.
 template <class T>
@@ -30,16 +51,25 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
                                  options.dropout > 0 ? generator_or_default(options.generator).next_key() : 0,
                                  std::move(masks)};
   attention.forward(q.value().data(), k.value().data(), v.value().data(), y->data(), statistics->data());
-  return record(operation, Value<T>(y), {q, k, v},
-                [attention = std::move(attention), q = q.shared_value(), k = k.shared_value(), v = v.shared_value(),
-                 y = Value<T>(y), statistics = Value<T>(statistics)](const Array<T>& dy, auto& dx) {
-                  Array<T> dq(q->shape()), dk(k->shape()), dv(v->shape());
-                  attention.backward(q->data(), k->data(), v->data(), y->data(), statistics->data(), dy.data(),
-                                     dq.data(), dk.data(), dv.data());
-                  dx[0] += std::move(dq);
-                  dx[1] += std::move(dk);
-                  dx[2] += std::move(dv);
-                });
+  const char* formula = options.dropout > 0
+                            ? "y = R v, R = dropout(P), P = softmax(S + mask), S = c q kᵀ; "
+                              "dq = c dS k, dS = P ⊙ (dP − Σ dP ⊙ P), dP = dropout(dy vᵀ); dk = c dSᵀ q; dv = Rᵀ dy"
+                            : "y = P v, P = softmax(S + mask), S = c q kᵀ; "
+                              "dq = c dS k, dS = P ⊙ (dP − Σ dP ⊙ P), dP = dy vᵀ; dk = c dSᵀ q; dv = Pᵀ dy";
+  Tensor<T> out =
+      record({operation, formula, scale}, Value<T>(y), {q, k, v},
+             [attention = std::move(attention), q = q.shared_value(), k = k.shared_value(), v = v.shared_value(),
+              y = Value<T>(y), statistics = Value<T>(statistics)](const Array<T>& dy, auto& dx) {
+               Array<T> dq(q->shape()), dk(k->shape()), dv(v->shape());
+               attention.backward(q->data(), k->data(), v->data(), y->data(), statistics->data(), dy.data(), dq.data(),
+                                  dk.data(), dv.data());
+               dx[0] += std::move(dq);
+               dx[1] += std::move(dk);
+               dx[2] += std::move(dv);
+             });
+  if (detail::Recordings* const tape = detail::TapeScope::current(); out.requires_grad() && tape->options().keep_values)
+    keep_weights(tape->of<T>(), out, q, k, layout, mask, static_cast<T>(scale), options.dropout);
+  return out;
 }
 
 }  // namespace

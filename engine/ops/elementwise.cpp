@@ -18,24 +18,26 @@ using detail::vector_loops;
 using detail::zip;
 
 // y = f(x), dx = dy derivative(x): the input is saved.
-template <class T, class F, class D> Tensor<T> of_input(const char* operation, const Tensor<T>& x, F f, D derivative) {
+template <class T, class F, class D>
+Tensor<T> of_input(const Operation& operation, const Tensor<T>& x, F f, D derivative) {
   return record(operation, map<T>(x.value(), f), {x},
-                [operation, x = x.shared_value(), derivative](const Array<T>& dy, auto& dx) {
-                  dx[0] += zip<T>(operation, dy, *x, [derivative](T d, T a) { return d * derivative(a); });
+                [name = operation.name, x = x.shared_value(), derivative](const Array<T>& dy, auto& dx) {
+                  dx[0] += zip<T>(name, dy, *x, [derivative](T d, T a) { return d * derivative(a); });
                 });
 }
 
 // y = f(x), dx = dy derivative(y): the output is saved, where that makes the derivative simpler.
-template <class T, class F, class D> Tensor<T> of_output(const char* operation, const Tensor<T>& x, F f, D derivative) {
+template <class T, class F, class D>
+Tensor<T> of_output(const Operation& operation, const Tensor<T>& x, F f, D derivative) {
   Value<T> y = make_value<T>(map<T>(x.value(), f));
-  return record(operation, y, {x}, [operation, y, derivative](const Array<T>& dy, auto& dx) {
-    dx[0] += zip<T>(operation, dy, *y, [derivative](T d, T b) { return d * derivative(b); });
+  return record(operation, y, {x}, [name = operation.name, y, derivative](const Array<T>& dy, auto& dx) {
+    dx[0] += zip<T>(name, dy, *y, [derivative](T d, T b) { return d * derivative(b); });
   });
 }
 
 // y = f(x), dx = dy f'(x) by loops over runs of elements, forward(x, y, n) and backward(x, dy, dx, n).
 template <class T, class F, class B>
-Tensor<T> by_loops(const char* operation, const Tensor<T>& x, F forward, B backward) {
+Tensor<T> by_loops(const Operation& operation, const Tensor<T>& x, F forward, B backward) {
   return record(operation, map<T>(x.value(), forward), {x},
                 [x = x.shared_value(), backward](const Array<T>& dy, auto& dx) {
                   Array<T> gradient(dy.shape());
@@ -48,45 +50,44 @@ Tensor<T> by_loops(const char* operation, const Tensor<T>& x, F forward, B backw
 
 }  // namespace
 
-// y = exp(x), dx = dy y
 template <class T> Tensor<T> exp(const Tensor<T>& x) {
-  return of_output("exp", x, vector_loops<T>().exp, [](T y) { return y; });
+  return of_output({"exp", "y = exp(x); dx = dy ⊙ y"}, x, vector_loops<T>().exp, [](T y) { return y; });
 }
 
-// y = log(x), dx = dy / x
 template <class T> Tensor<T> log(const Tensor<T>& x) {
-  return of_input("log", x, vector_loops<T>().log, [](T a) { return 1 / a; });
+  return of_input({"log", "y = log(x); dx = dy / x"}, x, vector_loops<T>().log, [](T a) { return 1 / a; });
 }
 
-// y = sqrt(x), dx = dy / (2 y)
 template <class T> Tensor<T> sqrt(const Tensor<T>& x) {
   return of_output(
-      "sqrt", x, [](T a) { return std::sqrt(a); }, [](T y) { return 1 / (2 * y); });
+      {"sqrt", "y = √x; dx = dy / (2 y)"}, x, [](T a) { return std::sqrt(a); }, [](T y) { return 1 / (2 * y); });
 }
 
-// y = |x|, dx = dy sign(x), with sign(0) = 0
+// sign(0) = 0
 template <class T> Tensor<T> abs(const Tensor<T>& x) {
   return of_input(
-      "abs", x, [](T a) { return std::abs(a); }, [](T a) { return T(a > 0) - T(a < 0); });
+      {"abs", "y = |x|; dx = dy ⊙ sign(x)"}, x, [](T a) { return std::abs(a); },
+      [](T a) { return T(a > 0) - T(a < 0); });
 }
 
-// y = tanh(x), dx = dy (1 - y^2)
 template <class T> Tensor<T> tanh(const Tensor<T>& x) {
-  return of_output("tanh", x, vector_loops<T>().tanh, [](T y) { return 1 - y * y; });
+  return of_output({"tanh", "y = tanh(x); dx = dy ⊙ (1 − y²)"}, x, vector_loops<T>().tanh,
+                   [](T y) { return 1 - y * y; });
 }
 
-// y = 1 / (1 + exp(-x)), dx = dy y (1 - y)
 template <class T> Tensor<T> sigmoid(const Tensor<T>& x) {
-  return of_output("sigmoid", x, vector_loops<T>().sigmoid, [](T y) { return y * (1 - y); });
+  return of_output({"sigmoid", "y = 1 / (1 + exp(−x)); dx = dy ⊙ y ⊙ (1 − y)"}, x, vector_loops<T>().sigmoid,
+                   [](T y) { return y * (1 - y); });
 }
 
-// y = max(x, 0), dx = dy [y > 0]; NaN stays NaN
+// NaN stays NaN.
 template <class T> Tensor<T> relu(const Tensor<T>& x) {
   return of_output(
-      "relu", x, [](T a) { return a < 0 ? T(0) : a; }, [](T y) { return y > 0 ? T(1) : T(0); });
+      {"relu", "y = max(x, 0); dx = dy ⊙ [y > 0]"}, x, [](T a) { return a < 0 ? T(0) : a; },
+      [](T y) { return y > 0 ? T(1) : T(0); });
 }
 
-// y = x held within [low, high], dx = dy [low <= x <= high]; NaN stays NaN, and a bound that is NaN makes all NaN
+// NaN stays NaN, and a bound that is NaN makes all NaN.
 template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> min, std::optional<Scalar<T>> max) {
   detail::require(min || max, "clamp", "expected min, max or both, given neither");
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -95,39 +96,45 @@ template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> 
     const T above = a >= low || std::isnan(a) ? a : low;
     return above <= high || std::isnan(above) ? above : high;
   };
-  return of_input("clamp", x, held, [low, high](T a) { return T(a >= low && a <= high); });
+  return of_input({"clamp", "y = min(max(x, low), high); dx = dy ⊙ [low ≤ x ≤ high]"}, x, held,
+                  [low, high](T a) { return T(a >= low && a <= high); });
 }
 
-// What follows has formulas and derivatives in kernels/vector_loops.ipp.
+// What follows is computed in kernels/vector_loops.ipp.
 
-// y = x Phi(x) with the normal distribution's Phi, or its approximation by tanh
+// Φ is the normal distribution's, φ its density; or they are approximated by tanh.
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
   const auto& loops = vector_loops<T>();
-  return formula == Gelu::exact ? by_loops("gelu", x, loops.gelu, loops.gelu_backward)
-                                : by_loops("gelu", x, loops.gelu_tanh, loops.gelu_tanh_backward);
+  if (formula == Gelu::exact)
+    return by_loops({"gelu", "y = x Φ(x); dx = dy ⊙ (Φ(x) + x φ(x))"}, x, loops.gelu, loops.gelu_backward);
+  return by_loops({"gelu",
+                   "y = x (1 + t) / 2, t = tanh(√(2/π) (x + 0.044715 x³)); "
+                   "dx = dy ⊙ (1 + t + x (1 − t²) √(2/π) (1 + 0.134145 x²)) / 2"},
+                  x, loops.gelu_tanh, loops.gelu_tanh_backward);
 }
 
-// y = x sigmoid(x)
+// σ is the sigmoid.
 template <class T> Tensor<T> silu(const Tensor<T>& x) {
-  return by_loops("silu", x, vector_loops<T>().silu, vector_loops<T>().silu_backward);
+  return by_loops({"silu", "y = x σ(x); dx = dy ⊙ σ(x) (1 + x (1 − σ(x)))"}, x, vector_loops<T>().silu,
+                  vector_loops<T>().silu_backward);
 }
 
-// y = log(1 + exp(beta x)) / beta
 template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta, double threshold) {
   const T b = static_cast<T>(beta), most = static_cast<T>(threshold);
   return by_loops(
-      "softplus", x, [b, most](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, most); },
+      {"softplus", "y = log(1 + exp(c x)) / c; dx = dy ⊙ σ(c x)", beta}, x,
+      [b, most](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, most); },
       [b, most](const T* a, const T* dy, T* dx, std::size_t n) {
         vector_loops<T>().softplus_backward(a, dy, dx, n, b, most);
       });
 }
 
-// y = m ? v : x, dx = m ? 0 : dy, dv = sum(m ? dy : 0)
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value) {
   detail::require(value.dimension() == 0, "masked_fill", "expected a value of shape (), given ", value);
   const T fill = value.item();
-  return record("masked_fill", zip<T>("masked_fill", x.value(), mask, [fill](T a, bool m) { return m ? fill : a; }),
-                {x, value}, [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
+  return record({"masked_fill", "y = (1 − m) ⊙ x + m v; dx = (1 − m) ⊙ dy; dv = Σ m ⊙ dy"},
+                zip<T>("masked_fill", x.value(), mask, [fill](T a, bool m) { return m ? fill : a; }), {x, value},
+                [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
                   if (dx[0].needs_grad())
                     dx[0] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? T(0) : d; });
                   if (dx[1].needs_grad())
@@ -139,19 +146,17 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
   return masked_fill(x, mask, Tensor<T>(Array<T>(Shape{}, value)));
 }
 
-// y = c ? a : b, da = c ? dy : 0, db = c ? 0 : dy
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b) {
   const auto chosen = [](bool c, T left, T right) { return c ? left : right; };
   auto y = detail::zip_all<T>("where", chosen, condition, a.value(), b.value());
-  return record("where", std::move(y), {a, b},
+  return record({"where", "y = m ⊙ a + (1 − m) ⊙ b; da = m ⊙ dy; db = (1 − m) ⊙ dy"}, std::move(y), {a, b},
                 [c = Value<bool>(make_value<bool>(condition))](const Array<T>& dy, auto& dx) {
                   if (dx[0].needs_grad()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });
                   if (dx[1].needs_grad()) dx[1] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? T(0) : d; });
                 });
 }
 
-// y_i = x_i k_i / (1 - p), where k_i is 0 with probability p and 1 otherwise. The random numbers are recomputed
-// in the sweep instead of being saved.
+// k is 0 with probability c and 1 otherwise. The random numbers are recomputed in the sweep instead of being saved.
 template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training, Generator& generator) {
   detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), given ", p);
   if (!training || p == 0) return x;
@@ -162,7 +167,8 @@ template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training
     });
     return out;
   };
-  return record("dropout", dropped(x.value()), {x}, [dropped](const Array<T>& dy, auto& dx) { dx[0] += dropped(dy); });
+  return record({"dropout", "y = x ⊙ k / (1 − c); dx = dy ⊙ k / (1 − c)", p}, dropped(x.value()), {x},
+                [dropped](const Array<T>& dy, auto& dx) { dx[0] += dropped(dy); });
 }
 
 #define INSTANTIATE(T)                                                                            \

@@ -11,7 +11,7 @@ namespace tapegrad {
 using detail::chunks_for;
 using detail::parallel_for;
 
-// y_i = W[ids_i], a gather; dW[ids_i] += dy_i, a scatter-add
+// The product with one_hot(ids)ᵀ is a scatter-add: dW[ids_i] += dy_i.
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx) {
   detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), given ",
@@ -28,7 +28,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
       std::copy_n(weight.value().data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);
   });
   return record(
-      "embedding", std::move(y), {weight},
+      {"embedding", "y = W[ids]; dW = one_hot(ids)ᵀ dy"}, std::move(y), {weight},
       [ids = Value<std::int64_t>(make_value<std::int64_t>(ids)), padding_idx, width](const Array<T>& dy, auto& dx) {
         T* dw = dx[0].accumulator().data();
         const auto& loops = detail::vector_loops<T>();

@@ -15,10 +15,21 @@ using detail::parallel_for;
 using detail::require;
 using detail::sum_run;
 
-// With m and r = 1 / sqrt(variance + eps) of each row, and h = (x - m) r:
-//   y = h w + b
-//   dw = sum over rows of dy h, db = sum over rows of dy
-//   dx = r (g - mean(g) - h mean(g h)) with g = dy w
+namespace {
+
+// With r and h as the code below calls them.
+constexpr const char* formula_of(bool weight, bool bias) {
+  return weight && bias ? "y = h ⊙ w + b, h = r (x − mean(x)), r = 1 / √(var(x) + ε); "
+                          "dx = r (g − mean(g) − h mean(g ⊙ h)), g = dy ⊙ w; dw = Σ dy ⊙ h; db = Σ dy"
+         : weight       ? "y = h ⊙ w, h = r (x − mean(x)), r = 1 / √(var(x) + ε); "
+                          "dx = r (g − mean(g) − h mean(g ⊙ h)), g = dy ⊙ w; dw = Σ dy ⊙ h"
+         : bias         ? "y = h + b, h = r (x − mean(x)), r = 1 / √(var(x) + ε); "
+                          "dx = r (dy − mean(dy) − h mean(dy ⊙ h)); db = Σ dy"
+                : "y = r (x − mean(x)), r = 1 / √(var(x) + ε); dx = r (dy − mean(dy) − y mean(dy ⊙ y))";
+}
+
+}  // namespace
+
 template <class T>
 Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias, double eps) {
   const Shape& shape = x.shape();
@@ -56,7 +67,7 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
     }
   });
 
-  return record("layer_norm", std::move(y), {x, weight, bias},
+  return record({"layer_norm", formula_of(weight.defined(), bias.defined())}, std::move(y), {x, weight, bias},
                 [h = Value<T>(make_value<T>(std::move(h))), r = Value<T>(make_value<T>(std::move(r))),
                  weight = weight.shared_value(), n, rows, &loops](const Array<T>& dy, auto& dx) {
                   if (dx[1].needs_grad()) {

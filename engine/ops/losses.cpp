@@ -107,8 +107,33 @@ template <class T> void check(const Tensor<T>& logits, const IntArray& labels, c
                              options.ignore_index, ", given ", label);
 }
 
+// Whether the label, or the probabilities, are all that counts.
+template <class T> bool is_plain(const CrossEntropyOptions<T>& options) {
+  return options.label_smoothing == 0 && !options.weight;
+}
+
 template <class T> Value<T> shared(const std::optional<Array<T>>& weight) {
   return weight ? Value<T>(make_value<T>(*weight)) : nullptr;
+}
+
+// As readers see it, with q the shares of the classes and c what the sum is multiplied by; of rows alone, or of means
+// of labels or probabilities t that share nothing, in the words of textbooks.
+const char* formula_of_labels(bool each, bool plain) {
+  if (!plain)
+    return each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"
+                : "y = −c Σ q ⊙ log softmax(x); dx = c (softmax(x) Σ q − q) dy";
+  return each ? "y = −log softmax(x)[t]; dx = (softmax(x) − one_hot(t)) ⊙ dy"
+              : "y = −c Σ log softmax(x)[t]; dx = c (softmax(x) − one_hot(t)) dy";
+}
+
+const char* formula_of_probabilities(bool each, bool plain) {
+  if (!plain)
+    return each ? "y = −Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
+                  "dx = (softmax(x) Σ q − q) ⊙ dy; dt = −(1 − e) w ⊙ log softmax(x) ⊙ dy"
+                : "y = −c Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
+                  "dx = c (softmax(x) Σ q − q) dy; dt = −c (1 − e) w ⊙ log softmax(x) dy";
+  return each ? "y = −Σ t ⊙ log softmax(x); dx = (softmax(x) Σ t − t) ⊙ dy; dt = −log softmax(x) ⊙ dy"
+              : "y = −c Σ t ⊙ log softmax(x); dx = c (softmax(x) Σ t − t) dy; dt = −c log softmax(x) dy";
 }
 
 // All losses, or their sum times the factor.
@@ -145,7 +170,8 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
   const T factor = options.reduction == Reduction::mean ? 1 / sum_run(counts.data(), rows) : T(1);
 
   return record(
-      "cross_entropy", reduced(std::move(losses), options.reduction, factor), {logits},
+      {"cross_entropy", formula_of_labels(each, is_plain(options)), factor},
+      reduced(std::move(losses), options.reduction, factor), {logits},
       [=, x = logits.shared_value(), largest = Value<T>(make_value<T>(std::move(largest))),
        sums = Value<T>(make_value<T>(std::move(sums))), labels = Value<std::int64_t>(make_value<std::int64_t>(labels)),
        ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
@@ -191,7 +217,8 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
   const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(rows) : T(1);
 
   return record(
-      "cross_entropy", reduced(std::move(losses), options.reduction, factor), {logits, probabilities},
+      {"cross_entropy", formula_of_probabilities(each, is_plain(options)), factor},
+      reduced(std::move(losses), options.reduction, factor), {logits, probabilities},
       [=, x = logits.shared_value(), t = probabilities.shared_value(), largest = Value<T>(make_value<T>(largest)),
        sums = Value<T>(make_value<T>(sums))](const Array<T>& dy, auto& dx) {
         // row(i's first element, exps, dloss, out) makes row i of an input's gradient.
@@ -279,7 +306,12 @@ Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& 
   const bool each = options.reduction == Reduction::none;
   const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
   Array<T> losses = each_of<T>(x.shape(), [&](std::size_t i) { return rule.loss(i); });
-  return record(kName, reduced(std::move(losses), options.reduction, factor), {x, target},
+  // s(x) = log(1 + exp(x)), whose derivative is the sigmoid σ; w and p are the weights, 1 where none are given.
+  const char* formula = each ? "y = w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
+                               "dx = w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) ⊙ dy; dt = w ⊙ (p ⊙ s(−x) − s(x)) ⊙ dy"
+                             : "y = c Σ w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
+                               "dx = c w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) dy; dt = c w ⊙ (p ⊙ s(−x) − s(x)) dy";
+  return record({kName, formula, factor}, reduced(std::move(losses), options.reduction, factor), {x, target},
                 [rule, each, factor](const Array<T>& dy, auto& dx) {
                   const Shape& shape = rule.x->shape();
                   const auto dloss = [&](std::size_t i) { return dy.data()[each ? i : 0] * factor; };
@@ -290,7 +322,6 @@ Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& 
                 });
 }
 
-// y = (x - t)^2, dx = 2 (x - t) dy = -dt; the mean divides by the number of elements
 template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
   require(x.shape() == target.shape(), "mse_loss", "expected a target of shape ", x.shape(), ", given ",
           target.shape());
@@ -299,7 +330,10 @@ template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& targe
   const Value<T> difference = make_value<T>(detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>()));
   const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
   Array<T> squares = detail::map<T>(*difference, [](T d) { return d * d; });
-  return record("mse_loss", reduced(std::move(squares), reduction, factor), {x, target},
+  const char* formula = reduction == Reduction::none
+                            ? "y = (x − t)²; dx = 2 (x − t) ⊙ dy; dt = −2 (x − t) ⊙ dy"
+                            : "y = c Σ (x − t)²; dx = 2 · c (x − t) dy; dt = −2 · c (x − t) dy";
+  return record({"mse_loss", formula, factor}, reduced(std::move(squares), reduction, factor), {x, target},
                 [difference, factor](const Array<T>& dy, auto& dx) {
                   Array<T> gradient =
                       detail::zip<T>("mse_loss", *difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });

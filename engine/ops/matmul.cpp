@@ -86,7 +86,6 @@ Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std
 
 }  // namespace
 
-// y = a b, da = dy b^T, db = a^T dy
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
   const Products p = plan(a, b);
   auto y = detail::uninitialized<T>("matmul", p.out);
@@ -94,7 +93,8 @@ template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
     gemm<T>({a.value().data() + a_at, m, k}, {b.value().data() + b_at, k, n}, {y.data() + i * m * n, m, n});
   });
   return record(
-      "matmul", std::move(y), {a, b}, [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
+      {"matmul", "y = a b; da = dy bᵀ; db = aᵀ dy"}, std::move(y), {a, b},
+      [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
         const std::size_t m = p.m, k = p.k, n = p.n;
         if (dx[0].needs_grad()) {
           const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
@@ -113,7 +113,6 @@ template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
       });
 }
 
-// y = x W^T + b, dx = dy W, dW = dy^T x, db = the sum of dy's rows
 template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
   require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", weight);
   const std::size_t out = weight.shape()[0], in = weight.shape()[1];
@@ -132,7 +131,9 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
     detail::gemm_plus_bias(X, W.t(), bias.value().data(), Y);
   else
     gemm(X, W.t(), Y);
-  return record("linear", std::move(y), {x, weight, bias},
+  const char* formula =
+      bias.defined() ? "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy" : "y = x Wᵀ; dx = dy W; dW = dyᵀ x";
+  return record({"linear", formula}, std::move(y), {x, weight, bias},
                 [=, x = x.shared_value(), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
                   const Matrix<const T> d(dy.data(), rows, out);
                   if (dx[0].needs_grad()) {

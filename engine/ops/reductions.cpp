@@ -43,8 +43,8 @@ template <class T> Array<T> reshaped(Array<T> x, const Shape& shape) {
 }
 
 // y = factor sum(x) over the reduced axes, dx = factor dy, broadcast over them again
-template <class T> Tensor<T> scaled_sum(const char* operation, const Tensor<T>& x, const Reduced& r, T factor) {
-  auto y = detail::uninitialized<T>(operation, r.kept);
+template <class T> Tensor<T> scaled_sum(const Operation& operation, const Tensor<T>& x, const Reduced& r, T factor) {
+  auto y = detail::uninitialized<T>(operation.name, r.kept);
   y.fill(T(0));
   add_summed(y, x.value());
   if (factor != 1) y *= factor;
@@ -58,17 +58,17 @@ template <class T> Tensor<T> scaled_sum(const char* operation, const Tensor<T>& 
 }  // namespace
 
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
-  return scaled_sum("sum", x, reduce("sum", x.shape(), axes, keep), T(1));
+  return scaled_sum({"sum", "y = Σ x; dx = dy"}, x, reduce("sum", x.shape(), axes, keep), T(1));
 }
 
 template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("mean", x.shape(), axes, keep);
   detail::require(r.count > 0, "mean", "expected at least one element to average, given shape ", x.shape());
-  return scaled_sum("mean", x, r, 1 / static_cast<T>(r.count));
+  const T count = static_cast<T>(r.count);
+  return scaled_sum({"mean", "y = Σ x / c; dx = dy / c", count}, x, r, 1 / count);
 }
 
-// With N elements going into one, m their mean and d = max(N - correction, 0):
-//   y = sum((x - m)^2) / d, dx = dy 2 (x - m) / d
+// With N elements going into one, c = max(N - correction, 0).
 template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double correction, KeepDims keep) {
   const Reduced r = reduce("var", x.shape(), axes, keep);
   detail::require(r.count > 0, "var", "expected at least one element to take the variance of, given shape ", x.shape());
@@ -86,14 +86,14 @@ template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double co
   Array<T> y = sums(zip<T>("var", centered, centered, vector_loops<T>().times)) / divisor;
   y.reshape(r.out);
   return record(
-      "var", std::move(y), {x},
+      {"var", "y = Σ (x − mean(x))² / c; dx = 2 (x − mean(x)) ⊙ dy / c", divisor}, std::move(y), {x},
       [centered = Value<T>(make_value<T>(std::move(centered))), kept = r.kept, divisor](const Array<T>& dy, auto& dx) {
         const Array<T> scaled = reshaped<T>(dy * (2 / divisor), kept);
         dx[0] += zip<T>("var", *centered, scaled, vector_loops<T>().times);
       });
 }
 
-// y = max(x) over the reduced axes, dx = dy [x = y] / n, where n elements tie for the maximum
+// Elements that tie for the maximum share its gradient.
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("amax", x.shape(), axes, keep);
   detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, given shape ", x.shape());
@@ -101,14 +101,15 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
   y.fill(-std::numeric_limits<T>::infinity());
   detail::take_largest(y, x.value());
   const Value<T> largest = make_value<T>(std::move(y));
-  return record("amax", reshaped(*largest, r.out), {x}, [x = x.shared_value(), largest](const Array<T>& dy, auto& dx) {
-    const Shape& kept = largest->shape();
-    Array<T> share = zip<T>("amax", *x, *largest, [](T a, T b) { return T(a == b); });
-    Array<T> winners(kept, T(0));
-    add_summed(winners, share);
-    const Array<T> each = reshaped<T>(dy, kept) / winners;
-    dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
-  });
+  return record({"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, reshaped(*largest, r.out), {x},
+                [x = x.shared_value(), largest](const Array<T>& dy, auto& dx) {
+                  const Shape& kept = largest->shape();
+                  Array<T> share = zip<T>("amax", *x, *largest, [](T a, T b) { return T(a == b); });
+                  Array<T> winners(kept, T(0));
+                  add_summed(winners, share);
+                  const Array<T> each = reshaped<T>(dy, kept) / winners;
+                  dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
+                });
 }
 
 #define INSTANTIATE(T)                                                     \

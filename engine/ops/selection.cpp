@@ -71,9 +71,9 @@ Shape without_axis(Shape shape, std::size_t axis) {
   return shape;
 }
 
-// y_i = x[index_i along the axis] under another shape of as many elements, the rule a scatter-add
+// The elements at these indices along the axis, under another shape of as many elements; the rule is a scatter-add.
 template <class T>
-Tensor<T> gathered(const char* operation, const Tensor<T>& x, std::size_t axis, const IntArray& indices,
+Tensor<T> gathered(const Operation& operation, const Tensor<T>& x, std::size_t axis, const IntArray& indices,
                    const Shape& shape) {
   Array<T> y = detail::gather_along(x.value(), indices, axis);
   y.reshape(shape);
@@ -95,7 +95,7 @@ template <class T> Tensor<T> gather(const Tensor<T>& x, std::ptrdiff_t axis, con
   for (std::int64_t i : index)
     require_in_range(i >= 0 && static_cast<std::size_t>(i) < rows.extent, "gather", "expected indices from 0 to ",
                      static_cast<std::ptrdiff_t>(rows.extent) - 1, " along axis ", axis, " of ", x, ", given ", i);
-  return gathered("gather", x, rows.axis, index, index.shape());
+  return gathered({"gather", "y = x[index]; dx = Σ dy at index"}, x, rows.axis, index, index.shape());
 }
 
 template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis) {
@@ -108,7 +108,8 @@ template <class T> ValuesAndIndices<T> max(const Tensor<T>& x, std::ptrdiff_t ax
   IntArray indices = indices_of_largest("max", x.value(), axis);
   const std::size_t along = Rows<T>("max", x.value(), axis).axis;
   const Shape shape = keep == KeepDims::yes ? indices.shape() : without_axis(indices.shape(), along);
-  Tensor<T> values = gathered("max", x, along, indices, shape);
+  Tensor<T> values =
+      gathered({"max", "y = max(x); dx = dy at the first of the largest, 0 elsewhere"}, x, along, indices, shape);
   indices.reshape(shape);
   return {std::move(values), std::move(indices)};
 }
@@ -137,7 +138,8 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
       for (std::size_t j = 0; j < k; ++j) out[j * rows.step] = order[j];
     }
   });
-  Tensor<T> values = gathered("topk", x, rows.axis, indices, shape);
+  Tensor<T> values =
+      gathered({"topk", "y = x[indices]; dx = dy at indices, 0 elsewhere"}, x, rows.axis, indices, shape);
   return {std::move(values), std::move(indices)};
 }
 

@@ -33,7 +33,7 @@ template <class T, class Row> Array<T> by_rows(const Array<T>& x, Row row) {
   return y;
 }
 
-template <class T> Tensor<T> record_softmax(const char* operation, const Tensor<T>& x, Array<T> value) {
+template <class T> Tensor<T> record_softmax(const Operation& operation, const Tensor<T>& x, Array<T> value) {
   Value<T> y = make_value<T>(std::move(value));
   return record(operation, y, {x}, [y](const Array<T>& dy, auto& dx) {
     dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
@@ -44,16 +44,15 @@ template <class T> Tensor<T> record_softmax(const char* operation, const Tensor<
 
 }  // namespace
 
-// dx = y (dy - sum(dy y))
 template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("softmax", x, axis, [](const Tensor<T>& rows) {
-    return record_softmax("softmax", rows, by_rows(rows.value(), [](const T* a, T* y, std::size_t, std::size_t n) {
+    return record_softmax({"softmax", "y = softmax(x); dx = y ⊙ (dy − Σ dy ⊙ y)"}, rows,
+                          by_rows(rows.value(), [](const T* a, T* y, std::size_t, std::size_t n) {
                             detail::row_softmax(vector_loops<T>(), a, y, n);
                           }));
   });
 }
 
-// y = x - log(sum(exp(x))), dx = dy - exp(y) sum(dy)
 template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("log_softmax", x, axis, [](const Tensor<T>& rows) {
     Value<T> y = make_value<T>(by_rows(rows.value(), [](const T* a, T* out, std::size_t, std::size_t n) {
@@ -61,14 +60,15 @@ template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis
       const T log_sum = std::log(sum);
       for (std::size_t j = 0; j < n; ++j) out[j] = (a[j] - largest) - log_sum;
     }));
-    return record("log_softmax", y, {rows}, [y](const Array<T>& dy, auto& dx) {
-      dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
-        const T sum = detail::sum_run(d, n);
-        const T* log_p = y->data() + i * n;
-        vector_loops<T>().exp(log_p, out, n);
-        for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - out[j] * sum;
-      });
-    });
+    return record({"log_softmax", "y = x − log Σ exp(x); dx = dy − exp(y) Σ dy"}, y, {rows},
+                  [y](const Array<T>& dy, auto& dx) {
+                    dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
+                      const T sum = detail::sum_run(d, n);
+                      const T* log_p = y->data() + i * n;
+                      vector_loops<T>().exp(log_p, out, n);
+                      for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - out[j] * sum;
+                    });
+                  });
   });
 }
 
@@ -87,7 +87,7 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
     if (!hidden) detail::row_softmax(vector_loops<T>(), out, out, seen);
     std::fill(hidden ? out : out + seen, out + n, T(0));
   });
-  return record_softmax("masked_softmax", scores, std::move(y));
+  return record_softmax({"masked_softmax", "y = softmax(x + mask); dx = y ⊙ (dy − Σ dy ⊙ y)"}, scores, std::move(y));
 }
 
 #define INSTANTIATE(T)                                              \

@@ -15,8 +15,8 @@ using detail::require;
 using detail::View;
 
 // The operations below differ in the view alone: forward is a gather, the rule a scatter-add.
-template <class T> Tensor<T> viewed(const char* operation, const Tensor<T>& x, View view) {
-  detail::require_addressable<T>(operation, view.shape);
+template <class T> Tensor<T> viewed(const Operation& operation, const Tensor<T>& x, View view) {
+  detail::require_addressable<T>(operation.name, view.shape);
   Array<T> y = detail::gather(x.value(), view);
   return record(operation, std::move(y), {x}, [view = std::move(view)](const Array<T>& dy, auto& dx) {
     detail::scatter_add(dx[0].accumulator(), dy, view);
@@ -40,11 +40,12 @@ template <class List> List inserted(const List& list, std::size_t i, typename Li
 template <class T> Tensor<T> reshaped(const char* operation, const Tensor<T>& x, const Shape& shape) {
   Array<T> y = x.value();
   y.reshape(shape);
-  return record(operation, std::move(y), {x}, [before = x.shape()](const Array<T>& dy, auto& dx) {
-    Array<T> g = dy;
-    g.reshape(before);
-    dx[0] += std::move(g);
-  });
+  return record({operation, "y = reshape(x); dx = reshape(dy)"}, std::move(y), {x},
+                [before = x.shape()](const Array<T>& dy, auto& dx) {
+                  Array<T> g = dy;
+                  g.reshape(before);
+                  dx[0] += std::move(g);
+                });
 }
 
 template <class T>
@@ -52,7 +53,7 @@ Tensor<T> narrowed(const char* operation, const Tensor<T>& x, std::size_t axis, 
   View view = whole(x);
   view.shape[axis] = length;
   view.offset = static_cast<std::ptrdiff_t>(start) * view.strides[axis];
-  return viewed(operation, x, std::move(view));
+  return viewed({operation, "y = x[range]; dx = dy at range, 0 elsewhere"}, x, std::move(view));
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ template <class T> Tensor<T> transpose(const Tensor<T>& x, std::ptrdiff_t axis0,
     std::swap(view.shape[i], view.shape[j]);
     std::swap(view.strides[i], view.strides[j]);
   }
-  return viewed("transpose", x, std::move(view));
+  return viewed({"transpose", "y = xᵀ; dx = dyᵀ"}, x, std::move(view));
 }
 
 template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
@@ -81,7 +82,7 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
     view.strides[i] = before.strides[from];
   }
   require(all_once, "permute", "expected every axis of shape ", x.shape(), " once, given axes ", axes);
-  return viewed("permute", x, std::move(view));
+  return viewed({"permute", "y = permute(x); dx = dy permuted back"}, x, std::move(view));
 }
 
 template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
@@ -133,7 +134,8 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
   }
   require(fits && detail::broadcasts_to(x.shape(), out), "expand", "expected a shape that ", x.shape(),
           " broadcasts to, given ", shape);
-  return viewed("expand", x, {out, detail::broadcast_strides(x.shape(), out)});
+  return viewed({"expand", "y = expand(x); dx = Σ dy over the copies"}, x,
+                {out, detail::broadcast_strides(x.shape(), out)});
 }
 
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
@@ -153,7 +155,7 @@ template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) 
     view.strides.push_back(i < lead ? 0 : before.strides[i - lead]);
     shape.push_back(copies * extent);
   }
-  return reshaped("repeat", viewed("repeat", x, std::move(view)), shape);
+  return reshaped("repeat", viewed({"repeat", "y = repeat(x); dx = Σ dy over the copies"}, x, std::move(view)), shape);
 }
 
 template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t repeats, std::ptrdiff_t axis) {
@@ -162,7 +164,8 @@ template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t r
   View view{inserted(before.shape, i + 1, repeats), inserted(before.strides, i + 1, 0)};
   Shape shape = x.shape();
   shape[i] *= repeats;
-  return reshaped("repeat_interleave", viewed("repeat_interleave", x, std::move(view)), shape);
+  return reshaped("repeat_interleave",
+                  viewed({"repeat_interleave", "y = repeat(x); dx = Σ dy over the copies"}, x, std::move(view)), shape);
 }
 
 template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t index) {
@@ -174,7 +177,7 @@ template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std
   view.offset = (index < 0 ? index + extent : index) * view.strides[i];
   view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
   view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(i));
-  return viewed("select", x, std::move(view));
+  return viewed({"select", "y = x[index]; dx = dy at index, 0 elsewhere"}, x, std::move(view));
 }
 
 template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t start, std::size_t length) {
@@ -217,8 +220,8 @@ template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift) {
 namespace {
 
 // Keeps the elements of the last two axes whose column minus row satisfies the condition; the others become 0.
-template <class T, class Keep> Tensor<T> triangle(const char* operation, const Tensor<T>& x, Keep keep) {
-  require(x.dimension() >= 2, operation, "expected at least two axes, given shape ", x.shape());
+template <class T, class Keep> Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, Keep keep) {
+  require(x.dimension() >= 2, operation.name, "expected at least two axes, given shape ", x.shape());
   const auto kept = [keep](const Array<T>& a) {
     const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
     Array<T> out(a.shape());
@@ -235,11 +238,11 @@ template <class T, class Keep> Tensor<T> triangle(const char* operation, const T
 }  // namespace
 
 template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle("tril", x, [diagonal](std::ptrdiff_t d) { return d <= diagonal; });
+  return triangle({"tril", "y = tril(x); dx = tril(dy)"}, x, [diagonal](std::ptrdiff_t d) { return d <= diagonal; });
 }
 
 template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle("triu", x, [diagonal](std::ptrdiff_t d) { return d >= diagonal; });
+  return triangle({"triu", "y = triu(x); dx = triu(dy)"}, x, [diagonal](std::ptrdiff_t d) { return d >= diagonal; });
 }
 
 #define INSTANTIATE(T)                                                                      \

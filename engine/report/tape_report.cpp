@@ -6,16 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "../tape/internal/recording.hpp"
 #include "../tape/tape.hpp"
+#include "internal/nodes.hpp"
 #include "internal/table.hpp"
 
 namespace tapegrad {
 namespace {
 
-using detail::Node;
-using detail::Profile;
-using detail::Recording;
+using detail::NodeView;
 
 std::string formatted(const char* format, double value) {
   std::array<char, 32> text;
@@ -42,31 +40,21 @@ std::string time_text(double seconds) {
   return seconds < 1e-3 ? formatted("%.1f us", seconds * 1e6) : formatted("%.2f ms", seconds * 1e3);
 }
 
-template <class T> void add_rows(detail::Table& table, const Recording<T>& recording) {
-  for (std::size_t i = 0; i < recording.size(); ++i) {
-    const Node<T>& node = recording.nodes()[i];
-    std::vector<std::string> row{std::to_string(i),
-                                 node.operation,
-                                 recording.name(static_cast<std::int32_t>(i)),
-                                 to_string(node.shape),
-                                 "",
-                                 "-",
-                                 "-",
-                                 "-",
-                                 "-"};
-    for (std::int32_t input : node.inputs)
-      row[4] += (row[4].empty() ? "" : " ") + (input < 0 ? "const" : '#' + std::to_string(input));
-    double gradient_norm = node.is_parameter && node.leaf->grad ? detail::norm(*node.leaf->grad) : -1;
-    if (!recording.profiles().empty()) {
-      const Profile& p = recording.profiles()[i];
-      row[5] = bytes_text(p.saved);
-      row[6] = time_text(p.forward);
-      row[7] = time_text(p.backward);
-      gradient_norm = std::max(gradient_norm, p.gradient_norm);
-    }
-    if (gradient_norm >= 0) row[8] = formatted("%.3g", gradient_norm);
-    table.add(std::move(row));
+template <class T> std::vector<std::string> row_of(const NodeView<T>& node) {
+  std::string reads;
+  for (const std::int32_t input : node.inputs)
+    reads += (reads.empty() ? "" : " ") + (input < 0 ? "const" : '#' + std::to_string(input));
+  std::vector<std::string> row{
+      std::to_string(node.number), node.operation.name, node.name, to_string(node.shape), reads, "-", "-", "-", "-"};
+  double gradient_norm = node.parameter_gradient != nullptr ? detail::norm(*node.parameter_gradient) : -1;
+  if (node.profile != nullptr) {
+    row[5] = bytes_text(node.profile->saved);
+    row[6] = time_text(node.profile->forward);
+    row[7] = time_text(node.profile->backward);
+    gradient_norm = std::max(gradient_norm, node.profile->gradient_norm);
   }
+  if (gradient_norm >= 0) row[8] = formatted("%.3g", gradient_norm);
+  return row;
 }
 
 // As it may stand between quotes in Graphviz's language.
@@ -79,18 +67,14 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-template <class T> void add_to_dot(std::ostream& out, const Recording<T>& recording) {
+template <class T> void add_to_dot(std::ostream& out, const NodeView<T>& node) {
   const char* element = std::same_as<T, float> ? "f" : "d";
-  for (std::size_t i = 0; i < recording.size(); ++i) {
-    const Node<T>& node = recording.nodes()[i];
-    const std::string name = recording.name(static_cast<std::int32_t>(i));
-    out << "  " << element << i << " [label=\"";
-    if (!name.empty()) out << escaped(name) << "\\n";
-    if (!node.is_parameter || name.empty()) out << escaped(node.operation) << "\\n";
-    out << to_string(node.shape) << '"' << (node.is_parameter ? ", style=filled, fillcolor=lightyellow" : "") << "];\n";
-    for (std::int32_t input : node.inputs)
-      if (input >= 0) out << "  " << element << input << " -> " << element << i << ";\n";
-  }
+  out << "  " << element << node.number << " [label=\"";
+  if (!node.name.empty()) out << escaped(node.name) << "\\n";
+  if (!node.is_parameter || node.name.empty()) out << escaped(node.operation.name) << "\\n";
+  out << to_string(node.shape) << '"' << (node.is_parameter ? ", style=filled, fillcolor=lightyellow" : "") << "];\n";
+  for (const std::int32_t input : node.inputs)
+    if (input >= 0) out << "  " << element << input << " -> " << element << node.number << ";\n";
 }
 
 }  // namespace
@@ -99,15 +83,13 @@ void Tape::print(std::ostream& out) const {
   using enum detail::Table::Align;
   detail::Table table({right, left, left, left, left, right, right, right, right});
   table.add({"#", "operation", "name", "shape", "reads", "saved", "forward", "backward", "|gradient|"});
-  add_rows(table, recordings_->of<float>());
-  add_rows(table, recordings_->of<double>());
+  detail::for_each_node(*recordings_, [&](const auto& node) { table.add(row_of(node)); });
   out << table;
 }
 
 void Tape::to_dot(std::ostream& out) const {
   out << "digraph tape {\n  node [shape=box, fontname=\"sans-serif\"];\n";
-  add_to_dot(out, recordings_->of<float>());
-  add_to_dot(out, recordings_->of<double>());
+  detail::for_each_node(*recordings_, [&](const auto& node) { add_to_dot(out, node); });
   out << "}\n";
 }
 

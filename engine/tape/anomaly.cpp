@@ -30,7 +30,7 @@ template <class T> std::string found(const Array<T>& x, std::size_t i) {
 template <class T> std::string Recording<T>::described(const Tensor<T>& x, std::int32_t node) const {
   if (!x.defined()) return "none";
   if (node < 0) return "a constant " + to_string(x.shape());
-  const std::string given = name(node), operation = nodes_[static_cast<std::size_t>(node)].operation;
+  const std::string given = name(node), operation = nodes_[static_cast<std::size_t>(node)].operation.name;
   return (given.empty() ? operation + " #" + std::to_string(node) : given) + ' ' + to_string(x.shape());
 }
 
@@ -88,9 +88,9 @@ template <class T> void Recording<T>::check_gradients(std::int32_t i) const {
     if (!at) continue;
     const std::string given = name(node.inputs[n]);
     fail<std::runtime_error>(
-        node.operation, "expected finite gradients, the backward rule made ", found(*input.grad, *at),
+        node.operation.name, "expected finite gradients, the backward rule made ", found(*input.grad, *at),
         " in the gradient of input ", n, ", ",
-        given.empty() ? std::string(input.operation) + " #" + std::to_string(node.inputs[n]) : given, " ",
+        given.empty() ? std::string(input.operation.name) + " #" + std::to_string(node.inputs[n]) : given, " ",
         to_string(input.shape), place(node.inputs));
   }
 }

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "operation.hpp"
 #include "tensor.hpp"
 
 namespace tapegrad {
@@ -50,10 +51,15 @@ template <class T> class Gradient {
 
  private:
   template <class> friend class Gradients;
-  Gradient(detail::Recording<T>& recording, std::int32_t node) : recording_(&recording), node_(node) {}
+  Gradient(detail::Recording<T>& recording, std::int32_t node, std::size_t input)
+      : recording_(&recording), node_(node), input_(input) {}
+
+  const Shape& shape() const;
+  std::shared_ptr<Array<T>>& gathered() const;
 
   detail::Recording<T>* recording_;
   std::int32_t node_;  // what the input was made by; -1 for a constant
+  std::size_t input_;  // its number
 };
 
 /// The gradients of all inputs of an operation, numbered as its inputs are.
@@ -103,7 +109,7 @@ template <class T> class Entry {
  public:
   /// Throws std::logic_error for an input of another tape, and in anomaly mode std::runtime_error when y is where NaN
   /// or infinity first appears.
-  Entry(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs);
+  Entry(const Operation& operation, const Tensor<T>& y, std::span<const Input<T>> inputs);
 
   /// Whether it is recorded: a tape records, and an input has a gradient.
   bool is_recorded() const { return recording_ != nullptr; }
@@ -113,14 +119,15 @@ template <class T> class Entry {
   void append(Tensor<T>& y, std::shared_ptr<const Rule<T>> rule, std::size_t saved);
 
  private:
-  const char* operation_;
+  const Operation& operation_;
+  std::span<const Input<T>> inputs_;
   Recording<T>* recording_ = nullptr;
   bool profiled_ = false;
   Edges edges_;
 };
 
 template <class T, class F>
-Tensor<T> record_value(const char* operation, Tensor<T> y, std::span<const Input<T>> inputs, F&& rule) {
+Tensor<T> record_value(const Operation& operation, Tensor<T> y, std::span<const Input<T>> inputs, F&& rule) {
   Entry<T> entry(operation, y, inputs);
   if (!entry.is_recorded()) return y;
   const std::size_t saved = entry.is_profiled() ? saved_bytes(rule) : 0;
@@ -132,38 +139,40 @@ Tensor<T> record_value(const char* operation, Tensor<T> y, std::span<const Input
 
 /// Makes the tensor with that value and, when a tape records and an input has a gradient, puts the operation on it.
 ///
-/// `operation` is the name that reports and errors use; it must outlive the tape, as a string literal does.
+/// `operation` is the name that reports and errors use, and the formula that pages show if there is one; both must
+/// outlive the tape, as string literals do.
 /// `value` is an array, an expression, or a Value<T> that the rule shares.
 /// `rule(dy, dx)` gets the gradient of the value and adds to the gradients of the inputs: `dx[0] += dy * ...`. It
 /// captures the values that it needs, never a Tensor: x.shared_value() shares an input's value.
 ///
-///     // y = x^3, dx = 3 x^2 dy
 ///     auto cube(const tg::Tensor<double>& x) {
-///       return tg::record("cube", x.value() * x.value() * x.value(), {x},
+///       return tg::record({"cube", "y = x³; dx = 3 x² ⊙ dy"}, x.value() * x.value() * x.value(), {x},
 ///                         [x = x.shared_value()](const auto& dy, auto& dx) { dx[0] += 3.0 * *x * *x * dy; });
 ///     }
+///
+/// A name alone, `tg::record("cube", ...)`, does as well.
 template <class E, class F>
-auto record(const char* operation, const xt::xexpression<E>& value,
+auto record(const Operation& operation, const xt::xexpression<E>& value,
             std::initializer_list<Input<typename E::value_type>> inputs, F&& rule) {
   using T = typename E::value_type;
   return detail::record_value<T>(operation, Tensor<T>(value), inputs, std::forward<F>(rule));
 }
 
 template <class T, class F>
-Tensor<T> record(const char* operation, Array<T>&& value, std::initializer_list<Input<std::type_identity_t<T>>> inputs,
-                 F&& rule) {
+Tensor<T> record(const Operation& operation, Array<T>&& value,
+                 std::initializer_list<Input<std::type_identity_t<T>>> inputs, F&& rule) {
   return detail::record_value<T>(operation, Tensor<T>(std::move(value)), inputs, std::forward<F>(rule));
 }
 
 template <class T, class F>
-Tensor<T> record(const char* operation, Value<T> value, std::initializer_list<Input<std::type_identity_t<T>>> inputs,
-                 F&& rule) {
+Tensor<T> record(const Operation& operation, Value<T> value,
+                 std::initializer_list<Input<std::type_identity_t<T>>> inputs, F&& rule) {
   return detail::record_value<T>(operation, Tensor<T>(std::move(value)), inputs, std::forward<F>(rule));
 }
 
 /// The same for operations of any number of inputs.
 template <class T, class F>
-Tensor<T> record(const char* operation, Array<T>&& value, std::span<const Input<T>> inputs, F&& rule) {
+Tensor<T> record(const Operation& operation, Array<T>&& value, std::span<const Input<T>> inputs, F&& rule) {
   return detail::record_value<T>(operation, Tensor<T>(std::move(value)), inputs, std::forward<F>(rule));
 }
 

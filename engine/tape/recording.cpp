@@ -36,16 +36,18 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
   if (!x.leaf_->requires_grad) return -1;
   if (const auto known = parameters_.find(x.leaf_.get()); known != parameters_.end()) return known->second;
   const auto number = static_cast<std::int32_t>(nodes_.size());
+  if (options_.keep_values) keep(x, {}, {});
   add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
   parameters_.emplace(x.leaf_.get(), number);  // last: memory may end, and no entry may lead to another's node
   return number;
 }
 
 template <class T>
-void Recording<T>::append(const char* operation, Tensor<T>& y, Edges inputs, std::shared_ptr<const Rule<T>> rule,
-                          std::size_t saved) {
+void Recording<T>::append(const Operation& operation, Tensor<T>& y, std::span<const Input<T>> inputs, Edges edges,
+                          std::shared_ptr<const Rule<T>> rule, std::size_t saved) {
+  if (options_.keep_values) keep(y, inputs, edges);
   y.origin_ = {tape_, static_cast<std::int32_t>(nodes_.size())};
-  add_node({operation, y.shape(), std::move(inputs), std::move(rule), nullptr, nullptr, false}, saved);
+  add_node({operation, y.shape(), std::move(edges), std::move(rule), nullptr, nullptr, false}, saved);
 }
 
 template <class T> void Recording<T>::add_node(Node<T> node, std::size_t saved) {
@@ -76,22 +78,23 @@ template <class T> std::string Recording<T>::name(std::int32_t node) const {
 }
 
 template <class T>
-Entry<T>::Entry(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs) : operation_(operation) {
+Entry<T>::Entry(const Operation& operation, const Tensor<T>& y, std::span<const Input<T>> inputs)
+    : operation_(operation), inputs_(inputs) {
   Recordings* const recordings = TapeScope::current();
   if (recordings == nullptr) return;
   Recording<T>& recording = recordings->of<T>();
   bool reaches_parameter = false;
   for (const Input<T>& input : inputs) {
-    edges_.push_back(recording.edge(operation, *input.tensor));
+    edges_.push_back(recording.edge(operation.name, *input.tensor));
     reaches_parameter |= edges_.back() >= 0;
   }
-  if (recordings->options().detect_anomaly) recording.check_output(operation, y, inputs, edges_);
+  if (recordings->options().detect_anomaly) recording.check_output(operation.name, y, inputs, edges_);
   profiled_ = recordings->options().profile;
   if (reaches_parameter) recording_ = &recording;
 }
 
 template <class T> void Entry<T>::append(Tensor<T>& y, std::shared_ptr<const Rule<T>> rule, std::size_t saved) {
-  recording_->append(operation_, y, std::move(edges_), std::move(rule), saved);
+  recording_->append(operation_, y, inputs_, std::move(edges_), std::move(rule), saved);
 }
 
 template class Recording<float>;

@@ -39,7 +39,7 @@ template <class T> void Recording<T>::mark_reachable(std::int32_t start) {
     const Node<T>& n = node(i);
     if (!reached_[static_cast<std::size_t>(i)] || n.is_parameter) continue;
     require_usage(n.rule != nullptr, "backward", "expected a recording that is whole, but an earlier backward() ",
-                  "consumed the ", n.operation, " of shape ", n.shape,
+                  "consumed the ", n.operation.name, " of shape ", n.shape,
                   "; the earlier one keeps it as backward(tapegrad::retain_graph)");
     for (std::int32_t input : n.inputs)
       if (input >= 0) reached_[static_cast<std::size_t>(input)] = true;
@@ -49,6 +49,7 @@ template <class T> void Recording<T>::mark_reachable(std::int32_t start) {
 // Gradients gather on the nodes; leaves get theirs at the end, when nothing can fail any more.
 template <class T> void Recording<T>::sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain) {
   mark_reachable(start);
+  if (options_.keep_values) forget_gradients(start);
   node(start).grad = std::move(seed);
   try {
     arrived_.reserve(parameters_.size());
@@ -59,6 +60,7 @@ template <class T> void Recording<T>::sweep(std::int32_t start, std::shared_ptr<
   } catch (...) {
     for (Node<T>& node : nodes_) node.grad.reset();
     arrived_.clear();
+    contributions_.clear();
     throw;
   }
 }
@@ -68,15 +70,13 @@ template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph ret
   const auto index = static_cast<std::size_t>(i);
   const std::shared_ptr<const Rule<T>> rule = retain == RetainGraph::yes ? node(i).rule : std::move(node(i).rule);
   std::shared_ptr<Array<T>> dy = std::move(node(i).grad);
-  if (dy) run_hooks(i, *dy);
-  if (!rule) {  // a parameter
-    arrived_.push_back({i, std::move(dy)});
-    return;
-  }
-  if (node(i).leaf) arrived_.push_back({i, dy});
-  if (!dy) return;
+  if (dy) run_hooks(i, dy);
+  if (options_.keep_values) keep_gradient(i, dy);
+  if (node(i).leaf) arrived_.push_back({i, unshared(dy)});
+  if (!rule || !dy) return;  // a parameter, or what nothing was passed on to
 
   const auto start = options_.profile ? Clock::now() : Clock::time_point();
+  if (options_.keep_values) contributions_.assign(node(i).inputs.size(), nullptr);
   Gradients<T> dx(*this, i);
   (*rule)(*dy, dx);
   if (options_.profile) {
@@ -86,15 +86,22 @@ template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph ret
   for (std::size_t n = 0; n < node(i).inputs.size(); ++n) {  // a rule may assign to an accumulator()
     if (node(i).inputs[n] < 0) continue;
     const Node<T>& input = node(node(i).inputs[n]);
-    require_usage(!input.grad || input.grad->shape() == input.shape, node(i).operation,
+    const std::shared_ptr<Array<T>>& gradient = gathered(node(i).inputs[n], n);
+    require_usage(!gradient || gradient->shape() == input.shape, node(i).operation.name,
                   "expected the gradient of input ", n, " to have its shape ", input.shape, ", given ",
-                  [&] { return to_string(input.grad->shape()); });
+                  [&] { return to_string(gradient->shape()); });
   }
+  if (options_.keep_values) add_up_contributions(i);
   if (options_.detect_anomaly) check_gradients(i);
 }
 
+// Where the rule under way adds to the gradient of an input: to what has gathered on its node, or apart from that.
+template <class T> std::shared_ptr<Array<T>>& Recording<T>::gathered(std::int32_t node, std::size_t input) {
+  return options_.keep_values ? contributions_[input] : this->node(node).grad;
+}
+
 // A hook may add hooks and remove them: those that there are when the gradient has arrived are called.
-template <class T> void Recording<T>::run_hooks(std::int32_t i, Array<T>& gradient) const {
+template <class T> void Recording<T>::run_hooks(std::int32_t i, std::shared_ptr<Array<T>>& gradient) const {
   const Hooks<T>* registered = nullptr;
   if (node(i).is_parameter)
     registered = &node(i).leaf->hooks;
@@ -102,10 +109,11 @@ template <class T> void Recording<T>::run_hooks(std::int32_t i, Array<T>& gradie
     registered = &found->second;
   if (registered == nullptr || registered->empty()) return;
   const Hooks<T> hooks = *registered;
+  gradient = unshared(gradient);
   for (const auto& hook : hooks) {
-    (*hook)(gradient);
-    require(gradient.shape() == node(i).shape, "hook", "expected the gradient of the ", node(i).operation,
-            " to keep its shape ", node(i).shape, ", given ", gradient.shape());
+    (*hook)(*gradient);
+    require(gradient->shape() == node(i).shape, "hook", "expected the gradient of the ", node(i).operation.name,
+            " to keep its shape ", node(i).shape, ", given ", gradient->shape());
   }
 }
 
@@ -113,7 +121,7 @@ template <class T> void Recording<T>::run_hooks(std::int32_t i, Array<T>& gradie
 template <class T> const char* Recording<T>::first_reader(std::int32_t parameter) const {
   auto i = static_cast<std::size_t>(parameter);
   while (i + 1 < nodes_.size() && nodes_[i].is_parameter) ++i;
-  return nodes_[i].operation;
+  return nodes_[i].operation.name;
 }
 
 template <class T> LastSweep<T>& LastSweep<T>::of_this_thread() {
@@ -171,30 +179,35 @@ template <class T> std::size_t Gradients<T>::size() const { return recording_.no
 
 template <class T> Gradient<T> Gradients<T>::operator[](std::size_t input) const {
   const detail::Node<T>& node = recording_.node(node_);
-  require_usage(input < node.inputs.size(), node.operation, "the rule of an operation with ", node.inputs.size(),
+  require_usage(input < node.inputs.size(), node.operation.name, "the rule of an operation with ", node.inputs.size(),
                 " inputs asks for the gradient of input ", input);
-  return {recording_, node.inputs[input]};
+  return {recording_, node.inputs[input], input};
 }
 
-template <class T> std::size_t Gradient<T>::size() const { return element_count(recording_->node(node_).shape); }
+template <class T> const Shape& Gradient<T>::shape() const { return recording_->node(node_).shape; }
+
+template <class T> std::shared_ptr<Array<T>>& Gradient<T>::gathered() const {
+  return recording_->gathered(node_, input_);
+}
+
+template <class T> std::size_t Gradient<T>::size() const { return element_count(shape()); }
 
 template <class T> Destination<T> Gradient<T>::destination() const {
-  detail::Node<T>& node = recording_->node(node_);
-  if (node.grad) return {node.grad->data(), T(1)};
-  node.grad = make_value<T>(node.shape);
-  return {node.grad->data(), T(0)};
+  std::shared_ptr<Array<T>>& sum = gathered();
+  if (sum) return {sum->data(), T(1)};
+  sum = make_value<T>(shape());
+  return {sum->data(), T(0)};
 }
 
 template <class T> Array<T>& Gradient<T>::accumulator() const {
-  detail::Node<T>& node = recording_->node(node_);
-  if (!node.grad) node.grad = make_value<T>(node.shape, T(0));
-  return *node.grad;
+  std::shared_ptr<Array<T>>& sum = gathered();
+  if (!sum) sum = make_value<T>(shape(), T(0));
+  return *sum;
 }
 
 template <class T> void Gradient<T>::operator+=(const Array<T>& gradient) const {
   if (!needs_grad()) return;
-  const detail::Node<T>& node = recording_->node(node_);
-  if (!node.grad && gradient.shape() == node.shape)
+  if (!gathered() && gradient.shape() == shape())
     *this += detail::map<T>(gradient, [](T g) { return g; });
   else
     detail::add_summed(accumulator(), gradient);
@@ -202,9 +215,8 @@ template <class T> void Gradient<T>::operator+=(const Array<T>& gradient) const 
 
 template <class T> void Gradient<T>::operator+=(Array<T>&& gradient) const {
   if (!needs_grad()) return;
-  detail::Node<T>& node = recording_->node(node_);
-  if (!node.grad && gradient.shape() == node.shape)
-    node.grad = make_value<T>(std::move(gradient));
+  if (std::shared_ptr<Array<T>>& sum = gathered(); !sum && gradient.shape() == shape())
+    sum = make_value<T>(std::move(gradient));
   else
     detail::add_summed(accumulator(), gradient);
 }

@@ -33,6 +33,9 @@ class Tape {
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
   void to_dot(std::ostream& out) const;
 
+  /// What is recorded; for the library's own sources.
+  const detail::Recordings& recordings() const { return *recordings_; }
+
  private:
   std::shared_ptr<detail::Recordings> recordings_;
   detail::TapeScope scope_;

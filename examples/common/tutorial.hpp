@@ -17,6 +17,11 @@ namespace examples {
 int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
                  const std::function<void()>& body);
 
+/// The same with --page FILE: the steps that the body adds to the page are written there. It gets null where nobody
+/// asked for a page.
+int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
+                 const std::string& page_title, const std::function<void(tapegrad::Page*)>& body);
+
 // Text is broken into lines of 100 columns.
 
 /// Prints the title of a step, underlined, and what it is about.

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "../record.hpp"
@@ -15,7 +17,7 @@ namespace tapegrad::detail {
 
 /// An operation on the tape, or a parameter that operations read.
 template <class T> struct Node {
-  const char* operation;                // "parameter" for a parameter
+  Operation operation;                  // "parameter" for a parameter
   Shape shape;                          // of the output
   Edges inputs;                         // the nodes it read; -1 for a constant
   std::shared_ptr<const Rule<T>> rule;  // null for a parameter, and once consumed
@@ -27,12 +29,37 @@ template <class T> struct Node {
 /// The Euclidean norm of all elements.
 template <class T> double norm(const Array<T>& x);
 
+/// The array, or a copy for changing it where somebody else holds it too, as what is kept to be looked at.
+template <class T> std::shared_ptr<Array<T>> unshared(const std::shared_ptr<Array<T>>& array) {
+  return array.use_count() > 1 ? make_value<T>(*array) : array;
+}
+
 /// What a tape that profiles knows of a node; times in seconds.
 struct Profile {
   std::size_t saved = 0;      // bytes that the rule holds for the sweep
   double forward = 0;         // since the node before was recorded
   double backward = -1;       // in the rule; below 0 when no sweep has come by
   double gradient_norm = -1;  // of the output's gradient
+};
+
+/// What a tape that keeps values knows of a node.
+template <class T> struct KeptNode {
+  /// An input that is no node: a frozen parameter has its name, an undefined input no value.
+  struct Constant {
+    Value<T> value;
+    std::string name;
+  };
+
+  Value<T> value;                   // of the output; a parameter's as it was when it was first read
+  std::vector<Constant> constants;  // numbered as the inputs are; nothing for one that is a node
+
+  // What an operation keeps for readers beside its value, by names: attention's "weights".
+  std::map<std::string, Value<T>> beside;
+
+  // Of the last sweep.
+  bool reached = false;                 // it came by
+  Value<T> gradient;                    // what arrived, after hooks; null when nothing did
+  std::vector<Value<T>> contributions;  // what the rule added to each input's gradient; empty when it did not run
 };
 
 /// The part of a tape that records operations on T.
@@ -45,8 +72,11 @@ template <class T> class Recording {
   std::int32_t edge(const char* operation, const Tensor<T>& x);
 
   /// Records that the operation made y.
-  void append(const char* operation, Tensor<T>& y, Edges inputs, std::shared_ptr<const Rule<T>> rule,
-              std::size_t saved);
+  void append(const Operation& operation, Tensor<T>& y, std::span<const Input<T>> inputs, Edges edges,
+              std::shared_ptr<const Rule<T>> rule, std::size_t saved);
+
+  /// Keeps an array beside the value of y, which this tape recorded and keeps.
+  void keep_beside(const Tensor<T>& y, const char* name, Array<T> array);
 
   void retain_grad(Tensor<T>& y);
   void register_hook(std::int32_t node, GradientHook<T> hook);
@@ -65,6 +95,10 @@ template <class T> class Recording {
   const std::vector<Node<T>, PoolAllocator<Node<T>>>& nodes() const { return nodes_; }
   /// Of each node, when the tape profiles.
   const std::vector<Profile>& profiles() const { return profiles_; }
+  /// Of each node, when the tape keeps values.
+  const std::vector<KeptNode<T>>& kept() const { return kept_; }
+  /// The node that the last sweep began at, when the tape keeps values; -1 before any.
+  std::int32_t last_start() const { return last_start_; }
 
  private:
   friend class Gradients<T>;
@@ -78,9 +112,15 @@ template <class T> class Recording {
 
   void mark_reachable(std::int32_t start);
   void sweep_node(std::int32_t i, RetainGraph retain);
-  void run_hooks(std::int32_t i, Array<T>& gradient) const;
+  std::shared_ptr<Array<T>>& gathered(std::int32_t node, std::size_t input);
+  void run_hooks(std::int32_t i, std::shared_ptr<Array<T>>& gradient) const;
   void hand_over_gradients();
   const char* first_reader(std::int32_t parameter) const;
+
+  void keep(const Tensor<T>& y, std::span<const Input<T>> inputs, const Edges& edges);
+  void forget_gradients(std::int32_t start);
+  void keep_gradient(std::int32_t i, const std::shared_ptr<Array<T>>& dy);
+  void add_up_contributions(std::int32_t i);
 
   void check_parameter(const char* operation, const Leaf<T>& leaf) const;
   void check_gradients(std::int32_t i) const;
@@ -102,12 +142,15 @@ template <class T> class Recording {
     std::shared_ptr<Array<T>> gradient;  // null when no operation passed one on
   };
   std::vector<Arrived, PoolAllocator<Arrived>> arrived_;  // at leaves, to be handed over at its end
+  std::vector<std::shared_ptr<Array<T>>> contributions_;  // of the rule under way, when the tape keeps values
 
   // What few nodes have.
   std::unordered_map<std::int32_t, std::string> names_;
   std::unordered_map<std::int32_t, Hooks<T>> hooks_;  // of outputs; a parameter's are its leaf's
   std::vector<Profile> profiles_;
   Clock::time_point last_recorded_;
+  std::vector<KeptNode<T>> kept_;
+  std::int32_t last_start_ = -1;
 };
 
 /// All that one tape records.
@@ -118,12 +161,13 @@ class Recordings : public std::enable_shared_from_this<Recordings> {
   std::uint64_t id() const { return id_; }
   const TapeOptions& options() const { return options_; }
 
-  template <class T> Recording<T>& of() {
+  template <class T> const Recording<T>& of() const {
     if constexpr (std::same_as<T, float>)
       return of_float_;
     else
       return of_double_;
   }
+  template <class T> Recording<T>& of() { return const_cast<Recording<T>&>(std::as_const(*this).of<T>()); }
 
   /// Sweeps backwards from a tensor of this tape. Throws std::logic_error while a sweep of it is under way.
   template <class T> void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);

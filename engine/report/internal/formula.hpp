@@ -1,0 +1,19 @@
+/// An operation's formula and its rules, each by itself. For the library's own sources.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../../tape/operation.hpp"
+
+namespace tapegrad::detail {
+
+struct Formula {
+  std::string value;               ///< "y = x Wᵀ + b", or ""
+  std::vector<std::string> rules;  ///< "dx = dy W", ..., in the order of the inputs
+};
+
+/// Of Operation::formula, with its number in place of the letter c.
+Formula formula_of(const Operation& operation);
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,12 @@
+# Puts the page's style and its scripts into its template: -D folder=<of these files> -D out=<file>
+file(READ ${folder}/page.html page)
+file(READ ${folder}/page.css css)
+file(STRINGS ${folder}/scripts.txt names)
+set(js "")
+foreach(name IN LISTS names)
+  file(READ ${folder}/${name} script)
+  string(APPEND js "${script}\n")
+endforeach()
+string(REPLACE "/*{{css}}*/" "${css}" page "${page}")
+string(REPLACE "/*{{js}}*/" "${js}" page "${page}")
+file(WRITE ${out} "${page}")

@@ -1,0 +1,50 @@
+/// The settings of a page and of its steps.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tapegrad {
+
+/// An axis of a value for readers, texts in UTF-8. Axes of one name are looked at in the same place in all arrays.
+struct PageAxis {
+  std::string name{};                 ///< "token"; "" for none
+  std::vector<std::string> labels{};  ///< of its places, as "the", "river", "bank"; empty for none
+};
+
+/// The axes of values, by the values' names. Names of no value are passed over.
+using PageAxes = std::map<std::string, std::vector<PageAxis>>;
+
+struct PageOptions {
+  std::string title = "A training step";
+
+  /// Of the values of all steps.
+  PageAxes axes{};
+
+  /// How many bytes the numbers may take on the page. Large arrays are averaged down until they do; the page says so,
+  /// and still tells the mean, the norm and the like of all their numbers.
+  std::size_t largest = 8'000'000;
+};
+
+/// What is told of one step of several.
+struct PageStep {
+  std::string label{};  ///< "step 100"
+  PageAxes axes{};      ///< of its values, before those of the page
+};
+
+namespace detail {
+
+class Recordings;
+
+/// A step of a page: what a tape has recorded, which lives on when the tape ends.
+struct RecordedStep {
+  std::shared_ptr<const Recordings> recorded;
+  PageStep told;
+};
+
+}  // namespace detail
+
+}  // namespace tapegrad

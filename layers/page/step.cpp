@@ -1,0 +1,288 @@
+#include "internal/step.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "../../engine/array/internal/error.hpp"
+#include "../../engine/kernels/attention.hpp"
+#include "../../engine/report/internal/formula.hpp"
+#include "../../engine/report/internal/nodes.hpp"
+#include "internal/arrays.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+using nlohmann::json;
+
+// The path of the layer that a parameter is of.
+std::string layer_of(const std::string& parameter) {
+  const std::size_t dot = parameter.rfind('.');
+  return dot == std::string::npos ? "" : parameter.substr(0, dot);
+}
+
+// The nodes on T of a tape.
+template <class T> class Nodes {
+ public:
+  explicit Nodes(const Recordings& recordings) {
+    for_each_node(recordings, [&]<class U>(const NodeView<U>& node) {
+      if constexpr (std::same_as<T, U>) nodes_.push_back(node);
+    });
+    readers_.resize(nodes_.size());
+    for (const NodeView<T>& node : nodes_)
+      for (const std::int32_t input : node.inputs)
+        if (input >= 0 && node.kept->gradient) ++readers_[static_cast<std::size_t>(input)];
+  }
+
+  std::size_t size() const { return nodes_.size(); }
+  auto begin() const { return nodes_.begin(); }
+  auto end() const { return nodes_.end(); }
+  const NodeView<T>& operator[](std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
+
+  // What a node's rule added to the gradient of input n; null where it added nothing, and where that is all of the
+  // gradient, which stands on the page anyway.
+  Value<T> contribution(const NodeView<T>& node, std::size_t n) const {
+    if (node.inputs[n] < 0 || node.kept->contributions.empty()) return {};
+    const Value<T>& added = node.kept->contributions[n];
+    const bool is_all = readers_[static_cast<std::size_t>(node.inputs[n])] == 1;
+    return is_all && added == (*this)[node.inputs[n]].kept->gradient ? Value<T>() : added;
+  }
+
+ private:
+  std::vector<NodeView<T>> nodes_;
+  std::vector<std::size_t> readers_;  // how often each is read by operations that the sweep came to
+};
+
+template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
+  std::vector<std::optional<std::string>> of_parameters(nodes.size());
+  for (const NodeView<T>& node : nodes)
+    for (const std::int32_t input : node.inputs) {
+      if (input < 0 || !nodes[input].is_parameter) continue;
+      const std::string layer = layer_of(nodes[input].name);
+      std::optional<std::string>& known = of_parameters[node.number];
+      known = known ? common_layer(*known, layer) : layer;
+    }
+  return layers_of(of_parameters);
+}
+
+// dP = dy vᵀ for the heads of dy and v, (B, H, rows, width), or side by side in the columns of (B, rows, columns).
+template <class T> Array<T> gradient_of_weights(const Shape& weights, const Array<T>& dy, const Array<T>& v) {
+  const std::size_t heads = weights[1], queries = weights[2], keys = weights[3];
+  const auto layout_of = [&](const Array<T>& x, std::size_t rows) {
+    const std::size_t columns = x.shape().back();
+    return x.dimension() == 4 ? HeadLayout::of_heads(heads, rows, rows, columns)
+                              : HeadLayout::of_columns(heads, rows, columns);
+  };
+  const HeadLayout of_dy = layout_of(dy, queries), of_v = layout_of(v, keys);
+  Array<T> gradient(weights, T(0));
+  for (std::size_t b = 0; b < weights[0]; ++b)
+    for (std::size_t h = 0; h < heads; ++h)
+      gemm<T>(of_dy.at(dy.data(), b, h), of_v.at(v.data(), b, h).t(),
+              {gradient.data() + (b * heads + h) * queries * keys, queries, keys});
+  return gradient;
+}
+
+// Writes the nodes of a tape, those on float and then those on double, as one step.
+class StepWriter {
+ public:
+  // Arrays have at most that many numbers.
+  StepWriter(const PageStep& told, const PageOptions& options, std::size_t most)
+      : told_(told), options_(options), most_(most) {}
+
+  template <class T> void add(const Recordings& recordings) {
+    const Nodes<T> nodes(recordings);
+    const std::vector<std::string> layers = layers_in(nodes);
+    std::vector<std::size_t> places(nodes.size());     // of the nodes on the page
+    std::map<const Array<T>*, std::size_t> constants;  // the places of those that have been read
+    for (const NodeView<T>& node : nodes) {
+      const std::vector<json> inputs = inputs_of(node, places, constants);
+      places[node.number] = nodes_.size();
+      nodes_.push_back(node_json(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]));
+    }
+    const std::int32_t start = recordings.of<T>().last_start();
+    if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
+  }
+
+  json step() { return {{"label", told_.label}, {"loss", loss_}, {"nodes", std::move(nodes_)}}; }
+  std::size_t arrays() const { return arrays_; }
+  std::size_t averaged() const { return averaged_; }
+
+ private:
+  template <class T> json array(const Value<T>& value) {
+    if (!value) return {};
+    json out = array_json(*value, most_);
+    ++arrays_;
+    averaged_ += out.contains("pooled");
+    return out;
+  }
+
+  // The places of a node's inputs, null for undefined ones; constants that have not been read before are added.
+  template <class T>
+  std::vector<json> inputs_of(const NodeView<T>& node, const std::vector<std::size_t>& places,
+                              std::map<const Array<T>*, std::size_t>& constants) {
+    std::vector<json> inputs;
+    for (std::size_t n = 0; n < node.inputs.size(); ++n) {
+      if (node.inputs[n] >= 0) {
+        inputs.emplace_back(places[static_cast<std::size_t>(node.inputs[n])]);
+        continue;
+      }
+      const auto& [value, name] = node.kept->constants[n];
+      if (!value) {
+        inputs.emplace_back();
+        continue;
+      }
+      const auto [place, is_new] = constants.try_emplace(value.get(), nodes_.size());
+      if (is_new) nodes_.push_back(constant_json(value, name));
+      inputs.emplace_back(place->second);
+    }
+    return inputs;
+  }
+
+  template <class T> json constant_json(const Value<T>& value, const std::string& name) {
+    json out{{"kind", "constant"},
+             {"operation", ""},
+             {"name", name},
+             {"layer", ""},
+             {"inputs", json::array()},
+             {"formula", ""},
+             {"rules", json::array()},
+             {"shape", std::vector<std::size_t>(value->shape().begin(), value->shape().end())},
+             {"value", array(value)},
+             {"gradient", nullptr},
+             {"reached", false}};
+    add_axes(out, name, value->shape());
+    return out;
+  }
+
+  template <class T>
+  json node_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::vector<json>& inputs,
+                 const std::string& layer) {
+    const KeptNode<T>& kept = *node.kept;
+    const Formula formula = formula_of(node.operation);
+    // An undefined input is left out, its rule too where there is one for each.
+    json present = json::array(), rules = json::array(), contributions = json::array();
+    for (std::size_t n = 0; n < inputs.size(); ++n) {
+      if (inputs[n].is_null()) continue;
+      present.push_back(inputs[n]);
+      if (formula.rules.size() == inputs.size()) rules.push_back(formula.rules[n]);
+      contributions.push_back(array(nodes.contribution(node, n)));
+    }
+    if (formula.rules.size() != inputs.size()) rules = formula.rules;
+
+    json out{{"kind", node.is_parameter ? "parameter" : "operation"},
+             {"operation", node.is_parameter ? "" : node.operation.name},
+             {"name", node.name},
+             {"layer", layer},
+             {"inputs", std::move(present)},
+             {"formula", formula.value},
+             {"rules", std::move(rules)},
+             {"shape", std::vector<std::size_t>(node.shape.begin(), node.shape.end())},
+             {"value", array(kept.value)},
+             {"gradient", array(kept.gradient)},
+             {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
+    if (std::any_of(contributions.begin(), contributions.end(), [](const json& added) { return !added.is_null(); }))
+      out["contributions"] = std::move(contributions);
+    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes);
+    add_axes(out, node.name, node.shape);
+    if (node.profile != nullptr && !node.is_parameter) {
+      out["forward_ns"] = node.profile->forward * 1e9;
+      if (node.profile->backward >= 0) out["backward_ns"] = node.profile->backward * 1e9;
+      out["saved_bytes"] = node.profile->saved;
+    }
+    return out;
+  }
+
+  // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
+  // kept.
+  template <class T> json attention_json(const NodeView<T>& node, const Nodes<T>& nodes) {
+    const auto& beside = node.kept->beside;
+    const Value<T>& weights = beside.at("weights");
+    const std::int32_t v = node.inputs[2];
+    const Value<T>& values = v < 0 ? node.kept->constants[2].value : nodes[v].kept->value;
+    Value<T> gradient;
+    if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
+      gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
+    return {{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
+  }
+
+  void add_axes(json& out, const std::string& name, const Shape& shape) const {
+    const PageAxes& known = told_.axes.contains(name) ? told_.axes : options_.axes;
+    if (name.empty() || !known.contains(name)) return;
+    const std::vector<PageAxis>& axes = known.at(name);
+    bool fits = axes.size() == shape.size();
+    for (std::size_t i = 0; i < axes.size() && fits; ++i)
+      fits = axes[i].labels.empty() || axes[i].labels.size() == shape[i];
+    require(fits, "save_page", "expected an axis for each of ", name, " ", shape,
+            ", with no labels or one for each of its places, given other axes");
+    for (const PageAxis& axis : axes) {
+      out["axes"].push_back(axis.labels.empty() ? json() : json(axis.labels));
+      out["axis_names"].push_back(axis.name);
+    }
+  }
+
+  const PageStep& told_;
+  const PageOptions& options_;
+  std::size_t most_;
+  json nodes_ = json::array();
+  std::int64_t loss_ = -1;
+  std::size_t arrays_ = 0, averaged_ = 0;
+};
+
+// The bytes of the numbers of all arrays, of which each has at most that many.
+std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most) {
+  std::size_t bytes = 0;
+  for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, most)) * sizeof(float) / 3 * 4 + 4;
+  return bytes;
+}
+
+// Adds the shapes of all arrays on T that a step shows, constants as often as they are read.
+template <class T> void add_shapes(std::vector<Shape>& shapes, const Recordings& recordings) {
+  const Nodes<T> nodes(recordings);
+  const auto add = [&](const Value<T>& value) {
+    if (value) shapes.push_back(value->shape());
+  };
+  for (const NodeView<T>& node : nodes) {
+    add(node.kept->value);
+    add(node.kept->gradient);
+    for (const auto& constant : node.kept->constants) add(constant.value);
+    for (const auto& [name, value] : node.kept->beside) add(value);
+    if (node.kept->beside.contains("weights")) add(node.kept->beside.at("weights"));  // its gradient is as large
+    for (std::size_t n = 0; n < node.inputs.size(); ++n) add(nodes.contribution(node, n));
+  }
+}
+
+// How many numbers an array may have so that those of all steps fit.
+std::size_t most_numbers(std::span<const RecordedStep> steps, std::size_t largest) {
+  std::vector<Shape> shapes;
+  for (const RecordedStep& step : steps) {
+    add_shapes<float>(shapes, *step.recorded);
+    add_shapes<double>(shapes, *step.recorded);
+  }
+  std::size_t most = std::max<std::size_t>(largest / 4, 1);
+  while (most > 1 && bytes_of_numbers(shapes, most) > largest) most /= 2;
+  return most;
+}
+
+}  // namespace
+
+json page_json(std::span<const RecordedStep> steps, const PageOptions& options) {
+  const std::size_t most = most_numbers(steps, options.largest);
+  json written = json::array(), left_out = json::array();
+  std::size_t arrays = 0, averaged = 0;
+  for (const RecordedStep& step : steps) {
+    StepWriter writer(step.told, options, most);
+    writer.add<float>(*step.recorded);
+    writer.add<double>(*step.recorded);
+    written.push_back(writer.step());
+    arrays += writer.arrays();
+    averaged += writer.averaged();
+  }
+  if (averaged > 0)
+    left_out.push_back(std::to_string(averaged) + " of " + std::to_string(arrays) +
+                       " arrays are averaged down to at most " + std::to_string(most) + " numbers each.");
+  return {{"version", 1}, {"title", options.title}, {"left_out", std::move(left_out)}, {"steps", std::move(written)}};
+}
+
+}  // namespace tapegrad::detail

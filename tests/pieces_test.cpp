@@ -1,3 +1,5 @@
+#include "../examples/language_model/pieces.hpp"
+
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -7,8 +9,6 @@
 #include <cstdint>
 #include <set>
 #include <vector>
-
-#include "../examples/language_model/pieces.hpp"
 
 namespace tg = tapegrad;
 

@@ -294,6 +294,41 @@ TEST_CASE("Axes have names and labels, which must fit") {
   CHECK_THROWS_AS(step_of(tape, {.axes = {{"w", {{"row", {"one"}}, {"token"}}}}}), std::invalid_argument);
 }
 
+TEST_CASE(
+    "A layer's axes are those of the values in it that have no name and that they fit; attention has its tokens") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  tg::Tensor<float> x = model.attention(model.embedding(tg::IntArray{{1, 2, 3}}));
+  x.set_name("x");
+  tg::sum(model.head(tg::mean(x, {1}))).backward();
+  const tg::PageAxis batch{"batch"}, token{"token", {"the", "river", "bank"}}, key{"key", {"a", "b", "c"}}, width{};
+  const auto page_with = [&](const tg::PageAxes& axes) { return step_of(tape, {.axes = axes}); };
+  const auto made_by = [](const json& step, const std::string& operation, const std::string& layer) {
+    for (const json& node : step["nodes"])
+      if (node["operation"] == operation && node["layer"] == layer) return node;
+    FAIL("no " << operation << " in " << layer);
+    return json();
+  };
+
+  const json step = page_with({{"", {batch, token, width}}, {"attention.k_proj", {batch, key, width}}});
+  const json tokens = json::parse(R"([null, ["the", "river", "bank"], null])"), words = tokens[1], keys{"a", "b", "c"};
+  CHECK(made_by(step, "embedding", "embedding")["axes"] == tokens);
+  CHECK(made_by(step, "linear", "attention.q_proj")["axes"] == tokens);
+  CHECK(made_by(step, "linear", "attention.k_proj")["axes"][1] == keys);
+  const json heads = made_by(step, "multi_head_attention", "attention");
+  CHECK(heads["axes"] == tokens);
+  CHECK(heads["attention"]["queries"] == json::array({words}));
+  CHECK(heads["attention"]["keys"] == json::array({keys}));
+  CHECK_FALSE(named(step, "x").contains("axes"));
+  CHECK_FALSE(made_by(step, "mean", "").contains("axes"));
+  CHECK_FALSE(named(step, "head.weight").contains("axes"));
+
+  const json bare = made_by(page_with({{"head", {batch, width}}}), "multi_head_attention", "attention")["attention"];
+  CHECK_FALSE(bare.contains("queries"));
+  CHECK_FALSE(bare.contains("keys"));
+}
+
 TEST_CASE("Names, titles and labels are shown as they are, whatever they contain") {
   const std::string evil = "</script><img src=x onerror=alert(1)> & \"{{data}}\" '{{title}}' \xff";
   Parameter w(Array{1, 2});

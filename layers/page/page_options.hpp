@@ -15,7 +15,12 @@ struct PageAxis {
   std::vector<std::string> labels{};  ///< of its places, as "the", "river", "bank"; empty for none
 };
 
-/// The axes of values, by the values' names. Names of no value are passed over.
+/// The axes of values, by the values' names. Under the path of a layer, "" for the whole model, stand those of the
+/// values without a name in it, as far as they fit; an inner layer's go before an outer one's. Names of no value are
+/// passed over. Attention takes its tokens from the labels of its queries and keys:
+///
+///     const PageAxis token{"token", {"the", "river", "bank"}};
+///     save_page(tape, "step.html", {.axes = {{"", {{"batch"}, token, {}}}}});  // of all that are (B, 3, D)
 using PageAxes = std::map<std::string, std::vector<PageAxis>>;
 
 struct PageOptions {

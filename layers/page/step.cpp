@@ -17,10 +17,10 @@ namespace {
 
 using nlohmann::json;
 
-// The path of the layer that a parameter is of.
-std::string layer_of(const std::string& parameter) {
-  const std::size_t dot = parameter.rfind('.');
-  return dot == std::string::npos ? "" : parameter.substr(0, dot);
+// The path of the layer that a parameter or a layer is in.
+std::string layer_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
 }
 
 // The nodes on T of a tape.
@@ -152,7 +152,7 @@ class StepWriter {
              {"value", array(value)},
              {"gradient", nullptr},
              {"reached", false}};
-    add_axes(out, name, value->shape());
+    add_axes(out, axes_named(name, value->shape()));
     return out;
   }
 
@@ -184,8 +184,9 @@ class StepWriter {
              {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
     if (std::any_of(contributions.begin(), contributions.end(), [](const json& added) { return !added.is_null(); }))
       out["contributions"] = std::move(contributions);
-    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes);
-    add_axes(out, node.name, node.shape);
+    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, inputs);
+    const bool is_named = node.is_parameter || !node.name.empty();
+    add_axes(out, is_named ? axes_named(node.name, node.shape) : axes_in(layer, node.shape));
     if (node.profile != nullptr && !node.is_parameter) {
       out["forward_ns"] = node.profile->forward * 1e9;
       if (node.profile->backward >= 0) out["backward_ns"] = node.profile->backward * 1e9;
@@ -196,7 +197,8 @@ class StepWriter {
 
   // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
   // kept.
-  template <class T> json attention_json(const NodeView<T>& node, const Nodes<T>& nodes) {
+  template <class T>
+  json attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::vector<json>& inputs) {
     const auto& beside = node.kept->beside;
     const Value<T>& weights = beside.at("weights");
     const std::int32_t v = node.inputs[2];
@@ -204,19 +206,52 @@ class StepWriter {
     Value<T> gradient;
     if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
       gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
-    return {{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
+    json out{{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
+    for (const auto& [name, input] : {std::pair("queries", 0), std::pair("keys", 1)})
+      if (const json tokens = tokens_of(inputs[input]); !tokens.is_null()) out[name] = json::array({tokens});
+    return out;
   }
 
-  void add_axes(json& out, const std::string& name, const Shape& shape) const {
-    const PageAxes& known = told_.axes.contains(name) ? told_.axes : options_.axes;
-    if (name.empty() || !known.contains(name)) return;
-    const std::vector<PageAxis>& axes = known.at(name);
-    bool fits = axes.size() == shape.size();
-    for (std::size_t i = 0; i < axes.size() && fits; ++i)
-      fits = axes[i].labels.empty() || axes[i].labels.size() == shape[i];
-    require(fits, "save_page", "expected an axis for each of ", name, " ", shape,
+  // The labels along the last axis but one, null for none.
+  json tokens_of(const json& place) const {
+    const json& node = nodes_[place.get<std::size_t>()];
+    return node.contains("axes") ? node["axes"][node["axes"].size() - 2] : json();
+  }
+
+  using Axes = std::vector<PageAxis>;
+
+  // Those that were told under a name or a path, null for none.
+  const Axes* told_axes(const std::string& key) const {
+    for (const PageAxes* axes : {&told_.axes, &options_.axes})
+      if (const auto found = axes->find(key); found != axes->end()) return &found->second;
+    return nullptr;
+  }
+
+  static bool fit(const Axes& axes, const Shape& shape) {
+    return std::ranges::equal(axes, shape, [](const PageAxis& axis, std::size_t extent) {
+      return axis.labels.empty() || axis.labels.size() == extent;
+    });
+  }
+
+  const Axes* axes_named(const std::string& name, const Shape& shape) const {
+    const Axes* axes = name.empty() ? nullptr : told_axes(name);
+    require(axes == nullptr || fit(*axes, shape), "save_page", "expected an axis for each of ", name, " ", shape,
             ", with no labels or one for each of its places, given other axes");
-    for (const PageAxis& axis : axes) {
+    return axes;
+  }
+
+  // Of a value without a name: those of the innermost layer that fit.
+  const Axes* axes_in(std::string layer, const Shape& shape) const {
+    for (;; layer = layer_of(layer)) {
+      const Axes* axes = told_axes(layer);
+      if (axes != nullptr && fit(*axes, shape)) return axes;
+      if (layer.empty()) return nullptr;
+    }
+  }
+
+  static void add_axes(json& out, const Axes* axes) {
+    if (axes == nullptr) return;
+    for (const PageAxis& axis : *axes) {
       out["axes"].push_back(axis.labels.empty() ? json() : json(axis.labels));
       out["axis_names"].push_back(axis.name);
     }

@@ -28,6 +28,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     CHECK(run.err.starts_with("language_model: "));
   };
 
+  const std::string forever = " --steps 100000000 ";  // what is refused is refused before training begins
   SUBCASE("files") {
     refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
     refuses("--data " + folder.path(""), "expected a text file, given a folder");
@@ -44,6 +45,10 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--data " + text + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
     refuses("--data " + text + " --explain ist --explain-to " + folder.path("none/map"),
             "none/map.csv: expected a path in a folder");
+    refuses("--data " + text + forever + "--page " + folder.path("none/page") + " ist",
+            "none/page: expected a path in a folder that can be written to");
+    refuses("--data " + text + forever + "--page " + text,
+            "good: expected the path of a file to write, given one which");
     refuses("--load " + folder.path("none"), "none");
     refuses("--load " + text, "good");
   }
@@ -109,12 +114,20 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
             "--prompt: expected at most 3 characters, given 4");
     refuses("--explain ''", "--explain: expected a text, given an empty one");
     refuses("--explain $(printf 'caf\\351')", "--explain: expected UTF-8, given the byte 0xe9 as character 4");
-    const std::string forever = " --steps 100000000 --data ";  // what is refused is refused before training begins
-    refuses("--explain ißt" + forever + text,
+    refuses("--explain ißt" + forever + "--data " + text,
             "--explain: expected characters that the model has learned, given 'ß' as");
-    refuses("--explain 'ist ruh.' --context 7" + forever + text, "--explain: expected at most 7 characters, given 8");
-    refuses("--explain i" + forever + text, "--explain: expected two characters or more, given 'i'");
-    refuses("--explain kata --context 4 --lines" + forever + list, "--explain: expected at most 3 characters, given 4");
+    refuses("--explain 'ist ruh.' --context 7" + forever + "--data " + text,
+            "--explain: expected at most 7 characters, given 8");
+    refuses("--explain i" + forever + "--data " + text, "--explain: expected two characters or more, given 'i'");
+    refuses("--explain kata --context 4 --lines" + forever + "--data " + list,
+            "--explain: expected at most 3 characters, given 4");
+    const std::string page = "--data " + text + forever + "--page";
+    refuses(page, "--page: ");
+    refuses(page + " ''", "--page: expected the path of a file, given an empty one");
+    refuses(page + " page ''", "--page: expected a text, given an empty one");
+    refuses(page + " page $(printf 'caf\\351')", "--page: expected UTF-8, given the byte 0xe9 as character 4");
+    refuses(page + " page i", "--page: expected two characters or more, given 'i'");
+    refuses(page + " page ißt", "--page: expected characters that the model has learned, given 'ß' as character 2");
     refuses("--data " + text + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
   }
   SUBCASE("options that do not go together") {
@@ -125,6 +138,8 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--load model --lines", "--lines: expected without --load");
     refuses("--data random --save model", "--save: expected without --data random");
     refuses("--prompt a --explain-to name", "--explain-to: expected together with --explain");
+    refuses("--load model --page page", "--page: expected a FILE and a TEXT");
+    refuses("--data random --page page", "--page: expected without --data random");
     refuses("--data random --explain a", "--explain: expected without --data random");
     refuses("--data random --prompt a", "--prompt: expected without --data random");
   }

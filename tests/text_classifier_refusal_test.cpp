@@ -26,6 +26,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     CHECK(run.err.starts_with("text_classifier: "));
   };
 
+  const std::string forever = " --steps 100000000 ";  // what is refused is refused before training begins
   SUBCASE("files") {
     refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
     refuses("--data " + file("empty", ""), "empty: expected a text file, given an empty one");
@@ -46,6 +47,10 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
             "none/map.csv: expected a path in a folder");
     refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+    refuses("--data " + good + forever + "--page " + folder.path("none/page") + " a",
+            "none/page: expected a path in a folder that can be written to");
+    refuses("--data " + good + forever + "--page " + good,
+            "good: expected the path of a file to write, given one which");
   }
   SUBCASE("saved models") {
     const std::string model = folder.path("model"), other = folder.path("other");
@@ -87,6 +92,10 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, given 'bytes'");
     refuses("--languages english klingon", "given 'klingon'");
     refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, given the byte 0xe9 as character 4");
+    refuses("--data " + good + forever + "--page", "--page: ");
+    refuses("--data " + good + forever + "--page ''", "--page: expected the path of a file, given an empty one");
+    refuses("--data " + good + forever + "--page page $(printf 'caf\\351')",
+            "--page: expected UTF-8, given the byte 0xe9 as character 4");
     refuses("--data " + good + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
   }
   SUBCASE("options that do not go together") {
@@ -95,7 +104,10 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--test " + good, "--test: expected together with --train or --load");
     refuses("--data " + good + " --test " + good, "--test: expected without --data");
     refuses("--data " + good + " --words 100", "--words: expected without --data");
-    refuses("--load model", "--load: expected together with --classify, --explain, --data or --test");
+    refuses("--load model", "--load: expected together with --classify, --explain, --page, --data or --test");
+    refuses("--load model --page page", "--page: expected a FILE and a TEXT");
+    refuses("--data " + good + " --folds 3 --page page", "--page: expected without --folds");
+    refuses("--data random --page page", "--page: expected without --data random");
     refuses("--load model --classify a --steps 3", "--steps: expected without --load");
     refuses("--classify a --explain-to name", "--explain-to: expected together with --explain");
     refuses("--load model --classify a --min-count 1", "--min-count: expected without --load");

@@ -61,6 +61,27 @@ std::string printable_text(std::string_view text) {
   return shown;
 }
 
+std::string visible(std::string_view token) {
+  std::string shown;
+  for (const char c : token) {
+    if (c == ' ')
+      shown += "␣";
+    else if (c == '\n')
+      shown += "↵";
+    else if (c == '\t')
+      shown += "→";
+    else
+      shown += c;
+  }
+  return printable(shown);
+}
+
+std::vector<std::string> visible(const std::vector<std::string>& tokens) {
+  std::vector<std::string> shown;
+  for (const std::string& token : tokens) shown.push_back(visible(token));
+  return shown;
+}
+
 std::string in_quotes(std::string_view text) { return '\'' + printable(text, 60) + '\''; }
 
 std::string listed(const std::vector<std::string>& names) {

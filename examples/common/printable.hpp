@@ -17,6 +17,10 @@ std::string printable(std::string_view text, std::size_t most = std::numeric_lim
 /// A text of several lines, printable but for its ends of lines and tabs.
 std::string printable_text(std::string_view text);
 
+/// A token as a label: printable, with ␣ for spaces, ↵ for ends of lines and → for tabs.
+std::string visible(std::string_view token);
+std::vector<std::string> visible(const std::vector<std::string>& tokens);
+
 /// A part of a file or an option in a message: printable, of limited length, between quotes.
 std::string in_quotes(std::string_view text);
 

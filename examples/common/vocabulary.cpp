@@ -37,6 +37,12 @@ std::int64_t Vocabulary::id(const std::string& token) const {
   return found == ids_.end() ? unknown : found->second;
 }
 
+std::vector<std::string> Vocabulary::shown() const {
+  std::vector<std::string> shown{shown_padding, shown_unknown, shown_begin, shown_end};
+  shown.insert(shown.end(), tokens_.begin(), tokens_.end());
+  return shown;
+}
+
 Ids Tokenizer::operator()(const Text& text) const {
   Ids ids{Vocabulary::begin};
   for (const std::string& token : split(text, unit)) ids.push_back(vocabulary.id(token));

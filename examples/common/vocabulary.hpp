@@ -30,12 +30,16 @@ class Vocabulary {
   std::size_t size() const { return first_ + tokens_.size(); }
   const std::vector<std::string>& tokens() const { return tokens_; }
 
-  /// What people are shown for the begin and the end.
-  static constexpr const char *shown_begin = "⊢", *shown_end = "⊣";
+  /// What people are shown for the ids that stand for no token.
+  static constexpr const char *shown_padding = "(padding)", *shown_unknown = "(unknown)", *shown_begin = "⊢",
+                              *shown_end = "⊣";
 
   std::int64_t id(const std::string& token) const;
   /// The token of an id from `end` + 1 on.
   const std::string& token(std::int64_t id) const { return tokens_.at(static_cast<std::size_t>(id) - first_); }
+
+  /// What people are shown for every id, in their order.
+  std::vector<std::string> shown() const;
 
  private:
   static constexpr std::size_t first_ = end + 1;

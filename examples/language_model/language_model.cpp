@@ -74,6 +74,7 @@ int learn_text(const Options& options) {
   const Texts texts{encode_all(writer, corpus.train), validation_part(tests)};
   const int status = train(writer, texts, options, print);
   print_test(writer, tests, &texts.train);
+  if (!options.page.file.empty()) show_step(writer, options.page, tests);
   use(writer, options);
   return status;
 }
@@ -82,7 +83,12 @@ int use_saved_model(const Options& options) {
   Writer writer = load(options.load);
   check_use(writer, options);
   tg::print(std::cout, writer.model);
-  if (!options.run.data.empty()) print_test(writer, tests_of(writer, read_corpus(options, writer.source)), nullptr);
+  std::vector<examples::Ids> tests;
+  if (!options.run.data.empty()) {
+    tests = tests_of(writer, read_corpus(options, writer.source));
+    print_test(writer, tests, nullptr);
+  }
+  if (!options.page.file.empty()) show_step(writer, options.page, tests);
   use(writer, options);
   return 0;
 }
@@ -106,7 +112,7 @@ void check_files(const Options& options) {
   std::vector<std::string> outputs = examples::attention_files(options.explain);
   std::vector<std::string> inputs{options.run.data, options.load};
   const OutputOptions& kept = options.outputs;
-  for (const std::string& file : {kept.save, kept.best, kept.checkpoint, kept.log, kept.plot}) {
+  for (const std::string& file : {kept.save, kept.best, kept.checkpoint, kept.log, kept.plot, options.page.file}) {
     outputs.push_back(file);
     if (!file.empty()) examples::outlive_reader();
   }

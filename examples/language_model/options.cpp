@@ -29,6 +29,7 @@ Examples:
   language_model --language french --save french.safetensors
   language_model --load french.safetensors --prompt anti --length 5
   language_model --explain possibility --explain-to possibility
+  language_model --page possibility.html possibility
   language_model --data names.txt --lines
   language_model --data shakespeare.txt --prompt "ROMEO: " --length 1000
   language_model --data shakespeare.txt --checkpoint run.safetensors --checkpoint-every 500
@@ -147,7 +148,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
     refuse_beside(
         app, "--data",
         {"--lines", "--encoding", "--save", "--load", "--best", "--checkpoint", "--checkpoint-every", "--eval-every",
-         "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p", "--explain"},
+         "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p", "--explain", "--page"},
         "expected without --data random, whose sequences are no text");
   const auto require = [&](const char* option, bool holds, const char* expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
@@ -162,6 +163,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   require("--best", options.training.eval_every > 0, "expected together with --eval-every");
   require("--plot", !options.outputs.log.empty(), "expected together with --log, which it draws");
   examples::check_explain_options(app);
+  examples::check_page_option(options.page, options.load.empty() || !options.run.data.empty());
   if (options.load.empty()) examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
 }
@@ -263,6 +265,9 @@ void add_use_options(CLI::App& app, Options& options) {
       "Choose from the fewest likeliest characters that are as likely as\nthis together (default 1: all)")
       ->check(number(1e-9, 1));
   examples::add_explain_options(app, options.explain, keeping);
+  examples::add_page_option(app, options.page, keeping,
+                            "Of a long\n"
+                            "one, as many characters as the model sees and the one that follows");
 }
 
 }  // namespace

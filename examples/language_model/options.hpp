@@ -10,6 +10,7 @@
 #include <string>
 
 #include "../common/explain.hpp"
+#include "../common/step_page.hpp"
 #include "../common/text.hpp"
 #include "../common/training_options.hpp"
 #include "model.hpp"
@@ -77,6 +78,7 @@ struct Options {
   std::string load, resume;
   WritingOptions writing;
   examples::ExplainOptions explain;
+  examples::StepPageOptions page;
 };
 
 /// Describes the options to the command line. When it is parsed, `options` holds them, each at what the user gave, at

@@ -39,6 +39,11 @@ Ids read(const Writer& writer, const std::string& option, Text text) {
   return ids;
 }
 
+/// For a text of which each character but the first is to be said.
+void require_two(const std::string& option, const Ids& ids, const Text& text) {
+  if (ids.size() < 2) refuse(option, "two characters or more, given " + examples::in_quotes(examples::encode(text)));
+}
+
 void require_room(const Writer& writer, const std::string& option, const Ids& ids) {
   const std::size_t marks = writer.writes_lines() ? 1 : 0;
   if (ids.size() > writer.options.context)
@@ -70,15 +75,22 @@ Ids Writer::read_prompt(const Text& prompt) const {
 Ids Writer::read_explained(const Text& text) const {
   const Ids ids = read(*this, "--explain", text);
   require_room(*this, "--explain", ids);
-  if (ids.size() < 2)
-    refuse("--explain", "two characters or more, given " + examples::in_quotes(examples::encode(text)));
+  require_two("--explain", ids, text);
+  return ids;
+}
+
+Ids Writer::read_step(const Text& text) const {
+  Ids ids = read(*this, "--page", text);
+  require_two("--page", ids, text);
+  if (writes_lines()) ids.push_back(Vocabulary::end);
+  ids.resize(std::min(ids.size(), options.context + 1));
   return ids;
 }
 
 std::vector<std::string> Writer::shown(const Ids& ids) const {
+  const std::vector<std::string> all = vocabulary.shown();
   std::vector<std::string> characters;
-  for (const std::int64_t id : ids)
-    characters.push_back(id == Vocabulary::begin ? Vocabulary::shown_begin : vocabulary.token(id));
+  for (const std::int64_t id : ids) characters.push_back(all[static_cast<std::size_t>(id)]);
   return characters;
 }
 

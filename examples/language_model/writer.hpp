@@ -36,6 +36,11 @@ struct Writer {
   /// that were not learned, a text that is too long, and one in which nothing follows anything.
   examples::Ids read_explained(const examples::Text& text) const;
 
+  /// The ids of a text to step on: a line between the marks of its begin and end, or a running text; of a long one as
+  /// many as the model sees, and the one that follows. Throws std::invalid_argument for characters that were not
+  /// learned, and a text in which nothing follows anything.
+  examples::Ids read_step(const examples::Text& text) const;
+
   /// The characters of ids, to be shown to people.
   std::vector<std::string> shown(const examples::Ids& ids) const;
 };

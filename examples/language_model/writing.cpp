@@ -15,6 +15,8 @@
 #include "../common/batches.hpp"
 #include "../common/explain.hpp"
 #include "../common/printable.hpp"
+#include "../common/progress.hpp"
+#include "../common/step_page.hpp"
 #include "evaluate.hpp"
 
 namespace tg = tapegrad;
@@ -128,11 +130,47 @@ void explain(const Writer& writer, const examples::ExplainOptions& options) {
   examples::write_attention(joined(weights, shown), options.name, options.text + ", perplexity " + perplexity.str());
 }
 
+/// What a step is on: the characters that are seen or said.
+std::string about_step(const Writer& writer, const examples::StepPageOptions& options, Ids ids) {
+  std::erase_if(ids, [](std::int64_t id) { return id == Vocabulary::begin || id == Vocabulary::end; });
+  std::string text;
+  for (const std::string& character : writer.shown(ids)) text += character;
+  text = examples::in_quotes(text);
+  if (!options.text) return text + ", the first of the test";
+  const std::size_t all = examples::character_count(*options.text);
+  if (ids.size() == all) return text;
+  return text + ", the first " + std::to_string(ids.size()) + " of " + examples::with_commas(all) + " characters";
+}
+
 }  // namespace
 
 void check_use(const Writer& writer, const Options& options) {
   writer.read_prompt(examples::decode(options.writing.prompt));
   if (!options.explain.text.empty()) writer.read_explained(examples::decode(options.explain.text));
+  if (options.page.text) writer.read_step(examples::decode(*options.page.text));
+}
+
+void show_step(const Writer& writer, const examples::StepPageOptions& options, const std::vector<Ids>& tests) {
+  const Ids ids = options.text ? writer.read_step(examples::decode(*options.text)) : tests.front();
+  const auto loss_of_step = [&](const LanguageModel<>& model) {
+    const std::size_t chosen[] = {0};
+    const auto [input, next] = shift(examples::pad({ids}, chosen).ids);  // (1, T)
+    auto logits = model(input);                                          // (1, T, vocabulary)
+    logits.set_name("logits");
+    return loss_of(logits, next, tg::Reduction::mean);
+  };
+
+  const std::vector<std::string> shown = writer.shown(ids), vocabulary = examples::visible(writer.vocabulary.shown());
+  const tg::PageAxis batch{"batch"}, width{}, token{"token", examples::visible({shown.begin(), shown.end() - 1})},
+      next_token{"next token", vocabulary};
+  examples::write_step(options.file, writer.model, loss_of_step,
+                       {about_step(writer, options, ids),
+                        {{"", {batch, token, width}},
+                         {"positions", {token, width}},
+                         {"embedding.weight", {{"token", vocabulary}, width}},
+                         {"head.weight", {next_token, width}},
+                         {"head.bias", {next_token}},
+                         {"logits", {batch, token, next_token}}}});
 }
 
 void use(Writer& writer, const Options& options) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "../common/vocabulary.hpp"
 #include "options.hpp"
@@ -32,6 +33,9 @@ class Continuation {
 /// What is wrong with the texts to write on from and to explain is said before the long work, with
 /// std::invalid_argument.
 void check_use(const Writer& writer, const Options& options);
+
+/// Writes the page of a step on a text that the user gave, or on the first of the tests.
+void show_step(const Writer& writer, const examples::StepPageOptions& options, const std::vector<examples::Ids>& tests);
 
 /// Writes lines or a text, and explains one, as the user asked for. The same seed writes the same.
 void use(Writer& writer, const Options& options);

@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <stdexcept>
 
@@ -27,6 +28,7 @@ Examples:
   text_classifier --languages danish dutch german --save nordsea.safetensors
   text_classifier --load nordsea.safetensors --classify bibliotek
   text_classifier --explain schmetterling --explain-to butterfly
+  text_classifier --page butterfly.html schmetterling
   text_classifier --data reviews.txt --classify "a gripping story" dull
   text_classifier --data reviews.txt --validation 0.1 --patience 5
   text_classifier --data reviews.txt --folds 10
@@ -121,24 +123,26 @@ void check_combinations(const CLI::App& app, const Options& options) {
                  "--save"},
                 "expected without --load, which takes a model as it was saved and trains no further");
   refuse_beside(app, "--folds", {"--train", "--test"}, "expected without --folds, which tests with all texts in turn");
-  refuse_beside(app, "--folds", {"--save", "--classify", "--explain"},
+  refuse_beside(app, "--folds", {"--save", "--classify", "--explain", "--page"},
                 "expected without --folds, which leaves no model but tells how good one is");
   if (options.source == Source::random)
     refuse_beside(app, "--data",
                   {"--tokens", "--encoding", "--min-count", "--pairs", "--max-length", "--validation", "--folds",
-                   "--save", "--load", "--classify", "--explain"},
+                   "--save", "--load", "--classify", "--explain", "--page"},
                   "expected without --data random, whose sequences are no text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
   if (given("--test") && !given("--train") && !given("--load"))
     throw CLI::ValidationError("--test", "expected together with --train or --load");
-  if (given("--load") && !given("--classify") && !given("--explain") && !given("--data") && !given("--test"))
-    throw CLI::ValidationError("--load", "expected together with --classify, --explain, --data or --test");
+  if (given("--load") &&
+      std::ranges::none_of(std::array{"--classify", "--explain", "--page", "--data", "--test"}, given))
+    throw CLI::ValidationError("--load", "expected together with --classify, --explain, --page, --data or --test");
   if (given("--tokens") && options.source == Source::word_lists)
     throw CLI::ValidationError("--tokens", "expected together with --data or --train");
   for (const char* option : {"--eval-every", "--patience"})
     if (given(option) && !given("--validation"))
       throw CLI::ValidationError(option, "expected together with --validation");
   examples::check_explain_options(app);
+  examples::check_page_option(options.page, options.needs_data());
   examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
 }
@@ -232,6 +236,10 @@ void add_use_options(CLI::App& app, Options& options) {
       ->check(examples::any_text())
       ->group(keeping);
   examples::add_explain_options(app, options.explain, keeping, examples::any_text());
+  examples::add_page_option(app, options.page, keeping,
+                            "The text's\n"
+                            "label is its own in the test, or what the model takes yours for",
+                            examples::any_text());
 }
 
 }  // namespace

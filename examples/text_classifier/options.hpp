@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../common/explain.hpp"
+#include "../common/step_page.hpp"
 #include "../common/training_options.hpp"
 #include "../common/vocabulary.hpp"
 #include "model.hpp"
@@ -26,6 +27,7 @@ struct Options {
   std::string save, load;
   std::vector<std::string> classify;
   examples::ExplainOptions explain;
+  examples::StepPageOptions page;
   std::uint64_t seed = 0;
 
   Source source;

@@ -15,6 +15,7 @@
 #include "../common/printable.hpp"
 #include "../common/program.hpp"
 #include "../common/progress.hpp"
+#include "../common/step_page.hpp"
 #include "../common/word_lists.hpp"
 #include "classifier.hpp"
 #include "data.hpp"
@@ -79,6 +80,39 @@ void explain(Classifier& classifier, const examples::ExplainOptions& options) {
                             options.text + ", taken for " + label);
 }
 
+/// Writes the page of a step on a text that the user gave, whose label is what it is taken for, or on the first of the
+/// test.
+void show_step(Classifier& classifier, const examples::StepPageOptions& options, const std::vector<Example>& tests) {
+  Example example = options.text ? Example{"", examples::to_lower(examples::decode(*options.text)), ""} : tests.front();
+  if (options.text) {
+    const Ranking ranking = classifier.predict({classifier.tokenizer(example.text)}).front();
+    example.label = classifier.labels[static_cast<std::size_t>(ranking.front().label)];
+  }
+  const Sequences sequences = classifier.encode({example});
+  const std::size_t chosen[] = {0};
+  const auto loss_of = [&](const Model& model) {
+    const auto [ids, keep, count] = examples::pad(sequences.ids, chosen);
+    auto logits = model(ids, keep);  // (1, labels)
+    logits.set_name("logits");
+    return tg::cross_entropy(logits, sequences.labels_of(chosen));
+  };
+
+  const std::string text = examples::in_quotes(examples::encode(example.text)),
+                    of_label = options.text ? " with the label that it is taken for, "
+                                            : ", the first of the test, with its label, ";
+  const tg::PageAxis batch{"batch"}, width{}, label{"label", classifier.labels},
+      token{"token", examples::visible(classifier.tokenizer.shown(example.text))},
+      vocabulary{"token", examples::visible(classifier.tokenizer.vocabulary.shown())};
+  examples::write_step(options.file, classifier.model, loss_of,
+                       {text + of_label + examples::printable(example.label),
+                        {{"", {batch, token, width}},
+                         {"positions", {token, width}},
+                         {"embedding.weight", {vocabulary, width}},
+                         {"head.weight", {label, width}},
+                         {"head.bias", {label}},
+                         {"logits", {batch, label}}}});
+}
+
 /// The files that the program reads.
 std::vector<std::string> inputs(const Options& options) {
   std::vector<std::string> files{options.data, options.train, options.test, options.load};
@@ -89,9 +123,9 @@ std::vector<std::string> inputs(const Options& options) {
 
 void check_files(const Options& options) {
   std::vector<std::string> outputs = examples::attention_files(options.explain);
-  outputs.push_back(options.save);
+  outputs.insert(outputs.end(), {options.save, options.page.file});
   examples::check_outputs(outputs, inputs(options));
-  if (!options.save.empty() || options.explain.wanted) examples::outlive_reader();
+  if (std::ranges::any_of(outputs, [](const std::string& file) { return !file.empty(); })) examples::outlive_reader();
 }
 
 /// Trains a classifier, or loads one. Throws std::runtime_error, before it trains, when it cannot be tested with
@@ -119,6 +153,7 @@ int use_texts(const Options& options) {
   auto [classifier, status] = get_classifier(options, std::move(data.train), data.test);
   if (!data.test.empty()) test(classifier, data.test);
   if (!options.classify.empty()) classify(classifier, options.classify);
+  if (!options.page.file.empty()) show_step(classifier, options.page, data.test);
   if (options.explain.wanted) explain(classifier, options.explain);
   return status;
 }

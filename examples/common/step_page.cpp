@@ -1,0 +1,45 @@
+#include "step_page.hpp"
+
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+#include <vector>
+
+namespace examples {
+
+void add_page_option(CLI::App& app, StepPageOptions& options, const std::string& group, const std::string& about,
+                     const CLI::Validator& check) {
+  const auto take = [&options, check](const std::vector<std::string>& given) {
+    options.file = given.front();
+    if (options.file.empty()) throw CLI::ValidationError("--page", "expected the path of a file, given an empty one");
+    if (given.size() == 1) return;
+    if (const std::string error = check(given.back()); !error.empty()) throw CLI::ValidationError("--page", error);
+    options.text = given.back();
+  };
+  app.add_option_function<std::vector<std::string>>(
+         "--page", take,
+         "Write a step of training on this text, or on the first of the test,\n"
+         "as a page for a browser, with all values and gradients. " +
+             about)
+      ->type_name("FILE [TEXT]")
+      ->expected(1, 2)
+      ->group(group);
+}
+
+void check_page_option(const StepPageOptions& options, bool reads_test) {
+  if (!options.file.empty() && !options.text && !reads_test)
+    throw CLI::ValidationError("--page", "expected a FILE and a TEXT, as there is no test whose first text to take");
+}
+
+void write_page(const std::string& file, const tapegrad::Tape& tape, const tapegrad::Tensor<float>& loss,
+                const ToldOfStep& told) {
+  tapegrad::PageOptions options{.title = "A step of training on " + told.about, .axes = told.axes};
+  options.largest = 13'000'000;  // where the attention of 4 heads among 64 tokens is whole in 4 blocks
+  tapegrad::save_page(tape, file, options);
+  std::ostringstream number;
+  number << std::fixed << std::setprecision(4) << loss.item();
+  std::cout << "\na step of training on " << told.about << ": loss " << number.str()
+            << "\nas a page for a browser: " << printable(file) << '\n';
+}
+
+}  // namespace examples

@@ -32,14 +32,18 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
         "; detach() makes it a constant");
   }
   if (!x.leaf_) return -1;
-  if (options_.detect_anomaly) check_parameter(operation, *x.leaf_);
+  if (options_.detect_anomaly) check_parameter(operation, x);
   if (!x.leaf_->requires_grad) return -1;
   if (const auto known = parameters_.find(x.leaf_.get()); known != parameters_.end()) return known->second;
   const auto number = static_cast<std::int32_t>(nodes_.size());
-  if (options_.keep_values) keep(x, {}, {});
-  add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
+  add_parameter(x);
   parameters_.emplace(x.leaf_.get(), number);  // last: memory may end, and no entry may lead to another's node
   return number;
+}
+
+template <class T> void Recording<T>::add_parameter(const Tensor<T>& x) {
+  if (options_.keep_values) keep(x, {}, {});
+  add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
 }
 
 template <class T>
@@ -88,7 +92,7 @@ Entry<T>::Entry(const Operation& operation, const Tensor<T>& y, std::span<const 
     edges_.push_back(recording.edge(operation.name, *input.tensor));
     reaches_parameter |= edges_.back() >= 0;
   }
-  if (recordings->options().detect_anomaly) recording.check_output(operation.name, y, inputs, edges_);
+  if (recordings->options().detect_anomaly) recording.check_output(operation, y, inputs, edges_);
   profiled_ = recordings->options().profile;
   if (reaches_parameter) recording_ = &recording;
 }

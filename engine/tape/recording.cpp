@@ -23,6 +23,19 @@ Recording<T>::Recording(std::uint64_t tape, const TapeOptions& options) : tape_(
   if (options_.profile) last_recorded_ = Clock::now();
 }
 
+template <class T>
+template <class... Arguments>
+void Recording<T>::add_node(std::size_t saved, Arguments&&... of_node) {
+  if (nodes_.empty()) nodes_.reserve(64);  // a small model's step: growing from one node on would move them all often
+  if (options_.profile && profiles_.size() == profiles_.capacity()) profiles_.reserve(2 * profiles_.size() + 16);
+  nodes_.emplace_back(std::forward<Arguments>(of_node)...);
+  if (!options_.profile) return;
+  const auto now = Clock::now();
+  const double forward = nodes_.back().is_parameter ? 0 : std::chrono::duration<double>(now - last_recorded_).count();
+  profiles_.push_back({.saved = saved, .forward = forward});
+  if (!nodes_.back().is_parameter) last_recorded_ = now;
+}
+
 template <class T> std::int32_t Recording<T>::edge(const char* operation, const Tensor<T>& x) {
   if (x.origin_.node >= 0) {
     if (x.origin_.tape == tape_) return x.origin_.node;
@@ -43,7 +56,7 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
 
 template <class T> void Recording<T>::add_parameter(const Tensor<T>& x) {
   if (options_.keep_values) keep(x, {}, {});
-  add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
+  add_node(0, x.leaf_);
 }
 
 template <class T>
@@ -51,18 +64,7 @@ void Recording<T>::append(const Operation& operation, Tensor<T>& y, std::span<co
                           std::shared_ptr<const Rule<T>> rule, std::size_t saved) {
   if (options_.keep_values) keep(y, inputs, edges);
   y.origin_ = {tape_, static_cast<std::int32_t>(nodes_.size())};
-  add_node({operation, y.shape(), std::move(edges), std::move(rule), nullptr, nullptr, false}, saved);
-}
-
-template <class T> void Recording<T>::add_node(Node<T> node, std::size_t saved) {
-  if (nodes_.empty()) nodes_.reserve(64);  // a small model's step: growing from one node on would move them all often
-  if (options_.profile && profiles_.size() == profiles_.capacity()) profiles_.reserve(2 * profiles_.size() + 16);
-  nodes_.push_back(std::move(node));
-  if (!options_.profile) return;
-  const auto now = Clock::now();
-  const double forward = nodes_.back().is_parameter ? 0 : std::chrono::duration<double>(now - last_recorded_).count();
-  profiles_.push_back({.saved = saved, .forward = forward});
-  if (!nodes_.back().is_parameter) last_recorded_ = now;
+  add_node(saved, operation, y.shape(), std::move(edges), std::move(rule));
 }
 
 template <class T> void Recording<T>::retain_grad(Tensor<T>& y) {

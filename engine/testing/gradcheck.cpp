@@ -167,6 +167,7 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   report << std::setprecision(10);
   std::size_t compared = 0;
   std::map<std::string, Array<double>> wrong;
+  std::pair<std::string, double> furthest{"", -1};
   for (const auto& [name, parameter, before] : checked.entries()) {
     const Array<double>& value = *before.value;
     const Array<double> gradient = parameter->grad ? *parameter->grad : Array<double>(value.shape(), 0.0);
@@ -188,10 +189,12 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
            << options.tolerance << " (step " << step(worst.index) << ")\n";
     report_kink(report, probe, *parameter, worst, step(worst.index), options.tolerance);
     wrong.insert_or_assign(name, std::move(differences));
+    if (!(worst.relative <= furthest.second)) furthest = {name, worst.relative};
   }
   if (result.ok) report << compared << " elements agree to " << options.tolerance;
   result.report = report.str();
-  if (!result.ok && options.on_failure) result.report += options.on_failure({tape, result.report, wrong});
+  if (!result.ok && options.on_failure)
+    result.report += options.on_failure({tape, result.report, furthest.first, wrong});
   return result;
 }
 

@@ -18,7 +18,8 @@ namespace tapegrad::testing {
 struct GradcheckFailure {
   const Tape& tape;                                     ///< what f recorded, with its sweep; it keeps its values
   const std::string& report;                            ///< as in the result
-  const std::map<std::string, Array<double>>& numeric;  ///< the numeric gradients of the parameters that are wrong
+  const std::string& worst;                             ///< the name of the parameter that is furthest off
+  const std::map<std::string, Array<double>>& numeric;  ///< the numeric gradients of all parameters that are wrong
 };
 
 /// How gradcheck steps, and what it lets pass.

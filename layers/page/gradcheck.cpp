@@ -25,7 +25,7 @@ std::string page_of_failure(const std::filesystem::path& path, const GradcheckFa
   try {
     Page page({.title = "A gradient check that failed"});
     page.add(failure.tape,
-             {.opened_at = failure.numeric.begin()->first, .about = failure.report, .numeric = failure.numeric});
+             {.opened_at = failure.worst, .about = failure.report, .numeric = failure.numeric});
     page.save(path);
     return "page: " + path.string() + '\n';
   } catch (const std::exception& error) {

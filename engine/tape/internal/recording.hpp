@@ -24,7 +24,12 @@ template <class T> struct Node {
   std::shared_ptr<const Rule<T>> rule;  // null for a parameter, and once consumed
   std::shared_ptr<Leaf<T>> leaf;        // of a parameter, or of an output that retains its gradient
   std::shared_ptr<Array<T>> grad;       // what has arrived in the sweep under way
-  bool is_parameter;
+  bool is_parameter = false;
+
+  Node(const Operation& made_by, const Shape& of, Edges&& read, std::shared_ptr<const Rule<T>>&& backward)
+      : operation(made_by), shape(of), inputs(std::move(read)), rule(std::move(backward)) {}
+  explicit Node(const std::shared_ptr<Leaf<T>>& parameter)
+      : operation("parameter"), shape(parameter->shape), leaf(parameter), is_parameter(true) {}
 };
 
 /// The Euclidean norm of all elements.
@@ -120,7 +125,7 @@ template <class T> class Recording {
   const Node<T>& node(std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
 
   void add_parameter(const Tensor<T>& x);
-  void add_node(Node<T> node, std::size_t saved);
+  template <class... Arguments> void add_node(std::size_t saved, Arguments&&... of_node);
 
   void mark_reachable(std::int32_t start);
   void sweep_node(std::int32_t i, RetainGraph retain);

@@ -183,7 +183,9 @@ TEST_CASE("Checks that hold, and those that nobody wants a page of, write none")
     CHECK_GRADIENTS([&] { return w * 2.0; }, {{"w", w}});
   }
   const PageWanted nobody("");
-  CHECK_FALSE(tg::testing::gradcheck_with_page([&] { return doubled(w); }, {{"w", w}}));
+  const auto result = tg::testing::gradcheck_with_page([&] { return doubled(w); }, {{"w", w}});
+  CHECK_FALSE(result);
+  CHECK(result.report.find("page") == std::string::npos);
   CHECK(folder.files() == 0);
 }
 

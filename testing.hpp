@@ -5,3 +5,4 @@
 #include "engine/testing/doctest.hpp"
 #include "engine/testing/gradcheck.hpp"
 #include "layers/model/gradcheck.hpp"
+#include "layers/page/gradcheck.hpp"

@@ -186,7 +186,9 @@ TEST_CASE("A contribution that is all of an input's gradient is not written twic
   tg::Tape tape(keeping);
   Tensor y = w * 2.0;
   tg::sum(y).backward();
-  for (const json& node : step_of(tape)["nodes"]) CHECK_FALSE(node.contains("contributions"));
+  const json first = step_of(tape);
+  REQUIRE(first["nodes"].size() == 3);
+  for (const json& node : first["nodes"]) CHECK_FALSE(node.contains("contributions"));
 
   Tensor z = w * 2.0;
   z.register_hook([](auto& gradient) { gradient *= 10.0; });

@@ -56,9 +56,14 @@ template <class T> std::string Recording<T>::place(const Edges& edges) const {
   return "";
 }
 
+template <class T> void Recording<T>::fail_at(std::int32_t node, bool backward, std::string text) {
+  if (options_.keep_values) anomaly_ = {node, backward, text};
+  throw std::runtime_error(std::move(text));
+}
+
 template <class T>
-void Recording<T>::check_output(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
-                                const Edges& edges) const {
+void Recording<T>::check_output(const Operation& operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
+                                const Edges& edges) {
   const std::optional<std::size_t> i = first_anomaly(y.value());
   if (!i) return;
   if (!std::isnan(y.value().data()[*i])) {
@@ -67,19 +72,27 @@ void Recording<T>::check_output(const char* operation, const Tensor<T>& y, std::
   }
   std::string read;
   for (std::size_t n = 0; n < inputs.size(); ++n) read += (n == 0 ? "" : ", ") + described(*inputs[n].tensor, edges[n]);
-  fail<std::runtime_error>(operation, "expected finite values, made ", found(y.value(), *i), " of ",
-                           to_string(y.shape()), " from ", read, place(edges));
+  std::string text = message(operation.name, "expected finite values, made ", found(y.value(), *i), " of ", y.shape(),
+                             " from ", read, place(edges));
+  if (options_.keep_values) {
+    Tensor<T> made = y;
+    append(operation, made, inputs, edges, nullptr, 0);
+  }
+  fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false, std::move(text));
 }
 
 // A parameter that is not finite spoils whatever reads it, at once or further on: it is named instead of that.
-template <class T> void Recording<T>::check_parameter(const char* operation, const Leaf<T>& leaf) const {
+template <class T> void Recording<T>::check_parameter(const char* operation, const Tensor<T>& x) {
+  const Leaf<T>& leaf = *x.leaf_;
   const std::optional<std::size_t> i = first_anomaly(*leaf.value);
   if (!i) return;
-  fail<std::runtime_error>(operation, "expected finite parameters, given ", found(*leaf.value, *i), " of ",
-                           leaf.name.empty() ? "a parameter" : leaf.name, " ", leaf.shape);
+  if (options_.keep_values) add_parameter(x);
+  fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false,
+          message(operation, "expected finite parameters, given ", found(*leaf.value, *i), " of ",
+                  leaf.name.empty() ? "a parameter" : leaf.name, " ", leaf.shape));
 }
 
-template <class T> void Recording<T>::check_gradients(std::int32_t i) const {
+template <class T> void Recording<T>::check_gradients(std::int32_t i) {
   const Node<T>& node = nodes_[static_cast<std::size_t>(i)];
   for (std::size_t n = 0; n < node.inputs.size(); ++n) {
     if (node.inputs[n] < 0) continue;
@@ -87,19 +100,19 @@ template <class T> void Recording<T>::check_gradients(std::int32_t i) const {
     const auto at = input.grad ? first_anomaly(*input.grad) : std::nullopt;
     if (!at) continue;
     const std::string given = name(node.inputs[n]);
-    fail<std::runtime_error>(
-        node.operation.name, "expected finite gradients, the backward rule made ", found(*input.grad, *at),
-        " in the gradient of input ", n, ", ",
-        given.empty() ? std::string(input.operation.name) + " #" + std::to_string(node.inputs[n]) : given, " ",
-        to_string(input.shape), place(node.inputs));
+    fail_at(i, true,
+            message(node.operation.name, "expected finite gradients, the backward rule made ", found(*input.grad, *at),
+                    " in the gradient of input ", n, ", ",
+                    given.empty() ? std::string(input.operation.name) + " #" + std::to_string(node.inputs[n]) : given,
+                    " ", input.shape, place(node.inputs)));
   }
 }
 
-#define INSTANTIATE(T)                                                                                             \
-  template void Recording<T>::check_output(const char*, const Tensor<T>&, std::span<const Input<T>>, const Edges&) \
-      const;                                                                                                       \
-  template void Recording<T>::check_parameter(const char*, const Leaf<T>&) const;                                  \
-  template void Recording<T>::check_gradients(std::int32_t) const;
+#define INSTANTIATE(T)                                                                                    \
+  template void Recording<T>::check_output(const Operation&, const Tensor<T>&, std::span<const Input<T>>, \
+                                           const Edges&);                                                 \
+  template void Recording<T>::check_parameter(const char*, const Tensor<T>&);                             \
+  template void Recording<T>::check_gradients(std::int32_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

@@ -21,6 +21,7 @@ template <class T> void Recording<T>::keep_beside(const Tensor<T>& y, const char
 
 template <class T> void Recording<T>::forget_gradients(std::int32_t start) {
   last_start_ = start;
+  anomaly_.reset();
   for (KeptNode<T>& kept : kept_) {
     kept.reached = false;
     kept.gradient.reset();

@@ -23,6 +23,19 @@ Recording<T>::Recording(std::uint64_t tape, const TapeOptions& options) : tape_(
   if (options_.profile) last_recorded_ = Clock::now();
 }
 
+template <class T>
+template <class... Arguments>
+void Recording<T>::add_node(std::size_t saved, Arguments&&... of_node) {
+  if (nodes_.empty()) nodes_.reserve(64);  // a small model's step: growing from one node on would move them all often
+  if (options_.profile && profiles_.size() == profiles_.capacity()) profiles_.reserve(2 * profiles_.size() + 16);
+  nodes_.emplace_back(std::forward<Arguments>(of_node)...);
+  if (!options_.profile) return;
+  const auto now = Clock::now();
+  const double forward = nodes_.back().is_parameter ? 0 : std::chrono::duration<double>(now - last_recorded_).count();
+  profiles_.push_back({.saved = saved, .forward = forward});
+  if (!nodes_.back().is_parameter) last_recorded_ = now;
+}
+
 template <class T> std::int32_t Recording<T>::edge(const char* operation, const Tensor<T>& x) {
   if (x.origin_.node >= 0) {
     if (x.origin_.tape == tape_) return x.origin_.node;
@@ -32,14 +45,18 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
         "; detach() makes it a constant");
   }
   if (!x.leaf_) return -1;
-  if (options_.detect_anomaly) check_parameter(operation, *x.leaf_);
+  if (options_.detect_anomaly) check_parameter(operation, x);
   if (!x.leaf_->requires_grad) return -1;
   if (const auto known = parameters_.find(x.leaf_.get()); known != parameters_.end()) return known->second;
   const auto number = static_cast<std::int32_t>(nodes_.size());
-  if (options_.keep_values) keep(x, {}, {});
-  add_node({"parameter", x.leaf_->shape, {}, nullptr, x.leaf_, nullptr, true}, 0);
+  add_parameter(x);
   parameters_.emplace(x.leaf_.get(), number);  // last: memory may end, and no entry may lead to another's node
   return number;
+}
+
+template <class T> void Recording<T>::add_parameter(const Tensor<T>& x) {
+  if (options_.keep_values) keep(x, {}, {});
+  add_node(0, x.leaf_);
 }
 
 template <class T>
@@ -47,18 +64,7 @@ void Recording<T>::append(const Operation& operation, Tensor<T>& y, std::span<co
                           std::shared_ptr<const Rule<T>> rule, std::size_t saved) {
   if (options_.keep_values) keep(y, inputs, edges);
   y.origin_ = {tape_, static_cast<std::int32_t>(nodes_.size())};
-  add_node({operation, y.shape(), std::move(edges), std::move(rule), nullptr, nullptr, false}, saved);
-}
-
-template <class T> void Recording<T>::add_node(Node<T> node, std::size_t saved) {
-  if (nodes_.empty()) nodes_.reserve(64);  // a small model's step: growing from one node on would move them all often
-  if (options_.profile && profiles_.size() == profiles_.capacity()) profiles_.reserve(2 * profiles_.size() + 16);
-  nodes_.push_back(std::move(node));
-  if (!options_.profile) return;
-  const auto now = Clock::now();
-  const double forward = nodes_.back().is_parameter ? 0 : std::chrono::duration<double>(now - last_recorded_).count();
-  profiles_.push_back({.saved = saved, .forward = forward});
-  if (!nodes_.back().is_parameter) last_recorded_ = now;
+  add_node(saved, operation, y.shape(), std::move(edges), std::move(rule));
 }
 
 template <class T> void Recording<T>::retain_grad(Tensor<T>& y) {
@@ -88,7 +94,7 @@ Entry<T>::Entry(const Operation& operation, const Tensor<T>& y, std::span<const 
     edges_.push_back(recording.edge(operation.name, *input.tensor));
     reaches_parameter |= edges_.back() >= 0;
   }
-  if (recordings->options().detect_anomaly) recording.check_output(operation.name, y, inputs, edges_);
+  if (recordings->options().detect_anomaly) recording.check_output(operation, y, inputs, edges_);
   profiled_ = recordings->options().profile;
   if (reaches_parameter) recording_ = &recording;
 }

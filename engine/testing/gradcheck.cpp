@@ -45,7 +45,10 @@ class Checked {
       const bool is_new = std::ranges::none_of(entries_, [&](const Entry& entry) { return entry.place == place; });
       if (is_new && place->requires_grad) entries_.push_back({name, place, *place});
     }
-    for (const Entry& entry : entries_) entry.place->clear_grad();
+    for (const Entry& entry : entries_) {
+      entry.place->clear_grad();
+      entry.place->name = entry.name;
+    }
   }
   ~Checked() {
     for (Entry& entry : entries_) *entry.place = std::move(entry.before);
@@ -152,16 +155,10 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
                           const GradcheckOptions& options) {
   detail::require(!parameters.empty(), "gradcheck", "expected parameters to check, given none");
   const Checked checked(parameters);
-  Value<double> outputs;
-  Array<double> weights;
-  {
-    Tape tape;
-    const Tensor<double> y = f();
-    outputs = y.shared_value();
-    weights = cotangent(y.shape());
-    if (y.requires_grad())
-      y.backward(weights);  // without, every gradient is 0, which the differences confirm or refute
-  }
+  const Tape tape({.keep_values = options.on_failure != nullptr});
+  const Tensor<double> y = f();
+  const Array<double> weights = cotangent(y.shape());
+  if (y.requires_grad()) y.backward(weights);  // without, every gradient is 0, which the differences confirm or refute
 
   const NoGrad pause;
   GradcheckResult result;
@@ -169,28 +166,35 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   std::ostringstream report;
   report << std::setprecision(10);
   std::size_t compared = 0;
+  std::map<std::string, Array<double>> wrong;
+  std::pair<std::string, double> furthest{"", -1};
   for (const auto& [name, parameter, before] : checked.entries()) {
     const Array<double>& value = *before.value;
     const Array<double> gradient = parameter->grad ? *parameter->grad : Array<double>(value.shape(), 0.0);
     const auto step = [&](std::size_t i) { return options.step * std::max(1.0, std::abs(value.data()[i])); };
+    Array<double> differences(value.shape(), std::numeric_limits<double>::quiet_NaN());
     Difference worst;
     for (std::size_t i = 0; i < gradient.size(); ++i, ++compared) {
       const double analytic = gradient.data()[i];
-      const double numeric = probe.central_difference(*parameter, i, step(i));
+      const double numeric = differences.data()[i] = probe.central_difference(*parameter, i, step(i));
       const double relative = std::abs(analytic - numeric) / std::max({1.0, std::abs(analytic), std::abs(numeric)});
       if (!(relative <= worst.relative)) worst = {i, analytic, numeric, relative};
       if (std::isnan(relative)) break;
     }
     if (worst.relative <= options.tolerance) continue;
-    if (result.ok) report_unlike_calls(report, probe, *outputs);
+    if (result.ok) report_unlike_calls(report, probe, y.value());
     result.ok = false;
     report << name << to_string(detail::index_of(worst.index, gradient.shape())) << ": analytic " << worst.analytic
            << ", numeric " << worst.numeric << ", relative difference " << worst.relative << " above "
            << options.tolerance << " (step " << step(worst.index) << ")\n";
     report_kink(report, probe, *parameter, worst, step(worst.index), options.tolerance);
+    wrong.insert_or_assign(name, std::move(differences));
+    if (!(worst.relative <= furthest.second)) furthest = {name, worst.relative};
   }
   if (result.ok) report << compared << " elements agree to " << options.tolerance;
   result.report = report.str();
+  if (!result.ok && options.on_failure)
+    result.report += options.on_failure({tape, result.report, furthest.first, wrong});
   return result;
 }
 

@@ -3,19 +3,31 @@
 
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <string>
 
 #include "../tape/parameter.hpp"
 
-/// CHECK for gradients: CHECK_GRADIENTS(f, model), with gradcheck's arguments; the message is its report.
-#define CHECK_GRADIENTS(...) DOCTEST_CHECK(::tapegrad::testing::gradcheck(__VA_ARGS__))
+namespace tapegrad {
+class Tape;
+}
 
 namespace tapegrad::testing {
+
+/// A check that has failed.
+struct GradcheckFailure {
+  const Tape& tape;                                     ///< what f recorded, with its sweep; it keeps its values
+  const std::string& report;                            ///< as in the result
+  const std::string& worst;                             ///< the name of the parameter that is furthest off
+  const std::map<std::string, Array<double>>& numeric;  ///< the numeric gradients of all parameters that are wrong
+};
 
 /// How gradcheck steps, and what it lets pass.
 struct GradcheckOptions {
   double step = 1e-6;       ///< h in (f(x + h) - f(x - h)) / 2h, relative to max(1, |x|)
   double tolerance = 1e-6;  ///< how far the gradients may be apart, relative to max(1, |analytic|, |numeric|)
+  /// When a check fails, shows it to somebody; what it returns is added to the report.
+  std::function<std::string(const GradcheckFailure&)> on_failure{};
 };
 
 /// What gradcheck found.

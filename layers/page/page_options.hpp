@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "../../engine/array/array.hpp"
+
 namespace tapegrad {
 
 /// An axis of a value for readers, texts in UTF-8. Axes of one name are looked at in the same place in all arrays.
@@ -38,6 +40,14 @@ struct PageOptions {
 struct PageStep {
   std::string label{};  ///< "step 100"
   PageAxes axes{};      ///< of its values, before those of the page
+
+  /// The name of the value that the page opens at, "attention.k_proj.weight"; "" for the beginning, or for where
+  /// anomaly mode found NaN.
+  std::string opened_at{};
+  std::string about{};  ///< what there is to see there; "" for the text of anomaly mode's error
+
+  /// Gradients by central differences, by the values' names: shown beside those of the tape.
+  std::map<std::string, Array<double>> numeric{};
 };
 
 namespace detail {

@@ -103,9 +103,19 @@ class StepWriter {
     }
     const std::int32_t start = recordings.of<T>().last_start();
     if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
+    if (const auto& anomaly = recordings.of<T>().anomaly(); anomaly && opened_at_.is_null())
+      opened_at_ = {{"node", places[static_cast<std::size_t>(anomaly->node)]},
+                    {"backward", anomaly->backward},
+                    {"text", told_.about.empty() ? anomaly->text : told_.about}};
   }
 
-  json step() { return {{"label", told_.label}, {"loss", loss_}, {"nodes", std::move(nodes_)}}; }
+  json step() {
+    json out{{"label", told_.label}, {"loss", loss_}, {"nodes", std::move(nodes_)}};
+    if (opened_at_.is_null() && !told_.opened_at.empty())  // what the loss does not reach is not on the tape
+      opened_at_ = {{"node", -1}, {"backward", false}, {"text", told_.about}};
+    if (!opened_at_.is_null()) out["opened_at"] = std::move(opened_at_);
+    return out;
+  }
   std::size_t arrays() const { return arrays_; }
   std::size_t averaged() const { return averaged_; }
 
@@ -187,6 +197,7 @@ class StepWriter {
     if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, inputs);
     const bool is_named = node.is_parameter || !node.name.empty();
     add_axes(out, is_named ? axes_named(node.name, node.shape) : axes_in(layer, node.shape));
+    if (!node.name.empty()) add_what_is_told(out, node.name, node.shape);
     if (node.profile != nullptr && !node.is_parameter) {
       out["forward_ns"] = node.profile->forward * 1e9;
       if (node.profile->backward >= 0) out["backward_ns"] = node.profile->backward * 1e9;
@@ -257,11 +268,22 @@ class StepWriter {
     }
   }
 
+  // Of the node that comes next.
+  void add_what_is_told(json& out, const std::string& name, const Shape& shape) {
+    if (const auto numeric = told_.numeric.find(name); numeric != told_.numeric.end()) {
+      require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
+              name, ", given ", numeric->second.shape());
+      out["compared"] = {{"name", "numeric"}, {"gradient", array_json(numeric->second, most_)}};
+    }
+    if (name == told_.opened_at) opened_at_ = {{"node", nodes_.size()}, {"backward", false}, {"text", told_.about}};
+  }
+
   const PageStep& told_;
   const PageOptions& options_;
   std::size_t most_;
   json nodes_ = json::array();
   std::int64_t loss_ = -1;
+  json opened_at_;
   std::size_t arrays_ = 0, averaged_ = 0;
 };
 

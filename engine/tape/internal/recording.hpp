@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -23,7 +24,12 @@ template <class T> struct Node {
   std::shared_ptr<const Rule<T>> rule;  // null for a parameter, and once consumed
   std::shared_ptr<Leaf<T>> leaf;        // of a parameter, or of an output that retains its gradient
   std::shared_ptr<Array<T>> grad;       // what has arrived in the sweep under way
-  bool is_parameter;
+  bool is_parameter = false;
+
+  Node(const Operation& made_by, const Shape& of, Edges&& read, std::shared_ptr<const Rule<T>>&& backward)
+      : operation(made_by), shape(of), inputs(std::move(read)), rule(std::move(backward)) {}
+  explicit Node(const std::shared_ptr<Leaf<T>>& parameter)
+      : operation("parameter"), shape(parameter->shape), leaf(parameter), is_parameter(true) {}
 };
 
 /// The Euclidean norm of all elements.
@@ -62,6 +68,13 @@ template <class T> struct KeptNode {
   std::vector<Value<T>> contributions;  // what the rule added to each input's gradient; empty when it did not run
 };
 
+/// Where anomaly mode found NaN or infinity.
+struct Anomaly {
+  std::int32_t node;  // the operation that made it, or the parameter that has it
+  bool backward;      // it was made by the operation's rule
+  std::string text;   // of the error
+};
+
 /// The part of a tape that records operations on T.
 template <class T> class Recording {
  public:
@@ -87,9 +100,10 @@ template <class T> class Recording {
   /// Sweeps backwards from a node whose gradient is `seed` (sweep.cpp).
   void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);
 
-  /// Throws std::runtime_error when y is where NaN or infinity first appears (anomaly.cpp).
-  void check_output(const char* operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
-                    const Edges& edges) const;
+  /// Throws std::runtime_error when y is where NaN or infinity first appears (anomaly.cpp). A tape that keeps values
+  /// has then recorded it, to be looked at.
+  void check_output(const Operation& operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
+                    const Edges& edges);
 
   std::size_t size() const { return nodes_.size(); }
   const std::vector<Node<T>, PoolAllocator<Node<T>>>& nodes() const { return nodes_; }
@@ -99,6 +113,8 @@ template <class T> class Recording {
   const std::vector<KeptNode<T>>& kept() const { return kept_; }
   /// The node that the last sweep began at, when the tape keeps values; -1 before any.
   std::int32_t last_start() const { return last_start_; }
+  /// What anomaly mode found last, when the tape keeps values.
+  const std::optional<Anomaly>& anomaly() const { return anomaly_; }
 
  private:
   friend class Gradients<T>;
@@ -108,7 +124,8 @@ template <class T> class Recording {
   Node<T>& node(std::int32_t i) { return nodes_[static_cast<std::size_t>(i)]; }
   const Node<T>& node(std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
 
-  void add_node(Node<T> node, std::size_t saved);
+  void add_parameter(const Tensor<T>& x);
+  template <class... Arguments> void add_node(std::size_t saved, Arguments&&... of_node);
 
   void mark_reachable(std::int32_t start);
   void sweep_node(std::int32_t i, RetainGraph retain);
@@ -122,8 +139,9 @@ template <class T> class Recording {
   void keep_gradient(std::int32_t i, const std::shared_ptr<Array<T>>& dy);
   void add_up_contributions(std::int32_t i);
 
-  void check_parameter(const char* operation, const Leaf<T>& leaf) const;
-  void check_gradients(std::int32_t i) const;
+  void check_parameter(const char* operation, const Tensor<T>& x);
+  void check_gradients(std::int32_t i);
+  [[noreturn]] void fail_at(std::int32_t node, bool backward, std::string text);
   std::string described(const Tensor<T>& x, std::int32_t node) const;
   std::string place(const Edges& edges) const;
 
@@ -151,6 +169,7 @@ template <class T> class Recording {
   Clock::time_point last_recorded_;
   std::vector<KeptNode<T>> kept_;
   std::int32_t last_start_ = -1;
+  std::optional<Anomaly> anomaly_;
 };
 
 /// All that one tape records.

@@ -167,7 +167,7 @@ void show_step(const Writer& writer, const examples::StepPageOptions& options, c
                        {about_step(writer, options, ids),
                         {{"", {batch, token, width}},
                          {"positions", {token, width}},
-                         {"embedding.weight", {{"token", vocabulary}, width}},
+                         {"embedding.weight", {{"vocabulary", vocabulary}, width}},
                          {"head.weight", {next_token, width}},
                          {"head.bias", {next_token}},
                          {"logits", {batch, token, next_token}}}});

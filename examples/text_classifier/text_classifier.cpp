@@ -102,7 +102,7 @@ void show_step(Classifier& classifier, const examples::StepPageOptions& options,
                                             : ", the first of the test, with its label, ";
   const tg::PageAxis batch{"batch"}, width{}, label{"label", classifier.labels},
       token{"token", examples::visible(classifier.tokenizer.shown(example.text))},
-      vocabulary{"token", examples::visible(classifier.tokenizer.vocabulary.shown())};
+      vocabulary{"vocabulary", examples::visible(classifier.tokenizer.vocabulary.shown())};
   examples::write_step(options.file, classifier.model, loss_of,
                        {text + of_label + examples::printable(example.label),
                         {{"", {batch, token, width}},

@@ -219,12 +219,12 @@ class StepWriter {
       gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
     json out{{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
     for (const auto& [name, input] : {std::pair("queries", 0), std::pair("keys", 1)})
-      if (const json tokens = tokens_of(inputs[input]); !tokens.is_null()) out[name] = json::array({tokens});
+      if (const json tokens = token_labels(inputs[input]); !tokens.is_null()) out[name] = json::array({tokens});
     return out;
   }
 
   // The labels along the last axis but one, null for none.
-  json tokens_of(const json& place) const {
+  json token_labels(const json& place) const {
     const json& node = nodes_[place.get<std::size_t>()];
     return node.contains("axes") ? node["axes"][node["axes"].size() - 2] : json();
   }

@@ -4,10 +4,20 @@
 const NOTHING = 1e-5; // a gradient so small beside the largest is rounding
 const LARGE_RATIO = 1e3; // from layer to layer, first to last: vanishing or exploding
 
+const RULES = [
+  whatWentWrong,
+  wrongGradients,
+  whereNaNBegan,
+  whereTheSweepStopped,
+  unreached,
+  keyBiases,
+  zeroGradients,
+  alongDepth,
+  deadUnits,
+];
+
 function findingsOf(step) {
-  step.findings ??= [whereNaNBegan, unreached, keyBiases, zeroGradients, alongDepth, deadUnits].flatMap((rule) =>
-    rule(step),
-  );
+  step.findings ??= RULES.flatMap((rule) => rule(step));
   return step.findings;
 }
 
@@ -34,6 +44,20 @@ function roundingOf(step) {
 /** The root of the mean square: the norm, whatever the number of elements. */
 function typicalSize(array) {
   return normOf(array) / Math.sqrt(Math.max(1, array.statistics.count));
+}
+
+// ---- what the step was saved for -----------------------------------------------------------------------------------
+
+function whatWentWrong(step) {
+  if (!step.opened_at) return [];
+  return [{ nodes: [step.nodes[step.opened_at.node]], wrong: true, text: step.opened_at.text }];
+}
+
+function whereTheSweepStopped(step) {
+  const nodes = parametersOf(step).filter((node) => node.awaited);
+  if (!nodes.length) return [];
+  const text = `The sweep stopped at ${step.stoppedAt.label}, before it came to ${namesOf(nodes)}: no gradient there.`;
+  return [{ nodes: [step.stoppedAt, ...nodes], wrong: true, text }];
 }
 
 // ---- NaN and infinity ----------------------------------------------------------------------------------------------
@@ -82,7 +106,7 @@ function sweepText(node) {
 
 function unreached(step) {
   if (step.loss < 0) return [];
-  const nodes = parametersOf(step).filter((node) => !node.reached);
+  const nodes = parametersOf(step).filter((node) => !node.reached && !node.awaited);
   if (!nodes.length) return [];
   const learn =
     nodes.length === 1

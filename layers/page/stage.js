@@ -142,11 +142,8 @@ function outputCell(step, node, backward) {
 /** The lower half: rules, then the gradients of the inputs and, at the right, the one that comes in; then sums. */
 function backwardHalf(step, node, backward) {
   if (!node.reached) {
-    const none =
-      step.loss < 0
-        ? "There was no sweep."
-        : `The sweep does not come here: the loss does not depend on ${node.label}.`;
-    return [halfHeading("Backward", "←", [element("p", { class: "note", text: none })], backward)];
+    const none = element("p", { class: "note", text: whyNotReached(step, node) });
+    return [halfHeading("Backward", "←", [none], backward)];
   }
   const rules = node.rules.filter(Boolean).map((rule) => formulaElement(step, node, rule));
   const inputs = [...new Set(node.inputs.map((input) => step.nodes[input]))];
@@ -191,7 +188,7 @@ function gradientCell(step, node, position, backward) {
   const whole = !kept && !node.contributions && input.gradient ? { part: input.gradient, count: 1 } : null;
   const flow = kept ?? whole;
   if (!flow) {
-    const text = input.gradient ? "Nothing is passed on to it." : whyNoGradient(input);
+    const text = input.gradient ? "Nothing is passed on to it." : whyNoGradient(step, input);
     return cellIn(position + 1, "backward", backward, element("p", { class: "note", text }));
   }
   const headings = headingsOf(step, node, input, node.symbols.inputs?.[position]);
@@ -240,7 +237,7 @@ function sumOf(step, node, input) {
     const before = first > 0 ? [shown(addArrays(parts.slice(0, first).map(({ part }) => part)), "so far", "")] : [];
     terms.splice(0, terms.length, ...before, ...terms.slice(first, last + 1));
   }
-  const done = last === parts.length - 1;
+  const done = last === parts.length - 1 && !isIncomplete(input);
   const row = element("div", { class: "sum backward" });
   row.append(
     element("p", {
@@ -258,9 +255,9 @@ function signBetween(text) {
 
 /** What is conspicuous at these values, in words. */
 function remarksOn(step, nodes) {
-  return findingsAbout(step, nodes).map((finding) =>
-    element("p", { class: finding.wrong ? "finding wrong" : "finding", text: finding.text }),
-  );
+  return findingsAbout(step, nodes)
+    .filter(({ text }) => text !== step.opened_at?.text) // which stands above
+    .map(({ text, wrong }) => element("p", { class: wrong ? "finding wrong" : "finding", text }));
 }
 
 /** The formulas as they are in general, below those that have names put in. */

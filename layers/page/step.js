@@ -4,12 +4,13 @@
 function prepareStep(step) {
   if (step.moments) return step;
   const { nodes } = step;
-  nodes.forEach((node, number) => Object.assign(node, { number, readers: [] }));
+  nodes.forEach((node, number) => Object.assign(node, { number, readers: [], awaited: false }));
   for (const node of nodes) node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
   nameForFormulas(nodes, step.loss);
   nameByLayers(nodes);
   for (const node of nodes) node.label = labelOf(node);
   step.operations = nodes.filter((node) => node.kind === "operation");
+  markWhereSweepStopped(step);
   const swept = step.operations.filter((node) => node.reached).reverse();
   step.moments = [
     ...step.operations.map((node) => ({ node, backward: false })),
@@ -21,6 +22,39 @@ function prepareStep(step) {
   });
   step.tree = layersOf(step.operations);
   return step;
+}
+
+/**
+ * Where an error broke the sweep off, `stoppedAt` is the operation that it came to last, and those values are `awaited`
+ * that it would have gone on to.
+ */
+function markWhereSweepStopped(step) {
+  step.stoppedAt = null;
+  const last = step.opened_at?.backward ? step.nodes[step.opened_at.node] : null;
+  if (last?.kind !== "operation") return;
+  const onlyReadBy = (node) => (input) =>
+    step.nodes[input].gradient && step.nodes[input].readers.every((reader) => reader.node === node);
+  const passesOn = (node) => node.contributions?.some(Boolean) || node.inputs.some(onlyReadBy(node));
+  const before = step.operations.filter((node) => node.number < last.number);
+  if (before.some((node) => node.reached && passesOn(node))) return;
+  // Their rules have not run, even where their results have gradients.
+  for (const node of before) node.reached = false;
+  for (const node of [...step.nodes].reverse())
+    node.awaited =
+      node.kind !== "constant" && !node.reached && node.readers.some((r) => r.node.reached || r.node.awaited);
+  if (step.nodes.some((node) => node.awaited)) step.stoppedAt = last;
+}
+
+/** Whether a gradient is without a part that the sweep was stopped before. */
+function isIncomplete(node) {
+  return Boolean(node.gradient) && node.readers.some((reader) => reader.node.awaited);
+}
+
+/** Why the sweep has not come to a value, as a sentence about "it". */
+function whyNotReached(step, node) {
+  if (node === step.stoppedAt) return "The sweep stopped here.";
+  if (node.awaited) return `The sweep stopped at ${step.stoppedAt.label}, before it came here.`;
+  return step.loss < 0 ? "There was no sweep." : "The loss does not depend on it.";
 }
 
 /** Gives the result of a layer of one operation, a linear for instance, the layer's name: "q_proj". */
@@ -109,9 +143,10 @@ function describeMoment(step, moment) {
     .filter(({ flow }) => flow)
     .map(({ input }) => gradientLabel(input));
   const start = node.number === step.loss ? "The sweep starts at the loss, whose gradient is 1. " : "";
-  if (!gradients.length) return `${start}${node.operation} has nothing to pass on.`;
+  const stop = node === step.stoppedAt ? " The sweep stopped here." : "";
+  if (!gradients.length) return start + (stop.trim() || `${node.operation} has nothing to pass on.`);
   const made = listed([...new Set(gradients)]);
-  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.`;
+  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.${stop}`;
 }
 
 /** The loss as text, and what to call it in a sentence. */

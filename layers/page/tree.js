@@ -2,15 +2,17 @@
 // operation, Shift and Enter to its place in the backward half.
 
 /**
- * Which layers are open at first: all of a short step, the outer ones of a long one; equal ones are folded in any case.
+ * Which layers are open at first: all of a short step, the outer ones of a long one; equal ones are folded in any case,
+ * but where the page opens.
  */
 function openAtFirst(step) {
   const open = new Set();
   const isShort = step.operations.length <= 40;
+  const start = step.nodes[step.opened_at?.node];
   const visit = (items, depth) => {
     for (const item of items) {
       if (!item.children) continue;
-      if (!item.repeats && (isShort || depth === 0)) open.add(item.layer);
+      if ((!item.repeats && (isShort || depth === 0)) || item.operations.includes(start)) open.add(item.layer);
       visit(item.children, depth + 1);
     }
   };

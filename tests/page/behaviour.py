@@ -332,6 +332,99 @@ def cases(Base):
             canvas = self.find("#stage canvas.heatmap")
             self.assertRegex(self.hover(canvas, 3, 3)[0], r"^words\.weight\[\d+–\d+, \d+\] = \S+, a mean$")
 
+    class Trouble(Base):
+        """trouble: pages that are opened because something went wrong."""
+
+        def setUp(self):
+            self.data = self.open_sample("trouble")
+
+        def open_at(self, **place):
+            """Opens the page with its second step opened elsewhere."""
+            script = """
+                Object.assign(page.steps[1].opened_at, arguments[0]);
+                page.steps.forEach((step) => { delete step.moments; delete step.findings; });
+                startPage()"""
+            self.run_js(script, place)
+
+        def number_of(self, name):
+            return next(i for i, node in enumerate(self.data["steps"][1]["nodes"]) if node["name"] == name)
+
+        def test_opens_where_the_sweep_stopped(self):
+            self.assertEqual(self.find("#step-label").text, "anomaly")
+            self.assertEqual(self.find("#stage h2").text.split(), ["←", "backward", "mul"])
+            self.assertEqual(self.find("#stage .caption").text, "The sweep stopped here.")
+            self.assertIn("the sweep stopped at S", self.find("#summary").text)
+            self.assertEqual(self.moment(), self.run_js("return currentStep().moments.length - 1"))
+
+        def test_opens_at_a_forward_moment(self):
+            self.open_at(node=self.number_of("P"), backward=False)
+            self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "softmax"])
+
+        def test_opens_at_the_forward_moment_where_there_is_no_backward_one(self):
+            self.open_at(node=self.number_of("Q"))
+            self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "matmul"])
+
+        def test_opens_at_a_parameter(self):
+            self.open_at(node=self.number_of("Wq"))
+            self.assertEqual(self.find("#inspector h2").text, "Wq")
+            self.assertIn("[mul] expected finite values, made NaN", self.find("#inspector").text)
+
+        def test_says_what_went_wrong_until_it_is_dismissed(self):
+            banner = self.find("#trouble")
+            self.assertIn("[mul] expected finite values, made NaN", banner.text)
+            self.press(Keys.HOME)
+            self.assertEqual(self.moment(), 0)
+            banner.find_element("xpath", ".//button[text()='Show where']").click()
+            self.assertEqual(self.find("#stage h2").text.split()[1:], ["backward", "mul"])
+            self.find("#trouble .close").click()
+            self.run_js("go({ moment: 2 })")
+            self.assertFalse(banner.is_displayed())
+            self.run_js("go({ step: 2 })")
+            self.assertIn("analytic 0.25, numeric 0.5", banner.text)
+            self.run_js("go({ step: 0 })")
+            self.assertFalse(banner.is_displayed())
+
+        def test_says_that_the_sweep_stopped_and_not_that_the_loss_is_elsewhere(self):
+            self.run_js("go({ moment: 4 })")
+            self.assertIn("The sweep stopped at S, before it came here.", self.find("#stage").text)
+            self.find("#tab-health").click()
+            text = self.find("#health").text
+            self.assertIn("The sweep stopped at S, before it came to 4 parameters, X to Wv: no gradient there.", text)
+            self.assertIn("[mul] expected finite values, made NaN", text)
+            self.assertNotIn("does not depend", text)
+
+        def test_a_sum_that_lacks_a_part_is_not_complete(self):
+            """Stopped at K, X has got what V passes on, and Q passes on nothing."""
+            self.run_js(
+                """
+                const step = page.steps[1], node = (name) => step.nodes.find((other) => other.name === name);
+                step.nodes.forEach((other) => { if (!other.reached) other.gradient = other.value; });
+                for (const name of ["V", "K", "Q"]) node(name).reached = true;
+                node("V").contributions = [node("X").value, node("Wv").value];
+                node("Wq").gradient = node("Wk").gradient = null;"""
+            )
+            self.open_at(node=self.number_of("K"))
+            self.run_js("inspect(currentStep().nodes.find((node) => node.name === 'X'))")
+            self.assertIn("The sweep stopped before all of it had come.", self.find("#inspector").text)
+
+        def test_shows_both_gradients_and_where_they_are_furthest_apart(self):
+            self.run_js("go({ step: 2 }); goToTrouble(currentStep())")
+            heads = [head.text for head in self.find_all("#inspector .pair h3")]
+            self.assertEqual(heads, ["hidden.weight", "gradient (tape)", "numeric", "difference"])
+            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", self.find("#inspector .apart").text)
+            canvas = self.find_all("#inspector canvas")[3]
+            lines = self.hover(canvas, 75, canvas.size["height"] - 30)
+            self.assertEqual(place_of(lines[0].split(" = ")[0] + " = 0")[0], (2, 1))
+            self.assertAlmostEqual(float(lines[0].split(" = ")[1]), -0.25, places=4)
+            red = "const c = arguments[0]; return [...c.getContext('2d').getImageData(51, 61, 1, 1).data]"
+            self.assertEqual(self.run_js(red, canvas), [224, 0, 32, 255])
+
+        def test_finds_gradients_that_differ(self):
+            self.run_js("go({ step: 2, view: 'health' })")
+            wrong = [line.text for line in self.find_all("#health .finding.wrong")]
+            self.assertEqual(len(wrong), 2)
+            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", wrong[1])
+
     class Surroundings(Base):
         """Names from users, light and dark, paper."""
 
@@ -340,7 +433,11 @@ def cases(Base):
             for view in ("story", "attention", "health"):
                 self.run_js("go({ view: arguments[0] })", view)
                 self.assertIn(EVIL, self.find("body").text)
-            self.run_js("inspect(currentStep().nodes[0]); go({ view: 'story', moment: 8 })")
+            self.run_js("go({ view: 'story', moment: 8 })")
+            self.assertIn(EVIL, self.find("#trouble").text)
+            self.run_js("inspect(currentStep().nodes[0])")
+            self.assertEqual(self.find_all("#inspector .pair h3")[2].text, EVIL)
+            self.assertIn(EVIL, self.find("#inspector .apart").text)
             self.assertEqual(self.run_js("return document.querySelectorAll('img, b, main script').length"), 0)
             self.assertEqual(self.browser.title, EVIL)
             self.assertEqual(self.find("h1").text, EVIL)
@@ -390,4 +487,4 @@ def cases(Base):
                 self.run_js("go({ view: arguments[0] })", view)
                 self.assertEqual(self.run_js(script), [])
 
-    return [Story, Layers, Health, Surroundings]
+    return [Story, Layers, Health, Trouble, Surroundings]

@@ -222,10 +222,13 @@ class EveryPage:
 def main():
     parser = argparse.ArgumentParser(description="Tests the page in a browser.")
     parser.add_argument("--pictures", metavar="FOLDER", help="keep screenshots there")
+    parser.add_argument("-k", metavar="PATTERN", action="append", help="only the tests whose names have that in them")
     parser.add_argument("files", nargs="*", help="pages to test, instead of the samples")
     options = parser.parse_args()
     suite = unittest.TestSuite()
-    load = unittest.defaultTestLoader.loadTestsFromTestCase
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = options.k and [f"*{pattern}*" for pattern in options.k]
+    load = loader.loadTestsFromTestCase
     with tempfile.TemporaryDirectory() as temporary:
         PageTest.folder = temporary
         files = options.files

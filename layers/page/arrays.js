@@ -31,9 +31,9 @@ function placeOf(array, i) {
   });
 }
 
-/** The cell of a view along `axes` that a place of the whole array falls into, {row, column}; null: out of view. */
-function cellAt(matrix, axes, place) {
-  const holds = ({ from, to }, axis) => from <= place[axis].from && place[axis].from <= to;
+/** The cell {row, column} of a view along `axes` that a place of the whole array falls into; null: it is out of view. */
+function cellAt(matrix, axes, whole) {
+  const holds = ({ from, to }, axis) => from <= whole[axis].from && whole[axis].from <= to;
   const first = (count, axis, where) => {
     for (let i = 0; i < count; ++i) if (axis < 0 || holds(where(i)[axis], axis)) return i;
     return 0;

@@ -47,18 +47,19 @@ function renderAttention(step) {
   for (let h = 0; h < heads; ++h) grid.append(headFigure(node, batch, h, limits, h === head ? light : null));
   fill(
     panel,
-    element("p", {
-      class: "caption",
-      text:
-        "A row is a query, a column a key: how much the query's token takes of the key's. A row adds up to 1. " +
-        "Hatched: the mask hides that key." +
-        (gradient
-          ? " Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller."
-          : ""),
-    }),
+    element("p", { class: "caption", text: captionOfHeads(gradient) }),
     element("div", { class: "choices" }, ...choices),
     element("div", { class: "attention" }, grid, links.figure),
   );
+}
+
+function captionOfHeads(gradient) {
+  const weights =
+    "A row is a query, a column a key: how much the query's token takes of the key's. A row adds up to 1. " +
+    "Hatched: the mask hides that key.";
+  const beside =
+    "Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller.";
+  return gradient ? `${weights} ${beside}` : weights;
 }
 
 /** The tokens of a batch entry, or their numbers. */

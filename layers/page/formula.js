@@ -42,8 +42,9 @@ function gradientName(name) {
 /** What stands for a symbol between `before` and `after`, in brackets where it would be read wrongly. */
 function bracketed(name, before, after) {
   const alone = before.endsWith("(") && /^[,)]/.test(after);
+  const negative = /^[-−]/.test(name) && before.trim() !== "" && !/[(=]\s*$/.test(before);
   const tight = /^[ᵀ²^]/.test(after) && /[\sᵀ²]/.test(name);
-  return !alone && (/\s/.test(name) || tight) ? `(${name})` : name;
+  return !alone && (/\s/.test(name) || negative || tight) ? `(${name})` : name;
 }
 
 /** (Kᵀ)ᵀ is K: {text, rest} of a name and of what follows it without its ᵀ; null where nothing is transposed twice. */

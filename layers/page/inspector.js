@@ -3,6 +3,7 @@
 const LARGE_BOX = { width: 560, height: 460 };
 const BOX_OF_FOUR = { width: 420, height: 340 }; // where a gradient is compared
 const LARGE_MOST = 512;
+const MOST_LISTED = 8; // of the parts of a gradient
 const MOST_OF_TABLE = 5000; // cells; a browser is slow at more
 
 /** Opens the dialog for a node of the step shown. */
@@ -191,11 +192,13 @@ function origins(step, node) {
   const equations = gradientEquations(step, node);
   if (equations.length)
     lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
-  for (const { node: reader, position } of partsOf(step, node)) {
-    const rule = reader.symbols.inputs ? reader.rules[position] : reader.rules.join(", ");
+  const parts = partsOf(node);
+  for (const { node: reader, position } of parts.slice(0, MOST_LISTED)) {
+    const rule = reader.symbols.inputs ? reader.rulesHere[position] : reader.rulesHere.join(", ");
     const formula = equations.length ? [] : [formulaText(formulaOf(step, reader, rule ?? "").parts)];
     line("The gradient gets a part from", reader.backwardMoment, ...formula);
   }
+  if (parts.length > MOST_LISTED) line(`and from ${counted(parts.length - MOST_LISTED, "other operation")}`, null);
   return [
     ...lines,
     ...findingsAbout(step, [node]).map(({ text, wrong }) =>

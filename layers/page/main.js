@@ -77,6 +77,7 @@ function renderTop(step) {
   place("step").max = page.steps.length - 1;
   place("step").value = state.step;
   place("step").setAttribute("aria-valuetext", step.label);
+  place("step-count").textContent = `step ${state.step + 1} of ${page.steps.length}`;
   place("step-label").textContent = step.label;
 }
 

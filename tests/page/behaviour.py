@@ -51,12 +51,51 @@ def cases(Base):
             self.go_to("mul", backward=True)
             self.assertIn("dS has a number for each number of S: how much the loss L changes", self.find("#stage").text)
 
-        def formulas(self, half):
-            script = """
-                const text = (part) => part.firstElementChild?.textContent ?? part.textContent; // without the shape
-                const formulas = document.querySelectorAll(`#stage .heading.${arguments[0]} .formula`);
-                return [...formulas].map((formula) => [...formula.children].map(text).join(""));"""
-            return self.run_js(script, half)
+        def test_tells_what_the_rule_makes(self):
+            self.go_to("softmax", backward=True)
+            self.assertIn("The rule of softmax makes dS of it, which tells the same of S.", self.find("#stage").text)
+            self.assertIn("Where dP comes from: dP = dZ Vᵀ", self.find("#stage").text)
+
+        def test_introduces_itself_once(self):
+            self.assertIn("Press Play, or → to step.", self.find("#stage .introduction").text)
+            self.press(Keys.ARROW_RIGHT)
+            self.assertEqual(self.find_all("#stage .introduction"), [])
+
+        def test_adds_the_sum_over_what_was_broadcast(self):
+            self.run_js("go({ step: 1, moment: 8 })")
+            matmul = "page.steps[1].nodes.find((node) => node.name === 'k').inputs[0]"
+            self.run_js(f"go({{ moment: page.steps[1].nodes[{matmul}].backwardMoment.number }})")
+            self.assertEqual(self.formulas("backward"), ["dX = d(X Wk) Wkᵀ", "dWk = Σ Xᵀ d(X Wk)"])
+            self.run_js(
+                """
+                const k = page.steps[1].nodes.find((node) => node.name === "k");
+                k.rules[1] = "db = dy";
+                delete page.steps[1].moments;
+                go({ step: 1 });
+                go({ moment: k.backwardMoment.number });"""
+            )
+            self.assertEqual(self.formulas("backward"), ["d(X Wk) = dk", "dbk = Σ dk"])
+
+        def test_puts_negative_numbers_in_brackets(self):
+            self.run_js(
+                """
+                const add = page.steps[0].nodes.find((node) => node.operation === "mul");
+                add.formula = "y = m x";
+                page.steps[0].nodes[add.inputs[0]].name = "-2";
+                delete page.steps[0].moments;
+                go({ moment: 5 })"""
+            )
+            self.assertEqual(self.formulas("forward"), ["S = m (-2)"])
+
+        def test_values_without_axes_have_those_of_the_values_beside_them(self):
+            self.run_js(
+                "go({ step: 1 }); go({ moment: currentStep().nodes.find((n) => n.name === 'k').backwardMoment.number })"
+            )
+            choices = [label.text.split("\n")[0].split()[0] for label in self.find_all("#stage .choices label")]
+            self.assertEqual(choices, ["batch"])
+            self.run_js("go({ moment: currentStep().operations.findIndex((node) => node.operation === 'reshape') })")
+            choices = [label.text.split("\n")[0] for label in self.find_all("#stage .choices label")]
+            self.assertEqual([choice.split()[0] for choice in choices], ["batch", "token"])
 
         def test_tells_where_dK_comes_from(self):
             self.run_js("go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })")
@@ -70,12 +109,15 @@ def cases(Base):
             self.assertEqual(shapes, ["(3, 4)", "(3, 3)", "(3, 4)"])
 
         def test_says_when_parts_were_not_kept(self):
-            self.run_js("page.steps[0].nodes.forEach((node) => delete node.contributions); go({ moment: 18 })")
+            self.run_js(
+                "page.steps[0].nodes.forEach((node) => delete node.contributions);"
+                "delete page.steps[0].moments; go({ moment: 18 })"
+            )
             self.assertIn("all of dX; its parts were not kept", self.find("#stage").text)
 
         def test_knows_symbols_beside_an_empty_rule(self):
             self.run_js(
-                "const L = currentStep().nodes.at(-1); L.rules[1] = ''; L.symbols = symbolsOf(L); go({ moment: 10 })"
+                "page.steps[0].nodes.at(-1).rules[1] = ''; delete page.steps[0].moments; go({ moment: 10 })"
             )
             self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
 

@@ -267,7 +267,22 @@ def large():
     return page("Large arrays", [model.tape], ["Arrays of more than 65,536 numbers are averaged down."])
 
 
-SAMPLES = {sample.__name__: sample for sample in (manual_backward, classifier, training, gpt, broken, trouble, evil, large)}
+def long(steps=600):
+    """3,000 operations: a recurrent network, whose parameters are read at every step."""
+    random = np.random.default_rng(11)
+    tape = Tape("step 0")
+    f = Operations(tape)
+    draw = lambda *shape: random.uniform(-1, 1, shape)
+    W, U, b = (tape.parameter(name, draw(*shape)) for name, shape in (("W", (3, 4)), ("U", (4, 4)), ("b", (4,))))
+    h = tape.constant(np.zeros((2, 4)), "h0")
+    for i in range(steps):
+        x = tape.constant(draw(2, 3), f"x{i}")
+        h = f.sigmoid(f.add_bias(f.add(f.matmul(x, W), f.matmul(h, U)), b)).named(f"h{i + 1}")
+    tape.backward(f.mse_loss(h, tape.constant(draw(2, 4), "t")))
+    return page("A long tape", [tape])
+
+
+SAMPLES = {sample.__name__: sample for sample in (manual_backward, classifier, training, gpt, broken, trouble, evil, large, long)}
 
 
 def main(folder, *names):

@@ -106,12 +106,17 @@ function nameForFormulas(nodes, loss) {
   }
 }
 
+/** What a value is called in a formula that has a symbol for it: a constant without a name keeps the symbol. */
+function nameIn(value, symbol) {
+  return value.short ?? (value.kind === "constant" && !value.name ? symbol : null);
+}
+
 /** A formula of a node with names put in where all are short: {parts, named}. */
 function formulaOf(step, node, formula) {
   // A value that is called after its formula needs no "Kᵀ = Kᵀ".
   const right = formula === node.formula && node.derived ? formula.replace(/^[^=]*=\s*/, "") : formula;
   const parts = parseFormula(right, node.symbols);
-  const names = node.inputs.map((input) => step.nodes[input].short);
+  const names = node.inputs.map((input, i) => nameIn(step.nodes[input], node.symbols.inputs?.[i]));
   names.result = node.short ?? node.symbols.result;
   const named = node.symbols.inputs && withNames(parts, names);
   return { parts: named || parts, named: Boolean(named) && formulaText(named) !== formulaText(parts) };

@@ -101,7 +101,8 @@ function arrow(half, node, lit) {
 
 /** How the cards of an operation are headed: by the formula's symbols where it is shown with these, and by names. */
 function headingsOf(step, node, value, symbol) {
-  const byName = !symbol || formulaOf(step, node, node.formula).named || !node.formula;
+  const nameless = value.kind === "constant" && !value.name && !value.short;
+  const byName = !symbol || !node.formula || (formulaOf(step, node, node.formula).named && !nameless);
   if (byName) return { value: { heading: value.label }, gradient: { heading: gradientLabel(value) } };
   return {
     value: { heading: symbol, subtitle: value.label },
@@ -179,18 +180,23 @@ function backwardHalf(step, node, backward) {
 /** What a gradient is, said of the one that comes in, where that comes from, and what the rule makes of it. */
 function meaningOf(step, node) {
   const loss = lossOf(step);
-  const made = [...new Set(node.inputs.map((input) => step.nodes[input]))].filter((input) => input.gradient);
-  const whose = node.number === step.loss ? made.shift() : node;
-  if (!loss || !whose) return [];
+  const called = (value, symbol) => {
+    const { value: own, gradient } = headingsOf(step, node, value, symbol);
+    return { value, own: own.heading, gradient: gradient.heading };
+  };
+  const inputs = node.inputs.map((input, i) => called(step.nodes[input], node.symbols.inputs?.[i]));
+  const made = inputs.filter(({ value }, i) => value.gradient && inputs.findIndex((x) => x.value === value) === i);
+  const said = node.number === step.loss ? made.shift() : called(node, node.symbols.inputs && node.symbols.result);
+  if (!loss || !said) return [];
   const tells =
-    `${gradientLabel(whose)} has a number for each number of ${whose.label}: ` +
+    `${said.gradient} has a number for each number of ${said.own}: ` +
     `how much ${loss.name} changes for each unit that it rises.`;
   const passedOn = made.length
-    ? ` The rule of ${node.operation} makes ${listed(made.map(gradientLabel))} of it, which ` +
-      `${made.length > 1 ? "tell" : "tells"} the same of ${listed(made.map(({ label }) => label))}.`
+    ? ` The rule of ${node.operation} makes ${listed(made.map(({ gradient }) => gradient))} of it, which ` +
+      `${made.length > 1 ? "tell" : "tells"} the same of ${listed(made.map(({ own }) => own))}.`
     : "";
   const colours = " Orange: a larger number would make the loss larger; blue: smaller.";
-  return [element("p", { class: "meaning", text: tells + passedOn + colours }), equationsOf(step, whose)];
+  return [element("p", { class: "meaning", text: tells + passedOn + colours }), equationsOf(step, said.value)];
 }
 
 function equationsOf(step, node) {

@@ -7,12 +7,12 @@ const LINEAR = "linear";
 const MASKED_FILL = "masked_fill";
 const RELU = "relu";
 const RESHAPE = "reshape";
-const ATTENTION = new Set(["attention", "scaled_dot_product_attention"]);
+const ATTENTION = new Set(["multi_head_attention", "scaled_dot_product_attention"]);
 const SOFTMAX = new Set(["softmax", "masked_softmax"]);
 const PRODUCTS = new Set(["matmul"]);
 
 /** They move numbers to other places. */
-const MOVES = new Set(["reshape", "transpose", "permute", "flatten", "unsqueeze", "squeeze", "expand"]);
+const MOVES = new Set(["reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand"]);
 
 /** What a bias of the keys makes of the scores stays the same for all keys. */
 const SCALES = new Set(["mul", "div", "masked_fill"]);

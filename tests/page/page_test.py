@@ -36,7 +36,7 @@ from decode import data_of, decode, place_of
 # In seconds, for a computer with nothing else to do: on a busy one a test must not fail for that.
 OPENS_WITHIN = 2.0
 STEPS_WITHIN = 0.050
-PLAYED = 12  # moments at the end of a step
+PLAYED = 4  # moments at the end of a step
 OUTSIDE = ["<script src", "<link", "@import", "fetch("]
 
 

@@ -63,10 +63,10 @@ function stageTitle(step, moment) {
 function introduction(step) {
   const loss = lossOf(step);
   const swept = step.moments.length > step.operations.length;
-  const forward = `Forward, operation by operation, numbers are computed${loss ? `, and of them ${loss.name}` : ""}.`;
+  const forward = `Forward, ${loss?.name ?? "all of this"} is computed by ${counted(step.operations.length, "operation")}.`;
   const backward = swept
-    ? " Then backward: each operation's rule tells from the gradient of its result those of its inputs. The gradient " +
-      "dX of any X tells how much the loss changes when a number of X does."
+    ? " Backward, from the last to the first, the rule of each makes the gradients of its inputs of that of its " +
+      "result. The gradient dX of a value X tells how much the loss changes when a number of X rises."
     : "";
   return element("p", { class: "introduction", text: `${forward}${backward} Press Play, or → to step.` });
 }
@@ -165,10 +165,17 @@ function backwardHalf(step, node, backward) {
     const none = element("p", { class: "note", text: whyNotReached(step, node) });
     return [halfHeading("Backward", "←", [none], backward)];
   }
-  const rules = node.rulesHere.filter(Boolean).map((rule) => formulaElement(step, node, rule));
+  // Nobody asks for the gradient of a constant.
+  const asked = (_, i) => !node.symbols.inputs || step.nodes[node.inputs[i]].kind !== "constant";
+  const rules = node.rulesHere.filter(asked).filter(Boolean);
   const inputs = [...new Set(node.inputs.map((input) => step.nodes[input]))];
   return [
-    halfHeading("Backward", "←", rules, backward),
+    halfHeading(
+      "Backward",
+      "←",
+      rules.map((rule) => formulaElement(step, node, rule)),
+      backward,
+    ),
     ...meaningOf(step, node),
     ...node.inputs.map((_, position) => gradientCell(step, node, position, backward)),
     arrow("backward", node, backward),

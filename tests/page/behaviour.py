@@ -76,6 +76,11 @@ def cases(Base):
             )
             self.assertEqual(self.formulas("backward"), ["d(X Wk) = dk", "dbk = Σ dk"])
 
+        def test_shows_no_rule_for_a_constant_and_keeps_its_symbol(self):
+            self.run_js("page.steps[0].nodes[14].name = ''; delete page.steps[0].moments; go({ moment: 10 })")
+            self.assertEqual(self.formulas("forward"), ["L = mean((O − t)²)"])
+            self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
+
         def test_puts_negative_numbers_in_brackets(self):
             self.run_js(
                 """

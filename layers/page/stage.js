@@ -65,8 +65,8 @@ function introduction(step) {
   const swept = step.moments.length > step.operations.length;
   const forward = `Forward, ${loss?.name ?? "all of this"} is computed by ${counted(step.operations.length, "operation")}.`;
   const backward = swept
-    ? " Backward, from the last to the first, the rule of each makes the gradients of its inputs of that of its " +
-      "result. The gradient dX of a value X tells how much the loss changes when a number of X rises."
+    ? " Backward, from the last to the first, the rule of each makes, from the gradient of its result, those of its " +
+      "inputs. The gradient dX of a value X tells how much the loss changes when a number of X rises."
     : "";
   return element("p", { class: "introduction", text: `${forward}${backward} Press Play, or → to step.` });
 }

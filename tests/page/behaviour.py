@@ -379,6 +379,19 @@ def cases(Base):
             canvas = self.find("#stage canvas.heatmap")
             self.assertRegex(self.hover(canvas, 3, 3)[0], r"^words\.weight\[\d+–\d+, \d+\] = \S+, a mean$")
 
+        def test_says_which_weights_are_averaged(self):
+            """Weights of 100 by 100 as 25 by 50, whose mask is not averaged."""
+            self.open_sample("large")
+            self.run_js("go({ view: 'attention' })")
+            self.assertIn("A cell is the mean of 8 weights.", self.find("#attention .caption").text)
+            canvas = self.find("#attention .head canvas")
+            right, bottom = canvas.size["width"] - 2, canvas.size["height"] - 2
+            lines = self.hover(canvas, right, bottom)
+            self.assertRegex(lines[0], r"^P\[0, 0, 96–99, 98–99\] = \S+, a mean$")
+            self.assertEqual(lines[1:], ["queries 96–99, keys 98–99", "hidden by the mask"])
+            self.assertEqual(self.hover(canvas, right - 40, bottom)[-1], "hidden by the mask")
+            self.assertNotIn("hidden", self.hover(canvas, right - 85, bottom)[-1])
+
     class Trouble(Base):
         """trouble: pages that are opened because something went wrong."""
 

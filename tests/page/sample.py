@@ -262,6 +262,8 @@ def large():
     model.record("step 0")
     f = model.f
     x = f.embedding(model.parameter("words.weight", (5000, 64)), model.random.integers(0, 5000, (8, 100)))
+    padding = (np.arange(100) < 60)[None, None, None].repeat(100, 2)
+    x = model.attention(x, "attention", 4, allowed=padding)
     logits = model.linear(f.mean(x, 1), "head", 5)
     model.tape.backward(f.cross_entropy(logits, np.arange(8) % 5))
     return page("Large arrays", [model.tape], ["Arrays of more than 65,536 numbers are averaged down."])

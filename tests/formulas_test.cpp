@@ -6,11 +6,15 @@
 
 #include <concepts>
 #include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "operations/table.hpp"
+#include "paths.hpp"
 
 namespace tg = tapegrad;
 using namespace operations;
@@ -67,6 +71,21 @@ TEST_CASE("Every operation has a formula, and a rule for each of its inputs") {
       CHECK(formula.rules.size() == (name == "cat" ? 1 : defined_inputs(node)));
     });
   CHECK(seen.size() > 40);
+}
+
+TEST_CASE("The operations that pages know by their names are the library's") {
+  std::set<std::string> recorded;
+  for (const Sample& sample : table().samples)
+    for_each_operation(sample, [&](const Node& node) { recorded.insert(node.operation.name); });
+  std::ifstream file(TAPEGRAD_SOURCES "/layers/page/operations.js");
+  const std::string script(std::istreambuf_iterator<char>(file), {});
+  const std::regex quoted("\"(.*?)\"");
+  std::size_t names = 0;
+  for (std::sregex_iterator name(script.begin(), script.end(), quoted), end; name != end; ++name, ++names) {
+    CAPTURE((*name)[1].str());
+    CHECK(recorded.contains((*name)[1].str()));
+  }
+  CHECK(names > 20);
 }
 
 TEST_CASE("A formula falls apart into the value and the rules, with its number for the letter c") {

@@ -22,6 +22,27 @@ function arrayLike(array, numbers) {
   return result;
 }
 
+/** The place in the whole array of the i-th number stored: for each axis {from, to}, the same two unless averaged. */
+function placeOf(array, i) {
+  return array.shape.map((extent, axis) => {
+    const stored = Math.floor(i / product(array.shape.slice(axis + 1))) % extent;
+    const of = array.pooled?.[axis] ?? 1;
+    return { from: stored * of, to: stored * of + of - 1 };
+  });
+}
+
+/** The cell {row, column} of a view along `axes` that a place of the whole array falls into; null: it is out of view. */
+function cellAt(matrix, axes, whole) {
+  const holds = ({ from, to }, axis) => from <= whole[axis].from && whole[axis].from <= to;
+  const first = (count, axis, where) => {
+    for (let i = 0; i < count; ++i) if (axis < 0 || holds(where(i)[axis], axis)) return i;
+    return 0;
+  };
+  const row = first(matrix.rows, axes.rows, (i) => matrix.where(i, 0));
+  const column = first(matrix.columns, axes.columns, (i) => matrix.where(0, i));
+  return matrix.where(row, column).every(holds) ? { row, column } : null;
+}
+
 /** The sum of arrays of one shape. */
 function addArrays(arrays) {
   const total = Float32Array.from(numbersOf(arrays[0]));

@@ -1,7 +1,7 @@
 // The view of attention: all heads of an operation side by side, what the mask hides hatched, each with the gradient of
 // its weights; and for one head, lines from each token to those it attends to.
 
-const HEAD_BOX = { width: 205, height: 190 };
+const HEAD_BOX = { width: 180, height: 180 };
 
 function attentionNodes(step) {
   return step.operations.filter((node) => node.attention);
@@ -47,42 +47,70 @@ function renderAttention(step) {
   for (let h = 0; h < heads; ++h) grid.append(headFigure(node, batch, h, limits, h === head ? light : null));
   fill(
     panel,
-    element("p", {
-      class: "caption",
-      text:
-        "A row is a query, a column a key: how much the query's token takes of the key's. A row adds up to 1. " +
-        "Hatched: the mask hides that key." +
-        (gradient
-          ? " Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller."
-          : ""),
-    }),
+    element("p", { class: "caption", text: captionOfHeads(node.attention) }),
     element("div", { class: "choices" }, ...choices),
     element("div", { class: "attention" }, grid, links.figure),
   );
 }
 
-/** The tokens of a batch entry, or their numbers. */
-function tokensOf(lists, batch, count) {
-  const tokens = lists?.[lists.length === 1 ? 0 : batch];
-  return tokens?.length === count ? tokens : Array.from({ length: count }, (_, i) => String(i));
+function captionOfHeads({ weights, gradient }) {
+  const sentences = ["A row is a query, a column a key: how much the query's token takes of the key's."];
+  if (weights.pooled) sentences.push(`A cell is the mean of ${product(weights.pooled)} weights.`);
+  else sentences.push("A row adds up to 1.");
+  sentences.push("Hatched: the mask hides that key.");
+  if (gradient)
+    sentences.push(
+      "Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller.",
+    );
+  return sentences.join(" ");
 }
 
-/** Whether a query may attend to a key, as a function of both; null without a mask. */
-function allowedOf(attention, batch, head) {
-  const { allowed } = attention;
+/** The tokens of a batch entry, or their numbers, several where each weight is a mean of as many. */
+function tokensOf(lists, batch, count, pooled = 1) {
+  const tokens = lists?.[lists.length === 1 ? 0 : batch];
+  if (tokens?.length === count && pooled === 1) return tokens;
+  return Array.from({ length: count }, (_, i) => (pooled === 1 ? `${i}` : `${i * pooled}–${(i + 1) * pooled - 1}`));
+}
+
+/**
+ * Whether a query may attend to a key, or one of several to one of several where the weights are averaged, as a function
+ * of a cell of their matrix; null without a mask.
+ */
+function allowedOf({ allowed }, weights, batch, head) {
   if (!allowed) return null;
   const index = [Math.min(batch, allowed.shape[0] - 1), Math.min(head, allowed.shape[1] - 1)];
   const matrix = matrixOf(allowed, lastAxes(allowed.shape), index);
-  return (query, key) => matrix.at(query, key) > 0;
+  const [, , down, across] = allowed.pooled ?? [1, 1, 1, 1];
+  return (row, column) => {
+    const [, , queries, keys] = weights.where(row, column);
+    const last = { row: Math.min(Math.floor(queries.to / down), matrix.rows - 1) };
+    last.column = Math.min(Math.floor(keys.to / across), matrix.columns - 1);
+    for (let i = Math.floor(queries.from / down); i <= last.row; ++i)
+      for (let j = Math.floor(keys.from / across); j <= last.column; ++j) if (matrix.at(i, j) > 0) return true;
+    return false;
+  };
+}
+
+/** The shape of the weights before anything was averaged. */
+function shapeOfWeights(step, node) {
+  const { shape, pooled } = node.attention.weights;
+  const keys = step.nodes[node.inputs[1]];
+  return [
+    ...shape.slice(0, 2).map((extent, axis) => extent * (pooled?.[axis] ?? 1)),
+    node.shape.at(-2),
+    keys.shape.at(-2),
+  ];
 }
 
 function headFigure(node, batch, head, limits, light) {
   const { attention } = node;
-  const allowed = allowedOf(attention, batch, head);
+  const shape = shapeOfWeights(currentStep(), node);
   const map = (array, name, limit) => {
     const matrix = matrixOf(array, lastAxes(array.shape), [batch, head]);
-    const queries = tokensOf(attention.queries, batch, matrix.rows);
-    const keys = tokensOf(attention.keys, batch, matrix.columns);
+    const queries = tokensOf(attention.queries, batch, matrix.rows, array.pooled?.[2]);
+    const keys = tokensOf(attention.keys, batch, matrix.columns, array.pooled?.[3]);
+    const allowed = allowedOf(attention, matrix, batch, head);
+    const cell = (query, key) => `${name}${formatPlace(matrix.where(query, key), shape)}`;
     return heatmap(matrix, {
       limit,
       allowed,
@@ -91,8 +119,10 @@ function headFigure(node, batch, head, limits, light) {
       columnLabels: keys,
       label: `${name} of head ${head}: heat map. The arrow keys read its numbers.`,
       describe: (query, key) => [
-        `${name}[${[batch, head, query, key].join(", ")}] = ${exact(matrix.at(query, key))}`,
-        `query ${query}: ${queries[query]}, key ${key}: ${keys[key]}`,
+        `${cell(query, key)} = ${exact(matrix.at(query, key))}${array.pooled ? ", a mean" : ""}`,
+        array.pooled
+          ? `queries ${queries[query]}, keys ${keys[key]}`
+          : `query ${query}: ${queries[query]}, key ${key}: ${keys[key]}`,
         ...(allowed && !allowed(query, key) ? ["hidden by the mask"] : []),
       ],
       onpoint: (query) => light?.(query ?? null),

@@ -22,7 +22,8 @@ function labelsAlong(node, array, axis, count) {
 
 /**
  * The heat map of an array of a node. `kind` tells what to call it: {name, of} with the node's value as `of` when it is
- * a gradient. Options as in heatmap(), and `axes` and `most`, the largest number of rows and columns.
+ * a gradient. Options as in heatmap(), but for `marked`, a place in the whole array; and `axes` and `most`, the largest
+ * number of rows and columns.
  */
 function arrayMap(node, array, kind, options = {}) {
   const axes = options.axes ?? lastAxes(array.shape);
@@ -37,6 +38,7 @@ function arrayMap(node, array, kind, options = {}) {
     label: `${kind.name}, ${formatShape(node.shape)}: heat map. The arrow keys read its numbers.`,
     describe: (row, column) => describeCell(node, kind, matrix.where(row, column), matrix.at(row, column)),
     ...options,
+    marked: options.marked && cellAt(matrix, axes, options.marked),
   });
 }
 

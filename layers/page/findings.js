@@ -4,10 +4,20 @@
 const NOTHING = 1e-5; // a gradient so small beside the largest is rounding
 const LARGE_RATIO = 1e3; // from layer to layer, first to last: vanishing or exploding
 
+const RULES = [
+  whatWentWrong,
+  wrongGradients,
+  whereNaNBegan,
+  whereTheSweepStopped,
+  unreached,
+  keyBiases,
+  zeroGradients,
+  alongDepth,
+  deadUnits,
+];
+
 function findingsOf(step) {
-  step.findings ??= [whereNaNBegan, unreached, keyBiases, zeroGradients, alongDepth, deadUnits].flatMap((rule) =>
-    rule(step),
-  );
+  step.findings ??= RULES.flatMap((rule) => rule(step));
   return step.findings;
 }
 
@@ -36,6 +46,20 @@ function typicalSize(array) {
   return normOf(array) / Math.sqrt(Math.max(1, array.statistics.count));
 }
 
+// ---- what the step was saved for -----------------------------------------------------------------------------------
+
+function whatWentWrong(step) {
+  if (!step.opened_at) return [];
+  return [{ nodes: [step.nodes[step.opened_at.node]], wrong: true, text: step.opened_at.text }];
+}
+
+function whereTheSweepStopped(step) {
+  const nodes = parametersOf(step).filter((node) => node.awaited);
+  if (!nodes.length) return [];
+  const text = `The sweep stopped at ${step.stoppedAt.label}, before it came to ${namesOf(nodes)}: no gradient there.`;
+  return [{ nodes: [step.stoppedAt, ...nodes], wrong: true, text }];
+}
+
 // ---- NaN and infinity ----------------------------------------------------------------------------------------------
 
 function wrongNumbers(array) {
@@ -45,7 +69,7 @@ function wrongNumbers(array) {
 /** The operations where NaN or infinity began: theirs are the first, what follows has them from there. */
 function whereNaNBegan(step) {
   // A mask's -infinity is as it should be, and softmax makes 0 of it.
-  const maskFills = (node) => node.operation === "masked_fill" && node.value?.statistics.nan === 0;
+  const maskFills = (node) => node.operation === MASKED_FILL && node.value?.statistics.nan === 0;
   const bad = (node) => wrongNumbers(node.value) > 0 && !maskFills(node);
   const first = step.nodes.find(bad);
   const said = (node, array, when) => {
@@ -82,7 +106,7 @@ function sweepText(node) {
 
 function unreached(step) {
   if (step.loss < 0) return [];
-  const nodes = parametersOf(step).filter((node) => !node.reached);
+  const nodes = parametersOf(step).filter((node) => !node.reached && !node.awaited);
   if (!nodes.length) return [];
   const learn =
     nodes.length === 1
@@ -106,21 +130,17 @@ function vanishes(step, node) {
   return statistics.nan + statistics.infinite === 0 && statistics.norm <= NOTHING * step.largestNorm;
 }
 
-const MOVES = new Set(["reshape", "transpose", "permute", "flatten", "unsqueeze", "squeeze", "expand", "contiguous"]);
-const SCALES = new Set(["mul", "div", "multiply", "divide", "masked_fill", "add_mask"]);
-const PRODUCTS = new Set(["matmul", "bmm", "einsum"]);
-
 /** The softmax or attention whose keys a bias is added to, or null: what is followed are all readers of the value. */
 function softmaxOfKeys(bias) {
   const added = (reader) =>
-    (reader.node.operation === "linear" && reader.position === 2) || reader.node.operation === "add";
+    (reader.node.operation === LINEAR && reader.position === 2) || reader.node.operation === ADD;
   const toScores = ({ node, position }) => {
     if (MOVES.has(node.operation)) return one(node.readers, toScores);
-    if (/attention/.test(node.operation)) return position === 1 ? node : null;
+    if (ATTENTION.has(node.operation)) return position === 1 ? node : null;
     return PRODUCTS.has(node.operation) && position === 1 ? one(node.readers, toSoftmax) : null;
   };
   const toSoftmax = ({ node }) => {
-    if (/softmax/.test(node.operation)) return node;
+    if (SOFTMAX.has(node.operation)) return node;
     return SCALES.has(node.operation) || MOVES.has(node.operation) ? one(node.readers, toSoftmax) : null;
   };
   const one = (readers, follow) => (readers.length === 1 ? follow(readers[0]) : null);
@@ -138,7 +158,7 @@ function keyBiases(step) {
   const rounding = nodes.every((node) => normOf(node.gradient) === 0) ? "" : ", but for rounding";
   const { softmax } = found[0];
   const scores =
-    single && /softmax/.test(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
+    single && SOFTMAX.has(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
   const made = single ? gradientLabel(nodes[0]) : "the bias's gradient";
   const text =
     `The gradient of ${namesOf(nodes)} is 0${rounding}, and that is right: a bias of the keys adds the same to ` +
@@ -188,7 +208,7 @@ function depthOf(step) {
   }
   if (numbered.size >= 3) return [...numbered].map(([name, node]) => ({ name, node }));
   return strongestPath(step)
-    .filter((node) => swept.includes(node) && ["linear", "matmul"].includes(node.operation))
+    .filter((node) => swept.includes(node) && (node.operation === LINEAR || PRODUCTS.has(node.operation)))
     .map((node) => ({ name: node.label, node }));
 }
 
@@ -215,7 +235,7 @@ function alongDepth(step) {
 
 function deadUnits(step) {
   return step.operations
-    .filter((node) => node.operation === "relu" && node.value && (node.value.pooled?.at(-1) ?? 1) === 1)
+    .filter((node) => node.operation === RELU && node.value && (node.value.pooled?.at(-1) ?? 1) === 1)
     .map((node) => ({ node, ...countDead(node.value) }))
     .filter(({ dead }) => dead > 0)
     .map(({ node, dead, units }) => ({

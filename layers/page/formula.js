@@ -42,8 +42,9 @@ function gradientName(name) {
 /** What stands for a symbol between `before` and `after`, in brackets where it would be read wrongly. */
 function bracketed(name, before, after) {
   const alone = before.endsWith("(") && /^[,)]/.test(after);
+  const negative = /^[-−]/.test(name) && before.trim() !== "" && !/[(=]\s*$/.test(before);
   const tight = /^[ᵀ²^]/.test(after) && /[\sᵀ²]/.test(name);
-  return !alone && (/\s/.test(name) || tight) ? `(${name})` : name;
+  return !alone && (/\s/.test(name) || negative || tight) ? `(${name})` : name;
 }
 
 /** (Kᵀ)ᵀ is K: {text, rest} of a name and of what follows it without its ᵀ; null where nothing is transposed twice. */
@@ -105,12 +106,17 @@ function nameForFormulas(nodes, loss) {
   }
 }
 
+/** What a value is called in a formula that has a symbol for it: a constant without a name keeps the symbol. */
+function nameIn(value, symbol) {
+  return value.short ?? (value.kind === "constant" && !value.name ? symbol : null);
+}
+
 /** A formula of a node with names put in where all are short: {parts, named}. */
 function formulaOf(step, node, formula) {
   // A value that is called after its formula needs no "Kᵀ = Kᵀ".
   const right = formula === node.formula && node.derived ? formula.replace(/^[^=]*=\s*/, "") : formula;
   const parts = parseFormula(right, node.symbols);
-  const names = node.inputs.map((input) => step.nodes[input].short);
+  const names = node.inputs.map((input, i) => nameIn(step.nodes[input], node.symbols.inputs?.[i]));
   names.result = node.short ?? node.symbols.result;
   const named = node.symbols.inputs && withNames(parts, names);
   return { parts: named || parts, named: Boolean(named) && formulaText(named) !== formulaText(parts) };

@@ -3,9 +3,10 @@
 
 function renderHealth(step, steps) {
   const findings = findingsOf(step);
+  const swept = step.loss < 0 ? "there was no sweep" : "every parameter has a gradient";
   const words = findings.length
     ? findings
-    : [{ nodes: [], text: "Nothing conspicuous: all numbers are finite, and every parameter has a gradient." }];
+    : [{ nodes: [], text: `Nothing conspicuous: all numbers are finite, and ${swept}.` }];
   fill(
     place("health"),
     element("h2", { text: "Findings" }),
@@ -61,7 +62,7 @@ function ratioOf({ value, gradient }) {
 }
 
 function inShort(step, node) {
-  if (!node.reached) return "the loss does not depend on it";
+  if (!node.reached) return whyNotReached(step, node);
   if (wrongNumbers(node.value) || wrongNumbers(node.gradient)) return "NaN or infinity";
   if (!node.gradient) return "nobody needs its gradient";
   if (vanishes(step, node)) return softmaxOfKeys(node) ? "0: softmax does not feel the keys' bias" : "nearly 0";

@@ -29,69 +29,81 @@ function paletteNow() {
 /**
  * The heat map of a matrix, a canvas. Options: limit (the magnitude of the full colour), box {width, height} (what it
  * has to fit into, in CSS pixels), rowLabels and columnLabels (texts, or null), allowed(row, column) (false: hatched),
- * label (for screen readers), describe(row, column) (the lines that the tooltip shows), onpoint(row, column) or
- * onpoint() when the pointer leaves.
+ * marked {row, column} (a cell with a frame), label (for screen readers), describe(row, column) (the lines that the
+ * tooltip shows), onpoint(row, column) or onpoint() when the pointer leaves.
  */
 function heatmap(matrix, options) {
   const canvas = element("canvas", { class: "heatmap", tabindex: 0, role: "img", "aria-label": options.label });
   const context = canvas.getContext("2d");
   const layout = layoutOf(matrix, options, context);
-  let cursor = null; // of the keyboard
+  const map = { canvas, matrix, options, layout, cursor: null }; // the keyboard's, {row, column}
   canvas.style.width = `${layout.width}px`;
   canvas.style.height = `${layout.height}px`;
-
   canvas.redraw = (scale = Math.max(window.devicePixelRatio, 1)) => {
     canvas.width = Math.round(layout.width * scale);
     canvas.height = Math.round(layout.height * scale);
     context.setTransform(scale, 0, 0, scale, 0, 0);
     drawCells(context, matrix, layout, options);
     drawLabels(context, layout, options);
-    if (cursor) drawCursor(context, layout, cursor);
+    if (options.marked) drawFrame(context, layout, options.marked, `rgb(${WRONG})`);
+    if (map.cursor) drawFrame(context, layout, map.cursor, paletteNow().ink);
   };
+  listenToPointer(map);
+  listenToKeys(map);
+  canvas.redraw();
+  return canvas;
+}
 
-  const point = (row, column, at) => {
-    const lines = options.describe(row, column);
-    tooltip(lines, at);
-    options.onpoint?.(row, column);
-    return lines;
-  };
-  const leave = () => {
-    tooltip([], null);
-    options.onpoint?.();
-  };
+/** Shows what there is to know of a cell beside a point of the window; the lines. */
+function pointAt({ options }, { row, column }, at) {
+  const lines = options.describe(row, column);
+  tooltip(lines, at);
+  options.onpoint?.(row, column);
+  return lines;
+}
+
+function leave({ options }) {
+  tooltip([], null);
+  options.onpoint?.();
+}
+
+function listenToPointer(map) {
+  const { canvas, matrix, layout } = map;
   canvas.addEventListener("pointermove", (event) => {
     const column = Math.floor((event.offsetX - layout.left) / layout.cell.width);
     const row = Math.floor((event.offsetY - layout.top) / layout.cell.height);
     const inside = row >= 0 && column >= 0 && row < matrix.rows && column < matrix.columns;
-    if (inside) point(row, column, { x: event.clientX, y: event.clientY });
-    else leave();
+    if (inside) pointAt(map, { row, column }, { x: event.clientX, y: event.clientY });
+    else leave(map);
   });
-  canvas.addEventListener("pointerleave", leave);
+  canvas.addEventListener("pointerleave", () => leave(map));
+}
+
+/** The arrow keys walk from cell to cell, and say what is there. */
+function listenToKeys(map) {
+  const { canvas, matrix, layout } = map;
+  const clamp = (x, end) => Math.max(0, Math.min(end - 1, x));
   canvas.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (!move) return;
     event.preventDefault();
     event.stopPropagation();
-    const clamp = (x, end) => Math.max(0, Math.min(end - 1, x));
-    cursor = cursor
-      ? { row: clamp(cursor.row + move[0], matrix.rows), column: clamp(cursor.column + move[1], matrix.columns) }
-      : { row: 0, column: 0 };
+    const { row, column } = map.cursor ?? { row: -move[0], column: -move[1] }; // the first key goes to the first cell
+    map.cursor = { row: clamp(row + move[0], matrix.rows), column: clamp(column + move[1], matrix.columns) };
     canvas.redraw();
     const box = canvas.getBoundingClientRect();
     const at = {
-      x: box.left + layout.left + (cursor.column + 1) * layout.cell.width,
-      y: box.top + layout.top + (cursor.row + 1) * layout.cell.height,
+      x: box.left + layout.left + (map.cursor.column + 1) * layout.cell.width,
+      y: box.top + layout.top + (map.cursor.row + 1) * layout.cell.height,
     };
-    announce(point(cursor.row, cursor.column, at).join(". "));
+    announce(pointAt(map, map.cursor, at).join(". "));
   });
   canvas.addEventListener("blur", () => {
-    if (!cursor) return;
-    cursor = null;
+    if (!map.cursor) return;
+    map.cursor = null;
     canvas.redraw();
-    leave();
+    leave(map);
   });
-  canvas.redraw();
-  return canvas;
 }
 
 /** Draws all heat maps of the page again: after a change of colours or resolution. */
@@ -231,8 +243,8 @@ function drawLabels(context, layout, options) {
   });
 }
 
-function drawCursor(context, layout, { row, column }) {
-  context.strokeStyle = paletteNow().ink;
+function drawFrame(context, layout, { row, column }, colour) {
+  context.strokeStyle = colour;
   context.lineWidth = 2;
   const { cell, left, top } = layout;
   context.strokeRect(left + column * cell.width + 1, top + row * cell.height + 1, cell.width - 1, cell.height - 1);

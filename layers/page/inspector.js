@@ -1,15 +1,24 @@
 // The inspector: one value in large, its gradient beside it, where both come from, and all their numbers on demand.
 
 const LARGE_BOX = { width: 560, height: 460 };
+const BOX_OF_FOUR = { width: 420, height: 340 }; // where a gradient is compared
 const LARGE_MOST = 512;
+const MOST_LISTED = 8; // of the parts of a gradient
 const MOST_OF_TABLE = 5000; // cells; a browser is slow at more
 
 /** Opens the dialog for a node of the step shown. */
 function inspect(node) {
   const dialog = place("inspector");
-  const view = { node, axes: null, table: false };
+  const view = { node, axes: null, table: false, comparison: comparisonOf(node) };
+  if (view.comparison) lookAt(node, view.comparison);
   renderInspector(dialog, view);
   if (!dialog.open) dialog.showModal();
+}
+
+/** Chooses the places along the axes out of view so that the largest difference is in view. */
+function lookAt(node, { gradient, where }) {
+  for (const [axis, { from }] of where.slice(0, -2).entries())
+    state.places.set(axisName(node, axis), from / (gradient.pooled?.[axis] ?? 1));
 }
 
 function renderInspector(dialog, view) {
@@ -28,12 +37,7 @@ function renderInspector(dialog, view) {
       element("button", { class: "close", "aria-label": "Close", text: "×", onclick: () => dialog.close() }),
     ),
     element("div", { class: "choices" }, ...(shown ? axisChoices(view, shown, again) : [])),
-    element(
-      "div",
-      { class: "pair" },
-      inLarge(view, node.value, { name: node.label }),
-      inLarge(view, node.gradient, { name: gradientLabel(node), of: node.label }),
-    ),
+    element("div", { class: "pair" }, ...sideBySide(step, view)),
     element("ul", { class: "origins" }, ...origins(step, node)),
   );
 }
@@ -49,7 +53,8 @@ function whatItIs(step, node) {
       ? ` ${gradientLabel(node)} has a number for each number of it: ` +
         `how much ${loss.name} changes for each unit that it rises.`
       : "";
-  return `${made}${layer}, of shape ${formatShape(node.shape)}.${meaning}`;
+  const rest = isIncomplete(node) ? " The sweep stopped before all of it had come." : "";
+  return `${made}${layer}, of shape ${formatShape(node.shape)}.${meaning}${rest}`;
 }
 
 /** Which axes are rows and columns, and where along the others. */
@@ -91,29 +96,59 @@ function axisChoices(view, array, changed) {
   return chosen;
 }
 
-function inLarge(view, array, kind) {
-  const { node } = view;
-  const side = element("section", { class: kind.of ? "gradient" : "value" }, element("h3", { text: kind.name }));
+/** The value and its gradient; where that is compared, the other one too, in the same colours, and the difference. */
+function sideBySide(step, view) {
+  const { node, comparison } = view;
+  const kind = { name: gradientLabel(node), of: node.label };
+  const why = node.gradient ? "" : whyNoGradient(step, node);
+  const value = inLarge(view, node.value, { name: node.label }, { missing: "Its value was not kept." });
+  if (!comparison) return [value, inLarge(view, node.gradient, kind, { missing: why })];
+  const { name, gradient, difference, where } = comparison;
+  const limit = Math.max(magnitude(gradient), node.gradient ? magnitude(node.gradient) : 0);
+  const of = (words) => ({ ...kind, name: `${kind.name} (${words})` });
+  return [
+    value,
+    inLarge(view, node.gradient, of("tape"), { heading: "gradient (tape)", missing: why, limit, marked: where }),
+    inLarge(view, gradient, of(name), { heading: name, limit, marked: where }),
+    inLarge(
+      view,
+      difference,
+      { name: `${kind.name} (tape) − ${kind.name} (${name})` },
+      {
+        heading: "difference",
+        words: `The two are ${furthestApart(node, comparison)}.`,
+        limit: magnitude(difference),
+        marked: where,
+      },
+    ),
+  ];
+}
+
+/**
+ * An array in large, headed by `heading`, with its statistics and with `words` about it; without an array it says
+ * `missing`. `limit` and `marked` are the map's.
+ */
+function inLarge(view, array, kind, { heading = kind.name, words = "", missing = "", ...map }) {
+  const { node, axes } = view;
+  const side = element("section", { class: kind.of ? "gradient" : "value" }, element("h3", { text: heading }));
   if (!array) {
-    side.append(element("p", { class: "note", text: kind.of ? whyNoGradient(node) : "Its value was not kept." }));
+    side.append(element("p", { class: "note", text: missing }));
     return side;
   }
-  const axes = view.axes;
-  side.append(
-    arrayMap(node, array, kind, { axes, box: LARGE_BOX, most: LARGE_MOST }),
-    ...notesOf(node, array).slice(1),
-  );
-  const words = element("p", { class: "statistics" });
+  const box = view.comparison ? BOX_OF_FOUR : LARGE_BOX;
+  side.append(arrayMap(node, array, kind, { axes, box, most: LARGE_MOST, ...map }), ...notesOf(node, array).slice(1));
+  if (words) side.append(element("p", { class: "apart", text: words }));
+  const statistics = element("p", { class: "statistics" });
   for (const [text, wrong] of statisticsOf(array))
-    words.append(element("span", { text, class: wrong ? "wrong" : null }));
-  side.append(words);
+    statistics.append(element("span", { text, class: wrong ? "wrong" : null }));
+  side.append(statistics);
   if (view.table || array.shape.length < 2) side.append(tableOf(node, array, axes, kind));
   return side;
 }
 
-function whyNoGradient(node) {
+function whyNoGradient(step, node) {
   if (node.kind === "constant") return "A constant: nobody asks for its gradient.";
-  return node.reached ? "Nobody needs its gradient." : "The loss does not depend on it.";
+  return node.reached ? "Nobody needs its gradient." : whyNotReached(step, node);
 }
 
 /** The numbers of the matrix in view, as a table. */
@@ -157,12 +192,19 @@ function origins(step, node) {
   const equations = gradientEquations(step, node);
   if (equations.length)
     lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
-  for (const { node: reader, position } of partsOf(step, node)) {
-    const rule = reader.symbols.inputs ? reader.rules[position] : reader.rules.join(", ");
+  const parts = partsOf(node);
+  for (const { node: reader, position } of parts.slice(0, MOST_LISTED)) {
+    const rule = reader.symbols.inputs ? reader.rulesHere[position] : reader.rulesHere.join(", ");
     const formula = equations.length ? [] : [formulaText(formulaOf(step, reader, rule ?? "").parts)];
     line("The gradient gets a part from", reader.backwardMoment, ...formula);
   }
-  return [...lines, ...findingsAbout(step, [node]).map(({ text }) => element("li", { class: "finding", text }))];
+  if (parts.length > MOST_LISTED) line(`and from ${counted(parts.length - MOST_LISTED, "other operation")}`, null);
+  return [
+    ...lines,
+    ...findingsAbout(step, [node]).map(({ text, wrong }) =>
+      element("li", { class: wrong ? "finding wrong" : "finding", text }),
+    ),
+  ];
 }
 
 /** A button that goes to a moment of the story. */

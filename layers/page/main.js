@@ -42,6 +42,7 @@ function render() {
   }
   tooltip([], null);
   renderTop(step);
+  renderTrouble(step);
   if (state.view === "story") {
     renderPlayer();
     lightTree(step, currentMoment());
@@ -61,7 +62,7 @@ function renderTop(step) {
     place("summary"),
     element("span", { class: "forward", text: `→ forward through ${counted(step.operations.length, "operation")}` }),
     loss && loss.number !== null ? element("strong", { text: `${loss.name} = ${short(loss.number)}` }) : null,
-    swept ? element("span", { class: "backward", text: "← backward: how the loss changes with every number" }) : null,
+    swept ? element("span", { class: "backward", text: `← backward: ${backwardInShort(step)}` }) : null,
   );
   for (const view of VIEWS) {
     const tab = place(`tab-${view}`);
@@ -76,7 +77,12 @@ function renderTop(step) {
   place("step").max = page.steps.length - 1;
   place("step").value = state.step;
   place("step").setAttribute("aria-valuetext", step.label);
+  place("step-count").textContent = `step ${state.step + 1} of ${page.steps.length}`;
   place("step-label").textContent = step.label;
+}
+
+function backwardInShort(step) {
+  return step.stoppedAt ? `the sweep stopped at ${step.stoppedAt.label}` : "how the loss changes with every number";
 }
 
 /** Tabs are walked with the arrow keys, as screen readers announce. */
@@ -134,8 +140,11 @@ function startPage() {
   startTheme();
   startTabs();
   startPlayer();
-  state.open = openAtFirst(currentStep());
+  state.step = firstWithTrouble();
+  const step = currentStep();
+  state.open = openAtFirst(step);
   render();
+  if (step.opened_at) goToTrouble(step);
 }
 
 startPage();

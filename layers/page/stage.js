@@ -1,6 +1,7 @@
 // The operation under way, in the middle of the page: above, how its inputs become its result; below, how the gradient
 // of its result becomes those of its inputs, each under the value that it belongs to.
 
+const MOST_LINKS = 4;
 const MOST_PARTS = 4; // of a sum, to be shown one by one
 
 function renderStage(step, moment) {
@@ -26,6 +27,7 @@ function renderStage(step, moment) {
     stage,
     stageTitle(step, moment),
     ...remarksOn(step, about),
+    moment.number === 0 ? introduction(step) : null,
     flow,
     ...bars(step, node),
     ...general(step, node),
@@ -55,6 +57,18 @@ function stageTitle(step, moment) {
       ? element("button", { text: "Its heads and tokens", onclick: () => showAttention(step, node) })
       : null,
   );
+}
+
+/** What this is all about, for somebody who has just opened the page. */
+function introduction(step) {
+  const loss = lossOf(step);
+  const swept = step.moments.length > step.operations.length;
+  const forward = `Forward, ${loss?.name ?? "all of this"} is computed by ${counted(step.operations.length, "operation")}.`;
+  const backward = swept
+    ? " Backward, from the last to the first, the rule of each makes, from the gradient of its result, those of its " +
+      "inputs. The gradient dX of a value X tells how much the loss changes when a number of X rises."
+    : "";
+  return element("p", { class: "introduction", text: `${forward}${backward} Press Play, or → to step.` });
 }
 
 function halfHeading(text, sign, formulas, lit) {
@@ -87,7 +101,8 @@ function arrow(half, node, lit) {
 
 /** How the cards of an operation are headed: by the formula's symbols where it is shown with these, and by names. */
 function headingsOf(step, node, value, symbol) {
-  const byName = !symbol || formulaOf(step, node, node.formula).named || !node.formula;
+  const nameless = value.kind === "constant" && !value.name && !value.short;
+  const byName = !symbol || !node.formula || (formulaOf(step, node, node.formula).named && !nameless);
   if (byName) return { value: { heading: value.label }, gradient: { heading: gradientLabel(value) } };
   return {
     value: { heading: symbol, subtitle: value.label },
@@ -127,9 +142,8 @@ function outputCell(step, node, backward) {
     missing: "Its value was not kept.",
   };
   const readers = [...new Set(node.readers.map((reader) => reader.node))];
-  const shown = readers.slice(0, 4).map((reader) => momentLink(reader.forwardMoment));
-  const rest = readers.length > shown.length ? ` and ${readers.length - shown.length} more` : null;
-  const to = readers.length ? element("p", { class: "origin" }, "read by ", ...shown, rest) : null;
+  const links = linksTo(readers.map((reader) => reader.forwardMoment));
+  const to = readers.length ? element("p", { class: "origin" }, "read by ", ...links) : null;
   return cellIn(
     node.inputs.length + 2,
     "forward",
@@ -139,19 +153,29 @@ function outputCell(step, node, backward) {
   );
 }
 
+/** Links to the first of some moments, and how many more there are. */
+function linksTo(moments) {
+  const links = moments.slice(0, MOST_LINKS).map((moment) => momentLink(moment));
+  return moments.length > MOST_LINKS ? [...links, ` and ${moments.length - MOST_LINKS} more`] : links;
+}
+
 /** The lower half: rules, then the gradients of the inputs and, at the right, the one that comes in; then sums. */
 function backwardHalf(step, node, backward) {
   if (!node.reached) {
-    const none =
-      step.loss < 0
-        ? "There was no sweep."
-        : `The sweep does not come here: the loss does not depend on ${node.label}.`;
-    return [halfHeading("Backward", "←", [element("p", { class: "note", text: none })], backward)];
+    const none = element("p", { class: "note", text: whyNotReached(step, node) });
+    return [halfHeading("Backward", "←", [none], backward)];
   }
-  const rules = node.rules.filter(Boolean).map((rule) => formulaElement(step, node, rule));
+  // Nobody asks for the gradient of a constant.
+  const asked = (_, i) => !node.symbols.inputs || step.nodes[node.inputs[i]].kind !== "constant";
+  const rules = node.rulesHere.filter(asked).filter(Boolean);
   const inputs = [...new Set(node.inputs.map((input) => step.nodes[input]))];
   return [
-    halfHeading("Backward", "←", rules, backward),
+    halfHeading(
+      "Backward",
+      "←",
+      rules.map((rule) => formulaElement(step, node, rule)),
+      backward,
+    ),
     ...meaningOf(step, node),
     ...node.inputs.map((_, position) => gradientCell(step, node, position, backward)),
     arrow("backward", node, backward),
@@ -160,23 +184,33 @@ function backwardHalf(step, node, backward) {
   ];
 }
 
-/** What a gradient is, said of the one at hand, and where that comes from. */
+/** What a gradient is, said of the one that comes in, where that comes from, and what the rule makes of it. */
 function meaningOf(step, node) {
   const loss = lossOf(step);
-  const whose =
-    node.number === step.loss ? node.inputs.map((input) => step.nodes[input]).find((input) => input.gradient) : node;
-  if (!loss || !whose) return [];
-  const text =
-    `${gradientLabel(whose)} has a number for each number of ${whose.label}: ` +
-    `how much ${loss.name} changes for each unit that it rises. ` +
-    "Where it is orange, a larger number would make the loss larger; where it is blue, smaller.";
-  return [element("p", { class: "meaning", text }), equationsOf(step, whose)];
+  const called = (value, symbol) => {
+    const { value: own, gradient } = headingsOf(step, node, value, symbol);
+    return { value, own: own.heading, gradient: gradient.heading };
+  };
+  const inputs = node.inputs.map((input, i) => called(step.nodes[input], node.symbols.inputs?.[i]));
+  const made = inputs.filter(({ value }, i) => value.gradient && inputs.findIndex((x) => x.value === value) === i);
+  const said = node.number === step.loss ? made.shift() : called(node, node.symbols.inputs && node.symbols.result);
+  if (!loss || !said) return [];
+  const tells =
+    `${said.gradient} has a number for each number of ${said.own}: ` +
+    `how much ${loss.name} changes for each unit that it rises.`;
+  const passedOn = made.length
+    ? ` The rule of ${node.operation} makes ${listed(made.map(({ gradient }) => gradient))} of it, which ` +
+      `${made.length > 1 ? "tell" : "tells"} the same of ${listed(made.map(({ own }) => own))}.`
+    : "";
+  const colours = " Orange: a larger number would make the loss larger; blue: smaller.";
+  return [element("p", { class: "meaning", text: tells + passedOn + colours }), equationsOf(step, said.value)];
 }
 
 function equationsOf(step, node) {
   const all = gradientEquations(step, node);
   if (!all.length) return null;
-  return element("p", { class: "meaning equations" }, "It comes from ", element("code", { text: all.join(",   ") }));
+  const formulas = element("code", { text: all.join(",   ") });
+  return element("p", { class: "meaning equations" }, `Where ${gradientLabel(node)} comes from: `, formulas);
 }
 
 function kindOfGradient(step, node) {
@@ -191,7 +225,7 @@ function gradientCell(step, node, position, backward) {
   const whole = !kept && !node.contributions && input.gradient ? { part: input.gradient, count: 1 } : null;
   const flow = kept ?? whole;
   if (!flow) {
-    const text = input.gradient ? "Nothing is passed on to it." : whyNoGradient(input);
+    const text = input.gradient ? "Nothing is passed on to it." : whyNoGradient(step, input);
     return cellIn(position + 1, "backward", backward, element("p", { class: "note", text }));
   }
   const headings = headingsOf(step, node, input, node.symbols.inputs?.[position]);
@@ -206,50 +240,55 @@ function gradientCell(step, node, position, backward) {
 function incomingCell(step, node, backward) {
   const headings = headingsOf(step, node, node, node.symbols.inputs && node.symbols.result);
   const options = { ...headings.gradient, box: boxOf(node), lit: backward ? "read" : "", missing: "It was not kept." };
-  const from = [...new Set(partsOf(step, node).map((part) => part.node))];
+  const from = [...new Set(partsOf(node).map((part) => part.node.backwardMoment))];
   const origin =
     node.number === step.loss
       ? element("p", { class: "origin", text: "the sweep starts here, with 1" })
-      : element("p", { class: "origin" }, "comes from ", ...from.map((other) => momentLink(other.backwardMoment)));
+      : element("p", { class: "origin" }, "comes from ", ...linksTo(from));
   const shown = card(node, node.gradient, kindOfGradient(step, node), options);
   return cellIn(node.inputs.length + 2, "backward", backward, shown, origin);
 }
 
 /** How the gradient of a value that is read more than once adds up, in one scale of colours; null for one read once. */
 function sumOf(step, node, input) {
-  const parts = partsOf(step, input);
+  const parts = partsOf(input);
   const last = parts.findLastIndex((part) => part.node === node);
   if (parts.length < 2 || last < 0) return null;
   const first = parts.findIndex((part) => part.node === node);
-  const total = addArrays(parts.slice(0, last + 1).map(({ part }) => part));
+  const sumTo = (end) => addArrays(parts.slice(0, end).map(({ part }) => part));
+  const total = sumTo(last + 1);
   const limit = Math.max(magnitude(total), ...parts.map(({ part }) => magnitude(part)));
   const kind = kindOfGradient(step, input);
   const shown = (array, heading, lit) => card(input, array, kind, { heading, limit, lit });
-  const terms = parts.map(({ node: from, part }, i) => {
+  const term = ({ node: from, part }, i) => {
     const heading = `from ${from.short ?? from.operation}`;
-    if (i > last)
-      return element(
-        "div",
-        { class: "card gradient awaited" },
-        element("strong", { text: heading }),
-        element("p", { class: "note", text: "to come" }),
-      );
-    return shown(part, heading, i >= first ? "written part" : "");
-  });
-  if (parts.length > MOST_PARTS) {
-    const before = first > 0 ? [shown(addArrays(parts.slice(0, first).map(({ part }) => part)), "so far", "")] : [];
-    terms.splice(0, terms.length, ...before, ...terms.slice(first, last + 1));
-  }
-  const done = last === parts.length - 1;
-  const row = element("div", { class: "sum backward" });
-  row.append(
+    return i > last ? awaitedCard(heading) : shown(part, heading, i >= first ? "written part" : "");
+  };
+  // Of many parts those before are shown as one.
+  const many = parts.length > MOST_PARTS;
+  const before = many && first > 0 ? [shown(sumTo(first), "so far", "")] : [];
+  const terms = many ? parts.slice(first, last + 1).map((part, i) => term(part, first + i)) : parts.map(term);
+  const done = last === parts.length - 1 && !isIncomplete(input);
+  const row = element(
+    "div",
+    { class: "sum backward" },
     element("p", {
       text: `${input.label} is read ${parts.length} times, so its gradient is a sum of ${parts.length} parts:`,
     }),
   );
-  terms.forEach((term, i) => row.append(...(i ? [signBetween("+")] : []), term));
+  [...before, ...terms].forEach((each, i) => row.append(...(i ? [signBetween("+")] : []), each));
   row.append(signBetween("="), shown(total, done ? kind.name : `${kind.name} so far`, "written"));
   return row;
+}
+
+/** A part of a sum that the sweep has not made yet. */
+function awaitedCard(heading) {
+  return element(
+    "div",
+    { class: "card gradient awaited" },
+    element("strong", { text: heading }),
+    element("p", { class: "note", text: "to come" }),
+  );
 }
 
 function signBetween(text) {
@@ -258,9 +297,9 @@ function signBetween(text) {
 
 /** What is conspicuous at these values, in words. */
 function remarksOn(step, nodes) {
-  return findingsAbout(step, nodes).map((finding) =>
-    element("p", { class: finding.wrong ? "finding wrong" : "finding", text: finding.text }),
-  );
+  return findingsAbout(step, nodes)
+    .filter(({ text }) => text !== step.opened_at?.text) // which stands above
+    .map(({ text, wrong }) => element("p", { class: wrong ? "finding wrong" : "finding", text }));
 }
 
 /** The formulas as they are in general, below those that have names put in. */
@@ -293,6 +332,7 @@ function bars(step, node) {
 function legend() {
   const text =
     "Heat maps: orange is positive, blue negative, red NaN or infinite. Point at a cell for its number; " +
-    "choose a card's name to see all of it. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
+    "choose a card's name to see all of it. In formulas ⊙ multiplies number by number, Σ adds up, and ᵀ makes columns " +
+    "of rows. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
   return element("p", { class: "legend", text });
 }

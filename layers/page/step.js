@@ -1,15 +1,20 @@
 // A step of the data, with what follows from it: names, who reads what, and the moments of its story.
 
+const MOST_TERMS = 6; // of a gradient, to be written as an equation
+
 /** Adds to each node its number, its names and its readers, and to the step its moments. Done once for each step. */
 function prepareStep(step) {
   if (step.moments) return step;
   const { nodes } = step;
-  nodes.forEach((node, number) => Object.assign(node, { number, readers: [] }));
+  nodes.forEach((node, number) => Object.assign(node, { number, readers: [], parts: null, awaited: false }));
   for (const node of nodes) node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
+  nameAxes(step);
+  for (const node of nodes) node.rulesHere = node.rules.map((rule, i) => withSum(step, node, rule, i));
   nameForFormulas(nodes, step.loss);
   nameByLayers(nodes);
   for (const node of nodes) node.label = labelOf(node);
   step.operations = nodes.filter((node) => node.kind === "operation");
+  markWhereSweepStopped(step);
   const swept = step.operations.filter((node) => node.reached).reverse();
   step.moments = [
     ...step.operations.map((node) => ({ node, backward: false })),
@@ -21,6 +26,76 @@ function prepareStep(step) {
   });
   step.tree = layersOf(step.operations);
   return step;
+}
+
+/**
+ * Where an error broke the sweep off, `stoppedAt` is the operation that it came to last, and those values are `awaited`
+ * that it would have gone on to.
+ */
+function markWhereSweepStopped(step) {
+  step.stoppedAt = null;
+  const last = step.opened_at?.backward ? step.nodes[step.opened_at.node] : null;
+  if (last?.kind !== "operation") return;
+  const onlyReadBy = (node) => (input) =>
+    step.nodes[input].gradient && step.nodes[input].readers.every((reader) => reader.node === node);
+  const passesOn = (node) => node.contributions?.some(Boolean) || node.inputs.some(onlyReadBy(node));
+  const before = step.operations.filter((node) => node.number < last.number);
+  if (before.some((node) => node.reached && passesOn(node))) return;
+  // Their rules have not run, even where their results have gradients.
+  for (const node of before) node.reached = false;
+  for (const node of [...step.nodes].reverse())
+    node.awaited =
+      node.kind !== "constant" && !node.reached && node.readers.some((r) => r.node.reached || r.node.awaited);
+  if (step.nodes.some((node) => node.awaited)) step.stoppedAt = last;
+}
+
+/** Whether a gradient is without a part that the sweep was stopped before. */
+function isIncomplete(node) {
+  return Boolean(node.gradient) && node.readers.some((reader) => reader.node.awaited);
+}
+
+/** Why the sweep has not come to a value, as a sentence about "it". */
+function whyNotReached(step, node) {
+  if (node === step.stoppedAt) return "The sweep stopped here.";
+  if (node.awaited) return `The sweep stopped at ${step.stoppedAt.label}, before it came here.`;
+  return step.loss < 0 ? "There was no sweep." : "The loss does not depend on it.";
+}
+
+/** Gives the axes of values their names where an operation that leaves numbers in their places tells them. */
+function nameAxes(step) {
+  const operations = step.nodes.filter((node) => node.kind === "operation");
+  for (const node of [...operations, ...[...operations].reverse()]) {
+    const inputs = node.inputs.map((input) => step.nodes[input]);
+    if (IN_PLACE.has(node.operation)) {
+      const alike = [node, ...inputs].filter((value) => String(value.shape) === String(node.shape));
+      const known = alike.find((value) => value.axis_names);
+      if (known) for (const value of alike) takeAxes(value, known, node.shape.length);
+    } else if (node.operation === RESHAPE) {
+      const [x] = inputs;
+      const changed = node.shape.findIndex((extent, axis) => extent !== x.shape[axis]);
+      for (const [to, from] of [
+        [node, x],
+        [x, node],
+      ])
+        takeAxes(to, from, changed < 0 ? node.shape.length : changed);
+    }
+  }
+}
+
+/** Gives a value the first so many of another's axes, if it has none of its own. */
+function takeAxes(to, from, count) {
+  if (to.axis_names || !from.axis_names) return;
+  to.axis_names = to.shape.map((_, axis) => (axis < count ? from.axis_names[axis] : ""));
+  to.axes = to.shape.map((_, axis) => (axis < count ? (from.axes?.[axis] ?? null) : null));
+}
+
+/** The rule for an input; where that was broadcast, with the sum over its copies that rules leave out. */
+function withSum(step, node, rule, position) {
+  if (!BROADCAST.has(node.operation) || node.rules.length !== node.inputs.length) return rule;
+  const { shape } = step.nodes[node.inputs[position]];
+  const copied = (extents) => product(PRODUCTS.has(node.operation) ? extents.slice(0, -2) : extents);
+  const said = /=\s*−?Σ/.test(rule);
+  return said || copied(shape) >= copied(node.shape) ? rule : rule.replace(/=\s*−?/, "$&Σ ");
 }
 
 /** Gives the result of a layer of one operation, a linear for instance, the layer's name: "q_proj". */
@@ -45,43 +120,40 @@ function gradientLabel(node) {
   return gradientName(node.label);
 }
 
-/** What an operation's rule added to the gradient of one of its inputs, or null. */
-function contributionOf(step, node, position) {
-  if (!node.reached) return null;
-  const kept = node.contributions?.[position];
-  if (kept) return kept;
-  const input = step.nodes[node.inputs[position]];
-  return input.readers.filter((reader) => reader.node.reached).length === 1 ? input.gradient : null;
-}
-
 /**
  * The parts that a value's gradient is the sum of, in the order in which the sweep adds them: {node, position, part}.
  * An operation that reads a value twice adds the first of them first.
  */
-function partsOf(step, value) {
-  return value.readers
-    .map(({ node, position }) => ({ node, position, part: contributionOf(step, node, position) }))
+function partsOf(value) {
+  if (value.parts) return value.parts;
+  const readers = value.readers.filter(({ node }) => node.reached);
+  const all = readers.length === 1 ? value.gradient : null; // then it may not be kept a second time
+  value.parts = readers
+    .map(({ node, position }) => ({ node, position, part: node.contributions?.[position] ?? all }))
     .filter(({ part }) => part)
     .sort((a, b) => b.node.number - a.node.number || a.position - b.position);
+  return value.parts;
 }
 
 /**
  * What an operation adds to the gradient of an input, {part, place, count}, the place-th of count parts; null: nothing.
  */
 function flowInto(step, node, position) {
-  const parts = partsOf(step, step.nodes[node.inputs[position]]);
+  const parts = partsOf(step.nodes[node.inputs[position]]);
   const at = parts.findIndex((other) => other.node === node && other.position === position);
   return at < 0 ? null : { part: parts[at].part, place: at, count: parts.length };
 }
 
 /**
  * Where a gradient comes from, as equations: "dX = dV Wvᵀ + dK Wkᵀ", and for values without a name of their own one
- * more each, up to values that have one: "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty where names are too long for formulas.
+ * more each, up to values that have one: "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty where names are too long for formulas,
+ * or parts too many.
  */
 function gradientEquations(step, value) {
-  const parts = partsOf(step, value);
+  const parts = partsOf(value);
+  if (parts.length > MOST_TERMS) return [];
   const rights = parts.map(({ node, position }) => {
-    const rule = node.symbols.inputs && node.rules[position];
+    const rule = node.symbols.inputs && node.rulesHere[position];
     const whole = rule && /^\s*\w+\s*=/.test(rule); // and not "dW[ids] += dy"
     const { parts: formula, named } = whole ? formulaOf(step, node, rule) : {};
     return named ? formulaText(formula).replace(/^[^=]*=\s*/, "") : null;
@@ -105,13 +177,13 @@ function describeMoment(step, moment) {
     return `${node.operation}${reads} makes ${node.label} ${formatShape(node.shape)}.`;
   }
   const gradients = node.inputs
-    .map((input, position) => ({ input: step.nodes[input], flow: contributionOf(step, node, position) }))
-    .filter(({ flow }) => flow)
-    .map(({ input }) => gradientLabel(input));
+    .filter((_, position) => flowInto(step, node, position))
+    .map((input) => gradientLabel(step.nodes[input]));
   const start = node.number === step.loss ? "The sweep starts at the loss, whose gradient is 1. " : "";
-  if (!gradients.length) return `${start}${node.operation} has nothing to pass on.`;
+  const stop = node === step.stoppedAt ? " The sweep stopped here." : "";
+  if (!gradients.length) return start + (stop.trim() || `${node.operation} has nothing to pass on.`);
   const made = listed([...new Set(gradients)]);
-  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.`;
+  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.${stop}`;
 }
 
 /** The loss as text, and what to call it in a sentence. */

@@ -13,8 +13,8 @@ class TokenLinks {
     this.limit = limit || 1;
     this.matrix = matrixOf(weights, lastAxes(weights.shape), [batch, head]);
     this.tokens = {
-      query: tokensOf(queries, batch, this.matrix.rows),
-      key: tokensOf(keys, batch, this.matrix.columns),
+      query: tokensOf(queries, batch, this.matrix.rows, weights.pooled?.[2]),
+      key: tokensOf(keys, batch, this.matrix.columns, weights.pooled?.[3]),
     };
     const longest = Math.max(this.matrix.rows, this.matrix.columns);
     this.lineHeight = longest > 40 ? 14 : 22;

@@ -2,15 +2,17 @@
 // operation, Shift and Enter to its place in the backward half.
 
 /**
- * Which layers are open at first: all of a short step, the outer ones of a long one; equal ones are folded in any case.
+ * Which layers are open at first: all of a short step, the outer ones of a long one; equal ones are folded in any case,
+ * but where the page opens.
  */
 function openAtFirst(step) {
   const open = new Set();
   const isShort = step.operations.length <= 40;
+  const start = step.nodes[step.opened_at?.node];
   const visit = (items, depth) => {
     for (const item of items) {
       if (!item.children) continue;
-      if (!item.repeats && (isShort || depth === 0)) open.add(item.layer);
+      if ((!item.repeats && (isShort || depth === 0)) || item.operations.includes(start)) open.add(item.layer);
       visit(item.children, depth + 1);
     }
   };
@@ -122,26 +124,35 @@ function treeKey(event) {
 
 /** Lights the operation under way, or the folded layer that it is in, and marks how far the story has come. */
 function lightTree(step, moment) {
-  const passed = (node) => Boolean(node.forwardMoment) && moment && node.forwardMoment.number <= moment.number;
-  const swept = (node) => Boolean(node.backwardMoment) && moment && node.backwardMoment.number <= moment.number;
   const read = new Set(moment?.node.inputs.map((input) => step.nodes[input]));
   for (const item of place("tree").querySelectorAll("[role=treeitem]")) {
-    const operations = item.item.operation ? [item.item.operation] : item.item.operations;
+    const { operation } = item.item;
     const folded = item.getAttribute("aria-expanded") === "false";
-    const current = Boolean(moment) && (item.item.operation || folded) && operations.includes(moment.node);
-    item.classList.toggle("current", Boolean(current));
-    item.classList.toggle("backward", Boolean(moment?.backward));
-    item.classList.toggle("beside", Boolean(item.item.operation) && !current && read.has(item.item.operation));
-    item.classList.toggle("made", operations.every(passed));
-    item.classList.toggle(
-      "swept",
-      operations.some((node) => node.reached) && operations.filter((node) => node.reached).every(swept),
-    );
+    const current = operation ? operation === moment?.node : folded && item.item.operations.includes(moment?.node);
+    const beside = Boolean(operation) && read.has(operation);
+    const classes = [
+      current ? "current" : beside && "beside",
+      (current || beside) && moment.backward && "backward",
+      ...progressOf(item.item, moment),
+    ];
+    const wanted = classes.filter(Boolean).join(" ");
+    if (item.className === wanted) continue; // most: a long list is slow to change
+    item.className = wanted;
     if (current) item.setAttribute("aria-current", "step");
     else item.removeAttribute("aria-current");
   }
-  const line = place("tree").querySelector(".current > .row");
-  if (line?.offsetParent) scrollIntoBox(line, place("tree"));
+  const lit = place("tree").querySelector(".current > .row");
+  if (lit?.offsetParent) scrollIntoBox(lit, place("tree"));
+}
+
+/** Whether all operations of a line have been made, and swept where the sweep comes, as classes. */
+function progressOf({ operation, operations = [operation] }, moment) {
+  const passed = (other) => Boolean(other) && other.number <= (moment?.number ?? -1);
+  const swept = operations.filter((node) => node.backwardMoment);
+  return [
+    operations.every((node) => passed(node.forwardMoment)) && "made",
+    swept.length > 0 && swept.every((node) => passed(node.backwardMoment)) && "swept",
+  ];
 }
 
 /** Scrolls the box and nothing around it. */

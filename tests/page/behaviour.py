@@ -51,12 +51,56 @@ def cases(Base):
             self.go_to("mul", backward=True)
             self.assertIn("dS has a number for each number of S: how much the loss L changes", self.find("#stage").text)
 
-        def formulas(self, half):
-            script = """
-                const text = (part) => part.firstElementChild?.textContent ?? part.textContent; // without the shape
-                const formulas = document.querySelectorAll(`#stage .heading.${arguments[0]} .formula`);
-                return [...formulas].map((formula) => [...formula.children].map(text).join(""));"""
-            return self.run_js(script, half)
+        def test_tells_what_the_rule_makes(self):
+            self.go_to("softmax", backward=True)
+            self.assertIn("The rule of softmax makes dS of it, which tells the same of S.", self.find("#stage").text)
+            self.assertIn("Where dP comes from: dP = dZ Vᵀ", self.find("#stage").text)
+
+        def test_introduces_itself_once(self):
+            self.assertIn("Press Play, or → to step.", self.find("#stage .introduction").text)
+            self.press(Keys.ARROW_RIGHT)
+            self.assertEqual(self.find_all("#stage .introduction"), [])
+
+        def test_adds_the_sum_over_what_was_broadcast(self):
+            self.run_js("go({ step: 1, moment: 8 })")
+            matmul = "page.steps[1].nodes.find((node) => node.name === 'k').inputs[0]"
+            self.run_js(f"go({{ moment: page.steps[1].nodes[{matmul}].backwardMoment.number }})")
+            self.assertEqual(self.formulas("backward"), ["dX = d(X Wk) Wkᵀ", "dWk = Σ Xᵀ d(X Wk)"])
+            self.run_js(
+                """
+                const k = page.steps[1].nodes.find((node) => node.name === "k");
+                k.rules[1] = "db = dy";
+                delete page.steps[1].moments;
+                go({ step: 1 });
+                go({ moment: k.backwardMoment.number });"""
+            )
+            self.assertEqual(self.formulas("backward"), ["d(X Wk) = dk", "dbk = Σ dk"])
+
+        def test_shows_no_rule_for_a_constant_and_keeps_its_symbol(self):
+            self.run_js("page.steps[0].nodes[14].name = ''; delete page.steps[0].moments; go({ moment: 10 })")
+            self.assertEqual(self.formulas("forward"), ["L = mean((O − t)²)"])
+            self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
+
+        def test_puts_negative_numbers_in_brackets(self):
+            self.run_js(
+                """
+                const add = page.steps[0].nodes.find((node) => node.operation === "mul");
+                add.formula = "y = m x";
+                page.steps[0].nodes[add.inputs[0]].name = "-2";
+                delete page.steps[0].moments;
+                go({ moment: 5 })"""
+            )
+            self.assertEqual(self.formulas("forward"), ["S = m (-2)"])
+
+        def test_values_without_axes_have_those_of_the_values_beside_them(self):
+            self.run_js(
+                "go({ step: 1 }); go({ moment: currentStep().nodes.find((n) => n.name === 'k').backwardMoment.number })"
+            )
+            choices = [label.text.split("\n")[0].split()[0] for label in self.find_all("#stage .choices label")]
+            self.assertEqual(choices, ["batch"])
+            self.run_js("go({ moment: currentStep().operations.findIndex((node) => node.operation === 'reshape') })")
+            choices = [label.text.split("\n")[0] for label in self.find_all("#stage .choices label")]
+            self.assertEqual([choice.split()[0] for choice in choices], ["batch", "token"])
 
         def test_tells_where_dK_comes_from(self):
             self.run_js("go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })")
@@ -70,12 +114,15 @@ def cases(Base):
             self.assertEqual(shapes, ["(3, 4)", "(3, 3)", "(3, 4)"])
 
         def test_says_when_parts_were_not_kept(self):
-            self.run_js("page.steps[0].nodes.forEach((node) => delete node.contributions); go({ moment: 18 })")
+            self.run_js(
+                "page.steps[0].nodes.forEach((node) => delete node.contributions);"
+                "delete page.steps[0].moments; go({ moment: 18 })"
+            )
             self.assertIn("all of dX; its parts were not kept", self.find("#stage").text)
 
         def test_knows_symbols_beside_an_empty_rule(self):
             self.run_js(
-                "const L = currentStep().nodes.at(-1); L.rules[1] = ''; L.symbols = symbolsOf(L); go({ moment: 10 })"
+                "page.steps[0].nodes.at(-1).rules[1] = ''; delete page.steps[0].moments; go({ moment: 10 })"
             )
             self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
 
@@ -332,6 +379,112 @@ def cases(Base):
             canvas = self.find("#stage canvas.heatmap")
             self.assertRegex(self.hover(canvas, 3, 3)[0], r"^words\.weight\[\d+–\d+, \d+\] = \S+, a mean$")
 
+        def test_says_which_weights_are_averaged(self):
+            """Weights of 100 by 100 as 25 by 50, whose mask is not averaged."""
+            self.open_sample("large")
+            self.run_js("go({ view: 'attention' })")
+            self.assertIn("A cell is the mean of 8 weights.", self.find("#attention .caption").text)
+            canvas = self.find("#attention .head canvas")
+            right, bottom = canvas.size["width"] - 2, canvas.size["height"] - 2
+            lines = self.hover(canvas, right, bottom)
+            self.assertRegex(lines[0], r"^P\[0, 0, 96–99, 98–99\] = \S+, a mean$")
+            self.assertEqual(lines[1:], ["queries 96–99, keys 98–99", "hidden by the mask"])
+            self.assertEqual(self.hover(canvas, right - 40, bottom)[-1], "hidden by the mask")
+            self.assertNotIn("hidden", self.hover(canvas, right - 85, bottom)[-1])
+
+    class Trouble(Base):
+        """trouble: pages that are opened because something went wrong."""
+
+        def setUp(self):
+            self.data = self.open_sample("trouble")
+
+        def open_at(self, **place):
+            """Opens the page with its second step opened elsewhere."""
+            script = """
+                Object.assign(page.steps[1].opened_at, arguments[0]);
+                page.steps.forEach((step) => { delete step.moments; delete step.findings; });
+                startPage()"""
+            self.run_js(script, place)
+
+        def number_of(self, name):
+            return next(i for i, node in enumerate(self.data["steps"][1]["nodes"]) if node["name"] == name)
+
+        def test_opens_where_the_sweep_stopped(self):
+            self.assertEqual(self.find("#step-label").text, "anomaly")
+            self.assertEqual(self.find("#stage h2").text.split(), ["←", "backward", "mul"])
+            self.assertEqual(self.find("#stage .caption").text, "The sweep stopped here.")
+            self.assertIn("the sweep stopped at S", self.find("#summary").text)
+            self.assertEqual(self.moment(), self.run_js("return currentStep().moments.length - 1"))
+
+        def test_opens_at_a_forward_moment(self):
+            self.open_at(node=self.number_of("P"), backward=False)
+            self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "softmax"])
+
+        def test_opens_at_the_forward_moment_where_there_is_no_backward_one(self):
+            self.open_at(node=self.number_of("Q"))
+            self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "matmul"])
+
+        def test_opens_at_a_parameter(self):
+            self.open_at(node=self.number_of("Wq"))
+            self.assertEqual(self.find("#inspector h2").text, "Wq")
+            self.assertIn("[mul] expected finite values, made NaN", self.find("#inspector").text)
+
+        def test_says_what_went_wrong_until_it_is_dismissed(self):
+            banner = self.find("#trouble")
+            self.assertIn("[mul] expected finite values, made NaN", banner.text)
+            self.press(Keys.HOME)
+            self.assertEqual(self.moment(), 0)
+            banner.find_element("xpath", ".//button[text()='Show where']").click()
+            self.assertEqual(self.find("#stage h2").text.split()[1:], ["backward", "mul"])
+            self.find("#trouble .close").click()
+            self.run_js("go({ moment: 2 })")
+            self.assertFalse(banner.is_displayed())
+            self.run_js("go({ step: 2 })")
+            self.assertIn("analytic 0.25, numeric 0.5", banner.text)
+            self.run_js("go({ step: 0 })")
+            self.assertFalse(banner.is_displayed())
+
+        def test_says_that_the_sweep_stopped_and_not_that_the_loss_is_elsewhere(self):
+            self.run_js("go({ moment: 4 })")
+            self.assertIn("The sweep stopped at S, before it came here.", self.find("#stage").text)
+            self.find("#tab-health").click()
+            text = self.find("#health").text
+            self.assertIn("The sweep stopped at S, before it came to 4 parameters, X to Wv: no gradient there.", text)
+            self.assertIn("[mul] expected finite values, made NaN", text)
+            self.assertNotIn("does not depend", text)
+
+        def test_a_sum_that_lacks_a_part_is_not_complete(self):
+            """Stopped at K, X has got what V passes on, and Q passes on nothing."""
+            self.run_js(
+                """
+                const step = page.steps[1], node = (name) => step.nodes.find((other) => other.name === name);
+                step.nodes.forEach((other) => { if (!other.reached) other.gradient = other.value; });
+                for (const name of ["V", "K", "Q"]) node(name).reached = true;
+                node("V").contributions = [node("X").value, node("Wv").value];
+                node("Wq").gradient = node("Wk").gradient = null;"""
+            )
+            self.open_at(node=self.number_of("K"))
+            self.run_js("inspect(currentStep().nodes.find((node) => node.name === 'X'))")
+            self.assertIn("The sweep stopped before all of it had come.", self.find("#inspector").text)
+
+        def test_shows_both_gradients_and_where_they_are_furthest_apart(self):
+            self.run_js("go({ step: 2 }); goToTrouble(currentStep())")
+            heads = [head.text for head in self.find_all("#inspector .pair h3")]
+            self.assertEqual(heads, ["hidden.weight", "gradient (tape)", "numeric", "difference"])
+            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", self.find("#inspector .apart").text)
+            canvas = self.find_all("#inspector canvas")[3]
+            lines = self.hover(canvas, 75, canvas.size["height"] - 30)
+            self.assertEqual(place_of(lines[0].split(" = ")[0] + " = 0")[0], (2, 1))
+            self.assertAlmostEqual(float(lines[0].split(" = ")[1]), -0.25, places=4)
+            red = "const c = arguments[0]; return [...c.getContext('2d').getImageData(51, 61, 1, 1).data]"
+            self.assertEqual(self.run_js(red, canvas), [224, 0, 32, 255])
+
+        def test_finds_gradients_that_differ(self):
+            self.run_js("go({ step: 2, view: 'health' })")
+            wrong = [line.text for line in self.find_all("#health .finding.wrong")]
+            self.assertEqual(len(wrong), 2)
+            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", wrong[1])
+
     class Surroundings(Base):
         """Names from users, light and dark, paper."""
 
@@ -340,7 +493,11 @@ def cases(Base):
             for view in ("story", "attention", "health"):
                 self.run_js("go({ view: arguments[0] })", view)
                 self.assertIn(EVIL, self.find("body").text)
-            self.run_js("inspect(currentStep().nodes[0]); go({ view: 'story', moment: 8 })")
+            self.run_js("go({ view: 'story', moment: 8 })")
+            self.assertIn(EVIL, self.find("#trouble").text)
+            self.run_js("inspect(currentStep().nodes[0])")
+            self.assertEqual(self.find_all("#inspector .pair h3")[2].text, EVIL)
+            self.assertIn(EVIL, self.find("#inspector .apart").text)
             self.assertEqual(self.run_js("return document.querySelectorAll('img, b, main script').length"), 0)
             self.assertEqual(self.browser.title, EVIL)
             self.assertEqual(self.find("h1").text, EVIL)
@@ -390,4 +547,4 @@ def cases(Base):
                 self.run_js("go({ view: arguments[0] })", view)
                 self.assertEqual(self.run_js(script), [])
 
-    return [Story, Layers, Health, Surroundings]
+    return [Story, Layers, Health, Trouble, Surroundings]

@@ -229,4 +229,4 @@ class Operations:
 
         rules = ["dQ = dS K / √D", "dK = dSᵀ Q / √D", "dV = Pᵀ dy"]
         formula = "y = P V, P = softmax(S), S = Q Kᵀ / √D"
-        return self.record("attention", [q, k, v], join(p @ V), formula, rules, back, attention=looked_at)
+        return self.record("multi_head_attention", [q, k, v], join(p @ V), formula, rules, back, attention=looked_at)

@@ -3,13 +3,14 @@
 
     page_test.py                  makes the samples of sample.py and tests all that the page does with them
     page_test.py FILE.html...     tests what must hold for every page with these, such as the library has written
-    page_test.py --pictures FOLDER [FILE.html...]    also keeps screenshots: light and dark, wide and narrow
+        --examples FOLDER         and with those that the built examples there write, and what is on these
+        --limits                  also fails where a page opens or steps too slowly; times are printed in any case
+        --pictures FOLDER         also keeps screenshots: light and dark, wide and narrow
 
 Needs chromium, chromium-driver, python3-selenium and python3-numpy of Debian.
 """
 
 import argparse
-import json
 import pathlib
 import re
 import shutil
@@ -27,12 +28,15 @@ from selenium.webdriver.common.by import By
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import behaviour
 import sample
-from assemble import folder as page_folder
+import written
 from decode import data_of, decode, place_of
 
-OPENS_WITHIN = 2.0  # seconds
+# In seconds, for a computer with nothing else to do: on a busy one a test must not fail for that.
+OPENS_WITHIN = 2.0
 STEPS_WITHIN = 0.050
+PLAYED = 4  # moments at the end of a step
 OUTSIDE = ["<script src", "<link", "@import", "fetch("]
 
 
@@ -59,6 +63,7 @@ class PageTest(unittest.TestCase):
 
     browser = None
     folder = None  # of the samples
+    limits = False  # whether times are held against what they should be
 
     def open(self, file, width=1400, height=900, dark=False):
         self.screen(width, height, dark)
@@ -83,6 +88,14 @@ class PageTest(unittest.TestCase):
 
     def find_all(self, selector):
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def formulas(self, half):
+        """Those that head a half of the story, without the shapes."""
+        script = """
+            const text = (part) => part.firstElementChild?.textContent ?? part.textContent;
+            const formulas = document.querySelectorAll(`#stage .heading.${arguments[0]} .formula`);
+            return [...formulas].map((formula) => [...formula.children].map(text).join(""));"""
+        return self.run_js(script, half)
 
     def press(self, *keys):
         ActionChains(self.browser).send_keys(*keys).perform()
@@ -128,29 +141,36 @@ class EveryPage:
 
     def test_opens_soon(self):
         timing = "const [t] = performance.getEntriesByType('navigation'); return t.loadEventEnd - t.startTime"
-        self.assertLess(self.run_js(timing) / 1000, OPENS_WITHIN)
+        times = []
+        for _ in range(3):
+            self.open(self.file)
+            times.append(self.run_js(timing) / 1000)
+        self.hold("it opens in", min(times), OPENS_WITHIN)
 
     def test_steps_at_once(self):
-        """Every moment, with the layout that it needs, takes under 50 ms: the best of three, as others' work only adds."""
+        """Moments from all over the step, with the layout that they need; the best of three, as others' work only adds."""
         script = """
-          const times = [];
-          for (let i = 0; i < currentStep().moments.length; ++i) {
+          const times = [], { length } = currentStep().moments, every = Math.ceil(length / 100);
+          for (let i = 0; i < length; i += every) {
             const start = performance.now();
             go({ moment: i });
             document.body.offsetHeight;
             times.push(performance.now() - start);
           }
           return times;"""
-        times = np.min([self.run_js(script) for _ in range(3)], axis=0) / 1000
-        print(f"a step takes {1000 * np.median(times):.1f} ms, at most {1000 * times.max():.1f} ms", end=" ... ")
-        self.assertLess(times.max(), STEPS_WITHIN)
+        times = np.min([self.run_js(script) for _ in range(3)], axis=0)
+        self.hold("a step takes at most", times.max() / 1000, STEPS_WITHIN)
+
+    def hold(self, what, time, limit):
+        print(f"{what} {1000 * time:.0f} ms", end=" ... ")
+        if self.limits:
+            self.assertLess(time, limit)
 
     def test_plays_to_the_end(self):
         for step in range(len(self.data["steps"])):
             self.run_js("go({ step: arguments[0], moment: 0 })", step)
             last = self.run_js("return currentStep().moments.length - 1")
-            if last > 60:
-                self.run_js("go({ moment: arguments[0] })", last - 60)
+            self.run_js("go({ moment: Math.max(0, arguments[0]) })", last - PLAYED)
             self.run_js("place('speed').value = '16'")
             self.find("#play").click()
             self.assertIn("Pause", self.find("#play").text)
@@ -166,7 +186,7 @@ class EveryPage:
                     continue
                 shown = self.run_js(
                     """
-                    const node = currentStep().nodes[arguments[0]], array = node[arguments[1]];
+                    const node = prepareStep(page.steps[0]).nodes[arguments[0]], array = node[arguments[1]];
                     const result = tableOf(node, array, lastAxes(array.shape), { name: "" });
                     const rows = [...result.querySelectorAll("tbody tr")];
                     return rows.map((row) => [...row.cells].slice(1).map((cell) => cell.textContent));""",
@@ -182,28 +202,27 @@ class EveryPage:
 
     def test_contributions_add_up(self):
         """The sums that the page shows end at the gradients of the data."""
-        for number, node in enumerate(self.data["steps"][0]["nodes"]):
-            if not node["gradient"] or node["gradient"].get("pooled"):
-                continue
-            total = self.run_js(
-                """
-                const step = currentStep(), parts = partsOf(step, step.nodes[arguments[0]]);
-                return parts.length ? [...numbersOf(addArrays(parts.map(({ part }) => part)))] : null;""",
-                number,
-            )
-            if total is None:
+        nodes = self.data["steps"][0]["nodes"]
+        totals = self.run_js(
+            """
+            const sum = (parts) => (parts.length ? [...numbersOf(addArrays(parts.map(({ part }) => part)))] : null);
+            return prepareStep(page.steps[0]).nodes.map((node) => sum(partsOf(node)));"""
+        )
+        for number, (node, total) in enumerate(zip(nodes, totals)):
+            if not total or not node["gradient"] or node["gradient"].get("pooled"):
                 continue
             expected = decode(node["gradient"]).ravel()
             total = np.array([np.nan if x is None else x for x in total], dtype=np.float64)
             finite = np.isfinite(expected) & np.isfinite(total)
-            largest = np.abs(expected[finite]).max(initial=0)
-            np.testing.assert_allclose(total[finite], expected[finite], rtol=1e-4, atol=1e-5 * largest + 1e-12)
+            atol = 1e-5 * np.abs(expected[finite]).max(initial=0) + 1e-12
+            np.testing.assert_allclose(total[finite], expected[finite], rtol=1e-4, atol=atol, err_msg=f"node {number}")
 
     def test_tells_the_number_under_the_pointer(self):
         canvas = self.find("#stage canvas.heatmap")
         words = self.hover(canvas, canvas.size["width"] - 4, canvas.size["height"] - 4)[0]
         node = self.run_js("return currentMoment().node.inputs[0] ?? currentMoment().node.number")
-        self.assert_number(words, self.data["steps"][0]["nodes"][node]["value"])
+        step = self.run_js("return state.step")
+        self.assert_number(words, self.data["steps"][step]["nodes"][node]["value"])
 
     def assert_number(self, words, array):
         """That "name[i, j] = x" is what the array has there."""
@@ -218,25 +237,29 @@ class EveryPage:
             self.assertLessEqual(self.run_js("return document.documentElement.scrollWidth"), 480, view)
 
 
-# The tests of what the page does are in their own file; they find the samples in PageTest.folder.
 def main():
     parser = argparse.ArgumentParser(description="Tests the page in a browser.")
+    parser.add_argument("--examples", metavar="FOLDER", help="where the built examples are, to test their pages too")
+    parser.add_argument("--limits", action="store_true", help="fail where a page is slow")
     parser.add_argument("--pictures", metavar="FOLDER", help="keep screenshots there")
+    parser.add_argument("-k", metavar="PATTERN", action="append", help="only the tests whose names have that in them")
     parser.add_argument("files", nargs="*", help="pages to test, instead of the samples")
     options = parser.parse_args()
-    suite = unittest.TestSuite()
-    load = unittest.defaultTestLoader.loadTestsFromTestCase
     with tempfile.TemporaryDirectory() as temporary:
-        PageTest.folder = temporary
-        files = options.files
+        PageTest.folder, PageTest.limits = temporary, options.limits
+        files, cases = [pathlib.Path(file) for file in options.files], []
         if not files:
             sample.main(temporary)
             files = [pathlib.Path(temporary) / f"{name}.html" for name in sample.SAMPLES]
-            import behaviour
-
-            suite.addTests(load(case) for case in behaviour.cases(PageTest))
-        for file in files:
-            suite.addTests(load(type(pathlib.Path(file).stem, (EveryPage, PageTest), {"file": file})))
+            cases += behaviour.cases(PageTest)
+        if options.examples:
+            printed = written.write_pages(options.examples, temporary)
+            files += printed
+            cases += written.cases(PageTest, printed)
+        cases += [type(file.stem, (EveryPage, PageTest), {"file": file}) for file in files]
+        loader = unittest.TestLoader()
+        loader.testNamePatterns = options.k and [f"*{pattern}*" for pattern in options.k]
+        suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases)
         PageTest.browser = start_browser(pathlib.Path(temporary) / "profile")
         try:
             result = unittest.TextTestRunner(verbosity=2).run(suite)
@@ -258,7 +281,7 @@ def take_pictures(files, folder):
                     continue
                 test.run_js("go({ view: arguments[0], moment: Math.floor(currentStep().moments.length * 0.7) })", view)
                 time.sleep(0.6)
-                name = f"{pathlib.Path(file).stem}_{view}_{width}_{'dark' if dark else 'light'}.png"
+                name = f"{file.stem}_{view}_{width}_{'dark' if dark else 'light'}.png"
                 PageTest.browser.save_screenshot(str(folder / name))
 
 

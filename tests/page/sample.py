@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from assemble import assemble
 from operations import Operations
-from tape import Tape
+from tape import Tape, array_json
 
 EVIL = "</script><img src=x onerror=alert(1)>{{data}}"
 
@@ -26,8 +26,8 @@ def page(title, tapes, left_out=()):
 # ---- the backward pass of attention by hand --------------------------------------------------------------------------
 
 
-def one_head():
-    """As examples/manual_backward.cpp's: T = 3 tokens of width 2, heads of width 4."""
+def one_head(stop=None):
+    """As examples/manual_backward.cpp's: T = 3 tokens of width 2, heads of width 4. `stop`: the sweep breaks off there."""
     random = np.random.default_rng(1)
     draw = lambda *shape: np.round(random.uniform(-1, 1, shape), 1)
     tape = Tape("one head")
@@ -40,7 +40,8 @@ def one_head():
     P = f.softmax(S).named("P")
     Z = f.matmul(P, V).named("Z")
     O = f.matmul(Z, tape.parameter("Wo", draw(4, 2))).named("O")
-    tape.backward(f.mse_loss(O, tape.constant(draw(3, 2), "Y")).named("L"))
+    values = {"S": S, "X": X}
+    tape.backward(f.mse_loss(O, tape.constant(draw(3, 2), "Y")).named("L"), values.get(stop))
     words = ["the", "river", "bank"]
     for value, along in ((X, 1), (Q, 1), (K, 1), (V, 1), (Z, 1), (O, 1), (S, 2), (P, 2)):
         value.fields["axes"] = [words, words if along == 2 else None]
@@ -164,8 +165,12 @@ def evil():
         value.fields["axis_names"] = [EVIL + str(axis) for axis in range(value.array.ndim)]
     tape.values[-1].fields.update(operation=EVIL, formula=EVIL, rules=[EVIL])
     data = page(EVIL, [tape, tape], [EVIL])
-    for node in data["steps"][0]["nodes"]:
+    nodes = data["steps"][0]["nodes"]
+    for node in nodes:
         node["layer"] = EVIL if node["kind"] == "operation" else ""
+        if node["gradient"]:
+            node["compared"] = {"name": EVIL, "gradient": node["value"]}
+    data["steps"][0]["opened_at"] = {"node": len(nodes) - 1, "backward": True, "text": EVIL}
     return data
 
 
@@ -228,18 +233,58 @@ def broken():
     return page("What can go wrong", tapes)
 
 
+def trouble():
+    """A step in order, a sweep that an error broke off, and gradients that differ from central differences."""
+    stopped = one_head("S")
+    stopped.label = "anomaly"
+    S = next(value for value in stopped.values if value.fields["name"] == "S")
+    stopped.opened_at = {"node": S.number, "backward": True, "text": "[mul] expected finite values, made NaN"}
+
+    model = Model(10)
+    model.record("gradient check")
+    f = model.f
+    x = model.tape.constant(model.random.normal(size=(5, 3)), "x")
+    hidden = model.linear(x, "hidden", 4)
+    model.tape.backward(f.sum(model.linear(f.mul(hidden, hidden), "head", 2)))
+    for name, value in model.on_tape.items():
+        numeric = value.gradient.copy()
+        if name == "hidden.weight":
+            value.gradient[2, 1], numeric[2, 1] = 0.25, 0.5
+        value.fields["compared"] = {"name": "numeric", "gradient": array_json(numeric + 1e-5)}
+    wrong = model.on_tape["hidden.weight"].number
+    model.tape.opened_at = {"node": wrong, "backward": True, "text": "hidden.weight(2, 1): analytic 0.25, numeric 0.5"}
+    return page("What went wrong", [one_head(), stopped, model.tape])
+
+
 def large():
     """A step with arrays that are averaged down."""
     model = Model(9)
     model.record("step 0")
     f = model.f
     x = f.embedding(model.parameter("words.weight", (5000, 64)), model.random.integers(0, 5000, (8, 100)))
+    padding = (np.arange(100) < 60)[None, None, None].repeat(100, 2)
+    x = model.attention(x, "attention", 4, allowed=padding)
     logits = model.linear(f.mean(x, 1), "head", 5)
     model.tape.backward(f.cross_entropy(logits, np.arange(8) % 5))
     return page("Large arrays", [model.tape], ["Arrays of more than 65,536 numbers are averaged down."])
 
 
-SAMPLES = {sample.__name__: sample for sample in (manual_backward, classifier, training, gpt, broken, evil, large)}
+def long(steps=600):
+    """3,000 operations: a recurrent network, whose parameters are read at every step."""
+    random = np.random.default_rng(11)
+    tape = Tape("step 0")
+    f = Operations(tape)
+    draw = lambda *shape: random.uniform(-1, 1, shape)
+    W, U, b = (tape.parameter(name, draw(*shape)) for name, shape in (("W", (3, 4)), ("U", (4, 4)), ("b", (4,))))
+    h = tape.constant(np.zeros((2, 4)), "h0")
+    for i in range(steps):
+        x = tape.constant(draw(2, 3), f"x{i}")
+        h = f.sigmoid(f.add_bias(f.add(f.matmul(x, W), f.matmul(h, U)), b)).named(f"h{i + 1}")
+    tape.backward(f.mse_loss(h, tape.constant(draw(2, 4), "t")))
+    return page("A long tape", [tape])
+
+
+SAMPLES = {sample.__name__: sample for sample in (manual_backward, classifier, training, gpt, broken, trouble, evil, large, long)}
 
 
 def main(folder, *names):

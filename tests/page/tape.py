@@ -75,7 +75,7 @@ class Value:
 
 class Tape:
     def __init__(self, label, random=None):
-        self.label, self.values, self.loss = label, [], -1
+        self.label, self.values, self.loss, self.opened_at = label, [], -1, None
         self.profile = random  # of made-up times
 
     def parameter(self, name, array):
@@ -96,10 +96,13 @@ class Tape:
             value.fields.update(forward_ns=round(forward), backward_ns=round(forward * 2), saved_bytes=4 * size)
         return value
 
-    def backward(self, loss):
+    def backward(self, loss, stop=None):
+        """`stop`: where an error breaks the sweep off, before that value's rule."""
         self.loss = loss.number
         loss.gradient = np.ones(loss.array.shape)
         for value in reversed(self.values[: loss.number + 1]):
+            if value is stop:
+                break
             if value.rule is None or value.gradient is None or not value.needs_gradient:
                 continue
             inputs = [self.values[i] for i in value.fields["inputs"]]
@@ -123,7 +126,8 @@ class Tape:
             if "attention" in node:
                 node["attention"] = node["attention"](value)
             nodes.append(node)
-        return {"label": self.label, "loss": self.loss, "nodes": nodes}
+        opened_at = {"opened_at": self.opened_at} if self.opened_at else {}
+        return {"label": self.label, "loss": self.loss, "nodes": nodes, **opened_at}
 
     def _contribution(self, value, i):
         part, source = value.contributions[i], value.fields["inputs"][i]

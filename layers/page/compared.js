@@ -1,0 +1,43 @@
+// The gradient of the tape beside the one that was computed in another way, where a page has both.
+
+const DIFFERS = 1e-3; // relative to the larger of the two, absolute below 1
+
+/**
+ * How a node's two gradients differ: {name, gradient, difference, at, where, tape, other}, or null where nothing is
+ * compared. `gradient` is the other one, `difference` the array of the differences, `at` the number of the largest in
+ * it, `where` its place in the whole array, `tape` and `other` what stands there.
+ */
+function comparisonOf(node) {
+  if (!node.compared) return null;
+  const { name, gradient } = node.compared;
+  const others = numbersOf(gradient);
+  const tapes = node.gradient ? numbersOf(node.gradient) : new Float32Array(others.length); // none is as good as 0
+  const difference = tapes.map((x, i) => x - others[i]);
+  const size = (i) => (Number.isNaN(difference[i]) ? Infinity : Math.abs(difference[i]));
+  const at = difference.reduce((most, _, i) => (size(i) > size(most) ? i : most), 0);
+  const where = placeOf(gradient, at);
+  return { name, gradient, difference: arrayLike(gradient, difference), at, where, tape: tapes[at], other: others[at] };
+}
+
+/** Where the two gradients are furthest apart, in words. */
+function furthestApart(node, { name, where, tape, other }) {
+  const at = where.length ? ` at ${formatPlace(where, node.shape)}` : "";
+  return `furthest apart${at}: ${short(tape)} by the tape, ${short(other)} ${name}`;
+}
+
+function differs({ tape, other }) {
+  const within = DIFFERS * Math.max(1, Math.abs(tape), Math.abs(other));
+  return !(Math.abs(tape - other) <= within); // NaN differs from all numbers
+}
+
+/** The finding about each value whose gradients differ. */
+function wrongGradients(step) {
+  return step.nodes
+    .map((node) => ({ node, comparison: comparisonOf(node) }))
+    .filter(({ comparison }) => comparison && differs(comparison))
+    .map(({ node, comparison }) => ({
+      nodes: [node],
+      wrong: true,
+      text: `${gradientLabel(node)} is wrong, or what it is compared with: ${furthestApart(node, comparison)}.`,
+    }));
+}

@@ -1,0 +1,88 @@
+"""Pages that the library's own programs write, held against what these print."""
+
+import pathlib
+import re
+import subprocess
+
+import numpy as np
+
+# Those that are built and know --page write one each; the first does in any case.
+PROGRAMS = ["manual_backward", "attention_levels", "masking", "cross_attention", "contextual_embedding"]
+
+
+def write_pages(examples, folder):
+    """Runs the built examples in a folder: {the page's path: what was printed}."""
+    printed = {}
+    for program in PROGRAMS:
+        path = pathlib.Path(examples) / program
+        run = lambda *arguments: subprocess.run([path, *arguments], check=True, capture_output=True, text=True).stdout
+        if program == PROGRAMS[0] or (path.exists() and "--page" in run("--help")):
+            page = pathlib.Path(folder) / f"written_{program}.html"
+            printed[page] = run("--page", page)
+    return printed
+
+
+def matrices_of(text):
+    """{"dS": array} of what a tutorial shows: names and shapes beside each other, and below each its numbers."""
+    found = {}
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        titles = list(re.finditer(r"(\w+) \(\d+(?:, \d+)?\)(?: {2,}|$)", line))
+        if not titles or titles[0].start() != 0 or "".join(title[0] for title in titles) != line:
+            continue
+        rows = []
+        for below in lines[i + 1 :]:
+            if not re.fullmatch(r"[-\d. ]+", below):
+                break
+            rows.append(below)
+        for title, end in zip(titles, [title.start() for title in titles[1:]] + [None]):
+            numbers = [row[title.start() : end].split() for row in rows]
+            found[title[1]] = np.array([row for row in numbers if row], dtype=np.float64)
+    return found
+
+
+def cases(Base, printed):
+    """The test cases upon the class that drives the browser; `printed` is as of write_pages."""
+
+    class ManualBackward(Base):
+        """What somebody reads who has the program's output beside its page."""
+
+        def setUp(self):
+            self.file = next(file for file in printed if file.stem == "written_manual_backward")
+            self.open(self.file)
+
+        def test_shows_the_gradients_that_the_program_found_by_hand(self):
+            shown = """
+                const node = page.steps[0].nodes.find((other) => other.name === arguments[0]);
+                const result = tableOf(node, node.gradient, lastAxes(node.gradient.shape), { name: "" });
+                return [...result.querySelectorAll("tbody tr")]
+                  .map((row) => [...row.cells].slice(1).map((cell) => Number(cell.textContent)));"""
+            one_head = printed[self.file].split("\n4. ")[0]
+            by_hand = matrices_of(one_head.split("\n3. ")[1])
+            names = ["O", "Wo", "Z", "P", "S", "Q", "K", "V", "Wq", "Wk", "Wv", "X"]
+            self.assertEqual(list(by_hand), ["dO", "dZ", "dWo", "dP", "dS", "dQ", "dK", "dV", "dWq", "dWk", "dWv", "dX"])
+            for name in names:
+                np.testing.assert_allclose(self.run_js(shown, name), by_hand[f"d{name}"], atol=5.1e-5, err_msg=name)
+            loss = matrices_of(one_head.replace("L ()", "L (1)"))["L"].item()
+            self.assertAlmostEqual(float(self.find("#summary strong").text.split(" = ")[1]), loss, places=3)
+
+        def test_answers_what_dS_is(self):
+            self.go_to(0, "P")
+            self.assertEqual(self.formulas("backward"), ["dS = P ⊙ (dP − Σ dP ⊙ P)"])
+            self.assertIn("makes dS of it, which tells the same of S", self.find("#stage .meaning").text)
+
+        def test_answers_where_dK_comes_from(self):
+            self.go_to(0, "K")
+            self.assertIn("Where dK comes from: dK = d(Kᵀ)ᵀ, d(Kᵀ) = Qᵀ d(Q Kᵀ)", self.find("#stage .equations").text)
+
+        def test_answers_why_the_gradient_of_the_keys_bias_is_0(self):
+            self.go_to(1, "k")
+            self.assertIn("softmax does not feel what is the same for all keys", self.find("#stage .finding").text)
+            self.assertEqual(self.formulas("backward"), ["d(X Wk) = dk", "dbk = Σ dk"])
+
+        def go_to(self, step, name):
+            self.run_js("go({ step: arguments[0] })", step)
+            moment = "go({ moment: currentStep().nodes.find((node) => node.name === arguments[0]).backwardMoment.number })"
+            self.run_js(moment, name)
+
+    return [ManualBackward]

@@ -149,6 +149,19 @@ TEST_CASE("Attention's weights are made for the page, with their gradient and wh
   CHECK(attention_of(false)["gradient"].is_null());
 }
 
+TEST_CASE("A parameter that is of no layer, as an input may be, does not take an operation out of its layer") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Parameter<float> x(tg::normal<float>({2, 8})), scale(tg::normal<float>({3}));
+  x.set_name("X"), scale.set_name("scale");
+  tg::Tape tape(keeping);
+  tg::Tensor<float> logits = model.head(x), scaled = scale * scale;
+  logits.set_name("logits"), scaled.set_name("scaled");
+  const json step = step_of(tape);
+  CHECK(named(step, "logits")["layer"] == "head");
+  CHECK(named(step, "scaled")["layer"] == "");
+}
+
 TEST_CASE("Constants are nodes where they are first read, undefined inputs are left out with their rules") {
   const Parameter w(Array{{1, 2}});
   const Tensor constant(Array{{3, 4}});

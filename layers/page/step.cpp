@@ -57,13 +57,18 @@ template <class T> class Nodes {
 
 template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
   std::vector<std::optional<std::string>> of_parameters(nodes.size());
-  for (const NodeView<T>& node : nodes)
+  for (const NodeView<T>& node : nodes) {
+    std::optional<std::string>& known = of_parameters[node.number];
+    bool reads_parameter = false;
     for (const std::int32_t input : node.inputs) {
       if (input < 0 || !nodes[input].is_parameter) continue;
+      reads_parameter = true;
       const std::string layer = layer_of(nodes[input].name);
-      std::optional<std::string>& known = of_parameters[node.number];
+      if (layer.empty()) continue;  // as of an input X, which tells nothing beside the parameters of a layer
       known = known ? common_layer(*known, layer) : layer;
     }
+    if (reads_parameter && !known) known = "";
+  }
   return layers_of(of_parameters);
 }
 

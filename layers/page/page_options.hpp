@@ -18,11 +18,21 @@ struct PageAxis {
 /// The axes of values, by the values' names. Names of no value are passed over.
 using PageAxes = std::map<std::string, std::vector<PageAxis>>;
 
+/// The tokens that the queries and the keys of an attention stand for, texts in UTF-8: a list for each entry of the
+/// batch or one for all; empty for none.
+struct PageTokens {
+  std::vector<std::vector<std::string>> queries{}, keys{};
+};
+
 struct PageOptions {
   std::string title = "A training step";
 
   /// Of the values of all steps.
   PageAxes axes{};
+
+  /// The tokens of all attention in a layer, by the layer's path, "" for the whole model. Those of the innermost layer
+  /// count; paths of no layer are passed over.
+  std::map<std::string, PageTokens> tokens{};
 
   /// How many bytes the numbers may take on the page. Large arrays are averaged down until they do; the page says so,
   /// and still tells the mean, the norm and the like of all their numbers.
@@ -33,6 +43,9 @@ struct PageOptions {
 struct PageStep {
   std::string label{};  ///< "step 100"
   PageAxes axes{};      ///< of its values, before those of the page
+
+  /// Of its attention, before those of the page.
+  std::map<std::string, PageTokens> tokens{};
 };
 
 namespace detail {

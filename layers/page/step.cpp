@@ -189,7 +189,7 @@ class StepWriter {
              {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
     if (std::any_of(contributions.begin(), contributions.end(), [](const json& added) { return !added.is_null(); }))
       out["contributions"] = std::move(contributions);
-    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes);
+    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, layer);
     add_axes(out, node.name, node.shape);
     if (node.profile != nullptr && !node.is_parameter) {
       out["forward_ns"] = node.profile->forward * 1e9;
@@ -201,7 +201,7 @@ class StepWriter {
 
   // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
   // kept.
-  template <class T> json attention_json(const NodeView<T>& node, const Nodes<T>& nodes) {
+  template <class T> json attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::string& layer) {
     const auto& beside = node.kept->beside;
     const Value<T>& weights = beside.at("weights");
     const std::int32_t v = node.inputs[2];
@@ -209,7 +209,30 @@ class StepWriter {
     Value<T> gradient;
     if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
       gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
-    return {{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
+    json out{{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
+    const PageTokens tokens = tokens_of(layer);
+    add_tokens(out, "queries", tokens.queries, weights->shape()[0], weights->shape()[2]);
+    add_tokens(out, "keys", tokens.keys, weights->shape()[0], weights->shape()[3]);
+    return out;
+  }
+
+  // Of the innermost layer that they are told for: of two paths that this one begins with, the longer comes later.
+  PageTokens tokens_of(const std::string& layer) const {
+    PageTokens found;
+    for (const auto* told : {&options_.tokens, &told_.tokens})
+      for (const auto& [path, tokens] : *told)
+        if (common_layer(path, layer) == path) found = tokens;
+    return found;
+  }
+
+  static void add_tokens(json& attention, const char* side, const std::vector<std::vector<std::string>>& lists,
+                         std::size_t batch, std::size_t extent) {
+    if (lists.empty()) return;
+    const bool fits = (lists.size() == 1 || lists.size() == batch) &&
+                      std::ranges::all_of(lists, [&](const auto& list) { return list.size() == extent; });
+    require(fits, "save_page", "expected a token for each of ", extent, " ", side,
+            ", in one list or in one for each of ", batch, " batch entries, given other tokens");
+    attention[side] = lists;
   }
 
   void add_axes(json& out, const std::string& name, const Shape& shape) const {

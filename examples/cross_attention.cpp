@@ -10,7 +10,7 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
 using Tensor = tg::Tensor<double>;
 using Parameter = tg::Parameter<double>;
 using Linear = tg::Linear<double>;

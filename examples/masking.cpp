@@ -11,7 +11,7 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
 using Tensor = tg::Tensor<float>;
 using Parameter = tg::Parameter<float>;
 using Array = tg::Array<float>;

@@ -11,22 +11,38 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
 using Tensor = tg::Tensor<double>;
 using Linear = tg::Linear<double>;
 using Array = tg::Array<double>;
 
 // B sentences of T tokens with D numbers each, H heads.
 
+/// A step of the page, with what its axes are called. `heads`: q, k, v and what comes of them have an axis for heads.
+tg::PageStep labelled(const std::string& label, std::size_t tokens, bool heads = false) {
+  const std::vector<std::string> labels = numbered("token", tokens);
+  const tg::PageAxis batch{"batch"}, head{"head"}, token{"token", labels}, query{"query", labels}, key{"key", labels},
+      of_width{};
+  using Axes = std::vector<tg::PageAxis>;
+  tg::PageStep step{.label = label};
+  for (const char* name : {"X", "output"}) step.axes[name] = {batch, token, of_width};
+  for (const char* name : {"q", "k", "v"})
+    step.axes[name] = heads ? Axes{batch, head, token, of_width} : Axes{batch, token, of_width};
+  for (const char* name : {"scores", "masked", "weights", "dropped"})
+    step.axes[name] = heads ? Axes{batch, head, query, key} : Axes{batch, query, key};
+  for (const char* name : {"cut", "together"}) step.axes[name] = {batch, token, head, of_width};
+  return step;
+}
+
 /// q: (..., T, D), k: (..., S, D) -> (..., T, S)
 Tensor scaled_dot_products(const Tensor& q, const Tensor& k) {
   const auto width = static_cast<double>(q.shape().back());
-  return tg::matmul(q, tg::transpose(k, -1, -2)) / std::sqrt(width);
+  return named("scores", tg::matmul(q, tg::transpose(k, -1, -2)) / std::sqrt(width));
 }
 
 /// mask: 1 for tokens to attend to, 0 for those to hide; it broadcasts to scores.
 Tensor hide(const Tensor& scores, const tg::IntArray& mask) {
-  return tg::masked_fill(scores, xt::equal(mask, 0), -1e20);
+  return named("masked", tg::masked_fill(scores, xt::equal(mask, 0), -1e20));
 }
 
 tg::IntArray reshaped(tg::IntArray mask, const tg::Shape& shape) {
@@ -43,10 +59,23 @@ struct Level1 {
 
   explicit Level1(std::size_t dim) : q_proj(dim, dim), k_proj(dim, dim), v_proj(dim, dim) {}
 
-  Tensor scores(const Tensor& x) const { return scaled_dot_products(q_proj(x), k_proj(x)); }  // (B, T, T)
-  Tensor weights(const Tensor& x) const { return tg::softmax(scores(x), -1); }                // (B, T, T)
-  Tensor operator()(const Tensor& x) const { return tg::matmul(weights(x), v_proj(x)); }      // (B, T, D)
+  Tensor scores(const Tensor& x) const {                                // (B, T, T)
+    const Tensor q = named("q", q_proj(x)), k = named("k", k_proj(x));  // (B, T, D)
+    return scaled_dot_products(q, k);
+  }
+  Tensor weights(const Tensor& x) const { return named("weights", tg::softmax(scores(x), -1)); }  // (B, T, T)
+  Tensor operator()(const Tensor& x) const {                                                      // (B, T, D)
+    const Tensor P = weights(x), v = named("v", v_proj(x));
+    return named("output", tg::matmul(P, v));
+  }
 };
+
+/// q, k and v side by side, (B, T, 3 D) -> 3 (B, T, D)
+std::vector<Tensor> split_in_three(const Tensor& qkv) {
+  auto parts = tg::split(named("qkv", qkv), qkv.shape()[2] / 3, -1);
+  parts[0].set_name("q"), parts[1].set_name("k"), parts[2].set_name("v");
+  return parts;
+}
 
 /// One fused projection, split in three, and an output projection.
 struct Level2 {
@@ -55,12 +84,12 @@ struct Level2 {
 
   explicit Level2(std::size_t dim) : qkv_proj(dim, 3 * dim), out_proj(dim, dim) {}
 
-  std::vector<Tensor> qkv(const Tensor& x) const { return tg::split(qkv_proj(x), x.shape()[2], -1); }  // 3 (B, T, D)
+  std::vector<Tensor> qkv(const Tensor& x) const { return split_in_three(qkv_proj(x)); }  // 3 (B, T, D)
 
   Tensor operator()(const Tensor& x) const {  // (B, T, D)
     const auto parts = qkv(x);
-    const Tensor weights = tg::softmax(scaled_dot_products(parts[0], parts[1]), -1);  // (B, T, T)
-    return out_proj(tg::matmul(weights, parts[2]));
+    const Tensor weights = named("weights", tg::softmax(scaled_dot_products(parts[0], parts[1]), -1));  // (B, T, T)
+    return named("output", out_proj(tg::matmul(weights, parts[2])));
   }
 };
 
@@ -72,17 +101,17 @@ struct Level3 {
 
   explicit Level3(std::size_t dim, double p) : qkv_proj(dim, 3 * dim), out_proj(dim, dim), dropout(p) {}
 
-  std::vector<Tensor> qkv(const Tensor& x) const { return tg::split(qkv_proj(x), x.shape()[2], -1); }  // 3 (B, T, D)
+  std::vector<Tensor> qkv(const Tensor& x) const { return split_in_three(qkv_proj(x)); }  // 3 (B, T, D)
 
   /// mask: (B, T) -> (B, T, T)
   Tensor weights(const Tensor& q, const Tensor& k, const tg::IntArray& mask) const {
     const auto for_queries = reshaped(mask, {q.shape()[0], 1, q.shape()[1]});  // (B, 1, T)
-    return dropout(tg::softmax(hide(scaled_dot_products(q, k), for_queries), -1));
+    return dropout(named("weights", tg::softmax(hide(scaled_dot_products(q, k), for_queries), -1)));
   }
 
   Tensor operator()(const Tensor& x, const tg::IntArray& mask) const {  // (B, T, D)
     const auto parts = qkv(x);
-    return out_proj(tg::matmul(weights(parts[0], parts[1], mask), parts[2]));
+    return named("output", out_proj(tg::matmul(weights(parts[0], parts[1], mask), parts[2])));
   }
 };
 
@@ -99,32 +128,34 @@ struct Level4 {
 
   Tensor split_heads(const Tensor& x) const {  // (B, T, D) -> (B, H, T, D / H)
     const auto& s = x.shape();
-    return tg::transpose(tg::reshape(x, {s[0], s[1], num_heads, s[2] / num_heads}), 1, 2);
+    return tg::transpose(named("cut", tg::reshape(x, {s[0], s[1], num_heads, s[2] / num_heads})), 1, 2);
   }
 
   Tensor merge_heads(const Tensor& x) const {  // (B, H, T, D / H) -> (B, T, D)
     const auto& s = x.shape();
-    return tg::reshape(tg::transpose(x, 1, 2), {s[0], s[2], s[1] * s[3]});
+    return tg::reshape(named("together", tg::transpose(x, 1, 2)), {s[0], s[2], s[1] * s[3]});
   }
 
-  Tensor scores(const Tensor& x) const {  // (B, H, T, T)
-    return scaled_dot_products(split_heads(q_proj(x)), split_heads(k_proj(x)));
+  Tensor scores(const Tensor& x) const {                                                          // (B, H, T, T)
+    const Tensor q = named("q", split_heads(q_proj(x))), k = named("k", split_heads(k_proj(x)));  // (B, H, T, D / H)
+    return scaled_dot_products(q, k);
   }
 
   /// mask: (B, T) -> (B, H, T, T)
   Tensor weights(const Tensor& x, const tg::IntArray& mask) const {
     const auto for_heads_and_queries = reshaped(mask, {x.shape()[0], 1, 1, x.shape()[1]});  // (B, 1, 1, T)
-    return dropout(tg::softmax(hide(scores(x), for_heads_and_queries), -1));
+    return dropout(named("weights", tg::softmax(hide(scores(x), for_heads_and_queries), -1)));
   }
 
   Tensor operator()(const Tensor& x, const tg::IntArray& mask) const {  // (B, T, D)
-    return out_proj(merge_heads(tg::matmul(weights(x, mask), split_heads(v_proj(x)))));
+    const Tensor v = named("v", split_heads(v_proj(x))), P = weights(x, mask);
+    return named("output", out_proj(merge_heads(tg::matmul(P, v))));
   }
 };
 
 // ---- what they compute --------------------------------------------------------------------------------------------
 
-void level_1(Level1& model, const Tensor& x) {
+void level_1(tg::Page& page, Level1& model, const Tensor& x) {
   section("1. Level 1: three projections",
           "Every token asks (q), offers (k) and passes on (v). Three sentences of two tokens, width 4.");
   show("X", x, {.decimals = 1});
@@ -132,7 +163,7 @@ void level_1(Level1& model, const Tensor& x) {
   show("scores", model.scores(x));
   show("weights", model.weights(x));
   see("each row says how much a token takes of token 0 and of token 1: it adds up to 1");
-  show("output", model(x));
+  show("output", as_step(page, labelled("1. Level 1: three projections", 2), [&] { return model(x); }));
   see("the shape of X again: levels can be stacked");
 
   say("The same scores by einsum: multiply along d, for every t and s of every b.");
@@ -142,7 +173,7 @@ void level_1(Level1& model, const Tensor& x) {
   finish(table);
 }
 
-void level_2(const Level1& level1, const Tensor& x) {
+void level_2(tg::Page& page, const Level1& level1, const Tensor& x) {
   section("2. Level 2: one fused projection, and an output projection",
           "Three products with X become one: the three weights stand on top of each other, the product is split "
           "in three. Given level 1's parameters, it makes the same q, k and v.");
@@ -161,15 +192,15 @@ void level_2(const Level1& level1, const Tensor& x) {
   finish(table);
 
   show_beside({{"out_proj.weight", model.out_proj.weight}, {"out_proj.bias", model.out_proj.bias}}, {.decimals = 1});
-  show("output", model(x));
+  show("output", as_step(page, labelled("2. Level 2: one fused projection", 2), [&] { return model(x); }));
   see("the output projection mixes the numbers within each token, and no tokens");
 }
 
-void level_3() {
+void level_3(tg::Page& page) {
   section("3. Level 3: a padding mask and dropout",
           "Three sentences of three, two and one tokens, filled up to four; width 2. The mask's (3, 4) becomes "
           "(3, 1, 4), so that it hides the same tokens from every query, and -1e20 takes the place of the scores.");
-  const Tensor x(random_numbers<double>({3, 4, 2}));
+  const Tensor x = named("X", Tensor(random_numbers<double>({3, 4, 2})));
   const tg::IntArray mask{{1, 1, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
   Level3 model(2, 0.5);
   round_parameters(model);
@@ -181,27 +212,35 @@ void level_3() {
   tg::eval(model);
   show("weights, in evaluation", model.weights(parts[0], parts[1], mask));
   see("columns of hidden tokens are 0; in the last sentence all attend to its only token");
-  show("output, in evaluation", model(x, mask));
+  show("output, in evaluation",
+       as_step(page, labelled("3. Level 3: a padding mask", 4), [&] { return model(x, mask); }));
   tg::train(model);
-  show("weights, in training", model.weights(parts[0], parts[1], mask));
+  show("weights, in training", as_step(page, labelled("3. Level 3: dropout of the weights, in training", 4), [&] {
+         const auto in_training = model.qkv(x);
+         return named("dropped", model.weights(in_training[0], in_training[1], mask));
+       }));
   see("dropout with p = 0.5 lets half of the weights be 0 and doubles the others, anew at every call: no token "
       "can rely on another");
 }
 
-/// The gradient of the mean square of the output with respect to x, besides those of the model's parameters.
-template <class Model, class Mask> Array sweep(Model& model, tg::Parameter<double> x, const Mask& mask) {
+/// The gradient of the mean square of the output with respect to x, besides those of the model's parameters, as a step
+/// of the page.
+template <class Model, class Mask>
+Array sweep(tg::Page& page, const tg::PageStep& step, Model& model, tg::Parameter<double> x, const Mask& mask) {
   tg::zero_grad(model);
-  tg::Tape tape;
-  const Tensor output = model(x, mask);
-  tg::mean(output * output).backward();
-  return x.grad();
+  return as_step(page, step, [&] {
+    const Tensor output = named("output", model(x, mask));
+    tg::mean(output * output).backward();
+    return x.grad();
+  });
 }
 
-void level_4() {
+void level_4(tg::Page& page) {
   section("4. Level 4: several heads",
           "Two heads with half of the width each: q, k and v (3, 2, 4) are cut into (3, 2, 2, 2), the heads go "
           "in front of the tokens, and each head attends by itself.");
-  const tg::Parameter<double> x(random_numbers<double>({3, 2, 4}));
+  tg::Parameter<double> x(random_numbers<double>({3, 2, 4}));
+  x.set_name("X");
   const tg::IntArray mask{{1, 1}, {1, 0}, {1, 1}};
   Level4 model(4, 2);
   round_parameters(model);
@@ -211,7 +250,8 @@ void level_4() {
   show("weights [sentence, head]", model.weights(x, mask));
   see("two heads, two ways to look at a sentence; the hidden token of sentence 1 is hidden from both");
   show("output", model(x, mask));
-  show("gradient of mean(output^2) in X", sweep(model, x, mask));
+  const tg::PageStep step = labelled("4. Level 4: several heads", 2, true);
+  show("gradient of mean(output^2) in X", sweep(page, step, model, x, mask));
   see("token 1 of sentence 1 has none: as a key it is hidden, and as a query it has no choice: where one token "
       "is left to see, its weight is 1 whatever is asked");
 
@@ -223,11 +263,12 @@ void level_4() {
   finish(table);
 }
 
-void level_4_is_the_librarys_layer() {
+void level_4_is_the_librarys_layer(tg::Page& page) {
   section("5. Level 4 is the library's layer",
           "tg::MultiHeadAttention with the same parameters: width 128, 8 heads, three sentences of four tokens. "
           "Gradients are those of mean(output^2).");
-  const tg::Parameter<double> x(tg::normal<double>({3, 4, 128}));
+  tg::Parameter<double> x(tg::normal<double>({3, 4, 128}));
+  x.set_name("X");
   const tg::IntArray mask{{1, 1, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
   const auto library_mask = tg::AttentionMask::key_padding(xt::equal(mask, 1));
   Level4 by_hand(128, 8);
@@ -235,10 +276,18 @@ void level_4_is_the_librarys_layer() {
   layer.q_proj = by_hand.q_proj, layer.k_proj = by_hand.k_proj;
   layer.v_proj = by_hand.v_proj, layer.out_proj = by_hand.out_proj;
 
+  const std::vector<std::vector<std::string>> tokens{{"token 0", "token 1", "token 2", "[pad]"},
+                                                     {"token 0", "token 1", "[pad]", "[pad]"},
+                                                     {"token 0", "[pad]", "[pad]", "[pad]"}};
+  const Array hand_gradient = sweep(page, labelled("5. Level 4 again, width 128", 4, true), by_hand, x, mask);
+  tg::PageStep layer_step = labelled("5. The library's layer", 4);
+  layer_step.tokens[""] = {.queries = tokens, .keys = tokens};
+  const Array layer_gradient = sweep(page, layer_step, layer, x, library_mask);
+
   Comparison table(1e-12);
   table.add("weights", "", by_hand.weights(x, mask), layer.attention_weights(x, x, library_mask));
   table.add("output", "", by_hand(x, mask), layer(x, library_mask));
-  table.add("X.grad", "", sweep(by_hand, x, mask), sweep(layer, x, library_mask));
+  table.add("X.grad", "", hand_gradient, layer_gradient);
   const auto ours = tg::named_parameters(by_hand), theirs = tg::named_parameters(layer);
   for (std::size_t i = 0; i < ours.size(); ++i)
     table.add(ours[i].first + ".grad", "", ours[i].second->grad(), theirs[i].second->grad());
@@ -271,15 +320,16 @@ int main(int argc, char** argv) {
   const char* description =
       "Self-attention written by hand at four levels: three projections; one fused projection and an output "
       "projection; a mask and dropout; several heads. The last equals the library's layer in values and gradients.";
-  return run_tutorial(argc, argv, "attention_levels", description, [] {
-    const Tensor x(random_numbers<double>({3, 2, 4}));
+  const tg::PageOptions options{.title = "Self-attention at four levels"};
+  return run_tutorial(argc, argv, "attention_levels", description, options, [](tg::Page& page) {
+    const Tensor x = named("X", Tensor(random_numbers<double>({3, 2, 4})));
     Level1 level1(4);
     round_parameters(level1);
-    level_1(level1, x);
-    level_2(level1, x);
-    level_3();
-    level_4();
-    level_4_is_the_librarys_layer();
+    level_1(page, level1, x);
+    level_2(page, level1, x);
+    level_3(page);
+    level_4(page);
+    level_4_is_the_librarys_layer(page);
     every_level_on_every_input();
   });
 }

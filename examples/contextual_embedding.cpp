@@ -10,28 +10,48 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
 using Tensor = tg::Tensor<float>;
+using Parameter = tg::Parameter<float>;
 using Array = tg::Array<float>;
 using Words = std::vector<std::string>;
 
 const Words vocabulary{"the", "river", "money", "bank"}, features{"water", "money", "grammar"};
 
 /// A vector for every word. Models learn these numbers; here they are made by hand, so that each has a meaning.
-Tensor embedding_table() {
-  return Tensor(Array{{0.0f, 0.1f, 1.0f}, {1.9f, 0.1f, 0.0f}, {0.1f, 1.9f, 0.0f}, {1.0f, 1.0f, 0.1f}});  // (words, D)
+Parameter embedding_table() {
+  Parameter table(Array{{0.0f, 0.1f, 1.0f}, {1.9f, 0.1f, 0.0f}, {0.1f, 1.9f, 0.0f}, {1.0f, 1.0f, 0.1f}});  // (words, D)
+  table.set_name("table");
+  return table;
 }
 
 struct Sentence {
   Words words;
-  Tensor x;  // (T, D), a row for each word
+  Parameter x;  // (T, D), a row for each word; "X" on the page
 };
 
-Sentence look_up(const Words& words) {
+/// A step of the page about a sentence, with its words at the axes.
+tg::PageStep step_about(const Words& words, const std::string& label) {
+  const tg::PageAxis word{"word", vocabulary}, feature{"feature", features}, token{"token", words},
+      query{"query", words}, key{"key", words}, one{}, of_width{};
+  tg::PageStep step{.label = label + ": ", .axes = {{"table", {word, feature}}, {"mean", {one, feature}}}};
+  for (const std::string& each : words) step.label += (&each == words.data() ? "" : " ") + each;
+  for (const char* name : {"X", "output"}) step.axes[name] = {token, feature};
+  for (const char* name : {"Q", "K", "V"}) step.axes[name] = {token, of_width};
+  for (const char* name : {"scores", "e", "weights"}) step.axes[name] = {query, key};
+  for (const char* name : {"m", "sum"}) step.axes[name] = {query, one};
+  return step;
+}
+
+Sentence look_up(tg::Page& page, const Words& words) {
   tg::IntArray ids(tg::Shape{words.size()});
   for (std::size_t t = 0; t < words.size(); ++t)
     ids(t) = std::find(vocabulary.begin(), vocabulary.end(), words[t]) - vocabulary.begin();
-  return {words, tg::embedding(embedding_table(), ids)};
+  const Tensor vectors = as_step(page, step_about(words, "1. One vector for each word"),
+                                 [&] { return named("X", tg::embedding(embedding_table(), ids)); });
+  Sentence sentence{words, Parameter(vectors.value())};
+  sentence.x.set_name("X");
+  return sentence;
 }
 
 /// The last word of both sentences. -> (2, D)
@@ -53,15 +73,22 @@ void one_vector_for_each_word(const Sentence& river, const Sentence& money) {
 // ---- 2 ------------------------------------------------------------------------------------------------------------
 
 /// Every word plus the mean of its sentence. x: (T, D) -> (T, D)
-Tensor add_mean_of_context(const Tensor& x) { return x + tg::mean(x, {0}, tg::keepdims); }
+Tensor add_mean_of_context(const Tensor& x) {
+  return named("output", x + named("mean", tg::mean(x, {0}, tg::keepdims)));
+}
 
-void mean_of_the_context_added(const Sentence& river, const Sentence& money) {
+void mean_of_the_context_added(tg::Page& page, const Sentence& river, const Sentence& money) {
+  const auto with_mean = [&](const Sentence& sentence) {
+    return as_step(page, step_about(sentence.words, "2. The mean of the context added"),
+                   [&] { return add_mean_of_context(sentence.x); });
+  };
   section("2. The mean of the context added",
           "The simplest way to let the context in: add the mean of the sentence to every word.");
   show_beside({{"mean of the river bank", tg::mean(river.x, {0}, tg::keepdims)},
                {"mean of the money bank", tg::mean(money.x, {0}, tg::keepdims)}},
               {.columns = features});
-  show("bank + mean", last_words(add_mean_of_context(river.x), add_mean_of_context(money.x)),
+  const Tensor river_with_mean = with_mean(river), money_with_mean = with_mean(money);
+  show("bank + mean", last_words(river_with_mean, money_with_mean),
        {.rows = {"river bank", "money bank"}, .columns = features});
   see("now they differ: one bank has more water, the other more money");
   see("but 'the' counts as much as 'river': grammar has crept in. Words should count by how well they fit");
@@ -91,30 +118,37 @@ void scores_by_dot_products(const Sentence& river) {
 
 /// exp(x) / sum(exp(x)), as the formula has it. x: (..., n) -> the same
 Tensor softmax_as_written(const Tensor& x) {
-  const Tensor e = tg::exp(x);
-  return e / tg::sum(e, {-1}, tg::keepdims);
+  const Tensor e = named("e", tg::exp(x));
+  return named("weights", e / named("sum", tg::sum(e, {-1}, tg::keepdims)));
 }
 
 /// The same with the largest of each row subtracted first.
-Tensor softmax(const Tensor& x) { return softmax_as_written(x - tg::amax(x, {-1}, tg::keepdims)); }
+Tensor softmax(const Tensor& x) { return softmax_as_written(x - named("m", tg::amax(x, {-1}, tg::keepdims))); }
 
-void softmax_by_hand(const Sentence& river) {
+void softmax_by_hand(tg::Page& page, const Sentence& river) {
   section("4. Softmax by hand: from scores to weights",
           "Weights should be positive and add up to 1. The exponential makes every score positive; dividing "
           "by the sum of its row does the rest.");
-  const Tensor scores(scores_by_loop(river.x.value(), river.x.value(), 1));
+  Parameter scores(scores_by_loop(river.x.value(), river.x.value(), 1));
+  scores.set_name("scores");
   const Tensor exponentials = tg::exp(scores);
   show_beside({{"exp(scores)", exponentials}, {"sum of each row", tg::sum(exponentials, {-1}, tg::keepdims)}},
               {.rows = river.words});
-  show("weights", softmax(scores), {.rows = river.words, .columns = river.words});
+  const Tensor weights =
+      as_step(page, step_about(river.words, "4. Softmax by hand"), [&] { return softmax_as_written(scores); });
+  show("weights", weights, {.rows = river.words, .columns = river.words});
   see("every row adds up to 1: each word gives away its attention once");
 
   say("Now with large scores. In all three rows the numbers rise by 1 from one to the next, so that their "
       "weights should be equal.");
-  const Tensor rows(Array{{1, 2, 3}, {101, 102, 103}, {-203, -202, -201}});
+  Parameter rows(Array{{1, 2, 3}, {101, 102, 103}, {-203, -202, -201}});
+  rows.set_name("rows");
   show_beside({{"rows", rows}, {"exp(rows)", tg::exp(rows)}}, {.decimals = 1});
-  show_beside({{"wrong softmax: as written", softmax_as_written(rows)},
-               {"right softmax: largest subtracted first", softmax(rows)}});
+  const Tensor wrong =
+      as_step(page, {.label = "4. Large scores, wrong: as written"}, [&] { return softmax_as_written(rows); });
+  const Tensor right =
+      as_step(page, {.label = "4. Large scores, right: largest subtracted first"}, [&] { return softmax(rows); });
+  show_beside({{"wrong softmax: as written", wrong}, {"right softmax: largest subtracted first", right}});
   see("wrong: exp(103) is more than a float can hold, and infinity / infinity is nan (not a number); "
       "exp(-201) is so small that it becomes 0, and 0 / 0 is nan, too");
   see("right: exp(x - m) / sum(exp(x - m)): the factor exp(-m) stands above and below and cancels, and now "
@@ -138,9 +172,12 @@ Array attention_by_loop(const Array& q, const Array& k, const Array& v, float sc
   return output;
 }
 
+/// The rows of v, weighted by how well the words fit. scores: (T, S), v: (S, D) -> (T, D)
+Tensor weigh(const Tensor& scores, const Tensor& v) { return named("output", tg::matmul(softmax(scores), v)); }
+
 /// The same as two matrix products: softmax(q k^T scale) v.
 Tensor attention_by_matrix_product(const Tensor& q, const Tensor& k, const Tensor& v, float scale) {
-  return tg::matmul(softmax(tg::matmul(q, tg::transpose(k, 0, 1)) * scale), v);
+  return weigh(named("scores", tg::matmul(q, tg::transpose(k, 0, 1)) * scale), v);
 }
 
 void compare(Comparison& table, const std::string& name, const Tensor& q, const Tensor& k, const Tensor& v,
@@ -152,13 +189,17 @@ void compare(Comparison& table, const std::string& name, const Tensor& q, const 
             attention_by_matrix_product(q, k, v, scale));
 }
 
-void attention_without_projections(const Sentence& river, const Sentence& money) {
+void attention_without_projections(tg::Page& page, const Sentence& river, const Sentence& money) {
+  const auto attention = [&](const Sentence& sentence) {
+    const Parameter& x = sentence.x;
+    return as_step(page, step_about(sentence.words, "5. Attention without projections"),
+                   [&] { return weigh(named("scores", tg::matmul(x, tg::transpose(x, 0, 1))), x); });
+  };
   section("5. Attention without projections: by loop and by matrix product",
           "The new vector of a word is the mean of all words, weighted by how well they fit: softmax(X X^T) X. "
           "Two matrix products do what the loops do.");
   show("X X^T", tg::matmul(river.x, tg::transpose(river.x, 0, 1)), {.rows = river.words, .columns = river.words});
-  show_beside({{"the river bank, output", attention_by_matrix_product(river.x, river.x, river.x, 1)},
-               {"the money bank, output", attention_by_matrix_product(money.x, money.x, money.x, 1)}},
+  show_beside({{"the river bank, output", attention(river)}, {"the money bank, output", attention(money)}},
               {.rows = {"the", "river|money", "bank"}, .columns = features});
   see("last row: one bank is mostly water now, the other mostly money, and grammar has hardly a say");
   Comparison table(1e-6);
@@ -175,7 +216,7 @@ struct Projections {
   TAPEGRAD_FIELDS(query, key, value)
 };
 
-void attention_with_projections(const Sentence& river) {
+void attention_with_projections(tg::Page& page, const Sentence& river) {
   section("6. Attention with projections",
           "Three matrices let a word ask for something else than it offers: queries Q = X Wq^T, keys "
           "K = X Wk^T, values V = X Wv^T. A model learns them; here they are random: see what another --seed "
@@ -183,17 +224,23 @@ void attention_with_projections(const Sentence& river) {
           "them large.");
   Projections project;
   round_parameters(project);
+  project.query.weight.set_name("Wq"), project.key.weight.set_name("Wk"), project.value.weight.set_name("Wv");
   show_beside({{"Wq", project.query.weight}, {"Wk", project.key.weight}, {"Wv", project.value.weight}},
               {.decimals = 1});
-  const Tensor q = project.query(river.x), k = project.key(river.x), v = project.value(river.x);  // (T, D)
+  const float scale = 1 / std::sqrt(3.0f);
+  Tensor q, k, v;  // (T, D)
+  const Tensor output = as_step(page, step_about(river.words, "6. Attention with projections"), [&] {
+    q = named("Q", project.query(river.x)), k = named("K", project.key(river.x)),
+    v = named("V", project.value(river.x));
+    return attention_by_matrix_product(q, k, v, scale);
+  });
   show_beside({{"Q", q}, {"K", k}, {"V", v}}, {.rows = river.words});
 
-  const float scale = 1 / std::sqrt(3.0f);
   const Tensor scores = tg::matmul(q, tg::transpose(k, 0, 1)) * scale;  // (T, T)
   show_beside({{"Q K^T / sqrt(3)", scores}, {"weights by projections", softmax(scores)}},
               {.rows = river.words, .columns = river.words});
   see("no longer symmetric: what river wants from bank is not what bank wants from river");
-  show("output by projections", attention_by_matrix_product(q, k, v, scale), {.rows = river.words});
+  show("output by projections", output, {.rows = river.words});
   Comparison table(1e-6);
   compare(table, "projected", q, k, v, scale);
   finish(table);
@@ -203,13 +250,14 @@ int main(int argc, char** argv) {
   const char* description =
       "One word in two sentences: from a vector that knows no context to attention, by loops and by "
       "matrix products, without and with projections. Softmax by hand, and why the maximum is subtracted.";
-  return run_tutorial(argc, argv, "contextual_embedding", description, [] {
-    const Sentence river = look_up({"the", "river", "bank"}), money = look_up({"the", "money", "bank"});
+  const tg::PageOptions options{.title = "One word in two sentences"};
+  return run_tutorial(argc, argv, "contextual_embedding", description, options, [](tg::Page& page) {
+    const Sentence river = look_up(page, {"the", "river", "bank"}), money = look_up(page, {"the", "money", "bank"});
     one_vector_for_each_word(river, money);
-    mean_of_the_context_added(river, money);
+    mean_of_the_context_added(page, river, money);
     scores_by_dot_products(river);
-    softmax_by_hand(river);
-    attention_without_projections(river, money);
-    attention_with_projections(river);
+    softmax_by_hand(page, river);
+    attention_without_projections(page, river, money);
+    attention_with_projections(page, river);
   });
 }

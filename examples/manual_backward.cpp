@@ -11,7 +11,7 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
 using Tensor = tg::Tensor<double>;
 using Parameter = tg::Parameter<double>;
 using Array = tg::Array<double>;
@@ -51,10 +51,10 @@ struct OneHead {
 
   double scale() const { return 1 / std::sqrt(static_cast<double>(Wq.shape()[1])); }
 
-  /// Forward and, by the tape, backward. Adds a step to the page, if there is one.
-  void run(tg::Page* page) {
+  /// Forward and, by the tape that records it, backward.
+  void run() {
+    Y.set_name("Y");
     name_and_retain({{"X", &X}, {"Wq", &Wq}, {"Wk", &Wk}, {"Wv", &Wv}, {"Wo", &Wo}});
-    tg::Tape tape({.keep_values = page != nullptr});
     Q = tg::matmul(X, Wq);
     K = tg::matmul(X, Wk);
     V = tg::matmul(X, Wv);
@@ -65,14 +65,16 @@ struct OneHead {
     L = tg::mse_loss(O, Y);
     name_and_retain({{"Q", &Q}, {"K", &K}, {"V", &V}, {"S", &S}, {"P", &P}, {"Z", &Z}, {"O", &O}, {"L", &L}});
     L.backward();
-    if (page == nullptr) return;
-    const std::vector<std::string> words{"the", "river", "bank"};
-    const tg::PageAxis token{"token", words}, query{"query", words}, key{"key", words}, of_width{};
-    tg::PageAxes axes{{"S", {query, key}}, {"P", {query, key}}};
-    for (const char* name : {"X", "Q", "K", "V", "Z", "O"}) axes[name] = {token, of_width};
-    page->add(tape, {.label = "one head", .axes = axes});
   }
 };
+
+tg::PageStep one_head_on_page() {
+  const std::vector<std::string> words{"the", "river", "bank"};
+  const tg::PageAxis token{"token", words}, query{"query", words}, key{"key", words}, of_width{};
+  tg::PageAxes axes{{"S", {query, key}}, {"P", {query, key}}};
+  for (const char* name : {"X", "Y", "Q", "K", "V", "Z", "O"}) axes[name] = {token, of_width};
+  return {.label = "one head", .axes = axes};
+}
 
 void one_head_forward(const OneHead& m) {
   section("1. One head, forward",
@@ -189,11 +191,11 @@ struct SeveralHeads {
   /// 0 where the mask hides.
   Tensor let_through(const Tensor& dM) const { return tg::masked_fill(dM, xt::equal(mask, 0), 0); }
 
-  /// Forward and, by the tape, backward. Adds a step to the page, if there is one.
-  void run(tg::Page* page) {
+  /// Forward and, by the tape that records it, backward.
+  void run() {
+    Y.set_name("Y");
     name_and_retain({{"X", &X}, {"Wq", &Wq}, {"Wk", &Wk}, {"Wv", &Wv}, {"Wo", &Wo}});
     name_and_retain({{"bq", &bq}, {"bk", &bk}, {"bv", &bv}, {"bo", &bo}});
-    tg::Tape tape({.keep_values = page != nullptr});
     q = tg::matmul(X, Wq) + bq;
     k = tg::matmul(X, Wk) + bk;
     v = tg::matmul(X, Wv) + bv;
@@ -210,16 +212,17 @@ struct SeveralHeads {
     name_and_retain({{"q", &q}, {"k", &k}, {"v", &v}, {"Q", &Q}, {"K", &K}, {"V", &V}, {"S", &S}, {"M", &M}});
     name_and_retain({{"P", &P}, {"Z", &Z}, {"z", &z}, {"O", &O}, {"L", &L}});
     L.backward();
-    if (page == nullptr) return;
-    const tg::PageAxis batch{"batch", {}}, head{"head", {}}, token{"token", {}}, query{"query", {}}, key{"key", {}},
-        of_width{};
-    tg::PageAxes axes;
-    for (const char* name : {"X", "q", "k", "v", "z", "O"}) axes[name] = {batch, token, of_width};
-    for (const char* name : {"Q", "K", "V", "Z"}) axes[name] = {batch, head, token, of_width};
-    for (const char* name : {"S", "M", "P"}) axes[name] = {batch, head, query, key};
-    page->add(tape, {.label = "several heads", .axes = axes});
   }
 };
+
+tg::PageStep several_heads_on_page() {
+  const tg::PageAxis batch{"batch"}, head{"head"}, token{"token"}, query{"query"}, key{"key"}, of_width{};
+  tg::PageAxes axes;
+  for (const char* name : {"X", "Y", "q", "k", "v", "z", "O"}) axes[name] = {batch, token, of_width};
+  for (const char* name : {"Q", "K", "V", "Z"}) axes[name] = {batch, head, token, of_width};
+  for (const char* name : {"S", "M", "P"}) axes[name] = {batch, head, query, key};
+  return {.label = "several heads", .axes = axes};
+}
 
 void several_heads_forward(const SeveralHeads& m) {
   section("4. Several heads, with a batch, a mask and biases: forward",
@@ -298,16 +301,17 @@ int main(int argc, char** argv) {
   const char* description =
       "The backward pass of attention by hand, step by step, each against the tape's gradient: for one head with "
       "mse_loss, and for several heads with a batch, a mask and biases.";
-  return run_tutorial(argc, argv, "manual_backward", description, "Attention's backward pass", [](tg::Page* page) {
+  const tg::PageOptions options{.title = "Attention's backward pass"};
+  return run_tutorial(argc, argv, "manual_backward", description, options, [](tg::Page& page) {
     OneHead one(3, 2, 4);
-    one.run(page);
+    as_step(page, one_head_on_page(), [&] { one.run(); });
     one_head_forward(one);
     one_head_through_the_softmax(one);
     one_head_backward(one);
 
     const tg::IntArray causal_without_padding{{{{1, 0, 0}, {1, 1, 0}, {1, 1, 1}}}, {{{1, 0, 0}, {1, 1, 0}, {1, 1, 0}}}};
     SeveralHeads several(causal_without_padding, 2, 3, 4, 2);
-    several.run(page);
+    as_step(page, several_heads_on_page(), [&] { several.run(); });
     several_heads_forward(several);
     several_heads_backward(several);
   });

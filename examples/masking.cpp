@@ -11,7 +11,7 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, say, see, show and Comparison, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
 using Tensor = tg::Tensor<float>;
 using Parameter = tg::Parameter<float>;
 using Array = tg::Array<float>;
@@ -19,62 +19,83 @@ using Labels = std::vector<std::string>;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
+const tg::PageAxis batch{"batch"}, head{"head"}, of_width{};
+
+/// The axes of scores and of what is computed from them, for a page. batch_and_head: the axes before the last two.
+tg::PageAxes axes_of_scores(const Labels& queries, const Labels& keys,
+                            const std::vector<tg::PageAxis>& batch_and_head = {}) {
+  std::vector<tg::PageAxis> axes = batch_and_head;
+  axes.insert(axes.end(), {{"query", queries}, {"key", keys}});
+  return {{"scores", axes}, {"masked", axes}, {"weights", axes}};
+}
+
 /// Where the mask is 0, the scores are hidden. mask broadcasts to scores.
 Tensor fill_hidden(const Tensor& scores, const tg::IntArray& mask, float value) {
-  return tg::masked_fill(scores, xt::equal(mask, 0), value);
+  return named("masked", tg::masked_fill(scores, xt::equal(mask, 0), value));
 }
 
 // ---- 1 ------------------------------------------------------------------------------------------------------------
 
-void multiplying_by_0_does_not_mask() {
+void multiplying_by_0_does_not_mask(tg::Page& page) {
   section("1. Multiplying scores by 0 does not mask",
           "Three words, filled up to four tokens. Nobody should attend to the padding, where the mask is 0.");
   const Labels words{"the", "cat", "sat", "[pad]"};
-  const Tensor scores(random_numbers<float>({1, 4}));
+  Parameter scores(random_numbers<float>({1, 4})), v(random_numbers<float>({4, 1}));
   const tg::IntArray mask{{1, 1, 1, 0}};
+  scores.set_name("scores"), v.set_name("V");
   show_beside({{"scores of sat", scores}, {"mask", mask}}, {.decimals = 1, .columns = words});
 
-  const Tensor multiplied = scores * Tensor(mask), filled = fill_hidden(scores, mask, -infinity);
-  show_beside({{"wrong: scores * mask", multiplied}, {"wrong weights", tg::softmax(multiplied, -1)}},
-              {.columns = words});
+  tg::PageAxes axes = axes_of_scores({"sat"}, words);
+  axes["mask"] = axes["scores"], axes["V"] = {{"key", words}, of_width};
+  struct Attention {
+    Tensor masked, weights;  // (1, 4)
+    Array gradient;          // (4, 1): how the output changes with each word's value
+  };
+  const auto attend = [&](const std::string& label, const auto& masked_scores) {
+    return as_step(page, {.label = label, .axes = axes}, [&] {
+      v.zero_grad();
+      const Tensor masked = named("masked", masked_scores()), weights = named("weights", tg::softmax(masked, -1));
+      named("output", tg::matmul(weights, v)).backward();
+      return Attention{masked, weights, v.grad()};
+    });
+  };
+  const Attention wrong = attend("1. Wrong: scores * mask", [&] { return scores * named("mask", Tensor(mask)); });
+  const Attention right =
+      attend("1. Right: -inf where mask == 0", [&] { return fill_hidden(scores, mask, -infinity); });
+  show_beside({{"wrong: scores * mask", wrong.masked}, {"wrong weights", wrong.weights}}, {.columns = words});
   see("wrong: a score of 0 is not nothing, for exp(0) = 1. The padding gets weight, more than any word with "
       "a negative score");
-  show_beside({{"right: -inf where mask == 0", filled}, {"right weights", tg::softmax(filled, -1)}},
-              {.columns = words});
+  show_beside({{"right: -inf where mask == 0", right.masked}, {"right weights", right.weights}}, {.columns = words});
   see("right: exp(-inf) = 0. The padding gets no weight, and the others share what it had");
 
   say("The gradient tells whether padding leaks into what attention gives out, weights V.");
-  Parameter v(random_numbers<float>({4, 1}));
-  // (4, 1): how the output changes with each word's value
-  const auto gradient = [&](const Tensor& masked) {
-    tg::Tape tape;
-    v.zero_grad();
-    tg::matmul(tg::softmax(masked, -1), v).backward();
-    return v.grad();
-  };
-  show_beside({{"wrong V.grad", gradient(multiplied)}, {"right V.grad", gradient(filled)}}, {.rows = words});
+  show_beside({{"wrong V.grad", wrong.gradient}, {"right V.grad", right.gradient}}, {.rows = words});
   see("wrong: training would change the padding's vector; right: it gets no gradient at all");
 }
 
 // ---- 2 ------------------------------------------------------------------------------------------------------------
 
-void fills_and_fully_hidden_rows() {
+void fills_and_fully_hidden_rows(tg::Page& page) {
   section("2. Filling with -10000, -1e20 and -inf, and rows where everything is hidden",
           "The first query may attend to the words a and b, the second to none, as happens in padding.");
-  const Labels keys{"a", "b", "c", "d"};
-  const Tensor scores(random_numbers<float>({2, 4}));
+  const Labels queries{"sees a, b", "sees none"}, keys{"a", "b", "c", "d"};
+  Parameter scores(random_numbers<float>({2, 4})), v(random_numbers<float>({4, 1}));
   const tg::IntArray mask{{1, 1, 0, 0}, {0, 0, 0, 0}};
-  Parameter v(random_numbers<float>({4, 1}));
-  show_beside({{"scores", scores}, {"mask", mask}},
-              {.decimals = 1, .rows = {"sees a, b", "sees none"}, .columns = keys});
+  scores.set_name("scores"), v.set_name("V");
+  show_beside({{"scores", scores}, {"mask", mask}}, {.decimals = 1, .rows = queries, .columns = keys});
   show("V", v, {.decimals = 1, .rows = keys});
 
   std::vector<Tensor> sees_a_b, sees_none, gradients;
+  const Labels ways{"fill -10000", "fill -1e20", "fill -inf", "masked_softmax"};
+  tg::PageAxes axes = axes_of_scores(queries, keys);
+  axes["V"] = {{"key", keys}, of_width}, axes["output"] = {{"query", queries}, of_width};
   const auto use = [&](const auto& masked_weights) {
-    tg::Tape tape;
-    v.zero_grad();
-    const Tensor weights = masked_weights();  // (2, 4)
-    tg::sum(tg::matmul(weights, v)).backward();
+    const Tensor weights = as_step(page, {.label = "2. " + ways[gradients.size()], .axes = axes}, [&] {
+      v.zero_grad();
+      Tensor made = named("weights", masked_weights());  // (2, 4)
+      tg::sum(named("output", tg::matmul(made, v))).backward();
+      return made;
+    });
     sees_a_b.push_back(tg::select(weights, 0, 0));
     sees_none.push_back(tg::select(weights, 0, 1));
     gradients.emplace_back(v.grad());  // (4, 1)
@@ -83,7 +104,6 @@ void fills_and_fully_hidden_rows() {
     use([&] { return tg::softmax(fill_hidden(scores, mask, fill), -1); });
   use([&] { return tg::masked_softmax(scores, tg::AttentionMask::boolean(xt::equal(mask, 1))); });
 
-  const Labels ways{"fill -10000", "fill -1e20", "fill -inf", "masked_softmax"};
   show("weights of the row that sees a and b", tg::stack(sees_a_b), {.rows = ways, .columns = keys});
   see("where something is left to see, all four hide alike, as long as no real score comes near the fill: -10000 may "
       "be too close, and half precision has no -1e20, it becomes -inf");
@@ -101,20 +121,23 @@ void fills_and_fully_hidden_rows() {
 
 /// Attention of x with itself, without projections. x: (T, D), mask: (T, T) -> weights (T, T)
 Tensor self_attention_weights(const Tensor& x, const tg::IntArray& mask) {
-  const Tensor scores = tg::matmul(x, tg::transpose(x, 0, 1)) / std::sqrt(static_cast<float>(x.shape()[1]));
-  return tg::softmax(fill_hidden(scores, mask, -infinity), -1);
+  const auto width = static_cast<float>(x.shape()[1]);
+  const Tensor scores = named("scores", tg::matmul(x, tg::transpose(x, 0, 1)) / std::sqrt(width));
+  return named("weights", tg::softmax(fill_hidden(scores, mask, -infinity), -1));
 }
 
-void causal_triangle() {
+void causal_triangle(tg::Page& page) {
   section("3. The causal triangle",
           "A model that predicts the next word must not see it: word t attends to the words 0 to t. The mask is "
           "the lower triangle of ones.");
   const Labels words{"the", "cat", "sat", "down"};
   Parameter x(random_numbers<float>({4, 2}));
   const tg::IntArray mask = tg::causal_mask(4, 4);
+  x.set_name("X");
   show_beside({{"X", x}, {"mask", mask}}, {.decimals = 1, .rows = words});
 
-  tg::Tape tape;
+  tg::PageAxes axes = axes_of_scores(words, words);
+  axes["X"] = axes["output"] = {{"token", words}, of_width};
   const Tensor weights = self_attention_weights(x, mask);
   const Tensor output = tg::matmul(weights, x);
   show_beside({{"causal weights", weights}, {"causal output", output}}, {.rows = words});
@@ -123,8 +146,11 @@ void causal_triangle() {
   say("Who depends on whom? How much each word's output changes with every word in X, by the tape's gradients.");
   Array dependence(tg::Shape{4, 4});  // of sums over the numbers of a word
   for (std::size_t i = 0; i < 4; ++i) {
-    x.zero_grad();
-    tg::sum(tg::select(output, 0, i)).backward(tg::retain_graph);
+    as_step(page, {.label = "3. The causal triangle: what " + words[i] + " depends on", .axes = axes}, [&] {
+      x.zero_grad();
+      const Tensor all = named("output", tg::matmul(self_attention_weights(x, mask), x));
+      tg::sum(named(words[i], tg::select(all, 0, i))).backward();
+    });
     for (std::size_t j = 0; j < 4; ++j) dependence(i, j) = std::abs(x.grad()(j, 0)) + std::abs(x.grad()(j, 1));
   }
   show("dependence: sums of |gradient|", dependence, {.rows = words, .columns = words});
@@ -133,24 +159,37 @@ void causal_triangle() {
 
 // ---- 4 ------------------------------------------------------------------------------------------------------------
 
-void padding_mask_from_ids() {
+/// Weights as a step of the page. scores: (..., T, S) -> the same
+Tensor masked_weights(tg::Page& page, const tg::PageStep& step, const Tensor& scores, const tg::BoolArray& hidden) {
+  return as_step(page, step, [&] {
+    return named("weights", tg::softmax(named("masked", tg::masked_fill(scores, hidden, -infinity)), -1));
+  });
+}
+
+void padding_mask_from_ids(tg::Page& page) {
   section("4. The padding mask, built from token ids",
           "Sentences of different lengths are filled up with id 0 to make an array. Where the id is not 0 is a "
           "word. Vocabulary: 0 [pad], 1 the, 2 cat, 3 sat, 4 dog, 5 ran, 6 home.");
   const tg::IntArray ids{{1, 2, 3, 0}, {1, 4, 5, 6}};   // (B, T)
   const tg::BoolArray is_word = xt::not_equal(ids, 0);  // (B, T)
-  show_beside({{"ids", ids}, {"mask = ids != 0", is_word}}, {.rows = {"the cat sat", "the dog ran home"}});
+  const Labels sentences{"the cat sat", "the dog ran home"};
+  show_beside({{"ids", ids}, {"mask = ids != 0", is_word}}, {.rows = sentences});
 
-  const Tensor scores(random_numbers<float>({2, 4, 4}));  // (B, T, T)
+  Parameter scores(random_numbers<float>({2, 4, 4}));  // (B, T, T)
+  scores.set_name("scores");
   show("scores", scores, {.decimals = 1});
   tg::IntArray mask = is_word;
   mask.reshape({2, 1, 4});  // (B, 1, T): the same keys are hidden from all queries of a sentence
   show("padding mask", mask);
-  show("padding weights", tg::softmax(fill_hidden(scores, mask, -infinity), -1));
+  const auto weights_under = [&](const std::string& name, const tg::IntArray& its_mask) {
+    const tg::PageAxes axes = axes_of_scores({}, {}, {{"batch", sentences}});
+    return masked_weights(page, {.label = "4. " + name, .axes = axes}, scores, xt::equal(its_mask, 0));
+  };
+  show("padding weights", weights_under("Padding mask", mask));
   see("the shape (2, 1, 4) stretches to that of the scores: sentence 0 loses its last column");
 
   const tg::IntArray both = mask * tg::IntArray(tg::causal_mask(4, 4));  // (B, T, T)
-  const Tensor weights = tg::softmax(fill_hidden(scores, both, -infinity), -1);
+  const Tensor weights = weights_under("Padding mask * causal mask", both);
   show("padding mask * causal mask", both);
   show("padding and causal weights", weights);
   see("a key is seen where both masks are 1");
@@ -164,17 +203,21 @@ void padding_mask_from_ids() {
 
 // ---- 5 ------------------------------------------------------------------------------------------------------------
 
-void comparing_the_scores_instead_of_the_mask() {
+void comparing_the_scores_instead_of_the_mask(tg::Page& page) {
   section("5. A well-known mistake: comparing the scores with 0 instead of the mask",
           "One word too few, and the program runs on: masked_fill(scores, scores == 0, -inf).");
   const Labels words{"the", "cat", "sat", "[pad]"};
-  const Tensor scores(Array{{0.8f, 0.0f, -0.5f, 1.2f}});
+  Parameter scores(Array{{0.8f, 0.0f, -0.5f, 1.2f}});
   const tg::IntArray mask{{1, 1, 1, 0}};
+  const tg::PageAxes axes = axes_of_scores({}, words);
+  scores.set_name("scores");
   show_beside({{"scores", scores}, {"mask", mask}}, {.decimals = 1, .columns = words});
-  show("wrong weights: scores == 0", tg::softmax(tg::masked_fill(scores, xt::equal(scores.value(), 0), -infinity), -1),
+  show("wrong weights: scores == 0",
+       masked_weights(page, {.label = "5. Wrong: scores == 0", .axes = axes}, scores, xt::equal(scores.value(), 0)),
        {.columns = words});
   see("wrong: the padding is not hidden, it gets the most; cat, whose score happens to be 0, is hidden");
-  show("right weights: mask == 0", tg::softmax(tg::masked_fill(scores, xt::equal(mask, 0), -infinity), -1),
+  show("right weights: mask == 0",
+       masked_weights(page, {.label = "5. Right: mask == 0", .axes = axes}, scores, xt::equal(mask, 0)),
        {.columns = words});
   see("right: the padding has weight 0, cat has its share. Real scores are hardly ever exactly 0: the mistake "
       "then hides nothing at all, and only a test like this one shows it");
@@ -182,21 +225,25 @@ void comparing_the_scores_instead_of_the_mask() {
 
 // ---- 6 ------------------------------------------------------------------------------------------------------------
 
-void a_mask_that_lands_on_heads() {
+void a_mask_that_lands_on_heads(tg::Page& page) {
   section("6. A well-known mistake: a (batch, T, T) mask for (batch, heads, T, T) scores",
           "Two sentences of three and of two words, two heads. Shapes are aligned at their last axes: the mask's "
           "(2, 3, 3) is taken as (1, 2, 3, 3), and the mask of sentence b lands on head b of every sentence.");
-  const Tensor scores(random_numbers<float>({2, 2, 3, 3}));                                 // (B, H, T, T)
+  Parameter scores(random_numbers<float>({2, 2, 3, 3}));                                    // (B, H, T, T)
   tg::IntArray mask{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, {{1, 1, 0}, {1, 1, 0}, {1, 1, 0}}};  // (B, T, T)
+  const tg::PageAxes axes = axes_of_scores({}, {}, {batch, head});
+  scores.set_name("scores");
   show("scores", scores, {.decimals = 1});
   show("mask", mask);
-  show("wrong weights", tg::softmax(fill_hidden(scores, mask, -infinity), -1));
+  show("wrong weights",
+       masked_weights(page, {.label = "6. Wrong: a mask of (2, 3, 3)", .axes = axes}, scores, xt::equal(mask, 0)));
   see("wrong: [0, 1] hides the last word of sentence 0, which has no padding");
   see("wrong: [1, 0] attends to the last word of sentence 1, which is padding");
 
   tg::IntArray for_heads = mask;
   for_heads.reshape({2, 1, 3, 3});  // (B, 1, T, T)
-  show("right weights", tg::softmax(fill_hidden(scores, for_heads, -infinity), -1));
+  show("right weights", masked_weights(page, {.label = "6. Right: a mask of (2, 1, 3, 3)", .axes = axes}, scores,
+                                       xt::equal(for_heads, 0)));
   see("right: the mask as (2, 1, 3, 3), with an axis for the heads, keeps the sentences apart: both heads of "
       "sentence 1 see two words");
 
@@ -213,12 +260,13 @@ int main(int argc, char** argv) {
   const char* description =
       "Hiding tokens from attention: why multiplying by 0 does not, what -10000, -1e20 and -inf do, the causal "
       "triangle, the padding mask built from token ids, and two well-known mistakes, shown failing and mended.";
-  return run_tutorial(argc, argv, "masking", description, [] {
-    multiplying_by_0_does_not_mask();
-    fills_and_fully_hidden_rows();
-    causal_triangle();
-    padding_mask_from_ids();
-    comparing_the_scores_instead_of_the_mask();
-    a_mask_that_lands_on_heads();
+  const tg::PageOptions options{.title = "Hiding tokens from attention"};
+  return run_tutorial(argc, argv, "masking", description, options, [](tg::Page& page) {
+    multiplying_by_0_does_not_mask(page);
+    fills_and_fully_hidden_rows(page);
+    causal_triangle(page);
+    padding_mask_from_ids(page);
+    comparing_the_scores_instead_of_the_mask(page);
+    a_mask_that_lands_on_heads(page);
   });
 }

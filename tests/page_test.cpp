@@ -149,6 +149,19 @@ TEST_CASE("Attention's weights are made for the page, with their gradient and wh
   CHECK(attention_of(false)["gradient"].is_null());
 }
 
+TEST_CASE("A parameter that is of no layer, as an input may be, does not take an operation out of its layer") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Parameter<float> x(tg::normal<float>({2, 8})), scale(tg::normal<float>({3}));
+  x.set_name("X"), scale.set_name("scale");
+  tg::Tape tape(keeping);
+  tg::Tensor<float> logits = model.head(x), scaled = scale * scale;
+  logits.set_name("logits"), scaled.set_name("scaled");
+  const json step = step_of(tape);
+  CHECK(named(step, "logits")["layer"] == "head");
+  CHECK(named(step, "scaled")["layer"] == "");
+}
+
 TEST_CASE("Constants are nodes where they are first read, undefined inputs are left out with their rules") {
   const Parameter w(Array{{1, 2}});
   const Tensor constant(Array{{3, 4}});
@@ -163,6 +176,43 @@ TEST_CASE("Constants are nodes where they are first read, undefined inputs are l
   CHECK(nodes[4]["inputs"] == json{2, 3});
   CHECK(nodes[4]["rules"] == json{"dx = dy W", "dW = dyᵀ x"});
   CHECK(nodes[5]["inputs"] == json{4, 1});
+}
+
+TEST_CASE("Constants have names on the page, and axes by these") {
+  const Parameter w(Array{1, 2});
+  Tensor target(Array{3, 4});
+  target.set_name("target");
+  tg::Tape tape(keeping);
+  tg::mse_loss(w, target).backward();
+  const json node = named(step_of(tape, {.axes = {{"target", {{"class", {"cat", "dog"}}}}}}), "target");
+  CHECK(node["kind"] == "constant");
+  CHECK(node["axes"] == json::parse(R"([["cat", "dog"]])"));
+}
+
+TEST_CASE("Attention's queries and keys have the tokens of the innermost layer that they are told for") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  (void)model.head(model.attention(model.embedding(tg::IntArray{{1, 2, 3}, {4, 5, 0}})));
+  using Lists = std::vector<std::vector<std::string>>;
+  const Lists of_all{{"the", "river", "bank"}}, of_each{{"the", "river", "bank"}, {"a", "dog", "[pad]"}};
+  const auto attention_with = [&](const std::map<std::string, tg::PageTokens>& tokens,
+                                  const std::map<std::string, tg::PageTokens>& of_step = {}) {
+    const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), {.tokens = of_step}};
+    const json data = tg::detail::page_json({&step, 1}, {.tokens = tokens});
+    for (const json& node : data["steps"][0]["nodes"])
+      if (node.contains("attention")) return node["attention"];
+    return json();
+  };
+  json attention = attention_with({{"", {of_all, of_all}}, {"attention", {of_each, of_all}}, {"att", {{{"no"}}, {}}}});
+  CHECK(attention["queries"] == json(of_each));
+  CHECK(attention["keys"] == json(of_all));
+  attention = attention_with({{"attention", {of_each, of_each}}}, {{"", {of_all, {}}}});  // a step's come first
+  CHECK(attention["queries"] == json(of_all));
+  CHECK_FALSE(attention.contains("keys"));
+  CHECK_FALSE(attention_with({{"head", {of_all, of_all}}}).contains("queries"));
+  for (const Lists& wrong : {Lists{{"the", "river"}}, Lists(3, of_all[0]), Lists{of_all[0], {"a", "dog"}}})
+    CHECK_THROWS_WITH_AS(attention_with({{"", {wrong, {}}}}), Contains("[save_page]"), std::invalid_argument);
 }
 
 TEST_CASE("Contributions and gradients of a value read twice stand on the page, null where nothing arrived") {

@@ -52,7 +52,7 @@ TEST_CASE("A walk over a model names its parameters by their paths") {
   CHECK(copy.head.weight.name() == "head.weight");  // a parameter of its own, under the same name
 }
 
-TEST_CASE("Tensors take names while their tape lives; constants have none") {
+TEST_CASE("Recorded tensors take names while their tape lives") {
   Parameter w(Array{1.0, 2.0});
   Tensor y;
   {
@@ -66,7 +66,33 @@ TEST_CASE("Tensors take names while their tape lives; constants have none") {
   }
   CHECK(y.name() == "");
   CHECK_THROWS_AS(y.set_name("late"), std::logic_error);
-  CHECK_THROWS_AS(Tensor(Array{1.0}).set_name("constant"), std::logic_error);
+  CHECK_THROWS_AS(Tensor().set_name("nothing"), std::logic_error);
+}
+
+TEST_CASE("A constant's name goes with its handle and with copies made since, and leaves it a constant") {
+  Tensor mask(Array{0.0, -std::numeric_limits<double>::infinity()});
+  Tensor before = mask;
+  mask.set_name("mask");
+  Tensor copy = mask;
+  CHECK(tg::described(mask) == "mask (2)");
+  CHECK(before.name() == "");
+  CHECK(mask.detach().name() == "");
+  copy.set_name("copy");
+  CHECK(copy.name() == "copy");
+  CHECK(mask.name() == "mask");
+
+  const Parameter w(Array{1.0, 2.0});
+  const tg::Tape tape({.detect_anomaly = true});
+  (void)(w + mask);  // infinity that comes in with a constant is let pass
+  CHECK(tape.size() == 2);
+  CHECK_FALSE(mask.requires_grad());
+  CHECK_FALSE(mask.has_grad());
+  CHECK_THROWS_WITH_AS(mask.grad(), doctest::Contains("a constant"), std::logic_error);
+  CHECK_THROWS_AS(mask.retain_grad(), std::logic_error);
+  CHECK_THROWS_AS(mask.register_hook([](auto&) {}), std::logic_error);
+  CHECK_THROWS_WITH_AS(tg::sum(mask).backward(), doctest::Contains("depends on none"), std::logic_error);
+  CHECK_THROWS_WITH_AS(mask.backward(Array{1.0, 1.0}), doctest::Contains("depends on none"), std::logic_error);
+  CHECK_THROWS_WITH_AS(w + Tensor(Array{1.0, 2.0, 3.0}) * mask, doctest::Contains("mask (2)"), std::invalid_argument);
 }
 
 TEST_CASE("Errors name the parameter, both shapes and the axis that disagrees") {

@@ -24,19 +24,23 @@ detail::Recordings& recordings_of(const char* operation, const detail::Origin& o
 }  // namespace
 
 template <class T> void Tensor<T>::retain_grad() {
-  if (!leaf_) recordings_of("retain_grad", origin_).of<T>().retain_grad(*this);
+  if (!leaf_ || is_constant()) recordings_of("retain_grad", origin_).of<T>().retain_grad(*this);
 }
 
 template <class T> void Tensor<T>::register_hook(GradientHook<T> hook) {
-  if (origin_.node < 0 && leaf_) return leaf_->hooks.push_back(std::make_shared<GradientHook<T>>(std::move(hook)));
+  if (origin_.node < 0 && !is_constant())
+    return leaf_->hooks.push_back(std::make_shared<GradientHook<T>>(std::move(hook)));
   recordings_of("register_hook", origin_).of<T>().register_hook(origin_.node, std::move(hook));
 }
 
 template <class T> void Tensor<T>::set_name(std::string name) {
-  if (origin_.node < 0 && leaf_)
-    leaf_->name = std::move(name);
-  else
+  if (origin_.node >= 0)
     recordings_of("set_name", origin_).of<T>().set_name(origin_.node, std::move(name));
+  else if (is_constant())  // in a leaf of its own, so that copies made before keep the name that they had
+    leaf_ = std::make_shared<detail::Leaf<T>>(
+        detail::Leaf<T>{.shape = shape(), .requires_grad = false, .name = std::move(name)});
+  else
+    leaf_->name = std::move(name);
 }
 
 template <class T> std::string Tensor<T>::name() const {
@@ -56,7 +60,7 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
     require_usage(detail::TapeScope::current() != nullptr, "backward",
                   "expected a recording: make a Tape before computing the tensor, none was recording");
     detail::fail<std::logic_error>("backward", "expected a tensor that depends on a parameter, given ",
-                                   leaf_ ? "a parameter itself" : "one that depends on none");
+                                   is_constant() ? "one that depends on none" : "a parameter itself");
   }
   recordings_of("backward", origin_).sweep<T>(origin_.node, make_value<T>(std::move(seed)), retain);
 }

@@ -30,14 +30,15 @@ namespace detail {
 /// and does not copy them, so that each keeps its state from sweep to sweep.
 template <class T> using Hooks = std::vector<std::shared_ptr<GradientHook<T>>>;
 
-/// What a parameter, its handles and its recordings share; or where a tensor that retains its gradient has it gathered.
+/// What a parameter, its handles and its recordings share; or where a tensor that retains its gradient has it gathered;
+/// or where a constant has its name.
 template <class T> struct Leaf {
   Shape shape;
   Value<T> value{};                   // of a parameter
-  bool requires_grad = true;          // false for a frozen parameter
+  bool requires_grad = true;          // false for a frozen parameter and for a constant
   std::shared_ptr<Array<T>> grad{};   // null until a first gradient arrives
   std::shared_ptr<Array<T>> zeros{};  // what is shown until then
-  std::string name{};                 // a parameter's path in its model, once a walk has been over it
+  std::string name{};                 // as given; a parameter's path in its model, once a walk has been over it
   Hooks<T> hooks{};
   SweepCount sweeps{};
   std::uint64_t last_sweep = 0;  // its number (internal/last_sweep.hpp)

@@ -44,7 +44,7 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
         TapeScope::find(x.origin_.tape) ? "one recorded on an outer Tape" : "a stale one, whose Tape has ended",
         "; detach() makes it a constant");
   }
-  if (!x.leaf_) return -1;
+  if (x.is_constant()) return -1;
   if (options_.detect_anomaly) check_parameter(operation, x);
   if (!x.leaf_->requires_grad) return -1;
   if (const auto known = parameters_.find(x.leaf_.get()); known != parameters_.end()) return known->second;

@@ -31,7 +31,7 @@ template <class T> T Tensor<T>::item() const {
 }
 
 template <class T> const Array<T>& Tensor<T>::grad() const {
-  require_usage(leaf_ != nullptr, "grad",
+  require_usage(leaf_ != nullptr && !is_constant(), "grad",
                 "expected a parameter or a tensor that called retain_grad() before the sweep, given ",
                 origin_.node >= 0 ? "a recorded tensor that did not" : "a constant");
   if (leaf_->grad) return *leaf_->grad;

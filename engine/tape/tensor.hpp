@@ -121,8 +121,9 @@ template <class T> class Tensor {
   /// recorded on a living tape.
   void register_hook(GradientHook<T> hook);
 
-  /// Gives the tensor a name for reports and errors. A parameter keeps it; any other tensor's is its tape's to keep,
-  /// and a constant has none: std::logic_error.
+  /// Gives the tensor a name for reports, pages and errors. A parameter keeps it, and a recorded tensor's is its tape's
+  /// to keep; a constant's goes with this handle and with copies of it made from then on. Throws std::logic_error for a
+  /// stale tensor, and for none at all.
   void set_name(std::string name);
   /// The name given, or a parameter's path in its model ("attention.q_proj.weight"); empty without one.
   std::string name() const;
@@ -145,6 +146,9 @@ template <class T> class Tensor {
 
   // A Parameter's value lies in its leaf; every other tensor has its own.
   bool is_parameter() const { return !value_ && leaf_; }
+
+  // Neither recorded nor a parameter or a handle on one. A leaf of its own then holds no more than its name.
+  bool is_constant() const { return origin_.node < 0 && !(leaf_ && leaf_->value); }
 
   [[noreturn]] static void throw_undefined();
   [[noreturn]] void refuse_assignment() const;

@@ -97,43 +97,34 @@ void print_blocks(std::span<const Block> blocks, const Style& style, const char*
 
 std::string title(const Named& array) { return array.name + ' ' + tg::to_string(array.values.shape()); }
 
-/// `page` is set to the FILE of --page; null for a program that has no such option.
-int run(int argc, char** argv, const std::string& name, const std::string& description, std::string* page,
-        const std::function<void()>& body) {
+}  // namespace
+
+int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
+                 const tg::PageOptions& page_options, const std::function<void(tg::Page&)>& body) {
   CLI::App app(paragraph(description), name);
   app.get_formatter()->column_width(26);
   std::uint64_t seed = 0;
   app.add_option("--seed", seed, "Start of the random numbers: the same seed gives the same run (default 0)")
       ->type_name("N")
       ->check(whole_number(0));
-  if (page != nullptr)
-    app.add_option("--page", *page, "Write what is computed as a page for a browser, to step through it")
-        ->type_name("FILE");
+  std::string file;
+  app.add_option("--page", file, "Write what is computed as a page for a browser, to step through it")
+      ->type_name("FILE");
   return run_program(app, argc, argv, [&] {
+    if (!file.empty()) outlive_reader();
+    check_outputs({file}, {});
     tg::manual_seed(seed);
-    body();
+    tg::Page page(page_options);
+    body(page);
+    if (!file.empty()) page.save(file);
     return 0;
   });
 }
 
-}  // namespace
-
-int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
-                 const std::function<void()>& body) {
-  return run(argc, argv, name, description, nullptr, body);
-}
-
-int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
-                 const std::string& page_title, const std::function<void(tg::Page*)>& body) {
-  std::string file;
-  return run(argc, argv, name, description, &file, [&] {
-    if (file.empty()) return body(nullptr);
-    outlive_reader();
-    check_outputs({file}, {});
-    tg::Page page({.title = page_title});
-    body(&page);
-    page.save(file);
-  });
+std::vector<std::string> numbered(const std::string& word, std::size_t count) {
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < count; ++i) labels.push_back(word + ' ' + std::to_string(i));
+  return labels;
 }
 
 void section(const std::string& title, const std::string& about) {

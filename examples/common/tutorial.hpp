@@ -13,14 +13,26 @@
 
 namespace examples {
 
-/// Runs a program whose options are --seed and --help, and gives back its exit status. `description` is for --help.
+/// Runs a program whose options are --seed, --page and --help, and gives back its exit status. `description` is for
+/// --help. With --page FILE the steps that the body adds to the page are written there; what it prints is the same.
 int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
-                 const std::function<void()>& body);
+                 const tapegrad::PageOptions& page, const std::function<void(tapegrad::Page&)>& body);
 
-/// The same with --page FILE: the steps that the body adds to the page are written there. It gets null where nobody
-/// asked for a page.
-int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
-                 const std::string& page_title, const std::function<void(tapegrad::Page*)>& body);
+/// Records what a part of the tutorial computes as a step of the page, and gives back what it gives back.
+template <class F> auto as_step(tapegrad::Page& page, tapegrad::PageStep told, const F& compute) {
+  const tapegrad::Tape tape({.keep_values = true});
+  page.add(tape, std::move(told));
+  return compute();
+}
+
+/// Labels for an axis of the page: "token 0", "token 1".
+std::vector<std::string> numbered(const std::string& word, std::size_t count);
+
+/// The tensor under the name that it has on the page.
+template <class T> tapegrad::Tensor<T> named(std::string name, tapegrad::Tensor<T> x) {
+  x.set_name(std::move(name));
+  return x;
+}
 
 // Text is broken into lines of 100 columns.
 

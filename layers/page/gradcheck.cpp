@@ -24,8 +24,7 @@ std::filesystem::path next_page(const std::filesystem::path& first) {
 std::string page_of_failure(const std::filesystem::path& path, const GradcheckFailure& failure) {
   try {
     Page page({.title = "A gradient check that failed"});
-    page.add(failure.tape,
-             {.opened_at = failure.worst, .about = failure.report, .numeric = failure.numeric});
+    page.add(failure.tape, {.opened_at = failure.worst, .about = failure.report, .numeric = failure.numeric});
     page.save(path);
     return "page: " + path.string() + '\n';
   } catch (const std::exception& error) {

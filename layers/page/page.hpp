@@ -17,8 +17,9 @@ namespace tapegrad {
 /// Writes one HTML file that needs nothing else: every operation of the tape with its formula, values and gradients,
 /// gathered in layers by the parameters' paths, to be stepped through forward and backward. Numbers are kept as float.
 ///
-/// Throws std::logic_error for a tape that keeps no values, std::invalid_argument when axes do not fit the value that
-/// they are of, and std::runtime_error when the file cannot be written; what was there before is then still there.
+/// Throws std::logic_error for a tape that keeps no values, std::invalid_argument when axes or tokens do not fit the
+/// value that they are of, and std::runtime_error when the file cannot be written; what was there before is then still
+/// there.
 void save_page(const Tape& tape, const std::filesystem::path& path, const PageOptions& options = {});
 
 /// A page of several steps, with a slider to choose among them: watch attention form.

@@ -19,17 +19,27 @@ struct PageAxis {
 
 /// The axes of values, by the values' names. Under the path of a layer, "" for the whole model, stand those of the
 /// values without a name in it, as far as they fit; an inner layer's go before an outer one's. Names of no value are
-/// passed over. Attention takes its tokens from the labels of its queries and keys:
+/// passed over. Attention that is told no PageTokens takes the labels of its queries and keys:
 ///
 ///     const PageAxis token{"token", {"the", "river", "bank"}};
 ///     save_page(tape, "step.html", {.axes = {{"", {{"batch"}, token, {}}}}});  // of all that are (B, 3, D)
 using PageAxes = std::map<std::string, std::vector<PageAxis>>;
+
+/// The tokens that the queries and the keys of an attention stand for, texts in UTF-8: a list for each entry of the
+/// batch or one for all; empty for none.
+struct PageTokens {
+  std::vector<std::vector<std::string>> queries{}, keys{};
+};
 
 struct PageOptions {
   std::string title = "A training step";
 
   /// Of the values of all steps.
   PageAxes axes{};
+
+  /// The tokens of all attention in a layer, by the layer's path, "" for the whole model. Those of the innermost layer
+  /// count; paths of no layer are passed over.
+  std::map<std::string, PageTokens> tokens{};
 
   /// How many bytes the numbers may take on the page. Large arrays are averaged down until they do; the page says so,
   /// and still tells the mean, the norm and the like of all their numbers.
@@ -40,6 +50,9 @@ struct PageOptions {
 struct PageStep {
   std::string label{};  ///< "step 100"
   PageAxes axes{};      ///< of its values, before those of the page
+
+  /// Of its attention, before those of the page.
+  std::map<std::string, PageTokens> tokens{};
 
   /// The name of the value that the page opens at, "attention.k_proj.weight"; "" for the beginning, or for where
   /// anomaly mode found NaN.

@@ -11,17 +11,12 @@
 #include "../../engine/report/internal/formula.hpp"
 #include "../../engine/report/internal/nodes.hpp"
 #include "internal/arrays.hpp"
+#include "internal/labels.hpp"
 
 namespace tapegrad::detail {
 namespace {
 
 using nlohmann::json;
-
-// The path of the layer that a parameter or a layer is in.
-std::string layer_of(const std::string& path) {
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string::npos ? "" : path.substr(0, dot);
-}
 
 // The nodes on T of a tape.
 template <class T> class Nodes {
@@ -57,13 +52,18 @@ template <class T> class Nodes {
 
 template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
   std::vector<std::optional<std::string>> of_parameters(nodes.size());
-  for (const NodeView<T>& node : nodes)
+  for (const NodeView<T>& node : nodes) {
+    std::optional<std::string>& known = of_parameters[node.number];
+    bool reads_parameter = false;
     for (const std::int32_t input : node.inputs) {
       if (input < 0 || !nodes[input].is_parameter) continue;
+      reads_parameter = true;
       const std::string layer = layer_of(nodes[input].name);
-      std::optional<std::string>& known = of_parameters[node.number];
+      if (layer.empty()) continue;  // as of an input X, which tells nothing beside the parameters of a layer
       known = known ? common_layer(*known, layer) : layer;
     }
+    if (reads_parameter && !known) known = "";
+  }
   return layers_of(of_parameters);
 }
 
@@ -89,7 +89,7 @@ class StepWriter {
  public:
   // Arrays have at most that many numbers.
   StepWriter(const PageStep& told, const PageOptions& options, std::size_t most)
-      : told_(told), options_(options), most_(most) {}
+      : told_(told), labels_(told, options), most_(most) {}
 
   template <class T> void add(const Recordings& recordings) {
     const Nodes<T> nodes(recordings);
@@ -162,7 +162,7 @@ class StepWriter {
              {"value", array(value)},
              {"gradient", nullptr},
              {"reached", false}};
-    add_axes(out, axes_named(name, value->shape()));
+    add_axes(out, labels_.of_value(name, value->shape()));
     return out;
   }
 
@@ -194,9 +194,9 @@ class StepWriter {
              {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
     if (std::any_of(contributions.begin(), contributions.end(), [](const json& added) { return !added.is_null(); }))
       out["contributions"] = std::move(contributions);
-    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, inputs);
+    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, inputs, layer);
     const bool is_named = node.is_parameter || !node.name.empty();
-    add_axes(out, is_named ? axes_named(node.name, node.shape) : axes_in(layer, node.shape));
+    add_axes(out, is_named ? labels_.of_value(node.name, node.shape) : labels_.in_layer(layer, node.shape));
     if (!node.name.empty()) add_what_is_told(out, node.name, node.shape);
     if (node.profile != nullptr && !node.is_parameter) {
       out["forward_ns"] = node.profile->forward * 1e9;
@@ -209,7 +209,8 @@ class StepWriter {
   // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
   // kept.
   template <class T>
-  json attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::vector<json>& inputs) {
+  json attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::vector<json>& inputs,
+                      const std::string& layer) {
     const auto& beside = node.kept->beside;
     const Value<T>& weights = beside.at("weights");
     const std::int32_t v = node.inputs[2];
@@ -218,54 +219,11 @@ class StepWriter {
     if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
       gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
     json out{{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
-    for (const auto& [name, input] : {std::pair("queries", 0), std::pair("keys", 1)})
-      if (const json tokens = token_labels(inputs[input]); !tokens.is_null()) out[name] = json::array({tokens});
+    const Shape& shape = weights->shape();  // (B, H, queries, keys)
+    for (const bool queries : {true, false})
+      labels_.add_tokens(out, queries, layer, nodes_[inputs[queries ? 0 : 1].template get<std::size_t>()], shape[0],
+                         shape[queries ? 2 : 3]);
     return out;
-  }
-
-  // The labels along the last axis but one, null for none.
-  json token_labels(const json& place) const {
-    const json& node = nodes_[place.get<std::size_t>()];
-    return node.contains("axes") ? node["axes"][node["axes"].size() - 2] : json();
-  }
-
-  using Axes = std::vector<PageAxis>;
-
-  // Those that were told under a name or a path, null for none.
-  const Axes* told_axes(const std::string& key) const {
-    for (const PageAxes* axes : {&told_.axes, &options_.axes})
-      if (const auto found = axes->find(key); found != axes->end()) return &found->second;
-    return nullptr;
-  }
-
-  static bool fit(const Axes& axes, const Shape& shape) {
-    return std::ranges::equal(axes, shape, [](const PageAxis& axis, std::size_t extent) {
-      return axis.labels.empty() || axis.labels.size() == extent;
-    });
-  }
-
-  const Axes* axes_named(const std::string& name, const Shape& shape) const {
-    const Axes* axes = name.empty() ? nullptr : told_axes(name);
-    require(axes == nullptr || fit(*axes, shape), "save_page", "expected an axis for each of ", name, " ", shape,
-            ", with no labels or one for each of its places, given other axes");
-    return axes;
-  }
-
-  // Of a value without a name: those of the innermost layer that fit.
-  const Axes* axes_in(std::string layer, const Shape& shape) const {
-    for (;; layer = layer_of(layer)) {
-      const Axes* axes = told_axes(layer);
-      if (axes != nullptr && fit(*axes, shape)) return axes;
-      if (layer.empty()) return nullptr;
-    }
-  }
-
-  static void add_axes(json& out, const Axes* axes) {
-    if (axes == nullptr) return;
-    for (const PageAxis& axis : *axes) {
-      out["axes"].push_back(axis.labels.empty() ? json() : json(axis.labels));
-      out["axis_names"].push_back(axis.name);
-    }
   }
 
   // Of the node that comes next.
@@ -279,7 +237,7 @@ class StepWriter {
   }
 
   const PageStep& told_;
-  const PageOptions& options_;
+  const Labels labels_;
   std::size_t most_;
   json nodes_ = json::array();
   std::int64_t loss_ = -1;

@@ -1,0 +1,47 @@
+/// What the places along axes are called on a page. For the library's own sources.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "../../../engine/array/shape.hpp"
+#include "../page_options.hpp"
+
+namespace tapegrad::detail {
+
+/// The path of the layer that a parameter or a layer is in: "blocks.0" of "blocks.0.norm1".
+std::string layer_of(const std::string& path);
+
+/// The axes and tokens that a step and its page were told; the step's go before the page's. Refers to both.
+class Labels {
+ public:
+  using Axes = std::vector<PageAxis>;
+
+  Labels(const PageStep& step, const PageOptions& page) : step_(step), page_(page) {}
+
+  /// The axes of the value with that name; null where none were told. Throws std::invalid_argument when they do not
+  /// fit.
+  const Axes* of_value(const std::string& name, const Shape& shape) const;
+
+  /// Those of a value without a name: of the innermost layer around it whose axes fit, null for none.
+  const Axes* in_layer(std::string layer, const Shape& shape) const;
+
+  /// Adds "queries" or "keys" to an attention with that many of them: the tokens told for the innermost layer around
+  /// it, or else the labels of what it reads, a node of the page. Throws std::invalid_argument when they do not fit.
+  void add_tokens(nlohmann::json& attention, bool queries, const std::string& layer, const nlohmann::json& read,
+                  std::size_t batch, std::size_t count) const;
+
+ private:
+  PageTokens tokens_in(const std::string& layer) const;
+
+  const PageStep& step_;
+  const PageOptions& page_;
+};
+
+/// Writes axes into a node of the page, if there are any.
+void add_axes(nlohmann::json& node, const Labels::Axes* axes);
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,85 @@
+#include "internal/labels.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "../../engine/array/internal/error.hpp"
+#include "internal/step.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+using nlohmann::json;
+using Axes = Labels::Axes;
+
+bool fit(const Axes& axes, const Shape& shape) {
+  return std::ranges::equal(axes, shape, [](const PageAxis& axis, std::size_t extent) {
+    return axis.labels.empty() || axis.labels.size() == extent;
+  });
+}
+
+// Those that were told under a name or a path, null for none.
+const Axes* told(const PageStep& step, const PageOptions& page, const std::string& key) {
+  for (const PageAxes* axes : {&step.axes, &page.axes})
+    if (const auto found = axes->find(key); found != axes->end()) return &found->second;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string layer_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+const Axes* Labels::of_value(const std::string& name, const Shape& shape) const {
+  const Axes* axes = name.empty() ? nullptr : told(step_, page_, name);
+  require(axes == nullptr || fit(*axes, shape), "save_page", "expected an axis for each of ", name, " ", shape,
+          ", with no labels or one for each of its places, given other axes");
+  return axes;
+}
+
+const Axes* Labels::in_layer(std::string layer, const Shape& shape) const {
+  for (;; layer = layer_of(layer)) {
+    const Axes* axes = told(step_, page_, layer);
+    if (axes != nullptr && fit(*axes, shape)) return axes;
+    if (layer.empty()) return nullptr;
+  }
+}
+
+// Of two paths that the layer's begins with, the longer comes later in the map.
+PageTokens Labels::tokens_in(const std::string& layer) const {
+  PageTokens found;
+  for (const auto* tokens : {&page_.tokens, &step_.tokens})
+    for (const auto& [path, of_layer] : *tokens)
+      if (common_layer(path, layer) == path) found = of_layer;
+  return found;
+}
+
+void Labels::add_tokens(json& attention, bool queries, const std::string& layer, const json& read, std::size_t batch,
+                        std::size_t count) const {
+  const char* side = queries ? "queries" : "keys";
+  const PageTokens tokens = tokens_in(layer);
+  const auto& lists = queries ? tokens.queries : tokens.keys;
+  if (lists.empty()) {  // what is read has its places along the last axis but one
+    if (!read.contains("axes")) return;
+    const json& labels = read["axes"][read["axes"].size() - 2];
+    if (!labels.is_null()) attention[side] = json::array({labels});
+    return;
+  }
+  const bool fits = (lists.size() == 1 || lists.size() == batch) &&
+                    std::ranges::all_of(lists, [&](const auto& list) { return list.size() == count; });
+  require(fits, "save_page", "expected a token for each of ", count, " ", side, ", in one list or in one for each of ",
+          batch, " batch entries, given other tokens");
+  attention[side] = lists;
+}
+
+void add_axes(json& node, const Axes* axes) {
+  if (axes == nullptr) return;
+  for (const PageAxis& axis : *axes) {
+    node["axes"].push_back(axis.labels.empty() ? json() : json(axis.labels));
+    node["axis_names"].push_back(axis.name);
+  }
+}
+
+}  // namespace tapegrad::detail

@@ -29,6 +29,7 @@ from selenium.webdriver.common.by import By
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import behaviour
+import diagnosis
 import sample
 import written
 from decode import data_of, decode, place_of
@@ -251,7 +252,7 @@ def main():
         if not files:
             sample.main(temporary)
             files = [pathlib.Path(temporary) / f"{name}.html" for name in sample.SAMPLES]
-            cases += behaviour.cases(PageTest)
+            cases += behaviour.cases(PageTest) + diagnosis.cases(PageTest)
         if options.examples:
             printed = written.write_pages(options.examples, temporary)
             files += printed

@@ -168,7 +168,8 @@ def cases(Base):
             self.run_js("go({ step: 2 }); goToTrouble(currentStep())")
             heads = [head.text for head in self.find_all("#inspector .pair h3")]
             self.assertEqual(heads, ["hidden.weight", "gradient (tape)", "numeric", "difference"])
-            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", self.find("#inspector .apart").text)
+            words = self.find("#inspector .apart").text
+            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", words)
             canvas = self.find_all("#inspector canvas")[3]
             lines = self.hover(canvas, 75, canvas.size["height"] - 30)
             self.assertEqual(place_of(lines[0].split(" = ")[0] + " = 0")[0], (2, 1))

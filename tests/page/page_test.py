@@ -21,7 +21,7 @@ import unittest
 
 import numpy as np
 from selenium import webdriver
-from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver import ActionChains
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -149,7 +149,7 @@ class EveryPage:
         self.hold("it opens in", min(times), OPENS_WITHIN)
 
     def test_steps_at_once(self):
-        """Moments from all over the step, with the layout that they need; the best of three, as others' work only adds."""
+        """Moments from all over the step, with their layout; the best of three, as others' work only adds."""
         script = """
           const times = [], { length } = currentStep().moments, every = Math.ceil(length / 100);
           for (let i = 0; i < length; i += every) {

@@ -113,6 +113,22 @@ def cases(Base):
             self.assertIn("the sweep stopped at S", self.find("#summary").text)
             self.assertEqual(self.moment(), self.run_js("return currentStep().moments.length - 1"))
 
+        def test_shows_what_the_last_rule_made(self):
+            """The NaN that an anomaly's error is about has been passed on, and no further."""
+            self.run_js(
+                """
+                const S = page.steps[1].nodes[arguments[0]], scores = page.steps[1].nodes[S.inputs[0]];
+                S.contributions = [scores.value];
+                scores.gradient = scores.value;
+                scores.reached = true;""",
+                self.number_of("S"),
+            )
+            self.open_at()
+            caption = "Back through mul: from dS its rule makes d(Q Kᵀ). The sweep stopped here."
+            self.assertEqual(self.find("#stage .caption").text, caption)
+            self.run_js("go({ moment: 4 })")
+            self.assertIn("The sweep stopped at S, before it came here.", self.find("#stage").text)
+
         def test_opens_at_a_forward_moment(self):
             self.open_at(node=self.number_of("P"), backward=False)
             self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "softmax"])

@@ -31,7 +31,7 @@ function placeOf(array, i) {
   });
 }
 
-/** The cell {row, column} of a view along `axes` that a place of the whole array falls into; null: it is out of view. */
+/** The cell {row, column} of a view along `axes` that a place of the whole array falls into; null: out of view. */
 function cellAt(matrix, axes, whole) {
   const holds = ({ from, to }, axis) => from <= whole[axis].from && whole[axis].from <= to;
   const first = (count, axis, where) => {

@@ -73,8 +73,8 @@ function tokensOf(lists, batch, count, pooled = 1) {
 }
 
 /**
- * Whether a query may attend to a key, or one of several to one of several where the weights are averaged, as a function
- * of a cell of their matrix; null without a mask.
+ * Whether a query may attend to a key, or any of several queries to any of several keys where the weights are averaged,
+ * as a function of a cell of their matrix; null without a mask.
  */
 function allowedOf({ allowed }, weights, batch, head) {
   if (!allowed) return null;

@@ -63,7 +63,8 @@ function stageTitle(step, moment) {
 function introduction(step) {
   const loss = lossOf(step);
   const swept = step.moments.length > step.operations.length;
-  const forward = `Forward, ${loss?.name ?? "all of this"} is computed by ${counted(step.operations.length, "operation")}.`;
+  const operations = counted(step.operations.length, "operation");
+  const forward = `Forward, ${loss?.name ?? "all of this"} is computed by ${operations}.`;
   const backward = swept
     ? " Backward, from the last to the first, the rule of each makes, from the gradient of its result, those of its " +
       "inputs. The gradient dX of a value X tells how much the loss changes when a number of X rises."
@@ -332,7 +333,7 @@ function bars(step, node) {
 function legend() {
   const text =
     "Heat maps: orange is positive, blue negative, red NaN or infinite. Point at a cell for its number; " +
-    "choose a card's name to see all of it. In formulas ⊙ multiplies number by number, Σ adds up, and ᵀ makes columns " +
-    "of rows. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
+    "choose a card's name to see all of it. In formulas ⊙ multiplies number by number, Σ adds up, and ᵀ makes columns of " +
+    "rows. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
   return element("p", { class: "legend", text });
 }

@@ -1,6 +1,8 @@
-// Lints the page's scripts as the one script that they become: `eslint --config tests/page/eslint.config.mjs
-// layers/page/scripts.txt` at the top of the project. Needs eslint 9 or newer (of npm: Debian 12's 6.4 neither reads this
-// kind of configuration nor knows the syntax).
+// Lints the page's scripts as the one script that they become, at the top of the project:
+//
+//     eslint --config tests/page/eslint.config.mjs layers/page/scripts.txt
+//
+// Needs eslint 9 or newer, of npm: Debian 12's 6.4 neither reads this kind of configuration nor knows the syntax.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 

@@ -21,7 +21,7 @@ import unittest
 
 import numpy as np
 from selenium import webdriver
-from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver import ActionChains
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -29,6 +29,7 @@ from selenium.webdriver.common.by import By
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import behaviour
+import diagnosis
 import sample
 import written
 from decode import data_of, decode, place_of
@@ -148,7 +149,7 @@ class EveryPage:
         self.hold("it opens in", min(times), OPENS_WITHIN)
 
     def test_steps_at_once(self):
-        """Moments from all over the step, with the layout that they need; the best of three, as others' work only adds."""
+        """Moments from all over the step, with their layout; the best of three, as others' work only adds."""
         script = """
           const times = [], { length } = currentStep().moments, every = Math.ceil(length / 100);
           for (let i = 0; i < length; i += every) {
@@ -251,7 +252,7 @@ def main():
         if not files:
             sample.main(temporary)
             files = [pathlib.Path(temporary) / f"{name}.html" for name in sample.SAMPLES]
-            cases += behaviour.cases(PageTest)
+            cases += behaviour.cases(PageTest) + diagnosis.cases(PageTest)
         if options.examples:
             printed = written.write_pages(options.examples, temporary)
             files += printed

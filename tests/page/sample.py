@@ -27,7 +27,7 @@ def page(title, tapes, left_out=()):
 
 
 def one_head(stop=None):
-    """As examples/manual_backward.cpp's: T = 3 tokens of width 2, heads of width 4. `stop`: the sweep breaks off there."""
+    """As manual_backward's: T = 3 tokens of width 2, heads of width 4. `stop`: where the sweep breaks off."""
     random = np.random.default_rng(1)
     draw = lambda *shape: np.round(random.uniform(-1, 1, shape), 1)
     tape = Tape("one head")
@@ -284,7 +284,8 @@ def long(steps=600):
     return page("A long tape", [tape])
 
 
-SAMPLES = {sample.__name__: sample for sample in (manual_backward, classifier, training, gpt, broken, trouble, evil, large, long)}
+ALL = (manual_backward, classifier, training, gpt, broken, trouble, evil, large, long)
+SAMPLES = {sample.__name__: sample for sample in ALL}
 
 
 def main(folder, *names):

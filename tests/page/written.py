@@ -59,8 +59,8 @@ def cases(Base, printed):
                   .map((row) => [...row.cells].slice(1).map((cell) => Number(cell.textContent)));"""
             one_head = printed[self.file].split("\n4. ")[0]
             by_hand = matrices_of(one_head.split("\n3. ")[1])
-            names = ["O", "Wo", "Z", "P", "S", "Q", "K", "V", "Wq", "Wk", "Wv", "X"]
-            self.assertEqual(list(by_hand), ["dO", "dZ", "dWo", "dP", "dS", "dQ", "dK", "dV", "dWq", "dWk", "dWv", "dX"])
+            names = ["O", "Z", "Wo", "P", "S", "Q", "K", "V", "Wq", "Wk", "Wv", "X"]
+            self.assertEqual(list(by_hand), [f"d{name}" for name in names])
             for name in names:
                 np.testing.assert_allclose(self.run_js(shown, name), by_hand[f"d{name}"], atol=5.1e-5, err_msg=name)
             loss = matrices_of(one_head.replace("L ()", "L (1)"))["L"].item()
@@ -82,7 +82,9 @@ def cases(Base, printed):
 
         def go_to(self, step, name):
             self.run_js("go({ step: arguments[0] })", step)
-            moment = "go({ moment: currentStep().nodes.find((node) => node.name === arguments[0]).backwardMoment.number })"
-            self.run_js(moment, name)
+            script = """
+                const node = currentStep().nodes.find((other) => other.name === arguments[0]);
+                go({ moment: node.backwardMoment.number });"""
+            self.run_js(script, name)
 
     return [ManualBackward]

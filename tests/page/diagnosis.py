@@ -1,0 +1,202 @@
+"""What a page tells of a step that something is wrong with, tried on the samples of sample.py."""
+
+import numpy as np
+from selenium.webdriver import Keys
+
+from decode import decode, place_of
+
+
+def cases(Base):
+    """The test cases, upon the class that drives the browser."""
+
+    class Health(Base):
+        """broken, large and training: what a page says of models."""
+
+        def text_of(self, step):
+            self.run_js("go({ step: arguments[0], view: 'health' })", step)
+            return self.find("#health").text
+
+        def test_says_where_nan_began(self):
+            self.open_sample("broken")
+            self.assertIn("Infinity began in the forward pass at log, which made log(p)", self.text_of(0))
+            gradients = [cell.text for cell in self.find_all("#health tbody td:nth-child(4)")]
+            self.assertEqual(gradients, ["not finite"] * 3)
+            self.run_js("go({ view: 'story', moment: currentStep().operations.length - 2 })")
+            self.assertIn("2 NaN", [note.text for note in self.find_all("#stage .note.wrong")])
+
+        def test_says_that_gradients_vanish(self):
+            self.open_sample("broken")
+            self.assertRegex(
+                self.text_of(1), r"Gradients vanish: from layers\.7 back to layers\.0 they shrink \d+ times"
+            )
+            self.assertEqual(len(self.find_all("#health svg.curve")), 1)
+
+        def test_says_what_the_loss_does_not_reach_and_what_is_dead(self):
+            self.open_sample("broken")
+            text = self.text_of(2)
+            self.assertIn("The loss does not depend on unused.weight", text)
+            self.assertRegex(text, r"\d+ of the 32 units of relu .* are dead")
+            self.assertEqual(self.find("#tab-health").text, f"Health ({len(self.find_all('#health .finding.wrong'))})")
+
+        def test_norms_are_those_of_the_data(self):
+            data = self.open_sample("classifier")
+            self.text_of(0)
+            parameters = [node for node in data["steps"][0]["nodes"] if node["kind"] == "parameter"]
+            rows = self.find_all("#health tbody tr")
+            self.assertEqual(len(rows), len(parameters))
+            for row, node in zip(rows, parameters):
+                cells = [cell.text for cell in row.find_elements("css selector", "th, td")]
+                self.assertEqual(cells[0], node["name"])
+                self.assertAlmostEqual(float(cells[2]) / np.linalg.norm(decode(node["value"])), 1, places=2)
+            self.assertIn("attention.k_proj.bias is 0", self.find("#health").text)
+
+        def test_calls_a_loss_without_a_name_the_loss(self):
+            self.open_sample("classifier")
+            self.run_js("go({ moment: 9 })")
+            self.assertEqual(
+                self.find("#stage .caption").text.split(". ")[1],
+                "Back through cross_entropy: from dloss its rule makes dlogits.",
+            )
+            self.assertIn("dlogits = (softmax(logits) − one_hot) dloss / n", self.find("#stage .equations").text)
+
+        def test_draws_the_loss_over_the_steps(self):
+            self.open_sample("training")
+            self.text_of(0)
+            dots = self.find_all("#health svg.curve")[0].find_elements("css selector", "circle")
+            self.assertEqual(len(dots), 9)
+            self.run_js("arguments[0].dispatchEvent(new MouseEvent('click'))", dots[3])
+            self.assertEqual(self.find("#step-label").text, "step 15")
+            self.assertEqual(self.find("#left-out").text, "Of 41 steps every fifth is kept.")
+
+        def test_says_what_is_averaged(self):
+            data = self.open_sample("large")
+            note = self.find("#stage .card .note:last-child").text
+            pooled = data["steps"][0]["nodes"][0]["value"]["pooled"]
+            self.assertEqual(note, f"each cell: mean of {pooled[0]} × {pooled[1]}")
+            canvas = self.find("#stage canvas.heatmap")
+            self.assertRegex(self.hover(canvas, 3, 3)[0], r"^words\.weight\[\d+–\d+, \d+\] = \S+, a mean$")
+
+        def test_says_which_weights_are_averaged(self):
+            """Weights of 100 by 100 as 25 by 50, whose mask is not averaged."""
+            self.open_sample("large")
+            self.run_js("go({ view: 'attention' })")
+            self.assertIn("A cell is the mean of 8 weights.", self.find("#attention .caption").text)
+            canvas = self.find("#attention .head canvas")
+            right, bottom = canvas.size["width"] - 2, canvas.size["height"] - 2
+            lines = self.hover(canvas, right, bottom)
+            self.assertRegex(lines[0], r"^P\[0, 0, 96–99, 98–99\] = \S+, a mean$")
+            self.assertEqual(lines[1:], ["queries 96–99, keys 98–99", "hidden by the mask"])
+            self.assertEqual(self.hover(canvas, right - 40, bottom)[-1], "hidden by the mask")
+            self.assertNotIn("hidden", self.hover(canvas, right - 85, bottom)[-1])
+
+    class Trouble(Base):
+        """trouble: pages that are opened because something went wrong."""
+
+        def setUp(self):
+            self.data = self.open_sample("trouble")
+
+        def open_at(self, **place):
+            """Opens the page with its second step opened elsewhere."""
+            script = """
+                Object.assign(page.steps[1].opened_at, arguments[0]);
+                page.steps.forEach((step) => { delete step.moments; delete step.findings; });
+                startPage()"""
+            self.run_js(script, place)
+
+        def number_of(self, name):
+            return next(i for i, node in enumerate(self.data["steps"][1]["nodes"]) if node["name"] == name)
+
+        def test_opens_where_the_sweep_stopped(self):
+            self.assertEqual(self.find("#step-label").text, "anomaly")
+            self.assertEqual(self.find("#stage h2").text.split(), ["←", "backward", "mul"])
+            self.assertEqual(self.find("#stage .caption").text, "The sweep stopped here.")
+            self.assertIn("the sweep stopped at S", self.find("#summary").text)
+            self.assertEqual(self.moment(), self.run_js("return currentStep().moments.length - 1"))
+
+        def test_shows_what_the_last_rule_made(self):
+            """The NaN that an anomaly's error is about has been passed on, and no further."""
+            self.run_js(
+                """
+                const S = page.steps[1].nodes[arguments[0]], scores = page.steps[1].nodes[S.inputs[0]];
+                S.contributions = [scores.value];
+                scores.gradient = scores.value;
+                scores.reached = true;""",
+                self.number_of("S"),
+            )
+            self.open_at()
+            caption = "Back through mul: from dS its rule makes d(Q Kᵀ). The sweep stopped here."
+            self.assertEqual(self.find("#stage .caption").text, caption)
+            self.run_js("go({ moment: 4 })")
+            self.assertIn("The sweep stopped at S, before it came here.", self.find("#stage").text)
+
+        def test_opens_at_a_forward_moment(self):
+            self.open_at(node=self.number_of("P"), backward=False)
+            self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "softmax"])
+
+        def test_opens_at_the_forward_moment_where_there_is_no_backward_one(self):
+            self.open_at(node=self.number_of("Q"))
+            self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "matmul"])
+
+        def test_opens_at_a_parameter(self):
+            self.open_at(node=self.number_of("Wq"))
+            self.assertEqual(self.find("#inspector h2").text, "Wq")
+            self.assertIn("[mul] expected finite values, made NaN", self.find("#inspector").text)
+
+        def test_says_what_went_wrong_until_it_is_dismissed(self):
+            banner = self.find("#trouble")
+            self.assertIn("[mul] expected finite values, made NaN", banner.text)
+            self.press(Keys.HOME)
+            self.assertEqual(self.moment(), 0)
+            banner.find_element("xpath", ".//button[text()='Show where']").click()
+            self.assertEqual(self.find("#stage h2").text.split()[1:], ["backward", "mul"])
+            self.find("#trouble .close").click()
+            self.run_js("go({ moment: 2 })")
+            self.assertFalse(banner.is_displayed())
+            self.run_js("go({ step: 2 })")
+            self.assertIn("analytic 0.25, numeric 0.5", banner.text)
+            self.run_js("go({ step: 0 })")
+            self.assertFalse(banner.is_displayed())
+
+        def test_says_that_the_sweep_stopped_and_not_that_the_loss_is_elsewhere(self):
+            self.run_js("go({ moment: 4 })")
+            self.assertIn("The sweep stopped at S, before it came here.", self.find("#stage").text)
+            self.find("#tab-health").click()
+            text = self.find("#health").text
+            self.assertIn("The sweep stopped at S, before it came to 4 parameters, X to Wv: no gradient there.", text)
+            self.assertIn("[mul] expected finite values, made NaN", text)
+            self.assertNotIn("does not depend", text)
+
+        def test_a_sum_that_lacks_a_part_is_not_complete(self):
+            """Stopped at K, X has got what V passes on, and Q passes on nothing."""
+            self.run_js(
+                """
+                const step = page.steps[1], node = (name) => step.nodes.find((other) => other.name === name);
+                step.nodes.forEach((other) => { if (!other.reached) other.gradient = other.value; });
+                for (const name of ["V", "K", "Q"]) node(name).reached = true;
+                node("V").contributions = [node("X").value, node("Wv").value];
+                node("Wq").gradient = node("Wk").gradient = null;"""
+            )
+            self.open_at(node=self.number_of("K"))
+            self.run_js("inspect(currentStep().nodes.find((node) => node.name === 'X'))")
+            self.assertIn("The sweep stopped before all of it had come.", self.find("#inspector").text)
+
+        def test_shows_both_gradients_and_where_they_are_furthest_apart(self):
+            self.run_js("go({ step: 2 }); goToTrouble(currentStep())")
+            heads = [head.text for head in self.find_all("#inspector .pair h3")]
+            self.assertEqual(heads, ["hidden.weight", "gradient (tape)", "numeric", "difference"])
+            words = self.find("#inspector .apart").text
+            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", words)
+            canvas = self.find_all("#inspector canvas")[3]
+            lines = self.hover(canvas, 75, canvas.size["height"] - 30)
+            self.assertEqual(place_of(lines[0].split(" = ")[0] + " = 0")[0], (2, 1))
+            self.assertAlmostEqual(float(lines[0].split(" = ")[1]), -0.25, places=4)
+            red = "const c = arguments[0]; return [...c.getContext('2d').getImageData(51, 61, 1, 1).data]"
+            self.assertEqual(self.run_js(red, canvas), [224, 0, 32, 255])
+
+        def test_finds_gradients_that_differ(self):
+            self.run_js("go({ step: 2, view: 'health' })")
+            wrong = [line.text for line in self.find_all("#health .finding.wrong")]
+            self.assertEqual(len(wrong), 2)
+            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", wrong[1])
+
+    return [Health, Trouble]

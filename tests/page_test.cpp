@@ -1,6 +1,7 @@
 // The page of a training step: its data, read back, are the tape's numbers.
 #include <tapegrad/engine/tape/internal/recording.hpp>
 #include <tapegrad/layers/page/internal/arrays.hpp>
+#include <tapegrad/layers/page/internal/layer_paths.hpp>
 #include <tapegrad/layers/page/internal/step.hpp>
 
 #include <nlohmann/json.hpp>

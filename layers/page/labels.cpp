@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
-#include "internal/step.hpp"
+#include "internal/layer_paths.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -26,11 +26,6 @@ const Axes* told(const PageStep& step, const PageOptions& page, const std::strin
 }
 
 }  // namespace
-
-std::string layer_of(const std::string& path) {
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string::npos ? "" : path.substr(0, dot);
-}
 
 const Axes* Labels::of_value(const std::string& name, const Shape& shape) const {
   const Axes* axes = name.empty() ? nullptr : told(step_, page_, name);

@@ -1,8 +1,8 @@
+#include "internal/layer_paths.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-
-#include "internal/step.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -43,6 +43,11 @@ std::string between(const std::string& before, const std::string& after) {
 }
 
 }  // namespace
+
+std::string layer_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
 
 std::string common_layer(const std::string& a, const std::string& b) {
   const Path parts = parts_of(a);

@@ -12,6 +12,7 @@
 #include "../../engine/report/internal/nodes.hpp"
 #include "internal/arrays.hpp"
 #include "internal/labels.hpp"
+#include "internal/layer_paths.hpp"
 
 namespace tapegrad::detail {
 namespace {

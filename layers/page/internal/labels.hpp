@@ -12,9 +12,6 @@
 
 namespace tapegrad::detail {
 
-/// The path of the layer that a parameter or a layer is in: "blocks.0" of "blocks.0.norm1".
-std::string layer_of(const std::string& path);
-
 /// The axes and tokens that a step and its page were told; the step's go before the page's. Refers to both.
 class Labels {
  public:

@@ -377,6 +377,10 @@ TEST_CASE(
   CHECK_FALSE(made_by(step, "mean", "").contains("axes"));
   CHECK_FALSE(named(step, "head.weight").contains("axes"));
 
+  const tg::PageAxis other{"token", {"of another length"}};
+  const json outer = page_with({{"", {batch, token, width}}, {"attention.q_proj", {batch, other, width}}});
+  CHECK(made_by(outer, "linear", "attention.q_proj")["axes"] == tokens);  // the inner ones do not fit
+
   const json bare = made_by(page_with({{"head", {batch, width}}}), "multi_head_attention", "attention")["attention"];
   CHECK_FALSE(bare.contains("queries"));
   CHECK_FALSE(bare.contains("keys"));

@@ -40,7 +40,7 @@ template <class Model, class LossOf>
 void write_step(const std::string& file, Model model, const LossOf& loss_of, const ToldOfStep& told) {
   tapegrad::eval(model);
   tapegrad::named_parameters(model);
-  tapegrad::Tape tape({.keep_values = true});
+  tapegrad::Tape tape({.profile = true, .keep_values = true});
   const tapegrad::Tensor<float> loss = loss_of(model);
   loss.backward();
   write_page(file, tape, loss, told);

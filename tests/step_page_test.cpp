@@ -245,3 +245,26 @@ TEST_CASE("language_model --page cuts a text to the context and the character af
   CHECK(about("ist ru", {"i", "s", "t", "␣", "r"}) == "'ist ru'");
   CHECK(about("is", {"i"}) == "'is'");
 }
+
+TEST_CASE("Where the loss is no number any more, --page shows the step that failed and opens where that began") {
+  const TemporaryFolder folder;
+  const std::string words = folder.write("words", words_of_three_languages(200)),
+                    list = folder.write("list", "anna\nbob\ncarla\ndan\nemma\nfinn\ngina\nhugo\nida\njan\n");
+  for (const std::string& learn :
+       {"text_classifier --tokens characters --width 16 --heads 2 --dropout 0.3 --lr 1e6 --steps 100 --data " + words,
+        "language_model --lines --width 16 --heads 2 --layers 1 --context 8 --optimizer sgd --clip 0 --dropout 0.3 "
+        "--accumulate 2 --lr 1e6 --steps 100 --data " +
+            list}) {
+    CAPTURE(learn);
+    const Run run = run_example(learn + " --page " + folder.path("page"));
+    CHECK(run.status == 1);
+    CHECK(run.err.find("--lr: expected a learning rate that lets the loss fall") != std::string::npos);
+    CHECK(run.out_from("as a page for a browser: ") == "as a page for a browser: " + folder.path("page") + '\n');
+    const json data = page_data(folder.read("page")), opened = data["steps"][0]["opened_at"];
+    CHECK(data["title"].get<std::string>().ends_with(" of training, which failed"));
+    CHECK(opened["text"].get<std::string>().find("expected finite ") != std::string::npos);
+    CHECK(run.out.find(opened["text"].get<std::string>() + '\n') != std::string::npos);
+    const json statistics = data["steps"][0]["nodes"][opened["node"].get<std::size_t>()]["value"]["statistics"];
+    CHECK(statistics["nan"].get<int>() + statistics["infinite"].get<int>() > 0);
+  }
+}

@@ -19,7 +19,8 @@ void add_page_option(CLI::App& app, StepPageOptions& options, const std::string&
   app.add_option_function<std::vector<std::string>>(
          "--page", take,
          "Write a step of training on this text, or on the first of the test,\n"
-         "as a page for a browser, with all values and gradients. " +
+         "as a page for a browser, with all values and gradients; in training\n"
+         "whose loss becomes NaN, the step in which it does. " +
              about)
       ->type_name("FILE [TEXT]")
       ->expected(1, 2)

@@ -91,7 +91,9 @@ class Steps {
 
   void take_one() {
     const auto start = Clock::now();
-    const StepTotal total = compute_gradients();
+    const Before before{tg::default_generator(), state_.place};
+    const StepTotal total = compute_gradients(before);
+    if (!hooks_.page.empty() && !std::isfinite(total.loss)) show_failure(before);
     require_finite("the loss", total.loss);
     const double norm = measure_gradients(), rate = rate_(state_.step);
     require_finite("the norm of the gradients", norm);
@@ -106,10 +108,19 @@ class Steps {
     if (log_) log_->add({state_.step, total.loss, validation_loss, rate, norm, double(total.tokens) / seconds});
   }
 
+  /// What a step draws from, to draw the same again.
+  struct Before {
+    tg::Generator random;
+    Place place;
+  };
+
+  void draw_again(const Before& before) {
+    tg::default_generator() = before.random;
+    state_.place = before.place;
+  }
+
   /// Those of the mean loss of the step's batches. When it is left half way, what it has drawn was not drawn.
-  StepTotal compute_gradients() {
-    const tg::Generator random = tg::default_generator();
-    const Place place = state_.place;
+  StepTotal compute_gradients(const Before& before) {
     try {
       state_.optimizer().zero_grad();
       const float share = 1 / static_cast<float>(options_.accumulate);
@@ -125,9 +136,24 @@ class Steps {
       }
       return total;
     } catch (...) {
-      tg::default_generator() = random;
-      state_.place = place;
+      draw_again(before);
       throw;
+    }
+  }
+
+  /// Takes a step whose loss is no number once more, up to where that begins, and writes a page that opens there.
+  void show_failure(const Before& before) {
+    draw_again(before);
+    for (std::size_t i = 0; i < options_.accumulate; ++i) {
+      tg::Tape tape({.detect_anomaly = true, .keep_values = true});
+      try {
+        hooks_.next_loss();
+      } catch (const std::runtime_error& error) {
+        tg::save_page(tape, hooks_.page,
+                      {.title = "Step " + std::to_string(state_.step) + " of training, which failed"});
+        std::cout << error.what() << "\nas a page for a browser: " << printable(hooks_.page) << '\n';
+        return;
+      }
     }
   }
 

@@ -50,6 +50,7 @@ struct TrainingHooks {
   std::size_t checkpoint_every = 0;       ///< 0: only at the end
   std::function<void()> keep{};           ///< saves what was learned, at the end
   std::string log{}, plot{};  ///< files of a TrainingLog, and of its picture at the end, where gnuplot is installed
+  std::string page{};         ///< a file: where the loss is no number any more, a page that opens where NaN began
 };
 
 /// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done, patience is

@@ -266,8 +266,8 @@ void add_use_options(CLI::App& app, Options& options) {
       ->check(number(1e-9, 1));
   examples::add_explain_options(app, options.explain, keeping);
   examples::add_page_option(app, options.page, keeping,
-                            "Of a long\n"
-                            "one, as many characters as the model sees and the one that follows");
+                            "Of a long text, as\n"
+                            "many characters as the model sees and the one that follows");
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
   hooks.checkpoint_every = outputs.checkpoint_every;
   hooks.log = outputs.log;
   hooks.plot = outputs.plot;
+  hooks.page = options.page.file;
   if (!outputs.save.empty()) hooks.keep = [&] { save(writer, outputs.save); };
   return examples::train(run.training, parameters, options.training, hooks);
 }

@@ -237,8 +237,8 @@ void add_use_options(CLI::App& app, Options& options) {
       ->group(keeping);
   examples::add_explain_options(app, options.explain, keeping, examples::any_text());
   examples::add_page_option(app, options.page, keeping,
-                            "The text's\n"
-                            "label is its own in the test, or what the model takes yours for",
+                            "The text's label is\n"
+                            "its own in the test, or what the model takes yours for",
                             examples::any_text());
 }
 

@@ -35,7 +35,7 @@ std::string kept_weights(const examples::TrainingState& state) {
 }  // namespace
 
 int train(Model& model, const Sequences& data, const Sequences& validation, const examples::TrainingOptions& options,
-          const std::function<void()>& keep) {
+          const std::string& page, const std::function<void()>& keep) {
   examples::Batches batches(data.ids, options.batch_size);
   const auto parameters = tg::parameters(model);
   examples::TrainingState state(parameters, options);
@@ -59,6 +59,7 @@ int train(Model& model, const Sequences& data, const Sequences& validation, cons
     }
     keep();
   };
+  hooks.page = page;
   return examples::train(state, parameters, options, hooks);
 }
 
@@ -73,6 +74,6 @@ Trained learn(std::vector<Example> texts, const std::vector<std::string>& labels
   Classifier& classifier = trained.classifier;
   tg::print(std::cout, classifier.model);
   trained.status = train(classifier.model, classifier.encode(texts), classifier.encode(held_back),
-                         options.training_with(texts.size()), [&] { keep(classifier); });
+                         options.training_with(texts.size()), options.page.file, [&] { keep(classifier); });
   return trained;
 }

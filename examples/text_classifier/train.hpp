@@ -11,10 +11,10 @@
 
 /// Trains the model until it has taken all steps, the user stops it, or its loss on the validation texts, of which
 /// there may be none, falls no more; with validation texts the weights become those of the lowest loss. Then calls
-/// `keep`. Gives back the exit status.
+/// `keep`. `page` is a file for a page of a step that fails; empty: none. Gives back the exit status.
 int train(
     Model& model, const Sequences& data, const Sequences& validation, const examples::TrainingOptions& options,
-    const std::function<void()>& keep = [] {});
+    const std::string& page = "", const std::function<void()>& keep = [] {});
 
 /// A classifier, and the exit status of its training.
 struct Trained {

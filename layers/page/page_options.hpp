@@ -56,7 +56,7 @@ struct PageStep {
   std::map<std::string, PageTokens> tokens{};
 
   /// The name of the value that the page opens at, "attention.k_proj.weight"; "" for the beginning, or for where
-  /// anomaly mode found NaN.
+  /// anomaly mode found NaN. When no value has it, as one that nothing reads, the page opens at the loss.
   std::string opened_at{};
   std::string about{};  ///< what there is to see there; "" for the text of anomaly mode's error
 

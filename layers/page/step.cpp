@@ -118,9 +118,11 @@ class StepWriter {
   }
 
   json step() {
+    if (opened_at_.is_null() && !told_.opened_at.empty() && !nodes_.empty())  // what nothing reads is not on the tape
+      opened_at_ = {{"node", loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1},
+                    {"backward", false},
+                    {"text", told_.about}};
     json out{{"label", told_.label}, {"loss", loss_}, {"nodes", std::move(nodes_)}};
-    if (opened_at_.is_null() && !told_.opened_at.empty())  // what the loss does not reach is not on the tape
-      opened_at_ = {{"node", -1}, {"backward", false}, {"text", told_.about}};
     if (!opened_at_.is_null()) out["opened_at"] = std::move(opened_at_);
     return out;
   }

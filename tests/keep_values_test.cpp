@@ -249,3 +249,18 @@ TEST_CASE("A rule that records on its own tape, and shapes that do not fit, are 
   CHECK_THROWS_WITH_AS((wrong + matrix).backward(Array({2, 3}, 1.0)), Contains("[wrong]"), std::logic_error);
   CHECK_FALSE(matrix.has_grad());
 }
+
+TEST_CASE("The last sweep is one of both element types: what an earlier one of the other type left is forgotten") {
+  const Parameter w(Array{1, 2});
+  const tg::Parameter<float> v(tg::Array<float>{3});
+  tg::Tape tape(keeping);
+  const Tensor y = tg::sum(w * w);
+  y.backward();
+  tg::sum(v * v).backward();
+  CHECK(tape.recordings().of<double>().last_start() == -1);
+  CHECK(tape.recordings().of<float>().last_start() == 2);
+  for (const Kept& kept : kept_by(tape)) CHECK_FALSE(kept.gradient);
+  CHECK(w.grad() == Array{2, 4});
+  CHECK_THROWS_AS(y.backward(), std::logic_error);  // consumed: nothing is forgotten
+  CHECK(tape.recordings().of<float>().last_start() == 2);
+}

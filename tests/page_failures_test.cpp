@@ -139,8 +139,6 @@ TEST_CASE("A step can be opened at a value by its name, with what there is to se
   CHECK_FALSE(step_of(tape).contains("opened_at"));
   CHECK(step_of(tape, {.opened_at = "y", .about = "look <here>"})["opened_at"] ==
         json{{"node", 1}, {"backward", false}, {"text", "look <here>"}});
-  CHECK(step_of(tape, {.opened_at = "nothing", .about = "gone"})["opened_at"] ==
-        json{{"node", -1}, {"backward", false}, {"text", "gone"}});
   CHECK(step_of(tape, {.numeric = {{"w", Array{2.5}}}})["nodes"][0]["compared"]["gradient"]["statistics"]["mean"] ==
         2.5);
   CHECK_THROWS_WITH_AS(step_of(tape, {.numeric = {{"w", Array{1.0, 2.0}}}}),
@@ -187,6 +185,49 @@ TEST_CASE("Checks that hold, and those that nobody wants a page of, write none")
   CHECK_FALSE(result);
   CHECK(result.report.find("page") == std::string::npos);
   CHECK(folder.files() == 0);
+}
+
+TEST_CASE(
+    "Anomaly mode blames a hook for what it made, on an operation's output and on a parameter, not the next rule") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const bool of_parameter : {false, true}) {
+    Parameter w(Array{1.0, 2.0});
+    w.set_name("head.weight");
+    tg::Tape tape(both);
+    Tensor y = w * 2.0;
+    const auto spoil = [&](auto& gradient) { gradient(1) = infinity; };
+    of_parameter ? w.register_hook(spoil) : y.register_hook(spoil);
+    const std::string error = error_of([&] { tg::sum(tg::exp(y)).backward(); });
+    CHECK(error == std::string("[hook] expected finite gradients, a hook made inf at (1) in the gradient of ") +
+                       (of_parameter ? "head.weight (2)" : "mul #1 (2); in layer head"));
+    const json step = step_of(tape);
+    CHECK(step["opened_at"]["text"] == error);
+    CHECK(step["opened_at"]["backward"] == true);
+    CHECK(opened(step)["kind"] == (of_parameter ? "parameter" : "operation"));
+    CHECK(opened(step)["gradient"]["statistics"]["infinite"] == 1);
+  }
+}
+
+TEST_CASE("An error of one element type is not where the page opens after a sweep of the other") {
+  const Parameter w(Array{-1.0});
+  const tg::Parameter<float> v(tg::Array<float>{1});
+  tg::Tape tape(both);
+  error_of([&] { return tg::log(w); });
+  tg::sum(v * v).backward();
+  CHECK_FALSE(step_of(tape).contains("opened_at"));
+}
+
+TEST_CASE("A page that is to open at a value that is not on the tape opens at the loss, or at the last node") {
+  const Parameter w(Array{1.0});
+  tg::Tape tape(both);
+  const tg::PageStep told{.opened_at = "elsewhere", .about = "it is not here"};
+  CHECK_FALSE(step_of(tape, told).contains("opened_at"));  // there is nothing
+  const Tensor y = w * 2.0, loss = tg::sum(y), z = w * 3.0;
+  CHECK(opened(step_of(tape, told))["operation"] == "mul");
+  loss.backward();
+  const json step = step_of(tape, told);
+  CHECK(opened(step)["operation"] == "sum");
+  CHECK(step["opened_at"]["text"] == "it is not here");
 }
 
 TEST_CASE("A page that cannot be written takes nothing from the report") {

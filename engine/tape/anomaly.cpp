@@ -27,11 +27,14 @@ template <class T> std::string found(const Array<T>& x, std::size_t i) {
 
 }  // namespace
 
+template <class T> std::string Recording<T>::described(std::int32_t i) const {
+  const std::string given = name(i), operation = node(i).operation.name;
+  return (given.empty() ? operation + " #" + std::to_string(i) : given) + ' ' + to_string(node(i).shape);
+}
+
 template <class T> std::string Recording<T>::described(const Tensor<T>& x, std::int32_t node) const {
   if (!x.defined()) return "none";
-  if (node < 0) return "a constant " + to_string(x.shape());
-  const std::string given = name(node), operation = nodes_[static_cast<std::size_t>(node)].operation.name;
-  return (given.empty() ? operation + " #" + std::to_string(node) : given) + ' ' + to_string(x.shape());
+  return node < 0 ? "a constant " + to_string(x.shape()) : described(node);
 }
 
 // "; in layer head" for an operation that reads a parameter of the layer, "; after layer head" for one that works on
@@ -99,20 +102,25 @@ template <class T> void Recording<T>::check_gradients(std::int32_t i) {
     const Node<T>& input = nodes_[static_cast<std::size_t>(node.inputs[n])];
     const auto at = input.grad ? first_anomaly(*input.grad) : std::nullopt;
     if (!at) continue;
-    const std::string given = name(node.inputs[n]);
     fail_at(i, true,
             message(node.operation.name, "expected finite gradients, the backward rule made ", found(*input.grad, *at),
-                    " in the gradient of input ", n, ", ",
-                    given.empty() ? std::string(input.operation.name) + " #" + std::to_string(node.inputs[n]) : given,
-                    " ", input.shape, place(node.inputs)));
+                    " in the gradient of input ", n, ", ", described(node.inputs[n]), place(node.inputs)));
   }
+}
+
+template <class T> void Recording<T>::check_hooked(std::int32_t i, const Array<T>& gradient) {
+  if (const auto at = first_anomaly(gradient))
+    fail_at(i, true,
+            message("hook", "expected finite gradients, a hook made ", found(gradient, *at), " in the gradient of ",
+                    described(i), place(node(i).inputs)));
 }
 
 #define INSTANTIATE(T)                                                                                    \
   template void Recording<T>::check_output(const Operation&, const Tensor<T>&, std::span<const Input<T>>, \
                                            const Edges&);                                                 \
   template void Recording<T>::check_parameter(const char*, const Tensor<T>&);                             \
-  template void Recording<T>::check_gradients(std::int32_t);
+  template void Recording<T>::check_gradients(std::int32_t);                                              \
+  template void Recording<T>::check_hooked(std::int32_t, const Array<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

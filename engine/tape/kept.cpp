@@ -19,8 +19,8 @@ template <class T> void Recording<T>::keep_beside(const Tensor<T>& y, const char
   if (options_.profile) last_recorded_ = Clock::now();  // the next operation has not taken the time for it
 }
 
-template <class T> void Recording<T>::forget_gradients(std::int32_t start) {
-  last_start_ = start;
+template <class T> void Recording<T>::forget_sweep() {
+  last_start_ = -1;
   anomaly_.reset();
   for (KeptNode<T>& kept : kept_) {
     kept.reached = false;
@@ -54,7 +54,7 @@ template <class T> void Recording<T>::add_up_contributions(std::int32_t i) {
 #define INSTANTIATE(T)                                                                         \
   template void Recording<T>::keep_beside(const Tensor<T>&, const char*, Array<T>);            \
   template void Recording<T>::keep(const Tensor<T>&, std::span<const Input<T>>, const Edges&); \
-  template void Recording<T>::forget_gradients(std::int32_t);                                  \
+  template void Recording<T>::forget_sweep();                                                  \
   template void Recording<T>::keep_gradient(std::int32_t, const std::shared_ptr<Array<T>>&);   \
   template void Recording<T>::add_up_contributions(std::int32_t);
 INSTANTIATE(float)

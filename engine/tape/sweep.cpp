@@ -28,6 +28,8 @@ template <class T> void Recordings::sweep(std::int32_t start, std::shared_ptr<Ar
     explicit UnderWay(bool& f) : flag(f) { flag = true; }
     ~UnderWay() { flag = false; }
   } under_way(sweeping_);
+  of<T>().mark_reachable(start);
+  if (options_.keep_values) of_float_.forget_sweep(), of_double_.forget_sweep();
   of<T>().sweep(start, std::move(seed), retain);
 }
 
@@ -48,8 +50,7 @@ template <class T> void Recording<T>::mark_reachable(std::int32_t start) {
 
 // Gradients gather on the nodes; leaves get theirs at the end, when nothing can fail any more.
 template <class T> void Recording<T>::sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain) {
-  mark_reachable(start);
-  if (options_.keep_values) forget_gradients(start);
+  if (options_.keep_values) last_start_ = start;
   node(start).grad = std::move(seed);
   try {
     arrived_.reserve(parameters_.size());
@@ -70,8 +71,9 @@ template <class T> void Recording<T>::sweep_node(std::int32_t i, RetainGraph ret
   const auto index = static_cast<std::size_t>(i);
   const std::shared_ptr<const Rule<T>> rule = retain == RetainGraph::yes ? node(i).rule : std::move(node(i).rule);
   std::shared_ptr<Array<T>> dy = std::move(node(i).grad);
-  if (dy) run_hooks(i, dy);
+  const bool hooked = dy && run_hooks(i, dy);
   if (options_.keep_values) keep_gradient(i, dy);
+  if (options_.detect_anomaly && hooked) check_hooked(i, *dy);
   if (node(i).leaf) arrived_.push_back({i, unshared(dy)});
   if (!rule || !dy) return;  // a parameter, or what nothing was passed on to
 
@@ -100,14 +102,15 @@ template <class T> std::shared_ptr<Array<T>>& Recording<T>::gathered(std::int32_
   return options_.keep_values ? contributions_[input] : this->node(node).grad;
 }
 
-// A hook may add hooks and remove them: those that there are when the gradient has arrived are called.
-template <class T> void Recording<T>::run_hooks(std::int32_t i, std::shared_ptr<Array<T>>& gradient) const {
+// Whether there are any. A hook may add hooks and remove them: those that there are when the gradient has arrived are
+// called.
+template <class T> bool Recording<T>::run_hooks(std::int32_t i, std::shared_ptr<Array<T>>& gradient) const {
   const Hooks<T>* registered = nullptr;
   if (node(i).is_parameter)
     registered = &node(i).leaf->hooks;
   else if (const auto found = hooks_.find(i); found != hooks_.end())
     registered = &found->second;
-  if (registered == nullptr || registered->empty()) return;
+  if (registered == nullptr || registered->empty()) return false;
   const Hooks<T> hooks = *registered;
   gradient = unshared(gradient);
   for (const auto& hook : hooks) {
@@ -115,6 +118,7 @@ template <class T> void Recording<T>::run_hooks(std::int32_t i, std::shared_ptr<
     require(gradient->shape() == node(i).shape, "hook", "expected the gradient of the ", node(i).operation.name,
             " to keep its shape ", node(i).shape, ", given ", gradient->shape());
   }
+  return true;
 }
 
 // The operation that read a parameter first: the parameter was put on the tape for it.
@@ -164,11 +168,10 @@ template <class T> void Recording<T>::hand_over_gradients() {
   reached.end();
 }
 
-#define INSTANTIATE(T)                                                                      \
-  template struct LastSweep<T>;                                                             \
-  template double norm(const Array<T>&);                                                    \
-  template void Recordings::sweep<T>(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph); \
-  template void Recording<T>::sweep(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph);
+#define INSTANTIATE(T)                   \
+  template struct LastSweep<T>;          \
+  template double norm(const Array<T>&); \
+  template void Recordings::sweep<T>(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

@@ -34,9 +34,7 @@ void check_page_option(const StepPageOptions& options, bool reads_test) {
 
 void write_page(const std::string& file, const tapegrad::Tape& tape, const tapegrad::Tensor<float>& loss,
                 const ToldOfStep& told) {
-  tapegrad::PageOptions options{.title = "A step of training on " + told.about, .axes = told.axes};
-  options.largest = 13'000'000;  // where the attention of 4 heads among 64 tokens is whole in 4 blocks
-  tapegrad::save_page(tape, file, options);
+  tapegrad::save_page(tape, file, {.title = "A step of training on " + told.about, .axes = told.axes});
   std::ostringstream number;
   number << std::fixed << std::setprecision(4) << loss.item();
   std::cout << "\na step of training on " << told.about << ": loss " << number.str()

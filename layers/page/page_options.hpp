@@ -41,8 +41,9 @@ struct PageOptions {
   /// count; paths of no layer are passed over.
   std::map<std::string, PageTokens> tokens{};
 
-  /// How many bytes the numbers may take on the page. Large arrays are averaged down until they do; the page says so,
-  /// and still tells the mean, the norm and the like of all their numbers.
+  /// How many bytes the numbers may take on the page. Large arrays are averaged down until they do, the
+  /// largest first, and attention's weights only where they take more than half of the bytes; the page says so, and
+  /// still tells the mean, the norm and the like of all their numbers. An array keeps at least one number.
   std::size_t largest = 8'000'000;
 };
 
@@ -55,7 +56,7 @@ struct PageStep {
   std::map<std::string, PageTokens> tokens{};
 
   /// The name of the value that the page opens at, "attention.k_proj.weight"; "" for the beginning, or for where
-  /// anomaly mode found NaN.
+  /// anomaly mode found NaN. When no value has it, as one that nothing reads, the page opens at the loss.
   std::string opened_at{};
   std::string about{};  ///< what there is to see there; "" for the text of anomaly mode's error
 

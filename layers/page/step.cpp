@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
@@ -85,12 +87,17 @@ template <class T> Array<T> gradient_of_weights(const Shape& weights, const Arra
   return gradient;
 }
 
+// How many numbers an array may have on the page.
+struct Limits {
+  std::size_t attention;  // its weights, their gradient and where they are allowed
+  std::size_t others;
+};
+
 // Writes the nodes of a tape, those on float and then those on double, as one step.
 class StepWriter {
  public:
-  // Arrays have at most that many numbers.
-  StepWriter(const PageStep& told, const PageOptions& options, std::size_t most)
-      : told_(told), labels_(told, options), most_(most) {}
+  StepWriter(const PageStep& told, const PageOptions& options, const Limits& limits)
+      : told_(told), labels_(told, options), limits_(limits) {}
 
   template <class T> void add(const Recordings& recordings) {
     const Nodes<T> nodes(recordings);
@@ -111,21 +118,29 @@ class StepWriter {
   }
 
   json step() {
+    if (opened_at_.is_null() && !told_.opened_at.empty() && !nodes_.empty())  // what nothing reads is not on the tape
+      opened_at_ = {{"node", loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1},
+                    {"backward", false},
+                    {"text", told_.about}};
     json out{{"label", told_.label}, {"loss", loss_}, {"nodes", std::move(nodes_)}};
-    if (opened_at_.is_null() && !told_.opened_at.empty())  // what the loss does not reach is not on the tape
-      opened_at_ = {{"node", -1}, {"backward", false}, {"text", told_.about}};
     if (!opened_at_.is_null()) out["opened_at"] = std::move(opened_at_);
     return out;
   }
   std::size_t arrays() const { return arrays_; }
   std::size_t averaged() const { return averaged_; }
+  // How many numbers are left of any of those.
+  std::size_t most_left() const { return most_left_; }
 
  private:
-  template <class T> json array(const Value<T>& value) {
-    if (!value) return {};
-    json out = array_json(*value, most_);
+  template <class T> json array(const Value<T>& value) { return value ? array(*value, limits_.others) : json(); }
+
+  template <class T> json array(const Array<T>& array, std::size_t most) {
+    json out = array_json(array, most);
     ++arrays_;
-    averaged_ += out.contains("pooled");
+    if (const auto pooled = out.find("pooled"); pooled != out.end()) {
+      ++averaged_;
+      most_left_ = std::max(most_left_, pooled_size(array.shape(), pooled->get<std::vector<std::size_t>>()));
+    }
     return out;
   }
 
@@ -216,10 +231,11 @@ class StepWriter {
     const Value<T>& weights = beside.at("weights");
     const std::int32_t v = node.inputs[2];
     const Value<T>& values = v < 0 ? node.kept->constants[2].value : nodes[v].kept->value;
-    Value<T> gradient;
+    const std::size_t most = limits_.attention;
+    json out{
+        {"weights", array(*weights, most)}, {"gradient", nullptr}, {"allowed", array(*beside.at("allowed"), most)}};
     if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
-      gradient = make_value<T>(gradient_of_weights(weights->shape(), *node.kept->gradient, *values));
-    json out{{"weights", array(weights)}, {"gradient", array(gradient)}, {"allowed", array(beside.at("allowed"))}};
+      out["gradient"] = array(gradient_of_weights(weights->shape(), *node.kept->gradient, *values), most);
     const Shape& shape = weights->shape();  // (B, H, queries, keys)
     for (const bool queries : {true, false})
       labels_.add_tokens(out, queries, layer, nodes_[inputs[queries ? 0 : 1].template get<std::size_t>()], shape[0],
@@ -232,18 +248,18 @@ class StepWriter {
     if (const auto numeric = told_.numeric.find(name); numeric != told_.numeric.end()) {
       require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
               name, ", given ", numeric->second.shape());
-      out["compared"] = {{"name", "numeric"}, {"gradient", array_json(numeric->second, most_)}};
+      out["compared"] = {{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
     }
     if (name == told_.opened_at) opened_at_ = {{"node", nodes_.size()}, {"backward", false}, {"text", told_.about}};
   }
 
   const PageStep& told_;
   const Labels labels_;
-  std::size_t most_;
+  const Limits limits_;
   json nodes_ = json::array();
   std::int64_t loss_ = -1;
   json opened_at_;
-  std::size_t arrays_ = 0, averaged_ = 0;
+  std::size_t arrays_ = 0, averaged_ = 0, most_left_ = 0;
 };
 
 // The bytes of the numbers of all arrays, of which each has at most that many.
@@ -253,51 +269,72 @@ std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most)
   return bytes;
 }
 
-// Adds the shapes of all arrays on T that a step shows, constants as often as they are read.
-template <class T> void add_shapes(std::vector<Shape>& shapes, const Recordings& recordings) {
-  const Nodes<T> nodes(recordings);
-  const auto add = [&](const Value<T>& value) {
-    if (value) shapes.push_back(value->shape());
-  };
-  for (const NodeView<T>& node : nodes) {
-    add(node.kept->value);
-    add(node.kept->gradient);
-    for (const auto& constant : node.kept->constants) add(constant.value);
-    for (const auto& [name, value] : node.kept->beside) add(value);
-    if (node.kept->beside.contains("weights")) add(node.kept->beside.at("weights"));  // its gradient is as large
-    for (std::size_t n = 0; n < node.inputs.size(); ++n) add(nodes.contribution(node, n));
+// As many numbers as arrays may have each so that all of them fit, and 1 where even that is too much.
+std::size_t most_that_fit(const std::vector<Shape>& arrays, std::size_t bytes) {
+  std::size_t fitting = 1, most = 1;
+  for (const Shape& shape : arrays) most = std::max(most, element_count(shape));
+  if (bytes_of_numbers(arrays, most) <= bytes) return most;
+  while (most - fitting > 1) {
+    const std::size_t middle = fitting + (most - fitting) / 2;
+    (bytes_of_numbers(arrays, middle) <= bytes ? fitting : most) = middle;
   }
+  return fitting;
 }
 
-// How many numbers an array may have so that those of all steps fit.
-std::size_t most_numbers(std::span<const RecordedStep> steps, std::size_t largest) {
-  std::vector<Shape> shapes;
-  for (const RecordedStep& step : steps) {
-    add_shapes<float>(shapes, *step.recorded);
-    add_shapes<double>(shapes, *step.recorded);
+// The shapes of all arrays of a page.
+struct Shapes {
+  std::vector<Shape> attention, others;
+
+  template <class T> void add(const Recordings& recordings) {
+    const Nodes<T> nodes(recordings);
+    const auto add_if_any = [&](const Value<T>& value) {
+      if (value) others.push_back(value->shape());
+    };
+    std::set<const Array<T>*> constants;  // each stands there once
+    for (const NodeView<T>& node : nodes) {
+      add_if_any(node.kept->value);
+      add_if_any(node.kept->gradient);
+      for (const auto& constant : node.kept->constants)
+        if (constants.insert(constant.value.get()).second) add_if_any(constant.value);
+      for (std::size_t n = 0; n < node.inputs.size(); ++n) add_if_any(nodes.contribution(node, n));
+      if (node.kept->beside.contains("weights"))  // the gradient and where they are allowed are as large
+        attention.insert(attention.end(), 3, node.kept->beside.at("weights")->shape());
+    }
   }
-  std::size_t most = std::max<std::size_t>(largest / 4, 1);
-  while (most > 1 && bytes_of_numbers(shapes, most) > largest) most /= 2;
-  return most;
+};
+
+// Tokens cannot be told in averaged attention: it stays whole in half of the bytes, or in all that others leave free.
+Limits limits_of(std::span<const RecordedStep> steps, std::size_t bytes) {
+  Shapes shapes;
+  for (const RecordedStep& step : steps) {
+    shapes.add<float>(*step.recorded);
+    shapes.add<double>(*step.recorded);
+    for (const auto& [name, numeric] : step.told.numeric) shapes.others.push_back(numeric.shape());
+  }
+  const auto without = [bytes](std::size_t taken) { return bytes - std::min(bytes, taken); };
+  const std::size_t of_others = bytes_of_numbers(shapes.others, std::numeric_limits<std::size_t>::max());
+  const std::size_t attention = most_that_fit(shapes.attention, std::max(bytes / 2, without(of_others)));
+  return {attention, most_that_fit(shapes.others, without(bytes_of_numbers(shapes.attention, attention)))};
 }
 
 }  // namespace
 
 json page_json(std::span<const RecordedStep> steps, const PageOptions& options) {
-  const std::size_t most = most_numbers(steps, options.largest);
+  const Limits limits = limits_of(steps, options.largest);
   json written = json::array(), left_out = json::array();
-  std::size_t arrays = 0, averaged = 0;
+  std::size_t arrays = 0, averaged = 0, most_left = 0;
   for (const RecordedStep& step : steps) {
-    StepWriter writer(step.told, options, most);
+    StepWriter writer(step.told, options, limits);
     writer.add<float>(*step.recorded);
     writer.add<double>(*step.recorded);
     written.push_back(writer.step());
     arrays += writer.arrays();
     averaged += writer.averaged();
+    most_left = std::max(most_left, writer.most_left());
   }
   if (averaged > 0)
     left_out.push_back(std::to_string(averaged) + " of " + std::to_string(arrays) +
-                       " arrays are averaged down to at most " + std::to_string(most) + " numbers each.");
+                       " arrays are averaged down to at most " + std::to_string(most_left) + " numbers each.");
   return {{"version", 1}, {"title", options.title}, {"left_out", std::move(left_out)}, {"steps", std::move(written)}};
 }
 

@@ -62,7 +62,7 @@ template <class T> struct KeptNode {
   // What an operation keeps for readers beside its value, by names: attention's "weights".
   std::map<std::string, Value<T>> beside;
 
-  // Of the last sweep.
+  // Of the tape's last sweep, on T or not.
   bool reached = false;                 // it came by
   Value<T> gradient;                    // what arrived, after hooks; null when nothing did
   std::vector<Value<T>> contributions;  // what the rule added to each input's gradient; empty when it did not run
@@ -71,9 +71,11 @@ template <class T> struct KeptNode {
 /// Where anomaly mode found NaN or infinity.
 struct Anomaly {
   std::int32_t node;  // the operation that made it, or the parameter that has it
-  bool backward;      // it was made by the operation's rule
+  bool backward;      // it was made by the operation's rule, or by a hook of its output's gradient
   std::string text;   // of the error
 };
+
+class Recordings;
 
 /// The part of a tape that records operations on T.
 template <class T> class Recording {
@@ -97,9 +99,6 @@ template <class T> class Recording {
   /// The name given, the parameter's path, or "".
   std::string name(std::int32_t node) const;
 
-  /// Sweeps backwards from a node whose gradient is `seed` (sweep.cpp).
-  void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);
-
   /// Throws std::runtime_error when y is where NaN or infinity first appears (anomaly.cpp). A tape that keeps values
   /// has then recorded it, to be looked at.
   void check_output(const Operation& operation, const Tensor<T>& y, std::span<const Input<T>> inputs,
@@ -111,12 +110,13 @@ template <class T> class Recording {
   const std::vector<Profile>& profiles() const { return profiles_; }
   /// Of each node, when the tape keeps values.
   const std::vector<KeptNode<T>>& kept() const { return kept_; }
-  /// The node that the last sweep began at, when the tape keeps values; -1 before any.
+  /// The node that the tape's last sweep began at, when it keeps values; -1 before any and when it was not on T.
   std::int32_t last_start() const { return last_start_; }
-  /// What anomaly mode found last, when the tape keeps values.
+  /// What anomaly mode found since the last sweep began, when the tape keeps values.
   const std::optional<Anomaly>& anomaly() const { return anomaly_; }
 
  private:
+  friend class Recordings;
   friend class Gradients<T>;
   friend class Gradient<T>;
   using Clock = std::chrono::steady_clock;
@@ -128,20 +128,23 @@ template <class T> class Recording {
   template <class... Arguments> void add_node(std::size_t saved, Arguments&&... of_node);
 
   void mark_reachable(std::int32_t start);
+  void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);
   void sweep_node(std::int32_t i, RetainGraph retain);
   std::shared_ptr<Array<T>>& gathered(std::int32_t node, std::size_t input);
-  void run_hooks(std::int32_t i, std::shared_ptr<Array<T>>& gradient) const;
+  bool run_hooks(std::int32_t i, std::shared_ptr<Array<T>>& gradient) const;
   void hand_over_gradients();
   const char* first_reader(std::int32_t parameter) const;
 
   void keep(const Tensor<T>& y, std::span<const Input<T>> inputs, const Edges& edges);
-  void forget_gradients(std::int32_t start);
+  void forget_sweep();
   void keep_gradient(std::int32_t i, const std::shared_ptr<Array<T>>& dy);
   void add_up_contributions(std::int32_t i);
 
   void check_parameter(const char* operation, const Tensor<T>& x);
   void check_gradients(std::int32_t i);
+  void check_hooked(std::int32_t i, const Array<T>& gradient);
   [[noreturn]] void fail_at(std::int32_t node, bool backward, std::string text);
+  std::string described(std::int32_t node) const;
   std::string described(const Tensor<T>& x, std::int32_t node) const;
   std::string place(const Edges& edges) const;
 

@@ -4,6 +4,8 @@ import numpy as np
 from selenium.webdriver import Keys
 
 from decode import decode, place_of
+from operations import Operations
+from tape import Tape
 
 
 def cases(Base):
@@ -23,6 +25,28 @@ def cases(Base):
             self.assertEqual(gradients, ["not finite"] * 3)
             self.run_js("go({ view: 'story', moment: currentStep().operations.length - 2 })")
             self.assertIn("2 NaN", [note.text for note in self.find_all("#stage .note.wrong")])
+
+        def masked(self, hidden, also_added=False):
+            """What is said of the softmax of masked scores, whose -inf is a constant on the tape."""
+            tape = Tape("masked")
+            f = Operations(tape)
+            scores, infinity = tape.parameter("scores", np.array([[0.5, -0.5], [1.0, 2.0]])), tape.constant(-np.inf)
+            f.softmax(f.masked_fill(scores, np.array(hidden), -np.inf, infinity)).named("P")
+            if also_added:
+                f.add(scores, infinity)
+            self.open_step(tape.step())
+            return self.text_of(0)
+
+        def test_infinity_that_a_mask_fills_in_is_as_it_should_be(self):
+            self.assertIn("Nothing conspicuous", self.masked([[False, True], [False, False]]))
+
+        def test_nan_begins_where_all_of_a_row_is_hidden(self):
+            text = self.masked([[False, True], [True, True]])
+            self.assertIn("NaN began in the forward pass at softmax, which made P: 2 of 4 numbers", text)
+
+        def test_infinity_that_is_not_for_masks_alone_is_conspicuous(self):
+            text = self.masked([[False, True], [False, False]], also_added=True)
+            self.assertIn("Infinity began in the forward pass in the constant", text)
 
         def test_says_that_gradients_vanish(self):
             self.open_sample("broken")

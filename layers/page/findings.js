@@ -50,7 +50,8 @@ function typicalSize(array) {
 
 function whatWentWrong(step) {
   if (!step.opened_at) return [];
-  return [{ nodes: [step.nodes[step.opened_at.node]], wrong: true, text: step.opened_at.text }];
+  const node = nodeOfTrouble(step);
+  return [{ nodes: node ? [node] : [], wrong: true, text: step.opened_at.text }];
 }
 
 function whereTheSweepStopped(step) {

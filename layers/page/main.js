@@ -144,7 +144,7 @@ function startPage() {
   const step = currentStep();
   state.open = openAtFirst(step);
   render();
-  if (step.opened_at) goToTrouble(step);
+  if (nodeOfTrouble(step)) goToTrouble(step);
 }
 
 startPage();

@@ -7,7 +7,7 @@ const MOST_PARTS = 4; // of a sum, to be shown one by one
 function renderStage(step, moment) {
   const stage = place("stage");
   if (!moment) {
-    stage.replaceChildren(element("p", { text: "Nothing was recorded in this step." }));
+    stage.replaceChildren(element("p", { text: "The tape recorded nothing in this step." }));
     return;
   }
   const { node, backward } = moment;

@@ -34,7 +34,7 @@ function prepareStep(step) {
  */
 function markWhereSweepStopped(step) {
   step.stoppedAt = null;
-  const last = step.opened_at?.backward ? step.nodes[step.opened_at.node] : null;
+  const last = step.opened_at?.backward ? nodeOfTrouble(step) : null;
   if (last?.kind !== "operation") return;
   const onlyReadBy = (node) => (input) =>
     step.nodes[input].gradient && step.nodes[input].readers.every((reader) => reader.node === node);

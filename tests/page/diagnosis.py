@@ -166,6 +166,25 @@ def cases(Base):
             self.assertEqual(self.find("#inspector h2").text, "Wq")
             self.assertIn("[mul] expected finite values, made NaN", self.find("#inspector").text)
 
+        def test_what_went_wrong_may_be_off_the_tape(self):
+            step = dict(self.data["steps"][0], opened_at={"node": -1, "backward": False, "text": "w: analytic 0"})
+            self.open_step(step)
+            self.assertIn("w: analytic 0", self.find("#trouble").text)
+            self.assertNotIn("Show where", self.find("#trouble").text)
+            self.assertEqual(self.moment(), 0)
+            self.assertFalse(self.find("#inspector").is_displayed())
+            self.run_js("go({ view: 'health' })")
+            self.assertIn("w: analytic 0", self.find("#health .finding.wrong").text)
+
+        def test_opens_a_step_without_nodes(self):
+            opened_at = {"node": -1, "backward": False, "text": "w: analytic 0"}
+            self.open_step({"label": "", "loss": -1, "nodes": [], "opened_at": opened_at})
+            self.assertEqual(self.find("#stage").text, "The tape recorded nothing in this step.")
+            self.assertIn("w: analytic 0", self.find("#trouble").text)
+            self.press(Keys.ARROW_RIGHT, " ", " ")
+            self.run_js("go({ view: 'health' })")
+            self.assertIn("w: analytic 0", self.find("#health").text)
+
         def test_says_what_went_wrong_until_it_is_dismissed(self):
             banner = self.find("#trouble")
             self.assertIn("[mul] expected finite values, made NaN", banner.text)

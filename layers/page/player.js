@@ -64,7 +64,9 @@ function renderPlayer() {
   const count = step.moments.length;
   slider.max = Math.max(0, count - 1);
   slider.value = state.moment;
-  slider.style.setProperty("--half", `${(100 * step.operations.length) / Math.max(1, count)}%`);
+  const [forward, backward] = slider.parentNode.querySelectorAll(".halves span");
+  forward.style.flexBasis = `${(100 * step.operations.length) / Math.max(1, count)}%`;
+  backward.hidden = count === step.operations.length;
   const half = moment?.backward ? "backward" : "forward";
   const text = moment ? `${half}: ${moment.node.operation} ${moment.node.label}, ${state.moment + 1} of ${count}` : "";
   slider.setAttribute("aria-valuetext", text);

@@ -162,6 +162,7 @@ function linksTo(moments) {
 
 /** The lower half: rules, then the gradients of the inputs and, at the right, the one that comes in; then sums. */
 function backwardHalf(step, node, backward) {
+  if (step.loss < 0) return [];
   if (!node.reached) {
     const none = element("p", { class: "note", text: whyNotReached(step, node) });
     return [halfHeading("Backward", "←", [none], backward)];

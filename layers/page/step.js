@@ -2,11 +2,12 @@
 
 const MOST_TERMS = 6; // of a gradient, to be written as an equation
 
-/** Adds to each node its number, its names and its readers, and to the step its moments. Done once for each step. */
+/** Adds to each node its numbers, its names and its readers, and to the step its moments. Done once for each step. */
 function prepareStep(step) {
   if (step.moments) return step;
   const { nodes } = step;
   nodes.forEach((node, number) => Object.assign(node, { number, readers: [], parts: null, awaited: false }));
+  countAsTheTape(nodes);
   for (const node of nodes) node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
   nameAxes(step);
   for (const node of nodes) node.rulesHere = node.rules.map((rule, i) => withSum(step, node, rule, i));
@@ -26,6 +27,12 @@ function prepareStep(step) {
   });
   step.tree = layersOf(step.operations);
   return step;
+}
+
+/** Gives operations and parameters the numbers that errors and printed tapes give them; constants are counted apart. */
+function countAsTheTape(nodes) {
+  const counts = { constant: 0, recorded: 0 };
+  for (const node of nodes) node.numberOnTape = counts[node.kind === "constant" ? "constant" : "recorded"]++;
 }
 
 /**
@@ -112,7 +119,7 @@ function nameByLayers(nodes) {
 /** What a value is called where there is room: its name, its formula, its layer's name, or its operation. */
 function labelOf(node) {
   if (node.name) return node.kind === "parameter" ? node.name.split(".").slice(-2).join(".") : node.name;
-  return node.short ?? node.ofLayer ?? `${node.operation || node.kind} #${node.number}`;
+  return node.short ?? node.ofLayer ?? `${node.operation || node.kind} #${node.numberOnTape}`;
 }
 
 /** What a value's gradient is called. */

@@ -140,6 +140,7 @@ function startPage() {
   startTheme();
   startTabs();
   startPlayer();
+  startAttention();
   state.step = firstWithTrouble();
   const step = currentStep();
   state.open = openAtFirst(step);

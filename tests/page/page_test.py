@@ -260,7 +260,7 @@ def main():
         if not files:
             sample.main(temporary)
             files = [pathlib.Path(temporary) / f"{name}.html" for name in sample.SAMPLES]
-            cases += behaviour.cases(PageTest) + diagnosis.cases(PageTest)
+            cases += attention.cases(PageTest) + behaviour.cases(PageTest) + diagnosis.cases(PageTest)
         if options.examples:
             printed = written.write_pages(options.examples, temporary)
             files += printed

@@ -1,0 +1,116 @@
+"""What a page shows of attention: heads beside each other, their tokens, and the axes that values have."""
+
+import numpy as np
+from selenium.webdriver import ActionChains, Keys
+
+from decode import decode, place_of
+from operations import Operations
+from tape import Tape
+
+SENTENCE = ["the", "(padding)", "bank", "extraordinarily", "steep", "river", "of", "incomprehensibilities"]
+
+
+def attended(heads, tokens, layers=1):
+    """A step of attention of tokens to themselves, in as many layers at the model's root."""
+    random = np.random.default_rng(12)
+    tape = Tape("attention")
+    f = Operations(tape)
+    x = tape.parameter("x", random.normal(size=(1, len(tokens), 4 * heads)))
+    for _ in range(layers):
+        x = f.attention(x, x, x, heads, tokens=[tokens])
+    tape.backward(f.sum(f.mul(x, x)))
+    return tape.step()
+
+
+def cases(Base):
+    """The test cases, upon the class that drives the browser."""
+
+    class Heads(Base):
+        def open_heads(self, *arguments, width=1400, **options):
+            self.open_step(attended(*arguments, **options), width=width)
+            self.run_js("go({ view: 'attention' })")
+
+        def boxes(self, selector):
+            """Left, top, right and bottom of the elements that are shown."""
+            script = """
+                const box = (shown) => shown.getBoundingClientRect();
+                return [...document.querySelectorAll(arguments[0])].map(box).map((b) => [b.left, b.top, b.right, b.bottom]);"""
+            return np.array(self.run_js(script, selector))
+
+        def test_heads_take_the_width(self):
+            for heads in (4, 8):
+                for tokens in (list("possibility"), SENTENCE):
+                    with self.subTest(heads=heads, tokens=tokens[0]):
+                        self.open_heads(heads, tokens)
+                        area, figures = self.boxes("#attention .heads")[0], self.boxes("#attention .head")
+                        self.assertLessEqual(len(np.unique(figures[:, 1])), 2 if heads == 4 else 3)
+                        self.assertGreater(figures[:, 2].max() - area[0], 0.85 * (area[2] - area[0]))
+                        maps = self.boxes("#attention .head canvas")
+                        self.assertGreater((maps[:, 2] - maps[:, 0]).sum() / heads, 0.8 * (figures[0, 2] - figures[0, 0]))
+
+        def test_heads_fit_a_narrow_screen(self):
+            self.open_heads(8, SENTENCE, width=420)
+            self.assertLessEqual(self.boxes("#attention .head canvas, #attention svg")[:, 2].max(), 420)
+            self.assertLessEqual(self.run_js("return document.documentElement.scrollWidth"), 420)
+
+        def test_heads_follow_the_window(self):
+            self.open_heads(8, SENTENCE)
+            self.screen(420, 900)
+            self.wait_for(lambda: self.boxes("#attention .head canvas")[:, 2].max() <= 420)
+
+        def test_long_tokens_are_cut_and_told_in_whole(self):
+            self.open_heads(8, SENTENCE)
+            canvas = self.find("#attention .head canvas")
+            last = canvas.size["height"] - 5
+            self.assertEqual(self.hover(canvas, 10, last), ["incomprehensibilities"])
+            texts = self.find_all("#attention svg text")
+            self.assertTrue(self.run_js("return arguments[0].firstChild.textContent", texts[7]).endswith("…"))
+            self.assertEqual(texts[7].find_element("css selector", "title").get_attribute("textContent"), SENTENCE[7])
+            self.assertEqual(self.run_js("return arguments[0].firstChild.textContent", texts[1]), "(padding)")
+            self.assertGreaterEqual(min(self.run_js("return arguments[0].getBBox().x", text) for text in texts), 0)
+
+        def test_rows_have_room_for_their_labels(self):
+            """Two rows of 100 columns, whose cells are but 2 pixels wide."""
+            tape = Tape("few rows")
+            f = Operations(tape)
+            x = tape.parameter("x", np.ones((2, 100))).named("x", axes=[["one", "two"], None], axis_names=["row", ""])
+            f.relu(x)
+            self.open_step(tape.step())
+            height = self.find("#stage canvas").size["height"]
+            self.assertGreaterEqual(height, 2 * 14)
+
+        def test_names_of_attention_at_the_root(self):
+            self.open_heads(2, list("abc"))
+            names = lambda: [name.text for name in self.find_all("#attention .choice:first-child option")]
+            self.assertEqual(names(), ["attention"])
+            self.open_heads(2, list("abc"), layers=2)
+            self.assertEqual(names(), ["multi_head_attention #1", "multi_head_attention #2"])
+
+    class Tokens(Base):
+        """gpt: hidden keys, weights under the pointer, and who attends to whom."""
+
+        def test_shows_heads_masks_and_tokens(self):
+            data = self.open_sample("gpt")
+            self.find("#tab-attention").click()
+            self.assertEqual(len(self.find_all("#attention .head")), 4)
+            node = next(node for node in data["steps"][0]["nodes"] if "attention" in node)
+            canvas = self.find("#attention .head canvas")
+            hidden = self.hover(canvas, canvas.size["width"] - 4, 22)
+            self.assertEqual(hidden[-1], "hidden by the mask")
+            lines = self.hover(canvas, 20, canvas.size["height"] - 4)
+            place, number = place_of(lines[0])
+            self.assertEqual(np.float32(number), decode(node["attention"]["weights"])[place])
+            tokens = self.find_all("#attention svg text")
+            ActionChains(self.browser).move_to_element(tokens[3]).perform()
+            self.assertIn("b attends most to", self.find("#attention .said").text)
+            strengths = (
+                "return [...document.querySelectorAll('#attention line:not(.off)')].map((l) => +l.style.strokeOpacity)"
+            )
+            self.assertEqual(max(self.run_js(strengths)), 1)  # its strongest line, however weak beside others'
+            self.run_js("arguments[0].focus()", tokens[0])
+            self.press(Keys.ARROW_DOWN)
+            self.assertIn("o attends most to", self.find("#announcement").get_attribute("textContent"))
+            self.press(Keys.ARROW_RIGHT)
+            self.assertIn("o is attended to most by", self.find("#announcement").get_attribute("textContent"))
+
+    return [Heads, Tokens]

@@ -16,6 +16,12 @@ const MASKS = new Set(["masked_fill", "where"]);
 /** They move numbers to other places. */
 const MOVES = new Set(["reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand"]);
 
+/** Of these, those that put axes in another order. */
+const TRANSPOSES = new Set(["transpose", "permute"]);
+
+/** Their result is a range of the input along one axis. */
+const PARTS = new Set(["split"]);
+
 /** What a bias of the keys makes of the scores stays the same for all keys. */
 const SCALES = new Set(["mul", "div", "masked_fill"]);
 

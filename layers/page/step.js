@@ -68,34 +68,6 @@ function whyNotReached(step, node) {
   return step.loss < 0 ? "There was no sweep." : "The loss does not depend on it.";
 }
 
-/** Gives the axes of values their names where an operation that leaves numbers in their places tells them. */
-function nameAxes(step) {
-  const operations = step.nodes.filter((node) => node.kind === "operation");
-  for (const node of [...operations, ...[...operations].reverse()]) {
-    const inputs = node.inputs.map((input) => step.nodes[input]);
-    if (IN_PLACE.has(node.operation)) {
-      const alike = [node, ...inputs].filter((value) => String(value.shape) === String(node.shape));
-      const known = alike.find((value) => value.axis_names);
-      if (known) for (const value of alike) takeAxes(value, known, node.shape.length);
-    } else if (node.operation === RESHAPE) {
-      const [x] = inputs;
-      const changed = node.shape.findIndex((extent, axis) => extent !== x.shape[axis]);
-      for (const [to, from] of [
-        [node, x],
-        [x, node],
-      ])
-        takeAxes(to, from, changed < 0 ? node.shape.length : changed);
-    }
-  }
-}
-
-/** Gives a value the first so many of another's axes, if it has none of its own. */
-function takeAxes(to, from, count) {
-  if (to.axis_names || !from.axis_names) return;
-  to.axis_names = to.shape.map((_, axis) => (axis < count ? from.axis_names[axis] : ""));
-  to.axes = to.shape.map((_, axis) => (axis < count ? (from.axes?.[axis] ?? null) : null));
-}
-
 /** The rule for an input; where that was broadcast, with the sum over its copies that rules leave out. */
 function withSum(step, node, rule, position) {
   if (!BROADCAST.has(node.operation) || node.rules.length !== node.inputs.length) return rule;

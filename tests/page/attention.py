@@ -113,4 +113,43 @@ def cases(Base):
             self.press(Keys.ARROW_RIGHT)
             self.assertIn("o is attended to most by", self.find("#announcement").get_attribute("textContent"))
 
-    return [Heads, Tokens]
+    class Axes(Base):
+        """Values without axes have those of the values that they are made of, and of those made of them."""
+
+        def choices_at(self, operation):
+            script = """
+                go({ moment: currentStep().operations.find((node) => node.operation === arguments[0]).forwardMoment.number });
+                return [...document.querySelectorAll("#stage .choices label")].map((label) => label.firstChild.textContent);"""
+            return self.run_js(script, operation)
+
+        def open_attention(self, *leading):
+            """softmax(q kᵀ) v of named queries, keys, values and weights; what is between them has no name."""
+            tape = Tape("axes")
+            f = Operations(tape)
+            names = [*["batch", "head"][: len(leading)], "token"]
+            draw = np.random.default_rng(13).normal
+            q, k, v = (
+                tape.parameter(name, draw(size=(*leading, 3, 2))).named(name, axis_names=[*names, ""]) for name in "qkv"
+            )
+            weights = f.softmax(f.matmul(q, f.transpose(k))).named("P", axis_names=[*names[:-1], "query", "key"])
+            f.relu(f.matmul(weights, v))
+            self.open_step(tape.step())
+
+        def test_products_have_the_axes_of_their_factors(self):
+            for leading, names in (((2,), ["batch"]), ((2, 2), ["batch", "head"])):
+                self.open_attention(*leading)
+                for operation in ("transpose", "matmul", "softmax", "relu"):
+                    self.assertEqual(self.choices_at(operation), names, operation)
+
+        def test_a_layer_keeps_all_axes_but_the_last(self):
+            tape = Tape("axes")
+            f = Operations(tape)
+            x = tape.parameter("x", np.ones((2, 3, 4))).named("x", axis_names=["batch", "token", ""])
+            w, b = tape.parameter("w", np.ones((4, 4))), tape.parameter("b", np.ones(4))
+            y = f.linear(x, w, b)
+            f.relu(f.attention(y, y, y, 2))
+            self.open_step(tape.step())
+            for operation in ("linear", "multi_head_attention", "relu"):
+                self.assertEqual(self.choices_at(operation), ["batch"], operation)
+
+    return [Heads, Tokens, Axes]

@@ -11,7 +11,7 @@ const PALETTES = {
 const WRONG = [224, 0, 32];
 const NUMBER_CELL = { width: 50, height: 24 };
 const LARGEST_CELL = 26;
-const LEAST_LINE = 16; // the height of a row with a label, and of a vector, which is to be seen, too
+const LINE = { least: 11, enough: 16 }; // the height of a row with a label, and of a vector, which is to be seen, too
 const LONGEST_LABEL = 96;
 const LABEL_FONT = "11px system-ui, sans-serif";
 const NUMBER_FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
@@ -141,11 +141,12 @@ function layoutOf(matrix, options, context) {
   const numbers = matrix.columns * NUMBER_CELL.width <= room.width && matrix.rows * NUMBER_CELL.height <= room.height;
   const side = Math.min(LARGEST_CELL, room.width / matrix.columns, room.height / matrix.rows);
   const square = side >= 3 ? Math.floor(side) : side;
-  const readable = (rowLabels || matrix.rows === 1) && matrix.rows * LEAST_LINE <= room.height;
-  const height = readable ? Math.max(square, LEAST_LINE) : square;
+  const line = rowLabels || matrix.rows === 1 ? Math.min(LINE.enough, Math.floor(room.height / matrix.rows)) : 0;
+  const height = line < LINE.least ? square : Math.max(square, line);
   const cell = numbers ? NUMBER_CELL : { width: square, height };
   const turned = columnLabels && widest(columnLabels) > Math.max(cell.width - 4, 14);
-  const top = columnLabels ? (turned ? widest(columnLabels) + 6 : 16) : 0;
+  const over = rowLabels ? Math.max(0, Math.ceil((LINE.enough - cell.height) / 2)) : 0; // for the outer labels
+  const top = columnLabels ? (turned ? widest(columnLabels) + 6 : 16) : over;
   return {
     numbers,
     cell,
@@ -154,10 +155,10 @@ function layoutOf(matrix, options, context) {
     rowLabels,
     columnLabels,
     turned,
-    everyRow: Math.ceil(11 / cell.height), // has a label
-    everyColumn: columnLabels && Math.ceil((turned ? 12 : Math.min(widest(columnLabels) + 1, 17)) / cell.width),
+    everyRow: Math.ceil(LINE.least / cell.height), // has a label
+    everyColumn: columnLabels && Math.ceil((turned ? 12 : Math.min(widest(columnLabels) + 2, 17)) / cell.width),
     width: Math.ceil(left + matrix.columns * cell.width) + 1,
-    height: Math.ceil(top + matrix.rows * cell.height) + 1,
+    height: Math.ceil(top + matrix.rows * cell.height + over) + 1,
   };
 }
 

@@ -20,7 +20,7 @@ const MOVES = new Set(["reshape", "transpose", "permute", "unsqueeze", "squeeze"
 const TRANSPOSES = new Set(["transpose", "permute"]);
 
 /** Their result is a range of the input along one axis. */
-const PARTS = new Set(["split"]);
+const PARTS = new Set(["split", "narrow"]);
 
 /** What a bias of the keys makes of the scores stays the same for all keys. */
 const SCALES = new Set(["mul", "div", "masked_fill"]);

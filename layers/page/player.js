@@ -35,7 +35,7 @@ function playerKey(event) {
 
 function togglePlay() {
   if (timer) return pause();
-  if (state.moment === currentStep().moments.length - 1) go({ moment: 0 });
+  if (state.moment >= currentStep().moments.length - 1) go({ moment: 0 });
   restart();
   return renderPlayer();
 }
@@ -51,7 +51,7 @@ function restart() {
   timer = setInterval(
     () => {
       go({ moment: state.moment + 1 });
-      if (state.moment === currentStep().moments.length - 1) pause();
+      if (state.moment >= currentStep().moments.length - 1) pause();
     },
     (1000 * SECONDS_A_MOMENT) / Number(place("speed").value),
   );

@@ -69,15 +69,25 @@ def cases(Base):
             self.assertEqual(self.run_js("return arguments[0].firstChild.textContent", texts[1]), "(padding)")
             self.assertGreaterEqual(min(self.run_js("return arguments[0].getBBox().x", text) for text in texts), 0)
 
-        def test_rows_have_room_for_their_labels(self):
-            """Two rows of 100 columns, whose cells are but 2 pixels wide."""
-            tape = Tape("few rows")
-            f = Operations(tape)
-            x = tape.parameter("x", np.ones((2, 100))).named("x", axes=[["one", "two"], None], axis_names=["row", ""])
-            f.relu(x)
+        def open_rows(self, count):
+            """A matrix of 100 columns, whose cells are but 2 pixels wide; its canvas."""
+            tape = Tape("rows")
+            x = tape.parameter("x", np.zeros((count, 100)))
+            Operations(tape).relu(x.named("x", axes=[["Ä"] * count, None], axis_names=["row", ""]))
             self.open_step(tape.step())
-            height = self.find("#stage canvas").size["height"]
-            self.assertGreaterEqual(height, 2 * 14)
+            return self.find("#stage canvas")
+
+        def test_rows_have_room_for_their_labels(self):
+            for count, least in ((2, 16), (15, 11)):
+                self.assertGreaterEqual(self.open_rows(count).size["height"], count * least)
+
+        def test_no_label_is_cut_off(self):
+            """The first, beside a row of 2 pixels, has above it what is as empty as what is between the labels."""
+            canvas = self.open_rows(60)
+            script = """
+                const { data } = arguments[0].getContext("2d").getImageData(0, 0, 8, 1);
+                return data.every((x) => x === 0);"""
+            self.assertTrue(self.run_js(script, canvas))
 
         def test_names_of_attention_at_the_root(self):
             self.open_heads(2, list("abc"))
@@ -97,7 +107,7 @@ def cases(Base):
             canvas = self.find("#attention .head canvas")
             hidden = self.hover(canvas, canvas.size["width"] - 4, 22)
             self.assertEqual(hidden[-1], "hidden by the mask")
-            lines = self.hover(canvas, 20, canvas.size["height"] - 4)
+            lines = self.hover(canvas, 20, canvas.size["height"] - 12)
             place, number = place_of(lines[0])
             self.assertEqual(np.float32(number), decode(node["attention"]["weights"])[place])
             tokens = self.find_all("#attention svg text")

@@ -106,7 +106,7 @@ def cases(Base):
             self.run_js("go({ view: 'attention' })")
             self.assertIn("A cell is the mean of 8 weights.", self.find("#attention .caption").text)
             canvas = self.find("#attention .head canvas")
-            right, bottom = canvas.size["width"] - 2, canvas.size["height"] - 2
+            right, bottom = canvas.size["width"] - 2, canvas.size["height"] - 10
             lines = self.hover(canvas, right, bottom)
             self.assertRegex(lines[0], r"^P\[0, 0, 96–99, 98–99\] = \S+, a mean$")
             self.assertEqual(lines[1:], ["queries 96–99, keys 98–99", "hidden by the mask"])
@@ -181,7 +181,8 @@ def cases(Base):
             self.open_step({"label": "", "loss": -1, "nodes": [], "opened_at": opened_at})
             self.assertEqual(self.find("#stage").text, "The tape recorded nothing in this step.")
             self.assertIn("w: analytic 0", self.find("#trouble").text)
-            self.press(Keys.ARROW_RIGHT, " ", " ")
+            self.press(Keys.ARROW_RIGHT, " ")
+            self.wait_for(lambda: "Play" in self.find("#play").text, 4)
             self.run_js("go({ view: 'health' })")
             self.assertIn("w: analytic 0", self.find("#health").text)
 

@@ -228,7 +228,7 @@ class EveryPage:
 
     def test_tells_the_number_under_the_pointer(self):
         canvas = self.find("#stage canvas.heatmap")
-        words = self.hover(canvas, canvas.size["width"] - 4, canvas.size["height"] - 4)[0]
+        words = self.hover(canvas, canvas.size["width"] - 4, canvas.size["height"] - 12)[0]
         node = self.run_js("return currentMoment().node.inputs[0] ?? currentMoment().node.number")
         step = self.run_js("return state.step")
         self.assert_number(words, self.data["steps"][step]["nodes"][node]["value"])

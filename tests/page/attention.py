@@ -33,8 +33,8 @@ def cases(Base):
         def boxes(self, selector):
             """Left, top, right and bottom of the elements that are shown."""
             script = """
-                const box = (shown) => shown.getBoundingClientRect();
-                return [...document.querySelectorAll(arguments[0])].map(box).map((b) => [b.left, b.top, b.right, b.bottom]);"""
+                const boxes = [...document.querySelectorAll(arguments[0])].map((shown) => shown.getBoundingClientRect());
+                return boxes.map(({ left, top, right, bottom }) => [left, top, right, bottom]);"""
             return np.array(self.run_js(script, selector))
 
         def test_heads_take_the_width(self):
@@ -46,7 +46,9 @@ def cases(Base):
                         self.assertLessEqual(len(np.unique(figures[:, 1])), 2 if heads == 4 else 3)
                         self.assertGreater(figures[:, 2].max() - area[0], 0.85 * (area[2] - area[0]))
                         maps = self.boxes("#attention .head canvas")
-                        self.assertGreater((maps[:, 2] - maps[:, 0]).sum() / heads, 0.8 * (figures[0, 2] - figures[0, 0]))
+                        self.assertGreater(
+                            (maps[:, 2] - maps[:, 0]).sum() / heads, 0.8 * (figures[0, 2] - figures[0, 0])
+                        )
 
         def test_heads_fit_a_narrow_screen(self):
             self.open_heads(8, SENTENCE, width=420)
@@ -128,8 +130,10 @@ def cases(Base):
 
         def choices_at(self, operation):
             script = """
-                go({ moment: currentStep().operations.find((node) => node.operation === arguments[0]).forwardMoment.number });
-                return [...document.querySelectorAll("#stage .choices label")].map((label) => label.firstChild.textContent);"""
+                const node = currentStep().operations.find(({ operation }) => operation === arguments[0]);
+                go({ moment: node.forwardMoment.number });
+                const labels = [...document.querySelectorAll("#stage .choices label")];
+                return labels.map((label) => label.firstChild.textContent);"""
             return self.run_js(script, operation)
 
         def open_attention(self, *leading):

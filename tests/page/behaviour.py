@@ -123,9 +123,7 @@ def cases(Base):
             self.assertIn("all of dX; its parts were not kept", self.find("#stage").text)
 
         def test_knows_symbols_beside_an_empty_rule(self):
-            self.run_js(
-                "page.steps[0].nodes.at(-1).rules[1] = ''; delete page.steps[0].moments; go({ moment: 10 })"
-            )
+            self.run_js("page.steps[0].nodes.at(-1).rules[1] = ''; delete page.steps[0].moments; go({ moment: 10 })")
             self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
 
         def test_adds_up_what_flows_into_a_value_used_three_times(self):

@@ -1,7 +1,10 @@
 // The view of attention: all heads of an operation side by side, what the mask hides hatched, each with the gradient of
 // its weights; and for one head, lines from each token to those it attends to.
 
-const HEAD_BOX = { width: 180, height: 180 };
+const MAP_SIDES = { least: 136, largest: 260 };
+const HEAD_EDGES = 38; // what a head takes beside its maps
+const HEADS_APART = 12;
+const SCROLL_BAR = 16; // which may come when the heads are there
 
 function attentionNodes(step) {
   return step.operations.filter((node) => node.attention);
@@ -22,7 +25,8 @@ function renderAttention(step) {
   const [batches, heads] = weights.shape;
   const batch = Math.min(state.places.get("batch") ?? 0, batches - 1);
   const head = Math.min(state.attention.head, heads - 1);
-  const names = nodes.map((other, i) => [String(i), other.layer || other.label]);
+  const nameOf = (other) => other.layer || other.name || (nodes.length === 1 ? "attention" : other.label);
+  const names = nodes.map((other, i) => [String(i), nameOf(other)]);
   const numbers = (count) => Array.from({ length: count }, (_, i) => [String(i), String(i)]);
   const choices = [
     choice("attention of", names, String(nodes.indexOf(node)), (i) => {
@@ -44,20 +48,30 @@ function renderAttention(step) {
   const links = new TokenLinks(node, batch, head, limits.weights);
   const light = (query) => links.show("query", query);
   const grid = element("div", { class: "heads" });
-  for (let h = 0; h < heads; ++h) grid.append(headFigure(node, batch, h, limits, h === head ? light : null));
   fill(
     panel,
     element("p", { class: "caption", text: captionOfHeads(node.attention) }),
     element("div", { class: "choices" }, ...choices),
     element("div", { class: "attention" }, grid, links.figure),
   );
+  const side = sideOfMaps(grid.clientWidth - SCROLL_BAR, heads, gradient ? 2 : 1);
+  for (let h = 0; h < heads; ++h) grid.append(headFigure(node, batch, h, limits, side, h === head ? light : null));
 }
 
-function captionOfHeads({ weights, gradient }) {
+/** The heads fill the window's width, also when that changes. */
+function startAttention() {
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (state.view === "attention" && window.innerWidth !== width) renderAttention(currentStep());
+    width = window.innerWidth;
+  });
+}
+
+function captionOfHeads({ weights, gradient, allowed }) {
   const sentences = ["A row is a query, a column a key: how much the query's token takes of the key's."];
   if (weights.pooled) sentences.push(`A cell is the mean of ${product(weights.pooled)} weights.`);
   else sentences.push("A row adds up to 1.");
-  sentences.push("Hatched: the mask hides that key.");
+  if (allowed) sentences.push("Hatched: the mask hides that key.");
   if (gradient)
     sentences.push(
       "Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller.",
@@ -102,7 +116,15 @@ function shapeOfWeights(step, node) {
   ];
 }
 
-function headFigure(node, batch, head, limits, light) {
+/** How wide each of a head's maps may be so that the heads fill rows of that width, all but the last evenly. */
+function sideOfMaps(width, heads, maps) {
+  const inRow = Math.floor((width + HEADS_APART) / (maps * MAP_SIDES.least + HEAD_EDGES + HEADS_APART));
+  const columns = Math.ceil(heads / Math.ceil(heads / Math.max(1, inRow)));
+  const side = ((width + HEADS_APART) / columns - HEADS_APART - HEAD_EDGES) / maps;
+  return Math.min(MAP_SIDES.largest, Math.floor(side));
+}
+
+function headFigure(node, batch, head, limits, side, light) {
   const { attention } = node;
   const shape = shapeOfWeights(currentStep(), node);
   const map = (array, name, limit) => {
@@ -114,7 +136,7 @@ function headFigure(node, batch, head, limits, light) {
     return heatmap(matrix, {
       limit,
       allowed,
-      box: HEAD_BOX,
+      box: { width: side, height: side },
       rowLabels: queries,
       columnLabels: keys,
       label: `${name} of head ${head}: heat map. The arrow keys read its numbers.`,
@@ -146,7 +168,8 @@ function headFigure(node, batch, head, limits, light) {
     ),
   );
   const part = (title, canvas) => element("div", {}, element("small", { text: title }), canvas);
-  figure.append(part("weights P", map(attention.weights, "P", limits.weights)));
-  if (attention.gradient) figure.append(part("gradient dP", map(attention.gradient, "dP", limits.gradient)));
+  const maps = element("div", { class: "maps" }, part("weights P", map(attention.weights, "P", limits.weights)));
+  if (attention.gradient) maps.append(part("gradient dP", map(attention.gradient, "dP", limits.gradient)));
+  figure.append(maps);
   return figure;
 }

@@ -50,7 +50,8 @@ function typicalSize(array) {
 
 function whatWentWrong(step) {
   if (!step.opened_at) return [];
-  return [{ nodes: [step.nodes[step.opened_at.node]], wrong: true, text: step.opened_at.text }];
+  const node = nodeOfTrouble(step);
+  return [{ nodes: node ? [node] : [], wrong: true, text: step.opened_at.text }];
 }
 
 function whereTheSweepStopped(step) {
@@ -66,11 +67,15 @@ function wrongNumbers(array) {
   return array ? array.statistics.nan + array.statistics.infinite : 0;
 }
 
+/** Whether a value has infinity from a mask, or for masks alone: it is as it should be, and softmax makes 0 of it. */
+function isOfMask({ kind, operation, value, readers }) {
+  const forMasks = kind === "constant" && readers.every(({ node }) => MASKS.has(node.operation));
+  return (forMasks || MASKS.has(operation)) && value.statistics.nan === 0;
+}
+
 /** The operations where NaN or infinity began: theirs are the first, what follows has them from there. */
 function whereNaNBegan(step) {
-  // A mask's -infinity is as it should be, and softmax makes 0 of it.
-  const maskFills = (node) => node.operation === MASKED_FILL && node.value?.statistics.nan === 0;
-  const bad = (node) => wrongNumbers(node.value) > 0 && !maskFills(node);
+  const bad = (node) => wrongNumbers(node.value) > 0 && !isOfMask(node);
   const first = step.nodes.find(bad);
   const said = (node, array, when) => {
     const { nan, infinite, count } = array.statistics;

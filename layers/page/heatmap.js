@@ -11,6 +11,8 @@ const PALETTES = {
 const WRONG = [224, 0, 32];
 const NUMBER_CELL = { width: 50, height: 24 };
 const LARGEST_CELL = 26;
+const LINE = { least: 11, enough: 16 }; // the height of a row with a label, and of a vector, which is to be seen, too
+const LONGEST_LABEL = 96;
 const LABEL_FONT = "11px system-ui, sans-serif";
 const NUMBER_FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
 
@@ -44,7 +46,7 @@ function heatmap(matrix, options) {
     canvas.height = Math.round(layout.height * scale);
     context.setTransform(scale, 0, 0, scale, 0, 0);
     drawCells(context, matrix, layout, options);
-    drawLabels(context, layout, options);
+    drawLabels(context, layout);
     if (options.marked) drawFrame(context, layout, options.marked, `rgb(${WRONG})`);
     if (map.cursor) drawFrame(context, layout, map.cursor, paletteNow().ink);
   };
@@ -68,13 +70,16 @@ function leave({ options }) {
 }
 
 function listenToPointer(map) {
-  const { canvas, matrix, layout } = map;
+  const { canvas, matrix, layout, options } = map;
   canvas.addEventListener("pointermove", (event) => {
     const column = Math.floor((event.offsetX - layout.left) / layout.cell.width);
     const row = Math.floor((event.offsetY - layout.top) / layout.cell.height);
     const inside = row >= 0 && column >= 0 && row < matrix.rows && column < matrix.columns;
-    if (inside) pointAt(map, { row, column }, { x: event.clientX, y: event.clientY });
-    else leave(map);
+    const at = { x: event.clientX, y: event.clientY };
+    const label = column < 0 ? options.rowLabels?.[row] : row < 0 && options.columnLabels?.[column];
+    if (inside) return pointAt(map, { row, column }, at);
+    leave(map);
+    return label && tooltip([label], at); // which may be cut
   });
   canvas.addEventListener("pointerleave", () => leave(map));
 }
@@ -111,28 +116,49 @@ function redrawHeatmaps(scale) {
   for (const canvas of document.querySelectorAll("canvas.heatmap")) canvas.redraw(scale);
 }
 
-/** Where cells and labels stand: cells hold numbers where these fit into the box, and are squares otherwise. */
+/** A text, its end left out where it is wider than that in the context's font. */
+function cutTo(width, text, context) {
+  const isWider = (shown) => context.measureText(shown).width > width;
+  if (!isWider(text)) return text;
+  const letters = [...text];
+  while (letters.length > 1 && isWider(`${letters.join("")}…`)) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+/**
+ * Where cells and labels stand: cells hold numbers where these fit into the box, and are squares otherwise, or higher
+ * where few rows have labels. Labels are cut to a third of the box.
+ */
 function layoutOf(matrix, options, context) {
-  const { box, rowLabels, columnLabels } = options;
+  const { box } = options;
   context.font = LABEL_FONT;
+  const longest = Math.min(LONGEST_LABEL, box.width / 3);
+  const cut = (labels) => labels?.map((text) => cutTo(longest, text, context));
+  const [rowLabels, columnLabels] = [cut(options.rowLabels), cut(options.columnLabels)];
   const widest = (texts) => Math.ceil(Math.max(...texts.map((text) => context.measureText(text).width)));
-  const left = rowLabels ? Math.min(96, widest(rowLabels)) + 6 : 0;
+  const left = rowLabels ? widest(rowLabels) + 6 : 0;
   const room = { width: box.width - left, height: box.height };
   const numbers = matrix.columns * NUMBER_CELL.width <= room.width && matrix.rows * NUMBER_CELL.height <= room.height;
   const side = Math.min(LARGEST_CELL, room.width / matrix.columns, room.height / matrix.rows);
   const square = side >= 3 ? Math.floor(side) : side;
-  const flat = matrix.rows === 1 ? Math.max(square, 16) : square; // a vector is seen, too
-  const cell = numbers ? NUMBER_CELL : { width: square, height: flat };
+  const line = rowLabels || matrix.rows === 1 ? Math.min(LINE.enough, Math.floor(room.height / matrix.rows)) : 0;
+  const height = line < LINE.least ? square : Math.max(square, line);
+  const cell = numbers ? NUMBER_CELL : { width: square, height };
   const turned = columnLabels && widest(columnLabels) > Math.max(cell.width - 4, 14);
-  const top = columnLabels ? (turned ? Math.min(96, widest(columnLabels)) + 6 : 16) : 0;
+  const over = rowLabels ? Math.max(0, Math.ceil((LINE.enough - cell.height) / 2)) : 0; // for the outer labels
+  const top = columnLabels ? (turned ? widest(columnLabels) + 6 : 16) : over;
   return {
     numbers,
     cell,
     left,
     top,
+    rowLabels,
+    columnLabels,
     turned,
+    everyRow: Math.ceil(LINE.least / cell.height), // has a label
+    everyColumn: columnLabels && Math.ceil((turned ? 12 : Math.min(widest(columnLabels) + 2, 17)) / cell.width),
     width: Math.ceil(left + matrix.columns * cell.width) + 1,
-    height: Math.ceil(top + matrix.rows * cell.height) + 1,
+    height: Math.ceil(top + matrix.rows * cell.height + over) + 1,
   };
 }
 
@@ -220,25 +246,22 @@ function hatchHidden(context, matrix, { cell, left, top }, allowed, palette) {
   context.restore();
 }
 
-function drawLabels(context, layout, options) {
-  const { cell, left, top, turned } = layout;
+function drawLabels(context, { cell, left, top, rowLabels, columnLabels, turned, everyRow, everyColumn }) {
   context.font = LABEL_FONT;
   context.fillStyle = paletteNow().ink;
   context.textBaseline = "middle";
-  const everyRow = Math.ceil(12 / cell.height);
-  const everyColumn = Math.ceil((turned ? 12 : 15) / cell.width);
-  options.rowLabels?.forEach((text, row) => {
+  rowLabels?.forEach((text, row) => {
     if (row % everyRow) return;
     context.textAlign = "right";
-    context.fillText(text, left - 4, top + (row + 0.5) * cell.height, left - 6);
+    context.fillText(text, left - 4, top + (row + 0.5) * cell.height);
   });
-  options.columnLabels?.forEach((text, column) => {
+  columnLabels?.forEach((text, column) => {
     if (column % everyColumn) return;
     context.save();
     context.translate(left + (column + 0.5) * cell.width, top - (turned ? 4 : 7));
     if (turned) context.rotate(-Math.PI / 2);
     context.textAlign = turned ? "left" : "center";
-    context.fillText(text, 0, 0, turned ? top - 6 : everyColumn * cell.width);
+    context.fillText(text, 0, 0);
     context.restore();
   });
 }

@@ -140,11 +140,12 @@ function startPage() {
   startTheme();
   startTabs();
   startPlayer();
+  startAttention();
   state.step = firstWithTrouble();
   const step = currentStep();
   state.open = openAtFirst(step);
   render();
-  if (step.opened_at) goToTrouble(step);
+  if (nodeOfTrouble(step)) goToTrouble(step);
 }
 
 startPage();

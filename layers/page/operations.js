@@ -4,15 +4,23 @@
 
 const ADD = "add";
 const LINEAR = "linear";
-const MASKED_FILL = "masked_fill";
 const RELU = "relu";
 const RESHAPE = "reshape";
 const ATTENTION = new Set(["multi_head_attention", "scaled_dot_product_attention"]);
 const SOFTMAX = new Set(["softmax", "masked_softmax"]);
 const PRODUCTS = new Set(["matmul"]);
 
+/** They put in what is to be hidden from softmax. */
+const MASKS = new Set(["masked_fill", "where"]);
+
 /** They move numbers to other places. */
 const MOVES = new Set(["reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand"]);
+
+/** Of these, those that put axes in another order. */
+const TRANSPOSES = new Set(["transpose", "permute"]);
+
+/** Their result is a range of the input along one axis. */
+const PARTS = new Set(["split", "narrow"]);
 
 /** What a bias of the keys makes of the scores stays the same for all keys. */
 const SCALES = new Set(["mul", "div", "masked_fill"]);

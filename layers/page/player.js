@@ -35,7 +35,7 @@ function playerKey(event) {
 
 function togglePlay() {
   if (timer) return pause();
-  if (state.moment === currentStep().moments.length - 1) go({ moment: 0 });
+  if (state.moment >= currentStep().moments.length - 1) go({ moment: 0 });
   restart();
   return renderPlayer();
 }
@@ -51,7 +51,7 @@ function restart() {
   timer = setInterval(
     () => {
       go({ moment: state.moment + 1 });
-      if (state.moment === currentStep().moments.length - 1) pause();
+      if (state.moment >= currentStep().moments.length - 1) pause();
     },
     (1000 * SECONDS_A_MOMENT) / Number(place("speed").value),
   );
@@ -64,7 +64,9 @@ function renderPlayer() {
   const count = step.moments.length;
   slider.max = Math.max(0, count - 1);
   slider.value = state.moment;
-  slider.style.setProperty("--half", `${(100 * step.operations.length) / Math.max(1, count)}%`);
+  const [forward, backward] = slider.parentNode.querySelectorAll(".halves span");
+  forward.style.flexBasis = `${(100 * step.operations.length) / Math.max(1, count)}%`;
+  backward.hidden = count === step.operations.length;
   const half = moment?.backward ? "backward" : "forward";
   const text = moment ? `${half}: ${moment.node.operation} ${moment.node.label}, ${state.moment + 1} of ${count}` : "";
   slider.setAttribute("aria-valuetext", text);

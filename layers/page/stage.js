@@ -7,7 +7,7 @@ const MOST_PARTS = 4; // of a sum, to be shown one by one
 function renderStage(step, moment) {
   const stage = place("stage");
   if (!moment) {
-    stage.replaceChildren(element("p", { text: "Nothing was recorded in this step." }));
+    stage.replaceChildren(element("p", { text: "The tape recorded nothing in this step." }));
     return;
   }
   const { node, backward } = moment;
@@ -162,6 +162,7 @@ function linksTo(moments) {
 
 /** The lower half: rules, then the gradients of the inputs and, at the right, the one that comes in; then sums. */
 function backwardHalf(step, node, backward) {
+  if (step.loss < 0) return [];
   if (!node.reached) {
     const none = element("p", { class: "note", text: whyNotReached(step, node) });
     return [halfHeading("Backward", "←", [none], backward)];

@@ -2,11 +2,12 @@
 
 const MOST_TERMS = 6; // of a gradient, to be written as an equation
 
-/** Adds to each node its number, its names and its readers, and to the step its moments. Done once for each step. */
+/** Adds to each node its numbers, its names and its readers, and to the step its moments. Done once for each step. */
 function prepareStep(step) {
   if (step.moments) return step;
   const { nodes } = step;
   nodes.forEach((node, number) => Object.assign(node, { number, readers: [], parts: null, awaited: false }));
+  countAsTheTape(nodes);
   for (const node of nodes) node.inputs.forEach((input, position) => nodes[input].readers.push({ node, position }));
   nameAxes(step);
   for (const node of nodes) node.rulesHere = node.rules.map((rule, i) => withSum(step, node, rule, i));
@@ -28,13 +29,19 @@ function prepareStep(step) {
   return step;
 }
 
+/** Gives operations and parameters the numbers that errors and printed tapes give them; constants are counted apart. */
+function countAsTheTape(nodes) {
+  const counts = { constant: 0, recorded: 0 };
+  for (const node of nodes) node.numberOnTape = counts[node.kind === "constant" ? "constant" : "recorded"]++;
+}
+
 /**
  * Where an error broke the sweep off, `stoppedAt` is the operation that it came to last, and those values are `awaited`
  * that it would have gone on to.
  */
 function markWhereSweepStopped(step) {
   step.stoppedAt = null;
-  const last = step.opened_at?.backward ? step.nodes[step.opened_at.node] : null;
+  const last = step.opened_at?.backward ? nodeOfTrouble(step) : null;
   if (last?.kind !== "operation") return;
   const onlyReadBy = (node) => (input) =>
     step.nodes[input].gradient && step.nodes[input].readers.every((reader) => reader.node === node);
@@ -61,34 +68,6 @@ function whyNotReached(step, node) {
   return step.loss < 0 ? "There was no sweep." : "The loss does not depend on it.";
 }
 
-/** Gives the axes of values their names where an operation that leaves numbers in their places tells them. */
-function nameAxes(step) {
-  const operations = step.nodes.filter((node) => node.kind === "operation");
-  for (const node of [...operations, ...[...operations].reverse()]) {
-    const inputs = node.inputs.map((input) => step.nodes[input]);
-    if (IN_PLACE.has(node.operation)) {
-      const alike = [node, ...inputs].filter((value) => String(value.shape) === String(node.shape));
-      const known = alike.find((value) => value.axis_names);
-      if (known) for (const value of alike) takeAxes(value, known, node.shape.length);
-    } else if (node.operation === RESHAPE) {
-      const [x] = inputs;
-      const changed = node.shape.findIndex((extent, axis) => extent !== x.shape[axis]);
-      for (const [to, from] of [
-        [node, x],
-        [x, node],
-      ])
-        takeAxes(to, from, changed < 0 ? node.shape.length : changed);
-    }
-  }
-}
-
-/** Gives a value the first so many of another's axes, if it has none of its own. */
-function takeAxes(to, from, count) {
-  if (to.axis_names || !from.axis_names) return;
-  to.axis_names = to.shape.map((_, axis) => (axis < count ? from.axis_names[axis] : ""));
-  to.axes = to.shape.map((_, axis) => (axis < count ? (from.axes?.[axis] ?? null) : null));
-}
-
 /** The rule for an input; where that was broadcast, with the sum over its copies that rules leave out. */
 function withSum(step, node, rule, position) {
   if (!BROADCAST.has(node.operation) || node.rules.length !== node.inputs.length) return rule;
@@ -112,7 +91,7 @@ function nameByLayers(nodes) {
 /** What a value is called where there is room: its name, its formula, its layer's name, or its operation. */
 function labelOf(node) {
   if (node.name) return node.kind === "parameter" ? node.name.split(".").slice(-2).join(".") : node.name;
-  return node.short ?? node.ofLayer ?? `${node.operation || node.kind} #${node.number}`;
+  return node.short ?? node.ofLayer ?? `${node.operation || node.kind} #${node.numberOnTape}`;
 }
 
 /** What a value's gradient is called. */

@@ -3,6 +3,7 @@
 
 const LINK_WIDTH = 340;
 const TEXT_WIDTH = 90;
+const TEXT_FONT = "bold 12px system-ui, sans-serif"; // bold is the widest that it may be
 const FAINTEST = 0.03; // of the lines that are drawn, beside the strongest of its query
 const MOST_NAMED = 3; // of the tokens that a token attends to, in words
 
@@ -18,6 +19,8 @@ class TokenLinks {
     };
     const longest = Math.max(this.matrix.rows, this.matrix.columns);
     this.lineHeight = longest > 40 ? 14 : 22;
+    this.ruler = element("canvas").getContext("2d");
+    this.ruler.font = TEXT_FONT;
     this.said = element("p", { class: "said" });
     this.lines = this.makeLines();
     this.texts = { query: [], key: [] };
@@ -68,7 +71,8 @@ class TokenLinks {
 
   makeText(side, i) {
     const text = this.tokens[side][i];
-    return svg("text", {
+    const shown = cutTo(TEXT_WIDTH, text, this.ruler);
+    const properties = {
       x: side === "query" ? TEXT_WIDTH : LINK_WIDTH - TEXT_WIDTH,
       y: this.y(i),
       "text-anchor": side === "query" ? "end" : "start",
@@ -76,7 +80,7 @@ class TokenLinks {
       tabindex: i === 0 ? 0 : -1,
       role: "button",
       "aria-label": `${side} ${i}: ${text}`,
-      text,
+      text: shown,
       onpointerenter: () => this.show(side, i),
       onpointerleave: () => this.show(side, null),
       onfocus: () => {
@@ -85,7 +89,8 @@ class TokenLinks {
       },
       onblur: () => this.show(side, null),
       onkeydown: (event) => this.move(event, side, i),
-    });
+    };
+    return svg("text", properties, shown !== text && svg("title", { text }));
   }
 
   /** Lights what belongs to the i-th token of a side; all for null. */

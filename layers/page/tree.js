@@ -8,7 +8,7 @@
 function openAtFirst(step) {
   const open = new Set();
   const isShort = step.operations.length <= 40;
-  const start = step.nodes[step.opened_at?.node];
+  const start = nodeOfTrouble(step);
   const visit = (items, depth) => {
     for (const item of items) {
       if (!item.children) continue;

@@ -10,11 +10,15 @@ function firstWithTrouble() {
   );
 }
 
+/** The value where it went wrong; none where nothing did, or not on the tape. */
+function nodeOfTrouble(step) {
+  return step.nodes[step.opened_at?.node];
+}
+
 /** Goes to where it went wrong: an operation's moment, or a parameter or constant in large. */
 function goToTrouble(step) {
-  const { node: number, backward } = step.opened_at;
-  const node = step.nodes[number];
-  const moment = (backward && node.backwardMoment) || node.forwardMoment;
+  const node = nodeOfTrouble(step);
+  const moment = (step.opened_at.backward && node.backwardMoment) || node.forwardMoment;
   go(moment ? { view: "story", moment: moment.number } : { view: "story" });
   if (!moment) inspect(node);
 }
@@ -26,7 +30,7 @@ function renderTrouble(step) {
   fill(
     box,
     element("p", { text: step.opened_at.text }),
-    element("button", { text: "Show where", onclick: () => goToTrouble(step) }),
+    nodeOfTrouble(step) && element("button", { text: "Show where", onclick: () => goToTrouble(step) }),
     element("button", {
       class: "close",
       "aria-label": "Dismiss",

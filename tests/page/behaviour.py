@@ -6,7 +6,9 @@ import numpy as np
 from selenium.webdriver import ActionChains, Keys
 
 from decode import decode, place_of
+from operations import Operations
 from sample import EVIL
+from tape import Tape
 
 
 def cases(Base):
@@ -121,9 +123,7 @@ def cases(Base):
             self.assertIn("all of dX; its parts were not kept", self.find("#stage").text)
 
         def test_knows_symbols_beside_an_empty_rule(self):
-            self.run_js(
-                "page.steps[0].nodes.at(-1).rules[1] = ''; delete page.steps[0].moments; go({ moment: 10 })"
-            )
+            self.run_js("page.steps[0].nodes.at(-1).rules[1] = ''; delete page.steps[0].moments; go({ moment: 10 })")
             self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
 
         def test_adds_up_what_flows_into_a_value_used_three_times(self):
@@ -208,6 +208,40 @@ def cases(Base):
             self.assertEqual(self.find("#step-label").text, "several heads")
             self.assertIn("q = (X Wq) + bq", self.find("#tree").text)
 
+        def test_without_a_sweep_there_is_no_backward_half(self):
+            shown = lambda: [half.text for half in self.find_all(".halves span") if half.is_displayed()]
+            forward, backward = self.find_all(".halves span")
+            self.assertEqual(shown(), ["→ forward", "← backward"])
+            self.assertEqual(len(self.find_all("#stage .heading")), 2)
+            self.open_step(dict(self.data["steps"][0], loss=-1, nodes=self.without_gradients()))
+            self.assertEqual(shown(), ["→ forward"])
+            self.assertEqual(len(self.find_all("#stage .heading")), 1)
+
+        def without_gradients(self):
+            nodes = [{**node, "gradient": None, "reached": False} for node in self.data["steps"][0]["nodes"]]
+            return [{key: node[key] for key in node if key != "contributions"} for node in nodes]
+
+        def test_the_track_is_cut_where_the_sweep_begins(self):
+            operations = self.run_js("return currentStep().operations.length / currentStep().moments.length")
+            self.run_js(
+                "page.steps[0].nodes.forEach((node) => { if (node.name !== 'L') node.reached = false; });"
+                "delete page.steps[0].moments; go({})"
+            )
+            self.assertEqual(operations, 0.5)
+            widths = self.run_js("return [...document.querySelectorAll('.halves span')].map((s) => s.offsetWidth)")
+            self.assertAlmostEqual(widths[0] / sum(widths), 10 / 11, places=2)
+
+        def test_counts_without_name_as_the_tape_does(self):
+            """Operations and parameters by their numbers on the tape, which has no constants."""
+            tape = Tape("numbers")
+            f = Operations(tape)
+            x, zeros = tape.constant(np.ones((2, 3))), tape.constant(np.zeros((2, 3)))
+            f.relu(f.layer_norm(f.add(x, zeros), tape.parameter("w" * 9, np.ones(3)), tape.parameter("", np.ones(3))))
+            self.open_step(tape.step())
+            labels = self.run_js("return currentStep().nodes.map((node) => node.label)")
+            self.assertEqual(labels[:2], ["constant #0", "constant #1"])
+            self.assertEqual(labels[2:], ["add #0", "w" * 9, "parameter #2", "layer_norm #3", "relu #4"])
+
         def test_chooses_places_along_other_axes(self):
             self.run_js(
                 "go({ step: 1, moment: currentStep().moments.find((m) => m.node.operation === 'softmax').number })"
@@ -268,29 +302,6 @@ def cases(Base):
 
         def test_shows_times_and_bytes_as_bars(self):
             self.assertRegex(self.find("#stage .bars").text, r"forward\n[\d.]+ .?s, [\d.]+% of the step's")
-
-        def test_shows_heads_masks_and_tokens(self):
-            self.find("#tab-attention").click()
-            self.assertEqual(len(self.find_all("#attention .head")), 4)
-            node = next(node for node in self.data["steps"][0]["nodes"] if "attention" in node)
-            canvas = self.find("#attention .head canvas")
-            hidden = self.hover(canvas, canvas.size["width"] - 4, 22)
-            self.assertEqual(hidden[-1], "hidden by the mask")
-            lines = self.hover(canvas, 20, canvas.size["height"] - 4)
-            place, number = place_of(lines[0])
-            self.assertEqual(np.float32(number), decode(node["attention"]["weights"])[place])
-            tokens = self.find_all("#attention svg text")
-            ActionChains(self.browser).move_to_element(tokens[3]).perform()
-            self.assertIn("b attends most to", self.find("#attention .said").text)
-            strengths = (
-                "return [...document.querySelectorAll('#attention line:not(.off)')].map((l) => +l.style.strokeOpacity)"
-            )
-            self.assertEqual(max(self.run_js(strengths)), 1)  # its strongest line, however weak beside others'
-            self.run_js("arguments[0].focus()", tokens[0])
-            self.press(Keys.ARROW_DOWN)
-            self.assertIn("o attends most to", self.find("#announcement").get_attribute("textContent"))
-            self.press(Keys.ARROW_RIGHT)
-            self.assertIn("o is attended to most by", self.find("#announcement").get_attribute("textContent"))
 
         def test_looks_at_one_value_in_large(self):
             self.run_js("go({ moment: 4 })")

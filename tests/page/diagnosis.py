@@ -4,6 +4,8 @@ import numpy as np
 from selenium.webdriver import Keys
 
 from decode import decode, place_of
+from operations import Operations
+from tape import Tape
 
 
 def cases(Base):
@@ -23,6 +25,28 @@ def cases(Base):
             self.assertEqual(gradients, ["not finite"] * 3)
             self.run_js("go({ view: 'story', moment: currentStep().operations.length - 2 })")
             self.assertIn("2 NaN", [note.text for note in self.find_all("#stage .note.wrong")])
+
+        def masked(self, hidden, also_added=False):
+            """What is said of the softmax of masked scores, whose -inf is a constant on the tape."""
+            tape = Tape("masked")
+            f = Operations(tape)
+            scores, infinity = tape.parameter("scores", np.array([[0.5, -0.5], [1.0, 2.0]])), tape.constant(-np.inf)
+            f.softmax(f.masked_fill(scores, np.array(hidden), -np.inf, infinity)).named("P")
+            if also_added:
+                f.add(scores, infinity)
+            self.open_step(tape.step())
+            return self.text_of(0)
+
+        def test_infinity_that_a_mask_fills_in_is_as_it_should_be(self):
+            self.assertIn("Nothing conspicuous", self.masked([[False, True], [False, False]]))
+
+        def test_nan_begins_where_all_of_a_row_is_hidden(self):
+            text = self.masked([[False, True], [True, True]])
+            self.assertIn("NaN began in the forward pass at softmax, which made P: 2 of 4 numbers", text)
+
+        def test_infinity_that_is_not_for_masks_alone_is_conspicuous(self):
+            text = self.masked([[False, True], [False, False]], also_added=True)
+            self.assertIn("Infinity began in the forward pass in the constant", text)
 
         def test_says_that_gradients_vanish(self):
             self.open_sample("broken")
@@ -82,7 +106,7 @@ def cases(Base):
             self.run_js("go({ view: 'attention' })")
             self.assertIn("A cell is the mean of 8 weights.", self.find("#attention .caption").text)
             canvas = self.find("#attention .head canvas")
-            right, bottom = canvas.size["width"] - 2, canvas.size["height"] - 2
+            right, bottom = canvas.size["width"] - 2, canvas.size["height"] - 10
             lines = self.hover(canvas, right, bottom)
             self.assertRegex(lines[0], r"^P\[0, 0, 96–99, 98–99\] = \S+, a mean$")
             self.assertEqual(lines[1:], ["queries 96–99, keys 98–99", "hidden by the mask"])
@@ -141,6 +165,26 @@ def cases(Base):
             self.open_at(node=self.number_of("Wq"))
             self.assertEqual(self.find("#inspector h2").text, "Wq")
             self.assertIn("[mul] expected finite values, made NaN", self.find("#inspector").text)
+
+        def test_what_went_wrong_may_be_off_the_tape(self):
+            step = dict(self.data["steps"][0], opened_at={"node": -1, "backward": False, "text": "w: analytic 0"})
+            self.open_step(step)
+            self.assertIn("w: analytic 0", self.find("#trouble").text)
+            self.assertNotIn("Show where", self.find("#trouble").text)
+            self.assertEqual(self.moment(), 0)
+            self.assertFalse(self.find("#inspector").is_displayed())
+            self.run_js("go({ view: 'health' })")
+            self.assertIn("w: analytic 0", self.find("#health .finding.wrong").text)
+
+        def test_opens_a_step_without_nodes(self):
+            opened_at = {"node": -1, "backward": False, "text": "w: analytic 0"}
+            self.open_step({"label": "", "loss": -1, "nodes": [], "opened_at": opened_at})
+            self.assertEqual(self.find("#stage").text, "The tape recorded nothing in this step.")
+            self.assertIn("w: analytic 0", self.find("#trouble").text)
+            self.press(Keys.ARROW_RIGHT, " ")
+            self.wait_for(lambda: "Play" in self.find("#play").text, 4)
+            self.run_js("go({ view: 'health' })")
+            self.assertIn("w: analytic 0", self.find("#health").text)
 
         def test_says_what_went_wrong_until_it_is_dismissed(self):
             banner = self.find("#trouble")

@@ -59,11 +59,12 @@ class Operations:
         y = self.moved("transpose", x, x.array.swapaxes(1, 2), lambda dy: dy.swapaxes(1, 2))
         return self.moved("reshape", y, y.array.reshape(b, t, h * d), lambda dy: dy.reshape(b, t, h, d))
 
-    def masked_fill(self, x, hidden, number):
+    def masked_fill(self, x, hidden, number, constant=None):
+        """`constant`: the number on the tape."""
         hidden = np.broadcast_to(hidden, x.array.shape)
         return self.record(
             "masked_fill",
-            [x],
+            [x, constant] if constant else [x],
             np.where(hidden, number, x.array),
             f"y = x, {number:g} where hidden",
             ["dx = dy, 0 where hidden"],
@@ -71,7 +72,8 @@ class Operations:
         )
 
     def softmax(self, x):
-        e = np.exp(x.array - x.array.max(-1, keepdims=True))
+        with np.errstate(invalid="ignore"):
+            e = np.exp(x.array - x.array.max(-1, keepdims=True))
         y = e / e.sum(-1, keepdims=True)
         return self.record(
             "softmax",

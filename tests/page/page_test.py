@@ -28,10 +28,12 @@ from selenium.webdriver.common.by import By
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import attention
 import behaviour
 import diagnosis
 import sample
 import written
+from assemble import assemble
 from decode import data_of, decode, place_of
 
 # In seconds, for a computer with nothing else to do: on a busy one a test must not fail for that.
@@ -74,6 +76,12 @@ class PageTest(unittest.TestCase):
         file = pathlib.Path(self.folder) / f"{name}.html"
         self.open(file, **screen)
         return data_of(file)
+
+    def open_step(self, step, **screen):
+        """A page of one step, a dictionary of the format."""
+        file = pathlib.Path(self.folder) / "given.html"
+        file.write_text(assemble({"version": 1, "title": "given", "left_out": [], "steps": [step]}), encoding="utf-8")
+        self.open(file, **screen)
 
     def screen(self, width, height, dark=False):
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -220,7 +228,7 @@ class EveryPage:
 
     def test_tells_the_number_under_the_pointer(self):
         canvas = self.find("#stage canvas.heatmap")
-        words = self.hover(canvas, canvas.size["width"] - 4, canvas.size["height"] - 4)[0]
+        words = self.hover(canvas, canvas.size["width"] - 4, canvas.size["height"] - 12)[0]
         node = self.run_js("return currentMoment().node.inputs[0] ?? currentMoment().node.number")
         step = self.run_js("return state.step")
         self.assert_number(words, self.data["steps"][step]["nodes"][node]["value"])
@@ -252,7 +260,7 @@ def main():
         if not files:
             sample.main(temporary)
             files = [pathlib.Path(temporary) / f"{name}.html" for name in sample.SAMPLES]
-            cases += behaviour.cases(PageTest) + diagnosis.cases(PageTest)
+            cases += attention.cases(PageTest) + behaviour.cases(PageTest) + diagnosis.cases(PageTest)
         if options.examples:
             printed = written.write_pages(options.examples, temporary)
             files += printed

@@ -9,13 +9,9 @@ function nameAxes(step) {
     for (const [position, number] of node.inputs.entries()) {
       const input = step.nodes[number];
       const same = sameAxes(node, input, position);
+      const back = same.map(([of, from]) => [from, of]);
       if (!told.has(node)) takeAxes(node, input, same);
-      if (!told.has(input))
-        takeAxes(
-          input,
-          node,
-          same.map(([of, from]) => [from, of]),
-        );
+      if (!told.has(input)) takeAxes(input, node, back);
     }
 }
 
@@ -69,6 +65,6 @@ function takeAxes(value, other, same) {
     const name = other.axis_names[from];
     if (value.axis_names[own] || value.axis_names.includes(name)) continue;
     value.axis_names[own] = name;
-    value.axes[own] = other.axes?.[from] ?? null;
+    value.axes[own] ??= other.axes?.[from] ?? null;
   }
 }

@@ -118,7 +118,7 @@ class StepWriter {
   }
 
   json step() {
-    if (opened_at_.is_null() && !told_.opened_at.empty() && !nodes_.empty())  // what nothing reads is not on the tape
+    if (opened_at_.is_null() && !told_.opened_at.empty())  // what nothing reads is not on the tape
       opened_at_ = {{"node", loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1},
                     {"backward", false},
                     {"text", told_.about}};

@@ -1,11 +1,11 @@
-"""Fills the template of layers/page/ with data, as the library does."""
+"""Fills the template of layers/page/browser/ with data, as the library does."""
 
 import html
 import json
 import pathlib
 import re
 
-folder = pathlib.Path(__file__).parents[2] / "layers" / "page"
+folder = pathlib.Path(__file__).parents[2] / "layers" / "page" / "browser"
 
 
 def assemble(data):

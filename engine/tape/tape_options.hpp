@@ -12,8 +12,8 @@ struct TapeOptions {
   /// as the value that masked_fill fills in, is let pass.
   bool detect_anomaly = false;
   /// Keep every value that is recorded or read, and of the last sweep every gradient and what each rule added to it, to
-  /// be looked at until the tape ends: tapegrad::save_page shows them, and begins where anomaly mode found NaN. Takes the memory of all of them; gradients that
-  /// several operations add to may differ from those of other tapes in their last digits.
+  /// be looked at until the tape ends. Takes the memory of all of them; gradients that several operations add to may
+  /// differ from those of other tapes in their last digits.
   bool keep_values = false;
 };
 

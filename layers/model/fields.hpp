@@ -280,6 +280,9 @@ template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(co
 /// Handles on those of a model's parameters for which choose(name, parameter) is true.
 template <class M, std::predicate<std::string_view, const Parameter<detail::ScalarOf<M>>&> Choose>
 Parameters<detail::ScalarOf<M>> parameters(M& model, Choose choose) {
+  static_assert(
+      !std::is_const_v<M>,
+      "tapegrad: the model is const, so that its parameters could not be trained; named_parameters reads them");
   Parameters<detail::ScalarOf<M>> chosen;
   for (const auto& [name, parameter] : named_parameters(model))
     if (choose(name, std::as_const(*parameter))) chosen.push_back(parameter);

@@ -65,7 +65,7 @@ template <class T> class Value : public std::shared_ptr<const Array<T>> {
 
 /// Makes an array to be shared, its bookkeeping from the pool too.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
-  return make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
+  return detail::make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace tapegrad

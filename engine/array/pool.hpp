@@ -49,10 +49,14 @@ template <class T> struct PoolAllocator {
   template <class U> bool operator==(const PoolAllocator<U>&) const noexcept { return true; }
 };
 
+namespace detail {
+
 /// A shared object that lies, with its reference count, in a block of the pool.
 template <class X, class... Arguments> std::shared_ptr<X> make_pooled(Arguments&&... arguments) {
   using Object = std::remove_const_t<X>;
   return std::allocate_shared<Object>(PoolAllocator<Object>(), std::forward<Arguments>(arguments)...);
 }
+
+}  // namespace detail
 
 }  // namespace tapegrad

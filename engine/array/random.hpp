@@ -45,8 +45,12 @@ class Generator {
 ///     tg::default_generator() = kept;  // from here on the same numbers again
 Generator& default_generator();
 
+namespace detail {
+
 /// What an option names: the default generator for null.
 inline Generator& generator_or_default(Generator* generator) { return generator ? *generator : default_generator(); }
+
+}  // namespace detail
 
 /// Starts the default generator anew: after it the same operations give the same numbers, in any run and on any
 /// machine. Any thread may call it while others draw: a key belongs to the seed before or to this one.

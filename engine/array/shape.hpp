@@ -20,7 +20,6 @@ class IntList {
     std::ptrdiff_t value;
     template <std::integral I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}
   };
-  using Container = xt::svector<std::ptrdiff_t, 4>;
 
   IntList() = default;
   IntList(std::initializer_list<Item> items) {
@@ -42,7 +41,7 @@ class IntList {
   auto end() const { return values_.end(); }
 
  private:
-  Container values_;
+  xt::svector<std::ptrdiff_t, 4> values_;
 };
 
 using Extents = IntList;  ///< of a shape; reshape works one that is -1 out

@@ -17,7 +17,7 @@ class AttentionMask {
  public:
   /// Every query attends to every key.
   AttentionMask() = default;
-  static AttentionMask none() { return {}; }
+  static AttentionMask none() { return {}; }  ///< the same by its name
 
   /// The last query attends to all keys, each one before it to one key less: query t to the keys 0, ..., t + S - T. So
   /// it stays right for the queries of a text's end beside the keys of all of it. Where there are more queries than

@@ -15,6 +15,7 @@ namespace tapegrad {
 /// the program ends with a message. A tape that ends in a hook or rule of its own sweep lets the sweep finish.
 class Tape {
  public:
+  /// Records from here on.
   explicit Tape(const TapeOptions& options = {});
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;

@@ -41,7 +41,7 @@ template <class T> struct AdamState {
   TAPEGRAD_FIELDS(step, exp_avg, exp_avg_sq)
 };
 
-/// Adam (Kingma and Ba 2015, arXiv:1412.6980), as PyTorch has it: at step t, with the gradient g of a parameter p,
+/// Adam (Kingma and Ba 2015, arXiv:1412.6980), as PyTorch has it. At step t, with the gradient g of a parameter p,
 ///
 ///     g += weight_decay p
 ///     m  = beta1 m + (1 - beta1) g
@@ -57,8 +57,8 @@ template <class T> class Adam : public GroupedOptimizer<T, AdamOptions, AdamStat
   void update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options) const override;
 };
 
-/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), as PyTorch has it: Adam, but weights decay apart from the
-/// gradient, by
+/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), as PyTorch has it. It is Adam, but weights decay apart from
+/// the gradient, by
 ///
 ///     p -= lr weight_decay p
 ///

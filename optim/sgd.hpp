@@ -27,7 +27,7 @@ template <class T> struct SGDState {
   TAPEGRAD_FIELDS(momentum_buffer)
 };
 
-/// PyTorch's SGD: with the gradient g of a parameter p,
+/// Stochastic gradient descent, as PyTorch has it. With the gradient g of a parameter p,
 ///
 ///     g += weight_decay p
 ///     b  = momentum b + (1 - dampening) g      (the first time, b = g)

@@ -49,6 +49,7 @@ class Tape {
 ///     const double validation = loss(model, held_out).item();
 class NoGrad {
  public:
+  /// Pauses from here on.
   NoGrad() noexcept : scope_(nullptr, 0) {}
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;

@@ -7,6 +7,7 @@ stay where they are, so that warnings name them.
 
 import pathlib
 import re
+import sys
 
 # Of each group its title, what is in it, and its rooms; testing.hpp's headers, wherever they lie, are the last one's.
 GROUPS = {
@@ -33,7 +34,8 @@ LEFT_OUT = re.compile(r".*\) (const )?(noexcept )?= (default|delete);|.*\boverri
 def group_of(header: pathlib.Path) -> str:
     if header.name == "gradcheck.hpp":
         return "testing"
-    return next(group for group, (_, _, rooms) in GROUPS.items() if str(header.parent) in rooms)
+    groups = [group for group, (_, _, rooms) in GROUPS.items() if str(header.parent) in rooms]
+    return groups[0] if groups else sys.exit(f"{header} lies in a room that no group of {__file__} has")
 
 
 def definitions() -> str:

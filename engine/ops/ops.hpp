@@ -2,9 +2,9 @@
 /// file of engine/ops/ named above its group. All work on Tensor<float> and Tensor<double>.
 ///
 /// Names are PyTorch's, `axis` where PyTorch says dim; negative axes count from the end. Reductions, functions of rows,
-/// choices along an axis, squeeze and transpose take a scalar for one element along axis 0. Shapes that do not fit
-/// throw std::invalid_argument, indices outside their range std::out_of_range, both naming the operation and what was
-/// given.
+/// choices along an axis, squeeze and transpose take a scalar for one element along axis 0. Shapes, axes and options
+/// that do not fit throw std::invalid_argument, indices outside their range std::out_of_range, both naming the
+/// operation and what was given.
 #pragma once
 
 #include <concepts>
@@ -171,9 +171,9 @@ template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal = 
 
 // ---- joining.cpp --------------------------------------------------------------------------------------------------
 
-/// Joins tensors along an axis; their other extents are equal.
+/// Joins one tensor or more along an axis; their other extents are equal.
 template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
-/// Joins tensors of one shape along a new axis.
+/// Joins one tensor or more of one shape along a new axis.
 template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
 
 /// The same of tensors in braces.
@@ -278,7 +278,7 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
 
 // ---- losses.cpp ---------------------------------------------------------------------------------------------------
 
-/// What becomes of the losses of many elements.
+/// What becomes of the losses of many elements. The mean of none throws std::invalid_argument.
 enum class Reduction { mean, sum, none };
 
 /// PyTorch's options of cross_entropy.

@@ -16,8 +16,8 @@ GROUPS = {
              "one's own.", ["engine/tape"]),
     "operations": ("Operations", "What computes: PyTorch's operations on tensors, each with its gradient.",
                    ["engine/ops"]),
-    "layers": ("Layers", "What models are made of: layers with parameters, their first weights, sampling.",
-               ["layers"]),
+    "layers": ("Layers", "What models are made of: layers with parameters, their first weights, sampling. Inputs of other "
+               "shapes than are told throw std::invalid_argument.", ["layers"]),
     "models": ("Models and files", "What is done with whole models and runs: naming, counting, saving, loading.",
                ["layers/model"]),
     "optimizers": ("Optimizers", "What trains: optimizers, schedules of the learning rate, clipping of gradients.",

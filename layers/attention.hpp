@@ -14,9 +14,9 @@ namespace tapegrad {
 
 /// What may be set beside the widths.
 struct MultiHeadAttentionOptions {
-  std::size_t query_dim = 0;  ///< width of the queries, keys and values that come in; 0: as wide as the layer
-  std::size_t key_dim = 0;
-  std::size_t value_dim = 0;
+  std::size_t query_dim = 0;       ///< width of the queries that come in; 0: as wide as the layer
+  std::size_t key_dim = 0;         ///< of the keys
+  std::size_t value_dim = 0;       ///< of the values
   bool bias = true;                ///< of all four projections
   double dropout = 0;              ///< probability, in [0, 1), of dropping an attention weight in training
   Generator* generator = nullptr;  ///< of the projections' first weights and biases; null: the default one
@@ -25,8 +25,8 @@ struct MultiHeadAttentionOptions {
 /// Each head compares projections of queries and keys, and takes the mean of the projected values weighted by the
 /// softmax of the scores; a last projection joins the heads. B batch entries, T queries, S keys with their values.
 template <class T = float> struct MultiHeadAttention {
-  std::size_t num_heads;
-  Dropout dropout;     ///< of the attention weights
+  std::size_t num_heads;  ///< H
+  Dropout dropout;        ///< of the attention weights
   Linear<T> q_proj;    ///< query_dim -> dim; head h has the columns from h dim / num_heads on, also of keys and values
   Linear<T> k_proj;    ///< key_dim -> dim
   Linear<T> v_proj;    ///< value_dim -> dim

@@ -9,7 +9,7 @@ namespace tapegrad {
 /// While training, sets each element to 0 with probability p and divides the others by 1 - p; in evaluation it does
 /// nothing.
 struct Dropout {
-  double p;
+  double p;              ///< in [0, 1)
   bool training = true;  ///< what train(model) and eval(model) switch
   TAPEGRAD_SETTINGS(p)
 

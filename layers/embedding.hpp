@@ -18,8 +18,8 @@ struct EmbeddingOptions {
 
 /// Looks ids up in a table. Starts with normally distributed numbers, as in PyTorch.
 template <class T = float> struct Embedding {
-  Parameter<T> weight;  ///< (num_embeddings, embedding_dim)
-  std::optional<std::int64_t> padding_idx;
+  Parameter<T> weight;                      ///< (num_embeddings, embedding_dim)
+  std::optional<std::int64_t> padding_idx;  ///< the id whose vector is not learned
   TAPEGRAD_FIELDS(weight)
   TAPEGRAD_SETTINGS(padding_idx)
 

@@ -16,7 +16,7 @@ struct LayerNormOptions {
 template <class T = float> struct LayerNorm {
   Parameter<T> weight;  ///< normalized_shape
   Parameter<T> bias;    ///< normalized_shape; undefined when there is none
-  double eps;
+  double eps;           ///< added to the variance
   TAPEGRAD_FIELDS(weight, bias)
   TAPEGRAD_SETTINGS(eps)
 

@@ -11,7 +11,7 @@ template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_fe
   detail::require_size("Linear", "in_features", in_features);
   detail::require_size("Linear", "out_features", out_features);
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
-  Generator& generator = generator_or_default(options.generator);
+  Generator& generator = detail::generator_or_default(options.generator);
   weight = Parameter<T>(uniform<T>({out_features, in_features}, -bound, bound, generator));
   if (options.bias) bias = Parameter<T>(uniform<T>({out_features}, -bound, bound, generator));
 }

@@ -69,7 +69,7 @@ template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& 
   rows.pop_back();
 
   IntArray ids(rows);
-  const std::uint64_t key = options.temperature > 0 ? generator_or_default(options.generator).next_key() : 0;
+  const std::uint64_t key = options.temperature > 0 ? detail::generator_or_default(options.generator).next_key() : 0;
   std::vector<Candidate> candidates;
   for (std::size_t row = 0; row < ids.size(); ++row) {
     const T* const x = logits.data() + row * vocabulary;

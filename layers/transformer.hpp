@@ -19,16 +19,16 @@ enum class Activation { relu, gelu, gelu_tanh, silu };
 
 /// What may be set beside the widths.
 struct FeedForwardOptions {
-  Activation activation = Activation::gelu;
-  bool bias = true;                ///< of both layers
-  Generator* generator = nullptr;  ///< of the first weights and biases; null: the default one
+  Activation activation = Activation::gelu;  ///< between the layers
+  bool bias = true;                          ///< of both layers
+  Generator* generator = nullptr;            ///< of the first weights and biases; null: the default one
 };
 
 /// fc2(activation(fc1(x))), for each position alone.
 template <class T = float> struct FeedForward {
-  Linear<T> fc1;  ///< width -> hidden
-  Linear<T> fc2;  ///< hidden -> width
-  Activation activation;
+  Linear<T> fc1;          ///< width -> hidden
+  Linear<T> fc2;          ///< hidden -> width
+  Activation activation;  ///< between them
   TAPEGRAD_FIELDS(fc1, fc2)
 
   /// Throws std::invalid_argument for sizes that are not positive.
@@ -50,20 +50,20 @@ struct TransformerBlockOptions {
   std::size_t feed_forward_width = 0;  ///< of the feed-forward's inside; 0: four times the block's
   double dropout = 0;            ///< probability, in [0, 1), of dropping what the attention and the feed-forward give
   double attention_dropout = 0;  ///< of dropping an attention weight
-  Activation activation = Activation::gelu;
-  bool bias = true;  ///< of the linear layers and the LayerNorms
-  NormPlacement norm = NormPlacement::first;
-  Generator* generator = nullptr;  ///< of the first weights and biases; null: the default one
+  Activation activation = Activation::gelu;   ///< of the feed-forward
+  bool bias = true;                           ///< of the linear layers and the LayerNorms
+  NormPlacement norm = NormPlacement::first;  ///< where the LayerNorms are
+  Generator* generator = nullptr;             ///< of the first weights and biases; null: the default one
 };
 
 /// x + attention(norm1(x)), then x + feed_forward(norm2(x)), with dropout of what is added.
 template <class T = float> struct TransformerBlock {
-  LayerNorm<T> norm1;
-  MultiHeadAttention<T> attention;
-  LayerNorm<T> norm2;
-  FeedForward<T> feed_forward;
-  Dropout dropout;
-  NormPlacement norm;
+  LayerNorm<T> norm1;               ///< of the attention
+  MultiHeadAttention<T> attention;  ///< width -> width
+  LayerNorm<T> norm2;               ///< of the feed-forward
+  FeedForward<T> feed_forward;      ///< width -> width
+  Dropout dropout;                  ///< of what is added
+  NormPlacement norm;               ///< where the LayerNorms are
   TAPEGRAD_FIELDS(norm1, attention, norm2, feed_forward, dropout)
 
   /// Throws std::invalid_argument for sizes that are not positive, a width that num_heads does not divide, and a

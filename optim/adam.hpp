@@ -28,9 +28,12 @@ struct AdamWOptions {
 
 /// What both keep for a parameter.
 template <class T> struct AdamState {
-  std::size_t step = 0;  ///< how many there were
-  StateArray<T> exp_avg, exp_avg_sq;
+  std::size_t step = 0;      ///< how many there were
+  StateArray<T> exp_avg;     ///< m, the mean of g
+  StateArray<T> exp_avg_sq;  ///< v, the mean of g^2
+  /// Of a parameter of that shape that has not made a step.
   explicit AdamState(const Shape& shape) : exp_avg(shape), exp_avg_sq(shape) {}
+  /// Takes all memory that steps need.
   template <class Options> void reserve(const Options&) {
     exp_avg.reserve();
     exp_avg_sq.reserve();
@@ -38,7 +41,7 @@ template <class T> struct AdamState {
   TAPEGRAD_FIELDS(step, exp_avg, exp_avg_sq)
 };
 
-/// Kingma and Ba 2015, arXiv:1412.6980, as PyTorch has it: at step t, with the gradient g of a parameter p,
+/// Adam (Kingma and Ba 2015, arXiv:1412.6980), as PyTorch has it. At step t, with the gradient g of a parameter p,
 ///
 ///     g += weight_decay p
 ///     m  = beta1 m + (1 - beta1) g
@@ -54,7 +57,8 @@ template <class T> class Adam : public GroupedOptimizer<T, AdamOptions, AdamStat
   void update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options) const override;
 };
 
-/// Loshchilov and Hutter 2019, arXiv:1711.05101, as PyTorch has it: Adam, but weights decay apart from the gradient, by
+/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), as PyTorch has it. It is Adam, but weights decay apart from
+/// the gradient, by
 ///
 ///     p -= lr weight_decay p
 ///

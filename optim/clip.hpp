@@ -6,7 +6,7 @@
 namespace tapegrad {
 
 /// Scales the gradients so that their norm is at most `max_norm` (Pascanu et al. 2013, arXiv:1211.5063), as PyTorch's
-/// clip_grad_norm_ does: with the norm |g| of all gradients together, the root of the sum of all their squares,
+/// clip_grad_norm_ does. With the norm |g| of all gradients together, the root of the sum of all their squares,
 ///
 ///     g *= min(1, max_norm / (|g| + 1e-6))
 ///

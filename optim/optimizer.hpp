@@ -40,11 +40,12 @@ template <class T> class Optimizer {
 /// An array of a parameter's shape in its state, there from the parameter's first step on.
 template <class T> class StateArray {
  public:
+  /// Without a value.
   explicit StateArray(Shape shape) : shape_(std::move(shape)) {}
 
-  const Shape& shape() const { return shape_; }
-  bool has_value() const { return has_value_; }
-  /// Throws std::bad_optional_access when there is none.
+  const Shape& shape() const { return shape_; }  ///< the parameter's
+  bool has_value() const { return has_value_; }  ///< whether there was a step
+  /// The array. Throws std::bad_optional_access when there is none.
   const Array<T>& value() const { return has_value_ ? *array_ : throw std::bad_optional_access(); }
 
   /// Takes the memory that mutable_value() needs; there is no value yet.
@@ -57,10 +58,12 @@ template <class T> class StateArray {
     has_value_ = true;
     return *array_;
   }
+  /// Takes the array, of the parameter's shape, over.
   void set_value(Array<T>&& array) {
     array_ = std::move(array);
     has_value_ = true;
   }
+  /// As before the first step.
   void reset() {
     array_.reset();
     has_value_ = false;
@@ -96,8 +99,8 @@ template <class T> struct Kept<StateArray<T>> : KeptInShape<Kept<StateArray<T>>>
 /// It is moved, not copied: a copy of a model has parameters of its own, and needs an optimizer of its own.
 template <class T, class Options_, class State_> class GroupedOptimizer : public Optimizer<T> {
  public:
-  using Options = Options_;
-  using State = State_;
+  using Options = Options_;  ///< of a group
+  using State = State_;      ///< of a parameter
 
   /// Adds parameters with options of their own. Throws std::invalid_argument, and adds none, when one is undefined or
   /// there already, and for options outside their range.

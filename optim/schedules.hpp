@@ -20,6 +20,7 @@ using Schedule = std::function<double(std::size_t step)>;
 /// rate(t) = lr
 Schedule constant(double lr);
 
+/// The options of step_decay.
 struct StepDecayOptions {
   double peak = 1e-3;     ///< the first rate
   double factor = 0.1;    ///< in [0, 1]
@@ -29,6 +30,7 @@ struct StepDecayOptions {
 /// rate(t) = peak factor^floor(t / every), PyTorch's StepLR. Throws for a factor outside [0, 1], and when `every` is 0.
 Schedule step_decay(const StepDecayOptions& options);
 
+/// The options of linear_decay and cosine_decay.
 struct DecayOptions {
   double peak = 1e-3;     ///< the first rate
   double floor = 0;       ///< the rate from `steps` on
@@ -42,6 +44,7 @@ Schedule linear_decay(const DecayOptions& options);
 /// as PyTorch's CosineAnnealingLR until `steps`. Throws when `steps` is 0.
 Schedule cosine_decay(const DecayOptions& options);
 
+/// The options of warmup_cosine.
 struct WarmupCosineOptions {
   double peak = 1e-3;      ///< the largest rate, that of step `warmup`
   double floor = 0;        ///< the rate from `steps` on

@@ -17,15 +17,17 @@ struct SGDOptions {
 
 /// What SGD keeps for a parameter.
 template <class T> struct SGDState {
-  StateArray<T> momentum_buffer;
+  StateArray<T> momentum_buffer;  ///< b
+  /// Of a parameter of that shape that has not made a step.
   explicit SGDState(const Shape& shape) : momentum_buffer(shape) {}
+  /// Takes all memory that steps with these options need.
   void reserve(const SGDOptions& options) {
     if (options.momentum != 0) momentum_buffer.reserve();
   }
   TAPEGRAD_FIELDS(momentum_buffer)
 };
 
-/// PyTorch's SGD: with the gradient g of a parameter p,
+/// Stochastic gradient descent, as PyTorch has it. With the gradient g of a parameter p,
 ///
 ///     g += weight_decay p
 ///     b  = momentum b + (1 - dampening) g      (the first time, b = g)

@@ -147,8 +147,8 @@ TEST_CASE("A generator's own numbers are those of its seed, and take nothing fro
   CHECK(tg::Generator(1) != tg::Generator(2));
   own = *&own;
 
-  CHECK(&tg::generator_or_default(&own) == &own);
-  CHECK(&tg::generator_or_default(nullptr) == &tg::default_generator());
+  CHECK(&tg::detail::generator_or_default(&own) == &own);
+  CHECK(&tg::detail::generator_or_default(nullptr) == &tg::default_generator());
 }
 
 TEST_CASE("Generators are assigned to each other beside threads that read them, and never seen half changed") {

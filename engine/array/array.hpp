@@ -25,8 +25,8 @@ using Shape = xt::dynamic_shape<std::size_t>;
 template <class T>
 using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_type::row_major, Shape>;
 
-using IntArray = Array<std::int64_t>;  ///< indices: token ids, labels, lengths
-using BoolArray = Array<bool>;         ///< masks
+using IntArray = Array<std::int64_t>;  ///< Indices: token ids, labels, lengths.
+using BoolArray = Array<bool>;         ///< A mask, as masked_fill and where take it.
 
 namespace detail {
 
@@ -51,8 +51,9 @@ template <class T> class Value : public std::shared_ptr<const Array<T>> {
 
  public:
   using Pointer::Pointer;
-  Value(const Pointer& pointer) : Pointer(pointer) {}
-  Value(Pointer&& pointer) noexcept : Pointer(std::move(pointer)) {}
+  Value(const Pointer& pointer) : Pointer(pointer) {}                 ///< shares the array
+  Value(Pointer&& pointer) noexcept : Pointer(std::move(pointer)) {}  ///< takes the share over
+  /// Shares the array, and is counted where a tape profiles.
   Value(const Value& other) noexcept : Pointer(other) {
     if (detail::SharedBytes::counting != nullptr && *this)
       detail::SharedBytes::counting->bytes += (*this)->size() * sizeof(T);
@@ -65,7 +66,7 @@ template <class T> class Value : public std::shared_ptr<const Array<T>> {
 
 /// Makes an array to be shared, its bookkeeping from the pool too.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
-  return make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
+  return detail::make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace tapegrad

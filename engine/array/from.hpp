@@ -36,7 +36,8 @@ void require_count(const char* operation, std::size_t count, const Shape& shape)
 
 }  // namespace detail
 
-/// The array of numbers in braces. `Array<T>{{7}}` is ambiguous to C++; `array<T>({{7}})` has the shape (1, 1).
+/// The array of numbers in braces, which has as many axes as they are deep. `Array<T>{{7}}` is ambiguous to C++;
+/// `array<T>({{7}})` has the shape (1, 1). Throws std::invalid_argument for rows of different lengths.
 template <class T> Array<T> array(const detail::Braces<T>& numbers) { return numbers.array(); }
 
 /// The numbers of a range in row-major order. Throws std::invalid_argument when the shape has another count of
@@ -48,15 +49,18 @@ template <class T, std::ranges::sized_range Numbers> Array<T> array(const Number
   for (const auto& number : numbers) *to++ = static_cast<T>(number);
   return out;
 }
+/// The same of shape (n) for n numbers.
 template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers) {
   return array<T>(numbers, Shape{std::ranges::size(numbers)});
 }
 
-/// The same for ids, labels and lengths: `embedding(tg::int_array({{id}}))`.
+/// Ids, labels or lengths from numbers in braces, as array makes of them: `embedding(tg::int_array({{id}}))`.
 inline IntArray int_array(const detail::Braces<std::int64_t>& numbers) { return numbers.array(); }
+/// The n integers of a range, of shape (n).
 template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers) {
   return array<std::int64_t>(numbers);
 }
+/// The integers of a range in row-major order under a shape. Throws as array.
 template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers, const Shape& shape) {
   return array<std::int64_t>(numbers, shape);
 }

@@ -11,13 +11,13 @@ template <class T> class MaskRows;
 }
 
 /// A mask for attention over B batch entries, H heads, T queries and S keys. In it, true may attend. Masks join with
-/// `&`: a query then attends to what all of them allow. Shapes are checked when the mask meets the scores. Copies share
-/// their arrays, which never change.
+/// `&`: a query then attends to what all of them allow. Numbers of axes are checked when a mask is made, extents when
+/// it meets the scores: std::invalid_argument. Copies share their arrays, which never change.
 class AttentionMask {
  public:
   /// Every query attends to every key.
   AttentionMask() = default;
-  static AttentionMask none() { return {}; }
+  static AttentionMask none() { return {}; }  ///< the same by its name
 
   /// The last query attends to all keys, each one before it to one key less: query t to the keys 0, ..., t + S - T. So
   /// it stays right for the queries of a text's end beside the keys of all of it. Where there are more queries than
@@ -32,13 +32,13 @@ class AttentionMask {
   /// std::out_of_range for a negative length; one longer than S hides nothing.
   static AttentionMask valid_lens(IntArray lengths);
 
-  /// allowed: broadcasts to (B, H, T, S).
+  /// allowed: broadcasts to (B, H, T, S). Of three axes the first could be B or H: it is 1.
   static AttentionMask boolean(BoolArray allowed);
 
-  /// bias: broadcasts to (B, H, T, S) and is added to the scores; -inf hides.
+  /// bias: broadcasts to (B, H, T, S), as allowed does, and is added to the scores; -inf hides.
   static AttentionMask additive(Array<double> bias);
 
-  /// What both masks allow; biases add up.
+  /// What both masks allow; biases add up. Throws std::invalid_argument where they do not broadcast together.
   friend AttentionMask operator&(const AttentionMask& a, const AttentionMask& b);
 
  private:

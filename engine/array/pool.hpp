@@ -29,25 +29,29 @@ std::ptrdiff_t pool_blocks_in_use() noexcept;
 
 /// The standard allocator over the pool.
 template <class T> struct PoolAllocator {
-  using value_type = T;
+  using value_type = T;  ///< what is allocated
 
   PoolAllocator() noexcept = default;
-  template <class U> PoolAllocator(const PoolAllocator<U>&) noexcept {}
+  template <class U> PoolAllocator(const PoolAllocator<U>&) noexcept {}  ///< over the same pool
 
+  /// Memory for `count` elements. Throws std::bad_alloc when there is not so much.
   T* allocate(std::size_t count) {
     if (count > std::numeric_limits<std::size_t>::max() / 2 / sizeof(T)) throw std::bad_alloc();
     T* const block = static_cast<T*>(detail::pool_allocate(count * sizeof(T)));
     if constexpr (std::is_arithmetic_v<T>) detail::array_bytes_in_use += static_cast<std::ptrdiff_t>(count * sizeof(T));
     return block;
   }
+  /// Gives back what allocate(count) gave, on any thread.
   void deallocate(T* block, std::size_t count) noexcept {
     if constexpr (std::is_arithmetic_v<T>)
       if (block != nullptr) detail::array_bytes_in_use -= static_cast<std::ptrdiff_t>(count * sizeof(T));
     detail::pool_deallocate(block, count * sizeof(T));
   }
 
-  template <class U> bool operator==(const PoolAllocator<U>&) const noexcept { return true; }
+  template <class U> bool operator==(const PoolAllocator<U>&) const noexcept { return true; }  ///< always
 };
+
+namespace detail {
 
 /// A shared object that lies, with its reference count, in a block of the pool.
 template <class X, class... Arguments> std::shared_ptr<X> make_pooled(Arguments&&... arguments) {
@@ -55,4 +59,5 @@ template <class X, class... Arguments> std::shared_ptr<X> make_pooled(Arguments&
   return std::allocate_shared<Object>(PoolAllocator<Object>(), std::forward<Arguments>(arguments)...);
 }
 
+}  // namespace detail
 }  // namespace tapegrad

@@ -19,18 +19,20 @@ class Generator {
   /// All there is to a generator: the key of its seed, and how many keys it has handed out.
   using State = std::array<std::uint64_t, 2>;
 
+  /// Equal seeds give equal keys, on any machine.
   constexpr explicit Generator(std::uint64_t seed = 0) : state_{random_bits(seed, 0), 0} {}
-  Generator(const Generator& other) : state_(other.state()) {}
-  Generator& operator=(const Generator& other);
+  Generator(const Generator& other) : state_(other.state()) {}  ///< goes on where the other is
+  Generator& operator=(const Generator& other);                 ///< goes on where the other is
   ~Generator() = default;
 
   /// The key of a batch of random numbers, another at every call.
   std::uint64_t next_key();
 
-  State state() const;
+  State state() const;  ///< where it is now
   /// The generator whose state that was.
   static Generator from_state(const State& state);
 
+  /// Whether both go on with the same keys.
   bool operator==(const Generator& other) const { return state() == other.state(); }
 
  private:
@@ -45,8 +47,12 @@ class Generator {
 ///     tg::default_generator() = kept;  // from here on the same numbers again
 Generator& default_generator();
 
+namespace detail {
+
 /// What an option names: the default generator for null.
 inline Generator& generator_or_default(Generator* generator) { return generator ? *generator : default_generator(); }
+
+}  // namespace detail
 
 /// Starts the default generator anew: after it the same operations give the same numbers, in any run and on any
 /// machine. Any thread may call it while others draw: a key belongs to the seed before or to this one.
@@ -65,12 +71,13 @@ inline double random_uniform(std::uint64_t key, std::uint64_t i) {
 template <class T>
 Array<T> uniform(const Shape& shape, double low, double high, Generator& generator = default_generator());
 
-/// An array of normally distributed numbers. Throws std::invalid_argument for a standard deviation below 0 or of NaN.
+/// An array of normally distributed numbers with that mean and standard deviation. Throws std::invalid_argument for a
+/// standard deviation below 0 or of NaN.
 template <class T>
 Array<T> normal(const Shape& shape, double mean = 0, double standard_deviation = 1,
                 Generator& generator = default_generator());
 
-/// The numbers 0, ..., count - 1 in random order.
+/// The numbers 0, ..., count - 1 in random order, of shape (count).
 IntArray random_permutation(std::size_t count, Generator& generator = default_generator());
 
 }  // namespace tapegrad

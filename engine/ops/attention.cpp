@@ -48,7 +48,7 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
   auto statistics = make_value<T>(detail::uninitialized<T>(operation, {layout.batch, layout.heads, queries, 2}));
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(layout.q.width)));
   detail::Attention<T> attention{layout, static_cast<T>(scale), options.dropout,
-                                 options.dropout > 0 ? generator_or_default(options.generator).next_key() : 0,
+                                 options.dropout > 0 ? detail::generator_or_default(options.generator).next_key() : 0,
                                  std::move(masks)};
   attention.forward(q.value().data(), k.value().data(), v.value().data(), y->data(), statistics->data());
   const char* formula = options.dropout > 0

@@ -39,19 +39,23 @@ template <class X, class F> X& rebind(X& x, F result) {
 
 }  // namespace detail
 
-/// An array or expression beside a tensor is a constant; both broadcast.
+/// The same of an array or expression beside a tensor: it is a constant, and both broadcast.
 template <class A, class B>
 requires detail::TensorBesideArray<A, B>
 auto operator+(A&& a, B&& b) { return detail::beside<B>(a) + detail::beside<A>(b); }
+/// The same of an array or expression beside a tensor.
 template <class A, class B>
 requires detail::TensorBesideArray<A, B>
 auto operator-(A&& a, B&& b) { return detail::beside<B>(a) - detail::beside<A>(b); }
+/// The same of an array or expression beside a tensor.
 template <class A, class B>
 requires detail::TensorBesideArray<A, B>
 auto operator*(A&& a, B&& b) { return detail::beside<B>(a) * detail::beside<A>(b); }
+/// The same of an array or expression beside a tensor.
 template <class A, class B>
 requires detail::TensorBesideArray<A, B>
 auto operator/(A&& a, B&& b) { return detail::beside<B>(a) / detail::beside<A>(b); }
+/// The same of an array or expression beside a tensor.
 template <class A, class B>
 requires detail::TensorBesideArray<A, B>
 auto pow(A&& a, B&& b) { return pow(detail::beside<B>(a), detail::beside<A>(b)); }

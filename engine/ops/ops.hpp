@@ -2,9 +2,9 @@
 /// file of engine/ops/ named above its group. All work on Tensor<float> and Tensor<double>.
 ///
 /// Names are PyTorch's, `axis` where PyTorch says dim; negative axes count from the end. Reductions, functions of rows,
-/// choices along an axis, squeeze and transpose take a scalar for one element along axis 0. Shapes that do not fit
-/// throw std::invalid_argument, indices outside their range std::out_of_range, both naming the operation and what was
-/// given.
+/// choices along an axis, squeeze and transpose take a scalar for one element along axis 0. Shapes, axes and options
+/// that do not fit throw std::invalid_argument, indices outside their range std::out_of_range, both naming the
+/// operation and what was given.
 #pragma once
 
 #include <concepts>
@@ -26,25 +26,31 @@ template <class T> using Scalar = std::type_identity_t<T>;
 
 // ---- arithmetic.cpp: tensors broadcast as in NumPy; a scalar, an array or an expression may stand on either side ---
 
-/// Throws std::invalid_argument, as do the other operators, for shapes that do not broadcast together.
+/// a + b, element by element; both broadcast. Throws std::invalid_argument, as do the other operators, for shapes that
+/// do not broadcast together.
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b);
-template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b);
+template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b);  ///< a + b with a scalar b
+template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b);  ///< a + b with a scalar a
+/// a - b, element by element; both broadcast.
 template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b);
-template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b);
+template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b);  ///< a - b with a scalar b
+template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b);  ///< a - b with a scalar a
+/// a b, element by element; both broadcast.
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b);
-template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b);
+template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b);  ///< a b with a scalar b
+template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b);  ///< a b with a scalar a
+/// a / b, element by element; both broadcast.
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b);
-template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b);
-template <class T> Tensor<T> operator-(const Tensor<T>& x);
+template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b);  ///< a / b with a scalar b
+template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b);  ///< a / b with a scalar a
+template <class T> Tensor<T> operator-(const Tensor<T>& x);               ///< -x
 
 /// x to the power of the exponent. x^0 is 1 and 0^y is 0 for a y above 0: there the gradient of x^0 with respect to x,
 /// and of 0^y with respect to y, is 0. That of the exponent of a negative x is NaN.
 template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent);
+/// The same, element by element; both broadcast.
 template <class T> Tensor<T> pow(const Tensor<T>& x, const Tensor<T>& exponent);
+/// A number to the power of each element.
 template <class T> Tensor<T> pow(Scalar<T> x, const Tensor<T>& exponent);
 
 /// x += y is x = x + y: the handle x goes over to the sum, which is recorded as the sum is. The array that x was a
@@ -55,14 +61,17 @@ template <class X, class Y>
 requires detail::IsTensor<X> X& operator+=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x + y; });
 }
+/// x -= y is x = x - y, as += is.
 template <class X, class Y>
 requires detail::IsTensor<X> X& operator-=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x - y; });
 }
+/// x *= y is x = x * y, as += is.
 template <class X, class Y>
 requires detail::IsTensor<X> X& operator*=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x * y; });
 }
+/// x /= y is x = x / y, as += is.
 template <class X, class Y>
 requires detail::IsTensor<X> X& operator/=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x / y; });
@@ -70,7 +79,7 @@ requires detail::IsTensor<X> X& operator/=(X& x, const Y& y) {
 
 // ---- elementwise.cpp ----------------------------------------------------------------------------------------------
 
-/// e^x of each element, as those that follow compute of each.
+/// e^x of each element; those that follow work on each element, too.
 template <class T> Tensor<T> exp(const Tensor<T>& x);
 /// The natural logarithm: -inf at 0, NaN below.
 template <class T> Tensor<T> log(const Tensor<T>& x);
@@ -108,12 +117,13 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b);
 
 /// Sets each element to 0 with probability p, in [0, 1), and divides the others by 1 - p. Does nothing unless training.
+/// Throws std::invalid_argument for another p.
 template <class T>
 Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true, Generator& generator = default_generator());
 
 // ---- matmul.cpp, einsum.cpp ---------------------------------------------------------------------------------------
 
-/// As torch.matmul: (n) (n) -> (), (m, n) (n) -> (m), (n) (n, p) -> (p), (..., m, n) (..., n, p) -> (..., m, p), where
+/// As torch.matmul, (n) (n) -> (), (m, n) (n) -> (m), (n) (n, p) -> (p), (..., m, n) (..., n, p) -> (..., m, p), where
 /// the leading axes broadcast.
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b);
 
@@ -161,29 +171,34 @@ template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal = 
 
 // ---- joining.cpp --------------------------------------------------------------------------------------------------
 
-/// Joins tensors along an axis; their other extents are equal.
+/// Joins one tensor or more along an axis; their other extents are equal.
 template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
-/// Joins tensors of one shape along a new axis.
+/// Joins one tensor or more of one shape along a new axis.
 template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
 
+/// The same of tensors in braces.
 template <class T> Tensor<T> cat(std::initializer_list<Tensor<T>> tensors, std::ptrdiff_t axis = 0) {
   return cat(std::span<const Tensor<T>>(tensors.begin(), tensors.size()), axis);
 }
+/// The same of a vector of them.
 template <class T> Tensor<T> cat(const std::vector<Tensor<T>>& tensors, std::ptrdiff_t axis = 0) {
   return cat(std::span<const Tensor<T>>(tensors), axis);
 }
+/// The same of tensors in braces.
 template <class T> Tensor<T> stack(std::initializer_list<Tensor<T>> tensors, std::ptrdiff_t axis = 0) {
   return stack(std::span<const Tensor<T>>(tensors.begin(), tensors.size()), axis);
 }
+/// The same of a vector of them.
 template <class T> Tensor<T> stack(const std::vector<Tensor<T>>& tensors, std::ptrdiff_t axis = 0) {
   return stack(std::span<const Tensor<T>>(tensors), axis);
 }
 
 // ---- reductions.cpp: over the given axes, over all when none is given ---------------------------------------------
 
-/// Of no elements it is 0.
+/// The sum over the axes, over all when none is given; of no elements it is 0. x: any shape -> its other axes, and with
+/// keepdims those that are summed over, of extent 1.
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
-/// Throws std::invalid_argument for a mean of no elements.
+/// The mean over the axes, sum(x) / n, of the same shape. Throws std::invalid_argument over no elements.
 template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// The variance: squared differences from the mean, summed and divided by n - correction for n elements, or by 0 where
 /// that is negative. So of one element it is NaN unless the correction is 0. Throws std::invalid_argument over no
@@ -197,16 +212,18 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes = {}, Kee
 
 /// Elements chosen along an axis, and their indices along it, of one shape: `auto [values, indices] = max(x, -1);`.
 template <class T> struct ValuesAndIndices {
-  Tensor<T> values;
-  IntArray indices;
+  Tensor<T> values;  ///< recorded
+  IntArray indices;  ///< along the axis, from 0
 };
 
 /// Of every index the element of x that it names along the axis: out[i][j] = x[index[i][j]][j] for axis 0 of two. The
 /// index has as many axes as x, and is no longer than it but for `axis`; the result has its shape. Throws
 /// std::out_of_range for an index that is negative or too large.
 template <class T> Tensor<T> gather(const Tensor<T>& x, std::ptrdiff_t axis, const IntArray& index);
-/// The index of the largest element along the axis, the first of equals. Throws std::invalid_argument over no elements.
+/// The index of the largest element along the axis, the first of equals; NaN is larger than every number. x: (..., n,
+/// ...) -> the other axes. Throws std::invalid_argument over no elements.
 template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis);
+/// The same of a tensor's value.
 template <class T> IntArray argmax(const Tensor<T>& x, std::ptrdiff_t axis) { return argmax(x.value(), axis); }
 /// The largest element along the axis, the first of equals: it alone receives the gradient. Throws
 /// std::invalid_argument over no elements.
@@ -218,9 +235,9 @@ ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, std::ptrdiff_t axis 
 
 // ---- softmax.cpp, layer_norm.cpp, embedding.cpp -------------------------------------------------------------------
 
-/// exp(x) / sum(exp(x)) along the axis. A row of -inf alone gives NaN, as in PyTorch.
+/// exp(x) / sum(exp(x)) along the axis. x: any shape -> the same. A row of -inf alone gives NaN, as in PyTorch.
 template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis);
-/// log(softmax(x)), without the loss of digits.
+/// log(softmax(x)) along the axis, without the loss of digits.
 template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis);
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias (Ba et al. 2016, arXiv:1607.06450). Mean and (biased) variance are
@@ -261,15 +278,15 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
 
 // ---- losses.cpp ---------------------------------------------------------------------------------------------------
 
-/// What becomes of the losses of many elements.
+/// What becomes of the losses of many elements. The mean of none throws std::invalid_argument.
 enum class Reduction { mean, sum, none };
 
 /// PyTorch's options of cross_entropy.
 template <class T> struct CrossEntropyOptions {
-  std::int64_t ignore_index = -100;  ///< labels of this value neither count nor pass a gradient
-  double label_smoothing = 0;        ///< in [0, 1]: this share of a label is spread evenly over all classes
-  std::optional<Array<T>> weight{};  ///< (C): how much each class counts
-  Reduction reduction = Reduction::mean;
+  std::int64_t ignore_index = -100;       ///< labels of this value neither count nor pass a gradient
+  double label_smoothing = 0;             ///< in [0, 1]: this share of a label is spread evenly over all classes
+  std::optional<Array<T>> weight{};       ///< (C): how much each class counts
+  Reduction reduction = Reduction::mean;  ///< of the labels' losses
 };
 
 /// -log(softmax(logits)[label]). logits: (..., C), labels: (...). The mean is weighted by the labels' class weights, as
@@ -278,12 +295,13 @@ template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options = {});
 
-/// The same for a distribution over the classes in every label's place, logits and probabilities: (..., C). The mean is
+/// The same for a distribution over the classes in every label's place. logits, probabilities: (..., C). The mean is
 /// over all rows, whatever the class weights. Gradients flow to the probabilities, too. Throws std::invalid_argument
 /// for an ignore_index of 0 or more, which means nothing here.
 template <class T, std::same_as<T> U>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                         const CrossEntropyOptions<Scalar<T>>& options = {});
+/// The same with an array or expression of probabilities.
 template <class T, class E>
 requires std::floating_point<typename E::value_type> Tensor<T> cross_entropy(
     const Tensor<T>& logits, const xt::xexpression<E>& probabilities,
@@ -293,9 +311,9 @@ requires std::floating_point<typename E::value_type> Tensor<T> cross_entropy(
 
 /// PyTorch's options of binary_cross_entropy_with_logits.
 template <class T> struct BCEWithLogitsOptions {
-  std::optional<Array<T>> weight{};      ///< how much each element counts; broadcasts to the logits
-  std::optional<Array<T>> pos_weight{};  ///< how much the label 1 counts beside 0; broadcasts to the logits
-  Reduction reduction = Reduction::mean;
+  std::optional<Array<T>> weight{};       ///< how much each element counts; broadcasts to the logits
+  std::optional<Array<T>> pos_weight{};   ///< how much the label 1 counts beside 0; broadcasts to the logits
+  Reduction reduction = Reduction::mean;  ///< of the elements' losses
 };
 
 /// -log(p) t - log(1 - p) (1 - t) with p = sigmoid(x), for labels t from 0 to 1, without overflow. x and target have
@@ -303,15 +321,17 @@ template <class T> struct BCEWithLogitsOptions {
 template <class T>
 Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
                                            const BCEWithLogitsOptions<Scalar<T>>& options = {});
+/// The same with an array or expression of labels.
 template <class T, class E>
 Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const xt::xexpression<E>& target,
                                            const BCEWithLogitsOptions<Scalar<T>>& options = {}) {
   return binary_cross_entropy_with_logits(x, Tensor<T>(target), options);
 }
 
-/// The squared difference, averaged, summed, or for each element. Both have the same shape.
+/// (x - target)^2, averaged, summed, or for each element. x and target have one shape.
 template <class T>
 Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction = Reduction::mean);
+/// The same with an array or expression to compare with.
 template <class T, class E>
 Tensor<T> mse_loss(const Tensor<T>& x, const xt::xexpression<E>& target, Reduction reduction = Reduction::mean) {
   return mse_loss(x, Tensor<T>(target), reduction);

@@ -17,7 +17,7 @@ template <class T> using GradientHook = std::function<void(Array<T>& gradient)>;
 
 /// How many sweeps have reached a parameter since its gradient was cleared. Their gradients have been added up.
 struct SweepCount {
-  std::size_t total = 0;
+  std::size_t total = 0;          ///< all of them
   std::size_t before_change = 0;  ///< how many there were when the value first changed; 0 when it did not
 
   /// Whether gradients at different values of the parameter were added up: zero_grad() was forgotten.

@@ -18,6 +18,7 @@ struct Operation {
   /// The number that the letter c of the formula stands for: "y = c x; dx = c dy".
   double c;
 
+  /// From a name, or a name with its formula.
   constexpr Operation(const char* name, const char* formula = "", double c = 0) : name(name), formula(formula), c(c) {}
 };
 

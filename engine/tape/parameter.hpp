@@ -23,9 +23,12 @@ template <class T> class Parameter : public Tensor<T> {
   /// No parameter, as a Linear without bias has none: walks over a model pass over it.
   Parameter() = default;
 
+  /// Starts with the expression's values.
   template <class E> explicit Parameter(const xt::xexpression<E>& expression) : Parameter(make_value<T>(expression)) {}
+  /// Starts with the array, which it takes over.
   explicit Parameter(Array<T>&& array) : Parameter(make_value<T>(std::move(array))) {}
 
+  /// Another parameter with the same value and name, and no gradient.
   Parameter(const Parameter& other);
   /// Takes the other's place along: its optimizer and its recordings go on with this one.
   Parameter(Parameter&& other) noexcept : Tensor<T>(std::move(other.leaf_)) {}
@@ -62,6 +65,7 @@ template <class T> class Parameter : public Tensor<T> {
   /// gradient. Throws std::logic_error for a parameter without a value.
   void set_requires_grad(bool requires_grad);
 
+  /// How many sweeps its gradient comes from.
   SweepCount sweeps() const { return this->leaf_ ? this->leaf_->sweeps : SweepCount{}; }
 
   /// Removes all hooks; those that a sweep under way is calling are still called by it.
@@ -89,20 +93,24 @@ template <class P> class ParameterHandle {
   using Leaf = detail::Leaf<typename P::value_type>;
 
  public:
+  /// Holds the parameter's place.
   ParameterHandle(P& parameter) : parameter_(parameter.leaf_) {}
   /// The same: it is the place that is held, not the address. Throws std::invalid_argument for null.
   ParameterHandle(P* parameter) : parameter_((parameter == nullptr ? refuse_null() : *parameter).leaf_) {}
+  /// Another handle on the same parameter.
   ParameterHandle(const ParameterHandle& other) : parameter_(other.parameter_.leaf_) {}
+  /// The same of one that may change it.
   ParameterHandle(const ParameterHandle<Parameter_>& other) requires std::is_const_v<P>
       : parameter_(other.parameter_.leaf_) {}
+  /// Holds the other's parameter from now on.
   ParameterHandle& operator=(const ParameterHandle& other) {
     parameter_.leaf_ = other.parameter_.leaf_;
     return *this;
   }
   ~ParameterHandle() = default;
 
-  P& operator*() const { return parameter_; }
-  P* operator->() const { return &parameter_; }
+  P& operator*() const { return parameter_; }    ///< the parameter
+  P* operator->() const { return &parameter_; }  ///< the parameter
 
   /// The place that the parameter shares with recordings and other handles; for the library's own sources.
   const std::shared_ptr<Leaf>& place() const { return parameter_.leaf_; }
@@ -126,8 +134,9 @@ template <class P> class ParameterHandle {
 /// A model's parameters.
 template <class T> using Parameters = std::vector<ParameterHandle<Parameter<T>>>;
 
-/// The same with the names that reports and checkpoints use, in the order of its fields.
+/// A model's parameters with the names that reports and checkpoints use, in the order of its fields.
 template <class T> using NamedParameters = std::vector<std::pair<std::string, ParameterHandle<Parameter<T>>>>;
+/// Parameters of a model that is const, with their names.
 template <class T>
 using NamedConstParameters = std::vector<std::pair<std::string, ParameterHandle<const Parameter<T>>>>;
 

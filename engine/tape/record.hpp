@@ -16,14 +16,14 @@ namespace tapegrad {
 
 /// An input of an operation: a tensor by reference.
 template <class T> struct Input {
-  const Tensor<T>* tensor;
-  Input(const Tensor<T>& t) : tensor(&t) {}
+  const Tensor<T>* tensor;                   ///< the input
+  Input(const Tensor<T>& t) : tensor(&t) {}  ///< from the tensor that record is given in braces
 };
 
 /// Where a rule's kernel writes: `data` holds garbage when beta is 0, and a sum to add to when it is 1, as in BLAS.
 template <class T> struct Destination {
-  T* data;
-  T beta;
+  T* data;  ///< as many elements as the input has, in row-major order
+  T beta;   ///< 0 or 1
 };
 
 /// The gradient of one input, as the rule sees it. Good until the rule returns.
@@ -37,7 +37,8 @@ template <class T> class Gradient {
 
   /// Adds a gradient of the input's shape, or of one that the input was broadcast to: it is summed back.
   void operator+=(const Array<T>& gradient) const;
-  void operator+=(Array<T>&& gradient) const;
+  void operator+=(Array<T>&& gradient) const;  ///< the same; takes the array over if it can
+  /// The same of an expression, which is computed only where somebody needs it.
   template <class E> void operator+=(const xt::xexpression<E>& gradient) const {
     if (needs_grad()) *this += Array<T>(gradient);
   }
@@ -65,9 +66,10 @@ template <class T> class Gradient {
 /// The gradients of all inputs of an operation, numbered as its inputs are.
 template <class T> class Gradients {
  public:
+  /// For the library's own sources.
   Gradients(detail::Recording<T>& recording, std::int32_t node) : recording_(recording), node_(node) {}
-  std::size_t size() const;
-  Gradient<T> operator[](std::size_t input) const;
+  std::size_t size() const;                         ///< how many inputs the operation has
+  Gradient<T> operator[](std::size_t input) const;  ///< that of one input, unchecked
 
  private:
   detail::Recording<T>& recording_;
@@ -158,12 +160,14 @@ auto record(const Operation& operation, const xt::xexpression<E>& value,
   return detail::record_value<T>(operation, Tensor<T>(value), inputs, std::forward<F>(rule));
 }
 
+/// The same with an array that the tensor takes over.
 template <class T, class F>
 Tensor<T> record(const Operation& operation, Array<T>&& value,
                  std::initializer_list<Input<std::type_identity_t<T>>> inputs, F&& rule) {
   return detail::record_value<T>(operation, Tensor<T>(std::move(value)), inputs, std::forward<F>(rule));
 }
 
+/// The same with a value that the rule shares.
 template <class T, class F>
 Tensor<T> record(const Operation& operation, Value<T> value,
                  std::initializer_list<Input<std::type_identity_t<T>>> inputs, F&& rule) {

@@ -15,6 +15,7 @@ namespace tapegrad {
 /// the program ends with a message. A tape that ends in a hook or rule of its own sweep lets the sweep finish.
 class Tape {
  public:
+  /// Records from here on.
   explicit Tape(const TapeOptions& options = {});
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
@@ -48,6 +49,7 @@ class Tape {
 ///     const double validation = loss(model, held_out).item();
 class NoGrad {
  public:
+  /// Pauses from here on.
   NoGrad() noexcept : scope_(nullptr, 0) {}
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;

@@ -18,7 +18,7 @@ namespace tapegrad {
 
 /// Keeps the recording after a sweep, so that it can be swept again: `loss.backward(tg::retain_graph)`.
 enum class RetainGraph : bool { no, yes };
-inline constexpr RetainGraph retain_graph = RetainGraph::yes;
+inline constexpr RetainGraph retain_graph = RetainGraph::yes;  ///< Short for RetainGraph::yes.
 
 namespace detail {
 
@@ -36,7 +36,7 @@ template <class T> class Recording;
 /// is a constant; gradients flow to parameters.
 template <class T> class Tensor {
  public:
-  using value_type = T;
+  using value_type = T;  ///< float or double
 
   /// No tensor at all: asking for its value throws std::logic_error.
   Tensor() = default;
@@ -58,6 +58,7 @@ template <class T> class Tensor {
 
   /// Of a parameter, a handle on the value that it has now.
   Tensor(const Tensor& other) : value_(other.shared_value()), leaf_(other.leaf_), origin_(other.origin_) {}
+  /// The same handle; what it is moved from is no tensor any more, unless that is a parameter.
   Tensor(Tensor&& other) noexcept : origin_(std::exchange(other.origin_, {})) {
     if (other.is_parameter()) {
       value_ = other.leaf_->value;
@@ -70,6 +71,7 @@ template <class T> class Tensor {
   /// Throws std::logic_error when what is assigned to is a parameter, seen as the Tensor that it also is: set_value()
   /// changes its value.
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
+  /// Throws as the other assignment.
   Tensor& operator=(Tensor&& other) {
     if (is_parameter()) refuse_assignment();
     Tensor taken(std::move(other));
@@ -83,16 +85,18 @@ template <class T> class Tensor {
                   "tapegrad: a Tensor is of float or double; ids, labels and lengths are a tapegrad::IntArray");
   }
 
+  /// Whether it is a tensor at all. Where it is none, its value and shape throw std::logic_error.
   bool defined() const { return shared_value() != nullptr; }
 
+  /// The numbers.
   const Array<T>& value() const {
     const Value<T>& value = shared_value();
     if (!value) throw_undefined();
     return *value;
   }
-  const Shape& shape() const { return value().shape(); }
-  std::size_t dimension() const { return value().dimension(); }
-  std::size_t size() const { return value().size(); }
+  const Shape& shape() const { return value().shape(); }         ///< the extents of its axes
+  std::size_t dimension() const { return value().dimension(); }  ///< how many axes it has; 0 for a scalar
+  std::size_t size() const { return value().size(); }            ///< how many elements it has
 
   /// The value, shared: what a rule captures to save it for the backward sweep.
   const Value<T>& shared_value() const { return is_parameter() ? leaf_->value : value_; }
@@ -163,9 +167,11 @@ template <class T> class Tensor {
 /// A constant from numbers in braces or any range of them, in row-major order under a shape, as array and int_array
 /// make arrays: `tg::tensor({{1, 2}, {3, 4}})`, `tg::tensor<double>(vector, {2, 3})`.
 template <class T = float> Tensor<T> tensor(const detail::Braces<T>& numbers) { return numbers.array(); }
+/// The n numbers of a range, of shape (n).
 template <class T = float, std::ranges::sized_range Numbers> Tensor<T> tensor(const Numbers& numbers) {
   return array<T>(numbers);
 }
+/// The numbers of a range under a shape. Throws std::invalid_argument when it has another count of elements.
 template <class T = float, std::ranges::sized_range Numbers>
 Tensor<T> tensor(const Numbers& numbers, const Shape& shape) {
   return array<T>(numbers, shape);

@@ -31,23 +31,27 @@ struct CompareResult {
   /// Equal in every element; within the tolerance; or not, as when the shapes differ.
   enum class Verdict { exact, close, wrong };
 
-  std::string name;
-  Shape shape, reference_shape;  ///< the elements were compared when these are equal
-  Verdict verdict = Verdict::exact;
-  double difference = 0;  ///< the largest, at `index`
-  Shape index = {};
-  double mine = 0, reference = 0;  ///< the elements there
+  std::string name;                  ///< as given to compare
+  Shape shape;                       ///< of what was compared; its elements were, when the reference has the same
+  Shape reference_shape;             ///< of what it was compared with
+  Verdict verdict = Verdict::exact;  ///< what was found
+  double difference = 0;             ///< the largest, at `index`
+  Shape index = {};                  ///< of the element that is furthest off
+  double mine = 0;                   ///< the element there
+  double reference = 0;              ///< the reference's
 
   /// Whether the two are exactly the same or close.
   explicit operator bool() const { return verdict != Verdict::wrong; }
 };
 
+/// Prints its line.
 std::ostream& operator<<(std::ostream& out, const CompareResult& result);
 
 /// Compares two tensors, arrays or numbers: exact when all elements are equal, close when none differs by more than the
 /// tolerance, relative to max(1, |reference|), otherwise wrong, as NaN always is. For floats 1e-5 is a good tolerance.
 CompareResult compare(const std::string& name, const Array<double>& mine, const Array<double>& reference,
                       double tolerance = 1e-9);
+/// The same of tensors, arrays, expressions and numbers.
 template <class Mine, class Reference>
 CompareResult compare(const std::string& name, const Mine& mine, const Reference& reference, double tolerance = 1e-9) {
   return compare(name, detail::in_double(mine), detail::in_double(reference), tolerance);
@@ -74,6 +78,7 @@ class Comparison {
       steps_.push_back({how, compare(name, mine, reference, tolerance_)});
     return static_cast<bool>(*this);
   }
+  /// The same without telling how.
   template <class Mine, class Reference>
   bool add(const std::string& name, const Mine& mine, const Reference& reference) {
     return add(name, "", mine, reference);

@@ -8,11 +8,11 @@
 #include <xtensor/xio.hpp>
 #endif
 
-namespace tapegrad::testing {
+namespace tapegrad::detail {
 
 template <class T> std::string array_text(const Array<T>& array) {
   std::ostringstream text;
-  text << tapegrad::to_string(array.shape()) << ' ' << array;
+  text << to_string(array.shape()) << ' ' << array;
   return text.str();
 }
 
@@ -21,4 +21,4 @@ template std::string array_text(const Array<double>&);
 template std::string array_text(const IntArray&);
 template std::string array_text(const BoolArray&);
 
-}  // namespace tapegrad::testing
+}  // namespace tapegrad::detail

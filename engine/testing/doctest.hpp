@@ -7,12 +7,12 @@
 #include "../array/array.hpp"
 #include "../array/shape.hpp"
 
-namespace tapegrad::testing {
+namespace tapegrad::detail {
 
 /// The values, after the shape.
 template <class T> std::string array_text(const Array<T>& array);
 
-}  // namespace tapegrad::testing
+}  // namespace tapegrad::detail
 
 namespace doctest {
 
@@ -22,7 +22,7 @@ class String;
 // String is known only in doctest.h: as a template's argument it is looked into when a message is made.
 template <class T> struct StringMaker<tapegrad::Array<T>> {
   template <class Text = String> static Text convert(const tapegrad::Array<T>& array) {
-    return Text(tapegrad::testing::array_text(array).c_str());
+    return Text(tapegrad::detail::array_text(array).c_str());
   }
 };
 

@@ -32,15 +32,16 @@ struct GradcheckOptions {
 
 /// What gradcheck found.
 struct GradcheckResult {
-  bool ok = true;
+  bool ok = true;  ///< whether no gradient is wrong
   /// When not ok, of each parameter that is wrong the element that is furthest off: the parameter's name, the index,
   /// analytic and numeric gradient, the step; and what may be the reason where the rule is right: a kink, or an f that
   /// differs from call to call. When ok, how many elements were compared.
   std::string report;
 
-  explicit operator bool() const { return ok; }
+  explicit operator bool() const { return ok; }  ///< ok
 };
 
+/// Prints its report.
 std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
 
 /// Compares the gradient of f with respect to every element of every parameter with a central difference. The outputs

@@ -149,7 +149,7 @@ template <class M> void load(M& model, const std::filesystem::path& path, const 
   detail::load(model, detail::CheckpointReader(path, options));
 }
 
-/// The same from a file's bytes in memory, as tapegrad_embed() of CMake puts them into a program.
+/// The same from a file's bytes in memory, as tapegrad_embed of CMake puts them into a program.
 template <class M> void load(M& model, std::span<const std::byte> bytes, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(bytes, options));
 }
@@ -157,6 +157,7 @@ template <class M> void load(M& model, std::span<const std::byte> bytes, const L
 /// Reads the metadata alone, with the texts among the fields. Throws std::runtime_error for a file that is not a
 /// well-formed checkpoint.
 Metadata load_metadata(const std::filesystem::path& path);
+/// The same from a file's bytes in memory.
 Metadata load_metadata(std::span<const std::byte> bytes);
 
 }  // namespace tapegrad

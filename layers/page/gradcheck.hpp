@@ -23,6 +23,7 @@ inline GradcheckResult gradcheck_with_page(const std::function<Tensor<double>()>
   return gradcheck(f, parameters, with_page(options));
 }
 
+/// The same over all parameters of a model.
 template <class M>
 requires detail::is_model<M> GradcheckResult gradcheck_with_page(const std::function<Tensor<double>()>& f, M& model,
                                                                  const GradcheckOptions& options = {}) {

@@ -34,6 +34,7 @@ void save_page(const Tape& tape, const std::filesystem::path& path, const PageOp
 ///     page.save("training.html");
 class Page {
  public:
+  /// Without a step as yet.
   explicit Page(PageOptions options = {}) : options_(std::move(options)) {}
 
   /// Adds a step. What the tape keeps then stays in memory as long as the page, also when the tape has ended; where it

@@ -28,11 +28,13 @@ using PageAxes = std::map<std::string, std::vector<PageAxis>>;
 /// The tokens that the queries and the keys of an attention stand for, texts in UTF-8: a list for each entry of the
 /// batch or one for all; empty for none.
 struct PageTokens {
-  std::vector<std::vector<std::string>> queries{}, keys{};
+  std::vector<std::vector<std::string>> queries{};  ///< T texts in each list
+  std::vector<std::vector<std::string>> keys{};     ///< S texts in each list
 };
 
+/// What is told of a whole page.
 struct PageOptions {
-  std::string title = "A training step";
+  std::string title = "A training step";  ///< in UTF-8
 
   /// Of the values of all steps.
   PageAxes axes{};

@@ -19,7 +19,8 @@ namespace tapegrad {
 
 /// The weights by which the tokens of one batch entry attend to each other. H heads, T queries, S keys.
 template <class T = float> struct AttentionMap {
-  std::vector<std::string> queries, keys;   ///< the tokens: T and S texts in UTF-8
+  std::vector<std::string> queries;         ///< the tokens that attend: T texts in UTF-8
+  std::vector<std::string> keys;            ///< those that are attended to: S texts
   Array<T> weights;                         ///< (H, T, S)
   Array<T> gradients = Array<T>(Shape{0});  ///< (H, T, S), of the weights; without elements where none were kept
 };

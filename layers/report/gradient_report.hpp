@@ -11,11 +11,11 @@ namespace detail {
 template <class T> bool gradient_report(std::ostream& out, const NamedConstParameters<T>& parameters);
 }  // namespace detail
 
-/// Prints a line for each parameter of a model, with the norm of its gradient and what is suspicious about it: that it
-/// has none, since the loss does not depend on it; that it is all zeros; that it is NaN or infinite; that
-/// several sweeps were added up, and whether zero_grad() was forgotten between two steps; and one for each parameter
-/// that the last sweep reached and the model does not list, as one of a layer that TAPEGRAD_FIELDS lacks, which is
-/// neither trained nor saved. Frozen parameters are sound without a gradient. Call it after backward().
+/// Prints a line for each parameter of a model, with the norm of its gradient and what is suspicious about it. That is
+/// when it has none, since the loss does not depend on it; when it is all zeros, NaN or infinite; when several sweeps
+/// were added up, and whether zero_grad() was forgotten between two steps. A line more stands for each parameter that
+/// the last sweep reached and the model does not list, as one of a layer that TAPEGRAD_FIELDS lacks, which is neither
+/// trained nor saved. Frozen parameters are sound without a gradient. Call it after backward().
 /// Below them stands what began as a copy and has not been trained since (see print). Gives back whether every
 /// parameter has a finite gradient at its value of now, which zeros are too, and none is missing from the list:
 ///

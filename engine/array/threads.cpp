@@ -5,18 +5,24 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "internal/environment.hpp"
 #include "internal/error.hpp"
 #include "internal/parallel.hpp"
+#include "internal/processors.hpp"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -88,6 +94,8 @@ class ThreadPool {
     }
     for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins)
       spins < kSpins ? relax() : std::this_thread::yield();
+    if (!has_failed_.exchange(false, std::memory_order_relaxed)) return;
+    std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
  private:
@@ -108,7 +116,11 @@ class ThreadPool {
       const auto places_on = std::countr_zero(std::rotr(left, static_cast<int>(first)));
       chunk = (first + static_cast<std::size_t>(places_on)) % detail::kMostChunks;
     } while (!unclaimed_.compare_exchange_weak(left, left & ~(std::uint64_t{1} << chunk), std::memory_order_acq_rel));
-    body_(context_, chunk);
+    try {
+      body_(context_, chunk);
+    } catch (...) {
+      if (!has_failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
+    }
     unfinished_.fetch_sub(1, std::memory_order_acq_rel);
     return true;
   }
@@ -119,6 +131,8 @@ class ThreadPool {
   void* context_ = nullptr;
   std::atomic<std::size_t> chunks_{0}, unfinished_{0};  // of the loop under way
   std::atomic<std::uint64_t> unclaimed_{0};             // a bit for each of its chunks
+  std::atomic<bool> has_failed_{false};
+  std::exception_ptr failure_;  // of the chunk that failed first; written before that chunk counts as finished
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> announced_{0};  // counts loops, and the end, for workers to wait on
   std::vector<std::thread> workers_;
@@ -126,6 +140,13 @@ class ThreadPool {
 
 thread_local bool ends_program = false;  // this thread runs the functions at exit
 thread_local bool inside_loop = false;   // this thread works on a chunk: loops within it are its own
+
+struct InsideLoop {
+  InsideLoop() { inside_loop = true; }
+  ~InsideLoop() { inside_loop = false; }
+  InsideLoop(const InsideLoop&) = delete;
+  InsideLoop& operator=(const InsideLoop&) = delete;
+};
 
 // The count is read before anything that is announced by it. What was announced before the reading is seen after it: a
 // loop's chunks and stopping_ are written first, then the count, which releases them. What is announced later changes
@@ -143,8 +164,18 @@ void ThreadPool::work(std::size_t thread) {
   }
 }
 
-std::size_t processors() { return std::max(1u, std::thread::hardware_concurrency()); }
-std::atomic<std::size_t> wanted_threads{0};  // 0: not asked for, as many as there are processors
+// As many as TAPEGRAD_NUM_THREADS says, or as there are processors for this process.
+std::size_t default_threads() {
+  const std::string_view given = detail::environment("TAPEGRAD_NUM_THREADS");
+  if (given.empty()) return detail::usable_processors();
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), count);
+  detail::require(error == std::errc() && end == given.data() + given.size() && count > 0, "num_threads",
+                  "expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, given ", given);
+  return count;
+}
+
+std::atomic<std::size_t> wanted_threads{0};  // 0: not asked for, the default
 
 // The pool that all operations share. Threads may go on computing while main returns and objects with static storage
 // are destroyed, so this is never destroyed itself: the end of the program closes it when the loop and the products
@@ -162,9 +193,8 @@ class SharedPool {
     if (!lock || closed_) return false;
     if (!pool_) pool_.reset(new (std::nothrow) ThreadPool(num_threads()));
     if (!pool_) return false;
-    inside_loop = true;
+    const InsideLoop inside;
     pool_->run(chunks, body, context);
-    inside_loop = false;
     return true;
   }
 
@@ -213,8 +243,9 @@ void set_num_threads(std::size_t count) {
 
 std::size_t num_threads() {
   const std::size_t wanted = wanted_threads.load(std::memory_order_relaxed);
-  static const std::size_t all = processors();
-  return wanted == 0 ? all : wanted;
+  if (wanted != 0) return wanted;
+  static const std::size_t by_default = default_threads();
+  return by_default;
 }
 
 namespace detail {

@@ -1,12 +1,43 @@
 #include "instruction_sets.hpp"
 
 #include <atomic>
+#include <string>
+#include <string_view>
+
+#include "../array/internal/environment.hpp"
+#include "../array/internal/error.hpp"
 
 namespace tapegrad::detail {
 namespace {
 
+const char* name_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::avx512:
+      return "avx512";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::baseline:
+      break;
+  }
+  return "baseline";
+}
+
+InstructionSet default_set() {
+  const std::vector<InstructionSet> sets = instruction_sets();
+  const std::string_view given = environment("TAPEGRAD_INSTRUCTION_SET");
+  if (given.empty()) return sets.back();
+  std::string names;
+  for (const InstructionSet set : sets) {
+    if (given == name_of(set)) return set;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(set));
+  }
+  fail<std::invalid_argument>("instruction_set",
+                              "expected TAPEGRAD_INSTRUCTION_SET to be one that this processor has (", names,
+                              "), given ", given);
+}
+
 std::atomic<InstructionSet>& chosen() {
-  static std::atomic<InstructionSet> set = instruction_sets().back();
+  static std::atomic<InstructionSet> set = default_set();
   return set;
 }
 

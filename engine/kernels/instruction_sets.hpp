@@ -1,4 +1,4 @@
-/// The instruction sets that loops are compiled for; the processor's best is chosen at run time.
+/// The instruction sets that loops are compiled for; one is chosen at run time.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ enum class InstructionSet {
 /// Those that this processor has, the best last.
 std::vector<InstructionSet> instruction_sets();
 
-/// The one in use: the best, unless a test chose another.
+/// The one in use: that which the environment variable TAPEGRAD_INSTRUCTION_SET names, or without one the best, unless
+/// a test chose another. Throws std::invalid_argument where the variable names none of instruction_sets().
 InstructionSet instruction_set();
 
 /// Chooses the set in use, one of instruction_sets(); for tests, while no other thread computes.

@@ -14,11 +14,11 @@ inline constexpr std::size_t kMostChunks = 64;
 
 /// Calls body(context, chunk) for every chunk from 0 to chunks - 1, each once, on the pool's threads and this one;
 /// chunks is from 1 to kMostChunks. On this thread alone when the pool is at work already, for another thread or for a
-/// loop around this one.
+/// loop around this one. Where bodies throw, one of their exceptions arrives here when no chunk is at work any more.
 void run_chunks(std::size_t chunks, void (*body)(void* context, std::size_t chunk), void* context);
 
 /// Calls body(begin, end), or body(begin, end, chunk), for `chunks` ranges of nearly equal length that make up 0, ...,
-/// count - 1; for fewer where `chunks` is more than count or kMostChunks. The body must not throw.
+/// count - 1; for fewer where `chunks` is more than count or kMostChunks.
 template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
   if (count == 0) return;
   struct Loop {

@@ -43,7 +43,7 @@ static_assert(size_of_class(class_of(513)) == 576 && size_of_class(class_of(577)
 static_assert(size_of_class(class_of(1024)) == 1024 && size_of_class(class_of(1025)) == 1152);
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeepBlocks = false;  // let the sanitizer see every use after free
+constexpr bool kKeepBlocks = false;  // let the sanitizer see every use after free, and beyond the last byte
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 constexpr bool kKeepBlocks = false;
@@ -124,7 +124,7 @@ void* pool_allocate(std::size_t bytes) {
   const std::size_t index = class_of(bytes);
   void* block = nullptr;
   if (!kKeepBlocks || pool_is_gone) {
-    block = system_allocate(size_of_class(index));
+    block = system_allocate(kKeepBlocks ? size_of_class(index) : bytes);
   } else {
     const bool is_idle = pool.idle[index] != nullptr;
     if (!is_idle) pool.make_room(index);

@@ -1,0 +1,39 @@
+/// Models and runs that language_model has kept: what is loaded can be used.
+#include <tapegrad/tapegrad.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "../../examples/language_model/writer.hpp"
+#include "../temporary_folder.hpp"
+#include "saved_model.hpp"
+
+void fuzz::fuzz_one(std::string_view input) {
+  const File file(saved_model(input, "language_model")), run(saved_model(input, run_entry));
+  program_refusal([&] {
+    const Writer writer = load(file.path());
+    const PackedIds packed = writer.encode("a song, béla");
+    examples::Ids ids;
+    for (std::size_t i = 0; i < std::min(packed.size(), writer.options.context); ++i) ids.push_back(packed[i]);
+    const auto logits = writer.model(tapegrad::int_array(ids, {std::size_t{1}, ids.size()}));
+    expect(logits.shape().back() == writer.vocabulary.size(), "logits for other than the vocabulary");
+    writer.shown(writer.read_prompt(U""));
+  });
+  program_refusal([&] { read_kept_run(run.path()); });
+}
+
+std::vector<std::string> fuzz::seeds() {
+  const TemporaryFolder folder;
+  std::vector<std::string> inputs;
+  for (const std::size_t layers : {0, 1}) {
+    const ModelOptions options{
+        .layers = layers, .heads = 2, .width = 2, .context = 3, .positions = true, .tie = layers == 1};
+    const Writer writer{
+        layers == 0 ? Source::text : Source::words, examples::Vocabulary({"\n", " ", "a", "é"}), {"a", "aa"}, options};
+    save(writer, folder.path("model"));
+    inputs.push_back(input_of_saved(folder.read("model"), "language_model"));
+  }
+  inputs.push_back(nlohmann::json(KeptRun{}).dump() + "\n{}\n");
+  return inputs;
+}

@@ -1,0 +1,48 @@
+/// The command line of a program, whose options.hpp it is compiled with: an argument a line.
+#include "options.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../../examples/common/program.hpp"
+#include "program_refusal.hpp"
+
+void fuzz::fuzz_one(std::string_view input) {
+  std::vector<std::string> arguments;
+  while (!input.empty()) arguments.emplace_back(take_until(input, '\n'));
+  std::ranges::reverse(arguments);  // as CLI11 takes them
+
+  CLI::App app;
+  Options options;
+  add_options(app, options);
+  const std::string message = program_refusal([&] {
+    try {
+      app.parse(arguments);
+    } catch (const CLI::CallForHelp&) {
+      expect(!app.help().empty(), "no help");
+    } catch (const CLI::ParseError& error) {  // no other is expected of CLI11
+      throw std::runtime_error(error.what());
+    }
+  });
+  if (!message.empty()) return;
+  const tapegrad::Schedule rate = examples::schedule_of(options.training);
+  for (const std::size_t step : {std::size_t{0}, options.training.warmup, options.training.steps})
+    expect(std::isfinite(rate(step)), "a learning rate that is not finite");
+}
+
+std::vector<std::string> fuzz::seeds() {
+  return {"--help",
+          "--steps\n10\n--batch-size\n4\n--lr\n0.5\n--decay\ncosine\n--warmup\n3\n--seed\n1",
+          "--data\nrandom",
+          "--data\nreviews.txt\n--encoding\nlatin1\n--optimizer\nadamw\n--weight-decay\n0.1",
+          "--load\na.safetensors\n--explain\na text\n--explain-to\nmap",
+          "--page\na.html\ntext\n--width=16\n--heads=4",
+          "--train\na\n--test\nb\n--tokens\ncharacters\n--validation\n0.1\n--patience\n3",
+          "--checkpoint\nrun\n--checkpoint-every\n5\n--log\na.csv\n--plot\na.png\n--best\nb",
+          "--languages\nenglish\nfrench\n--words\n100\n--folds\n10\n--pairs\nyes\n--momentum\n1e-1",
+          "--language\nenglish\n--layers\n2\n--context\n8\n--tie\nyes\n--norm\nno\n--dropout\n0.25\n--top-k\n3",
+          "--resume\n/proc/self/cmdline\n--steps\n99"};
+}

@@ -1,0 +1,35 @@
+/// Saved models as inputs: the settings that a program keeps in the metadata are plain to mutations.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+#include "checkpoints.hpp"
+#include "program_refusal.hpp"
+
+namespace fuzz {
+
+/// The file of an input: the settings in its first line, the header without metadata in its second, the rest behind.
+inline std::string saved_model(std::string_view input, const std::string& program) {
+  using nlohmann::json;
+  const std::string settings(take_until(input, '\n'));
+  std::string header(take_until(input, '\n'));
+  const json metadata{{program, settings}};
+  const std::string entry = "\"__metadata__\":" + metadata.dump(-1, ' ', true, json::error_handler_t::replace);
+  if (header.starts_with('{')) header.insert(1, entry + (header.starts_with("{}") ? "" : ","));
+  return checkpoint(header, std::string(input));
+}
+
+/// The input of a file that the program has saved.
+inline std::string input_of_saved(const std::string& file, const std::string& program) {
+  const std::string input = input_of(file);
+  const std::size_t header_end = input.find('\n');
+  auto header = nlohmann::json::parse(input.substr(0, header_end));
+  const std::string settings = header.at("__metadata__").at(program);
+  header.erase("__metadata__");
+  return settings + '\n' + header.dump() + input.substr(header_end);
+}
+
+}  // namespace fuzz

@@ -4,9 +4,11 @@
 
 #include <iostream>
 
+#include "common/program.hpp"
+
 namespace tg = tapegrad;
 
-int main() {
+int print_schedules() {
   constexpr std::size_t kSteps = 100;
   const struct {
     const char* name;
@@ -25,4 +27,10 @@ int main() {
     for (const auto& schedule : schedules) std::cout << ' ' << schedule.rate(step);
   }
   std::cout << '\n';
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("Prints the learning rates of each step by every schedule, a line for a step.", "schedules");
+  return examples::run_program(app, argc, argv, print_schedules);
 }

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -25,29 +27,36 @@ namespace {
 using Numbers = tg::Array<float>;
 
 // One parameter of so many numbers that writing it takes a while.
-tg::Parameter<float> filled(float number) { return tg::Parameter<float>(Numbers(tg::Shape{1 << 18}, number)); }
+constexpr std::size_t kMegabyte = 1 << 18;
+tg::Parameter<float> filled(float number, std::size_t numbers = kMegabyte) {
+  return tg::Parameter<float>(Numbers(tg::Shape{numbers}, number));
+}
 
 // The number that the whole file is filled with; fails when it holds two.
-float number_in(const fs::path& path) {
-  auto parameter = filled(-1);
+float number_in(const fs::path& path, std::size_t numbers = kMegabyte) {
+  auto parameter = filled(-1, numbers);
   tg::load(parameter, path);
   const Numbers& value = parameter.value();
-  CHECK(std::count(value.begin(), value.end(), value(0)) == 1 << 18);
+  CHECK(static_cast<std::size_t>(std::count(value.begin(), value.end(), value(0))) == numbers);
   return value(0);
 }
 
-// A process that saves over the path without end; it never comes back to the tests.
-pid_t start_saving(const fs::path& path, float number) {
-  const auto parameter = filled(number);
+// A process that saves over the path so many times, and then waits; it never comes back to the tests.
+pid_t start_saving(const fs::path& path, const tg::Parameter<float>& parameter, int times) {
   const pid_t child = ::fork();
   if (child != 0) return child;
-  for (;;) {
+  for (int i = 0; i < times; ++i) {
     try {
       tg::save(parameter, path);
     } catch (...) {
       ::_exit(1);
     }
   }
+  for (;;) ::pause();
+}
+
+pid_t start_saving_for_ever(const fs::path& path, float number) {
+  return start_saving(path, filled(number), std::numeric_limits<int>::max());
 }
 
 void end(pid_t child) {
@@ -159,30 +168,54 @@ TEST_CASE("Saving through links that lead nowhere, or to what is no file, is ref
   CHECK(fs::read_symlink(folder / "a") == "b");
 }
 
-TEST_CASE("Killed at any moment, a save leaves the old file or the new one, and the next save clears up") {
+TEST_CASE("Killed in its middle, 200 times, a save leaves the old file or the new one, and the next save clears up") {
+  constexpr std::size_t numbers = 8 * kMegabyte;
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
-  tg::save(filled(0), path);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) tg::save(filled(0, numbers), path);
+  const std::chrono::duration<double, std::micro> three_saves = std::chrono::steady_clock::now() - start;
+  const auto whole = fs::file_size(path);
+
   std::mt19937 random(1);
+  int not_begun = 0, in_writing = 0, in_syncing = 0, ended = 0;  // where the kills fell
   float before = 0;
-  for (int i = 1; i <= 40; ++i) {
+  for (int i = 1; i <= 200; ++i) {
     const auto number = static_cast<float>(i);
-    const pid_t child = start_saving(path, number);
-    ::usleep(std::uniform_int_distribution<useconds_t>(0, 10'000)(random));
+    const pid_t child = start_saving(path, filled(number, numbers), 1);
+    ::usleep(static_cast<useconds_t>(std::uniform_real_distribution(0.0, three_saves.count() / 2)(random)));
     end(child);
-    const float now = number_in(path);
+    const float now = number_in(path, numbers);
     CHECK((now == before || now == number));
+
+    std::uintmax_t left = 0;  // the bytes of its temporary file
+    for (const auto& file : fs::directory_iterator(path.parent_path()))
+      if (file.path() != path) left = std::max<std::uintmax_t>(file.file_size(), 1);
+    CHECK(folder.files() == (left > 0 ? 2 : 1));  // that of the kill before was cleared up
+    if (left > 0)
+      ++(left < whole ? in_writing : in_syncing);
+    else
+      ++(now == before ? not_begun : ended);
+    CHECK((left == 0 || now == before));
     before = now;
+    if (left > 0) tg::save(One(), folder / "another");  // under whatever name
+    fs::remove(folder / "another");
+    CHECK(folder.files() == 1);
   }
-  tg::save(filled(100), folder / "another");  // under whatever name
-  CHECK(number_in(path) == before);
-  CHECK(folder.files() == 2);
+  CAPTURE(not_begun);
+  CAPTURE(in_writing);
+  CAPTURE(in_syncing);
+  CAPTURE(ended);
+  CHECK(in_writing + in_syncing > 20);
+  CHECK(in_writing > 0);
+  CHECK(ended > 0);
 }
 
 TEST_CASE("Saves at the same time leave each other's temporary files alone") {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
-  const pid_t children[] = {start_saving(path, 1), start_saving(path, 2), start_saving(folder / "b.safetensors", 3)};
+  const pid_t children[] = {start_saving_for_ever(path, 1), start_saving_for_ever(path, 2),
+                            start_saving_for_ever(folder / "b.safetensors", 3)};
   for (int i = 0; i < 50; ++i) {
     tg::save(filled(4), path);
     const float number = number_in(path);

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -202,6 +203,41 @@ TEST_CASE("Ctrl-C is a wish while an Interrupt lives") {
   CHECK(interrupt.requested());
   CHECK(interrupt.status() == 128 + SIGTERM);
   CHECK_THROWS_AS(interrupt.check(), Interrupt::Stopped);
+}
+
+TEST_CASE("a signal that comes while a file is written ends the program behind it") {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const TemporaryFolder folder;
+    const pid_t child = fork();
+    if (child == 0) {
+      std::signal(signal, SIG_DFL);
+      examples::write_whole([&] {
+        std::raise(signal);
+        folder.write("file", "whole");
+      });
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK((WIFSIGNALED(status) && WTERMSIG(status) == signal));
+    CHECK(folder.read("file") == "whole");
+  }
+}
+
+TEST_CASE("a signal that comes while a file is written in training asks the training to stop") {
+  const Interrupt interrupt;
+  examples::write_whole([] { std::raise(SIGHUP); });
+  CHECK(interrupt.status() == 128 + SIGHUP);
+}
+
+TEST_CASE("a program that is to outlive its terminal does so in training") {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  {
+    const Interrupt interrupt;
+    std::raise(SIGHUP);
+    CHECK(!interrupt.requested());
+  }
+  std::signal(SIGHUP, before);
 }
 
 TEST_CASE("on a terminal the first signal is answered with what happens") {

@@ -1,15 +1,22 @@
-// What happens when memory ends: each allocation of a recording, a sweep and an assignment fails once. A program of its
-// own, since it puts its own operator new in place of the library's.
+// What happens when memory ends: each allocation of a recording, a sweep, a step, a save, a load and others fails once.
+// A program of its own, since it puts its own operator new in place of the library's.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <functional>
 #include <new>
 #include <optional>
 #include <span>
@@ -19,7 +26,9 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint_bytes.hpp"
 #include "close.hpp"
+#include "temporary_folder.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -31,7 +40,12 @@ namespace {
 // How many allocations of this thread succeed before one fails; below 0, all do.
 thread_local long allocations_left = -1;
 
+// How often the library's own threads asked for memory: where it fails there, the program ends.
+thread_local bool is_of_test = false;
+std::atomic<long> allocations_of_library{0};
+
 void* allocate(std::size_t size, std::size_t alignment) {
+  if (!is_of_test) ++allocations_of_library;
   if (allocations_left >= 0 && allocations_left-- == 0) throw std::bad_alloc();
   void* const block = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
   if (block == nullptr) throw std::bad_alloc();
@@ -57,7 +71,7 @@ template <class Step> bool fails_at(long n, Step step) {
   allocations_left = n;
   try {
     step();
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // std::bad_alloc, or what a stream makes of it
     allocations_left = -1;
     return true;
   }
@@ -70,7 +84,11 @@ template <class Step> bool fails_at(long n, Step step) {
 template <class Attempt> long attempts_until_success(Attempt attempt) {
   long n = 0;
   bool failed = true;
-  for (; failed && n < 10000; ++n) std::jthread([&] { failed = attempt(n); }).join();
+  for (; failed && n < 10000; ++n)
+    std::jthread([&] {
+      is_of_test = true;
+      failed = attempt(n);
+    }).join();
   CHECK_FALSE(failed);
   return n - 1;
 }
@@ -195,16 +213,15 @@ TEST_CASE("A run into which is loaded when memory ends anywhere changes in nothi
   };
   Run trained;
   trained.train_step();
-  const auto path = std::filesystem::temp_directory_path() / "tapegrad_failing_memory.safetensors";
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "run.safetensors";
   tg::save(trained, path);
-  std::ifstream in(path, std::ios::binary);
-  const std::string file{std::istreambuf_iterator<char>(in), {}};
-  std::filesystem::remove(path);
-  const long failed = attempts_until_success([&](long n) {
+  const std::string file = bytes_of(path);
+  bool from_disk = false;
+  const auto load = [&](long n) {
     Run run;
-    // The header is read before: what reads its JSON needs memory to give back memory, and ends the program without.
-    tg::detail::CheckpointReader reader(std::as_bytes(std::span(file)), {});
-    const bool failed = fails_at(n, [&] { tg::detail::load(run, std::move(reader)); });
+    const bool failed =
+        fails_at(n, [&] { from_disk ? tg::load(run, path) : tg::load(run, std::as_bytes(std::span(file))); });
     const Run fresh;
     const Run& expected = failed ? fresh : trained;
     CHECK(run.weight.value() == expected.weight.value());
@@ -219,8 +236,132 @@ TEST_CASE("A run into which is loaded when memory ends anywhere changes in nothi
     CHECK(run.step == expected.step);
     CHECK(run.bias.value() == expected.bias.value());
     return failed;
-  });
+  };
+  CHECK(attempts_until_success(load) > 20);
+  from_disk = true;
+  CHECK(attempts_until_success(load) > 20);
+}
+
+TEST_CASE("Reading a file when memory ends anywhere gives an error, or all of it") {
+  const TemporaryFolder folder;
+  tg::save(Large(), folder / "file", {{"text", "a text that is longer than what a string holds in itself"}});
+  const std::string file = bytes_of(folder / "file");
+  const auto bytes = std::as_bytes(std::span(file));
+  for (const auto& read :
+       std::vector<std::function<std::size_t()>>{[&] { return tg::read_safetensors(folder / "file").size(); },
+                                                 [&] { return tg::read_safetensors(bytes).size(); },
+                                                 [&] { return 1 + tg::load_metadata(folder / "file").size(); },
+                                                 [&] { return 1 + tg::load_metadata(bytes).size(); }}) {
+    const long failed = attempts_until_success([&](long n) {
+      std::size_t found = 0;
+      const bool failed = fails_at(n, [&] { found = read(); });
+      CHECK(found == (failed ? 0 : 2));
+      return failed;
+    });
+    CHECK(failed > 5);
+  }
+}
+
+TEST_CASE("A save when memory ends anywhere leaves the old file, or puts the new one in its place, and nothing else") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "file";
+  const tg::AttentionMap<float> map{{"a", "b"}, {"c"}, tg::Array<float>(tg::Shape{1, 2, 1}, 0.5f)};
+  for (const auto& write : std::vector<std::function<void()>>{
+           [&] {
+             tg::save(Large(), path, {{"text", "a text that is longer than what a string holds in itself"}});
+           },
+           [&] { tg::save_npy(map.weights, path); }, [&] { tg::save_csv(map, path); }}) {
+    write();
+    const std::string whole = bytes_of(path);
+    const long failed = attempts_until_success([&](long n) {
+      write_bytes(path, "old");
+      const bool failed = fails_at(n, write);
+      CHECK(bytes_of(path) == (failed ? "old" : whole));
+      CHECK(folder.files() == 1);
+      return failed;
+    });
+    CHECK(failed > 5);
+  }
+}
+
+// What makes its JSON needs memory to give back memory, and may end the program without: each attempt has a process of
+// its own.
+TEST_CASE("A page when memory ends anywhere leaves the old file, or puts the new one in its place, and nothing else") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "page.html";
+  int failed = 0;
+  for (long n = 0, status = 1; status != 0 && n < 100'000; n += 1 + n / 8) {
+    write_bytes(path, "old");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(SIGABRT, SIG_DFL);
+      if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);
+      tg::Tape tape({.keep_values = true});
+      const Parameter a(Array{1.0, 2.0}), b(Array{3.0, 4.0});
+      tg::sum(a * b).backward();
+      ::_exit(fails_at(n, [&] { tg::save_page(tape, path); }) ? 1 : 0);
+    }
+    int ended = 0;
+    REQUIRE(::waitpid(child, &ended, 0) == child);
+    status = WIFEXITED(ended) ? WEXITSTATUS(ended) : WTERMSIG(ended);
+    CHECK((status == 0 || status == 1 || status == SIGABRT));
+    CHECK((bytes_of(path) == "old") == (status != 0));
+    CHECK(folder.files() == 1);
+    failed += status != 0;
+  }
   CHECK(failed > 20);
+  CHECK(bytes_of(path).ends_with("</html>\n"));
+}
+
+TEST_CASE("A training step on which memory ends anywhere can be taken again, to the same parameters") {
+  struct Model {
+    tg::Embedding<> embedding{20, 64};
+    tg::TransformerBlock<> block{64, 4};
+    tg::Linear<> head{64, 20};
+    TAPEGRAD_FIELDS(embedding, block, head)
+  };
+  tg::IntArray ids(tg::Shape{8, 64});
+  for (std::size_t i = 0; i < ids.size(); ++i) ids.data()[i] = static_cast<std::int64_t>(7 * i % 20);
+  const auto step = [&](Model& model, tg::AdamW<float>& optimizer) {
+    optimizer.zero_grad();
+    const tg::Tape tape;
+    const auto y = model.block(model.embedding(ids), tg::AttentionMask::causal());
+    tg::cross_entropy(model.head(y), ids).backward();
+    tg::clip_grad_norm(tg::parameters(model), 1.0);
+    optimizer.step();
+  };
+  tg::set_num_threads(2);  // whose pool is made in the first step
+  const Model begin;
+  Model once = begin, twice = begin;
+  {
+    tg::AdamW<float> optimizer(tg::parameters(once), {.lr = 0.01});
+    step(once, optimizer);
+  }
+  {
+    tg::AdamW<float> optimizer(tg::parameters(twice), {.lr = 0.01});
+    step(twice, optimizer);
+    step(twice, optimizer);
+  }
+  const auto equal = [](const Model& a, const Model& b) {
+    const auto of_a = tg::named_parameters(a), of_b = tg::named_parameters(b);
+    return std::ranges::equal(of_a, of_b,
+                              [](const auto& x, const auto& y) { return x.second->value() == y.second->value(); });
+  };
+  const long failed = attempts_until_success([&](long n) {
+    Model model = begin;
+    tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.01});
+    allocations_of_library = 0;
+    const bool failed = fails_at(n, [&] { step(model, optimizer); });
+    CHECK(equal(model, failed ? begin : once));
+    if (failed) step(model, optimizer);
+    CHECK(equal(model, once));
+    step(model, optimizer);
+    CHECK(equal(model, twice));
+    CHECK(allocations_of_library == 0);
+    return failed;
+  });
+  tg::set_num_threads(std::thread::hardware_concurrency());
+  CHECK(failed > 50);
 }
 
 // Values that copies share and states that are not there yet: the first step takes memory for all of them.

@@ -52,6 +52,19 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--load " + folder.path("none"), "none");
     refuses("--load " + text, "good");
   }
+  SUBCASE("names of files that are not UTF-8, which a run that is kept cannot hold") {
+    const std::string strange = folder.path("$(printf 'caf\\351')"), front = "--data " + text + forever;
+    const auto message = [](const std::string& option) {
+      return option + ": expected UTF-8, given the byte 0xe9 as character ";
+    };
+    refuses(front + "--checkpoint " + strange, message("--checkpoint"));
+    refuses(front + "--checkpoint run --log " + strange, message("--log"));
+    refuses(front + "--checkpoint run --save " + strange, message("--save"));
+    const auto run =
+        run_example("language_model --width 8 --heads 1 --layers 0 --steps 1 --data " + text + " --save " + strange);
+    CHECK(run.err == "");
+    CHECK(std::filesystem::exists(folder / "caf\xe9"));
+  }
   SUBCASE("saved models") {
     const std::string model = folder.path("model"), other = folder.path("other");
     REQUIRE(run_example("language_model --layers 0 --tie no --width 8 --heads 1 --steps 1 --data " + text + " --save " +

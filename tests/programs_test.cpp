@@ -28,16 +28,6 @@ std::string rhyme(std::size_t bytes) {
   return text;
 }
 
-/// One line, from the program, short enough to be read, and no byte that a terminal obeys.
-void check_message(const Run& run, const std::string& program, const std::string& words) {
-  CAPTURE(run.err.substr(0, 2000));
-  CHECK(run.status == 1);
-  CHECK(run.err.starts_with(program + ": "));
-  CHECK(run.err.find('\n') == run.err.size() - 1);
-  CHECK(run.err.size() < 1000);
-  CHECK(run.err.find(words) != std::string::npos);
-}
-
 bool has_control_bytes(const std::string& text) {
   const auto is_control = [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f; };
   return std::any_of(text.begin(), text.end(), is_control) || text.find("\xc2\x9b") != text.npos;
@@ -51,8 +41,9 @@ TEST_CASE("output to a full device is an error, of every program and of --help")
   const TemporaryFolder folder;
   const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", rhyme(1000));
   for (const std::string& command :
-       {std::string("masking"), std::string("contextual_embedding --seed 1"), std::string("manual_backward --help"),
-        "text_classifier --data " + data + tiny, "language_model --data " + text + tiny}) {
+       {std::string("masking"), std::string("schedules"), std::string("contextual_embedding --seed 1"),
+        std::string("manual_backward --help"), "text_classifier --data " + data + tiny,
+        "language_model --data " + text + tiny}) {
     CAPTURE(command);
     const Run run = run_example(command + " >/dev/full");
     check_message(run, command.substr(0, command.find(' ')), ": standard output: expected ");
@@ -218,6 +209,28 @@ TEST_CASE("files that cannot be written, or are read, are refused before the wor
   REQUIRE(run_example(classifier + tiny + "--save " + saved).status == 0);
   const Run over = run_example("text_classifier --load " + saved + " --explain a --explain-to " + folder.path("saved"));
   check_message(over, "text_classifier", read);
+}
+
+TEST_CASE("an empty path is refused, as of a variable that is not set") {
+  const TemporaryFolder folder;
+  const std::string data = " --data " + folder.write("data", labelled(40, "label", 2)) + forever,
+                    text = " --data " + folder.write("text", rhyme(1000)) + forever,
+                    message = ": expected the path of a file, given an empty one";
+  const auto refuses = [&](const std::string& command, const std::string& words) {
+    CAPTURE(command);
+    check_message(run_shell("timeout -s KILL 10 $examples/" + command), command.substr(0, command.find(' ')), words);
+  };
+  for (const std::string option : {"--data", "--train", "--test", "--load"})
+    refuses("text_classifier " + option + " ''" + forever, option + message);
+  for (const std::string option : {"--data", "--load", "--resume"})
+    refuses("language_model " + option + " ''" + forever, option + message);
+  refuses("text_classifier --save ''" + data, "--save" + message);
+  for (const std::string option : {"--save", "--best", "--checkpoint", "--log", "--plot", "--page"})
+    refuses("language_model " + option + " ''" + text, option + message);
+  refuses("masking --page ''", "--page" + message);
+  for (const std::string name : {"''", "/", "none/"})
+    refuses("text_classifier --explain a --explain-to " + name + data,
+            "--explain-to: expected a name for files, given ");
 }
 
 // ---- signals ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 /// Runs an example as its users do, from a shell.
 #pragma once
 
+#include <doctest/doctest.h>
 #include <paths.hpp>
 #include <sys/wait.h>
 
@@ -19,6 +20,16 @@ struct Run {
     return start == out.npos ? "" : out.substr(start);
   }
 };
+
+/// Expects one line, from the program, short enough to be read, and the status 1.
+inline void check_message(const Run& run, const std::string& program, const std::string& words) {
+  CAPTURE(run.err.substr(0, 2000));
+  CHECK(run.status == 1);
+  CHECK(run.err.starts_with(program + ": "));
+  CHECK(run.err.find('\n') == run.err.size() - 1);
+  CHECK(run.err.size() < 1000);
+  CHECK(run.err.find(words) != std::string::npos);
+}
 
 /// Runs a shell's commands, in which $examples is the folder of the programs.
 inline Run run_shell(const std::string& commands) {

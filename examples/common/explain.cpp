@@ -2,6 +2,8 @@
 
 #include <iostream>
 
+#include "interrupt.hpp"
+
 namespace examples {
 
 void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group,
@@ -20,6 +22,7 @@ void add_explain_options(CLI::App& app, ExplainOptions& options, const std::stri
                  "Name of these files, to which .csv, .npy, .gradients.npy and .png\n"
                  "are added (default attention)")
       ->type_name("NAME")
+      ->check(some_name())
       ->group(group);
 }
 
@@ -36,13 +39,15 @@ std::vector<std::string> attention_files(const ExplainOptions& options) {
 }
 
 void write_attention(const tapegrad::AttentionMap<float>& map, const std::string& name, const std::string& title) {
-  tapegrad::save_csv(map, name + ".csv");
-  tapegrad::save_npy(map.weights, name + ".npy");
-  tapegrad::save_npy(map.gradients, name + ".gradients.npy");
+  write_whole([&] {
+    tapegrad::save_csv(map, name + ".csv");
+    tapegrad::save_npy(map.weights, name + ".npy");
+    tapegrad::save_npy(map.gradients, name + ".gradients.npy");
+  });
   const std::string shown = printable(name);
   std::cout << "weights and gradients of " << map.weights.shape()[0] << " heads, " << map.queries.size() << " x "
             << map.keys.size() << " tokens: " << shown << ".csv, " << shown << ".npy, " << shown << ".gradients.npy\n";
-  tapegrad::save_picture(map, name + ".png", title);
+  write_whole([&] { tapegrad::save_picture(map, name + ".png", title); });
   std::cout << "picture of the weights: " << shown << ".png\n";
 }
 

@@ -12,6 +12,7 @@ namespace {
 volatile std::sig_atomic_t stop_signal = 0;
 volatile std::sig_atomic_t says_so = 0;
 int alive = 0;  // how many Interrupts there are
+constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP};
 
 void on_signal(int signal) {  // calls only what a handler may call
   if (stop_signal != 0) {
@@ -34,20 +35,31 @@ Interrupt::Interrupt() {
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &interrupt_before_);
-  sigaction(SIGTERM, &action, &terminate_before_);
+  for (std::size_t i = 0; i < stopping.size(); ++i) {
+    sigaction(stopping[i], nullptr, &before_[i]);
+    const bool outlives_terminal = stopping[i] == SIGHUP && before_[i].sa_handler == SIG_IGN;  // under nohup
+    if (!outlives_terminal) sigaction(stopping[i], &action, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
   --alive;
-  sigaction(SIGINT, &interrupt_before_, nullptr);
-  sigaction(SIGTERM, &terminate_before_, nullptr);
+  for (std::size_t i = 0; i < stopping.size(); ++i) sigaction(stopping[i], &before_[i], nullptr);
 }
 
 int Interrupt::status() const { return stop_signal == 0 ? 0 : 128 + stop_signal; }
 
 void Interrupt::check() const {
   if (requested()) throw Stopped{};
+}
+
+void write_whole(const std::function<void()>& write) {
+  {
+    const Interrupt interrupt;
+    if (alive == 1) says_so = 0;  // there is nothing to wait for
+    write();
+  }
+  if (alive == 0 && stop_signal != 0) std::raise(stop_signal);
 }
 
 }  // namespace examples

@@ -1,13 +1,16 @@
 /// Ctrl-C as a wish to stop.
 #pragma once
 
+#include <array>
 #include <csignal>
+#include <functional>
 
 namespace examples {
 
-/// While it lives, Ctrl-C (SIGINT) or a SIGTERM asks the program to stop instead of ending it, so that long work can
-/// keep what it has, and says so when standard error is a terminal. A second one, of either kind, ends the program at
-/// once. One may live within another, as part of work within the whole: what asks the whole to stop asks the part.
+/// While it lives, Ctrl-C (SIGINT), a SIGTERM, or the SIGHUP of a terminal that goes away, asks the program to stop
+/// instead of ending it, so that long work can keep what it has, and says so when standard error is a terminal. A
+/// second one, of any kind, ends the program at once. One may live within another, as part of work within the whole:
+/// what asks the whole to stop asks the part.
 class Interrupt {
  public:
   /// Thrown by check().
@@ -27,7 +30,11 @@ class Interrupt {
   void check() const;
 
  private:
-  struct sigaction interrupt_before_, terminate_before_;
+  std::array<struct sigaction, 3> before_;
 };
+
+/// Writes files. A signal that comes meanwhile ends the program once they are whole, or asks to stop what runs under an
+/// Interrupt; a second one ends it at once.
+void write_whole(const std::function<void()>& write);
 
 }  // namespace examples

@@ -57,6 +57,7 @@ int run(CLI::App& app, int argc, char** argv, const std::function<int()>& body) 
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   hold_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // where files may grow no more (ulimit -f), writing fails as on a full disk
   std::string message;
   try {
     const int status = run(app, argc, argv, body);
@@ -118,6 +119,20 @@ CLI::Validator some_text() {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator some_path() {
+  const auto check = [](const std::string& given) {
+    return given.empty() ? "expected the path of a file, given an empty one" : "";
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator some_name() {
+  const auto check = [](const std::string& given) -> std::string {
+    return fs::path(given).has_filename() ? "" : "expected a name for files, given " + in_quotes(given);
+  };
+  return CLI::Validator(check, "");
+}
+
 void refuse_beside(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
                    const std::string& expected) {
   for (const std::string& other : others)
@@ -148,6 +163,7 @@ void require_writable(const std::string& path) {
   const fs::file_status status = fs::status(path, none);
   if (fs::is_directory(status)) refuse("the path of a file to write, given a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) refuse("the path of a file to write, given a device");
+  if (fs::exists(status) && access(path.c_str(), W_OK) != 0) refuse("a file that may be written to");
   if (access(resolved(path).parent_path().c_str(), W_OK | X_OK) != 0)
     refuse("a path in a folder that can be written to");
 }

@@ -19,11 +19,14 @@ namespace examples {
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 /// Checks for options: a whole number, or any number, within bounds; a text that is UTF-8, and one that is not empty
-/// besides. The message says what was expected.
+/// besides; the path of a file, and a name that more than one file begins with, neither of them empty as a variable of
+/// the shell may be that nobody set. The message says what was expected.
 CLI::Validator whole_number(std::size_t least, std::size_t most = std::numeric_limits<std::size_t>::max());
 CLI::Validator number(double least, double most);
 CLI::Validator any_text();
 CLI::Validator some_text();
+CLI::Validator some_path();
+CLI::Validator some_name();
 
 /// Adds an option whose value is one of some names, each standing for a value, which is handed to `set`.
 template <class T>

@@ -5,13 +5,16 @@
 #include <sstream>
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace examples {
 
 void add_page_option(CLI::App& app, StepPageOptions& options, const std::string& group, const std::string& about,
                      const CLI::Validator& check) {
   const auto take = [&options, check](const std::vector<std::string>& given) {
     options.file = given.front();
-    if (options.file.empty()) throw CLI::ValidationError("--page", "expected the path of a file, given an empty one");
+    if (const std::string error = some_path()(options.file); !error.empty())
+      throw CLI::ValidationError("--page", error);
     if (given.size() == 1) return;
     if (const std::string error = check(given.back()); !error.empty()) throw CLI::ValidationError("--page", error);
     options.text = given.back();
@@ -34,7 +37,8 @@ void check_page_option(const StepPageOptions& options, bool reads_test) {
 
 void write_page(const std::string& file, const tapegrad::Tape& tape, const tapegrad::Tensor<float>& loss,
                 const ToldOfStep& told) {
-  tapegrad::save_page(tape, file, {.title = "A step of training on " + told.about, .axes = told.axes});
+  write_whole(
+      [&] { tapegrad::save_page(tape, file, {.title = "A step of training on " + told.about, .axes = told.axes}); });
   std::ostringstream number;
   number << std::fixed << std::setprecision(4) << loss.item();
   std::cout << "\na step of training on " << told.about << ": loss " << number.str()

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
@@ -66,6 +68,11 @@ struct StepTotal {
   std::size_t tokens = 0;
 };
 
+/// A training whose loss is no number any more: what it has learned is not worth keeping.
+struct Diverged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// The steps of a run, from where it is.
 class Steps {
  public:
@@ -75,14 +82,16 @@ class Steps {
     if (!hooks.log.empty()) log_.emplace(hooks.log, state.step);
   }
 
-  /// Throws Interrupt::Stopped when a signal asks to stop.
   void take_all() {
     const LeavesSweeps leaves_sweeps(parameters_, interrupt_);
     std::cout << std::flush;  // what is known so far need not wait for the end of the first step
-    while (state_.step < options_.steps && !out_of_patience()) {
-      take_one();
-      if (hooks_.checkpoint && hooks_.checkpoint_every > 0 && state_.step % hooks_.checkpoint_every == 0)
-        progress_.aside(hooks_.checkpoint);
+    try {
+      while (state_.step < options_.steps && !out_of_patience()) {
+        take_one();
+        if (hooks_.checkpoint && hooks_.checkpoint_every > 0 && state_.step % hooks_.checkpoint_every == 0)
+          progress_.aside(hooks_.checkpoint);
+      }
+    } catch (const Interrupt::Stopped&) {
     }
   }
 
@@ -168,7 +177,7 @@ class Steps {
     std::ostringstream message;
     message << "--lr: expected a learning rate that lets the loss fall, given one under which " << what << " is "
             << value << " at step " << state_.step;
-    throw std::runtime_error(message.str());
+    throw Diverged(message.str());
   }
 
   bool validation_is_due() const {
@@ -183,10 +192,10 @@ class Steps {
     line << "after " << state_.step << " steps: validation loss " << std::fixed << std::setprecision(4) << loss;
     std::cout << line.str() << (is_best ? ", the lowest so far\n" : "\n");
     if (is_best) {
+      if (hooks_.on_best) hooks_.on_best();
       state_.best_loss = loss;
       state_.best_step = state_.step;
       state_.validations_since_best = 0;
-      if (hooks_.on_best) hooks_.on_best();
     } else {
       ++state_.validations_since_best;
     }
@@ -222,12 +231,25 @@ void draw(const TrainingHooks& hooks) {
 int train(TrainingState& state, const tg::Parameters<float>& parameters, const TrainingOptions& options,
           const TrainingHooks& hooks) {
   const Interrupt interrupt;
-  try {
-    Steps(state, parameters, options, hooks, interrupt).take_all();
-  } catch (const Interrupt::Stopped&) {
+  const std::size_t begin = state.step;
+  std::optional<Steps> steps(std::in_place, state, parameters, options, hooks, interrupt);
+  std::exception_ptr failure;  // the first: when memory ends, or a disk is full, what was learned is kept all the same
+  const auto attempt = [&](const std::function<void()>& work) {
+    try {
+      if (work) work();
+    } catch (const Diverged&) {
+      throw;
+    } catch (const std::exception&) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  attempt([&] { steps->take_all(); });
+  steps.reset();  // ends the line of its progress
+  if (!failure || state.step > begin) {
+    attempt(hooks.checkpoint);
+    attempt(hooks.keep);
   }
-  if (hooks.checkpoint) hooks.checkpoint();
-  if (hooks.keep) hooks.keep();
+  if (failure) std::rethrow_exception(failure);
   if (!hooks.plot.empty()) draw(hooks);
   if (interrupt.requested())
     std::cout << "stopped early, as you asked; the model is as it is so far\n";

@@ -57,7 +57,8 @@ struct TrainingHooks {
 /// at its end or a signal asks to stop. A step is taken as a whole or not at all: a state that is kept after a signal
 /// goes on to the same parameters. A signal that comes before what is to be kept has been does not end the program,
 /// unless a second one follows. Gives back the program's exit status: 0, or that of the signal. Throws
-/// std::runtime_error when the loss is no number any more.
+/// std::runtime_error when the loss is no number any more. Whatever else ends it, a full disk or the end of memory, is
+/// thrown once all that can be kept has been, when it has learned anything.
 int train(TrainingState& state, const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
           const TrainingHooks& hooks);
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "columns.hpp"
+#include "interrupt.hpp"
 #include "program.hpp"
 
 namespace tg = tapegrad;
@@ -109,14 +110,15 @@ int run_tutorial(int argc, char** argv, const std::string& name, const std::stri
       ->check(whole_number(0));
   std::string file;
   app.add_option("--page", file, "Write what is computed as a page for a browser, to step through it")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(some_path());
   return run_program(app, argc, argv, [&] {
     if (!file.empty()) outlive_reader();
     check_outputs({file}, {});
     tg::manual_seed(seed);
     tg::Page page(page_options);
     body(page);
-    if (!file.empty()) page.save(file);
+    if (!file.empty()) write_whole([&] { page.save(file); });
     return 0;
   });
 }

@@ -168,6 +168,23 @@ void check_combinations(const CLI::App& app, const Options& options) {
   examples::check_heads(options.model.heads, options.model.width);
 }
 
+/// The options of a run that is kept stand in its file, which is UTF-8.
+void require_utf8_in_kept(const CLI::App& app, const Options& options) {
+  const OutputOptions& outputs = options.outputs;
+  if (outputs.checkpoint.empty()) return;
+  const std::pair<const char*, std::string> kept[] = {
+      {"--data", options.run.data},
+      {"--language", options.run.language},
+      {"--save", outputs.save},
+      {"--best", outputs.best},
+      {app.count("--checkpoint") > 0 ? "--checkpoint" : "--resume", outputs.checkpoint},
+      {"--log", outputs.log},
+      {"--plot", outputs.plot}};
+  for (const auto& [option, name] : kept)
+    if (const std::string error = examples::any_text()(name); !error.empty())
+      throw CLI::ValidationError(option, error + "; a run is kept with the names of its files");
+}
+
 const std::string what_to_learn = "What to learn from", the_model = "The model",
                   the_run = "Keeping and watching the run", keeping = "Keeping and using the model";
 
@@ -178,7 +195,7 @@ void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
                ",\nor the path of a word list of your own, a word a line")
       ->group(what_to_learn);
   given
-      .add(app, "--data", &RunOptions::data, "FILE", {},
+      .add(app, "--data", &RunOptions::data, "FILE", examples::some_path(),
            "A text to learn instead; its last tenth is kept for the test.\n"
            "Or 'random': the tutorial's random sequences")
       ->group(what_to_learn);
@@ -224,7 +241,7 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
 void add_output_options(CLI::App& app, Options& options, examples::Given<OutputOptions>& given) {
   using O = OutputOptions;
   const auto add = [&](const char* name, std::string O::*member, const char* text) {
-    given.add(app, name, member, "FILE", {}, text)->group(the_run);
+    given.add(app, name, member, "FILE", examples::some_path(), text)->group(the_run);
   };
   add("--checkpoint", &O::checkpoint, "Keep the whole run here at the end, also after Ctrl-C or SIGTERM");
   given.add(app, "--checkpoint-every", &O::checkpoint_every, "N", whole_number(1), "And so every so many steps")
@@ -234,12 +251,15 @@ void add_output_options(CLI::App& app, Options& options, examples::Given<OutputO
                  "never stopped. Its options come from the file, and it is kept there;\n"
                  "given may be more --steps, and where it leaves what")
       ->type_name("FILE")
+      ->check(examples::some_path())
       ->group(the_run);
   add("--best", &O::best, "Write the model here whenever its validation loss is the lowest");
   add("--log", &O::log,
       "Write each step's loss, validation loss, rate, gradient norm and\ntokens a second here, as CSV");
   add("--plot", &O::plot, "Draw the log here as a PNG at the end, where gnuplot is installed");
-  given.add(app, "--save", &O::save, "FILE", {}, "Write the model here after training, also after Ctrl-C")
+  given
+      .add(app, "--save", &O::save, "FILE", examples::some_path(),
+           "Write the model here after training, also after Ctrl-C")
       ->group(keeping);
 }
 
@@ -249,7 +269,8 @@ void add_use_options(CLI::App& app, Options& options) {
   };
   add("--load", options.load, "FILE",
       "Use a saved model instead of training one; with --data, measure\nit on the tenth of that file that is kept for "
-      "the test");
+      "the test")
+      ->check(examples::some_path());
   WritingOptions& writing = options.writing;
   add("--prompt", writing.prompt, "TEXT", "How the text, or each line of a list, begins")->check(examples::some_text());
   add("--length", writing.length, "N",
@@ -296,5 +317,6 @@ void add_options(CLI::App& app, Options& options) {
     else
       resume(app, options, *given);
     check_combinations(app, options);
+    require_utf8_in_kept(app, options);
   });
 }

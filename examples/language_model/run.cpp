@@ -53,13 +53,13 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
   };
 
   const OutputOptions& outputs = options.outputs;
-  const tg::Metadata metadata = metadata_of(writer, options, fingerprint);
   examples::TrainingHooks hooks;
   hooks.next_loss = next_loss;
   hooks.validation_loss = [&] { return mean_loss(writer.model, texts.validate); };
   hooks.on_validation = [&] { std::cout << "it writes: " << sample_line(writer, options) << '\n'; };
   if (!outputs.best.empty()) hooks.on_best = [&] { save(writer, outputs.best); };
-  if (!outputs.checkpoint.empty()) hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata); };
+  if (!outputs.checkpoint.empty())
+    hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata_of(writer, options, fingerprint)); };
   hooks.checkpoint_every = outputs.checkpoint_every;
   hooks.log = outputs.log;
   hooks.plot = outputs.plot;

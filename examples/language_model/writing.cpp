@@ -70,7 +70,7 @@ void invent_lines(const Writer& writer, const Ids& prompt, const WritingOptions&
   std::cout << "\ninvented " << (writer.source == Source::words ? "words" : "lines") << ":\n";
   std::set<std::string> invented;
   std::size_t known = 0, again = 0;
-  while (invented.size() < count && (known + again) / 20 < count) {
+  while (std::cout && invented.size() < count && (known + again) / 20 < count) {
     const std::string line = write_line(writer, prompt, options, generator);
     if (writer.list.contains(line))
       ++known;
@@ -85,7 +85,7 @@ void invent_lines(const Writer& writer, const Ids& prompt, const WritingOptions&
 void continue_text(const Writer& writer, const Ids& prompt, const WritingOptions& options, tg::Generator& generator) {
   std::cout << "\nwritten by the model:\n" << examples::printable_text(options.prompt);
   Continuation continuation(writer, prompt, options, generator);
-  for (std::size_t left = options.length.value_or(500); left > 0; --left)
+  for (std::size_t left = options.length.value_or(500); left > 0 && std::cout; --left)
     std::cout << examples::printable_text(writer.vocabulary.token(continuation.next())) << std::flush;
   std::cout << '\n';
 }

@@ -165,12 +165,15 @@ void add_data_options(CLI::App& app, Options& options, Given& given) {
                  "A file with a label, a space and a text on each line; every tenth line\n"
                  "is kept for the test. Or 'random': the tutorial's random sequences")
       ->type_name("FILE")
+      ->check(examples::some_path())
       ->group(what_to_learn);
   app.add_option("--train", options.train, "Such a file, all of it to learn from")
       ->type_name("FILE")
+      ->check(examples::some_path())
       ->group(what_to_learn);
   app.add_option("--test", options.test, "Such a file, all of it to test with")
       ->type_name("FILE")
+      ->check(examples::some_path())
       ->group(what_to_learn);
   examples::add_choice<examples::Unit>(app, "--tokens", given.unit,
                                        {{"characters", examples::Unit::characters}, {"words", examples::Unit::words}},
@@ -227,9 +230,11 @@ void add_test_options(CLI::App& app, Options& options, Given& given) {
 void add_use_options(CLI::App& app, Options& options) {
   app.add_option("--save", options.save, "Write the model here after training, also after Ctrl-C")
       ->type_name("FILE")
+      ->check(examples::some_path())
       ->group(keeping);
   app.add_option("--load", options.load, "Use a saved model instead of training one")
       ->type_name("FILE")
+      ->check(examples::some_path())
       ->group(keeping);
   app.add_option("--classify", options.classify, "Say what these words are; texts of more words stand in quotes")
       ->type_name("WORD")

@@ -1,5 +1,6 @@
 #include "internal/atomic_file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,7 +9,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -29,23 +32,39 @@ std::filesystem::path temporary_beside(const std::filesystem::path& target) {
   return folder_of(target) / (kFront + std::to_string(::getpid()) + '-' + std::to_string(count++) + kBack);
 }
 
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
 // Removes the temporary files of writers that were killed. A living one holds a lock on its file, which the system
-// gives up with the process. What cannot be told or removed stays.
-void remove_leftovers(const std::filesystem::path& folder) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+// gives up with the process. What cannot be told or removed stays. (Where memory ends, std::filesystem's iterator ends
+// the program.)
+void remove_leftovers(const std::filesystem::path& path) {
+  const std::unique_ptr<DIR, CloseFolder> entries(::opendir(path.c_str()));
+  if (!entries) return;
+  const int folder = ::dirfd(entries.get());
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
     if (!name.starts_with(kFront) || !name.ends_with(kBack)) continue;
-    const int file = ::open(entry->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const Descriptor file(::openat(folder, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file < 0) continue;
     struct stat found {};
     if (::fstat(file, &found) == 0 && S_ISREG(found.st_mode) && ::flock(file, LOCK_SH | LOCK_NB) == 0)
-      ::unlink(entry->path().c_str());
-    ::close(file);
+      ::unlinkat(folder, entry->d_name, 0);
   }
 }
 
 }  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  close();
+  number_ = std::exchange(other.number_, -1);
+  return *this;
+}
+
+void Descriptor::close() const {
+  if (number_ >= 0) ::close(number_);
+}
 
 AtomicFile::AtomicFile(const char* operation, std::filesystem::path target)
     : operation_(operation), target_(std::move(target)) {
@@ -54,14 +73,16 @@ AtomicFile::AtomicFile(const char* operation, std::filesystem::path target)
   if (!target_.has_filename() || (replaces && !S_ISREG(old.st_mode)))  // a rename would replace even a device
     fail<std::runtime_error>(operation_, "expected the name of a file, given ", target_.string());
   follow_links();
+  if (replaces && ::access(target_.c_str(), W_OK) != 0) fail_with_errno("write");  // a rename would not ask
+  folder_ = Descriptor(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder_ < 0) fail_with_errno("open the folder of");
   remove_leftovers(folder_of(target_));
   create_temporary();
-  if (replaces) ::fchmod(descriptor_, old.st_mode & 0777);  // those who may read it remain the same
+  if (replaces) ::fchmod(file_, old.st_mode & 0777);  // those who may read it remain the same
 }
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  ::close(descriptor_);
 }
 
 // A rename would replace a symbolic link itself. What the last one points to need not be there yet.
@@ -78,20 +99,19 @@ void AtomicFile::follow_links() {
 void AtomicFile::create_temporary() {
   for (;;) {
     temporary_ = temporary_beside(target_);
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && errno == EEXIST) continue;  // a process of the same number in another container has it
-    if (descriptor_ < 0) fail_with_errno("create a file beside");
+    file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file_ < 0 && errno == EEXIST) continue;  // a process of the same number in another container has it
+    if (file_ < 0) fail_with_errno("create a file beside");
     // A file system that knows no locks refuses them to remove_leftovers(), too: leftovers stay there.
-    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
-    if (::access(temporary_.c_str(), F_OK) == 0) return;
-    ::close(descriptor_);  // another process took it for a leftover before it was locked
+    while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
+    if (::access(temporary_.c_str(), F_OK) == 0) return;  // no process took it for a leftover before it was locked
   }
 }
 
 void AtomicFile::write(const void* data, std::size_t size) {
   const char* next = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t written = ::write(descriptor_, next, size);
+    const ssize_t written = ::write(file_, next, size);
     if (written < 0 && errno != EINTR) fail_with_errno("write");
     if (written < 0) continue;
     next += written;
@@ -100,20 +120,11 @@ void AtomicFile::write(const void* data, std::size_t size) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail_with_errno("sync");
+  if (::fsync(file_) != 0) fail_with_errno("sync");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with_errno("replace");
   temporary_.clear();
-  sync_folder();
-}
-
-void AtomicFile::sync_folder() const {
-  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) fail_with_errno("sync the folder of");
-  const bool synced = ::fsync(folder) == 0 || errno == EINVAL;  // file systems that cannot sync folders say EINVAL
-  const int reason = errno;
-  ::close(folder);
-  errno = reason;
-  if (!synced) fail_with_errno("sync the folder of");
+  if (::fsync(folder_) != 0 && errno != EINVAL)  // which file systems say that cannot sync folders
+    fail_with_errno("sync the folder of");
 }
 
 void AtomicFile::fail_with_errno(const char* action) const {

@@ -3,9 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <locale>
 #include <sstream>
-#include <stdexcept>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
@@ -14,30 +17,59 @@
 namespace tapegrad::detail {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kMetadata = "__metadata__";
-constexpr std::size_t kShortestTensor = 50;            // characters, about: "w":{"dtype":"F32","shape":[],...}
 constexpr std::size_t kWidestNumber = sizeof(double);  // of what a tensor may be read as
 
 template <class... Parts> void expect(bool holds, const Parts&... parts) {
   if (holds) return;
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   text << "expected ";
   (text << ... << parts);
-  throw std::runtime_error(text.str());
+  throw HeaderError(text.str());
+}
+
+struct Value;
+using List = std::vector<Value>;
+using Object = std::vector<std::pair<std::string, Value>>;
+
+// What the parser has found. nlohmann's own values need memory where they are destroyed, and end the program without.
+struct Value {
+  struct Other {
+    std::string text;  // null, a bool or a number that is no size
+  };
+  std::variant<Other, std::uint64_t, std::string, List, Object> is;
+
+  template <class Kind> const Kind* get() const { return std::get_if<Kind>(&is); }
+};
+
+std::string in_json(const std::string& text) {
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+}
+
+std::string in_json(const Value& value) {
+  if (const auto* other = value.get<Value::Other>()) return other->text;
+  if (const auto* size = value.get<std::uint64_t>()) return std::to_string(*size);
+  if (const auto* string = value.get<std::string>()) return in_json(*string);
+  std::string text;
+  if (const auto* list = value.get<List>()) {
+    for (const Value& item : *list) text += (text.empty() ? "" : ",") + in_json(item);
+    return '[' + text + ']';
+  }
+  for (const auto& [key, member] : *value.get<Object>())
+    text += (text.empty() ? "" : ",") + in_json(key) + ':' + in_json(member);
+  return '{' + text + '}';
 }
 
 constexpr std::size_t kMostShown = 100;  // characters of what the file says in a message
 
 // What the file says, as it may stand in a message. Made only when a message is.
 struct Shown {
-  const json& value;
+  const Value& value;
   friend std::ostream& operator<<(std::ostream& out, const Shown& shown) {
-    const auto* string = shown.value.get_ptr<const std::string*>();
-    if (string && string->size() > kMostShown)  // it may be as long as the file; in quotes it is cut once more
-      return out << Shown{string->substr(0, kMostShown)};
-    const std::string text = shown.value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+    const auto* string = shown.value.get<std::string>();  // maybe as long as the file; in quotes it is cut once more
+    const std::string text = string ? in_json(string->substr(0, kMostShown)) : in_json(shown.value);
     return out << text.substr(0, kMostShown) << (text.size() > kMostShown ? "..." : "");
   }
 };
@@ -45,12 +77,13 @@ struct Shown {
 struct Quoted {
   std::string_view text;
   friend std::ostream& operator<<(std::ostream& out, const Quoted& quoted) {
-    return out << Shown{quoted.text.substr(0, kMostShown)};
+    return out << Shown{{std::string(quoted.text.substr(0, kMostShown))}};
   }
 };
 
-bool are_sizes(const json& list) {
-  return list.is_array() && std::all_of(list.begin(), list.end(), [](auto& item) { return item.is_number_unsigned(); });
+bool are_sizes(const Value& value) {
+  const auto* list = value.get<List>();
+  return list && std::ranges::all_of(*list, [](const Value& item) { return item.get<std::uint64_t>() != nullptr; });
 }
 
 // "BOOL, U8, I8 ... or F64"
@@ -64,27 +97,33 @@ std::string list_dtypes() {
   return list;
 }
 
-Dtype parse_dtype(const Quoted& name, const json& dtype) {
-  const auto* given = dtype.get_ptr<const std::string*>();
+Dtype parse_dtype(const Quoted& name, const Value& dtype) {
+  const auto* given = dtype.get<std::string>();
   const auto* found = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                    [&](const DtypeInfo& info) { return given && *given == info.name; });
   if (found == std::end(kDtypes)) expect(false, name, " of dtype ", list_dtypes(), ", given ", Shown{dtype});
   return static_cast<Dtype>(found - std::begin(kDtypes));
 }
 
-StoredTensor parse_tensor(const Quoted& name, const json& tensor) {
-  const auto member = [&](const char* key) {
-    const auto found = tensor.find(key);
-    expect(tensor.size() == 3 && found != tensor.end(), name, " with dtype, shape and data_offsets, given ",
-           Shown{tensor});
-    return found;
+StoredTensor parse_tensor(const Quoted& name, const Value& tensor) {
+  const auto member = [&](const char* key) -> const Value& {
+    const auto* members = tensor.get<Object>();
+    const Value* found = nullptr;
+    if (members && members->size() == 3)
+      for (const auto& [its_key, value] : *members)
+        if (its_key == key) found = &value;
+    expect(found != nullptr, name, " with dtype, shape and data_offsets, given ", Shown{tensor});
+    return *found;
   };
-  const json &dtype = *member("dtype"), &shape = *member("shape"), &offsets = *member("data_offsets");
+  const Value &dtype = member("dtype"), &shape = member("shape"), &offsets = member("data_offsets");
   expect(are_sizes(shape), name, " with a shape of whole numbers, given ", Shown{shape});
-  expect(are_sizes(offsets) && offsets.size() == 2, name, " with two data_offsets, given ", Shown{offsets});
+  expect(are_sizes(offsets) && offsets.get<List>()->size() == 2, name, " with two data_offsets, given ",
+         Shown{offsets});
 
-  StoredTensor stored{parse_dtype(name, dtype), {}, offsets[0], offsets[1]};
-  for (const std::uint64_t extent : shape) stored.shape.push_back(extent);
+  const auto size = [](const Value& number) { return *number.get<std::uint64_t>(); };
+  StoredTensor stored{
+      parse_dtype(name, dtype), {}, size(offsets.get<List>()->front()), size(offsets.get<List>()->back())};
+  for (const Value& extent : *shape.get<List>()) stored.shape.push_back(size(extent));
   expect(addressable(stored.shape, kWidestNumber), name, " of a size that can be, given ", Shown{shape});
   const std::uint64_t bytes = element_count(stored.shape) * info_of(stored.dtype).size;
   expect(stored.begin <= stored.end && stored.end - stored.begin == bytes, name, " in ", bytes, " bytes for its shape ",
@@ -98,18 +137,18 @@ class HeaderReader {
  public:
   explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
 
-  bool null() { return add(nullptr); }
-  bool boolean(bool value) { return add(value); }
-  bool number_integer(json::number_integer_t value) { return add(value); }
-  bool number_unsigned(json::number_unsigned_t value) { return add(value); }
-  bool number_float(json::number_float_t value, const std::string&) { return add(value); }
-  bool string(std::string& value) { return add(std::move(value)); }
-  bool binary(json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return open(json::object()); }
-  bool start_array(std::size_t) { return open(json::array()); }
+  bool null() { return add_other(nullptr); }
+  bool boolean(bool value) { return add_other(value); }
+  bool number_integer(std::int64_t value) { return add_other(value); }
+  bool number_unsigned(std::uint64_t value) { return add({value}); }
+  bool number_float(double value, const std::string&) { return add_other(value); }
+  bool string(std::string& value) { return add({std::move(value)}); }
+  bool binary(nlohmann::json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open({Object()}); }
+  bool start_array(std::size_t) { return open({List()}); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) { return false; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) { return false; }
 
   bool key(std::string& name) {
     open_.back().key = std::move(name);
@@ -118,32 +157,36 @@ class HeaderReader {
 
  private:
   struct Open {
-    json value;       // an object or a list, without what has been put into the header
+    Value value;      // an object or a list, without what has been put into the header
     std::string key;  // of the object's next value
+
+    bool is_object() const { return value.get<Object>() != nullptr; }
   };
 
   static constexpr std::size_t kMostHeld = 1000;        // values and characters, where a tensor takes fifty
   static constexpr std::size_t kMostNames = 2'000'000;  // shorter ones take ten times their place in the file
 
-  bool open(json empty) {
+  bool open(Value empty) {
     expect(open_.size() < 3, "a header of tensors, given JSON that nests deeper");
     open_.push_back({std::move(empty), {}});
     return true;
   }
 
   bool close() {
-    json value = std::move(open_.back().value);
+    Value value = std::move(open_.back().value);
     open_.pop_back();
     return add(std::move(value));
   }
 
+  bool add_other(const nlohmann::json& value) { return add({Value::Other{value.dump()}}); }
+
   // Puts a value that is complete where it belongs.
-  bool add(json value) {
+  bool add(Value value) {
     if (open_.empty()) {
-      expect(value.is_object(), "a header that is a JSON object, given ", Shown{value});
-    } else if (open_.size() == 1 && open_[0].value.is_object()) {
+      expect(value.get<Object>() != nullptr, "a header that is a JSON object, given ", Shown{value});
+    } else if (open_.size() == 1 && open_[0].is_object()) {
       add_member(std::move(open_[0].key), value);
-    } else if (open_.size() == 2 && open_[0].key == kMetadata && open_[1].value.is_object()) {
+    } else if (open_.size() == 2 && open_[0].key == kMetadata && open_[1].is_object()) {
       add_metadata(std::move(open_[1].key), value);
     } else {
       hold(std::move(value));
@@ -151,10 +194,10 @@ class HeaderReader {
     return true;
   }
 
-  void add_member(std::string name, json& value) {
+  void add_member(std::string name, const Value& value) {
     held_ = 0;
     if (name == kMetadata) {
-      expect(value.is_object(), kMetadata, " that is a JSON object, given ", Shown{value});
+      expect(value.get<Object>() != nullptr, kMetadata, " that is a JSON object, given ", Shown{value});
       expect(!std::exchange(has_metadata_, true), "each name once, given ", Quoted{name}, " twice");
       return;
     }
@@ -162,10 +205,11 @@ class HeaderReader {
     insert(header_.tensors, std::move(name), std::move(tensor));
   }
 
-  void add_metadata(std::string name, json& value) {
+  void add_metadata(std::string name, Value& value) {
     held_ = 0;
-    expect(value.is_string(), kMetadata, " that is text, given ", Shown{value}, " for ", Quoted{name});
-    insert(header_.metadata, std::move(name), std::move(value.get_ref<std::string&>()));
+    auto* text = std::get_if<std::string>(&value.is);
+    expect(text != nullptr, kMetadata, " that is text, given ", Shown{value}, " for ", Quoted{name});
+    insert(header_.metadata, std::move(name), std::move(*text));
   }
 
   template <class Map> void insert(Map& map, std::string name, typename Map::mapped_type value) {
@@ -174,22 +218,73 @@ class HeaderReader {
     expect(is_new, "each name once, given ", Quoted{place->first}, " twice");  // it would hide the first
   }
 
-  void hold(json value) {
+  void hold(Value value) {
     auto& [outer, key] = open_.back();
-    held_ += 1 + key.size() + (value.is_string() ? value.get_ref<const std::string&>().size() : 0);
+    const auto* text = value.get<std::string>();
+    held_ += 1 + key.size() + (text ? text->size() : 0);
     expect(held_ <= kMostHeld, "a header of tensors, given one described in more than ", kMostHeld, " characters");
-    if (outer.is_array()) {
-      outer.push_back(std::move(value));
-    } else {
-      const bool is_new = outer.emplace(key, std::move(value)).second;
-      expect(is_new, "each name once, given ", Quoted{key}, " twice");
-    }
+    if (auto* list = std::get_if<List>(&outer.is)) return list->push_back(std::move(value));
+    auto& members = std::get<Object>(outer.is);
+    const auto place = std::ranges::lower_bound(members, key, {}, &Object::value_type::first);
+    expect(place == members.end() || place->first != key, "each name once, given ", Quoted{key}, " twice");
+    members.insert(place, {key, std::move(value)});
   }
 
   SafetensorsHeader& header_;
   std::vector<Open> open_;
   std::size_t held_ = 0, names_ = 0;
   bool has_metadata_ = false;
+};
+
+// The text of a header, of which the parser sees one piece at a time: how long the file says that it is takes no
+// memory.
+class Text {
+ public:
+  Text(const SafetensorsHeader::Read& read, std::uint64_t length) : read_(read), length_(length) {}
+
+  char at(std::uint64_t place) {
+    if (place >= end_) {
+      begin_ = end_;
+      end_ += std::min<std::uint64_t>(sizeof piece_, length_ - begin_);
+      read_(begin_, piece_, end_ - begin_);
+    }
+    return piece_[place - begin_];
+  }
+
+  std::string front() const {
+    std::string text(std::min<std::uint64_t>(kMostShown, length_), ' ');
+    read_(0, text.data(), text.size());
+    return text;
+  }
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char*;
+    using reference = char;
+
+    Iterator(Text& text, std::uint64_t place) : text_(&text), place_(place) {}
+    char operator*() const { return text_->at(place_); }
+    Iterator& operator++() {
+      ++place_;
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return place_ == other.place_; }
+
+   private:
+    Text* text_;
+    std::uint64_t place_;
+  };
+  Iterator begin() { return {*this, 0}; }
+  Iterator end() { return {*this, length_}; }
+
+ private:
+  const SafetensorsHeader::Read& read_;
+  const std::uint64_t length_;
+  std::uint64_t begin_ = 0, end_ = 0;  // which piece it is
+  char piece_[1 << 16];
 };
 
 void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
@@ -218,28 +313,40 @@ std::string quoted(const std::string& text) {
   return out.str();
 }
 
-SafetensorsHeader SafetensorsHeader::parse(std::string_view text, std::uint64_t data_size) {
+SafetensorsHeader SafetensorsHeader::parse(const Read& read, std::uint64_t length, std::uint64_t data_size) {
   SafetensorsHeader header;
-  header.tensors.reserve(text.size() / kShortestTensor);  // growing would go through all of them again and again
   HeaderReader reader(header);
-  expect(json::sax_parse(text, &reader), "a header in JSON, given ", Quoted{text});
+  Text text(read, length);
+  const bool is_json = nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+  if (!is_json) expect(false, "a header in JSON, given ", Quoted{text.front()});
   check_layout(header.tensors, data_size);
   return header;
 }
 
 std::string SafetensorsHeader::format() const {
-  json out = json::object();
-  if (!metadata.empty()) out[kMetadata] = metadata;
-  for (const auto& [name, tensor] : tensors)
-    out[name] = {{"dtype", info_of(tensor.dtype).name},
-                 {"shape", std::vector<std::size_t>(tensor.shape.begin(), tensor.shape.end())},
-                 {"data_offsets", {tensor.begin, tensor.end}}};
-  std::string text;
-  try {
-    text = out.dump();
-  } catch (const json::type_error&) {
-    fail<std::invalid_argument>("save", "expected metadata that is UTF-8, given other bytes");
+  const auto in_utf8 = [](const std::string& text) {
+    try {
+      return nlohmann::json(text).dump();
+    } catch (const nlohmann::json::type_error&) {
+      fail<std::invalid_argument>("save", "expected metadata that is UTF-8, given other bytes");
+    }
+  };
+  std::map<std::string, std::string> members;  // in the order of their names
+  if (!metadata.empty()) {
+    std::string& texts = members[kMetadata];
+    for (const auto& [name, text] : metadata)
+      texts += (texts.empty() ? '{' : ',') + in_utf8(name) + ':' + in_utf8(text);
+    texts += '}';
   }
+  for (const auto& [name, tensor] : tensors) {
+    std::string shape;
+    for (const std::size_t extent : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
+    members[name] = R"({"data_offsets":[)" + std::to_string(tensor.begin) + ',' + std::to_string(tensor.end) +
+                    R"(],"dtype":")" + info_of(tensor.dtype).name + R"(","shape":[)" + shape + "]}";
+  }
+  std::string text;
+  for (const auto& [name, member] : members) text += (text.empty() ? '{' : ',') + in_utf8(name) + ':' + member;
+  text += text.empty() ? "{}" : "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
 }

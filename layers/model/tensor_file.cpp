@@ -4,7 +4,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <system_error>
 
 // A safetensors file: the length of the header in 8 bytes, the header, the tensors' numbers.
@@ -42,18 +41,10 @@ void TensorFile::read_header(std::uint64_t size) {
   if (length > size - 8 || length > kLongestHeader)
     refuse("expected a safetensors file, its header shorter than its ", size, " bytes, given a header of ", length);
   data_begin_ = 8 + length;
-  std::string copied;
-  std::string_view text;
-  if (file_.is_open()) {
-    copied.resize(length);
-    copy(8, copied.data(), length);
-    text = copied;
-  } else {
-    text = {reinterpret_cast<const char*>(bytes_.data()) + 8, length};
-  }
+  const auto read = [&](std::uint64_t place, char* to, std::size_t count) { copy(8 + place, to, count); };
   try {
-    header_ = SafetensorsHeader::parse(text, size - data_begin_);
-  } catch (const std::runtime_error& error) {
+    header_ = SafetensorsHeader::parse(read, length, size - data_begin_);
+  } catch (const HeaderError& error) {
     refuse(error.what());
   }
 }

@@ -1,8 +1,8 @@
 #include "attention_map.hpp"
 
-#include <xtensor/xnpy.hpp>
 #include <xtensor/xview.hpp>
 
+#include <bit>
 #include <charconv>
 #include <utility>
 
@@ -26,6 +26,25 @@ template <class T> void require_whole(const char* operation, const AttentionMap<
 template <class T> std::string digits(T number) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+// NumPy's format, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html: version 1.0, the length of
+// the header in 2 bytes, the header, padded so that the numbers begin at a multiple of 64 bytes. xtensor's own header
+// depends on the global locale.
+template <class T> std::string npy(const Array<T>& array) {
+  static_assert(std::endian::native == std::endian::little);
+  std::string shape;
+  for (const std::size_t extent : array.shape()) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+  if (array.dimension() == 1) shape += ',';
+  std::string header =
+      "{'descr': '<f" + std::to_string(sizeof(T)) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  constexpr std::size_t front = 10;
+  header.resize((front + header.size() + 1 + 63) / 64 * 64 - front - 1, ' ');
+  header += '\n';
+  const char length[] = {static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  std::string bytes("\x93NUMPY\1\0", front - sizeof length);
+  bytes.append(length, sizeof length).append(header);
+  return bytes.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(T));
 }
 
 // As RFC 4180 has it.
@@ -52,7 +71,7 @@ AttentionMap<T> attention_map(const Tensor<T>& weights, std::size_t entry, std::
 }
 
 template <class T> void save_npy(const Array<T>& array, const std::filesystem::path& path) {
-  detail::replace_file("save_npy", path, xt::dump_npy(array));
+  detail::replace_file("save_npy", path, npy(array));
 }
 
 template <class T> void save_csv(const AttentionMap<T>& map, const std::filesystem::path& path) {

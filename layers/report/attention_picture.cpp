@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <locale>
 #include <sstream>
 
 namespace tapegrad::detail {
@@ -119,6 +120,8 @@ std::string picture_script(const Array<double>& weights, const std::vector<std::
   const Layout l = lay_out(weights.shape()[0], rows, columns, title);
 
   std::ostringstream out;
+  out.imbue(std::locale::classic());
+  out.exceptions(std::ios::badbit);  // when memory ends
   out << "set terminal pngcairo noenhanced font 'DejaVu Sans,10' size " << l.width << ',' << l.height
       << "\nset encoding utf8\nset multiplot title " << quoted(title) << " font 'DejaVu Sans,13'\n"
       << "set xrange [-0.5:" << keys.size() << "-0.5]\nset yrange [" << queries.size() << "-0.5:-0.5]\n"

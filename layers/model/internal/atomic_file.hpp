@@ -4,8 +4,23 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 namespace tapegrad::detail {
+
+/// A file that is open, closed with it. None is below 0.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  operator int() const { return number_; }
+
+ private:
+  void close() const;
+  int number_;
+};
 
 /// A temporary file beside the one that it will replace, which is the one that symbolic links lead to. Unless commit()
 /// has finished, the destructor removes it and the old file stays. What a killed process leaves behind is removed by
@@ -21,18 +36,18 @@ class AtomicFile {
 
   void write(const void* data, std::size_t size);
 
-  /// Puts the file in the target's place once its bytes are on the disk, and waits until this is on the disk too.
+  /// Puts the file in the target's place once its bytes are on the disk, and waits until this is on the disk too. Needs
+  /// no memory, so that the file has not been replaced when it ends.
   void commit();
 
  private:
   [[noreturn]] void fail_with_errno(const char* action) const;
   void follow_links();
   void create_temporary();
-  void sync_folder() const;
 
   const char* operation_;
   std::filesystem::path target_, temporary_;
-  int descriptor_ = -1;
+  Descriptor folder_, file_;
 };
 
 /// Puts these bytes into a file, all of them or none.

@@ -1,10 +1,12 @@
 /// The header of a safetensors file: where each tensor lies, in JSON. For the library's own sources.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "../../../engine/array/shape.hpp"
@@ -20,13 +22,21 @@ struct StoredTensor {
 
 using StoredTensors = std::unordered_map<std::string, StoredTensor>;  // by name; a file may have millions
 
+/// What is wrong with a header: what was expected and given.
+struct HeaderError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 struct SafetensorsHeader {
   StoredTensors tensors;
   std::map<std::string, std::string> metadata;
 
-  /// Reads the JSON of a file that has `data_size` bytes behind it, and checks all of it: the tensors fill these bytes
-  /// without overlaps and holes. Throws std::runtime_error saying what was expected and given.
-  static SafetensorsHeader parse(std::string_view text, std::uint64_t data_size);
+  /// Copies so many bytes of the JSON from a place in it on.
+  using Read = std::function<void(std::uint64_t place, char* to, std::size_t count)>;
+
+  /// Reads the JSON, `length` bytes, of a file that has `data_size` bytes behind it, and checks all of it: the tensors
+  /// fill these bytes without overlaps and holes. Throws HeaderError when they do not, and what `read` throws.
+  static SafetensorsHeader parse(const Read& read, std::uint64_t length, std::uint64_t data_size);
 
   /// The JSON, names in their order, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text
   /// that is not UTF-8.

@@ -1,0 +1,294 @@
+// Disks that are full, files and folders that may not be written to, readers that go away, and signals: what was there
+// stays, what is written is whole, no temporary file is left, and the program says in one line why it ends.
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "run_example.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Programs that write, by short names, as the shell runs them: $data is labelled lines, $text a text.
+const std::string sizes = " --width 8 --heads 1 --batch-size 8 ",
+                  classifier = "$examples/text_classifier --data $data" + sizes,
+                  writer = "$examples/language_model --data $text --layers 1 --context 16" + sizes, few = "--steps 50 ",
+                  forever = "--steps 100000000 ";
+
+/// A folder with something to learn from, in which commands run.
+class Workplace : public TemporaryFolder {
+ public:
+  Workplace() {
+    std::string data, text;
+    for (int i = 0; i < 40; ++i) data += "label" + std::to_string(i % 2) + " a text of words\n";
+    for (int i = 0; i < 60; ++i) text += "over all the hills\nis rest.\n";
+    write("data", data);
+    write("text", text);
+  }
+
+  /// Runs a script, `as` given: by a command to put before the shell.
+  Run run(const std::string& script, const std::string& as = "") const {
+    write("script", "examples='" TAPEGRAD_EXAMPLES "'; data=" + path("data") + "; text=" + path("text") +
+                        "; here=" + path("") + "\n" + script + '\n');
+    return run_shell(as + " timeout -s KILL 60 sh " + path("script"));
+  }
+
+  /// The names of what lies in a folder.
+  std::vector<std::string> names_in(const std::string& folder) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path(folder))) names.push_back(entry.path().filename().string());
+    std::ranges::sort(names);
+    return names;
+  }
+};
+
+std::string program_of(const std::string& command) {
+  const std::size_t begin = command.find('/') + 1;
+  return command.substr(begin, command.find(' ', begin) - begin);
+}
+
+// What to put before a command so that it has mounts of its own; empty where nobody may have them.
+std::string with_own_mounts(const Workplace& place) {
+  for (const std::string own : {"unshare -m", "unshare -rm"})
+    if (place.run("mount -t tmpfs -o size=1m none $here", own).status == 0) return own;
+  return "";
+}
+
+}  // namespace
+
+// ---- disks and folders --------------------------------------------------------------------------------------------
+
+TEST_CASE("On a full disk the programs leave what was there, and say which file cannot be written") {
+  const Workplace place;
+  const std::string own_mounts = with_own_mounts(place);
+  if (own_mounts.empty()) {
+    MESSAGE("not tried: nobody may mount a small file system here");
+    return;
+  }
+  fs::create_directory(place / "disk");
+
+  struct Case {
+    std::string command, file;  // which cannot be written
+  };
+  std::vector<Case> cases{{classifier + few + "--save disk/out", "disk/out"},
+                          {classifier + few + "--page disk/out a", "disk/out"},
+                          {classifier + few + "--explain a --explain-to disk/out", "disk/out.csv"},
+                          {writer + few + "--save disk/out", "disk/out"},
+                          {writer + few + "--checkpoint disk/out", "disk/out"},
+                          {writer + few + "--checkpoint disk/out --checkpoint-every 5", "disk/out"},
+                          {writer + few + "--eval-every 10 --best disk/out", "disk/out"},
+                          {writer + few + "--log disk/log", "disk/log"}};
+  for (const std::string tutorial :
+       {"masking", "contextual_embedding", "attention_levels", "cross_attention", "manual_backward"})
+    cases.push_back({"$examples/" + tutorial + " --page disk/out", "disk/out"});
+  for (const auto& [command, file] : cases) {
+    CAPTURE(command);
+    fs::remove_all(place / "after");
+    Run run = place.run(
+        "cd $here && mount -t tmpfs -o size=1m none disk || exit 99\n"
+        "for name in out out.csv out.npy; do echo old >disk/$name; done\n"
+        "cat /dev/zero >disk/zeros 2>/dev/null\n" +
+            command + "\nstatus=$?\nrm disk/zeros; cp -a disk after; exit $status",
+        own_mounts);
+    check_message(run, program_of(command), file + ": ");
+    CHECK(run.err.find("No space left on device") != std::string::npos);
+    std::vector<std::string> names = place.names_in("after");
+    std::erase(names, "log");  // which has as many of its rows as there was place for
+    CHECK(names == std::vector<std::string>{"out", "out.csv", "out.npy"});
+    for (const std::string& name : names) CHECK(place.read("after/" + name) == "old\n");
+  }
+}
+
+TEST_CASE("When one output of a run cannot be written, the others are") {
+  const Workplace place;
+  // Files of 64 KB at most, which the log is after a thousand steps.
+  for (const std::string ignored : {"", "trap '' XFSZ; "}) {
+    const Run run = place.run("cd $here; " + ignored + "ulimit -f 128; " + writer +
+                              "--steps 100000 --log log --save model --checkpoint run");
+    check_message(run, "language_model", "log: cannot be written: File too large");
+    CHECK(place.run("$examples/language_model --length 1 --load ${here}model").status == 0);
+    CHECK(place.run("$examples/language_model --length 1 --load ${here}run").status == 0);
+    CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "run", "script", "text"});
+    fs::remove(place / "model");
+    fs::remove(place / "run");
+    fs::remove(place / "log");
+  }
+}
+
+TEST_CASE("A run that could not begin, or diverged, leaves the models of others alone") {
+  const Workplace place;
+  place.write("model", "old");
+  place.write("log", "no log");
+  check_message(place.run("cd $here; " + writer + few + "--log log --save model"), "language_model",
+                "log: expected a log of training");
+  CHECK(place.read("model") == "old");
+  check_message(place.run("cd $here; " + classifier + "--steps 1000 --save model --lr 1000000"), "text_classifier",
+                "--lr: expected a learning rate that lets the loss fall");
+  CHECK(place.read("model") == "old");
+}
+
+TEST_CASE("Files and folders that may not be written to are refused, before the work or behind it") {
+  const Workplace place;
+  // Root may write everywhere: another user is asked for.
+  const std::string other = geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups" : "";
+  fs::permissions(place / ".", fs::perms::all);
+  for (const std::string folder : {"closed", "open"}) {
+    fs::create_directory(place / folder);
+    place.write(folder + "/model", "old");
+  }
+  if (geteuid() == 0) REQUIRE(place.run("cd $here && chown -R 65534:65534 open closed").status == 0);
+  if (place
+          .run("chmod 755 ${here}open && chmod 555 ${here}closed && chmod 444 ${here}open/model && "
+               "$examples/schedules >/dev/null",
+               other)
+          .status != 0) {
+    MESSAGE("not tried: no other user, or none that can run the examples here");
+    return;
+  }
+
+  for (const std::string& command : {classifier + forever + "--save ", writer + forever + "--checkpoint ",
+                                     std::string("$examples/masking --page ")}) {
+    CAPTURE(command);
+    const std::string program = program_of(command);
+    check_message(place.run(command + "${here}closed/model", other), program,
+                  "expected a path in a folder that can be");
+    check_message(place.run(command + "${here}open/model", other), program, "expected a file that may be written to");
+  }
+  // What closes while a run goes on: the folder, or the file alone.
+  for (const std::string closing : {"chmod 555 open", "chmod 444 open/model"}) {
+    CAPTURE(closing);
+    const Run run = place.run("cd $here; chmod 755 open; chmod 644 open/model\n" + classifier + forever +
+                                  "--save open/model >open/out & program=$!\n"
+                                  "until grep -qs '^step' open/out; do sleep 0.05; done\n" +
+                                  closing + "\nkill -TERM $program; wait $program",
+                              other);
+    check_message(run, "text_classifier", "open/model: Permission denied");
+    CHECK(place.read("open/model") == "old");
+    CHECK(place.names_in("open") == std::vector<std::string>{"model", "out"});
+  }
+  CHECK(place.names_in("closed") == std::vector<std::string>{"model"});
+  CHECK(place.run("chmod 755 ${here}open ${here}closed", other).status == 0);  // to be removed
+}
+
+// ---- readers ------------------------------------------------------------------------------------------------------
+
+TEST_CASE("A program whose reader goes away ends as shells expect, and its files are whole") {
+  const Workplace place;
+  REQUIRE(place.run(writer + few + "--save ${here}model").status == 0);
+  const Run writing = place.run(
+      "{ $examples/language_model --load ${here}model --length 1000000000; echo $? >${here}status"
+      "; } | head -1");
+  CHECK(writing.err == "");
+  CHECK(place.read("status") == "141\n");  // 128 + SIGPIPE
+  check_message(place.run("$examples/language_model --load ${here}model --length 1000000000 >/dev/full"),
+                "language_model", "standard output: expected ");
+
+  const Run tutorial = place.run("{ $examples/masking --page ${here}page; echo $? >${here}status; } | head -1");
+  CHECK(tutorial.err.starts_with("masking: standard output: expected "));
+  CHECK(place.read("status") == "1\n");
+  CHECK(place.read("page").ends_with("</html>\n"));
+
+  for (const std::string closed : {">&- 2>&-", ">/dev/full 2>/dev/full", "2>&-"}) {
+    CAPTURE(closed);
+    const Run run =
+        place.run(classifier + few + "--save ${here}saved " + closed + "; test $? = " + (closed == "2>&-" ? "0" : "1"));
+    CHECK(run.status == 0);
+    CHECK(run.err == "");
+    CHECK(place.run("$examples/text_classifier --classify a --load ${here}saved").status == 0);
+    fs::remove(place / "saved");
+  }
+}
+
+// ---- signals ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Signal {
+  std::string name;
+  int status;
+};
+const Signal signals[] = {{"HUP", 128 + 1}, {"INT", 128 + 2}, {"TERM", 128 + 15}};
+
+// Sends a signal once the program prints a line that begins with such words. Shells let what runs beside them ignore
+// SIGINT, unless env(1) takes it back.
+std::string signalled(const std::string& command, const std::string& words, const std::string& signal) {
+  return "cd $here; rm -f out\nenv --default-signal=INT,HUP,TERM " + command + " >out & program=$!\n" +
+         "until grep -aqs '^" + words + "' out; do sleep 0.02; done\nkill -" + signal + " $program; wait $program";
+}
+
+}  // namespace
+
+TEST_CASE("Any signal that asks a program to stop stops training, and what it is to keep is kept") {
+  const Workplace place;
+  for (const auto& [signal, status] : signals)
+    for (const std::string& command : {classifier + forever + "--save model", writer + forever + "--save model",
+                                       writer + forever + "--checkpoint model --log log"}) {
+      CAPTURE(signal);
+      CAPTURE(command);
+      const Run run = place.run(signalled(command, "step", signal));
+      CHECK(run.err == "");
+      CHECK(run.status == status);
+      const std::string program = program_of(command);
+      CHECK(place
+                .run("$examples/" + program + " --load ${here}model " +
+                     (program == "text_classifier" ? "--classify a" : "--length 1"))
+                .status == 0);
+      const std::vector<std::string> names = place.names_in("");
+      CHECK(std::ranges::none_of(names, [](const std::string& name) { return name.starts_with('.'); }));
+      fs::remove(place / "model");
+      fs::remove(place / "log");
+    }
+}
+
+TEST_CASE("A program that was told to outlive its terminal trains on") {
+  const Workplace place;
+  const Run run = place.run("cd $here; trap '' HUP\n" + classifier + forever +
+                            "--save model >out & program=$!\n"
+                            "until grep -qs '^step' out; do sleep 0.02; done\n"
+                            "kill -HUP $program; sleep 0.2; kill -TERM $program; wait $program");
+  CHECK(run.status == 128 + 15);
+}
+
+TEST_CASE("Any signal ends a program that writes a text at once") {
+  const Workplace place;
+  REQUIRE(place.run(writer + few + "--save ${here}model").status == 0);
+  for (const auto& [signal, status] : signals) {
+    CAPTURE(signal);
+    const Run run = place.run(
+        signalled("$examples/language_model --load model --length 1000000000", "written by the model", signal));
+    CHECK(run.status == status);
+    CHECK(run.err.find('\n') >= run.err.size() - 1);  // the shell may say how it ended
+  }
+}
+
+TEST_CASE("A signal at any moment leaves the old page or the new one, and no temporary file") {
+  const Workplace place;
+  const std::string program =
+      "cd $here; env --default-signal=INT,HUP,TERM $examples/attention_levels --page page >out & ";
+  const auto start = std::chrono::steady_clock::now();
+  REQUIRE(place.run(program + "wait $!").status == 0);
+  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start;
+  int old = 0, fresh = 0;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const auto& [signal, status] = signals[i % 3];
+    CAPTURE(signal);
+    place.write("page", "old");
+    const Run run = place.run(program + "sleep " + std::to_string(whole.count() * static_cast<double>(i) / 30) +
+                              "; kill -" + signal + " $! 2>/dev/null; wait $!");
+    CHECK((run.status == status || run.status == 0));
+    const std::string page = place.read("page");
+    ++(page == "old" ? old : fresh);
+    CHECK((page == "old" || page.ends_with("</html>\n")));
+    CHECK(place.names_in("") == std::vector<std::string>{"data", "out", "page", "script", "text"});
+  }
+  CHECK(old > 0);
+  CHECK(fresh > 0);
+}

@@ -1,0 +1,128 @@
+// What most users do, all in one: trains a model, keeps it, writes a page, is told of a mistake. What the library and
+// the program hand each other must be the same to both, whatever flags either was compiled with: arrays of this program
+// go into the library's operations and its come back, with xtensor's own loops on them in this program and an operation
+// whose rule the library calls; and what it prints at the end, the sizes of the types, is compared with the library's.
+#include <tapegrad/tapegrad.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include "../../installed/check.hpp"
+
+namespace tg = tapegrad;
+
+template <class T> tg::Tensor<T> cube(const tg::Tensor<T>& x) {
+  return tg::record("cube", x.value() * x.value() * x.value(), {x},
+                    [x = x.shared_value()](const auto& dy, auto& dx) { dx[0] += T(3) * *x * *x * dy; });
+}
+
+struct Model {
+  tg::Embedding<> tokens{7, 6};
+  tg::MultiHeadAttention<> attention{6, 2};
+  tg::LayerNorm<> norm{6};
+  tg::Linear<> head{6, 2};
+  TAPEGRAD_FIELDS(tokens, attention, norm, head)
+  tg::Tensor<float> operator()(const tg::IntArray& ids) const {
+    return head(norm(tg::mean(attention(tokens(ids)), {1})));
+  }
+};
+
+// Of 1 to 40 numbers, which vectors of any width divide or do not: the values and the gradient are known.
+template <class T> void check_arrays() {
+  for (std::size_t size = 1; size <= 40; ++size) {
+    tg::Array<T> numbers = tg::Array<T>::from_shape({size});
+    for (std::size_t i = 0; i < size; ++i) numbers(i) = static_cast<T>(i) / 4;
+    check(reinterpret_cast<std::uintptr_t>(numbers.data()) % 64 == 0);
+    const tg::Array<T> twice = numbers + numbers;  // a loop of this program's
+    tg::Parameter<T> p(twice);
+    tg::Tape tape;
+    tg::Tensor<T> result = cube(p * tg::Tensor<T>(numbers));  // 8 (n / 4)^6
+    const tg::Array<T> expected = T(8) * xt::pow<6>(numbers);
+    check_close(result.value(), expected, 1e-5);
+    tg::sum(result).backward();
+    const tg::Array<T> gradient = T(12) * xt::pow<5>(numbers);  // d (p n)^3 / dp = 3 p^2 n^3, where p = 2n
+    check_close(p.grad(), gradient, 1e-5);
+  }
+}
+
+float train(Model& model, const tg::IntArray& ids, const tg::IntArray& labels) {
+  tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.02});
+  float loss = 0;
+  for (int step = 0; step < 60; ++step) {
+    tg::Tape tape;
+    optimizer.zero_grad();
+    const tg::Tensor<float> result = tg::cross_entropy(model(ids), labels);
+    result.backward();
+    tg::clip_grad_norm(tg::parameters(model), 1.0);
+    optimizer.step();
+    loss = result.item();
+  }
+  return loss;
+}
+
+void check_page(const Model& model, const tg::IntArray& ids, const tg::IntArray& labels) {
+  const std::filesystem::path path = "step.html";
+  {
+    tg::Tape tape({.keep_values = true});
+    tg::cross_entropy(model(ids), labels).backward();
+    tg::save_page(tape, path, {.title = "By this way"});
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove(path);
+  for (const char* text : {"<title>By this way</title>", "function prepareStep", "attention.k_proj.bias"})
+    check(page.find(text) != std::string::npos);
+}
+
+int main() {
+  check_arrays<float>();
+  check_arrays<double>();
+  {
+    tg::manual_seed(5);
+    const tg::IntArray ids{{0, 1, 4}, {2, 2, 3}, {6, 5, 1}, {3, 3, 0}}, labels{0, 1, 1, 0};
+    Model model, loaded;
+    const float loss = train(model, ids, labels);
+    check(loss < 0.1F);
+    check_close(tg::argmax(model(ids), -1), labels, 0);
+
+    const std::filesystem::path path = "model.safetensors";
+    tg::save(model, path);
+    tg::load(loaded, path);
+    std::filesystem::remove(path);
+    check_close(loaded(ids).value(), model(ids).value(), 0);
+    check_page(model, ids, labels);
+
+    check_error<std::invalid_argument>(
+        [&] {
+          model.head(tg::Tensor<float>(tg::Array<float>{{1, 2, 3}}));
+        },
+        {"linear", "(1, 3)"});
+    check_error<std::out_of_range>([&] { model(tg::IntArray{{7, 1}}); }, {"embedding", "7"});
+    check_error<std::runtime_error>([&] { tg::load(loaded, "no such file"); }, {"no such file"});
+  }
+  check(tg::pool_blocks_in_use() == 0);
+
+#define PRINT_SIZE(...) std::cout << #__VA_ARGS__ << ' ' << sizeof(__VA_ARGS__) << ' ' << alignof(__VA_ARGS__) << '\n'
+  PRINT_SIZE(tg::Shape);
+  PRINT_SIZE(tg::Array<float>);
+  PRINT_SIZE(tg::IntArray);
+  PRINT_SIZE(tg::BoolArray);
+  PRINT_SIZE(tg::Tensor<float>);
+  PRINT_SIZE(tg::Parameter<float>);
+  PRINT_SIZE(tg::Parameters<float>);
+  PRINT_SIZE(tg::AttentionMask);
+  PRINT_SIZE(tg::Generator);
+  PRINT_SIZE(tg::Tape);
+  PRINT_SIZE(tg::TapeOptions);
+  PRINT_SIZE(tg::PageOptions);
+  PRINT_SIZE(tg::PageStep);
+  PRINT_SIZE(tg::AdamW<float>);
+  PRINT_SIZE(tg::SGD<double>);
+  PRINT_SIZE(tg::MultiHeadAttention<>);
+  PRINT_SIZE(tg::KeyValueCache<float>);
+  PRINT_SIZE(Model);
+}

@@ -228,6 +228,19 @@ TEST_CASE("max and topk take the first of equals, and the gradient goes to what 
   CHECK(tg::topk(Tensor(Array{2, 1, 2, 1, 2}), 3, 0, false).indices == tg::IntArray{1, 3, 0});
 }
 
+// clang's UndefinedBehaviorSanitizer, as in tests/fuzz, sees whether it counts from the address of no elements.
+TEST_CASE("topk of none gives none, and no gradient") {
+  const tg::Parameter<double> x(Array{{1, 3, 2}, {4, 6, 5}});
+  for (const std::ptrdiff_t axis : {0, 1}) {
+    tg::Tape tape;
+    const auto [values, indices] = tg::topk(x, 0, axis);
+    CHECK(values.shape() == (axis == 0 ? tg::Shape{0, 3} : tg::Shape{2, 0}));
+    CHECK(indices.shape() == values.shape());
+    values.backward(Array(values.shape()));
+  }
+  CHECK(x.grad() == Array(x.shape(), 0.0));
+}
+
 TEST_CASE("What gather takes several times receives the sum of the gradients") {
   const tg::Parameter<double> x(Array{{1, 2}, {3, 4}});
   tg::Tape tape;

@@ -123,8 +123,9 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
   if (!shape.empty()) shape[rows.axis] = k;
   auto indices = detail::uninitialized<std::int64_t>("topk", shape);
   const std::size_t chunks = std::min(detail::chunks_for(x.size()), detail::kMostChunks);
-  IntArray orders(Shape{rows.count == 0 ? 0 : chunks, rows.extent});  // of a row's elements, for each chunk of rows
-  detail::parallel_for(rows.count, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
+  const std::size_t count = k == 0 ? 0 : rows.count;             // of rows to order
+  IntArray orders(Shape{count == 0 ? 0 : chunks, rows.extent});  // of a row's elements, for each chunk of rows
+  detail::parallel_for(count, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     std::int64_t* order = orders.data() + chunk * rows.extent;
     for (std::size_t i = begin; i < end; ++i) {
       const auto at = [row = rows[i], &rows](std::int64_t j) { return row[static_cast<std::size_t>(j) * rows.step]; };

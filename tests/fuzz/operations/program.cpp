@@ -106,7 +106,7 @@ Input Draw::add_leaf(const tg::Shape& shape) {
   const std::size_t choice = below(8);
   const double low = chance(3) ? 0.25 : -2;  // logarithms and roots want positive numbers
   Leaf leaf{program_.nodes.size(), Leaf::Kind::constant, numbers<double>(key(), shape, low, 2), {}};
-  if (choice > 0) leaf.kind = leaf.numbers.size() <= 8 ? Leaf::Kind::elements : Leaf::Kind::direction;
+  if (choice > 0) leaf.kind = leaf.numbers.size() <= 4 ? Leaf::Kind::elements : Leaf::Kind::direction;
   leaf.direction = numbers<double>(1, shape, -1, 1);
   on_leaf_(leaf);
   program_.nodes.push_back({nullptr, program_.leaves.size()});

@@ -1,10 +1,10 @@
-# Debian packages, as that distribution cuts a library: libtapegrad0.1, what programs run with, and libtapegrad-dev, what
-# they are built with.
+# Debian packages, as that distribution cuts a library: libtapegrad0.1, what programs run with, and libtapegrad-dev,
+# what they are built with.
 #
 #     cmake --preset package && cmake --build --preset package -t package
 #
-# The preset's shared library and its prefix /usr, under which Debian has a folder for each kind of processor, are what it
-# takes. tests/package tries them out.
+# The preset's shared library and its prefix /usr, under which Debian has a folder for each kind of processor, are what
+# it takes. tests/package tries them out.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The tapegrad developers <>" CACHE STRING "Who maintains the packages: name <address>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

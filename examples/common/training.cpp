@@ -102,7 +102,7 @@ class Steps {
     const auto start = Clock::now();
     const Before before{tg::default_generator(), state_.place};
     const StepTotal total = compute_gradients(before);
-    if (!hooks_.page.empty() && !std::isfinite(total.loss)) show_failure(before);
+    if (!hooks_.page.empty() && !std::isfinite(total.loss)) try_to_show_failure(before);
     require_finite("the loss", total.loss);
     const double norm = measure_gradients(), rate = rate_(state_.step);
     require_finite("the norm of the gradients", norm);
@@ -147,6 +147,15 @@ class Steps {
     } catch (...) {
       draw_again(before);
       throw;
+    }
+  }
+
+  /// A page that cannot be written makes the training that failed no better: it is told, and no more.
+  void try_to_show_failure(const Before& before) {
+    try {
+      show_failure(before);
+    } catch (const std::exception& error) {
+      std::cout << "no page of the step: " << one_line(error.what()) << '\n';
     }
   }
 

@@ -30,8 +30,9 @@ template <class... Parts> void expect(bool holds, const Parts&... parts) {
 }
 
 struct Value;
+struct Member;
 using List = std::vector<Value>;
-using Object = std::vector<std::pair<std::string, Value>>;
+using Object = std::vector<Member>;
 
 // What the parser has found. nlohmann's own values need memory where they are destroyed, and end the program without.
 struct Value {
@@ -41,6 +42,11 @@ struct Value {
   std::variant<Other, std::uint64_t, std::string, List, Object> is;
 
   template <class Kind> const Kind* get() const { return std::get_if<Kind>(&is); }
+};
+
+struct Member {
+  std::string key;
+  Value value;
 };
 
 std::string in_json(const std::string& text) {
@@ -225,8 +231,8 @@ class HeaderReader {
     expect(held_ <= kMostHeld, "a header of tensors, given one described in more than ", kMostHeld, " characters");
     if (auto* list = std::get_if<List>(&outer.is)) return list->push_back(std::move(value));
     auto& members = std::get<Object>(outer.is);
-    const auto place = std::ranges::lower_bound(members, key, {}, &Object::value_type::first);
-    expect(place == members.end() || place->first != key, "each name once, given ", Quoted{key}, " twice");
+    const auto place = std::ranges::lower_bound(members, key, {}, &Member::key);
+    expect(place == members.end() || place->key != key, "each name once, given ", Quoted{key}, " twice");
     members.insert(place, {key, std::move(value)});
   }
 

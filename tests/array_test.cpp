@@ -2,6 +2,7 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
+#include <xtensor/xview.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,12 +18,6 @@
 #include <vector>
 
 #include "close.hpp"
-
-#if __has_include(<xtensor/views/xview.hpp>)
-#include <xtensor/views/xview.hpp>
-#else
-#include <xtensor/xview.hpp>
-#endif
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;

@@ -1,10 +1,6 @@
 #include "mask.hpp"
 
-#if __has_include(<xtensor/core/xmath.hpp>)
-#include <xtensor/core/xmath.hpp>
-#else
 #include <xtensor/xmath.hpp>
-#endif
 
 #include <algorithm>
 #include <functional>

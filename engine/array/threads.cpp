@@ -23,16 +23,16 @@
 #include "internal/error.hpp"
 #include "internal/parallel.hpp"
 #include "internal/processors.hpp"
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace tapegrad {
 namespace {
 
+// Tells the processor that this thread waits in a loop.
 void relax() {
 #if defined(__x86_64__)
-  _mm_pause();
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
 #endif
 }
 

@@ -2,30 +2,11 @@
 // reading b: its rows are read one after the other, each from its start to its end, as memory delivers them fastest.
 // (Four rows side by side take twice as long from memory.) Every element of the result is summed in one order, whatever
 // is computed beside it: it does not depend on how a product's columns are cut among threads.
+#include "few_rows.hpp"
+#include "lanes.ipp"
 
 namespace tapegrad::detail {
 namespace {
-
-// Lane c of the result is the sum of the lanes of row c, of as many rows as there are lanes.
-template <class T, class Arch> xsimd::batch<T, Arch> sums_of_lanes(const xsimd::batch<T, Arch>* rows) {
-  return xsimd::haddp(rows);
-}
-#if defined(__AVX512F__)
-// For xsimd 8.1 gives the sums of sixteen lanes in another order. Pairs of rows are folded into one, until all are.
-template <class Arch> xsimd::batch<float, Arch> sums_of_lanes(const xsimd::batch<float, Arch>* rows) {
-  __m512 pairs[8], fours[4];  // in every quarter of a vector: sums of 2 rows, twice; sums of 4 rows
-  for (int i = 0; i < 8; ++i)
-    pairs[i] = _mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]) + _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
-  for (int i = 0; i < 4; ++i) {
-    const __m512d a = _mm512_castps_pd(pairs[2 * i]), b = _mm512_castps_pd(pairs[2 * i + 1]);
-    fours[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)) + _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-  }
-  const auto fold_quarters = [](__m512 a, __m512 b) {
-    return _mm512_shuffle_f32x4(a, b, _MM_SHUFFLE(2, 0, 2, 0)) + _mm512_shuffle_f32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1));
-  };
-  return fold_quarters(fold_quarters(fours[0], fours[1]), fold_quarters(fours[2], fours[3]));
-}
-#endif
 
 template <class T, class Arch> struct FewRowsLoops {
   using Batch = xsimd::batch<T, Arch>;

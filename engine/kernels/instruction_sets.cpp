@@ -45,7 +45,7 @@ std::atomic<InstructionSet>& chosen() {
 
 std::vector<InstructionSet> instruction_sets() {
   std::vector<InstructionSet> sets{InstructionSet::baseline};
-#if defined(__x86_64__)
+#if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(InstructionSet::avx2);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw"))

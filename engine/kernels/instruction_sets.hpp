@@ -1,4 +1,5 @@
-/// The instruction sets that loops are compiled for; one is chosen at run time.
+/// The instruction sets that loops are compiled for; one is chosen at run time. Those of x86-64 beyond its baseline are
+/// there when the build defines TAPEGRAD_X86_INSTRUCTION_SETS; otherwise the baseline is all there is.
 #pragma once
 
 #include <vector>
@@ -21,7 +22,7 @@ InstructionSet instruction_set();
 /// Chooses the set in use, one of instruction_sets(); for tests, while no other thread computes.
 void use_instruction_set(InstructionSet set);
 
-#if defined(__x86_64__)
+#if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
 // A function may inline what is compiled for fewer instructions than itself: `flatten` makes the loop a part of it, and
 // the compiler vectorizes it there. Nothing else is compiled for that set. The loop is taken by value: what it has
 // captured is then known not to lie among the elements that it writes.
@@ -36,7 +37,7 @@ template <class Loop>
 /// Calls loop(), compiled for the instruction set in use. For plain loops that a compiler vectorizes by itself, which
 /// stand with the formula that they compute; what needs more than that is one of VectorLoops.
 template <class Loop> void run_vectorized(Loop loop) {
-#if defined(__x86_64__)
+#if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
   switch (instruction_set()) {
     case InstructionSet::avx512:
       return run_with_avx512(loop);

@@ -6,7 +6,7 @@ namespace tapegrad::detail {
 namespace {
 
 template <class T> const VectorLoops<T>& loops_for([[maybe_unused]] InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
   if (set == InstructionSet::avx512) return VectorLoopsFor<T>::avx512;
   if (set == InstructionSet::avx2) return VectorLoopsFor<T>::avx2;
 #endif

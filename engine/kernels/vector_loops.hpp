@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "few_rows.hpp"
+
 namespace tapegrad::detail {
 
 /// An operation of two operands, either of which may be one number for all elements.
@@ -13,16 +15,6 @@ template <class T> struct BinaryLoops {
   void (*runs)(const T* x, const T* y, T* z, std::size_t n);
   void (*run_number)(const T* x, T y, T* z, std::size_t n);
   void (*number_run)(T x, const T* y, T* z, std::size_t n);
-};
-
-/// c = alpha a b + beta c, or alpha a b^T + beta c, for an `a` of few rows; c is not read when beta is 0. The rows of
-/// each begin a stride apart.
-template <class T> struct FewRows {
-  const T *a, *b;
-  T* c;
-  std::size_t a_stride, b_stride, c_stride;
-  std::size_t rows, inner, columns;  // of a, of both, of the product
-  T alpha, beta;
 };
 
 /// The loops for one instruction set. Arrays need no alignment; they may work in place, results and inputs the same

@@ -4,73 +4,9 @@
 #include <xsimd/xsimd.hpp>
 
 #include "../array/random_bits.hpp"
-#include "vector_loops.hpp"
-
-namespace tapegrad::detail {
-namespace {
-
-// The first n < size elements of a batch, from and to memory that may end after them.
-template <class T, class Arch> struct Part {
-  using Batch = xsimd::batch<T, Arch>;
-  static constexpr std::size_t kLanes = Batch::size;
-
-  static Batch load(const T* x, std::size_t n, T fill) {
-    alignas(64) T lanes[kLanes];
-    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = i < n ? x[i] : fill;
-    return Batch::load_aligned(lanes);
-  }
-  static void store(const Batch& batch, T* y, std::size_t n) {
-    alignas(64) T lanes[kLanes];
-    batch.store_aligned(lanes);
-    for (std::size_t i = 0; i < n; ++i) y[i] = lanes[i];
-  }
-};
-
-// AVX-512 and AVX2 have instructions for it, which xsimd 8 does not use.
-#if defined(__AVX512F__)
-template <class Arch> struct Part<float, Arch> {
-  using Batch = xsimd::batch<float, Arch>;
-  static __mmask16 first(std::size_t n) { return static_cast<__mmask16>((1u << n) - 1); }
-  static Batch load(const float* x, std::size_t n, float fill) {
-    return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(n), x);
-  }
-  static void store(const Batch& batch, float* y, std::size_t n) { _mm512_mask_storeu_ps(y, first(n), batch); }
-};
-template <class Arch> struct Part<double, Arch> {
-  using Batch = xsimd::batch<double, Arch>;
-  static __mmask8 first(std::size_t n) { return static_cast<__mmask8>((1u << n) - 1); }
-  static Batch load(const double* x, std::size_t n, double fill) {
-    return _mm512_mask_loadu_pd(_mm512_set1_pd(fill), first(n), x);
-  }
-  static void store(const Batch& batch, double* y, std::size_t n) { _mm512_mask_storeu_pd(y, first(n), batch); }
-};
-#elif defined(__AVX2__)
-template <class Arch> struct Part<float, Arch> {
-  using Batch = xsimd::batch<float, Arch>;
-  static __m256i first(std::size_t n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  }
-  static Batch load(const float* x, std::size_t n, float fill) {
-    return _mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(x, first(n)), _mm256_castsi256_ps(first(n)));
-  }
-  static void store(const Batch& batch, float* y, std::size_t n) { _mm256_maskstore_ps(y, first(n), batch); }
-};
-template <class Arch> struct Part<double, Arch> {
-  using Batch = xsimd::batch<double, Arch>;
-  static __m256i first(std::size_t n) {
-    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(n)), _mm256_setr_epi64x(0, 1, 2, 3));
-  }
-  static Batch load(const double* x, std::size_t n, double fill) {
-    return _mm256_blendv_pd(_mm256_set1_pd(fill), _mm256_maskload_pd(x, first(n)), _mm256_castsi256_pd(first(n)));
-  }
-  static void store(const Batch& batch, double* y, std::size_t n) { _mm256_maskstore_pd(y, first(n), batch); }
-};
-#endif
-
-}  // namespace
-}  // namespace tapegrad::detail
-
 #include "few_rows.ipp"
+#include "lanes.ipp"
+#include "vector_loops.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -177,7 +113,7 @@ template <class T, class Arch> struct Loops {
     }
     for (; i + kLanes <= n; i += kLanes) a += Batch::load_unaligned(x + i);
     if (i < n) b += load_part(x + i, n - i, T(0));
-    return xsimd::hadd((a + b) + (c + d));
+    return sum_of_lanes((a + b) + (c + d));
   }
 
   // The processor's maximum may be either of two numbers where one is NaN.
@@ -204,7 +140,7 @@ template <class T, class Arch> struct Loops {
     }
     for (; i + kLanes <= n; i += kLanes) a = xsimd::fma(Batch::load_unaligned(x + i), Batch::load_unaligned(y + i), a);
     if (i < n) b = xsimd::fma(load_part(x + i, n - i, T(0)), load_part(y + i, n - i, T(0)), b);
-    return xsimd::hadd(a + b);
+    return sum_of_lanes(a + b);
   }
 
   static void scale_and_shift(const T* h, const T* w, const T* b, T* y, std::size_t n) {
@@ -240,7 +176,7 @@ template <class T, class Arch> struct Loops {
       store_part(e, y + i, n - i);
       total += e;
     }
-    return xsimd::hadd(total);
+    return sum_of_lanes(total);
   }
 
   static T sum_exp(const T* x, std::size_t n, T shift) {
@@ -249,7 +185,7 @@ template <class T, class Arch> struct Loops {
     std::size_t i = 0;
     for (; i + kLanes <= n; i += kLanes) total += exp_of(Batch::load_unaligned(x + i) - minus);
     if (i < n) total += exp_of(load_part(x + i, n - i, -__builtin_huge_val()) - minus);
-    return xsimd::hadd(total);
+    return sum_of_lanes(total);
   }
 
   static void exp_scaled(const T* x, T* y, std::size_t n, T shift, T factor) {

@@ -1,13 +1,9 @@
 #include "tensor.hpp"
 
+#include <xtensor/xio.hpp>
+
 #include <mutex>
 #include <ostream>
-
-#if __has_include(<xtensor/io/xio.hpp>)
-#include <xtensor/io/xio.hpp>
-#else
-#include <xtensor/xio.hpp>
-#endif
 
 #include "../array/internal/error.hpp"
 

@@ -1,12 +1,8 @@
 #include "doctest.hpp"
 
-#include <sstream>
-
-#if __has_include(<xtensor/io/xio.hpp>)
-#include <xtensor/io/xio.hpp>
-#else
 #include <xtensor/xio.hpp>
-#endif
+
+#include <sstream>
 
 namespace tapegrad::detail {
 

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <filesystem>
 #include <stdexcept>
 #include <string>

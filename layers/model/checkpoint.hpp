@@ -125,10 +125,10 @@ template <class M> void load(M& model, CheckpointReader&& reader) {
 }  // namespace detail
 
 /// Writes a model's fields, or a run's, to a temporary file beside `path`, syncs it to the disk and renames it: a crash
-/// at any time leaves the old file or the new one, whole, and perhaps a .tapegrad-*.tmp beside it, which the next save in
-/// the folder removes. Numbers keep their types; texts go beside the metadata. Throws std::runtime_error when the file
-/// cannot be written, and std::invalid_argument for text that is not UTF-8, metadata under the name of a field, and two
-/// fields of one name.
+/// at any time leaves the old file or the new one, whole, and perhaps a .tapegrad-*.tmp beside it, which the next save
+/// in the folder removes. Numbers keep their types; texts go beside the metadata. Throws std::runtime_error when the
+/// file cannot be written, and std::invalid_argument for text that is not UTF-8, metadata under the name of a field,
+/// and two fields of one name.
 template <class M> void save(const M& model, const std::filesystem::path& path, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
   detail::walk(model, [&]<class F>(const detail::Path& place, const F& field) {

@@ -6,7 +6,6 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "run_example.hpp"
+#include "run_case.hpp"
 
 namespace tg = tapegrad;
 
@@ -28,21 +27,6 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 #else
 constexpr bool kSanitized = false;
 #endif
-
-// Runs one test case of this program, ended by a signal when it takes longer than `seconds`.
-Run run_case(const std::string& name, int seconds, const std::string& limit) {
-  const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";
-  return run_shell(limit + "timeout -s KILL " + std::to_string(seconds) + " " + self + " --no-skip --test-case='" +
-                   name + "'");
-}
-
-void check_runs(const std::string& name, int seconds = 300, const std::string& limit = "") {
-  const Run run = run_case(name, seconds, limit);
-  CAPTURE(run.out);
-  CAPTURE(run.err);
-  CHECK(run.status == 0);
-  CHECK(run.out.find(" 1 passed") != std::string::npos);
-}
 
 tg::Tensor<double> drawn(const tg::Shape& shape) { return tg::Tensor<double>(tg::uniform<double>(shape, -1, 1)); }
 
@@ -68,7 +52,7 @@ TEST_CASE("child: threads that cannot be made" * doctest::skip()) {
 TEST_CASE("Where threads cannot be made, those that there are do the work" * doctest::skip(kSanitized)) {
   // Room for one thread's product, for a few, and for all that a loop can use but not for 400.
   for (const int megabytes : {400, 1000, 3000})
-    check_runs("child: threads that cannot be made", 300, "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
+    check_runs("child: threads that cannot be made", "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
 }
 
 TEST_CASE("More threads than a loop has chunks compute the same") {

@@ -116,12 +116,12 @@ struct Gpt : torch::nn::Module {
 
 torch::Tensor tensor_of(const std::vector<std::int64_t>& numbers) { return torch::tensor(numbers, torch::kInt64); }
 
-double run(const Workload& w) {
+benchmark::Times run(const Workload& w) {
   const torch::Tensor ids =
       tensor_of(benchmark::random_ids(w.batch * w.length, w.tokens)).view({signed_of(w.batch), signed_of(w.length)});
   const torch::Tensor labels = w.classes > 0 ? tensor_of(benchmark::random_ids(w.batch, w.classes)) : ids.flatten();
   const auto time_steps = [&](auto& model, auto optimizer, auto before_step) {
-    return benchmark::median_ms([&] {
+    return benchmark::time_steps(w.seconds, [&] {
       optimizer.zero_grad();
       const torch::Tensor logits = model.forward(ids);
       torch::nn::functional::cross_entropy(logits.flatten(0, -2), labels).backward();

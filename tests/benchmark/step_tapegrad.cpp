@@ -56,12 +56,12 @@ tg::IntArray array_of(const std::vector<std::int64_t>& numbers, const tg::Shape&
   return array;
 }
 
-double run(const Workload& w) {
+benchmark::Times run(const Workload& w) {
   if (w.threads > 0) tg::set_num_threads(w.threads);
   const tg::IntArray ids = array_of(benchmark::random_ids(w.batch * w.length, w.tokens), {w.batch, w.length});
   const tg::IntArray labels = w.classes > 0 ? array_of(benchmark::random_ids(w.batch, w.classes), {w.batch}) : ids;
   const auto time_steps = [&](const auto& model, auto optimizer, auto before_step) {
-    return benchmark::median_ms([&] {
+    return benchmark::time_steps(w.seconds, [&] {
       tg::Tape tape;
       optimizer.zero_grad();
       tg::cross_entropy(model(ids), labels).backward();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <random>
 #include <stdexcept>
@@ -21,6 +22,7 @@ struct Workload {
   std::size_t classes;      ///< of a classifier; 0: a causal language model, which predicts tokens
   std::size_t layers = 0;   ///< Transformer blocks of a GPT; 0: one attention alone
   std::size_t threads = 0;  ///< that tapegrad works with; 0: as many as there are processors
+  double seconds = 1;       ///< to measure for
 
   /// How many numbers a product of a linear layer has rows for.
   std::size_t rows() const { return batch * length; }
@@ -53,8 +55,14 @@ inline std::vector<std::int64_t> random_ids(std::size_t count, std::size_t below
   return ids;
 }
 
-/// The median time of a step in milliseconds, over about a second after a warm-up.
-template <class Step> double median_ms(Step step) {
+/// How long a step takes, in milliseconds.
+struct Times {
+  double median, mean;
+  double processors;  ///< the mean of what all threads together take of the processors' time
+};
+
+/// Measures over about so many seconds, after a warm-up.
+template <class Step> Times time_steps(double seconds, Step step) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -62,13 +70,17 @@ template <class Step> double median_ms(Step step) {
   for (int i = 0; i < 3; ++i) step();
   std::vector<double> times;
   const auto start = Clock::now();
-  while (times.size() < 5 || (since(start) < 1000 && times.size() < 20000)) {
+  const std::clock_t processors_start = std::clock();
+  while (times.size() < 5 || (since(start) < 1000 * seconds && times.size() < 20000)) {
     const auto begin = Clock::now();
     step();
     times.push_back(since(begin));
   }
+  const double steps = double(times.size());
+  const double mean = since(start) / steps;
+  const double processors = 1000 * double(std::clock() - processors_start) / CLOCKS_PER_SEC / steps;
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return {times[times.size() / 2], mean, processors};
 }
 
 /// This process's memory at its peak, in MB.
@@ -79,10 +91,11 @@ inline double peak_mb() {
   return 0;
 }
 
-/// Runs the workload that the program's arguments name and prints its median time and the process's peak memory.
+/// Runs the workload that the program's arguments name and prints its median time, the process's peak memory, its mean
+/// time, and the processors' time.
 template <class Run> int run_one(int argc, char** argv, Run run) {
-  if (argc != 9) {
-    std::fprintf(stderr, "usage: %s BATCH LENGTH WIDTH HEADS TOKENS CLASSES LAYERS THREADS\n", argv[0]);
+  if (argc != 9 && argc != 10) {
+    std::fprintf(stderr, "usage: %s BATCH LENGTH WIDTH HEADS TOKENS CLASSES LAYERS THREADS [SECONDS]\n", argv[0]);
     return 1;
   }
   Workload workload;
@@ -90,8 +103,9 @@ template <class Run> int run_one(int argc, char** argv, Run run) {
   for (std::size_t Workload::*number : {&Workload::batch, &Workload::length, &Workload::width, &Workload::heads,
                                         &Workload::tokens, &Workload::classes, &Workload::layers, &Workload::threads})
     workload.*number = std::stoul(*argument++);
-  const double ms = run(workload);
-  std::printf("%.6f %.1f\n", ms, peak_mb());
+  if (argc == 10) workload.seconds = std::stod(*argument);
+  const Times times = run(workload);
+  std::printf("%.6f %.1f %.6f %.6f\n", times.median, peak_mb(), times.mean, times.processors);
   return 0;
 }
 

@@ -1,0 +1,145 @@
+/// What the environment sets: the number of threads and the instruction set. Both are read once, at the first use, so
+/// each case is a process of its own: this program again, which runs one of the test cases that are skipped here.
+#include <tapegrad/engine/kernels/instruction_sets.hpp>
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "run_case.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+struct Model {
+  tg::Embedding<> tokens{50, 64};
+  tg::TransformerBlock<> block{64, 4};
+  tg::Linear<> head{64, 50};
+  TAPEGRAD_FIELDS(tokens, block, head)
+};
+
+// A number made from all bits of what training gives: FNV-1a.
+std::uint64_t trained() {
+  tg::manual_seed(1);
+  Model model;
+  tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.01});
+  tg::IntArray ids = tg::random_permutation(256);
+  for (std::int64_t& id : ids) id %= 50;
+  ids.reshape({8, 32});
+  for (int step = 0; step < 5; ++step) {
+    tg::Tape tape;
+    optimizer.zero_grad();
+    tg::cross_entropy(model.head(model.block(model.tokens(ids), tg::AttentionMask::causal())), ids).backward();
+    optimizer.step();
+  }
+  std::uint64_t hash = 14695981039346656037u;
+  for (const auto& parameter : tg::parameters(model))
+    for (const float number : parameter->value()) {
+      std::uint32_t bits;
+      std::memcpy(&bits, &number, sizeof bits);
+      hash = (hash ^ bits) * 1099511628211u;
+    }
+  return hash;
+}
+
+// What the child prints behind a word, with these variables in its environment.
+std::string told(const std::string& word, const std::string& test_case, const std::string& variables) {
+  const Run run = run_case(test_case, variables + " ");
+  CAPTURE(run.out);
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  const std::size_t begin = run.out.find(word + ": ") + word.size() + 2;
+  return run.out.substr(begin, run.out.find('\n', begin) - begin);
+}
+
+// The error that the first operation throws with these variables, and others after it.
+void check_refuses(const std::string& variables, const std::string& error) {
+  CAPTURE(variables);
+  CHECK(told("refused", "child: a setting is refused", variables) == error);
+}
+
+std::string bits(const std::string& variables) { return told("bits", "child: bits", variables); }
+
+}  // namespace
+
+TEST_CASE("child: threads" * doctest::skip()) {
+  std::cout << "threads: " << tg::num_threads() << std::endl;
+  tg::set_num_threads(5);
+  CHECK(tg::num_threads() == 5);
+}
+
+TEST_CASE("child: a setting is refused" * doctest::skip()) {
+  std::string first;
+  const tg::Tensor<float> large(tg::Array<float>(tg::Shape{300, 300}, 1.0f));
+  for (int i = 0; i < 3; ++i) {  // and again: nothing was set by the attempt
+    try {
+      tg::softmax(large, -1);
+      FAIL("expected an error");
+    } catch (const std::invalid_argument& error) {
+      if (i == 0) first = error.what();
+      CHECK(error.what() == first);
+    }
+  }
+  std::cout << "refused: " << first << std::endl;
+}
+
+TEST_CASE("child: set_num_threads stands above the environment" * doctest::skip()) {
+  tg::set_num_threads(2);
+  CHECK(tg::num_threads() == 2);
+  trained();
+}
+
+TEST_CASE("child: bits" * doctest::skip()) { std::cout << "bits: " << trained() << std::endl; }
+
+TEST_CASE("TAPEGRAD_NUM_THREADS sets the number of threads, and set_num_threads another") {
+  const auto threads = [](const std::string& variables) { return told("threads", "child: threads", variables); };
+  CHECK(threads("TAPEGRAD_NUM_THREADS=1") == "1");
+  CHECK(threads("TAPEGRAD_NUM_THREADS=7") == "7");
+  CHECK(threads("TAPEGRAD_NUM_THREADS=007") == "7");
+  CHECK(threads("TAPEGRAD_NUM_THREADS=") == threads(""));
+  CHECK(threads("taskset -c $(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')") == "1");
+  for (const char* given : {"0", "-1", "abc", "1e3", "2.5", "+2", "'2 '", "' 2'", "0x2", "99999999999999999999999"}) {
+    const std::string shown = given[0] == '\'' ? std::string(given + 1, 2) : given;
+    check_refuses("TAPEGRAD_NUM_THREADS=" + std::string(given),
+                  "[num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, given " + shown);
+  }
+  check_runs("child: set_num_threads stands above the environment", "TAPEGRAD_NUM_THREADS=abc ");
+}
+
+TEST_CASE("TAPEGRAD_INSTRUCTION_SET chooses the loops, and the same one gives the same bits") {
+  using tg::detail::InstructionSet;
+  const std::vector<InstructionSet> sets = tg::detail::instruction_sets();
+  std::string names;
+  std::vector<std::string> of_sets;
+  for (const InstructionSet set : sets) {
+    const std::string name = set == InstructionSet::avx512 ? "avx512"
+                             : set == InstructionSet::avx2 ? "avx2"
+                                                           : "baseline";
+    CAPTURE(name);
+    names += (names.empty() ? "" : ", ") + name;
+    of_sets.push_back(bits("TAPEGRAD_INSTRUCTION_SET=" + name));
+    CHECK(bits("TAPEGRAD_INSTRUCTION_SET=" + name) == of_sets.back());
+    if (set != InstructionSet::baseline) CHECK(of_sets.back() != of_sets.front());
+  }
+  CHECK(bits("") == of_sets.back());
+  CHECK(bits("TAPEGRAD_INSTRUCTION_SET=") == of_sets.back());
+  for (const char* given : {"sse9", "AVX2", "avx", "512"})
+    for (const char* threads : {"1", "4"})  // what a worker throws arrives at the caller
+      check_refuses("TAPEGRAD_NUM_THREADS=" + std::string(threads) + " TAPEGRAD_INSTRUCTION_SET=" + given,
+                    "[instruction_set] expected TAPEGRAD_INSTRUCTION_SET to be one that this processor has (" + names +
+                        "), given " + given);
+}
+
+TEST_CASE("A program says what is wrong with a setting in one line") {
+  const Run run = run_shell("TAPEGRAD_NUM_THREADS=none $examples/manual_backward");
+  CHECK(run.status == 1);
+  CHECK(
+      run.err ==
+      "manual_backward: [num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, given none\n");
+}

@@ -1,0 +1,254 @@
+/// What several threads may use at once, line by line of the README's table: ThreadSanitizer reads this with us.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <xtensor/xview.hpp>
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "temporary_folder.hpp"
+#include "threads.hpp"
+
+namespace tg = tapegrad;
+using Arrays = std::vector<tg::Array<float>>;
+
+namespace {
+
+struct Model {
+  tg::Embedding<> tokens{50, 64};
+  tg::TransformerBlock<> block{64, 4};
+  tg::Linear<> head{64, 50};
+  TAPEGRAD_FIELDS(tokens, block, head)
+
+  tg::Tensor<float> operator()(const tg::IntArray& ids) const {
+    return head(block(tokens(ids), tg::AttentionMask::causal()));
+  }
+};
+
+// Texts of 32 ids, large enough for loops and products that the pool shares out.
+tg::IntArray drawn_ids(tg::Generator& generator) {
+  tg::IntArray ids = tg::random_permutation(16 * 32, generator);
+  for (std::int64_t& id : ids) id %= 50;
+  ids.reshape({16, 32});
+  return ids;
+}
+
+// Some steps of training: the last loss, and the values of all parameters.
+Arrays trained(Model& model, std::uint64_t seed) {
+  tg::Generator generator(seed);
+  tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.01});
+  Arrays results;
+  for (int step = 0; step < 4; ++step) {
+    const tg::IntArray ids = drawn_ids(generator);
+    tg::Tape tape;
+    optimizer.zero_grad();
+    const auto x = tg::dropout(model.tokens(ids), 0.1, true, generator);
+    const auto loss = tg::cross_entropy(model.head(model.block(x, tg::AttentionMask::causal())), ids);
+    loss.backward();
+    tg::clip_grad_norm(tg::parameters(model), 1.0);
+    optimizer.step();
+    if (step == 3) results.push_back(loss.value());
+  }
+  for (const auto& parameter : tg::parameters(model)) results.push_back(parameter->value());
+  return results;
+}
+
+// Runs f(0), ..., f(count - 1) each on a thread of its own, and waits for them.
+void on_threads(std::size_t count, const std::function<void(std::size_t)>& f) {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) threads.emplace_back(f, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST_CASE("Threads train copies of one model at once, and each gets what it gets alone") {
+  const Threads three(3);
+  std::vector<Model> copies;  // they share their arrays until each steps, the last one in place
+  std::vector<Arrays> alone(4), together(4);
+  {
+    tg::manual_seed(1);
+    const Model model;
+    copies.assign(4, model);
+    for (std::size_t i = 0; i < 4; ++i) {
+      Model copy = model;
+      alone[i] = trained(copy, i);
+    }
+  }
+  on_threads(4, [&](std::size_t i) { together[i] = trained(copies[i], i); });
+  for (std::size_t i = 0; i < 4; ++i) CHECK(together[i] == alone[i]);
+}
+
+TEST_CASE("Threads train models of their own while the number of threads changes") {
+  const Threads restored(tg::num_threads());
+  tg::manual_seed(1);
+  std::vector<Model> models(2);
+  std::vector<float> alone(2), together(2);  // the last loss
+  for (std::size_t i = 0; i < 2; ++i) {
+    Model copy = models[i];
+    alone[i] = trained(copy, i).front()();
+  }
+  std::atomic<int> training{2};
+  on_threads(3, [&](std::size_t i) {
+    if (i < 2) {
+      together[i] = trained(models[i], i).front()();
+      --training;
+    } else {
+      for (std::size_t n = 0; training > 0; ++n) {
+        tg::set_num_threads(1 + n % 4);
+        std::this_thread::yield();
+      }
+    }
+  });
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-4));  // large products round by the number of threads
+}
+
+TEST_CASE("Eight threads read one const model without a tape") {
+  const Threads three(3);
+  tg::manual_seed(1);
+  const Model model;
+  const tg::Tensor<float> shared(tg::uniform<float>({64, 512}, -1, 1));
+  const TemporaryFolder folder;
+  struct Results {
+    tg::Array<float> logits, gelu;
+    tg::Array<float> zeros;    // made when a gradient is first asked for that has not arrived
+    tg::Array<float> written;  // token by token, through a cache
+    std::size_t parameters;
+    std::string texts;
+    bool operator==(const Results&) const = default;
+  };
+  const auto read = [&](std::size_t i) {
+    tg::Generator generator(0);
+    const tg::IntArray ids = drawn_ids(generator);
+    tg::KeyValueCache<> cache;
+    tg::Tensor<float> last;
+    for (std::ptrdiff_t t = 0; t < 3; ++t)
+      last = model.block(model.tokens(tg::IntArray(xt::view(ids, xt::all(), xt::range(t, t + 1)))), cache);
+    Results results{model(ids).value(), tg::gelu(shared).value(),    model.head.weight.grad(),
+                    last.value(),       tg::count_parameters(model), ""};
+    for (const auto& [name, parameter] : tg::named_parameters(model)) results.texts += name + parameter->name();
+    const std::string file = "model" + std::to_string(i) + ".safetensors";
+    tg::save(model, folder.path(file));
+    results.texts += folder.read(file);
+    return results;
+  };
+  const Results alone = read(8);
+  std::vector<Results> together(8);
+  on_threads(8, [&](std::size_t i) { together[i] = read(i); });
+  for (const Results& results : together) CHECK(results == alone);
+}
+
+TEST_CASE("Eight threads read one const model while the number of threads changes") {
+  const Threads restored(tg::num_threads());
+  tg::manual_seed(1);
+  const Model model;
+  tg::Generator generator(0);
+  const tg::IntArray ids = drawn_ids(generator);
+  const tg::Array<float> alone = model(ids).value();
+  std::atomic<int> wrong{0};
+  on_threads(8, [&](std::size_t i) {
+    for (std::size_t n = 0; n < 4; ++n) {
+      if (i == 0) tg::set_num_threads(1 + n);
+      if (!xt::allclose(model(ids).value(), alone, 1e-4, 1e-5)) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("Arrays and tensors are handed from thread to thread, and freed by any") {
+  const auto blocks = tg::pool_blocks_in_use();
+  std::optional<tg::Tensor<float>> handed;
+  std::ptrdiff_t taken = 0;
+  std::thread([&] {
+    handed.emplace(tg::uniform<float>({300, 300}, -1, 1));
+    taken = tg::pool_blocks_in_use();
+  }).join();
+  const tg::Array<float> expected = tg::exp(*handed).value();
+  std::atomic<int> wrong{0};
+  on_threads(4, [&, value = *handed](std::size_t) {
+    const tg::Tensor<float> mine = value;
+    if (tg::exp(mine).value() != expected) ++wrong;
+  });
+  CHECK(wrong == 0);
+  std::thread([&] { handed.reset(); }).join();
+  CHECK(taken > 0);
+  CHECK(tg::pool_blocks_in_use() == blocks + 1);  // of `expected`
+}
+
+TEST_CASE("Each thread's NoGrad pauses its own recording") {
+  const tg::Tape tape;
+  bool elsewhere = true, paused = true;
+  std::thread([&] {
+    elsewhere = tg::Tape::records();
+    const tg::Tape own;
+    const tg::NoGrad pause;
+    paused = tg::Tape::records();
+  }).join();
+  CHECK_FALSE(elsewhere);
+  CHECK_FALSE(paused);
+  CHECK(tg::Tape::records());
+}
+
+TEST_CASE("Any number of threads gives the same bits, but for large matrix products") {
+  const auto computed = [](std::size_t count) {
+    const Threads threads(count);
+    tg::Generator generator(3);
+    tg::Parameter<float> x(tg::normal<float>({16, 64, 96}, 0, 1, generator)),
+        weight(tg::normal<float>({96}, 0, 1, generator)), table(tg::normal<float>({40, 96}, 0, 1, generator));
+    const tg::IntArray ids = drawn_ids(generator) % 40;
+    const tg::IntArray labels = tg::random_permutation(16 * 64, generator) % 96;
+    tg::Tape tape;
+    const auto y = tg::layer_norm(tg::gelu(x), weight, weight);
+    const auto attended = tg::multi_head_attention(y, y, y * 2, 4, tg::AttentionMask::causal());
+    const auto dropped = tg::dropout(attended, 0.3, true, generator);
+    const auto rows = tg::embedding(table, ids);  // (16, 32, 96)
+    const auto loss = tg::mean(tg::softmax(dropped, 1) * tg::exp(x * 0.1)) + tg::mean(tg::log_softmax(y, -1) * y) +
+                      tg::sum(tg::mean(rows * rows, 1)) + tg::sum(tg::sum(x, 0) * tg::mean(attended, 0)) +
+                      tg::cross_entropy(tg::reshape(y, {16 * 64, 96}), labels);
+    loss.backward();
+    const tg::Parameters<float> parameters{x, weight, table};
+    Arrays results{loss.value(), attended.value()};
+    for (const auto& parameter : parameters) results.push_back(parameter->grad());
+    results.push_back(tg::Array<float>(tg::Shape{}, static_cast<float>(tg::clip_grad_norm(parameters, 1.0))));
+    tg::AdamW<float>(parameters, {.lr = 0.1}).step();
+    for (const auto& parameter : parameters) results.push_back(parameter->value());
+    return results;
+  };
+  const Arrays on_one = computed(1);
+  for (const std::size_t count : {2, 3, 4, 7, 64}) {
+    CAPTURE(count);
+    CHECK(computed(count) == on_one);
+  }
+}
+
+TEST_CASE("Threads print tapes of their own and save pages of them at once, and one file together") {
+  tg::manual_seed(1);
+  const TemporaryFolder folder;
+  const Model first, second;
+  std::atomic<int> wrong{0};
+  on_threads(3, [&](std::size_t i) {
+    Model model = first;
+    tg::Generator generator(i);
+    const tg::IntArray ids = drawn_ids(generator);
+    tg::Tape tape({.profile = true, .keep_values = true});
+    tg::cross_entropy(model(ids), ids).backward();
+    std::ostringstream printed;
+    tape.print(printed);
+    const std::string page = folder.path("page" + std::to_string(i) + ".html");
+    tg::save_page(tape, page);
+    if (printed.str().empty() || folder.read("page" + std::to_string(i) + ".html").empty()) ++wrong;
+    for (int n = 0; n < 5; ++n) tg::save(i % 2 == 0 ? first : second, folder.path("same.safetensors"));
+  });
+  CHECK(wrong == 0);
+  Model loaded;
+  tg::load(loaded, folder.path("same.safetensors"));  // whole: the one or the other
+  const auto& weight = loaded.head.weight.value();
+  CHECK((weight == first.head.weight.value() || weight == second.head.weight.value()));
+}

@@ -1,31 +1,19 @@
 #include "gemm.hpp"
 
+#include <xtensor-blas/xblas.hpp>
+
 #include <algorithm>
 #include <cassert>
-#include <cstddef>
 
 #include "../array/array.hpp"
 #include "../array/internal/parallel.hpp"
 #include "vector_loops.hpp"
-
-// BLAS is called by its Fortran functions: every library that is a BLAS has them, and some have CBLAS in a library of
-// its own. Arguments are pointers, matrices lie by columns, and last come the lengths of the strings.
-template <class T>
-using FortranGemm = void(const char* transpose_a, const char* transpose_b, const int* rows, const int* columns,
-                         const int* inner, const T* alpha, const T* a, const int* a_leading, const T* b,
-                         const int* b_leading, const T* beta, T* c, const int* c_leading, std::size_t, std::size_t);
-extern "C" FortranGemm<float> sgemm_;
-extern "C" FortranGemm<double> dgemm_;
 
 // OpenBLAS's own function; null when another BLAS is linked.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace tapegrad::detail {
 namespace {
-
-template <class T> constexpr FortranGemm<T>* kFortranGemm = nullptr;
-template <> constexpr FortranGemm<float>* kFortranGemm<float> = sgemm_;
-template <> constexpr FortranGemm<double>* kFortranGemm<double> = dgemm_;
 
 // The first-level cache: BLAS packs what does not fit into it, which takes longer than a product with a row or a few.
 constexpr std::size_t kPackedBytes = std::size_t{1} << 15;
@@ -55,17 +43,14 @@ bool blas_on_one_thread() {
 
 template <class T>
 void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
+  using Int = int;  // as BLAS libraries have it, but for those built for indices of 64 bits
   const ExitGuard guard;
   [[maybe_unused]] static const bool once = blas_on_one_thread();
-  const auto integer = [](std::size_t n) { return static_cast<int>(n); };
-  const auto leading = [&](const auto& m) { return integer(std::max<std::size_t>(m.stride, 1)); };
-  const auto transpose = [](const auto& m) { return m.transposed ? 'T' : 'N'; };
-  // c = a b by rows is c^T = b^T a^T by columns, where each lies transposed in its memory.
-  const char transpose_a = transpose(a), transpose_b = transpose(b);
-  const int rows = integer(c.rows), columns = integer(c.columns), inner = integer(a.columns);
-  const int a_leading = leading(a), b_leading = leading(b), c_leading = leading(c);
-  kFortranGemm<T>(&transpose_b, &transpose_a, &columns, &rows, &inner, &alpha, b.data, &b_leading, a.data, &a_leading,
-                  &beta, c.data, &c_leading, 1, 1);
+  const auto leading = [](const auto& m) { return static_cast<Int>(std::max<std::size_t>(m.stride, 1)); };
+  const auto transpose = [](const auto& m) { return m.transposed ? cxxblas::Trans : cxxblas::NoTrans; };
+  cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(a), transpose(b), static_cast<Int>(c.rows),
+                     static_cast<Int>(c.columns), static_cast<Int>(a.columns), alpha, a.data, leading(a), b.data,
+                     leading(b), beta, c.data, leading(c));
 }
 
 // How a product is made: by our loops or by BLAS, and shared out in how many parts, of rows or columns or of the inner

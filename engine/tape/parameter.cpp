@@ -5,6 +5,15 @@
 #include "../array/internal/error.hpp"
 
 namespace tapegrad {
+namespace {
+
+// Whether nobody else holds an array, which may be written to then. Copying the handle is what orders the writes that
+// follow behind the reads of a thread that has let it go: use_count() by itself orders nothing.
+template <class T> bool is_held_alone(const std::shared_ptr<T>& array) {
+  return std::shared_ptr<T>(array).use_count() == 2;
+}
+
+}  // namespace
 
 using detail::Leaf;
 using detail::require;
@@ -71,7 +80,7 @@ template <class T> void Parameter<T>::share_value(std::shared_ptr<Array<T>> valu
 
 template <class T> Array<T>& Parameter<T>::mutable_value() {
   Value<T>& value = leaf().value;
-  if (value.use_count() != 1) value = make_value<T>(*value);
+  if (!is_held_alone(value)) value = make_value<T>(*value);
   count_change();
   return const_cast<Array<T>&>(*value);  // made as a mutable Array by make_value, and nobody else sees it
 }
@@ -86,7 +95,7 @@ template <class T> Array<T>& Parameter<T>::mutable_grad() {
   std::shared_ptr<Array<T>>& grad = leaf().grad;
   detail::require_usage(grad != nullptr, "mutable_grad", "expected a parameter with a gradient, given ", *this,
                         " without one");
-  if (grad.use_count() != 1) grad = make_value<T>(*grad);
+  if (!is_held_alone(grad)) grad = make_value<T>(*grad);
   return *grad;
 }
 

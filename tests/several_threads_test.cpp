@@ -59,6 +59,16 @@ Arrays trained(Model& model, std::uint64_t seed) {
   return results;
 }
 
+// What can be read of a model that nobody changes.
+struct Results {
+  tg::Array<float> logits, gelu;
+  tg::Array<float> zeros;    // made when a gradient is first asked for that has not arrived
+  tg::Array<float> written;  // token by token, through a cache
+  std::size_t parameters;
+  std::string texts;
+  bool operator==(const Results&) const = default;
+};
+
 // Runs f(0), ..., f(count - 1) each on a thread of its own, and waits for them.
 void on_threads(std::size_t count, const std::function<void(std::size_t)>& f) {
   std::vector<std::thread> threads;
@@ -116,14 +126,6 @@ TEST_CASE("Eight threads read one const model without a tape") {
   const Model model;
   const tg::Tensor<float> shared(tg::uniform<float>({64, 512}, -1, 1));
   const TemporaryFolder folder;
-  struct Results {
-    tg::Array<float> logits, gelu;
-    tg::Array<float> zeros;    // made when a gradient is first asked for that has not arrived
-    tg::Array<float> written;  // token by token, through a cache
-    std::size_t parameters;
-    std::string texts;
-    bool operator==(const Results&) const = default;
-  };
   const auto read = [&](std::size_t i) {
     tg::Generator generator(0);
     const tg::IntArray ids = drawn_ids(generator);
@@ -142,7 +144,7 @@ TEST_CASE("Eight threads read one const model without a tape") {
   const Results alone = read(8);
   std::vector<Results> together(8);
   on_threads(8, [&](std::size_t i) { together[i] = read(i); });
-  for (const Results& results : together) CHECK(results == alone);
+  for (const Results& results : together) CHECK((results == alone));
 }
 
 TEST_CASE("Eight threads read one const model while the number of threads changes") {

@@ -167,11 +167,12 @@ TEST_CASE("Files and folders that may not be written to are refused, before the 
   // What closes while a run goes on: the folder, or the file alone.
   for (const std::string closing : {"chmod 555 open", "chmod 444 open/model"}) {
     CAPTURE(closing);
-    const Run run = place.run("cd $here; chmod 755 open; chmod 644 open/model\n" + classifier + forever +
-                                  "--save open/model >open/out & program=$!\n"
-                                  "until grep -qs '^step' open/out; do sleep 0.05; done\n" +
-                                  closing + "\nkill -TERM $program; wait $program",
-                              other);
+    const Run run =
+        place.run("cd $here; chmod 755 open; chmod 644 open/model; rm -f open/out\n" + classifier + forever +
+                      "--save open/model >open/out & program=$!\n"
+                      "until grep -qs '^step' open/out; do sleep 0.05; done\n" +
+                      closing + "\nkill -TERM $program; wait $program",
+                  other);
     check_message(run, "text_classifier", "open/model: Permission denied");
     CHECK(place.read("open/model") == "old");
     CHECK(place.names_in("open") == std::vector<std::string>{"model", "out"});

@@ -2,27 +2,33 @@
 /// library as its users do, and nothing else.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <initializer_list>
 #include <iostream>
-#include <source_location>
 #include <string>
 #include <string_view>
 
-[[noreturn]] inline void fail(const std::string& what, const std::source_location& place) {
-  std::cerr << place.file_name() << ':' << place.line() << ": " << what << std::endl;
+/// Where a check stands: std::source_location, which clang 14 does not take from g++'s library.
+struct Place {
+  const char* file;
+  int line;
+  static Place current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+};
+
+[[noreturn]] inline void fail(const std::string& what, const Place& place) {
+  std::cerr << place.file << ':' << place.line << ": " << what << std::endl;
   std::exit(1);
 }
 
-inline void check(bool holds, const std::source_location& place = std::source_location::current()) {
+inline void check(bool holds, const Place& place = Place::current()) {
   if (!holds) fail("does not hold", place);
 }
 
 /// Both arrays have the same shape, and no element differs by more than the tolerance, relative to 1 or to itself.
 template <class A, class B>
-void check_close(const A& given, const B& expected, double tolerance = 1e-9,
-                 const std::source_location& place = std::source_location::current()) {
+void check_close(const A& given, const B& expected, double tolerance = 1e-9, const Place& place = Place::current()) {
   if (!std::equal(given.shape().begin(), given.shape().end(), expected.shape().begin(), expected.shape().end()))
     fail("the shapes differ", place);
   auto e = expected.begin();
@@ -36,7 +42,7 @@ void check_close(const A& given, const B& expected, double tolerance = 1e-9,
 /// The statement throws an Error whose message has all the words.
 template <class Error, class Statement>
 void check_error(Statement statement, std::initializer_list<std::string_view> words,
-                 const std::source_location& place = std::source_location::current()) {
+                 const Place& place = Place::current()) {
   try {
     statement();
   } catch (const Error& error) {

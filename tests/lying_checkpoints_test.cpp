@@ -21,14 +21,15 @@
 
 #include "checkpoint_bytes.hpp"
 #include "run_example.hpp"
+#include "sanitized.hpp"
 
 namespace tg = tapegrad;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kAtOnce = 0.05;  // seconds
-constexpr long kLittle = 4096;    // kilobytes
+constexpr double kAtOnce = kSanitized ? 1 : 0.05;    // seconds
+constexpr long kLittle = kSanitized ? 32768 : 4096;  // kilobytes
 
 struct Liar {
   std::string name, bytes, says;  // words of the refusal

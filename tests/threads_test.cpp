@@ -15,18 +15,11 @@
 #include <vector>
 
 #include "run_case.hpp"
+#include "sanitized.hpp"
 
 namespace tg = tapegrad;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 tg::Tensor<double> drawn(const tg::Shape& shape) { return tg::Tensor<double>(tg::uniform<double>(shape, -1, 1)); }
 

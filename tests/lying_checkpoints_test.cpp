@@ -28,7 +28,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kAtOnce = kSanitized ? 1 : 0.05;    // seconds
+#if defined(__OPTIMIZE__)
+constexpr double kAtOnce = kSanitized ? 1 : 0.05;  // seconds
+#else
+constexpr double kAtOnce = 1;
+#endif
 constexpr long kLittle = kSanitized ? 32768 : 4096;  // kilobytes
 
 struct Liar {

@@ -61,10 +61,10 @@ Root of_version_1(const std::string& group) {
 }  // namespace
 
 TEST_CASE("The quota of a group of version 2 is whole processors, and no less than one") {
-  Root root = of_version_2("/work");
+  Root root = of_version_2("/group");
   CHECK(root.processors() == kAny);  // no file yet
   const auto with = [&](const std::string& text) {
-    root.write("sys/fs/cgroup/work/cpu.max", text);
+    root.write("sys/fs/cgroup/group/cpu.max", text);
     return root.processors();
   };
   CHECK(with("max 100000\n") == kAny);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "small_gpt.hpp"
 #include "temporary_folder.hpp"
 #include "threads.hpp"
 
@@ -19,17 +20,6 @@ namespace tg = tapegrad;
 using Arrays = std::vector<tg::Array<float>>;
 
 namespace {
-
-struct Model {
-  tg::Embedding<> tokens{50, 64};
-  tg::TransformerBlock<> block{64, 4};
-  tg::Linear<> head{64, 50};
-  TAPEGRAD_FIELDS(tokens, block, head)
-
-  tg::Tensor<float> operator()(const tg::IntArray& ids) const {
-    return head(block(tokens(ids), tg::AttentionMask::causal()));
-  }
-};
 
 // Texts of 32 ids, large enough for loops and products that the pool shares out.
 tg::IntArray drawn_ids(tg::Generator& generator) {
@@ -40,7 +30,7 @@ tg::IntArray drawn_ids(tg::Generator& generator) {
 }
 
 // Some steps of training: the last loss, and the values of all parameters.
-Arrays trained(Model& model, std::uint64_t seed) {
+Arrays trained(SmallGpt& model, std::uint64_t seed) {
   tg::Generator generator(seed);
   tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.01});
   Arrays results;
@@ -85,14 +75,14 @@ void on_threads(std::size_t count, const std::function<void(std::size_t)>& f) {
 TEST_CASE("Threads train copies of one model at once, and each gets what it gets alone") {
   elsewhere([] {
     const Threads three(3);
-    std::vector<Model> copies;  // they share their arrays until each steps, the last one in place
+    std::vector<SmallGpt> copies;  // they share their arrays until each steps, the last one in place
     std::vector<Arrays> alone(4), together(4);
     {
       tg::manual_seed(1);
-      const Model model;
+      const SmallGpt model;
       copies.assign(4, model);
       for (std::size_t i = 0; i < 4; ++i) {
-        Model copy = model;
+        SmallGpt copy = model;
         alone[i] = trained(copy, i);
       }
     }
@@ -105,10 +95,10 @@ TEST_CASE("Threads train models of their own while the number of threads changes
   elsewhere([] {
     const Threads restored(tg::num_threads());
     tg::manual_seed(1);
-    std::vector<Model> models(2);
+    std::vector<SmallGpt> models(2);
     std::vector<float> alone(2), together(2);  // the last loss
     for (std::size_t i = 0; i < 2; ++i) {
-      Model copy = models[i];
+      SmallGpt copy = models[i];
       alone[i] = trained(copy, i).front()();
     }
     std::atomic<int> training{2};
@@ -131,7 +121,7 @@ TEST_CASE("Threads train models of their own while the number of threads changes
 TEST_CASE("Eight threads read one const model without a tape") {
   const Threads three(3);
   tg::manual_seed(1);
-  const Model model;
+  const SmallGpt model;
   const tg::Tensor<float> shared(tg::uniform<float>({64, 512}, -1, 1));
   const TemporaryFolder folder;
   const auto read = [&](std::size_t i) {
@@ -158,7 +148,7 @@ TEST_CASE("Eight threads read one const model without a tape") {
 TEST_CASE("Eight threads read one const model while the number of threads changes") {
   const Threads restored(tg::num_threads());
   tg::manual_seed(1);
-  const Model model;
+  const SmallGpt model;
   tg::Generator generator(0);
   const tg::IntArray ids = drawn_ids(generator);
   const tg::Array<float> alone = model(ids).value();
@@ -241,10 +231,10 @@ TEST_CASE("Any number of threads gives the same bits, but for large matrix produ
 TEST_CASE("Threads print tapes of their own and save pages of them at once, and one file together") {
   tg::manual_seed(1);
   const TemporaryFolder folder;
-  const Model first, second;
+  const SmallGpt first, second;
   std::atomic<int> wrong{0};
   on_threads(3, [&](std::size_t i) {
-    Model model = first;
+    SmallGpt model = first;
     tg::Generator generator(i);
     const tg::IntArray ids = drawn_ids(generator);
     tg::Tape tape({.profile = true, .keep_values = true});
@@ -257,7 +247,7 @@ TEST_CASE("Threads print tapes of their own and save pages of them at once, and 
     for (int n = 0; n < 5; ++n) tg::save(i % 2 == 0 ? first : second, folder.path("same.safetensors"));
   });
   CHECK(wrong == 0);
-  Model loaded;
+  SmallGpt loaded;
   tg::load(loaded, folder.path("same.safetensors"));  // whole: the one or the other
   const auto& weight = loaded.head.weight.value();
   CHECK((weight == first.head.weight.value() || weight == second.head.weight.value()));

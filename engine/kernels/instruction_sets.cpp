@@ -36,10 +36,8 @@ InstructionSet default_set() {
                               "), given ", given);
 }
 
-std::atomic<InstructionSet>& chosen() {
-  static std::atomic<InstructionSet> set = default_set();
-  return set;
-}
+constexpr auto kNone = static_cast<InstructionSet>(-1);  // before it is first asked for
+std::atomic<InstructionSet> chosen{kNone};
 
 }  // namespace
 
@@ -54,8 +52,13 @@ std::vector<InstructionSet> instruction_sets() {
   return sets;
 }
 
-InstructionSet instruction_set() { return chosen().load(std::memory_order_relaxed); }
+// Threads that ask for the first time together find the same.
+InstructionSet instruction_set() {
+  InstructionSet set = chosen.load(std::memory_order_relaxed);
+  if (set == kNone) chosen = set = default_set();
+  return set;
+}
 
-void use_instruction_set(InstructionSet set) { chosen() = set; }
+void use_instruction_set(InstructionSet set) { chosen = set; }
 
 }  // namespace tapegrad::detail

@@ -1,12 +1,13 @@
 #include "gradcheck.hpp"
 
 #include <atomic>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "../../engine/array/internal/environment.hpp"
 #include "page.hpp"
 
 namespace tapegrad::testing {
@@ -35,8 +36,8 @@ std::string page_of_failure(const std::filesystem::path& path, const GradcheckFa
 }  // namespace
 
 GradcheckOptions with_page(GradcheckOptions options) {
-  const char* path = std::getenv("TAPEGRAD_PAGE");
-  if (path == nullptr || *path == '\0' || options.on_failure) return options;
+  const std::string_view path = detail::environment("TAPEGRAD_PAGE");
+  if (path.empty() || options.on_failure) return options;
   options.on_failure = [first = std::filesystem::path(path)](const GradcheckFailure& failure) {
     return page_of_failure(next_page(first), failure);
   };

@@ -41,7 +41,8 @@ std::string format(double number, int decimals) {
   if (std::isnan(number)) return "nan";  // never -nan
   std::ostringstream text;
   if (std::abs(number) < 1e5) text << std::fixed << std::setprecision(decimals);  // else as 1e+20
-  text << number;
+  // A tie, as inputs of one decimal make them, is rounded as on paper, whichever way a processor's rounding moved it.
+  text << number * (1 + 1e-12);
   const bool zero = text.str().find_first_of("123456789f") == std::string::npos;  // inf is not
   return zero && std::signbit(number) ? text.str().substr(1) : text.str();
 }

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Runs what stands on the left in examples/coming_from_pytorch.md, and compares what it gives with the right:
+
+    coming_from_pytorch.py FOLDER
+
+FOLDER has the results.txt of coming_from_pytorch.cmake. A row has the same values on both sides, unless its remarks say
+"Another result", or "Other numbers", which have the same shapes.
+"""
+
+import contextlib
+import io
+import math
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+import torch
+from torch.nn import functional
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "examples/coming_from_pytorch.md"
+HEADER = "| PyTorch | tapegrad | what differs, and why |"
+PROGRAMS = "## The same program twice"
+
+
+def scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False):
+    """PyTorch 2.0's, as its documentation defines it."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+    return scores.softmax(-1) @ v
+
+
+def read_page():
+    """What stands before each row, the programs, what they print, and of each row: line, codes, remarks."""
+    blocks, programs, rows, shown = [], [], [], ""
+    lines = PAGE.read_text().split("\n")
+    first_program = lines.index(PROGRAMS)
+    for number, line in enumerate(lines, start=1):
+        if line in ("```python", "```text"):
+            end = lines.index("```", number)
+            block = "\n" * number + "\n".join(lines[number:end]) + "\n"
+            if line == "```text":
+                shown = block.lstrip("\n")
+            else:
+                (blocks if number < first_program else programs).append(block)
+        elif line == HEADER:
+            table = lines[number + 1:lines.index("", number)]
+            for i, row in enumerate(table, start=number + 2):
+                left, _, remarks = re.fullmatch(r"\| (.+) \| (.+) \| (.*)\|", row).groups()
+                rows.append((i, re.findall("`([^`]+)`", left), remarks))
+    return blocks, programs, shown, rows
+
+
+def read_results(path):
+    """What each row has given in C++, by its line: arrays and texts."""
+    results = {}
+    for line in path.read_text().splitlines():
+        if match := re.fullmatch(r"row (\d+)", line):
+            found = results.setdefault(int(match[1]), [])
+        elif match := re.fullmatch(r"\((.*?)\)(.*)", line):
+            shape = [int(extent) for extent in match[1].split(", ") if extent]
+            found.append(torch.tensor([float(x) for x in match[2].split()], dtype=torch.double).reshape(shape))
+        else:
+            found.append(line.strip('"'))
+    return results
+
+
+def run_row(blocks, codes):
+    """What the codes of a row give, where it can be compared."""
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    found = []
+    for code in codes:
+        try:
+            expression = compile(code, code, "eval")
+        except SyntaxError:
+            exec(code, names)
+            continue
+        value = eval(expression, names)
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, (bool, int, float, torch.Size, torch.Tensor)) or type(value).__module__ == "numpy":
+            found.append(torch.as_tensor(value).detach().double().clone())
+    return found
+
+
+def equal(left, right):
+    if isinstance(left, str) or isinstance(right, str):
+        return left == right
+    return left.shape == right.shape and torch.allclose(left, right, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def check(left, right, remarks):
+    """Whether the two sides of a row are to each other as its remarks say."""
+    if len(left) != len(right):
+        return False
+    if remarks.startswith("Other numbers"):
+        return all(a.shape == b.shape for a, b in zip(left, right))
+    return all(map(equal, left, right)) != ("Another result" in remarks)
+
+
+def main(folder):
+    if not hasattr(functional, "scaled_dot_product_attention"):
+        functional.scaled_dot_product_attention = scaled_dot_product_attention
+    blocks, programs, shown, rows = read_page()
+    results = read_results(pathlib.Path(folder) / "results.txt")
+    wrong = compared = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        for line, codes, remarks in rows:
+            if "Throws" in remarks:
+                continue
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    left = run_row(blocks, codes)
+            except Exception as error:
+                left = [f"{type(error).__name__}: {error}"]
+            right = results[line]
+            compared += len(right)
+            if not check(left, right, remarks):
+                wrong += 1
+                print(f"{PAGE.name}:{line}: {remarks}\n  PyTorch: {left}\n  tapegrad: {right}")
+        for program in programs:
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(program, PAGE, "exec"), {"__name__": "__main__"})
+            if printed.getvalue() != shown:
+                wrong += 1
+                print(f"A program prints {printed.getvalue()!r}, shown is {shown!r}")
+        os.chdir("/")
+    print(f"{compared} results of {len(rows)} rows compared, {wrong} rows wrong")
+    return wrong > 0
+
+
+sys.exit(main(sys.argv[1]))

@@ -1,0 +1,16 @@
+/// A GPT of one block, for tests in which it matters who computes and not what: small, and large enough for loops and
+/// products that the pool shares out.
+#pragma once
+
+#include <tapegrad/tapegrad.hpp>
+
+struct SmallGpt {
+  tapegrad::Embedding<> tokens{50, 64};
+  tapegrad::TransformerBlock<> block{64, 4};
+  tapegrad::Linear<> head{64, 50};
+  TAPEGRAD_FIELDS(tokens, block, head)
+
+  tapegrad::Tensor<float> operator()(const tapegrad::IntArray& ids) const {
+    return head(block(tokens(ids), tapegrad::AttentionMask::causal()));
+  }
+};

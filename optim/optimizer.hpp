@@ -115,6 +115,10 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
   const std::vector<Options>& groups() const { return groups_; }
   /// What is kept for each parameter.
   const std::map<std::string, State>& state() const { return state_; }
+  /// What is kept for one of them. Throws std::invalid_argument for a parameter that is not the optimizer's.
+  State& state(const Parameter<T>& parameter);
+  /// The parameters, in the order in which they were added.
+  Parameters<T> parameters() const;
 
   TAPEGRAD_FIELDS(groups_, state_)
 

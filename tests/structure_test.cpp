@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using Sources = std::map<std::string, std::string>;  // path -> text
 
 // From the ground up: a room's files include those of their own room and of the rooms before it.
-const std::vector<std::string> kRooms{"engine/array",  "engine/kernels",  "engine/tape",  "engine/ops",
-                                      "engine/report", "engine/testing",  "layers/model", "layers",
-                                      "layers/report", "layers/page",     "optim",        "tapegrad.hpp",
-                                      "testing.hpp",   "examples/common", "examples"};
+const std::vector<std::string> kRooms{
+    "engine/array", "engine/kernels", "engine/tape",   "engine/ops",      "engine/report", "engine/testing",
+    "layers/model", "layers",         "layers/report", "layers/page",     "optim",         "optim/mpi",
+    "tapegrad.hpp", "testing.hpp",    "mpi.hpp",       "examples/common", "examples"};
 
 struct Include {
   std::string place;  // file:line: #include ...

@@ -27,10 +27,26 @@ template <class T> void Tensor<T>::retain_grad() {
   if (!leaf_ || is_constant()) recordings_of("retain_grad", origin_).of<T>().retain_grad(*this);
 }
 
-template <class T> void Tensor<T>::register_hook(GradientHook<T> hook) {
+// The list is in a parameter's place, or on the tape: what the handle holds keeps neither alive.
+template <class T> HookHandle Tensor<T>::register_hook(GradientHook<T> hook) {
+  auto registered = std::make_shared<GradientHook<T>>(std::move(hook));
+  const auto add_to = [&](detail::Hooks<T>& hooks, auto hooks_if_alive) {
+    HookHandle handle([hooks_if_alive, added = std::weak_ptr(registered)] {
+      if (detail::Hooks<T>* const list = hooks_if_alive()) std::erase(*list, added.lock());
+    });
+    hooks.push_back(std::move(registered));
+    return handle;
+  };
   if (origin_.node < 0 && !is_constant())
-    return leaf_->hooks.push_back(std::make_shared<GradientHook<T>>(std::move(hook)));
-  recordings_of("register_hook", origin_).of<T>().register_hook(origin_.node, std::move(hook));
+    return add_to(leaf_->hooks, [leaf = std::weak_ptr(leaf_)] {
+      const auto alive = leaf.lock();
+      return alive ? &alive->hooks : nullptr;
+    });
+  detail::Recordings& tape = recordings_of("register_hook", origin_);
+  return add_to(tape.of<T>().hooks(origin_.node), [tape = tape.weak_from_this(), node = origin_.node] {
+    const auto alive = tape.lock();
+    return alive ? &alive->template of<T>().hooks(node) : nullptr;
+  });
 }
 
 template <class T> void Tensor<T>::set_name(std::string name) {
@@ -65,12 +81,12 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
   recordings_of("backward", origin_).sweep<T>(origin_.node, make_value<T>(std::move(seed)), retain);
 }
 
-#define INSTANTIATE(T)                                     \
-  template void Tensor<T>::retain_grad();                  \
-  template void Tensor<T>::register_hook(GradientHook<T>); \
-  template void Tensor<T>::set_name(std::string);          \
-  template std::string Tensor<T>::name() const;            \
-  template void Tensor<T>::backward(RetainGraph) const;    \
+#define INSTANTIATE(T)                                           \
+  template void Tensor<T>::retain_grad();                        \
+  template HookHandle Tensor<T>::register_hook(GradientHook<T>); \
+  template void Tensor<T>::set_name(std::string);                \
+  template std::string Tensor<T>::name() const;                  \
+  template void Tensor<T>::backward(RetainGraph) const;          \
   template void Tensor<T>::backward(Array<T>, RetainGraph) const;
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../array/array.hpp"
@@ -14,6 +15,23 @@ namespace tapegrad {
 
 /// Looks at a gradient, or changes it.
 template <class T> using GradientHook = std::function<void(Array<T>& gradient)>;
+
+/// What registering a hook gives back.
+class HookHandle {
+ public:
+  /// Of no hook.
+  HookHandle() = default;
+  /// Calls `remove` once it is asked to.
+  explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
+
+  /// Removes the hook where it still is: a sweep that is calling it calls it to its end.
+  void remove() {
+    if (remove_) std::exchange(remove_, nullptr)();
+  }
+
+ private:
+  std::function<void()> remove_;
+};
 
 /// How many sweeps have reached a parameter since its gradient was cleared. Their gradients have been added up.
 struct SweepCount {

@@ -73,10 +73,6 @@ template <class T> void Recording<T>::retain_grad(Tensor<T>& y) {
   y.leaf_ = node.leaf;
 }
 
-template <class T> void Recording<T>::register_hook(std::int32_t node, GradientHook<T> hook) {
-  hooks_[node].push_back(std::make_shared<GradientHook<T>>(std::move(hook)));
-}
-
 template <class T> std::string Recording<T>::name(std::int32_t node) const {
   if (const auto named = names_.find(node); named != names_.end()) return named->second;
   const Node<T>& n = this->node(node);

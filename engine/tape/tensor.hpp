@@ -120,10 +120,10 @@ template <class T> class Tensor {
   /// Calls the hook with this tensor's gradient in every sweep that comes by, when all of it has arrived and before it
   /// is passed on; what the hook changes, in place, is what counts from there on. Several are called in their order;
   /// one that is added during a sweep begins with the next. On a parameter it sees what one sweep adds, until
-  /// remove_hooks(); elsewhere it ends with the tape. A hook may compute, record, and use a tape of its own; it may not
-  /// sweep the tape whose sweep has called it. Throws std::logic_error for a tensor that is neither a parameter nor
-  /// recorded on a living tape.
-  void register_hook(GradientHook<T> hook);
+  /// the handle or remove_hooks() removes it; elsewhere it ends with the tape. A hook may compute, record, and use a
+  /// tape of its own; it may not sweep the tape whose sweep has called it. Throws std::logic_error for a tensor that is
+  /// neither a parameter nor recorded on a living tape.
+  HookHandle register_hook(GradientHook<T> hook);
 
   /// Gives the tensor a name for reports, pages and errors. A parameter keeps it, and a recorded tensor's is its tape's
   /// to keep; a constant's goes with this handle and with copies of it made from then on. Throws std::logic_error for a

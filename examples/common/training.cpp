@@ -9,6 +9,7 @@
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
+#include <vector>
 
 #include "interrupt.hpp"
 #include "printable.hpp"
@@ -49,17 +50,18 @@ namespace {
 /// change in the optimizer's step alone, so that a step that is left has changed nothing.
 class LeavesSweeps {
  public:
-  LeavesSweeps(const tg::Parameters<float>& parameters, const Interrupt& interrupt) : parameters_(parameters) {
-    for (const auto& parameter : parameters_) parameter->register_hook([&](auto&) { interrupt.check(); });
+  LeavesSweeps(const tg::Parameters<float>& parameters, const Interrupt& interrupt) {
+    for (const auto& parameter : parameters)
+      hooks_.push_back(parameter->register_hook([&](auto&) { interrupt.check(); }));
   }
   ~LeavesSweeps() {
-    for (const auto& parameter : parameters_) parameter->remove_hooks();
+    for (tg::HookHandle& hook : hooks_) hook.remove();
   }
   LeavesSweeps(const LeavesSweeps&) = delete;
   LeavesSweeps& operator=(const LeavesSweeps&) = delete;
 
  private:
-  const tg::Parameters<float>& parameters_;
+  std::vector<tg::HookHandle> hooks_;
 };
 
 /// What a step's batches come to: the mean of their losses, and all their tokens.

@@ -39,6 +39,36 @@ struct CheckpointWriter::State {
     require(!entries.contains(name) && !texts.contains(name), "save", "expected each name once, given ", quoted(name),
             " twice");
   }
+
+  /// What the file is, one part after another: the header's length, the header, the data.
+  struct Parts {
+    std::unique_ptr<std::uint64_t> length;
+    std::unique_ptr<std::string> header;
+    std::vector<std::span<const std::byte>> in_order;
+  };
+
+  Parts parts(const Metadata& metadata) {
+    for (const auto& [name, text] : metadata) add_text(name, text);
+    std::vector<const std::pair<const std::string, Entry>*> in_order;  // wide numbers first: all lie aligned
+    for (const auto& named : entries) in_order.push_back(&named);
+    std::ranges::stable_sort(in_order, std::ranges::greater(),
+                             [](const auto* named) { return info_of(named->second.dtype).size; });
+
+    SafetensorsHeader header;
+    header.metadata = texts;
+    std::uint64_t place = 0;
+    for (const auto* named : in_order) {
+      const auto& [name, entry] = *named;
+      header.tensors[name] = {entry.dtype, entry.shape, place, place + entry.size};
+      place += entry.size;
+    }
+    Parts parts{nullptr, std::make_unique<std::string>(header.format()), {}};
+    parts.length = std::make_unique<std::uint64_t>(parts.header->size());
+    parts.in_order = {std::as_bytes(std::span(parts.length.get(), 1)), std::as_bytes(std::span(*parts.header))};
+    for (const auto* named : in_order)
+      parts.in_order.emplace_back(static_cast<const std::byte*>(named->second.data), named->second.size);
+    return parts;
+  }
 };
 
 CheckpointWriter::CheckpointWriter() : state_(std::make_unique<State>()) {}
@@ -56,28 +86,20 @@ template <class N> void CheckpointWriter::add(std::string name, Array<N>&& array
 void CheckpointWriter::add_text(std::string name, const std::string& text) { state_->add_text(std::move(name), text); }
 
 void CheckpointWriter::write(const std::filesystem::path& path, const Metadata& metadata) {
-  for (const auto& [name, text] : metadata) add_text(name, text);
-  std::vector<const std::pair<const std::string, State::Entry>*> in_order;  // wide numbers first: all lie aligned
-  for (const auto& named : state_->entries) in_order.push_back(&named);
-  std::ranges::stable_sort(in_order, std::ranges::greater(),
-                           [](const auto* named) { return info_of(named->second.dtype).size; });
-
-  SafetensorsHeader header;
-  header.metadata = state_->texts;
-  std::uint64_t place = 0;
-  for (const auto* named : in_order) {
-    const auto& [name, entry] = *named;
-    header.tensors[name] = {entry.dtype, entry.shape, place, place + entry.size};
-    place += entry.size;
-  }
-  const std::string text = header.format();
-  const std::uint64_t length = text.size();
-
+  const State::Parts parts = state_->parts(metadata);
   AtomicFile file("save", path);
-  file.write(&length, sizeof length);
-  file.write(text.data(), text.size());
-  for (const auto* named : in_order) file.write(named->second.data, named->second.size);
+  for (const auto& part : parts.in_order) file.write(part.data(), part.size());
   file.commit();
+}
+
+std::vector<std::byte> CheckpointWriter::bytes(const Metadata& metadata) {
+  const State::Parts parts = state_->parts(metadata);
+  std::size_t size = 0;
+  for (const auto& part : parts.in_order) size += part.size();
+  std::vector<std::byte> bytes;
+  bytes.reserve(size);
+  for (const auto& part : parts.in_order) bytes.insert(bytes.end(), part.begin(), part.end());
+  return bytes;
 }
 
 // ---- reading -------------------------------------------------------------------------------------------------------

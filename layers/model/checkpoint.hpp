@@ -46,6 +46,7 @@ class CheckpointWriter {
   template <class N> void add(std::string name, Array<N>&& array);
   void add_text(std::string name, const std::string& text);
   void write(const std::filesystem::path& path, const Metadata& metadata);
+  std::vector<std::byte> bytes(const Metadata& metadata);
 
  private:
   struct State;
@@ -124,6 +125,20 @@ template <class M> void load(M& model, CheckpointReader&& reader) {
 
 }  // namespace detail
 
+namespace detail {
+
+template <class M> void gather(const M& model, CheckpointWriter& writer) {
+  walk(model, [&]<class F>(const Path& place, const F& field) {
+    if constexpr (is_text<F>) {
+      if (const std::string* text = text_of(field)) writer.add_text(place.text(), *text);
+    } else if constexpr (is_kept<F>) {
+      if (Kept<F>::has(field)) writer.add(place.text(), Kept<F>::get(field));
+    }
+  });
+}
+
+}  // namespace detail
+
 /// Writes a model's fields, or a run's, to a temporary file beside `path`, syncs it to the disk and renames it: a crash
 /// at any time leaves the old file or the new one, whole, and perhaps a .tapegrad-*.tmp beside it, which the next save
 /// in the folder removes. Numbers keep their types; texts go beside the metadata. Throws std::runtime_error when the
@@ -131,14 +146,16 @@ template <class M> void load(M& model, CheckpointReader&& reader) {
 /// and two fields of one name.
 template <class M> void save(const M& model, const std::filesystem::path& path, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
-  detail::walk(model, [&]<class F>(const detail::Path& place, const F& field) {
-    if constexpr (detail::is_text<F>) {
-      if (const std::string* text = detail::text_of(field)) writer.add_text(place.text(), *text);
-    } else if constexpr (detail::is_kept<F>) {
-      if (detail::Kept<F>::has(field)) writer.add(place.text(), detail::Kept<F>::get(field));
-    }
-  });
+  detail::gather(model, writer);
   writer.write(path, metadata);
+}
+
+/// The bytes of the file that save() would write, for load() from memory: of what another process, or a database, is to
+/// have. Throws std::invalid_argument as save does.
+template <class M> std::vector<std::byte> save_bytes(const M& model, const Metadata& metadata = {}) {
+  detail::CheckpointWriter writer;
+  detail::gather(model, writer);
+  return writer.bytes(metadata);
 }
 
 /// Reads a model's fields, or a run's, converting between floating-point numbers of any width. The file must have what

@@ -75,6 +75,21 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
   members_ = std::move(members);
 }
 
+template <class T, class Options, class State>
+State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) {
+  const void* const place = ParameterHandle(parameter).place().get();
+  const auto is_of = [&](const Member& member) { return member.parameter.place().get() == place; };
+  const auto member = std::ranges::find_if(members_, is_of);
+  detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, given ", parameter);
+  return *member->state;
+}
+
+template <class T, class Options, class State> Parameters<T> GroupedOptimizer<T, Options, State>::parameters() const {
+  Parameters<T> all;
+  for (const Member& member : members_) all.push_back(member.parameter);
+  return all;
+}
+
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::step() {
   for (const Member& member : members_)
     detail::require_usage(!member.parameter.is_last(), name_, "expected parameters of a model, but ", *member.parameter,

@@ -94,7 +94,7 @@ template <class T> class Recording {
   void keep_beside(const Tensor<T>& y, const char* name, Array<T> array);
 
   void retain_grad(Tensor<T>& y);
-  void register_hook(std::int32_t node, GradientHook<T> hook);
+  Hooks<T>& hooks(std::int32_t node) { return hooks_[node]; }
   void set_name(std::int32_t node, std::string name) { names_[node] = std::move(name); }
   /// The name given, the parameter's path, or "".
   std::string name(std::int32_t node) const;

@@ -1,0 +1,248 @@
+#include "gradient_average.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "../../engine/array/internal/error.hpp"
+#include "../../engine/array/internal/parallel.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
+#include "group.hpp"
+#include "internal/world.hpp"
+
+namespace tapegrad::mpi {
+
+using tapegrad::detail::require;
+using tapegrad::detail::require_usage;
+
+namespace {
+
+constexpr const char* kName = "average_gradients";
+
+/// Calls body(begin, end) for parts of so many elements, vectorized and on several threads.
+template <class Body> void in_parts(std::size_t size, const Body& body) {
+  tapegrad::detail::parallel_for(size, tapegrad::detail::chunks_for(size), [&](std::size_t begin, std::size_t end) {
+    tapegrad::detail::run_vectorized([&] { body(begin, end); });
+  });
+}
+
+}  // namespace
+
+// The mean is sum(w_r g_r) / sum(w_r) over the ranks r. Each rank knows the sum of the weights before it lays its first
+// gradient into a bucket, and lays in share * g with share = w_r / sum(w_r): what comes back is the mean.
+template <class T> class GradientAverage<T>::State {
+ public:
+  State(const Parameters<T>& parameters, std::size_t bucket_bytes)
+      : parameters_(parameters), bucket_bytes_(bucket_bytes), places_(parameters.size()) {
+    require(!parameters.empty(), kName, "expected parameters, given none");
+    require(bucket_bytes > 0, kName, "expected buckets of 1 byte or more, given ", bucket_bytes);
+    std::set<const void*> seen;
+    for (const auto& parameter : parameters) {
+      require(parameter->defined(), kName, "expected parameters with a value, given one without");
+      require(seen.insert(parameter.place().get()).second, kName, "expected each parameter once, given ", *parameter,
+              " twice");
+    }
+    for (std::size_t i = parameters.size(); i-- > 0;) order_.push_back(i);  // fields are mostly used in their order
+    fill_buckets();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  ~State() {
+    for (HookHandle& hook : hooks_) hook.remove();
+    if (is_active_) {  // an exception has come between: what MPI may still write to stays until the program ends
+      static auto* const kept = new std::vector<std::vector<Bucket>>;
+      kept->push_back(std::move(buckets_));
+    }
+  }
+
+  void register_hooks() {
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      hooks_.push_back(parameters_[i]->register_hook([this, i](Array<T>& gradient) {
+        if (is_active_) arrive(i, gradient);
+      }));
+  }
+
+  void begin(double weight) {
+    require_usage(!is_active_, kName, "expected finish() before the next begin(), given none");
+    weight_ = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // then all ranks come to know
+    std::size_t size = 0;
+    for (const auto& parameter : parameters_) size += parameter->size();
+    totals_[0] = weight_, totals_[1] = static_cast<double>(size);
+    size_ = totals_[1];
+    totals_sum_ = detail::start_sum(totals_, 2);
+    for (Bucket& bucket : buckets_) bucket.missing = bucket.members.size();
+    started_ = 0;
+    arrived_.assign(parameters_.size(), false);
+    arrivals_.clear();
+    is_active_ = true;
+  }
+
+  void finish() {
+    require_usage(is_active_, kName, "expected begin() before finish(), given none");
+    for (const std::size_t i : order_)
+      if (!arrived_[i]) lay_in(i, nullptr);
+    start_complete();
+    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.wait(kName);
+    is_active_ = false;
+    require(std::isfinite(totals_[0]) && totals_[0] > 0, kName,
+            "expected weights of 0 or more on all ranks and above 0 on one, given ", weight_, " here and a sum of ",
+            totals_[0]);
+    require(sizes_agree(), kName, "expected parameters of the same sizes on all ranks, given ", size_,
+            " numbers here and others on another rank");
+    for (const std::size_t i : order_) take_out(i);
+    if (!hooks_.empty() && !std::exchange(is_in_order_, true)) order_by_arrival();
+  }
+
+ private:
+  struct Bucket {
+    std::vector<std::size_t> members;  // parameters
+    Array<T> numbers;                  // theirs, then for each how many ranks have a gradient of it
+    std::size_t missing = 0;           // members that are not laid in yet
+    detail::Request sum{};
+  };
+  struct Place {
+    std::size_t bucket, first, flag;  // in the bucket's numbers
+  };
+
+  void fill_buckets() {
+    std::vector<Bucket> buckets;
+    std::size_t size = 0;
+    const auto close = [&](Bucket& bucket) {
+      for (const std::size_t i : bucket.members) places_[i].flag = size++;
+      bucket.numbers = Array<T>(Shape{size});
+    };
+    for (const std::size_t i : order_) {
+      if (buckets.empty() || size * sizeof(T) >= bucket_bytes_) {
+        if (!buckets.empty()) close(buckets.back());
+        buckets.emplace_back();
+        size = 0;
+      }
+      places_[i] = {buckets.size() - 1, size, 0};
+      size += parameters_[i]->size();
+      buckets.back().members.push_back(i);
+    }
+    close(buckets.back());
+    buckets_ = std::move(buckets);
+  }
+
+  void arrive(std::size_t i, const Array<T>& gradient) {
+    require_usage(!arrived_[i], kName,
+                  "expected one sweep between begin() and finish(), given a second one that reaches ", *parameters_[i]);
+    arrivals_.push_back(i);
+    lay_in(i, &gradient);
+    start_complete();
+    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.test();  // MPI works when it is called
+  }
+
+  /// What the parameter has, and what comes now.
+  void lay_in(std::size_t i, const Array<T>* arriving) {
+    totals_sum_.wait(kName);
+    arrived_[i] = true;
+    const Place& place = places_[i];
+    Bucket& bucket = buckets_[place.bucket];
+    --bucket.missing;
+    const Parameter<T>& parameter = *parameters_[i];
+    const T* const there = parameter.has_grad() ? parameter.grad().data() : nullptr;
+    const T* const now = arriving ? arriving->data() : nullptr;
+    const bool has = weight_ > 0 && (there || now);
+    bucket.numbers(place.flag) = has ? T(1) : T(0);
+    T* const to = bucket.numbers.data() + place.first;
+    if (!has) {
+      std::fill_n(to, parameter.size(), T(0));
+      return;
+    }
+    const auto share = static_cast<T>(weight_ / totals_[0]);
+    in_parts(parameter.size(), [=](std::size_t begin, std::size_t end) {
+      if (there && now)
+        for (std::size_t k = begin; k < end; ++k) to[k] = share * (there[k] + now[k]);
+      else
+        for (const T* from = now ? now : there; begin < end; ++begin) to[begin] = share * from[begin];
+    });
+  }
+
+  /// All ranks start their sums in the same order, whatever becomes complete first.
+  void start_complete() {
+    while (started_ < buckets_.size() && buckets_[started_].missing == 0 && sizes_agree()) {
+      Bucket& bucket = buckets_[started_++];
+      bucket.sum = detail::start_sum(bucket.numbers.data(), bucket.numbers.size());
+    }
+  }
+
+  bool sizes_agree() const { return totals_[1] == size_ * static_cast<double>(detail::size()); }
+
+  void take_out(std::size_t i) {
+    const Place& place = places_[i];
+    const Array<T>& numbers = buckets_[place.bucket].numbers;
+    Parameter<T>& parameter = *parameters_[i];
+    if (numbers(place.flag) == 0) {
+      parameter.zero_grad();  // of a rank that does not count
+      return;
+    }
+    if (!parameter.has_grad()) parameter.set_grad(Array<T>(parameter.shape()));
+    const T* const from = numbers.data() + place.first;
+    T* const to = parameter.mutable_grad().data();
+    in_parts(parameter.size(),
+             [=](std::size_t begin, std::size_t end) { std::copy(from + begin, from + end, to + begin); });
+  }
+
+  /// From now on as rank 0's gradients came, and what did not come there last.
+  void order_by_arrival() {
+    std::vector<std::size_t> order = arrivals_;
+    for (const std::size_t i : order_)
+      if (std::ranges::find(arrivals_, i) == arrivals_.end()) order.push_back(i);
+    detail::start_broadcast(order.data(), order.size() * sizeof order[0], 0).wait(kName);
+    order_ = std::move(order);
+    fill_buckets();
+  }
+
+  Parameters<T> parameters_;
+  std::size_t bucket_bytes_;
+  std::vector<std::size_t> order_;  // of the parameters, through all buckets
+  std::vector<Place> places_;       // of each parameter
+  std::vector<Bucket> buckets_;
+  std::vector<HookHandle> hooks_;
+
+  // from begin() to finish()
+  bool is_active_ = false, is_in_order_ = false;
+  double weight_ = 0, size_ = 0;
+  double totals_[2] = {};  // of the weights and of the sizes
+  detail::Request totals_sum_;
+  std::size_t started_ = 0;            // how many buckets' sums
+  std::vector<bool> arrived_;          // which parameters
+  std::vector<std::size_t> arrivals_;  // in their order
+};
+
+template <class T>
+GradientAverage<T>::GradientAverage(const Group& group, const Parameters<T>& parameters, std::size_t bucket_bytes) {
+  if (group.size() == 1) return;
+  state_ = std::make_unique<State>(parameters, bucket_bytes);
+  state_->register_hooks();
+}
+
+template <class T> GradientAverage<T>::GradientAverage(GradientAverage&&) noexcept = default;
+template <class T> GradientAverage<T>& GradientAverage<T>::operator=(GradientAverage&&) noexcept = default;
+template <class T> GradientAverage<T>::~GradientAverage() = default;
+
+template <class T> void GradientAverage<T>::begin(double weight) {
+  if (state_) state_->begin(weight);
+}
+
+template <class T> void GradientAverage<T>::finish() {
+  if (state_) state_->finish();
+}
+
+template <class T>
+void GradientAverage<T>::of_whole_sweep(const Parameters<T>& parameters, const AverageOptions& options) {
+  State state(parameters, options.bucket_bytes);
+  state.begin(options.weight);
+  state.finish();
+}
+
+template class GradientAverage<float>;
+template class GradientAverage<double>;
+
+}  // namespace tapegrad::mpi

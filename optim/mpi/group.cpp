@@ -1,0 +1,97 @@
+#include "group.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "../../engine/array/internal/environment.hpp"
+#include "../../engine/array/internal/error.hpp"
+#include "internal/world.hpp"
+
+namespace tapegrad::mpi {
+
+Group::Group() : rank_(detail::rank()), size_(detail::size()) {
+  // mpirun would wait for ever for a program that it has started and that is many groups of one.
+  const std::string_view started = tapegrad::detail::environment("OMPI_COMM_WORLD_SIZE");
+  tapegrad::detail::require_usage(size_ > 1 || started.empty() || started == "1", "Group",
+                                  "expected a Session, which begins MPI, among the ", started,
+                                  " ranks that mpirun has started, given none");
+}
+
+void Group::broadcast_bytes(std::vector<std::byte>& bytes) const {
+  std::uint64_t size = bytes.size();
+  detail::start_broadcast(&size, sizeof size, 0).wait("broadcast");
+  bytes.resize(size);
+  detail::start_broadcast(bytes.data(), bytes.size(), 0).wait("broadcast");
+}
+
+double Group::sum(double number) const {
+  detail::start_sum(&number, 1).wait("sum");
+  return number;
+}
+
+template <class T> Array<T> Group::sum(Array<T> array) const {
+  const double shapes = sum(static_cast<double>(array.size()));
+  tapegrad::detail::require(shapes == static_cast<double>(array.size()) * static_cast<double>(size_), "sum",
+                            "expected arrays of one size on all ranks, given one of shape ", array.shape(), " here");
+  detail::start_sum(array.data(), array.size()).wait("sum");
+  return array;
+}
+template Array<float> Group::sum(Array<float>) const;
+template Array<double> Group::sum(Array<double>) const;
+
+Generator Group::fork_generator(const Generator& generator) const {
+  if (rank_ == 0) return generator;
+  const auto [key, count] = generator.state();
+  return Generator::from_state({random_bits(key, std::numeric_limits<std::uint64_t>::max() - rank_), count});
+}
+
+// Rank 0's checksums go to all, and the number of the first that differs anywhere comes back.
+void Group::compare_with_first(std::span<const std::string> names, const std::vector<std::uint64_t>& checksums) const {
+  const bool same_count =
+      sum(static_cast<double>(names.size())) == static_cast<double>(names.size()) * static_cast<double>(size_);
+  if (any(!same_count))
+    tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same fields on all ranks, given ",
+                                               names.size(), " of them on rank ", rank_,
+                                               " and another number on some rank");
+  std::vector<std::uint64_t> of_first = checksums;
+  detail::start_broadcast(of_first.data(), of_first.size() * sizeof of_first[0], 0).wait("check_equal");
+  const auto other = static_cast<std::size_t>(std::ranges::mismatch(checksums, of_first).in1 - checksums.begin());
+
+  // The first of each rank, its own place in a row of zeros.
+  Array<double> firsts(Shape{size_}, 0.0);
+  firsts(rank_) = static_cast<double>(other);
+  firsts = sum(std::move(firsts));
+  const auto least = std::ranges::min_element(firsts);
+  const auto field = static_cast<std::size_t>(*least);
+  if (field == names.size()) return;
+  tapegrad::detail::fail<std::runtime_error>("check_equal", "expected ", names[field],
+                                             " to be the same on all ranks, given another on rank ",
+                                             least - firsts.begin(), " than on rank 0");
+}
+
+namespace detail {
+
+// FNV-1a's steps on words of eight bytes, with the upper bits brought down.
+std::uint64_t checksum(const void* bytes, std::size_t count) {
+  constexpr std::uint64_t kPrime = 0x100000001b3;
+  std::uint64_t hash = 0xcbf29ce484222325 ^ count;
+  const auto add = [&](std::uint64_t word) {
+    hash = (hash ^ word) * kPrime;
+    hash ^= hash >> 32;
+  };
+  const char* at = static_cast<const char*>(bytes);
+  std::uint64_t word = 0;
+  for (; count >= sizeof word; at += sizeof word, count -= sizeof word) {
+    std::memcpy(&word, at, sizeof word);
+    add(word);
+  }
+  word = 0;
+  if (count > 0) std::memcpy(&word, at, count);
+  add(word);
+  return hash;
+}
+
+}  // namespace detail
+}  // namespace tapegrad::mpi

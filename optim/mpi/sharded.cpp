@@ -1,0 +1,48 @@
+#include "sharded.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "internal/world.hpp"
+
+namespace tapegrad::mpi::detail {
+
+std::vector<std::size_t> divide(const std::vector<std::size_t>& sizes, std::size_t ranks) {
+  std::vector<std::size_t> largest_first(sizes.size()), owners(sizes.size()), loads(ranks, 0);
+  std::iota(largest_first.begin(), largest_first.end(), 0);
+  std::ranges::stable_sort(largest_first, std::ranges::greater(), [&](std::size_t i) { return sizes[i]; });
+  for (const std::size_t i : largest_first) {
+    const auto least = std::ranges::min_element(loads);
+    *least += sizes[i];
+    owners[i] = static_cast<std::size_t>(least - loads.begin());
+  }
+  return owners;
+}
+
+template <class T> void gather_values(const Parameters<T>& parameters, const std::vector<std::size_t>& owners) {
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Array<T>& value = parameters[i]->mutable_value();
+    requests.push_back(start_broadcast(value.data(), value.size() * sizeof(T), owners[i]));
+  }
+  for (Request& request : requests) request.wait("step");
+}
+template void gather_values(const Parameters<float>&, const std::vector<std::size_t>&);
+template void gather_values(const Parameters<double>&, const std::vector<std::size_t>&);
+
+std::vector<std::byte> to_first(std::vector<std::byte> bytes, std::size_t from) {
+  if (rank() == from) {
+    const std::size_t size = bytes.size();
+    start_send(&size, sizeof size, 0).wait("gather");
+    start_send(bytes.data(), size, 0).wait("gather");
+  } else if (rank() == 0) {
+    std::size_t size = 0;
+    start_receive(&size, sizeof size, from).wait("gather");
+    bytes.resize(size);
+    start_receive(bytes.data(), size, from).wait("gather");
+  }
+  return bytes;
+}
+
+}  // namespace tapegrad::mpi::detail

@@ -1,0 +1,245 @@
+#include "internal/world.hpp"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../../engine/array/internal/environment.hpp"
+#include "../../engine/array/internal/error.hpp"
+#include "../../engine/array/threads.hpp"
+#include "session.hpp"
+
+namespace tapegrad::mpi {
+
+using tapegrad::detail::environment;
+using tapegrad::detail::require;
+using tapegrad::detail::require_usage;
+
+namespace {
+
+struct World {
+  bool has_begun = false, is_alive = false;
+  int rank = 0, size = 1;
+  double timeout = 600;  // seconds
+} world;
+
+// Without one of these the program was started by itself: MPI_Init would start a daemon for it.
+bool was_started_by_launcher() {
+  for (const char* const variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"})
+    if (!environment(variable).empty()) return true;
+  return false;
+}
+
+double timeout_of(const SessionOptions& options) {
+  constexpr const char* kVariable = "TAPEGRAD_MPI_TIMEOUT";
+  const std::string_view text = environment(kVariable);
+  double timeout = options.timeout.value_or(world.timeout);
+  if (!options.timeout && !text.empty()) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), timeout);
+    if (error != std::errc() || end != text.data() + text.size()) timeout = 0;
+  }
+  require(timeout > 0, "Session", "expected a timeout above 0 seconds, given ", options.timeout ? "" : kVariable,
+          options.timeout ? "" : "=", options.timeout ? std::to_string(*options.timeout) : std::string(text));
+  return timeout;
+}
+
+// ---- processors -----------------------------------------------------------------------------------------------------
+
+using Processors = std::vector<cpu_set_t>;  // a mask of any length
+
+Processors affinity(std::size_t sets) {
+  Processors mask(sets);
+  if (sched_getaffinity(0, sets * sizeof(cpu_set_t), mask.data()) != 0) mask.clear();
+  return mask;
+}
+
+std::size_t count(const Processors& mask) {
+  return static_cast<std::size_t>(CPU_COUNT_S(mask.size() * sizeof(cpu_set_t), mask.data()));
+}
+
+// The processors of the node, as far as this process may use them, and of these those that it is bound to.
+struct OfNode {
+  std::size_t all = 1, bound = 1;
+};
+
+OfNode processors_of_node() {
+  Processors bound;
+  for (std::size_t sets = 1; bound.empty() && sets <= 64; sets *= 2) bound = affinity(sets);
+  if (bound.empty()) return {};
+  const std::size_t bytes = bound.size() * sizeof(cpu_set_t);
+  Processors all(bound.size());
+  for (std::size_t i = 0; i < 8 * bytes; ++i) CPU_SET_S(i, bytes, all.data());
+  // The system takes what there is of them; a child of a thread that may use fewer is not there to be disturbed.
+  if (sched_setaffinity(0, bytes, all.data()) == 0) all = affinity(bound.size());
+  sched_setaffinity(0, bytes, bound.data());
+  return {std::max<std::size_t>(1, count(all)), std::max<std::size_t>(1, count(bound))};
+}
+
+// A rank's share of its node's processors; not more than a quota, which num_threads() knows of.
+void share_processors() {
+  MPI_Comm node;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, &node);
+  int ranks = 1;
+  MPI_Comm_size(node, &ranks);
+  MPI_Comm_free(&node);
+  const OfNode processors = processors_of_node();
+  const std::size_t share = std::max<std::size_t>(1, processors.all / static_cast<std::size_t>(ranks));
+  if (!environment("TAPEGRAD_NUM_THREADS").empty()) return;
+  set_num_threads(std::min(num_threads(), share));
+  if (world.rank == 0 && processors.bound < share)
+    std::cerr << "tapegrad: each rank is bound to " << processors.bound << " of its node's " << processors.all
+              << " processors, where it could use " << share << ": mpirun --bind-to none gives it all" << std::endl;
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+void abort_at_exit() {
+  std::cout.flush();
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+}  // namespace
+
+Session::Session(int argc, char** argv, const SessionOptions& options) : exceptions_(std::uncaught_exceptions()) {
+  require_usage(!world.has_begun, "Session", "expected one session in a program, given a second one");
+  const double timeout = timeout_of(options);
+  world.has_begun = true;
+  world.timeout = timeout;
+  if (!was_started_by_launcher()) return;
+  int level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  world.is_alive = true;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+  share_processors();
+}
+
+Session::~Session() {
+  if (!world.is_alive) return;
+  // What the exception says is printed by whoever catches it.
+  if (std::uncaught_exceptions() > exceptions_) {
+    std::atexit(abort_at_exit);
+    return;
+  }
+  double none = 0;
+  detail::start_sum(&none, 1).wait("the end of the session");  // MPI_Finalize would wait for ever
+  world.is_alive = false;
+  world.rank = 0;
+  world.size = 1;
+  MPI_Finalize();
+}
+
+namespace detail {
+
+std::size_t rank() { return static_cast<std::size_t>(world.rank); }
+std::size_t size() { return static_cast<std::size_t>(world.size); }
+
+void end_all(const std::string& message) {
+  std::ostringstream line;  // in one piece: other ranks may print, too
+  line << "tapegrad: rank " << world.rank << " of " << world.size << ": " << message << '\n';
+  std::cout.flush();
+  std::cerr << line.str() << std::flush;
+  if (world.is_alive) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  std::_Exit(EXIT_FAILURE);
+}
+
+// ---- requests -------------------------------------------------------------------------------------------------------
+
+struct Request::State {
+  std::vector<MPI_Request> parts;
+};
+
+Request::Request() = default;
+Request::Request(Request&& other) noexcept = default;
+Request& Request::operator=(Request&& other) noexcept = default;
+Request::~Request() = default;
+
+bool Request::test() {
+  if (!state_) return true;
+  int done = 0;
+  MPI_Testall(static_cast<int>(state_->parts.size()), state_->parts.data(), &done, MPI_STATUSES_IGNORE);
+  if (done) state_.reset();
+  return done != 0;
+}
+
+void Request::wait(const char* operation) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> start;
+  while (!test()) {
+    const auto now = Clock::now();
+    if (!start) start = now;
+    const double waited = std::chrono::duration<double>(now - *start).count();
+    if (waited > world.timeout) {
+      std::ostringstream message;
+      message << '[' << operation << "] expected the other ranks within " << world.timeout
+              << " seconds, given none: one of them may have left, or does something else";
+      end_all(message.str());
+    }
+    if (waited > 1e-4) std::this_thread::yield();  // another rank may need this processor
+  }
+}
+
+/// Starts a request in parts of as many elements as MPI can count.
+struct Start {
+  template <class Part> static Request in_parts(std::size_t count, Part start) {
+    constexpr std::size_t kMost = std::numeric_limits<int>::max() / 2;
+    Request request;
+    if (world.size == 1 || count == 0) return request;
+    request.state_ = std::make_unique<Request::State>();
+    request.state_->parts.reserve((count + kMost - 1) / kMost);
+    for (std::size_t begin = 0; begin < count; begin += kMost) {
+      request.state_->parts.emplace_back();
+      start(begin, static_cast<int>(std::min(kMost, count - begin)), &request.state_->parts.back());
+    }
+    return request;
+  }
+};
+
+template <class T> static MPI_Datatype type_of();
+template <> MPI_Datatype type_of<float>() { return MPI_FLOAT; }
+template <> MPI_Datatype type_of<double>() { return MPI_DOUBLE; }
+
+template <class T> Request start_sum(T* numbers, std::size_t count) {
+  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
+    MPI_Iallreduce(MPI_IN_PLACE, numbers + begin, part, type_of<T>(), MPI_SUM, MPI_COMM_WORLD, request);
+  });
+}
+template Request start_sum(float*, std::size_t);
+template Request start_sum(double*, std::size_t);
+
+Request start_broadcast(void* bytes, std::size_t count, std::size_t root) {
+  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
+    MPI_Ibcast(static_cast<std::byte*>(bytes) + begin, part, MPI_BYTE, static_cast<int>(root), MPI_COMM_WORLD, request);
+  });
+}
+
+Request start_send(const void* bytes, std::size_t count, std::size_t to) {
+  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
+    MPI_Isend(static_cast<const std::byte*>(bytes) + begin, part, MPI_BYTE, static_cast<int>(to), 0, MPI_COMM_WORLD,
+              request);
+  });
+}
+
+Request start_receive(void* bytes, std::size_t count, std::size_t from) {
+  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
+    MPI_Irecv(static_cast<std::byte*>(bytes) + begin, part, MPI_BYTE, static_cast<int>(from), 0, MPI_COMM_WORLD,
+              request);
+  });
+}
+
+}  // namespace detail
+}  // namespace tapegrad::mpi

@@ -14,8 +14,10 @@
 #include <new>
 #include <sstream>
 #include <stdexcept>
+#include <streambuf>
 #include <system_error>
 
+#include "ranks.hpp"
 #include "text.hpp"
 
 namespace fs = std::filesystem;
@@ -54,16 +56,36 @@ int run(CLI::App& app, int argc, char** argv, const std::function<int()>& body) 
   }
 }
 
-}  // namespace
+/// While it lives, only the first of several ranks prints on standard output.
+class FirstRankPrints {
+ public:
+  FirstRankPrints() {
+    if (!is_first_rank()) std::cout.rdbuf(&nowhere_);
+  }
+  ~FirstRankPrints() { std::cout.rdbuf(out_); }
+  FirstRankPrints(const FirstRankPrints&) = delete;
+  FirstRankPrints& operator=(const FirstRankPrints&) = delete;
 
-int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
-  hold_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // where files may grow no more (ulimit -f), writing fails as on a full disk
+ private:
+  struct Nowhere : std::streambuf {
+    int_type overflow(int_type c) override { return traits_type::not_eof(c); }
+    std::streamsize xsputn(const char*, std::streamsize count) override { return count; }
+  } nowhere_;
+  std::streambuf* out_ = std::cout.rdbuf();
+};
+
+/// The exit status, or what went wrong.
+struct Outcome {
+  int status = 1;
+  std::string message{};
+};
+
+Outcome try_to_run(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   std::string message;
   try {
     const int status = run(app, argc, argv, body);
     finish_output();
-    return status;
+    return {status};
   } catch (const CLI::ParseError& error) {
     message = std::string(error.what()) + " (--help lists the options)";
   } catch (const std::bad_alloc&) {
@@ -71,9 +93,27 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
   } catch (const std::exception& error) {
     message = error.what();
   }
-  std::cout.flush();
-  std::cerr << app.get_name() << ": " << one_line(message) << std::endl;
-  return 1;
+  return {1, one_line(message)};
+}
+
+}  // namespace
+
+int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
+  hold_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // where files may grow no more (ulimit -f), writing fails as on a full disk
+  try {
+    const tapegrad::mpi::Session session(argc, argv);
+    const FirstRankPrints first_rank_prints;
+    const Outcome outcome = try_to_run(app, argc, argv, body);
+    if (!outcome.message.empty()) {
+      std::cout.flush();
+      session.fail(app.get_name(), outcome.message);
+    }
+    return outcome.status;
+  } catch (const std::exception& error) {  // of the session
+    std::cerr << app.get_name() << ": " << error.what() << std::endl;
+    return 1;
+  }
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <exception>
 #include <functional>
 #include <iomanip>
@@ -44,13 +45,22 @@ tg::Optimizer<float>& TrainingState::optimizer() {
   return *adamw;
 }
 
+void TrainingState::start_on_ranks() {
+  const std::size_t now = tg::mpi::Group().size(), before = ranks.value_or(1);
+  if (step > 0 && now != before)
+    std::cout << "on " << now << " ranks, where it was on " << before << ": not bit for bit as it would have been\n";
+  ranks.reset();
+  if (now > 1) ranks = now;
+}
+
 namespace {
 
 /// While it lives, a signal ends a sweep between two of its operations: a large step may take minutes. Parameters
 /// change in the optimizer's step alone, so that a step that is left has changed nothing.
 class LeavesSweeps {
  public:
-  LeavesSweeps(const tg::Parameters<float>& parameters, const Interrupt& interrupt) {
+  LeavesSweeps(const tg::Parameters<float>& parameters, const Interrupt& interrupt, const TrainingRanks& ranks) {
+    if (ranks.are_several()) return;  // they wait for each other in the sweep
     for (const auto& parameter : parameters)
       hooks_.push_back(parameter->register_hook([&](auto&) { interrupt.check(); }));
   }
@@ -79,22 +89,24 @@ struct Diverged : std::runtime_error {
 class Steps {
  public:
   Steps(TrainingState& state, const tg::Parameters<float>& parameters, const TrainingOptions& options,
-        const TrainingHooks& hooks, const Interrupt& interrupt)
-      : state_(state), parameters_(parameters), options_(options), hooks_(hooks), interrupt_(interrupt) {
+        const TrainingHooks& hooks, const Interrupt& interrupt, TrainingRanks& ranks)
+      : state_(state), parameters_(parameters), options_(options), hooks_(hooks), interrupt_(interrupt), ranks_(ranks) {
     if (!hooks.log.empty()) log_.emplace(hooks.log, state.step);
   }
 
   void take_all() {
-    const LeavesSweeps leaves_sweeps(parameters_, interrupt_);
+    const LeavesSweeps leaves_sweeps(parameters_, interrupt_, ranks_);
     std::cout << std::flush;  // what is known so far need not wait for the end of the first step
     try {
       while (state_.step < options_.steps && !out_of_patience()) {
         take_one();
+        if (hooks_.compare && state_.step % 100 == 0) hooks_.compare();
         if (hooks_.checkpoint && hooks_.checkpoint_every > 0 && state_.step % hooks_.checkpoint_every == 0)
-          progress_.aside(hooks_.checkpoint);
+          progress_.aside([&] { ranks_.with_whole_state(hooks_.checkpoint); });
       }
     } catch (const Interrupt::Stopped&) {
     }
+    if (hooks_.compare) hooks_.compare();
   }
 
  private:
@@ -102,14 +114,18 @@ class Steps {
 
   void take_one() {
     const auto start = Clock::now();
+    if (ranks_.are_several() && ranks_.any(interrupt_.requested())) throw Interrupt::Stopped{};
     const Before before{tg::default_generator(), state_.place};
     const StepTotal total = compute_gradients(before);
-    if (!hooks_.page.empty() && !std::isfinite(total.loss)) try_to_show_failure(before);
+    if (!std::isfinite(total.loss)) {
+      if (!hooks_.page.empty()) try_to_show_failure(before);
+      ranks_.any(false);  // the first rank writes the page: none is to end before
+    }
     require_finite("the loss", total.loss);
     const double norm = measure_gradients(), rate = rate_(state_.step);
     require_finite("the norm of the gradients", norm);
     state_.optimizer().set_lr(rate);
-    state_.optimizer().step();
+    ranks_.step();
     progress_.report(state_.step, total.loss, total.tokens);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
 
@@ -117,6 +133,11 @@ class Steps {
     std::optional<double> validation_loss;
     if (validation_is_due()) progress_.aside([&] { validation_loss = validate(); });
     if (log_) log_->add({state_.step, total.loss, validation_loss, rate, norm, double(total.tokens) / seconds});
+  }
+
+  /// Several ranks leave between two steps alone, together.
+  void leave_when_asked() const {
+    if (!ranks_.are_several()) interrupt_.check();
   }
 
   /// What a step draws from, to draw the same again.
@@ -134,15 +155,15 @@ class Steps {
   StepTotal compute_gradients(const Before& before) {
     try {
       state_.optimizer().zero_grad();
-      const float share = 1 / static_cast<float>(options_.accumulate);
       StepTotal total;
       for (std::size_t i = 0; i < options_.accumulate; ++i) {
         tg::Tape tape;
-        interrupt_.check();
-        const auto [loss, tokens] = hooks_.next_loss();
-        interrupt_.check();
-        loss.backward(tg::Array<float>(tg::Shape{}, share));
-        total.loss += double(loss.item()) / double(options_.accumulate);
+        leave_when_asked();
+        const StepLoss part = hooks_.next_loss();
+        leave_when_asked();
+        const auto [loss, tokens, share] = ranks_.mean_of(part);
+        ranks_.sweep(part, share / double(options_.accumulate), i + 1 == options_.accumulate);
+        total.loss += loss / double(options_.accumulate);
         total.tokens += tokens;
       }
       return total;
@@ -222,6 +243,7 @@ class Steps {
   const TrainingOptions& options_;
   const TrainingHooks& hooks_;
   const Interrupt& interrupt_;
+  TrainingRanks& ranks_;
   const tg::Schedule rate_ = schedule_of(options_);
   std::optional<TrainingLog> log_;
   Progress progress_{options_.steps, std::max<std::size_t>(1, options_.steps / 10), state_.step};
@@ -243,7 +265,8 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
           const TrainingHooks& hooks) {
   const Interrupt interrupt;
   const std::size_t begin = state.step;
-  std::optional<Steps> steps(std::in_place, state, parameters, options, hooks, interrupt);
+  TrainingRanks ranks(state, parameters, hooks.divide_state);
+  std::optional<Steps> steps(std::in_place, state, parameters, options, hooks, interrupt, ranks);
   std::exception_ptr failure;  // the first: when memory ends, or a disk is full, what was learned is kept all the same
   const auto attempt = [&](const std::function<void()>& work) {
     try {
@@ -257,16 +280,20 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
   attempt([&] { steps->take_all(); });
   steps.reset();  // ends the line of its progress
   if (!failure || state.step > begin) {
-    attempt(hooks.checkpoint);
-    attempt(hooks.keep);
+    // A rank that fails alone has its own part of a state that is divided.
+    if (hooks.checkpoint && !(failure && ranks.divides_state()))
+      attempt([&] { ranks.with_whole_state(hooks.checkpoint); });
+    if (is_first_rank()) attempt(hooks.keep);
   }
   if (failure) std::rethrow_exception(failure);
+  ranks.print_state(std::cout);
   if (!hooks.plot.empty()) draw(hooks);
-  if (interrupt.requested())
+  const bool stopped = ranks.any(interrupt.requested());
+  if (stopped)
     std::cout << "stopped early, as you asked; the model is as it is so far\n";
   else if (state.step < options.steps)
     std::cout << "stopped early: no lower validation loss than that after " << state.best_step << " steps\n";
-  return interrupt.status();
+  return stopped && !interrupt.requested() ? 128 + SIGTERM : interrupt.status();  // another rank's, of mpirun's signal
 }
 
 }  // namespace examples

@@ -54,6 +54,12 @@ void add_validation_options(CLI::App& app, Given<TrainingOptions>& given) {
       ->group("Training");
 }
 
+void add_ranks_options(CLI::App& app, bool& divide_state) {
+  app.add_flag("--divide-state", divide_state,
+               "Under mpirun: each rank keeps a part of the optimizer's state\n(ZeRO stage 1), for the same result")
+      ->group("Training");
+}
+
 void check_training_options(const CLI::App& app, const TrainingOptions& options) {
   const auto given = [&](const char* option) { return app.get_option_no_throw(option) && app.count(option) > 0; };
   const auto refuse = [&](const char* option, const char* expected) {

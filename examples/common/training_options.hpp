@@ -43,6 +43,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingOptions, steps, batch_size, accumulat
 void add_training_options(CLI::App& app, Given<TrainingOptions>& given, std::uint64_t& seed);
 void add_validation_options(CLI::App& app, Given<TrainingOptions>& given);
 
+/// The same of what several ranks do.
+void add_ranks_options(CLI::App& app, bool& divide_state);
+
 /// Refuses, with CLI::ValidationError, what was given and does nothing with these options.
 void check_training_options(const CLI::App& app, const TrainingOptions& options);
 

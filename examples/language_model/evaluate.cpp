@@ -8,6 +8,7 @@
 #include <span>
 
 #include "../common/batches.hpp"
+#include "../common/ranks.hpp"
 
 namespace tg = tapegrad;
 using examples::Ids, examples::Vocabulary;
@@ -44,14 +45,15 @@ double mean_loss(LanguageModel<>& model, const std::vector<Ids>& sequences) {
   std::vector<std::size_t> order(sequences.size());
   std::iota(order.begin(), order.end(), 0);
   constexpr std::size_t batch_size = 64;
+  const tg::mpi::Group ranks;  // each takes some of the batches
   double loss = 0;
-  for (std::size_t start = 0; start < order.size(); start += batch_size) {
+  for (std::size_t start = ranks.rank() * batch_size; start < order.size(); start += ranks.size() * batch_size) {
     const auto chosen = std::span(order).subspan(start, std::min(batch_size, order.size() - start));
     const auto [ids, next] = shift(examples::pad(sequences, chosen).ids);
     loss += double(loss_of(model(ids), next, tg::Reduction::sum).item());
   }
   tg::train(model);
-  return loss / double(predicted_characters(sequences));
+  return ranks.sum(loss) / double(predicted_characters(sequences));
 }
 
 double mean_loss_by_frequency(const std::vector<PackedIds>& train, const std::vector<Ids>& test,

@@ -5,6 +5,7 @@
 
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xmath.hpp>
+#include <xtensor/xview.hpp>
 
 #include <cmath>
 #include <iomanip>
@@ -17,6 +18,7 @@
 #include "../common/printable.hpp"
 #include "../common/program.hpp"
 #include "../common/progress.hpp"
+#include "../common/ranks.hpp"
 #include "../common/training.hpp"
 #include "../common/word_lists.hpp"
 #include "data.hpp"
@@ -74,6 +76,7 @@ int learn_text(const Options& options) {
   const Texts texts{encode_all(writer, corpus.train), validation_part(tests)};
   const int status = train(writer, texts, options, print);
   print_test(writer, tests, &texts.train);
+  if (!examples::is_first_rank()) return status;
   if (!options.page.file.empty()) show_step(writer, options.page, tests);
   use(writer, options);
   return status;
@@ -88,6 +91,7 @@ int use_saved_model(const Options& options) {
     tests = tests_of(writer, read_corpus(options, writer.source));
     print_test(writer, tests, nullptr);
   }
+  if (!examples::is_first_rank()) return 0;
   if (!options.page.file.empty()) show_step(writer, options.page, tests);
   use(writer, options);
   return 0;
@@ -103,7 +107,14 @@ int learn_random_ids(const Options& options) {
   tg::print(std::cout, model);
   const auto parameters = tg::parameters(model);
   examples::TrainingState state(parameters, options.training);
-  const auto next_loss = [&] { return examples::StepLoss{tg::cross_entropy(model(ids), next), ids.size()}; };
+  const tg::mpi::Group ranks;
+  const std::size_t begin = shape[0] * ranks.rank() / ranks.size(), end = shape[0] * (ranks.rank() + 1) / ranks.size();
+  const tg::IntArray own = xt::view(ids, xt::range(begin, end)), own_next = xt::view(next, xt::range(begin, end));
+  const auto next_loss = [&] {
+    if (own.size() == 0) return examples::StepLoss{{}, 0, 0};
+    const examples::OwnDraws draws;
+    return examples::StepLoss{tg::cross_entropy(model(own), own_next), own.size(), own.size()};
+  };
   return examples::train(state, parameters, options.training,
                          {.next_loss = next_loss, .log = options.outputs.log, .plot = options.outputs.plot});
 }
@@ -123,12 +134,20 @@ void check_files(const Options& options) {
   examples::check_outputs(outputs, inputs);
 }
 
+/// For a rank that is not the first: it takes part in what is kept, and writes none of it.
+void write_nothing(Options& options) {
+  OutputOptions& outputs = options.outputs;
+  for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
+    file->clear();
+}
+
 int main(int argc, char** argv) {
   CLI::App app;
   Options options;
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.run.seed);
+    if (!examples::is_first_rank()) write_nothing(options);
     check_files(options);
     if (options.source == Source::random) return learn_random_ids(options);
     return options.load.empty() ? learn_text(options) : use_saved_model(options);

@@ -309,6 +309,7 @@ void add_options(CLI::App& app, Options& options) {
   add_model_options(app, given->model);
   examples::add_training_options(app, given->training, given->seed);
   examples::add_validation_options(app, given->training);
+  examples::add_ranks_options(app, options.divide_state);
   add_output_options(app, options, given->outputs);
   add_use_options(app, options);
   app.callback([&app, &options, given] {

@@ -75,6 +75,7 @@ struct Options {
   ModelOptions model;
   examples::TrainingOptions training;
   OutputOptions outputs;
+  bool divide_state = false;  ///< among the ranks
   std::string load, resume;
   WritingOptions writing;
   examples::ExplainOptions explain;

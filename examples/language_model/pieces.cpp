@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "../common/ranks.hpp"
+
 using examples::Ids;
 
 namespace {
@@ -24,7 +26,7 @@ Pieces::Pieces(const PackedIds& text, std::size_t length, std::size_t batch_size
       batches_(std::vector<std::size_t>(piece_count(text, length_), length_), batch_size) {}
 
 examples::Padded Pieces::next(examples::Place& place) {
-  const auto chosen = batches_.next(place);
+  const auto chosen = examples::own_part(batches_.next(place));
   tapegrad::Generator generator = place.shuffled_by;  // a copy: the same for all of an epoch
   const auto offset =
       static_cast<std::size_t>(tapegrad::uniform<double>({1}, 0, static_cast<double>(room_ + 1), generator)(0));

@@ -15,7 +15,7 @@ class Pieces {
   /// Of `length` ids, or all of a shorter text. The text must outlive the pieces.
   Pieces(const PackedIds& text, std::size_t length, std::size_t batch_size);
 
-  /// -> (B, length). Throws as examples::Batches::next.
+  /// This rank's part of the batch. -> (B, length). Throws as examples::Batches::next.
   examples::Padded next(examples::Place& place);
 
  private:

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "../common/batches.hpp"
+#include "../common/ranks.hpp"
 #include "../common/training.hpp"
 #include "evaluate.hpp"
 #include "pieces.hpp"
@@ -38,6 +39,9 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
     tg::load(run, options.resume);
     std::cout << "goes on after " << run.training.step << " steps\n";
   }
+  run.training.start_on_ranks();
+  const tg::mpi::Group ranks;
+  ranks.broadcast(run);
 
   std::optional<examples::Batches> lines;
   std::optional<Pieces> pieces;
@@ -47,20 +51,27 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
     pieces.emplace(texts.train.front(), writer.options.context + 1, options.training.batch_size);
   const auto next_loss = [&] {
     examples::Place& place = run.training.place;
-    const auto batch = lines ? examples::pad(texts.train, lines->next(place)) : pieces->next(place);
+    const auto batch = lines ? examples::pad(texts.train, examples::own_part(lines->next(place))) : pieces->next(place);
+    const std::size_t labels = batch.tokens - batch.ids.shape(0);  // nothing is before the first
+    if (batch.ids.shape(0) == 0) return examples::StepLoss{{}, 0, 0};
     const auto [ids, next] = shift(batch.ids);
-    return examples::StepLoss{loss_of(writer.model(ids), next, tg::Reduction::mean), batch.tokens};
+    const examples::OwnDraws own;
+    return examples::StepLoss{loss_of(writer.model(ids), next, tg::Reduction::mean), labels, batch.tokens};
   };
 
   const OutputOptions& outputs = options.outputs;
   examples::TrainingHooks hooks;
   hooks.next_loss = next_loss;
   hooks.validation_loss = [&] { return mean_loss(writer.model, texts.validate); };
-  hooks.on_validation = [&] { std::cout << "it writes: " << sample_line(writer, options) << '\n'; };
+  hooks.on_validation = [&] {
+    if (examples::is_first_rank()) std::cout << "it writes: " << sample_line(writer, options) << '\n';
+  };
   if (!outputs.best.empty()) hooks.on_best = [&] { save(writer, outputs.best); };
   if (!outputs.checkpoint.empty())
     hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata_of(writer, options, fingerprint)); };
   hooks.checkpoint_every = outputs.checkpoint_every;
+  hooks.compare = [&] { ranks.check_equal(writer.model); };
+  hooks.divide_state = options.divide_state;
   hooks.log = outputs.log;
   hooks.plot = outputs.plot;
   hooks.page = options.page.file;

@@ -219,6 +219,7 @@ void add_test_options(CLI::App& app, Options& options, Given& given) {
       ->check(number(0.001, 0.9))
       ->group("Training");
   examples::add_validation_options(app, given.training);
+  examples::add_ranks_options(app, options.divide_state);
   app.add_option("--folds", options.folds,
                  "Cross-validation: learn so many times anew, each time tested with\n"
                  "another part of the texts")

@@ -22,8 +22,9 @@ struct Options {
   std::size_t words = 10'000;
   std::string data, train, test;
   examples::Encoding encoding = examples::Encoding::utf8;
-  double validation = 0;  ///< share of the texts to learn from that is kept to tell the best weights; 0: none
-  std::size_t folds = 0;  ///< of a cross-validation; 0: none
+  double validation = 0;      ///< share of the texts to learn from that is kept to tell the best weights; 0: none
+  std::size_t folds = 0;      ///< of a cross-validation; 0: none
+  bool divide_state = false;  ///< of the optimizer, among the ranks
   std::string save, load;
   std::vector<std::string> classify;
   examples::ExplainOptions explain;

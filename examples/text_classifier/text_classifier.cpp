@@ -15,6 +15,7 @@
 #include "../common/printable.hpp"
 #include "../common/program.hpp"
 #include "../common/progress.hpp"
+#include "../common/ranks.hpp"
 #include "../common/step_page.hpp"
 #include "../common/word_lists.hpp"
 #include "classifier.hpp"
@@ -151,6 +152,7 @@ int use_texts(const Options& options) {
   if (options.folds > 0) return cross_validate(data.train, options);
 
   auto [classifier, status] = get_classifier(options, std::move(data.train), data.test);
+  if (!examples::is_first_rank()) return status;
   if (!data.test.empty()) test(classifier, data.test);
   if (!options.classify.empty()) classify(classifier, options.classify);
   if (!options.page.file.empty()) show_step(classifier, options.page, data.test);
@@ -178,6 +180,7 @@ int main(int argc, char** argv) {
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.seed);
+    if (!examples::is_first_rank()) options.save.clear(), options.page.file.clear();  // the first writes them
     return options.source == Source::random ? learn_random_sequences(options) : use_texts(options);
   });
 }

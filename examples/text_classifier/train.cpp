@@ -7,6 +7,7 @@
 
 #include "../common/batches.hpp"
 #include "../common/progress.hpp"
+#include "../common/ranks.hpp"
 #include "split.hpp"
 
 namespace tg = tapegrad;
@@ -16,13 +17,16 @@ namespace {
 /// The mean loss over all texts. Leaves the model in training.
 double mean_loss(Model& model, const Sequences& data) {
   tg::eval(model);
+  const tg::mpi::Group ranks;  // each takes some of the batches
   double sum = 0;
+  std::size_t number = 0;
   in_batches(data.ids, [&](std::span<const std::size_t> chosen, const examples::Padded& batch) {
+    if (number++ % ranks.size() != ranks.rank()) return;
     const auto logits = model(batch.ids, batch.keep);  // (B, classes)
     sum += double(tg::cross_entropy(logits, data.labels_of(chosen), {.reduction = tg::Reduction::sum}).item());
   });
   tg::train(model);
-  return sum / double(data.ids.size());
+  return ranks.sum(sum) / double(data.ids.size());
 }
 
 std::string kept_weights(const examples::TrainingState& state) {
@@ -35,7 +39,9 @@ std::string kept_weights(const examples::TrainingState& state) {
 }  // namespace
 
 int train(Model& model, const Sequences& data, const Sequences& validation, const examples::TrainingOptions& options,
-          const std::string& page, const std::function<void()>& keep) {
+          const std::string& page, const std::function<void()>& keep, bool divide_state) {
+  const tg::mpi::Group ranks;
+  ranks.broadcast(model);
   examples::Batches batches(data.ids, options.batch_size);
   const auto parameters = tg::parameters(model);
   examples::TrainingState state(parameters, options);
@@ -43,10 +49,14 @@ int train(Model& model, const Sequences& data, const Sequences& validation, cons
 
   examples::TrainingHooks hooks;
   hooks.next_loss = [&] {
-    const auto chosen = batches.next(state.place);
+    const auto chosen = examples::own_part(batches.next(state.place));
+    if (chosen.empty()) return examples::StepLoss{{}, 0, 0};
     const auto [ids, real, tokens] = examples::pad(data.ids, chosen);  // (B, T)
-    return examples::StepLoss{tg::cross_entropy(model(ids, real), data.labels_of(chosen)), tokens};
+    const examples::OwnDraws draws;
+    return examples::StepLoss{tg::cross_entropy(model(ids, real), data.labels_of(chosen)), chosen.size(), tokens};
   };
+  hooks.compare = [&] { ranks.check_equal(model); };
+  hooks.divide_state = divide_state;
   std::optional<Model> best;
   if (!validation.ids.empty()) {
     hooks.validation_loss = [&] { return mean_loss(model, validation); };
@@ -73,7 +83,8 @@ Trained learn(std::vector<Example> texts, const std::vector<std::string>& labels
   Trained trained{make_classifier(texts, labels, options), 0};
   Classifier& classifier = trained.classifier;
   tg::print(std::cout, classifier.model);
-  trained.status = train(classifier.model, classifier.encode(texts), classifier.encode(held_back),
-                         options.training_with(texts.size()), options.page.file, [&] { keep(classifier); });
+  trained.status = train(
+      classifier.model, classifier.encode(texts), classifier.encode(held_back), options.training_with(texts.size()),
+      options.page.file, [&] { keep(classifier); }, options.divide_state);
   return trained;
 }

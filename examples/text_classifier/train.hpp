@@ -11,10 +11,11 @@
 
 /// Trains the model until it has taken all steps, the user stops it, or its loss on the validation texts, of which
 /// there may be none, falls no more; with validation texts the weights become those of the lowest loss. Then calls
-/// `keep`. `page` is a file for a page of a step that fails; empty: none. Gives back the exit status.
+/// `keep`, on the first rank. `page` is a file for a page of a step that fails; empty: none. Gives back the exit
+/// status.
 int train(
     Model& model, const Sequences& data, const Sequences& validation, const examples::TrainingOptions& options,
-    const std::string& page = "", const std::function<void()>& keep = [] {});
+    const std::string& page = "", const std::function<void()>& keep = [] {}, bool divide_state = false);
 
 /// A classifier, and the exit status of its training.
 struct Trained {

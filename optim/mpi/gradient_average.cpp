@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <set>
 #include <utility>
@@ -45,6 +46,9 @@ template <class T> class GradientAverage<T>::State {
       require(seen.insert(parameter.place().get()).second, kName, "expected each parameter once, given ", *parameter,
               " twice");
     }
+    std::vector<std::uint64_t> layout{sizeof(T), bucket_bytes};
+    for (const auto& parameter : parameters) layout.push_back(parameter->size());
+    layout_ = static_cast<double>(detail::checksum(layout.data(), layout.size() * sizeof layout[0]) >> 11);
     for (std::size_t i = parameters.size(); i-- > 0;) order_.push_back(i);  // fields are mostly used in their order
     fill_buckets();
   }
@@ -54,8 +58,8 @@ template <class T> class GradientAverage<T>::State {
   ~State() {
     for (HookHandle& hook : hooks_) hook.remove();
     if (is_active_) {  // an exception has come between: what MPI may still write to stays until the program ends
-      static auto* const kept = new std::vector<std::vector<Bucket>>;
-      kept->push_back(std::move(buckets_));
+      static auto* const kept = new std::vector<std::pair<std::vector<Bucket>, std::vector<double>>>;
+      kept->emplace_back(std::move(buckets_), std::move(totals_));
     }
   }
 
@@ -69,11 +73,10 @@ template <class T> class GradientAverage<T>::State {
   void begin(double weight) {
     require_usage(!is_active_, kName, "expected finish() before the next begin(), given none");
     weight_ = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // then all ranks come to know
-    std::size_t size = 0;
-    for (const auto& parameter : parameters_) size += parameter->size();
-    totals_[0] = weight_, totals_[1] = static_cast<double>(size);
-    size_ = totals_[1];
-    totals_sum_ = detail::start_sum(totals_, 2);
+    totals_.assign(1 + detail::size(), 0.0);
+    totals_[0] = weight_;
+    totals_[1 + detail::rank()] = layout_;
+    totals_sum_ = detail::start_sum(totals_.data(), totals_.size());
     for (Bucket& bucket : buckets_) bucket.missing = bucket.members.size();
     started_ = 0;
     arrived_.assign(parameters_.size(), false);
@@ -91,8 +94,8 @@ template <class T> class GradientAverage<T>::State {
     require(std::isfinite(totals_[0]) && totals_[0] > 0, kName,
             "expected weights of 0 or more on all ranks and above 0 on one, given ", weight_, " here and a sum of ",
             totals_[0]);
-    require(sizes_agree(), kName, "expected parameters of the same sizes on all ranks, given ", size_,
-            " numbers here and others on another rank");
+    require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, given others on ",
+            "another rank than the ", parameters_.size(), " parameters here");
     for (const std::size_t i : order_) take_out(i);
     if (!hooks_.empty() && !std::exchange(is_in_order_, true)) order_by_arrival();
   }
@@ -146,15 +149,15 @@ template <class T> class GradientAverage<T>::State {
     Bucket& bucket = buckets_[place.bucket];
     --bucket.missing;
     const Parameter<T>& parameter = *parameters_[i];
-    const T* const there = parameter.has_grad() ? parameter.grad().data() : nullptr;
-    const T* const now = arriving ? arriving->data() : nullptr;
-    const bool has = weight_ > 0 && (there || now);
+    const bool has = weight_ > 0 && (parameter.has_grad() || arriving);
     bucket.numbers(place.flag) = has ? T(1) : T(0);
     T* const to = bucket.numbers.data() + place.first;
     if (!has) {
       std::fill_n(to, parameter.size(), T(0));
       return;
     }
+    const T* const there = parameter.has_grad() ? parameter.grad().data() : nullptr;
+    const T* const now = arriving ? arriving->data() : nullptr;
     const auto share = static_cast<T>(weight_ / totals_[0]);
     in_parts(parameter.size(), [=](std::size_t begin, std::size_t end) {
       if (there && now)
@@ -166,13 +169,16 @@ template <class T> class GradientAverage<T>::State {
 
   /// All ranks start their sums in the same order, whatever becomes complete first.
   void start_complete() {
-    while (started_ < buckets_.size() && buckets_[started_].missing == 0 && sizes_agree()) {
+    while (started_ < buckets_.size() && buckets_[started_].missing == 0 && layouts_agree()) {
       Bucket& bucket = buckets_[started_++];
       bucket.sum = detail::start_sum(bucket.numbers.data(), bucket.numbers.size());
     }
   }
 
-  bool sizes_agree() const { return totals_[1] == size_ * static_cast<double>(detail::size()); }
+  /// A mean would not do: that of some ranks' is another's own, and those would wait for the others.
+  bool layouts_agree() const {
+    return std::all_of(totals_.begin() + 1, totals_.end(), [&](double layout) { return layout == layout_; });
+  }
 
   void take_out(std::size_t i) {
     const Place& place = places_[i];
@@ -201,6 +207,7 @@ template <class T> class GradientAverage<T>::State {
 
   Parameters<T> parameters_;
   std::size_t bucket_bytes_;
+  double layout_;                   // a checksum of all sizes, which ranks must share
   std::vector<std::size_t> order_;  // of the parameters, through all buckets
   std::vector<Place> places_;       // of each parameter
   std::vector<Bucket> buckets_;
@@ -208,8 +215,8 @@ template <class T> class GradientAverage<T>::State {
 
   // from begin() to finish()
   bool is_active_ = false, is_in_order_ = false;
-  double weight_ = 0, size_ = 0;
-  double totals_[2] = {};  // of the weights and of the sizes
+  double weight_ = 0;
+  std::vector<double> totals_;  // the sum of the weights, and each rank's layout
   detail::Request totals_sum_;
   std::size_t started_ = 0;            // how many buckets' sums
   std::vector<bool> arrived_;          // which parameters

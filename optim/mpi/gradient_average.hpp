@@ -49,7 +49,7 @@ template <class T> class GradientAverage {
 
   /// Waits until all gradients are averages. Throws std::logic_error without a begin(), and std::invalid_argument, on
   /// all ranks and with the gradients as they were, when a weight is below 0 or not finite, when all are 0, or when the
-  /// ranks' parameters are of different sizes.
+  /// ranks' parameters or buckets are of different sizes.
   void finish();
 
  private:

@@ -31,9 +31,11 @@ double Group::sum(double number) const {
   return number;
 }
 
+// One rank's may be the mean of different ones.
+bool Group::same_on_all(double number) const { return all(sum(number) == number * static_cast<double>(size_)); }
+
 template <class T> Array<T> Group::sum(Array<T> array) const {
-  const double shapes = sum(static_cast<double>(array.size()));
-  tapegrad::detail::require(shapes == static_cast<double>(array.size()) * static_cast<double>(size_), "sum",
+  tapegrad::detail::require(same_on_all(static_cast<double>(array.size())), "sum",
                             "expected arrays of one size on all ranks, given one of shape ", array.shape(), " here");
   detail::start_sum(array.data(), array.size()).wait("sum");
   return array;
@@ -49,9 +51,7 @@ Generator Group::fork_generator(const Generator& generator) const {
 
 // Rank 0's checksums go to all, and the number of the first that differs anywhere comes back.
 void Group::compare_with_first(std::span<const std::string> names, const std::vector<std::uint64_t>& checksums) const {
-  const bool same_count =
-      sum(static_cast<double>(names.size())) == static_cast<double>(names.size()) * static_cast<double>(size_);
-  if (any(!same_count))
+  if (!same_on_all(static_cast<double>(names.size())))
     tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same fields on all ranks, given ",
                                                names.size(), " of them on rank ", rank_,
                                                " and another number on some rank");

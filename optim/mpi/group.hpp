@@ -30,7 +30,7 @@ class Group {
 
   /// The sum over the ranks, the same bits on each.
   double sum(double number) const;
-  /// The same of each element.
+  /// The same of each element. Throws std::invalid_argument, on all ranks, for arrays of different sizes.
   template <class T> Array<T> sum(Array<T> array) const;
   bool any(bool holds) const { return sum(holds ? 1 : 0) > 0; }  ///< whether it holds on some rank
   bool all(bool holds) const { return !any(!holds); }            ///< whether it holds on every rank
@@ -52,6 +52,7 @@ class Group {
   Generator fork_generator(const Generator& generator) const;
 
  private:
+  bool same_on_all(double number) const;
   void broadcast_bytes(std::vector<std::byte>& bytes) const;
   void compare_with_first(std::span<const std::string> names, const std::vector<std::uint64_t>& checksums) const;
 

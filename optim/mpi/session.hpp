@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace tapegrad::mpi {
 
@@ -25,7 +26,8 @@ struct SessionOptions {
 /// option gives it all. Only the thread that made the session calls what is in this namespace.
 ///
 /// A rank that an exception takes out of the session ends the others when its process ends, after whoever catches the
-/// exception has said what it was; one that waits too long for the others says for what, and ends them all.
+/// exception has said what it was; a program that says it itself calls fail(). One that waits too long for the others
+/// says for what, and ends them all.
 class Session {
  public:
   /// Throws std::logic_error when there is a session, or was one, and std::invalid_argument for a timeout, given here
@@ -35,6 +37,11 @@ class Session {
   Session& operator=(const Session&) = delete;
   /// Waits for the other ranks to come here, too.
   ~Session();
+
+  /// Prints on standard error why this rank cannot go on: `program: message`. What all ranks fail by, as a file that is
+  /// not there, is printed once, and the program may end in its own way. A rank that fails alone says which it is and
+  /// ends the others, and itself, after two seconds in which none has followed.
+  void fail(const std::string& program, const std::string& message) const;
 
  private:
   int exceptions_;  // under way when it began

@@ -34,7 +34,8 @@ namespace {
 struct World {
   bool has_begun = false, is_alive = false;
   int rank = 0, size = 1;
-  double timeout = 600;  // seconds
+  double timeout = 600;         // seconds
+  MPI_Comm failures = nullptr;  // of ranks that cannot go on: the others may be anywhere
 } world;
 
 // Without one of these the program was started by itself: MPI_Init would start a daemon for it.
@@ -105,6 +106,26 @@ void share_processors() {
               << " processors, where it could use " << share << ": mpirun --bind-to none gives it all" << std::endl;
 }
 
+// ---- waiting --------------------------------------------------------------------------------------------------------
+
+// Whether all requests are done before so many seconds have passed. At first it waits as it computes, then lets other
+// ranks have this processor, and in the end sleeps between its looks: one rank may write a file for the others.
+bool come(std::size_t count, MPI_Request* requests, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  for (;;) {
+    int done = 0;
+    MPI_Testall(static_cast<int>(count), requests, &done, MPI_STATUSES_IGNORE);
+    if (done) return true;
+    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+    if (waited > seconds) return false;
+    if (waited > 2)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    else if (waited > 1e-4)
+      std::this_thread::yield();
+  }
+}
+
 // ---- the end --------------------------------------------------------------------------------------------------------
 
 void abort_at_exit() {
@@ -116,15 +137,15 @@ void abort_at_exit() {
 
 Session::Session(int argc, char** argv, const SessionOptions& options) : exceptions_(std::uncaught_exceptions()) {
   require_usage(!world.has_begun, "Session", "expected one session in a program, given a second one");
-  const double timeout = timeout_of(options);
-  world.has_begun = true;
-  world.timeout = timeout;
+  world.timeout = timeout_of(options);
   if (!was_started_by_launcher()) return;
+  world.has_begun = true;
   int level;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   world.is_alive = true;
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+  MPI_Comm_dup(MPI_COMM_WORLD, &world.failures);
   share_processors();
 }
 
@@ -141,6 +162,22 @@ Session::~Session() {
   world.rank = 0;
   world.size = 1;
   MPI_Finalize();
+}
+
+void Session::fail(const std::string& program, const std::string& message) const {
+  bool together = true;
+  if (world.size > 1) {
+    MPI_Request request;
+    MPI_Ibarrier(world.failures, &request);
+    together = come(1, &request, 2);
+  }
+  std::cout.flush();
+  std::ostringstream line;
+  line << program << ": ";
+  if (!together) line << "rank " << world.rank << " of " << world.size << ": ";
+  line << message << '\n';
+  if (!together || world.rank == 0) std::cerr << line.str() << std::flush;
+  if (!together) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
 namespace detail {
@@ -177,20 +214,11 @@ bool Request::test() {
 }
 
 void Request::wait(const char* operation) {
-  using Clock = std::chrono::steady_clock;
-  std::optional<Clock::time_point> start;
-  while (!test()) {
-    const auto now = Clock::now();
-    if (!start) start = now;
-    const double waited = std::chrono::duration<double>(now - *start).count();
-    if (waited > world.timeout) {
-      std::ostringstream message;
-      message << '[' << operation << "] expected the other ranks within " << world.timeout
-              << " seconds, given none: one of them may have left, or does something else";
-      end_all(message.str());
-    }
-    if (waited > 1e-4) std::this_thread::yield();  // another rank may need this processor
-  }
+  if (!state_ || come(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
+  std::ostringstream message;
+  message << '[' << operation << "] expected the other ranks within " << world.timeout
+          << " seconds, given none: one of them may have left, or does something else";
+  end_all(message.str());
 }
 
 /// Starts a request in parts of as many elements as MPI can count.

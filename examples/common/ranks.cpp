@@ -1,0 +1,83 @@
+#include "ranks.hpp"
+
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+
+#include "training.hpp"
+
+namespace examples {
+
+namespace tg = tapegrad;
+
+bool is_first_rank() { return tg::mpi::Group().rank() == 0; }
+
+// All ranks draw one key, and each goes on from there in its own way.
+OwnDraws::OwnDraws() {
+  const tg::mpi::Group ranks;
+  if (ranks.size() == 1) return;
+  const std::uint64_t seed = tg::default_generator().next_key();
+  common_ = tg::default_generator();
+  tg::default_generator() = ranks.fork_generator(tg::Generator(seed));
+}
+
+OwnDraws::~OwnDraws() {
+  if (common_) tg::default_generator() = *common_;
+}
+
+TrainingRanks::TrainingRanks(TrainingState& state, const tg::Parameters<float>& parameters, bool divide_state)
+    : state_(state), average_(group_, parameters) {
+  if (!divide_state || !are_several()) return;
+  if (state.sgd)
+    sgd_.emplace(group_, *state.sgd);
+  else
+    adamw_.emplace(group_, *state.adamw);
+}
+
+TrainingRanks::Mean TrainingRanks::mean_of(const StepLoss& part) const {
+  if (!are_several()) return {double(part.loss.item()), part.tokens, 1};
+  const double labels = part.loss.defined() ? double(part.labels) : 0;
+  tg::Array<double> sums(tg::Shape{3}, 0.0);
+  if (labels > 0) sums(0) = labels * double(part.loss.item());
+  sums(1) = labels;
+  sums(2) = double(part.tokens);
+  sums = group_.sum(std::move(sums));
+  return {sums(0) / sums(1), static_cast<std::size_t>(sums(2)), labels / sums(1)};
+}
+
+// The average over the ranks is their sum when each puts in as many times its share as there are ranks.
+void TrainingRanks::sweep(const StepLoss& part, double share, bool is_last) {
+  const auto scale = static_cast<float>(share * double(group_.size()));
+  if (is_last) average_.begin();
+  if (scale > 0) part.loss.backward(tg::Array<float>(tg::Shape{}, scale));
+  if (is_last) average_.finish();
+}
+
+template <class Use> void TrainingRanks::use_divided(Use use) {
+  if (sgd_) use(*sgd_);
+  if (adamw_) use(*adamw_);
+}
+
+void TrainingRanks::step() {
+  if (!divides_state()) return state_.optimizer().step();
+  use_divided([](auto& sharded) { sharded.step(); });
+}
+
+void TrainingRanks::with_whole_state(const std::function<void()>& save) {
+  use_divided([](auto& sharded) { sharded.gather(); });
+  if (group_.rank() == 0) save();
+  use_divided([](auto& sharded) { sharded.keep_own(); });
+}
+
+void TrainingRanks::print_state(std::ostream& out) {
+  use_divided([&](const auto& sharded) {
+    const auto own = double(sharded.state_bytes()), all = group_.sum(own);
+    std::ostringstream line;
+    line << std::fixed << std::setprecision(1) << "state of the optimizer: " << own / 1e6 << " MB on this rank, "
+         << all / 1e6 << " MB on all " << group_.size() << '\n';
+    out << line.str();
+  });
+}
+
+}  // namespace examples

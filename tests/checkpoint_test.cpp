@@ -3,10 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "checkpoint_bytes.hpp"
 #include "close.hpp"
@@ -90,6 +94,33 @@ TEST_CASE("A file is laid out byte by byte as safetensors says") {
                        R"("second.weight":{"data_offsets":[12,16],"dtype":"F32","shape":[1,1]}})";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   CHECK(bytes_of(folder / "a.safetensors") == checkpoint(header, raw({3.0f, 1.0f, 2.0f, 4.0f})));
+}
+
+TEST_CASE("save_bytes gives the bytes of the file that save would write, and load takes them") {
+  struct Run {
+    Pair<double> model = make_pair<double>(1);
+    std::optional<tg::Array<float>> none;
+    std::string phase = "begin\n";
+    tg::Generator noise{7};
+    tg::AdamW<double> optimizer{tg::parameters(model)};
+    TAPEGRAD_FIELDS(model, none, phase, noise, optimizer)
+  } run, loaded;
+  for (const auto& parameter : tg::parameters(run.model)) parameter->set_grad(tg::Array<double>(parameter->shape(), 1));
+  run.optimizer.step();
+  run.phase = "end";
+  const TemporaryFolder folder;
+  for (const tg::Metadata& metadata : {tg::Metadata{}, tg::Metadata{{"name", "a run"}}}) {
+    tg::save(run, folder / "a.safetensors", metadata);
+    const std::vector<std::byte> bytes = tg::save_bytes(run, metadata);
+    CHECK(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == bytes_of(folder / "a.safetensors"));
+    CHECK(tg::load_metadata(bytes) == tg::load_metadata(folder / "a.safetensors"));
+    CHECK(folder.files() == 1);
+  }
+  tg::load(loaded, std::span<const std::byte>(tg::save_bytes(run)));
+  CHECK(loaded.phase == "end");
+  CHECK(tg::save_bytes(loaded) == tg::save_bytes(run));
+  CHECK_THROWS_WITH_AS(tg::save_bytes(run, {{"name", "\xe9t\xe9"}}),
+                       doctest::Contains("expected metadata that is UTF-8"), std::invalid_argument);
 }
 
 TEST_CASE("A file of another writer may have its tensors in any order, and scalars") {

@@ -257,6 +257,26 @@ TEST_CASE("An optimizer refuses parameters that are none, undefined, or there tw
                        Invalid);
 }
 
+TEST_CASE_TEMPLATE("The parameters are had in their order, and with each its state", Optimizer, OPTIMIZERS) {
+  Parameter a(Array{1.0}), b(Array{2.0, 3.0}), late(Array{4.0}), other(Array{5.0});
+  a.set_name("z");
+  b.set_name("b");
+  late.set_name("late");
+  Optimizer optimizer({a, b}, options<Optimizer>());
+  optimizer.add_group({late}, options<Optimizer>());
+  CHECK(optimizer.parameters() == Parameters{a, b, late});
+  CHECK(&optimizer.state(a) == &optimizer.state().at("z"));
+  CHECK(&optimizer.state(b) == &optimizer.state().at("b"));
+  CHECK(&optimizer.state(late) == &optimizer.state().at("late"));
+  const Parameter moved = std::move(b);
+  CHECK(&optimizer.state(moved) == &optimizer.state().at("b"));
+  other.set_name("z");
+  CHECK_THROWS_WITH_AS(optimizer.state(other), Contains("] expected one of the optimizer's parameters, given z (1)"),
+                       std::invalid_argument);
+  const Parameter copy = a;
+  CHECK_THROWS_AS(optimizer.state(copy), std::invalid_argument);
+}
+
 // ---- the names of states ------------------------------------------------------------------------------------------
 
 TEST_CASE("States have the names of the parameters, or numbers where there is none or it is taken") {

@@ -237,14 +237,14 @@ TEST_CASE("an empty path is refused, as of a variable that is not set") {
 
 namespace {
 
-/// Sends signals to a training: those in `signals`, one soon after the other, once it has begun. Its status is the
-/// program's.
-Run interrupted(const std::string& command, const std::string& signals) {
+/// Sends signals to a training: those in `signals`, one soon after the other, so many seconds after it has begun. Its
+/// status is the program's.
+Run interrupted(const std::string& command, const std::string& signals, double seconds = 1) {
   const TemporaryFolder folder;
   return run_shell("$examples/" + command + " >" + folder.path("out") + " & program=$!\n" + "until grep -qs " +
-                   "'total' " + folder.path("out") + "; do sleep 0.05; done; sleep 1\n" + "for signal in " + signals +
-                   "; do kill -$signal $program; sleep 0.05; done\n" + "wait $program; status=$?; cat " +
-                   folder.path("out") + "; exit $status");
+                   "'total' " + folder.path("out") + "; do sleep 0.05; done; sleep " + std::to_string(seconds) + "\n" +
+                   "for signal in " + signals + "; do kill -$signal $program; sleep 0.05; done\n" +
+                   "wait $program; status=$?; cat " + folder.path("out") + "; exit $status");
 }
 
 const std::string large_steps =  // each takes seconds
@@ -264,10 +264,11 @@ TEST_CASE("the first SIGTERM stops training, and the status says so") {
 }
 
 TEST_CASE("a second signal, of either kind, ends a program in the middle of a step") {
-  // The first may be honoured before the second comes: then it is tried again.
+  // The first may be honoured before the second comes: then it is tried again, at another time, since every try is in
+  // the same part of its step after the same time.
   const auto ends_by_second = [](const std::string& signals, int first, int second) {
     for (int tries = 0; tries < 10; ++tries) {
-      const int status = interrupted(large_steps, signals).status;
+      const int status = interrupted(large_steps, signals, 0.5 + 0.17 * tries).status;
       if (status == 128 + second) return true;
       CHECK(status == 128 + first);
     }

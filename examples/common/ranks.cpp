@@ -13,13 +13,13 @@ namespace tg = tapegrad;
 
 bool is_first_rank() { return tg::mpi::Group().rank() == 0; }
 
-// All ranks draw one key, and each goes on from there in its own way.
-OwnDraws::OwnDraws() {
+OwnDraws::OwnDraws(std::size_t batch) {
   const tg::mpi::Group ranks;
   if (ranks.size() == 1) return;
-  const std::uint64_t seed = tg::default_generator().next_key();
   common_ = tg::default_generator();
-  tg::default_generator() = ranks.fork_generator(tg::Generator(seed));
+  const auto [key, count] = common_->state();
+  const tg::Generator of_batch(tg::random_bits(tg::random_bits(key, count), batch));
+  tg::default_generator() = ranks.fork_generator(of_batch);
 }
 
 OwnDraws::~OwnDraws() {

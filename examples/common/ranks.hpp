@@ -27,11 +27,12 @@ template <class T> std::span<T> own_part(std::span<T> all) {
   return all.subspan(begin, all.size() * (ranks.rank() + 1) / ranks.size() - begin);
 }
 
-/// While it lives, what is drawn from the default generator is this rank's own, as dropout is to draw; after it, all
-/// ranks draw the same again.
+/// While it lives, what is drawn from the default generator is this rank's own, as dropout is to draw, and another for
+/// every number of a batch; after it, the generator is again where it was, the same on all ranks. Alone, what is drawn
+/// is drawn from the default generator as ever.
 class OwnDraws {
  public:
-  OwnDraws();
+  explicit OwnDraws(std::size_t batch);
   ~OwnDraws();
   OwnDraws(const OwnDraws&) = delete;
   OwnDraws& operator=(const OwnDraws&) = delete;

@@ -110,9 +110,9 @@ int learn_random_ids(const Options& options) {
   const tg::mpi::Group ranks;
   const std::size_t begin = shape[0] * ranks.rank() / ranks.size(), end = shape[0] * (ranks.rank() + 1) / ranks.size();
   const tg::IntArray own = xt::view(ids, xt::range(begin, end)), own_next = xt::view(next, xt::range(begin, end));
-  const auto next_loss = [&] {
+  const auto next_loss = [&, batch = std::size_t{0}]() mutable {
     if (own.size() == 0) return examples::StepLoss{{}, 0, 0};
-    const examples::OwnDraws draws;
+    const examples::OwnDraws draws(batch++);
     return examples::StepLoss{tg::cross_entropy(model(own), own_next), own.size(), own.size()};
   };
   return examples::train(state, parameters, options.training,

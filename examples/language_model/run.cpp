@@ -55,7 +55,7 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
     const std::size_t labels = batch.tokens - batch.ids.shape(0);  // nothing is before the first
     if (batch.ids.shape(0) == 0) return examples::StepLoss{{}, 0, 0};
     const auto [ids, next] = shift(batch.ids);
-    const examples::OwnDraws own;
+    const examples::OwnDraws own(place.batches_left);
     return examples::StepLoss{loss_of(writer.model(ids), next, tg::Reduction::mean), labels, batch.tokens};
   };
 

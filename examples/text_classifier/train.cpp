@@ -52,7 +52,7 @@ int train(Model& model, const Sequences& data, const Sequences& validation, cons
     const auto chosen = examples::own_part(batches.next(state.place));
     if (chosen.empty()) return examples::StepLoss{{}, 0, 0};
     const auto [ids, real, tokens] = examples::pad(data.ids, chosen);  // (B, T)
-    const examples::OwnDraws draws;
+    const examples::OwnDraws draws(state.place.batches_left);
     return examples::StepLoss{tg::cross_entropy(model(ids, real), data.labels_of(chosen)), chosen.size(), tokens};
   };
   hooks.compare = [&] { ranks.check_equal(model); };

@@ -23,6 +23,9 @@ namespace {
 
 constexpr const char* kName = "average_gradients";
 
+// Whether one is between begin() and finish(): the sums of two would come in another order on each rank.
+bool is_averaging = false;
+
 /// Calls body(begin, end) for parts of so many elements, vectorized and on several threads.
 template <class Body> void in_parts(std::size_t size, const Body& body) {
   tapegrad::detail::parallel_for(size, tapegrad::detail::chunks_for(size), [&](std::size_t begin, std::size_t end) {
@@ -58,6 +61,7 @@ template <class T> class GradientAverage<T>::State {
   ~State() {
     for (HookHandle& hook : hooks_) hook.remove();
     if (is_active_) {  // an exception has come between: what MPI may still write to stays until the program ends
+      is_averaging = false;
       static auto* const kept = new std::vector<std::pair<std::vector<Bucket>, std::vector<double>>>;
       kept->emplace_back(std::move(buckets_), std::move(totals_));
     }
@@ -71,33 +75,32 @@ template <class T> class GradientAverage<T>::State {
   }
 
   void begin(double weight) {
-    require_usage(!is_active_, kName, "expected finish() before the next begin(), given none");
+    require_usage(!is_averaging, kName, "expected finish() before the next begin(), given none");
     weight_ = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // then all ranks come to know
     totals_.assign(1 + detail::size(), 0.0);
     totals_[0] = weight_;
     totals_[1 + detail::rank()] = layout_;
-    totals_sum_ = detail::start_sum(totals_.data(), totals_.size());
-    for (Bucket& bucket : buckets_) bucket.missing = bucket.members.size();
-    started_ = 0;
-    arrived_.assign(parameters_.size(), false);
+    totals_sum_ = detail::start_sum(totals_.data(), totals_.size(), detail::Beside::calls);
+    empty_buckets();
     arrivals_.clear();
-    is_active_ = true;
+    is_active_ = is_averaging = true;
   }
 
   void finish() {
     require_usage(is_active_, kName, "expected begin() before finish(), given none");
+    totals_sum_.wait(kName);
+    if (!hooks_.empty() && layouts_agree() && !std::exchange(is_in_order_, true)) order_by_arrival();
     for (const std::size_t i : order_)
       if (!arrived_[i]) lay_in(i, nullptr);
     start_complete();
     for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.wait(kName);
-    is_active_ = false;
+    is_active_ = is_averaging = false;
     require(std::isfinite(totals_[0]) && totals_[0] > 0, kName,
             "expected weights of 0 or more on all ranks and above 0 on one, given ", weight_, " here and a sum of ",
             totals_[0]);
     require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, given others on ",
             "another rank than the ", parameters_.size(), " parameters here");
     for (const std::size_t i : order_) take_out(i);
-    if (!hooks_.empty() && !std::exchange(is_in_order_, true)) order_by_arrival();
   }
 
  private:
@@ -135,7 +138,9 @@ template <class T> class GradientAverage<T>::State {
   void arrive(std::size_t i, const Array<T>& gradient) {
     require_usage(!arrived_[i], kName,
                   "expected one sweep between begin() and finish(), given a second one that reaches ", *parameters_[i]);
+    arrived_[i] = true;
     arrivals_.push_back(i);
+    if (!is_in_order_) return;
     lay_in(i, &gradient);
     start_complete();
     for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.test();  // MPI works when it is called
@@ -144,7 +149,6 @@ template <class T> class GradientAverage<T>::State {
   /// What the parameter has, and what comes now.
   void lay_in(std::size_t i, const Array<T>* arriving) {
     totals_sum_.wait(kName);
-    arrived_[i] = true;
     const Place& place = places_[i];
     Bucket& bucket = buckets_[place.bucket];
     --bucket.missing;
@@ -171,7 +175,7 @@ template <class T> class GradientAverage<T>::State {
   void start_complete() {
     while (started_ < buckets_.size() && buckets_[started_].missing == 0 && layouts_agree()) {
       Bucket& bucket = buckets_[started_++];
-      bucket.sum = detail::start_sum(bucket.numbers.data(), bucket.numbers.size());
+      bucket.sum = detail::start_sum(bucket.numbers.data(), bucket.numbers.size(), detail::Beside::calls);
     }
   }
 
@@ -195,7 +199,15 @@ template <class T> class GradientAverage<T>::State {
              [=](std::size_t begin, std::size_t end) { std::copy(from + begin, from + end, to + begin); });
   }
 
-  /// From now on as rank 0's gradients came, and what did not come there last.
+  void empty_buckets() {
+    for (Bucket& bucket : buckets_) bucket.missing = bucket.members.size();
+    started_ = 0;
+    arrived_.assign(parameters_.size(), false);
+  }
+
+  /// As rank 0's gradients came in the first step, and what did not come there last. This step's are laid in after the
+  /// sweep: sums are rounded by their place in a bucket, so that a run which goes on has the same buckets from its
+  /// first step on.
   void order_by_arrival() {
     std::vector<std::size_t> order = arrivals_;
     for (const std::size_t i : order_)
@@ -203,6 +215,7 @@ template <class T> class GradientAverage<T>::State {
     detail::start_broadcast(order.data(), order.size() * sizeof order[0], 0).wait(kName);
     order_ = std::move(order);
     fill_buckets();
+    empty_buckets();
   }
 
   Parameters<T> parameters_;

@@ -29,22 +29,23 @@ struct AverageOptions {
 ///     loss.backward();
 ///     average.finish();
 ///
-/// The result is that of Group::average_gradients after the sweep. The order of the buckets is that in which rank 0's
-/// gradients came in the first step, the same on all ranks. Of the sweeps that add up to a step's gradient, only the
-/// last lies between begin() and finish(), and the hooks that change gradients were registered before.
+/// The result is that of mpi::Group::average_gradients after the sweep. The order of the buckets, the same on all
+/// ranks, is that in which rank 0's gradients come in the first step, whose buckets go off after its sweep. Of the
+/// sweeps that add up to a step's gradient, only the last lies between begin() and finish(), and the hooks that change
+/// gradients were registered before.
 template <class T> class GradientAverage {
  public:
   /// Registers hooks. Throws std::invalid_argument when there are no parameters, when one is undefined or there twice,
   /// and for buckets of no bytes.
   GradientAverage(const Group& group, const Parameters<T>& parameters,
                   std::size_t bucket_bytes = AverageOptions().bucket_bytes);
-  GradientAverage(GradientAverage&&) noexcept;
-  GradientAverage& operator=(GradientAverage&&) noexcept;
+  GradientAverage(GradientAverage&&) noexcept;             ///< takes the hooks over
+  GradientAverage& operator=(GradientAverage&&) noexcept;  ///< takes the hooks over
   /// Removes its hooks.
   ~GradientAverage();
 
-  /// From here on gradients are averaged as they come, this rank's with that weight. Throws std::logic_error without a
-  /// finish() since the last.
+  /// From here on gradients are averaged as they come, this rank's with that weight. The group's other calls may stand
+  /// between this and finish(). Throws std::logic_error without a finish() since the last, of this average or another.
   void begin(double weight = 1);
 
   /// Waits until all gradients are averages. Throws std::logic_error without a begin(), and std::invalid_argument, on

@@ -24,8 +24,8 @@ class Group {
   std::size_t rank() const { return rank_; }  ///< this process's number, from 0
   std::size_t size() const { return size_; }  ///< how many there are
 
-  /// Gives all ranks rank 0's model, or run: all that save() keeps of it. Throws std::runtime_error where another
-  /// rank's has other fields or shapes.
+  /// Gives all ranks rank 0's model, or run: all that tapegrad::save() keeps of it. Throws std::runtime_error where
+  /// another rank's has other fields or shapes.
   template <class M> void broadcast(M& model) const;
 
   /// The sum over the ranks, the same bits on each.

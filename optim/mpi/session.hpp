@@ -30,8 +30,8 @@ struct SessionOptions {
 /// says for what, and ends them all.
 class Session {
  public:
-  /// Throws std::logic_error when there is a session, or was one, and std::invalid_argument for a timeout, given here
-  /// or in the environment, that is not above 0.
+  /// Throws std::logic_error when there is a session of several ranks, or was one, and std::invalid_argument for a
+  /// timeout, given here or in the environment, that is not above 0.
   Session(int argc, char** argv, const SessionOptions& options = {});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

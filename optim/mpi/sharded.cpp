@@ -20,16 +20,19 @@ std::vector<std::size_t> divide(const std::vector<std::size_t>& sizes, std::size
   return owners;
 }
 
-template <class T> void gather_values(const Parameters<T>& parameters, const std::vector<std::size_t>& owners) {
+template <class T>
+void gather_values(const Parameters<T>& parameters, const std::vector<std::size_t>& owners,
+                   const std::vector<bool>& changed) {
   std::vector<Request> requests;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!changed[i]) continue;
     Array<T>& value = parameters[i]->mutable_value();
     requests.push_back(start_broadcast(value.data(), value.size() * sizeof(T), owners[i]));
   }
   for (Request& request : requests) request.wait("step");
 }
-template void gather_values(const Parameters<float>&, const std::vector<std::size_t>&);
-template void gather_values(const Parameters<double>&, const std::vector<std::size_t>&);
+template void gather_values(const Parameters<float>&, const std::vector<std::size_t>&, const std::vector<bool>&);
+template void gather_values(const Parameters<double>&, const std::vector<std::size_t>&, const std::vector<bool>&);
 
 std::vector<std::byte> to_first(std::vector<std::byte> bytes, std::size_t from) {
   if (rank() == from) {

@@ -14,8 +14,10 @@ namespace detail {
 /// Which of so many ranks owns each of things of these sizes: the largest first, each to the rank that has least.
 std::vector<std::size_t> divide(const std::vector<std::size_t>& sizes, std::size_t ranks);
 
-/// Replaces the parameters' values by those of their owners.
-template <class T> void gather_values(const Parameters<T>& parameters, const std::vector<std::size_t>& owners);
+/// Replaces the values of those parameters that have changed by their owners'.
+template <class T>
+void gather_values(const Parameters<T>& parameters, const std::vector<std::size_t>& owners,
+                   const std::vector<bool>& changed);
 
 /// Bytes that one rank has, on rank 0.
 std::vector<std::byte> to_first(std::vector<std::byte> bytes, std::size_t from);
@@ -47,18 +49,9 @@ template <class Optimizer> class Sharded {
   /// as the optimizer's step.
   void step() {
     if (group_.size() == 1) return optimizer_->step();
-    const auto parameters = optimizer_->parameters();
-    auto stepped = parameters;
-    stepped.clear();
-    std::vector<std::size_t> owners;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      if (!parameters[i]->has_grad()) continue;
-      stepped.push_back(parameters[i]);
-      owners.push_back(owners_[i]);
-      if (!owns(i)) parameters[i]->zero_grad();
-    }
+    const std::vector<bool> changed = keep_own_gradients();
     optimizer_->step();
-    detail::gather_values(stepped, owners);
+    detail::gather_values(optimizer_->parameters(), owners_, changed);
   }
 
   /// Brings all state together in rank 0's optimizer, which can be saved then; keep_own() afterwards. All ranks call
@@ -97,6 +90,18 @@ template <class Optimizer> class Sharded {
   const std::vector<std::size_t>& owners() const { return owners_; }
 
  private:
+  // Which parameters have a gradient on all ranks. No handle is left when the optimizer steps: by those that there are
+  // it knows whether its model is.
+  std::vector<bool> keep_own_gradients() {
+    const auto parameters = optimizer_->parameters();
+    std::vector<bool> have;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      have.push_back(parameters[i]->has_grad());
+      if (!owns(i)) parameters[i]->zero_grad();
+    }
+    return have;
+  }
+
   bool owns(std::size_t i) const { return owners_[i] == group_.rank(); }
 
   Group group_;

@@ -34,8 +34,10 @@ namespace {
 struct World {
   bool has_begun = false, is_alive = false;
   int rank = 0, size = 1;
-  double timeout = 600;         // seconds
-  MPI_Comm failures = nullptr;  // of ranks that cannot go on: the others may be anywhere
+  double timeout = 600;          // seconds
+  MPI_Comm failures = nullptr;   // of ranks that cannot go on: the others may be anywhere
+  MPI_Comm gradients = nullptr;  // of their sums: what the ranks call meanwhile is none of them
+  MPI_Comm ends = nullptr;       // of ranks that leave: what they say is no answer to those that go on
 } world;
 
 // Without one of these the program was started by itself: MPI_Init would start a daemon for it.
@@ -85,7 +87,7 @@ OfNode processors_of_node() {
   Processors all(bound.size());
   for (std::size_t i = 0; i < 8 * bytes; ++i) CPU_SET_S(i, bytes, all.data());
   // The system takes what there is of them; a child of a thread that may use fewer is not there to be disturbed.
-  if (sched_setaffinity(0, bytes, all.data()) == 0) all = affinity(bound.size());
+  all = sched_setaffinity(0, bytes, all.data()) == 0 ? affinity(bound.size()) : bound;
   sched_setaffinity(0, bytes, bound.data());
   return {std::max<std::size_t>(1, count(all)), std::max<std::size_t>(1, count(bound))};
 }
@@ -146,6 +148,8 @@ Session::Session(int argc, char** argv, const SessionOptions& options) : excepti
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world.size);
   MPI_Comm_dup(MPI_COMM_WORLD, &world.failures);
+  MPI_Comm_dup(MPI_COMM_WORLD, &world.gradients);
+  MPI_Comm_dup(MPI_COMM_WORLD, &world.ends);
   share_processors();
 }
 
@@ -156,8 +160,7 @@ Session::~Session() {
     std::atexit(abort_at_exit);
     return;
   }
-  double none = 0;
-  detail::start_sum(&none, 1).wait("the end of the session");  // MPI_Finalize would wait for ever
+  detail::start_end().wait("the end of the session");  // MPI_Finalize would wait for ever
   world.is_alive = false;
   world.rank = 0;
   world.size = 1;
@@ -237,17 +240,22 @@ struct Start {
   }
 };
 
+Request start_end() {
+  return Start::in_parts(1, [](std::size_t, int, MPI_Request* request) { MPI_Ibarrier(world.ends, request); });
+}
+
 template <class T> static MPI_Datatype type_of();
 template <> MPI_Datatype type_of<float>() { return MPI_FLOAT; }
 template <> MPI_Datatype type_of<double>() { return MPI_DOUBLE; }
 
-template <class T> Request start_sum(T* numbers, std::size_t count) {
+template <class T> Request start_sum(T* numbers, std::size_t count, Beside beside) {
+  const MPI_Comm ranks = beside == Beside::calls ? world.gradients : MPI_COMM_WORLD;
   return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
-    MPI_Iallreduce(MPI_IN_PLACE, numbers + begin, part, type_of<T>(), MPI_SUM, MPI_COMM_WORLD, request);
+    MPI_Iallreduce(MPI_IN_PLACE, numbers + begin, part, type_of<T>(), MPI_SUM, ranks, request);
   });
 }
-template Request start_sum(float*, std::size_t);
-template Request start_sum(double*, std::size_t);
+template Request start_sum(float*, std::size_t, Beside);
+template Request start_sum(double*, std::size_t, Beside);
 
 Request start_broadcast(void* bytes, std::size_t count, std::size_t root) {
   return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {

@@ -22,6 +22,8 @@ GROUPS = {
                ["layers/model"]),
     "optimizers": ("Optimizers", "What trains: optimizers, schedules of the learning rate, clipping of gradients.",
                    ["optim"]),
+    "ranks": ("Several processes", "What trains one model on several machines, in &lt;tapegrad/mpi.hpp&gt;: the component "
+              "mpi.", ["optim/mpi"]),
     "reports": ("Pages and reports", "What looks inside: a training step in the browser, attention maps, reports of "
                 "gradients.", ["layers/page", "layers/report"]),
     "testing": ("Testing", "What checks, in &lt;tapegrad/testing.hpp&gt;: gradients against differences, steps against "
@@ -46,7 +48,7 @@ def for_doxygen(header: pathlib.Path, text: str) -> str:
     text = re.sub(r"\bexplicit\(.*\) ", "", text)  # Doxygen takes it for a function
     lines = text.replace(" et al. ", " et al.\\ ").splitlines()  # no end of a sentence
     start = lines.index("#pragma once")
-    inside = next((space for space in ("testing", "tapegrad") if f"{space} {{" in text), None)
+    inside = next((space for space in ("testing", "mpi", "tapegrad") if f"{space} {{" in text), None)
     if inside is None:  # nothing public
         return "\n".join([""] * start + lines[start:])
     group = group_of(header)

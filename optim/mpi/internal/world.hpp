@@ -35,8 +35,12 @@ class Request {
   std::unique_ptr<State> state_;  // null: nothing under way
 };
 
+/// Done when all ranks are at the end of the session.
+Request start_end();
+/// Sums of gradients go on beside what the ranks call meanwhile; which of them begins first differs from rank to rank.
+enum class Beside { nothing, calls };
 /// Adds up each number over the ranks, in place. All ranks get the same bits.
-template <class T> Request start_sum(T* numbers, std::size_t count);
+template <class T> Request start_sum(T* numbers, std::size_t count, Beside beside = Beside::nothing);
 /// Replaces the bytes by those of the rank `root`.
 Request start_broadcast(void* bytes, std::size_t count, std::size_t root);
 /// Bytes from one rank to another, which calls the one and the other.

@@ -1,0 +1,178 @@
+// What cannot be averaged is refused on all ranks, none of which waits for another, and changes nothing.
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../refused.hpp"
+#include "ranks.hpp"
+
+namespace {
+
+const char* const kName = "average_gradients";
+
+struct Two {
+  tg::Parameter<double> a{tg::Array<double>{1, 2, 3}}, b{tg::Array<double>{4, 5}};
+  TAPEGRAD_FIELDS(a, b)
+
+  void sweep(double factor = 1) {
+    const tg::Tape tape;
+    (tg::sum(a * 2.0) * factor).backward();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A weight that is none is refused on all ranks, and gradients stay") {
+  const Group world;
+  if (world.size() == 1) return;
+  const double ends[] = {-1.0, -0x1p-1074, std::numeric_limits<double>::quiet_NaN(),
+                         std::numeric_limits<double>::infinity()};
+  for (const double bad : ends) {
+    CAPTURE(bad);
+    for_each_way([&](const Way& way) {
+      Two model;
+      const double weight = world.rank() == world.size() - 1 ? bad : 2;
+      check_refused(kName, "weights of 0 or more on all ranks and above 0 on one, given",
+                    [&] { way.average(world, tg::parameters(model), weight, [&] { model.sweep(of_rank(world)); }); });
+      check_close(model.a.grad(), tg::Array<double>({3}, 2 * of_rank(world)), 0);
+      CHECK_FALSE(model.b.has_grad());
+    });
+  }
+}
+
+TEST_CASE("Weights that are all 0 are refused") {
+  const Group world;
+  if (world.size() == 1) return;
+  for_each_way([&](const Way& way) {
+    Two model;
+    check_refused(kName, "above 0 on one, given 0 here and a sum of 0",
+                  [&] { way.average(world, tg::parameters(model), 0, [&] { model.sweep(); }); });
+    check_close(model.a.grad(), tg::Array<double>({3}, 2.0), 0);
+  });
+}
+
+TEST_CASE("After a refusal the same average goes on") {
+  const Group world;
+  if (world.size() == 1) return;
+  Two model;
+  GradientAverage<double> average(world, tg::parameters(model), 1);
+  for (const double weight : {-1.0, 1.0, 0.0, 2.0}) {
+    model.a.zero_grad();
+    average.begin(weight);
+    model.sweep(of_rank(world));
+    if (weight > 0) {
+      average.finish();
+      check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+    } else {
+      CHECK_THROWS_AS(average.finish(), std::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("Parameters of different sizes are refused on all ranks, also where some agree and where sums are equal") {
+  const Group world;
+  if (world.size() == 1) return;
+  const std::vector<std::vector<std::vector<std::size_t>>> of_ranks{
+      {{2}, {3}, {2}, {2}},              // one differs
+      {{2}, {1}, {2}, {3}},              // the mean is that of two
+      {{2, 3}, {3, 2}, {2, 3}, {3, 2}},  // as many numbers
+      {{6}, {2, 4}, {6}, {1, 5}},        // in other parts
+      {{2, 3}, {2, 3}, {2, 3}, {2, 3, 0}},
+  };
+  for (const auto& sizes : of_ranks) {
+    if (world.size() == 2 && sizes[0] == sizes[1]) continue;
+    for_each_way([&](const Way& way) {
+      std::vector<tg::Parameter<double>> model;
+      for (const std::size_t size : sizes[world.rank()]) model.emplace_back(tg::Array<double>({size}, 1.0));
+      const auto sweep = [&] {
+        const tg::Tape tape;
+        for (auto& parameter : model) tg::sum(parameter * of_rank(world)).backward();
+      };
+      check_refused(kName, "of the same sizes on all ranks, given",
+                    [&] { way.average(world, tg::parameters(model), 1, sweep); });
+      for (auto& parameter : model)
+        check_close(parameter.grad(), tg::Array<double>(parameter.shape(), of_rank(world)), 0);
+    });
+  }
+  CHECK(world.sum(1) == static_cast<double>(world.size()));  // the ranks are still in step
+}
+
+TEST_CASE("Buckets of different bytes are refused as well") {
+  const Group world;
+  if (world.size() == 1) return;
+  Two model;
+  model.sweep();
+  check_refused(kName, "of the same sizes on all ranks, given",
+                [&] { world.average_gradients(tg::parameters(model), {.bucket_bytes = 1 + world.rank() * 100}); });
+}
+
+TEST_CASE("begin and finish come in turns") {
+  const Group world;
+  if (world.size() == 1) return;
+  Two model;
+  GradientAverage<double> average(world, tg::parameters(model));
+  CHECK_THROWS_WITH_AS(average.finish(), "[average_gradients] expected begin() before finish(), given none",
+                       std::logic_error);
+  average.begin();
+  CHECK_THROWS_WITH_AS(average.begin(), "[average_gradients] expected finish() before the next begin(), given none",
+                       std::logic_error);
+  model.sweep(of_rank(world));
+  average.finish();
+  check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+  CHECK_THROWS_AS(average.finish(), std::logic_error);
+}
+
+TEST_CASE("Two averages at a time are refused, in float and in double, and one that is gone is none") {
+  const Group world;
+  if (world.size() == 1) return;
+  Two model, other;
+  tg::Parameter<float> in_float(tg::Array<float>{1, 2});
+  GradientAverage<double> average(world, tg::parameters(model)), second(world, tg::parameters(other));
+  GradientAverage<float> third(world, tg::Parameters<float>{in_float});
+  average.begin();
+  CHECK_THROWS_AS(second.begin(), std::logic_error);
+  CHECK_THROWS_AS(third.begin(), std::logic_error);
+  CHECK_THROWS_AS(world.average_gradients(tg::parameters(other)), std::logic_error);
+  model.sweep(of_rank(world));
+  average.finish();
+  check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+  second.begin();
+  second.finish();
+  third.begin();
+  third.finish();
+}
+
+TEST_CASE("A second sweep between begin and finish is refused, and the first one's gradients are averaged") {
+  const Group world;
+  if (world.size() == 1) return;
+  Two model;
+  tg::parameters(model);  // names them
+  GradientAverage<double> average(world, tg::parameters(model));
+  average.begin();
+  model.sweep(of_rank(world));
+  CHECK_THROWS_WITH_AS(model.sweep(),
+                       "[average_gradients] expected one sweep between begin() and finish(), given a second one that "
+                       "reaches a (3)",
+                       std::logic_error);
+  average.finish();
+  check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+  model.a.zero_grad();
+  model.sweep();  // by itself
+  check_close(model.a.grad(), tg::Array<double>({3}, 2.0), 0);
+}
+
+TEST_CASE("Parameters that are none, undefined or there twice, and buckets of no bytes, are refused on each rank") {
+  const Group world;
+  if (world.size() == 1) return;
+  tg::Parameter<double> p(tg::Array<double>{1, 2}), undefined;
+  p.set_name("p");
+  const auto refuses = [&](const std::string& words, const tg::Parameters<double>& parameters, std::size_t bytes = 1) {
+    check_refused(kName, words, [&] { GradientAverage<double>(world, parameters, bytes); });
+    check_refused(kName, words, [&] { world.average_gradients(parameters, {.bucket_bytes = bytes}); });
+  };
+  refuses("parameters, given none", {});
+  refuses("parameters with a value, given one without", {p, undefined});
+  refuses("each parameter once, given p (2) twice", {p, p});
+  refuses("buckets of 1 byte or more, given 0", {p}, 0);
+}

@@ -1,0 +1,220 @@
+// The mean of the ranks' gradients is the gradient of the whole batch, whatever each rank has of it.
+#include <limits>
+#include <vector>
+
+#include "ranks.hpp"
+#include "started_sums.hpp"
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+template <class T> constexpr double kTolerance = sizeof(T) == 8 ? 1e-12 : 1e-5;
+
+template <class T> struct Two {
+  tg::Parameter<T> a{tg::Array<T>{1, 2, 3}}, b{tg::Array<T>{4, 5}};
+  TAPEGRAD_FIELDS(a, b)
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("Ranks with parts of unequal length have the gradient of the whole batch", T, float, double) {
+  const Group world;
+  const Batch whole = whole_batch(), mine = part_of(whole, world);
+  Net<T> alone = make_net<T>();
+  {
+    const tg::Tape tape;
+    tg::cross_entropy(alone(whole.ids), whole.labels).backward();
+  }
+  for_each_way([&](const Way& way) {
+    Net<T> net = make_net<T>();
+    const tg::Tape tape;
+    const tg::Tensor<T> loss = tg::cross_entropy(net(mine.ids), mine.labels);
+    way.average(world, tg::parameters(net), mine.rows(), [&] { loss.backward(); });
+    check_gradients(net, alone, kTolerance<T>);
+    check_gradients_alike(world, net);
+    CHECK_FALSE(net.unused.weight.has_grad());
+  });
+}
+
+TEST_CASE("A weight is how many labels count, and a rank may have none that does") {
+  const Group world;
+  Batch whole = whole_batch();
+  xt::view(whole.labels, xt::range(1, 4)) = -100;  // all that rank 1 of 4 has
+  whole.labels(0) = -100;                          // with these, all that the first rank of 2 or 4 has
+  whole.labels(15) = -100;
+  const Batch mine = part_of(whole, world);
+  double counted = 0;
+  for (const auto label : mine.labels) counted += label == -100 ? 0 : 1;
+  if (world.size() > 1 && world.rank() == 0) CHECK(counted == 0);
+  Net<double> alone = make_net<double>();
+  {
+    const tg::Tape tape;
+    tg::cross_entropy(alone(whole.ids), whole.labels).backward();
+  }
+  for_each_way([&](const Way& way) {
+    Net<double> net = make_net<double>();
+    const tg::Tape tape;
+    const tg::Tensor<double> loss = tg::cross_entropy(net(mine.ids), mine.labels);  // NaN where none counts
+    way.average(world, tg::parameters(net), counted, [&] { loss.backward(); });
+    check_gradients(net, alone, 1e-12);
+  });
+}
+
+TEST_CASE("Gradients of a rank whose weight is 0 count as none, NaN or not") {
+  const Group world;
+  const bool counts = world.rank() + 1 == world.size();  // the last alone
+  for_each_way([&](const Way& way) {
+    Two<double> model;
+    way.average(world, tg::parameters(model), counts ? 3 : 0, [&] {
+      if (!counts) model.b.set_grad(tg::Array<double>{kNaN, 7.0});
+      const tg::Tape tape;
+      tg::sum(model.a * (counts ? 2.0 : kNaN)).backward();
+    });
+    check_close(model.a.grad(), tg::Array<double>{2, 2, 2}, 0);
+    if (world.size() > 1) CHECK_FALSE(model.b.has_grad());
+  });
+}
+
+TEST_CASE("A parameter that a rank's loss does not reach is zero there, and takes part") {
+  const Group world;
+  const double ranks = static_cast<double>(world.size());
+  for_each_way([&](const Way& way) {
+    Two<double> model;
+    const tg::Tape tape;
+    const tg::Tensor<double> loss =
+        world.rank() == 0 ? tg::sum(model.a * 2.0) : tg::sum(model.b * 3.0 * of_rank(world));
+    way.average(world, tg::parameters(model), 1, [&] { loss.backward(); });
+    check_close(model.a.grad(), tg::Array<double>({3}, 2.0 / ranks), 1e-15);
+    CHECK(model.b.has_grad() == (world.size() > 1));
+    const double sum = 3 * (ranks * (ranks + 1) / 2 - 1);  // of the factors on all ranks but the first
+    check_close(model.b.grad(), tg::Array<double>({2}, sum / ranks), 1e-15);
+  });
+}
+
+TEST_CASE("A parameter that no rank's loss reaches has no gradient, so that it does not decay") {
+  const Group world;
+  const Batch mine = part_of(whole_batch(), world);
+  for_each_way([&](const Way& way) {
+    Net<double> net = make_net<double>();
+    const auto before = net.unused.weight.value(), head_before = net.head.weight.value();
+    tg::AdamW<double> optimizer(tg::parameters(net), {.weight_decay = 0.5});
+    const tg::Tape tape;
+    const auto loss = tg::cross_entropy(net(mine.ids), mine.labels);
+    way.average(world, tg::parameters(net), mine.rows(), [&] { loss.backward(); });
+    optimizer.step();
+    CHECK(net.unused.weight.value() == before);
+    CHECK(net.head.weight.value() != head_before);
+  });
+}
+
+TEST_CASE("Of several sweeps whose gradients add up, the last is between begin and finish") {
+  const Group world;
+  const Batch whole = whole_batch(), mine = part_of(whole, world);
+  const std::vector<double> factors{1, 0.25, -2};
+  Net<double> alone = make_net<double>();
+  for (const double factor : factors) {
+    const tg::Tape tape;
+    (tg::cross_entropy(alone(whole.ids), whole.labels) * factor).backward();
+  }
+  for_each_way([&](const Way& way) {
+    Net<double> net = make_net<double>();
+    const auto sweep = [&](double factor) {
+      const tg::Tape tape;
+      (tg::cross_entropy(net(mine.ids), mine.labels) * factor).backward();
+    };
+    sweep(factors[0]);
+    sweep(factors[1]);
+    way.average(world, tg::parameters(net), mine.rows(), [&] { sweep(factors[2]); });
+    check_gradients(net, alone, 1e-12);
+  });
+}
+
+TEST_CASE("What an earlier sweep gave a parameter counts when the last does not reach it") {
+  const Group world;
+  for_each_way([&](const Way& way) {
+    Two<double> model;
+    model.b.set_grad(tg::Array<double>{of_rank(world), 1.0});
+    way.average(world, tg::parameters(model), 1, [&] {
+      const tg::Tape tape;
+      tg::sum(model.a).backward();
+    });
+    check_close(model.b.grad(), tg::Array<double>{(1.0 + static_cast<double>(world.size())) / 2, 1.0}, 1e-15);
+  });
+}
+
+TEST_CASE("Hooks that change gradients come first when they were registered first") {
+  const Group world;
+  for_each_way([&](const Way& way) {
+    Two<double> model;
+    model.a.register_hook([&](tg::Array<double>& gradient) { gradient *= of_rank(world); });
+    const tg::Tape tape;
+    const auto loss = tg::sum(model.a * 2.0);
+    way.average(world, tg::parameters(model), 1, [&] { loss.backward(); });
+    check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+  });
+}
+
+TEST_CASE("Frozen parameters stay without a gradient, and empty ones take part") {
+  struct Odd {
+    tg::Parameter<double> empty{tg::Array<double>(tg::Shape{0, 3})}, frozen{tg::Array<double>{1, 2}},
+        number{tg::Array<double>(tg::Shape{}, 2.0)};
+    TAPEGRAD_FIELDS(empty, frozen, number)
+  };
+  const Group world;
+  for_each_way([&](const Way& way) {
+    Odd model;
+    model.frozen.set_requires_grad(false);
+    const tg::Tape tape;
+    const auto loss = model.number * tg::sum(model.frozen) + tg::sum(model.empty);
+    way.average(world, tg::parameters(model), 1, [&] { loss.backward(); });
+    CHECK(model.number.grad()() == 3.0);
+    CHECK_FALSE(model.frozen.has_grad());
+    CHECK(model.empty.has_grad());
+  });
+}
+
+TEST_CASE("Gradients that others share are left as they were") {
+  const Group world;
+  Two<double> model;
+  model.a.set_grad(tg::Array<double>{of_rank(world), 0, 0});
+  const tg::Tensor<double> handle = model.a;
+  const tg::Array<double> kept = handle.grad();
+  world.average_gradients(tg::parameters(model));
+  CHECK(kept(0) == of_rank(world));
+  CHECK(model.a.grad()(0) == (1.0 + static_cast<double>(world.size())) / 2);
+}
+
+TEST_CASE("A parameter's own weights, of any size, make the mean") {
+  const Group world;
+  const double n = static_cast<double>(world.size());
+  for (const double unit : {1e-300, 1.0, 1e300}) {
+    Two<double> model;
+    model.a.set_grad(tg::Array<double>({3}, of_rank(world)));
+    world.average_gradients(tg::parameters(model), {.weight = unit * of_rank(world)});
+    check_close(model.a.grad(), tg::Array<double>({3}, (2 * n + 1) / 3), 1e-14);  // sum of r^2 / sum of r
+  }
+}
+
+TEST_CASE("In a group of one nothing is summed, and MPI is not begun where mpirun has not started the program") {
+  const Group world;
+  CHECK((world.size() == 1 || mpi_has_begun()));
+  if (world.size() > 1) return;
+  started_sums().clear();
+  Two<double> model;
+  model.a.set_grad(tg::Array<double>{1, 2, 3});
+  GradientAverage<double> average(world, tg::parameters(model));
+  average.begin();
+  average.finish();
+  world.average_gradients(tg::parameters(model));
+  world.broadcast(model);
+  world.check_equal(model);
+  CHECK(world.sum(2.5) == 2.5);
+  CHECK(world.sum(tg::Array<float>{1, 2}) == tg::Array<float>{1, 2});
+  CHECK(world.any(true));
+  CHECK_FALSE(world.any(false));
+  CHECK(world.all(true));
+  CHECK_FALSE(world.all(false));
+  check_close(model.a.grad(), tg::Array<double>{1, 2, 3}, 0);
+  CHECK(started_sums().empty());
+}

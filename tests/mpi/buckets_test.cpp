@@ -1,0 +1,209 @@
+// The sums of gradients that go on while the sweep does: when they begin, and in which order.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ranks.hpp"
+#include "started_sums.hpp"
+
+namespace {
+
+using Sizes = std::vector<std::size_t>;
+
+/// Gradients come in the reverse order of use.
+struct Three {
+  tg::Parameter<float> a{tg::Array<float>({2}, 1.0F)}, b{tg::Array<float>({3}, 2.0F)}, c{tg::Array<float>({5}, 3.0F)};
+  TAPEGRAD_FIELDS(a, b, c)
+
+  /// (..., i, ..., j) uses them in that order.
+  tg::Tensor<float> use(const std::vector<std::size_t>& order) const {
+    const tg::Parameter<float>* const all[] = {&a, &b, &c};
+    tg::Tensor<float> total(tg::Array<float>(tg::Shape{}, 0.0F));
+    for (const std::size_t i : order) total = total + tg::sum(*all[i] * static_cast<float>(i + 1));
+    return total;
+  }
+};
+
+/// Of a sum for the bucket of a parameter alone, which has one more number to say who has a gradient of it.
+Sizes sums_of(const Sizes& parameters) {
+  Sizes sizes;
+  for (const std::size_t i : parameters) sizes.push_back((i == 0 ? 2 : i == 1 ? 3 : 5) + 1);
+  return sizes;
+}
+
+/// The sums that a step begins, the first few numbers that it needs for all of them apart.
+struct Step {
+  Sizes within, after;  // the sweep
+};
+
+Step run_step(GradientAverage<float>& average, Three& model, const Sizes& order) {
+  tg::zero_grad(model);
+  const tg::Tape tape;
+  const auto loss = model.use(order);
+  average.begin();
+  started_sums().clear();
+  if (!order.empty()) loss.backward();
+  Step step{std::exchange(started_sums(), {}), {}};
+  average.finish();
+  step.after = std::exchange(started_sums(), {});
+  return step;
+}
+
+void check_means(const Group& world, const Three& model) {
+  if (world.size() == 1) return;
+  CHECK(model.a.grad() == tg::Array<float>({2}, 1.0F));
+  CHECK(model.b.grad() == tg::Array<float>({3}, 2.0F));
+  CHECK(model.c.grad() == tg::Array<float>({5}, 3.0F));
+}
+
+}  // namespace
+
+TEST_CASE("Each bucket is on its way as soon as it is complete, the last used first") {
+  const Group world;
+  if (world.size() == 1) return;
+  Three model;
+  GradientAverage<float> average(world, tg::parameters(model), 1);
+  Sizes begun;  // when a parameter's gradient has come, the own one not counted
+  for (const auto& parameter : tg::parameters(model))
+    parameter->register_hook([&](auto&) { begun.push_back(started_sums().size()); });
+  const Step first = run_step(average, model, {0, 1, 2});  // in which the order is found out
+  CHECK(first.within.empty());
+  CHECK(first.after == sums_of({2, 1, 0}));
+  check_means(world, model);
+  begun.clear();
+  const Step step = run_step(average, model, {0, 1, 2});
+  CHECK(step.within == sums_of({2, 1, 0}));
+  CHECK(begun == Sizes{1, 2, 3});
+  CHECK(step.after.empty());
+  check_means(world, model);
+}
+
+TEST_CASE("The order is that in which rank 0's gradients came in the first") {
+  const Group world;
+  if (world.size() == 1) return;
+  for (const Sizes& of_others : {Sizes{0, 1, 2}, Sizes{2, 0, 1}, Sizes{1}, Sizes{}}) {
+    Three model;
+    GradientAverage<float> average(world, tg::parameters(model), 1);
+    const Sizes own = world.rank() == 0 ? Sizes{2, 1, 0} : of_others;
+    run_step(average, model, own);
+    const Step second = run_step(average, model, {2, 1, 0});
+    CHECK(second.within == sums_of({0, 1, 2}));
+    CHECK(second.after.empty());
+    check_means(world, model);
+
+    // Where they come otherwise they wait for their turn.
+    const Step third = run_step(average, model, world.rank() == 0 ? Sizes{2, 1, 0} : Sizes{1, 0, 2});
+    if (world.rank() > 0) CHECK(third.within == sums_of({0, 1, 2}));
+    CHECK(third.within.size() + third.after.size() == 3);
+    check_means(world, model);
+  }
+}
+
+TEST_CASE("What rank 0's first loss does not reach comes last") {
+  const Group world;
+  if (world.size() == 1) return;
+  Three model;
+  GradientAverage<float> average(world, tg::parameters(model), 1);
+  const Step first = run_step(average, model, {0, 1});
+  CHECK(first.after == sums_of({1, 0, 2}));
+  const Step second = run_step(average, model, {0, 1});
+  CHECK(second.within == sums_of({1, 0}));
+  CHECK(second.after == sums_of({2}));
+  CHECK_FALSE(model.c.has_grad());
+}
+
+TEST_CASE("The group may be called between begin and finish, where each rank has begun other sums") {
+  const Group world;
+  const double ranks = static_cast<double>(world.size());
+  Three model;
+  GradientAverage<float> average(world, tg::parameters(model), 1);
+  for (int step = 0; step < 3; ++step) {
+    tg::zero_grad(model);
+    const tg::Tape tape;
+    const auto loss = world.rank() == 0 ? model.use({2, 1, 0}) : model.use({1, 2});
+    average.begin();
+    CHECK(world.sum(1) == ranks);
+    loss.backward();
+    CHECK(world.sum(of_rank(world)) == ranks * (ranks + 1) / 2);
+    CHECK(world.sum(tg::Array<float>{1, 2, 3})(2) == 3 * static_cast<float>(ranks));
+    CHECK_NOTHROW(world.check_equal(model));
+    average.finish();
+    CHECK(model.a.grad()(0) == static_cast<float>(1 / ranks));
+    CHECK(model.c.grad()(0) == 3);
+  }
+}
+
+TEST_CASE("Buckets are filled to their bytes and not beyond, but for the parameter that fills them") {
+  const Group world;
+  if (world.size() == 1) return;
+  Three model;
+  const auto sizes = [&](std::size_t bucket_bytes) {
+    GradientAverage<float> average(world, tg::parameters(model), bucket_bytes);
+    run_step(average, model, {0, 1, 2});
+    const Step step = run_step(average, model, {0, 1, 2});
+    check_means(world, model);
+    return step.within;
+  };
+  CHECK(sizes(20) == Sizes{6, 7});   // c has 20 bytes: b and a go together
+  CHECK(sizes(21) == Sizes{10, 3});  // c and b
+  CHECK(sizes(32) == Sizes{10, 3});
+  CHECK(sizes(33) == Sizes{13});
+}
+
+TEST_CASE("After the sweep, too, gradients go in buckets") {
+  const Group world;
+  if (world.size() == 1) return;
+  Three model;
+  for (const auto& parameter : tg::parameters(model)) parameter->set_grad(tg::Array<float>(parameter->shape(), 1.0F));
+  started_sums().clear();
+  world.average_gradients(tg::parameters(model), {.bucket_bytes = 20});
+  const Sizes sums = std::exchange(started_sums(), {});
+  REQUIRE(sums.size() == 3);
+  CHECK(Sizes(sums.begin() + 1, sums.end()) == Sizes{6, 7});
+}
+
+TEST_CASE("A bucket of many numbers, on several threads") {
+  const Group world;
+  tg::Parameter<float> large(tg::Array<float>({1'000'003}, 0.0F)), small(tg::Array<float>{1, 2});
+  for_each_way([&](const Way& way) {
+    large.set_grad(tg::Array<float>({1'000'003}, static_cast<float>(of_rank(world))));
+    small.zero_grad();
+    way.average(world, tg::Parameters<float>{large, small}, 1, [&] {
+      const tg::Tape tape;
+      tg::sum(small * 3.0F).backward();
+    });
+    const float mean = (1.0F + static_cast<float>(world.size())) / 2;
+    CHECK(large.grad() == tg::Array<float>({1'000'003}, mean));
+    CHECK(small.grad() == tg::Array<float>{3, 3});
+  });
+}
+
+TEST_CASE("An average that is moved or gone leaves nothing behind") {
+  const Group world;
+  Three model;
+  std::optional<GradientAverage<float>> average(std::in_place, world, tg::parameters(model), 1);
+  GradientAverage<float> moved = std::move(*average);
+  average.reset();
+  run_step(moved, model, {0, 1, 2});
+  check_means(world, model);
+
+  moved = GradientAverage<float>(world, tg::parameters(model), 100);
+  run_step(moved, model, {1, 2, 0});
+  check_means(world, model);
+  { const GradientAverage<float> gone = std::move(moved); }
+  int called = 0;
+  model.a.register_hook([&](auto&) { ++called; });
+  const tg::Tape tape;
+  model.use({0, 1, 2}).backward();
+  CHECK(called == 1);
+}
+
+TEST_CASE("A model may be gone before its average") {
+  const Group world;
+  std::optional<Three> model(std::in_place);
+  GradientAverage<float> average(world, tg::parameters(*model), 1);
+  run_step(average, *model, {0, 1, 2});
+  model.reset();
+  average.begin();
+  CHECK_NOTHROW(average.finish());
+}

@@ -1,0 +1,198 @@
+// Users' runs of the programs that train, on several ranks.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../../run_example.hpp"
+#include "../../temporary_folder.hpp"
+
+namespace {
+
+/// Runs a program alone, or by mpirun. It does not wait for ever, whatever is wrong.
+Run run_on(int ranks, const std::string& program_and_arguments) {
+  const std::string mpirun = ranks == 1 ? "" : TAPEGRAD_MPIRUN " -n " + std::to_string(ranks) + " ";
+  const Run run = run_shell("timeout 120 " + mpirun + "$examples/" + program_and_arguments);
+  CAPTURE(run.err.substr(0, 2000));
+  return run;
+}
+
+bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+std::size_t count(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(words, at)) != text.npos; at += words.size()) ++found;
+  return found;
+}
+
+/// The column of losses in a log.
+std::vector<double> losses(const std::string& log) {
+  std::vector<double> found;
+  std::istringstream lines(log);
+  std::string line;
+  std::getline(lines, line);  // the names of the columns
+  while (std::getline(lines, line)) found.push_back(std::stod(line.substr(line.find(',') + 1)));
+  return found;
+}
+
+/// Lines of many lengths, so that the ranks' parts of a batch have unequally many letters.
+std::string lines_of_many_lengths() {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += std::string(std::size_t(1 + i * 7 % 23), char('a' + i % 5)) + "bc\n";
+  return text;
+}
+
+std::string small_model(const std::string& data, int batch_size = 7) {
+  return "language_model --data " + data + " --lines --layers 2 --heads 2 --width 16 --context 24 --batch-size " +
+         std::to_string(batch_size) + " --optimizer adamw --lr 0.01 --warmup 0 --decay none --length 1 ";
+}
+
+}  // namespace
+
+// ---- the same training ----------------------------------------------------------------------------------------------
+
+TEST_CASE("On any number of ranks the losses are those of one process, in one log and one report") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("lines", lines_of_many_lengths());
+  for (const std::string more :
+       {"", "--accumulate 3 ", "--divide-state ", "--optimizer sgd --momentum 0.9 --divide-state "}) {
+    CAPTURE(more);
+    std::vector<double> alone;
+    std::string test_alone;
+    for (const int ranks : {1, 2, 4}) {
+      CAPTURE(ranks);
+      const std::string log = folder.path("log" + std::to_string(ranks));
+      std::string given = small_model(data) + "--steps 20 --eval-every 10 --dropout 0 --log " + log + " " + more;
+      if (contains(more, "sgd")) given.replace(given.find("--optimizer adamw "), 18, "");
+      const Run run = run_on(ranks, given);
+      CHECK(run.status == 0);
+      CHECK(run.err == "");
+      CHECK(count(run.out, "after 20 steps: validation loss") == 1);
+      CHECK(count(run.out, "it writes: ") == 2);
+      const std::vector<double> of_ranks = losses(folder.read("log" + std::to_string(ranks)));
+      REQUIRE(of_ranks.size() == 20);
+      if (ranks == 1) alone = of_ranks;
+      for (std::size_t i = 0; i < 20; ++i) CHECK(of_ranks[i] == doctest::Approx(alone[i]).epsilon(1e-4));
+      CHECK(contains(run.out, "state of the optimizer: ") == (ranks > 1 && contains(more, "--divide-state")));
+    }
+  }
+}
+
+TEST_CASE("The same seed on as many ranks gives the same bits, and so does a state that is divided") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("lines", lines_of_many_lengths());
+  const auto train = [&](const std::string& name, const std::string& more = "") {
+    const Run run =
+        run_on(2, small_model(data) + "--steps 12 --dropout 0.2 --checkpoint " + folder.path(name) + " " + more);
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+    return folder.read(name);
+  };
+  const std::string first = train("first");
+  CHECK(first.size() > 1000);
+  // What is kept says where it is kept.
+  const auto weights = [](const std::string& checkpoint) { return checkpoint.substr(checkpoint.size() / 4); };
+  CHECK(weights(train("again")) == weights(first));
+  CHECK(weights(train("parts", "--divide-state")) == weights(first));
+}
+
+TEST_CASE("A batch of fewer rows than ranks is trained on") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("lines", lines_of_many_lengths());
+  for (const int ranks : {1, 2, 4}) {
+    const Run run = run_on(
+        ranks, small_model(data, 1) + "--steps 5 --dropout 0 --log " + folder.path("log" + std::to_string(ranks)));
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+  }
+  const std::vector<double> alone = losses(folder.read("log1"));
+  for (const std::string name : {"log2", "log4"}) {
+    const std::vector<double> of_ranks = losses(folder.read(name));
+    REQUIRE(of_ranks.size() == 5);
+    for (std::size_t i = 0; i < 5; ++i) CHECK(of_ranks[i] == doctest::Approx(alone[i]).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("A run goes on to the same bits on as many ranks, and on others says that it does not") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("lines", lines_of_many_lengths()), model = folder.path("model");
+  const std::string run_of = small_model(data) + "--dropout 0.1 --checkpoint-every 5 --checkpoint ";
+  CHECK(run_on(2, run_of + folder.path("whole") + " --steps 12 --save " + folder.path("whole_model")).status == 0);
+  CHECK(run_on(2, run_of + folder.path("run") + " --steps 6").status == 0);
+  for (const int ranks : {2, 4, 1}) {
+    CAPTURE(ranks);
+    const std::string copy = folder.write("copy", folder.read("run"));
+    const Run run = run_on(ranks, "language_model --resume " + copy + " --steps 12 --length 1 --save " + model +
+                                      (ranks == 4 ? " --divide-state" : ""));
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+    CHECK(contains(run.out, "goes on after 6 steps"));
+    CHECK(contains(run.out, "not bit for bit") == (ranks != 2));
+    if (ranks == 2) CHECK(folder.read("model") == folder.read("whole_model"));
+  }
+}
+
+TEST_CASE("text_classifier trains, validates and cross-validates on several ranks") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += std::string(i % 2 ? "even" : "odd") + '\t' + std::string(std::size_t(1 + i % 9), i % 2 ? 'e' : 'o') + '\n';
+  const std::string common = "text_classifier --data " + folder.write("labelled", text) +
+                             " --width 8 --heads 2 --batch-size 5 --steps 30 --dropout 0 --token-dropout 0 ";
+  for (const std::string more : {"--validation 0.2 --eval-every 10", "--folds 3"}) {
+    CAPTURE(more);
+    const Run alone = run_on(1, common + more), both = run_on(2, common + more);
+    CAPTURE(both.err);
+    CHECK(alone.status == 0);
+    CHECK(both.status == 0);
+    const std::string words = more == "--folds 3" ? "\nmean accuracy" : "\ntrue \\ predicted";
+    CHECK(alone.out_from(words) != "");
+    CHECK(both.out_from(words).substr(0, 200) == alone.out_from(words).substr(0, 200));
+  }
+}
+
+// ---- ends -----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("What all ranks fail by is said once, and what one fails by is said by it") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("lines", lines_of_many_lengths());
+  const Run all = run_on(2, "language_model --data /none/such");
+  CHECK(all.status == 1);
+  CHECK(count(all.err, "language_model: /none/such: expected") == 1);
+
+  const auto start = std::chrono::steady_clock::now();
+  const Run one = run_shell(TAPEGRAD_MPIRUN " -n 1 $examples/" + small_model(data) + "--steps 100000 : -n 1 " +
+                            "$examples/language_model --data /none/such");
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  CHECK(one.status == 1);
+  CHECK(count(one.err, "language_model: rank 1 of 2: /none/such: expected") == 1);
+  CHECK(taken.count() < 20);
+}
+
+TEST_CASE("Ctrl-C ends all ranks, with the run as it is kept; so does a rank that is killed, with what was kept last") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("lines", lines_of_many_lengths());
+  // By how its command line begins: those of mpirun and the shell have the file's name, too.
+  const std::string rank_of_run = "'^[^ ]*/language_model .*run_that_ends'";
+  const std::vector<std::string> endings{"pkill -INT --parent $program", "pkill -KILL --newest --full " + rank_of_run};
+  for (const std::string& ending : endings) {
+    CAPTURE(ending);
+    const std::string kept = folder.path("run_that_ends"), out = folder.path("out");
+    // In the background a shell's programs ignore SIGINT, unless env(1) takes it back.
+    const Run run = run_shell("env --default-signal=INT timeout --foreground 60 " TAPEGRAD_MPIRUN " -n 2 $examples/" +
+                              small_model(data) + "--steps 1000000 --checkpoint-every 1 --checkpoint " + kept + " >" +
+                              out + " & program=$!\nuntil [ -s " + kept + " ]; do sleep 0.05; done\n" + ending +
+                              "\nwait $program; status=$?; sleep 1; pgrep --full " + rank_of_run + "; exit $status");
+    CAPTURE(run.err);
+    CHECK(run.status != 0);
+    CHECK(run.out == "");  // nothing runs on
+    if (contains(ending, "-INT")) CHECK(contains(folder.read("out"), "stopped early"));
+    CHECK(run_interrupted_at("goes on after", "language_model --resume " + kept).status == 130);
+  }
+}

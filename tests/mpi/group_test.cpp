@@ -1,0 +1,248 @@
+// What the ranks tell each other: models, sums, whether they are equal, and random numbers of their own.
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "../refused.hpp"
+#include "ranks.hpp"
+
+namespace {
+
+/// All that a run may have.
+struct Run {
+  Net<double> net;
+  tg::Parameter<float> none;
+  std::optional<tg::Array<float>> given, taken;
+  std::vector<double> losses;
+  std::string phase;
+  std::optional<std::string> note;
+  tg::Generator noise;
+  tg::RandomState random;
+  std::size_t step;
+  bool is_first;
+  tg::AdamW<double> optimizer;
+  TAPEGRAD_FIELDS(net, none, given, taken, losses, phase, note, noise, random, step, is_first, optimizer)
+
+  explicit Run(std::size_t number)
+      : net(make_net<double>(number)),
+        losses(number, 0.5),
+        phase(number, 'x'),
+        noise(number),
+        step(number),
+        is_first(number == 1),
+        optimizer(tg::parameters(net), {.lr = 0.5 / static_cast<double>(number)}) {
+    if (number == 1) given = tg::Array<float>{1, 2}, note = "of rank 0";
+    if (number != 1) taken = tg::Array<float>{3};
+    for (std::size_t i = 0; i < number; ++i) {
+      for (const auto& parameter : tg::parameters(net))
+        parameter->set_grad(tg::Array<double>(parameter->shape(), static_cast<double>(number)));
+      optimizer.step();
+    }
+    tg::manual_seed(100 + number);
+  }
+};
+
+/// Each rank's number, in its place.
+std::vector<double> of_all(const Group& world, double number) {
+  tg::Array<double> numbers({world.size()}, 0.0);
+  numbers(world.rank()) = number;
+  numbers = world.sum(numbers);
+  return {numbers.begin(), numbers.end()};
+}
+
+std::string message_of(const Group& world, const auto& model) {
+  try {
+    world.check_equal(model);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+// ---- broadcast ------------------------------------------------------------------------------------------------------
+
+TEST_CASE("All that a run keeps is rank 0's after a broadcast") {
+  const Group world;
+  Run run(world.rank() + 1);
+  const Run first(1);
+  tg::manual_seed(100 + world.rank() + 1);
+  world.broadcast(run);
+  CHECK(tg::save_bytes(run) == tg::save_bytes(first));
+  CHECK(tg::default_generator() == tg::Generator(101));
+  CHECK(run.noise == tg::Generator(1));
+  CHECK(run.note == "of rank 0");
+  CHECK_FALSE(run.taken.has_value());
+  CHECK_FALSE(run.none.defined());
+  CHECK(run.optimizer.state(run.net.head.weight).step == 1);
+  CHECK_NOTHROW(world.check_equal(run));
+  tg::manual_seed(0);
+}
+
+TEST_CASE("A broadcast to a model of other shapes names the first that differs, on the rank that has it") {
+  const Group world;
+  if (world.size() == 1) return;
+  tg::Linear<double> layer(2, world.rank() == 1 ? 3 : 4);
+  if (world.rank() == 1)
+    CHECK_THROWS_WITH_AS(world.broadcast(layer), Contains("weight"), std::runtime_error);
+  else
+    CHECK_NOTHROW(world.broadcast(layer));
+}
+
+TEST_CASE("A broadcast of nothing at all") {
+  struct Empty {
+    tg::Parameter<float> none;
+    TAPEGRAD_FIELDS(none)
+  } model;
+  const Group world;
+  CHECK_NOTHROW(world.broadcast(model));
+  CHECK_NOTHROW(world.check_equal(model));
+}
+
+// ---- sums -----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("Sums over the ranks, of numbers, arrays and conditions") {
+  const Group world;
+  const double ranks = static_cast<double>(world.size()), all = ranks * (ranks + 1) / 2;
+  CHECK(world.sum(of_rank(world)) == all);
+  tg::Array<float> floats({2, 3}, static_cast<float>(of_rank(world)));
+  floats(1, 2) = 0.5F;
+  const tg::Array<float> sum = world.sum(floats);
+  CHECK(sum.shape() == tg::Shape{2, 3});
+  CHECK(sum(0, 0) == static_cast<float>(all));
+  CHECK(sum(1, 2) == static_cast<float>(ranks) / 2);
+  CHECK(floats(0, 0) == static_cast<float>(of_rank(world)));  // the rank's own stays
+  CHECK(world.sum(tg::Array<double>(tg::Shape{0})).size() == 0);
+
+  const bool is_last = world.rank() + 1 == world.size();
+  CHECK(world.any(is_last));
+  CHECK_FALSE(world.any(false));
+  CHECK(world.all(true));
+  CHECK(world.all(is_last) == (world.size() == 1));
+}
+
+TEST_CASE("Each rank has the same bits of a sum") {
+  const Group world;
+  struct Sums {
+    tg::Array<double> numbers{tg::Shape{1000}};
+    TAPEGRAD_FIELDS(numbers)
+  } sums;
+  tg::Generator generator(world.rank());
+  sums.numbers = world.sum(tg::uniform<double>({1000}, -1, 1, generator));
+  CHECK_NOTHROW(world.check_equal(sums));
+}
+
+TEST_CASE("Arrays of different sizes are not summed, on no rank") {
+  const Group world;
+  if (world.size() == 1) return;
+  const std::size_t sizes[] = {2, 1, 2, 3};  // of four ranks two have the mean
+  check_refused("sum", "arrays of one size on all ranks, given one of shape (",
+                [&] { world.sum(tg::Array<double>({sizes[world.rank()]}, 1.0)); });
+  CHECK(world.sum(1) == static_cast<double>(world.size()));
+}
+
+// ---- equality -------------------------------------------------------------------------------------------------------
+
+TEST_CASE("A bit that differs on one rank is found, with the field's name and the rank's number") {
+  const Group world;
+  if (world.size() == 1) return;
+  for (const std::size_t rank : {std::size_t{1}, world.size() - 1}) {
+    Run run(1);
+    CHECK(message_of(world, run).empty());
+    const bool is_it = world.rank() == rank;
+    const auto differs = [&](const std::string& name) {
+      return "[check_equal] expected " + name + " to be the same on all ranks, given another on rank " +
+             std::to_string(rank) + " than on rank 0";
+    };
+    if (is_it) run.step += 1;
+    CHECK(message_of(world, run) == differs("step"));
+    if (is_it) run.note = "Of rank 0";
+    CHECK(message_of(world, run) == differs("note"));
+    if (is_it) run.given.reset();
+    CHECK(message_of(world, run) == differs("given"));
+    if (is_it) {
+      double& number = run.net.twice.bias.mutable_value()(7);
+      number = std::bit_cast<double>(std::bit_cast<std::uint64_t>(number) ^ 1);
+    }
+    CHECK(message_of(world, run) == differs("net.twice.bias"));
+  }
+}
+
+TEST_CASE("A difference on rank 0 is one on the others, and of several the first field is named") {
+  const Group world;
+  if (world.size() == 1) return;
+  Run run(1);
+  if (world.rank() == 0) run.step = 7;
+  CHECK(message_of(world, run) ==
+        "[check_equal] expected step to be the same on all ranks, given another on rank 1 than on rank 0");
+  if (world.rank() + 1 == world.size()) run.phase = "y";
+  CHECK(message_of(world, run) == "[check_equal] expected phase to be the same on all ranks, given another on rank " +
+                                      std::to_string(world.size() - 1) + " than on rank 0");
+}
+
+TEST_CASE("Zeros of both signs differ, and a NaN is equal to itself") {
+  const Group world;
+  struct Number {
+    double x;
+    TAPEGRAD_FIELDS(x)
+  } number{std::numeric_limits<double>::quiet_NaN()};
+  CHECK(message_of(world, number).empty());
+  number.x = world.rank() == 1 ? -0.0 : 0.0;
+  CHECK(message_of(world, number).empty() == (world.size() == 1));
+}
+
+TEST_CASE("Models of different fields are said to be that, on all ranks") {
+  const Group world;
+  if (world.size() == 1) return;
+  const std::size_t counts[] = {2, 1, 2, 3};
+  const std::vector<tg::Linear<float>> layers(counts[world.rank()], tg::Linear<float>(1, 1));
+  CHECK(message_of(world, layers) == "[check_equal] expected the same fields on all ranks, given " +
+                                         std::to_string(2 * counts[world.rank()]) + " of them on rank " +
+                                         std::to_string(world.rank()) + " and another number on some rank");
+  CHECK(world.sum(1) == static_cast<double>(world.size()));
+}
+
+TEST_CASE("Any byte that changes changes the checksum, and so does the length") {
+  std::set<std::uint64_t> sums;
+  for (std::size_t length = 0; length <= 40; ++length) {
+    CAPTURE(length);
+    std::string bytes(length, '\0');
+    const auto checksum = [&] { return tg::mpi::detail::checksum(bytes.data(), length); };
+    const std::uint64_t before = checksum();
+    CHECK(sums.insert(before).second);
+    for (char& byte : bytes)
+      for (int bit = 0; bit < 8; ++bit) {
+        const char kept = byte;
+        byte = static_cast<char>(byte ^ (1 << bit));
+        CHECK(checksum() != before);
+        byte = kept;
+      }
+    CHECK(checksum() == before);
+  }
+  CHECK(tg::mpi::detail::checksum("abcdefghijklmnop", 16) != tg::mpi::detail::checksum("ijklmnopabcdefgh", 16));
+}
+
+// ---- random numbers -------------------------------------------------------------------------------------------------
+
+TEST_CASE("Of a forked generator rank 0 draws what it would, the others what nobody else does, again and again") {
+  const Group world;
+  tg::Generator generator(5);
+  generator.next_key();
+  tg::Generator fork = world.fork_generator(generator);
+  tg::Generator again = world.fork_generator(generator), other_count = generator;
+  if (world.rank() == 0) CHECK(fork == generator);
+  CHECK(fork == again);
+  std::set<double> draws;
+  for (int i = 0; i < 3; ++i)
+    for (const double draw : of_all(world, tg::random_uniform(fork.next_key(), 0))) draws.insert(draw);
+  CHECK(draws.size() == 3 * world.size());
+
+  other_count.next_key();  // goes on elsewhere
+  CHECK((world.rank() == 0 || !(world.fork_generator(other_count) == again)));
+  CHECK_FALSE(world.fork_generator(tg::Generator(6)) == again);
+}

@@ -1,0 +1,206 @@
+// Ranks that fail, leave, are killed or are started in other ways: what is printed, and that nobody waits for ever.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "../run_example.hpp"
+
+namespace {
+
+/// A run by mpirun of that many ranks, none of them bound where options do not say otherwise; of a minute at most.
+Run mpirun(int ranks, const std::string& arguments, const std::string& environment = "",
+           const std::string& options = "--bind-to none") {
+  return run_shell(environment + " timeout 60 " TAPEGRAD_MPIRUN " " + options + " -n " + std::to_string(ranks) +
+                   " $examples/mpi_program " + arguments);
+}
+
+bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+std::size_t count(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(words, at)) != text.npos; at += words.size()) ++found;
+  return found;
+}
+
+/// How many ranks of the program are running, whoever has started them, given an argument that no other run has.
+int left_running(const std::string& mark) {
+  return std::stoi(run_shell("pgrep --full --count 'mpi_program .*[m]ark_" + mark + "' || true").out);
+}
+
+/// Expects a run to fail in less than so many seconds, and no rank to be left.
+Run check_ends(double seconds, int ranks, const std::string& what, const std::string& environment = "") {
+  CAPTURE(what);
+  const std::string mark = std::to_string(getpid()) + what + std::to_string(ranks);
+  const auto start = std::chrono::steady_clock::now();
+  const Run run = mpirun(ranks, what + " mark_" + mark, environment);
+  const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CAPTURE(run.err);
+  CHECK(run.status != 0);
+  CHECK(taken < seconds);
+  CHECK(left_running(mark) == 0);
+  return run;
+}
+
+}  // namespace
+
+// ---- ends -----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("A rank that an exception takes out of the session says so and ends the others") {
+  for (const int ranks : {2, 4}) {
+    const Run run = check_ends(20, ranks, "last_throws");
+    CHECK(contains(run.err, "mpi_program: the last rank has no data\n"));
+    CHECK(contains(run.err, "MPI_Abort\n"));
+    CHECK_FALSE(contains(run.err, "within"));
+  }
+}
+
+TEST_CASE("A rank that is killed, or exits, ends the others") {
+  CHECK(contains(check_ends(20, 2, "last_is_killed").err, "rank 1 with PID"));
+  CHECK(contains(check_ends(20, 4, "last_is_killed").err, "rank 3 with PID"));
+  CHECK(contains(check_ends(20, 2, "last_exits").err, "rank 1 with PID"));
+}
+
+TEST_CASE("A rank that leaves or does something else is waited for no longer than the timeout") {
+  for (const std::string what : {"last_leaves", "last_does_something_else"}) {
+    const Run run = check_ends(25, 2, what, "TAPEGRAD_MPI_TIMEOUT=2");
+    CHECK(contains(run.err,
+                   "tapegrad: rank 0 of 2: [sum] expected the other ranks within 2 seconds, given none: one of them "
+                   "may have left, "
+                   "or does something else\n"));
+  }
+}
+
+TEST_CASE("What all ranks fail by is said once, and a rank that fails alone says which it is and ends the others") {
+  const Run all = mpirun(4, "all_fail");
+  CHECK(all.status != 0);
+  CHECK(count(all.err, "mpi_program: there is no such file\n") == 1);
+  CHECK_FALSE(contains(all.err, " of 4: "));
+  const Run run = check_ends(20, 4, "last_fails");
+  CHECK(count(run.err, "mpi_program: rank 3 of 4: there is no such file\n") == 1);
+  CHECK(count(run.err, "there is no such file") == 1);
+  const Run alone = run_shell("$examples/mpi_program all_fail");
+  CHECK(alone.err == "mpi_program: there is no such file\n");
+  CHECK(alone.status == 1);
+}
+
+TEST_CASE("Ranks that come late, but before the timeout, are waited for") {
+  const Run run = mpirun(2, "last_is_late", "TAPEGRAD_MPI_TIMEOUT=60");
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+}
+
+TEST_CASE("A sweep that is left in mid-air leaves the memory that sums are written to") {
+  for (const int ranks : {2, 4}) {
+    const Run run = mpirun(ranks, "abandon");
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+    CHECK(run.out == "goes on\n");
+  }
+}
+
+#ifdef __SANITIZE_ADDRESS__
+TEST_CASE("What a rank leaks is reported, though what Open MPI leaks is not") {
+  const Run run = mpirun(2, "last_leaks");
+  CHECK(run.status != 0);
+  CHECK(count(run.err, "SUMMARY: AddressSanitizer: 800 byte(s) leaked in 1 allocation(s).") == 1);
+  CHECK(count(run.err, "SUMMARY") == 1);
+}
+#endif
+
+// ---- the beginning --------------------------------------------------------------------------------------------------
+
+TEST_CASE("A timeout that is none is refused by every rank, and by a program alone") {
+  for (const std::string timeout : {"x", "0", "-1", "nan", "2s", "1e999", " 2"}) {
+    const std::string words =
+        "mpi_program: [Session] expected a timeout above 0 seconds, given TAPEGRAD_MPI_TIMEOUT=" + timeout + "\n";
+    const Run run = mpirun(2, "nothing", "TAPEGRAD_MPI_TIMEOUT='" + timeout + "'");
+    CHECK(run.status != 0);
+    CHECK(count(run.err, words) >= 1);  // mpirun may end the second rank before it comes to say it
+    const Run alone = run_shell("TAPEGRAD_MPI_TIMEOUT='" + timeout + "' $examples/mpi_program");
+    CHECK(alone.status == 1);
+    CHECK(alone.err == words);
+  }
+  CHECK(run_shell("TAPEGRAD_MPI_TIMEOUT= $examples/mpi_program").status == 0);
+  CHECK(run_shell("TAPEGRAD_MPI_TIMEOUT=0.5 $examples/mpi_program").status == 0);
+}
+
+TEST_CASE("A timeout that the program gives counts, not the environment's") {
+  const Run bad = run_shell("TAPEGRAD_MPI_TIMEOUT=5 $examples/mpi_program with_timeout -1");
+  CHECK(contains(bad.err, "[Session] expected a timeout above 0 seconds, given -1"));
+  CHECK(run_shell("TAPEGRAD_MPI_TIMEOUT=x $examples/mpi_program with_timeout 5").status == 0);
+}
+
+TEST_CASE("A second session is refused, and a group among ranks without a session") {
+  const Run twice = mpirun(2, "two_sessions");
+  CHECK(twice.status != 0);
+  CHECK(contains(twice.err, "mpi_program: [Session] expected one session in a program, given a second one\n"));
+  const Run without = mpirun(2, "no_session");
+  CHECK(without.status != 0);
+  CHECK(contains(without.err,
+                 "mpi_program: [Group] expected a Session, which begins MPI, among the 2 ranks that mpirun "
+                 "has started, given none\n"));
+  CHECK(mpirun(1, "no_session").out == "1\n");
+  CHECK(run_shell("$examples/mpi_program no_session").out == "1\n");
+}
+
+// ---- processors -----------------------------------------------------------------------------------------------------
+
+TEST_CASE("Ranks share their node's processors, and are told when mpirun gives them fewer") {
+  const std::string processors = run_shell("nproc").out;
+  const int all = std::stoi(processors);
+  const auto threads = [](int number) { return "threads: " + std::to_string(number) + "\n"; };
+  const std::string note =
+      "tapegrad: each rank is bound to 1 of its node's " + std::to_string(all) + " processors, where it could use ";
+
+  const Run two = mpirun(2, "threads");
+  CHECK(count(two.out, threads(std::max(1, all / 2))) == 2);
+  CHECK(two.err.empty());
+  CHECK(count(mpirun(all + 1, "threads").out, threads(1)) == static_cast<std::size_t>(all) + 1);
+
+  const Run one = mpirun(1, "threads");
+  CHECK(one.out == threads(all));
+  CHECK(one.err.empty());
+
+  const Run bound = mpirun(1, "threads", "", "--bind-to core");
+  CHECK(bound.out == threads(1));
+  if (all > 1) {
+    CHECK(bound.err == note + std::to_string(all) + ": mpirun --bind-to none gives it all\n");
+    const Run both = mpirun(2, "threads", "", "--bind-to core");
+    CHECK(count(both.err, "tapegrad: ") == (all > 3 ? 1 : 0));
+  }
+
+  const Run set = mpirun(2, "threads", "TAPEGRAD_NUM_THREADS=3");
+  CHECK(count(set.out, threads(3)) == 2);
+  CHECK(mpirun(1, "threads", "TAPEGRAD_NUM_THREADS=3", "--bind-to core").err.empty());
+}
+
+// ---- the same bits --------------------------------------------------------------------------------------------------
+
+TEST_CASE("The same seed and the same ranks give the same bits from run to run, other ranks others") {
+  const std::string alone = run_shell("$examples/mpi_program train").out;
+  CHECK(alone.size() > 5);
+  CHECK(mpirun(1, "train").out == alone);
+  const std::string two = mpirun(2, "train").out, four = mpirun(4, "train").out;
+  CHECK(two.size() > 5);
+  CHECK(mpirun(2, "train").out == two);
+  CHECK(mpirun(4, "train").out == four);
+  CHECK(two != alone);
+  CHECK(four != two);
+}
+
+TEST_CASE("A run whose optimizer is divided goes on, bit for bit, on another number of ranks") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("run.safetensors");
+  const std::string expected = run_shell("$examples/mpi_program resume").out;  // in one piece
+  CHECK(expected.size() > 5);
+  CHECK(mpirun(2, "resume").out == expected);
+  CHECK(mpirun(2, "save " + file).status == 0);
+  CHECK(mpirun(4, "resume " + file).out == expected);
+  CHECK(mpirun(2, "resume " + file).out == expected);
+  CHECK(run_shell("$examples/mpi_program resume " + file).out == expected);
+}

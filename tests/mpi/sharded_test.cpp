@@ -1,0 +1,169 @@
+// Optimizers whose state is divided among the ranks step as undivided ones, bit for bit.
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "ranks.hpp"
+
+namespace {
+
+using tg::mpi::Sharded;
+
+#define OPTIMIZERS tg::SGD<float>, tg::Adam<float>, tg::AdamW<float>
+
+template <class Optimizer> typename Optimizer::Options options() {
+  typename Optimizer::Options options{.lr = 0.05, .weight_decay = 0.1};
+  if constexpr (requires { options.momentum; }) options.momentum = 0.9;
+  return options;
+}
+
+/// Matrices and the others in groups with options of their own.
+template <class Optimizer> Optimizer make_optimizer(Net<float>& net) {
+  const auto chosen = [&](bool matrices) {
+    return tg::parameters(net, [=](auto, const auto& p) { return (p.dimension() == 2) == matrices; });
+  };
+  Optimizer optimizer(chosen(true), options<Optimizer>());
+  auto of_others = options<Optimizer>();
+  of_others.lr = 0.01;
+  of_others.weight_decay = 0;
+  optimizer.add_group(chosen(false), of_others);
+  return optimizer;
+}
+
+/// Gradients of step number `step`, the same on all ranks; unused.bias has none, and unused.weight has some at times.
+void set_gradients(Net<float>& net, std::size_t step) {
+  tg::Generator generator(1000 + step);
+  for (auto& [name, parameter] : tg::named_parameters(net)) {
+    const auto gradient = tg::normal<float>(parameter->shape(), 0, 1, generator);
+    parameter->zero_grad();
+    if (name != "unused.bias" && (name != "unused.weight" || step % 3 == 1)) parameter->set_grad(gradient);
+  }
+}
+
+std::size_t whole_state_bytes(const auto& optimizer) {
+  std::size_t bytes = 0;
+  for (const auto& named : optimizer.state()) {
+    const auto& state = named.second;
+    const auto add = [&](const auto& array) {
+      if (array.has_value()) bytes += array.value().size() * sizeof(float);
+    };
+    if constexpr (requires { state.exp_avg; })
+      add(state.exp_avg), add(state.exp_avg_sq);
+    else
+      add(state.momentum_buffer);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("Ten steps of a divided optimizer give the bits of an undivided one, and its state", Optimizer,
+                   OPTIMIZERS) {
+  const Group world;
+  Net<float> net = make_net<float>(), whole_net = net;
+  Optimizer optimizer = make_optimizer<Optimizer>(net), whole = make_optimizer<Optimizer>(whole_net);
+  Sharded sharded(world, optimizer);
+  for (std::size_t step = 0; step < 10; ++step) {
+    set_gradients(net, step);
+    set_gradients(whole_net, step);
+    sharded.step();
+    whole.step();
+    check_same_values(net, whole_net);
+  }
+  CHECK_NOTHROW(world.check_equal(net));
+  CHECK(world.sum(static_cast<double>(sharded.state_bytes())) == static_cast<double>(whole_state_bytes(whole)));
+  if (world.size() > 1) CHECK(sharded.state_bytes() < whole_state_bytes(whole));
+
+  sharded.gather();
+  if (world.rank() == 0) CHECK(tg::save_bytes(optimizer) == tg::save_bytes(whole));
+  sharded.keep_own();
+  CHECK(world.sum(static_cast<double>(sharded.state_bytes())) == static_cast<double>(whole_state_bytes(whole)));
+
+  for (std::size_t step = 10; step < 12; ++step) {  // and on
+    set_gradients(net, step);
+    set_gradients(whole_net, step);
+    sharded.step();
+    whole.step();
+  }
+  check_same_values(net, whole_net);
+  sharded.gather();
+  if (world.rank() == 0) CHECK(tg::save_bytes(optimizer) == tg::save_bytes(whole));
+}
+
+TEST_CASE_TEMPLATE("A divided optimizer goes on from an undivided one, and the other way round", Optimizer,
+                   OPTIMIZERS) {
+  const Group world;
+  Net<float> net = make_net<float>(), whole_net = net;
+  Optimizer optimizer = make_optimizer<Optimizer>(net), whole = make_optimizer<Optimizer>(whole_net);
+  std::size_t step = 0;
+  const auto run = [&](auto& stepped) {
+    for (std::size_t end = step + 3; step < end; ++step) {
+      set_gradients(net, step);
+      set_gradients(whole_net, step);
+      stepped.step();
+      whole.step();
+      check_same_values(net, whole_net);
+    }
+  };
+  run(optimizer);
+  {
+    Sharded sharded(world, optimizer);
+    if (world.size() > 1) CHECK(sharded.state_bytes() < whole_state_bytes(whole));
+    run(sharded);
+    sharded.gather();
+  }
+  world.broadcast(optimizer);
+  CHECK(tg::save_bytes(optimizer) == tg::save_bytes(whole));
+  run(optimizer);
+}
+
+TEST_CASE("Of N equal parameters each rank keeps the state of its share") {
+  const Group world;
+  std::vector<tg::Linear<float>> layers;
+  for (int i = 0; i < 8; ++i) layers.emplace_back(10, 10, tg::LinearOptions{.bias = false});
+  tg::AdamW<float> optimizer(tg::parameters(layers));
+  Sharded sharded(world, optimizer);
+  CHECK(sharded.state_bytes() == 0);
+  for (const auto& parameter : tg::parameters(layers)) parameter->set_grad(tg::Array<float>(parameter->shape(), 1.0F));
+  sharded.step();
+  CHECK(sharded.state_bytes() == 8 * 2 * 400 / world.size());
+  std::vector<std::size_t> owned(world.size());
+  for (const std::size_t owner : sharded.owners()) ++owned.at(owner);
+  CHECK(owned == std::vector<std::size_t>(world.size(), 8 / world.size()));
+}
+
+TEST_CASE("Parameters are divided the largest first, each to the rank that has least") {
+  using Owners = std::vector<std::size_t>;
+  using tg::mpi::detail::divide;
+  CHECK(divide({}, 2) == Owners{});
+  CHECK(divide({5, 6}, 1) == Owners{0, 0});
+  CHECK(divide({1, 10, 2, 7, 4}, 2) == Owners{1, 0, 0, 1, 1});  // 10 | 7 + 4, 10 + 2 | 7 + 4 + 1
+  CHECK(divide({3, 3, 3, 3}, 4) == Owners{0, 1, 2, 3});
+  CHECK(divide({4, 4}, 4) == Owners{0, 1});
+}
+
+TEST_CASE("A divided optimizer throws what the optimizer throws") {
+  const Group world;
+  tg::Parameter<float> a(tg::Array<float>{1, 2}), b(tg::Array<float>{1, 2});
+  tg::SGD<float> optimizer({a, b});
+  Sharded sharded(world, optimizer);
+  { const tg::Parameter<float> ends = std::move(b); }
+  a.set_grad(tg::Array<float>{1, 1});
+  CHECK_THROWS_AS(sharded.step(), std::logic_error);
+  CHECK(a.value() == tg::Array<float>{1, 2});
+}
+
+TEST_CASE("A value that others share is left to them on every rank") {
+  const Group world;
+  Net<float> net = make_net<float>();
+  const Net<float> copy = net;
+  const tg::Array<float> before = copy.head.weight.value();
+  tg::AdamW<float> optimizer = make_optimizer<tg::AdamW<float>>(net);
+  Sharded sharded(world, optimizer);
+  set_gradients(net, 1);
+  sharded.step();
+  CHECK(copy.head.weight.value() == before);
+  CHECK(net.head.weight.value() != before);
+}

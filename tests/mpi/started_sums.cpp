@@ -1,0 +1,21 @@
+#include "started_sums.hpp"
+
+#include <mpi.h>
+
+std::vector<std::size_t>& started_sums() {
+  static std::vector<std::size_t> sums;
+  return sums;
+}
+
+bool mpi_has_begun() {
+  int has_begun = 0;
+  MPI_Initialized(&has_begun);
+  return has_begun != 0;
+}
+
+// MPI lets programs stand in for each of its functions, and has them under a second name.
+extern "C" int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op operation,
+                              MPI_Comm ranks, MPI_Request* request) {
+  started_sums().push_back(static_cast<std::size_t>(count));
+  return PMPI_Iallreduce(from, to, count, type, operation, ranks, request);
+}

@@ -1,12 +1,11 @@
 // Times training steps of one workload with tapegrad.
 #include <tapegrad/tapegrad.hpp>
 
-#include <xtensor/xbuilder.hpp>
-
+#include "gpt.hpp"
 #include "workloads.hpp"
 
 namespace tg = tapegrad;
-using benchmark::Workload;
+using benchmark::array_of, benchmark::Gpt, benchmark::Workload;
 
 namespace {
 
@@ -28,33 +27,6 @@ struct Model {
     return causal ? head(attention(x, tg::AttentionMask::causal())) : head(tg::mean(attention(x), {1}));
   }
 };
-
-/// nanoGPT's: no biases, the embedding is the head.
-struct Gpt {
-  tg::Embedding<> tokens, positions;
-  std::vector<tg::TransformerBlock<>> blocks;
-  tg::LayerNorm<> norm;
-  TAPEGRAD_FIELDS(tokens, positions, blocks, norm)
-
-  explicit Gpt(const Workload& w)
-      : tokens(w.tokens, w.width), positions(w.length, w.width), norm(w.width, {.bias = false}) {
-    for (std::size_t i = 0; i < w.layers; ++i)
-      blocks.emplace_back(w.width, w.heads, tg::TransformerBlockOptions{.bias = false});
-    tg::initialize_gpt2(*this);
-  }
-
-  tg::Tensor<float> operator()(const tg::IntArray& ids) const {
-    auto x = tokens(ids) + positions(xt::arange<std::int64_t>(std::int64_t(ids.shape()[1])));  // (B, T, D)
-    for (const auto& block : blocks) x = block(x, tg::AttentionMask::causal());
-    return tg::linear(norm(x), tokens.weight);
-  }
-};
-
-tg::IntArray array_of(const std::vector<std::int64_t>& numbers, const tg::Shape& shape) {
-  tg::IntArray array(shape);
-  std::copy(numbers.begin(), numbers.end(), array.begin());
-  return array;
-}
 
 benchmark::Times run(const Workload& w) {
   if (w.threads > 0) tg::set_num_threads(w.threads);

@@ -91,9 +91,8 @@ inline double peak_mb() {
   return 0;
 }
 
-/// Runs the workload that the program's arguments name and prints its median time, the process's peak memory, its mean
-/// time, and the processors' time.
-template <class Run> int run_one(int argc, char** argv, Run run) {
+/// Runs the workload that the program's arguments name.
+template <class Run> int run_with(int argc, char** argv, Run run) {
   if (argc != 9 && argc != 10) {
     std::fprintf(stderr, "usage: %s BATCH LENGTH WIDTH HEADS TOKENS CLASSES LAYERS THREADS [SECONDS]\n", argv[0]);
     return 1;
@@ -104,9 +103,16 @@ template <class Run> int run_one(int argc, char** argv, Run run) {
                                         &Workload::tokens, &Workload::classes, &Workload::layers, &Workload::threads})
     workload.*number = std::stoul(*argument++);
   if (argc == 10) workload.seconds = std::stod(*argument);
-  const Times times = run(workload);
-  std::printf("%.6f %.1f %.6f %.6f\n", times.median, peak_mb(), times.mean, times.processors);
+  run(workload);
   return 0;
+}
+
+/// The same, and prints its median time, the process's peak memory, its mean time, and the processors' time.
+template <class Run> int run_one(int argc, char** argv, Run run) {
+  return run_with(argc, argv, [&](const Workload& workload) {
+    const Times times = run(workload);
+    std::printf("%.6f %.1f %.6f %.6f\n", times.median, peak_mb(), times.mean, times.processors);
+  });
 }
 
 /// What a step program printed.

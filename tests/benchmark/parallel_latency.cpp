@@ -1,0 +1,41 @@
+// Times what two processes say to each other, apart from training:
+//
+//     mpirun -n 2 --bind-to none build/release/tests/benchmark/parallel_latency
+//
+// Rank 0 prints the seconds of a sum of one number, and of one of 4 MB, a bucket of gradients: medians of many.
+#include <tapegrad/mpi.hpp>
+#include <tapegrad/tapegrad.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <vector>
+
+namespace tg = tapegrad;
+
+namespace {
+
+template <class Work> double median_seconds(std::size_t rounds, Work work) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const auto start = Clock::now();
+    work();
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  const auto middle = seconds.begin() + std::ptrdiff_t(rounds / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const tg::mpi::Session session(argc, argv);
+  const tg::mpi::Group world;
+  const double of_one = median_seconds(2000, [&] { world.sum(1.0); });
+  tg::Array<float> bucket(tg::Shape{std::size_t{1} << 20}, 1.0f);
+  const double of_bucket = median_seconds(200, [&] { bucket = world.sum(std::move(bucket)); });
+  if (world.rank() == 0) std::printf("%.9f %.9f\n", of_one, of_bucket);
+}

@@ -1,0 +1,76 @@
+// Times a GPT's training step by several processes, which share the batch; started alone, it is one of them:
+//
+//     mpirun -n 2 --bind-to none build/release/tests/benchmark/parallel_step 12 64 128 4 65 0 4 1 10
+//
+// The numbers are those of the other step programs: batch, length, width, heads, tokens, 0, layers, threads of a rank,
+// seconds. Steps are taken in turn without averaging gradients, with averaging behind the sweep, and with averaging
+// while it goes on; rank 0 prints the medians in milliseconds, with the bytes of the gradients.
+#include <tapegrad/mpi.hpp>
+#include <tapegrad/tapegrad.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "gpt.hpp"
+#include "workloads.hpp"
+
+namespace tg = tapegrad;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+enum Way { alone, behind, within, kWays };
+
+double median(std::vector<double> times) {
+  std::ranges::nth_element(times, times.begin() + std::ptrdiff_t(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+void time_ways(const benchmark::Workload& w, const tg::mpi::Group& world) {
+  if (w.threads > 0) tg::set_num_threads(w.threads);
+  const std::size_t rows = w.batch / world.size();
+  const tg::IntArray ids = benchmark::array_of(benchmark::random_ids(rows * w.length, w.tokens), {rows, w.length});
+  benchmark::Gpt model(w);
+  const auto parameters = tg::parameters(model);
+  world.broadcast(model);
+  tg::AdamW<float> optimizer(parameters, {.lr = 1e-3});
+  tg::mpi::GradientAverage average(world, parameters);
+
+  const auto step = [&](Way way) {
+    tg::Tape tape;
+    optimizer.zero_grad();
+    const tg::Tensor<float> loss = tg::cross_entropy(model(ids), ids);
+    if (way == within) average.begin();
+    loss.backward();
+    if (way == within) average.finish();
+    if (way == behind) world.average_gradients(parameters);
+    tg::clip_grad_norm(parameters, 1.0);
+    optimizer.step();
+  };
+  std::array<std::vector<double>, kWays> times;
+  const auto start = Clock::now();
+  for (int round = 0;; ++round) {
+    const std::chrono::duration<double> since = Clock::now() - start;
+    if (world.any(round > 6 && since.count() > w.seconds)) break;
+    for (const Way way : {alone, behind, within}) {
+      world.sum(0);  // all begin together
+      const auto begin = Clock::now();
+      step(way);
+      if (round > 1) times[way].push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+    }
+  }
+  if (world.rank() == 0)
+    std::printf("%.3f %.3f %.3f %zu\n", median(times[alone]), median(times[behind]), median(times[within]),
+                tg::count_parameters(model) * sizeof(float));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const tg::mpi::Session session(argc, argv);
+  return benchmark::run_with(argc, argv, [](const benchmark::Workload& w) { time_ways(w, tg::mpi::Group()); });
+}

@@ -176,19 +176,20 @@ TEST_CASE("What all ranks fail by is said once, and what one fails by is said by
 }
 
 TEST_CASE("Ctrl-C ends all ranks, with the run as it is kept; so does a rank that is killed, with what was kept last") {
-  const TemporaryFolder folder;
-  const std::string data = folder.write("lines", lines_of_many_lengths());
   // By how its command line begins: those of mpirun and the shell have the file's name, too.
   const std::string rank_of_run = "'^[^ ]*/language_model .*run_that_ends'";
   const std::vector<std::string> endings{"pkill -INT --parent $program", "pkill -KILL --newest --full " + rank_of_run};
   for (const std::string& ending : endings) {
     CAPTURE(ending);
+    const TemporaryFolder folder;
+    const std::string data = folder.write("lines", lines_of_many_lengths());
     const std::string kept = folder.path("run_that_ends"), out = folder.path("out");
     // In the background a shell's programs ignore SIGINT, unless env(1) takes it back.
-    const Run run = run_shell("env --default-signal=INT timeout --foreground 60 " TAPEGRAD_MPIRUN " -n 2 $examples/" +
-                              small_model(data) + "--steps 1000000 --checkpoint-every 1 --checkpoint " + kept + " >" +
-                              out + " & program=$!\nuntil [ -s " + kept + " ]; do sleep 0.05; done\n" + ending +
-                              "\nwait $program; status=$?; sleep 1; pgrep --full " + rank_of_run + "; exit $status");
+    const Run run =
+        run_shell("env --default-signal=INT timeout --foreground 60 " TAPEGRAD_MPIRUN " -n 2 $examples/" +
+                  small_model(data) + "--steps 1000000 --checkpoint-every 1 --checkpoint " + kept + " >" + out +
+                  " & program=$!\nuntil [ -s " + kept + " ] || ! kill -0 $program; do sleep 0.05; done\n" + ending +
+                  "\nwait $program; status=$?; sleep 1; pgrep --full " + rank_of_run + "; exit $status");
     CAPTURE(run.err);
     CHECK(run.status != 0);
     CHECK(run.out == "");  // nothing runs on

@@ -5,8 +5,6 @@
 #include <iostream>
 #include <sstream>
 
-#include "training.hpp"
-
 namespace examples {
 
 namespace tg = tapegrad;
@@ -26,13 +24,12 @@ OwnDraws::~OwnDraws() {
   if (common_) tg::default_generator() = *common_;
 }
 
-TrainingRanks::TrainingRanks(TrainingState& state, const tg::Parameters<float>& parameters, bool divide_state)
-    : state_(state), average_(group_, parameters) {
+TrainingRanks::TrainingRanks(tg::Optimizer<float>& optimizer, const tg::Parameters<float>& parameters,
+                             bool divide_state)
+    : optimizer_(optimizer), average_(group_, parameters) {
   if (!divide_state || !are_several()) return;
-  if (state.sgd)
-    sgd_.emplace(group_, *state.sgd);
-  else
-    adamw_.emplace(group_, *state.adamw);
+  if (auto* const sgd = dynamic_cast<tg::SGD<float>*>(&optimizer)) sgd_.emplace(group_, *sgd);
+  if (auto* const adamw = dynamic_cast<tg::AdamW<float>*>(&optimizer)) adamw_.emplace(group_, *adamw);
 }
 
 TrainingRanks::Mean TrainingRanks::mean_of(const StepLoss& part) const {
@@ -60,7 +57,7 @@ template <class Use> void TrainingRanks::use_divided(Use use) {
 }
 
 void TrainingRanks::step() {
-  if (!divides_state()) return state_.optimizer().step();
+  if (!divides_state()) return optimizer_.step();
   use_divided([](auto& sharded) { sharded.step(); });
 }
 

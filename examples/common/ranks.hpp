@@ -15,8 +15,6 @@
 
 namespace examples {
 
-struct TrainingState;
-
 /// Whether this rank is the one that prints and writes files.
 bool is_first_rank();
 
@@ -51,8 +49,10 @@ struct StepLoss {
 /// What the ranks do together in a training.
 class TrainingRanks {
  public:
-  /// Of a run that is the same on all ranks by now. `divide_state`: each rank keeps a part of the optimizer's state.
-  TrainingRanks(TrainingState& state, const tapegrad::Parameters<float>& parameters, bool divide_state);
+  /// With an optimizer, SGD or AdamW, that is the same on all ranks by now. `divide_state`: each rank keeps a part of
+  /// its state.
+  TrainingRanks(tapegrad::Optimizer<float>& optimizer, const tapegrad::Parameters<float>& parameters,
+                bool divide_state);
 
   bool are_several() const { return group_.size() > 1; }
   bool divides_state() const { return sgd_ || adamw_; }
@@ -82,7 +82,7 @@ class TrainingRanks {
   template <class Use> void use_divided(Use use);
 
   tapegrad::mpi::Group group_;
-  TrainingState& state_;
+  tapegrad::Optimizer<float>& optimizer_;
   tapegrad::mpi::GradientAverage<float> average_;
   std::optional<tapegrad::mpi::Sharded<tapegrad::SGD<float>>> sgd_;
   std::optional<tapegrad::mpi::Sharded<tapegrad::AdamW<float>>> adamw_;

@@ -265,7 +265,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
           const TrainingHooks& hooks) {
   const Interrupt interrupt;
   const std::size_t begin = state.step;
-  TrainingRanks ranks(state, parameters, hooks.divide_state);
+  TrainingRanks ranks(state.optimizer(), parameters, hooks.divide_state);
   std::optional<Steps> steps(std::in_place, state, parameters, options, hooks, interrupt, ranks);
   std::exception_ptr failure;  // the first: when memory ends, or a disk is full, what was learned is kept all the same
   const auto attempt = [&](const std::function<void()>& work) {

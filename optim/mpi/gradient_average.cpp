@@ -11,7 +11,6 @@
 #include "../../engine/array/internal/error.hpp"
 #include "../../engine/array/internal/parallel.hpp"
 #include "../../engine/kernels/instruction_sets.hpp"
-#include "group.hpp"
 #include "internal/world.hpp"
 
 namespace tapegrad::mpi {
@@ -237,8 +236,8 @@ template <class T> class GradientAverage<T>::State {
 };
 
 template <class T>
-GradientAverage<T>::GradientAverage(const Group& group, const Parameters<T>& parameters, std::size_t bucket_bytes) {
-  if (group.size() == 1) return;
+GradientAverage<T>::GradientAverage(const Group&, const Parameters<T>& parameters, std::size_t bucket_bytes) {
+  if (detail::size() == 1) return;
   state_ = std::make_unique<State>(parameters, bucket_bytes);
   state_->register_hooks();
 }

@@ -11,6 +11,7 @@
 #include "../../engine/array/internal/error.hpp"
 #include "../../engine/array/internal/parallel.hpp"
 #include "../../engine/kernels/instruction_sets.hpp"
+#include "checksum.hpp"
 #include "internal/world.hpp"
 
 namespace tapegrad::mpi {

@@ -1,7 +1,6 @@
 #include "group.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -71,27 +70,4 @@ void Group::compare_with_first(std::span<const std::string> names, const std::ve
                                              least - firsts.begin(), " than on rank 0");
 }
 
-namespace detail {
-
-// FNV-1a's steps on words of eight bytes, with the upper bits brought down.
-std::uint64_t checksum(const void* bytes, std::size_t count) {
-  constexpr std::uint64_t kPrime = 0x100000001b3;
-  std::uint64_t hash = 0xcbf29ce484222325 ^ count;
-  const auto add = [&](std::uint64_t word) {
-    hash = (hash ^ word) * kPrime;
-    hash ^= hash >> 32;
-  };
-  const char* at = static_cast<const char*>(bytes);
-  std::uint64_t word = 0;
-  for (; count >= sizeof word; at += sizeof word, count -= sizeof word) {
-    std::memcpy(&word, at, sizeof word);
-    add(word);
-  }
-  word = 0;
-  if (count > 0) std::memcpy(&word, at, count);
-  add(word);
-  return hash;
-}
-
-}  // namespace detail
 }  // namespace tapegrad::mpi

@@ -9,6 +9,7 @@
 
 #include "../../engine/array/random.hpp"
 #include "../../layers/model/checkpoint.hpp"
+#include "checksum.hpp"
 #include "gradient_average.hpp"
 
 namespace tapegrad::mpi {
@@ -58,13 +59,6 @@ class Group {
 
   std::size_t rank_, size_;
 };
-
-namespace detail {
-
-/// Of 64 bits; any change of a byte changes it.
-std::uint64_t checksum(const void* bytes, std::size_t count);
-
-}  // namespace detail
 
 template <class M> void Group::broadcast(M& model) const {
   if (size_ == 1) return;

@@ -125,7 +125,7 @@ TEST_CASE("a validation that finds no lower loss is counted, and patience ends t
   const int status = train(state, parameters, options,
                            {.next_loss =
                                 [&] {
-                                  return StepLoss{tg::mean(model.layer(tg::tensor({{1, 1}}))), 2};
+                                  return StepLoss{tg::mean(model.layer(tg::tensor({{1, 1}}))), 1, 2};
                                 },
                             .validation_loss = [&] { return losses[next++]; },
                             .on_best = [&] { ++bests; }});

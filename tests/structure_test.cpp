@@ -137,6 +137,7 @@ Sources read_project() {
   };
   add(root / "tapegrad.hpp");
   add(root / "testing.hpp");
+  add(root / "mpi.hpp");
   for (const char* folder : {"engine", "layers", "optim", "examples"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const fs::path ending = entry.path().extension();

@@ -132,8 +132,9 @@ TEST_CASE("A profiling tape knows what each operation saved and the norm of its 
   CHECK(columns[1] == "exp");
   CHECK(columns[4] == "16");
   CHECK(columns[5] == "B");
-  CHECK(columns.back() == "1");                // sqrt(0.6^2 + 0.8^2)
-  CHECK(columns[columns.size() - 2] == "us");  // backward took a time
+  CHECK(columns.back() == "1");  // sqrt(0.6^2 + 0.8^2)
+  const std::string& unit = columns[columns.size() - 2];
+  CHECK((unit == "us" || unit == "ms"));  // backward took a time, on a busy machine a long one
 }
 
 TEST_CASE("A printed tape lines up names in any alphabet") {

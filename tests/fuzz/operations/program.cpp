@@ -165,12 +165,14 @@ class Builder {
   template <class T> struct Outcome {
     tg::Tensor<T> value;
     std::string refusal;
+    bool is_input = false;  // given back as it is, as dropout does without training
   };
 
   template <class T> Outcome<T> attempt(const char* operation, const Step& step, const Values<T>& values) {
     const std::size_t recorded = tape_.size();
     Outcome<T> outcome;
     const std::string message = refusal([&] { outcome.value = step.run(values); });
+    outcome.is_input = outcome.value.requires_grad() && tape_.size() == recorded;
     if (message.empty()) return outcome;
     expect(tape_.size() == recorded, std::string(operation) + " was refused, and recorded something");
     expect(message.starts_with('[') && message.find("] expected ") != message.npos,
@@ -183,11 +185,12 @@ class Builder {
     const Operation& operation = operations()[draw_.below(operations().size())];
     try {
       const Step step = operation.draw(draw_);
-      const auto [in_double, refused_in_double] = attempt(operation.name, step, doubles_);
-      const auto [in_float, refused_in_float] = attempt(operation.name, step, floats_);
+      const auto [in_double, refused_in_double, is_input] = attempt(operation.name, step, doubles_);
+      const auto [in_float, refused_in_float, is_input_in_float] = attempt(operation.name, step, floats_);
       expect(refused_in_double == refused_in_float, std::string(operation.name) + " in double: \"" + refused_in_double +
                                                         "\", in float: \"" + refused_in_float + '"');
-      if (!refused_in_double.empty() || !is_small(in_double.value())) return;
+      expect(is_input == is_input_in_float, std::string(operation.name) + " gives its input back in one type alone");
+      if (!refused_in_double.empty() || is_input || !is_small(in_double.value())) return;
       if (in_double.size() > kMostElements || (step.smooth && !step.smooth(step.taken(doubles_)))) return;
       doubles_.push_back(in_double);
       floats_.push_back(in_float);

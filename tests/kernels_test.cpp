@@ -172,7 +172,8 @@ TEST_CASE_TEMPLATE("Operands that are stretched along any axis meet the elements
       {{70001}, {1}},
       {{1}, {70001}},
   };
-  for (const auto& [left, right] : shapes) {
+  for (const std::pair<Shape, Shape>& operands : shapes) {
+    const Shape &left = operands.first, &right = operands.second;
     CAPTURE(tg::to_string(left));
     CAPTURE(tg::to_string(right));
     const tg::Array<T> x = tg::uniform<T>(left, 1, 2), y = tg::uniform<T>(right, 1, 2);
@@ -204,8 +205,9 @@ TEST_CASE_TEMPLATE("Three operands that are stretched along any axis meet the el
       {Shape{300, 300}, {300, 300}, {300, 300}},  // on several threads
       {Shape{300, 1}, {300}, {300, 300}},
   };
-  for (const auto& [first, second, third] : shapes)
+  for (const std::array<Shape, 3>& operands : shapes)
     for (const tg::detail::InstructionSet set : tg::detail::instruction_sets()) {
+      const Shape &first = operands[0], &second = operands[1], &third = operands[2];
       CAPTURE(tg::to_string(first));
       CAPTURE(tg::to_string(second));
       CAPTURE(tg::to_string(third));

@@ -80,7 +80,9 @@ TEST_CASE("A page has the tape's values and gradients, its formulas, layers and 
   tg::cross_entropy(logits, tg::IntArray{0, 2}).backward();
 
   const json step = step_of(tape);
-  for (const auto& [name, parameter] : tg::named_parameters(model)) {
+  for (const auto& entry : tg::named_parameters(model)) {
+    const std::string& name = entry.first;
+    const auto& parameter = entry.second;
     CAPTURE(name);
     const json& node = named(step, name);
     CHECK(node["kind"] == "parameter");

@@ -69,8 +69,11 @@ template <class T> void check_product(const Product& p, std::size_t threads, boo
 
   Array expected(Shape{p.m, p.n}, 0.0);
   for (std::size_t i = 0; i < p.m; ++i) {
-    for (std::size_t l = 0; l < p.k; ++l)
-      for (std::size_t j = 0; j < p.n; ++j) expected.data()[i * p.n + j] += a.at(i, l) * b.at(l, j);
+    double* const sums = expected.data() + i * p.n;
+    for (std::size_t l = 0; l < p.k; ++l) {
+      const double left = a.at(i, l);
+      for (std::size_t j = 0; j < p.n; ++j) sums[j] += left * b.at(l, j);
+    }
     for (std::size_t j = 0; j < p.n; ++j) {
       expected(i, j) *= with_bias ? 1 : p.alpha;
       expected(i, j) += with_bias ? bias(j) : p.beta == 0 ? 0 : p.beta * c.at(i, j);

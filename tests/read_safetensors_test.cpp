@@ -154,7 +154,8 @@ TEST_CASE("Half precision is read as IEEE 754 and bfloat16 define it") {
                                                      {0x33d7, 1.0011717677116394e-07f},
                                                      {0xb880, -6.103515625e-05f}};
   const auto check = [](const char* dtype, const std::pair<std::uint16_t, float>& row) {
-    const auto [bits, expected] = row;
+    const std::uint16_t bits = row.first;
+    const float expected = row.second;
     CAPTURE(bits);
     const tg::StoredArray stored = w_of(file_of<std::uint16_t>(dtype, {bits}));
     CHECK(std::bit_cast<std::uint32_t>(stored.as<float>()(0)) == std::bit_cast<std::uint32_t>(expected));

@@ -232,7 +232,7 @@ TEST_CASE("The order in which a file has its numbers and names does not matter")
   FileParts file(folder / "a.safetensors");
   std::ranges::reverse(file.tensors);  // no tensor lies aligned any more
   file.add<unsigned char>("another", "U8", {1});
-  std::ranges::rotate(file.tensors, file.tensors.end() - 1);
+  std::rotate(file.tensors.begin(), file.tensors.end() - 1, file.tensors.end());
   const InMemory moved(file.bytes());
   other.train(2);
   tg::load(other, moved, {.ignore = {"another"}});

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -38,8 +39,7 @@ template <class T> struct Stored {
         transposed(transposed_),
         memory(Shape{rows, stride}, static_cast<T>(kNaN)) {
     const tg::Array<T> numbers = tg::uniform<T>({rows, columns}, -1, 1);
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t c = 0; c < columns; ++c) memory(r, c) = numbers(r, c);
+    for (std::size_t r = 0; r < rows; ++r) std::copy_n(numbers.data() + r * columns, columns, row(r));
   }
 
   Matrix<const T> matrix() const {
@@ -47,6 +47,7 @@ template <class T> struct Stored {
     return transposed ? stored.t() : stored;
   }
   double at(std::size_t r, std::size_t c) const { return memory.data()[transposed ? c * stride + r : r * stride + c]; }
+  T* row(std::size_t r) { return memory.data() + r * stride; }  // as it is stored
 };
 
 struct Product {
@@ -74,10 +75,11 @@ template <class T> void check_product(const Product& p, std::size_t threads, boo
       const double left = a.at(i, l);
       for (std::size_t j = 0; j < p.n; ++j) sums[j] += left * b.at(l, j);
     }
+    T* const stored = c.row(i);
     for (std::size_t j = 0; j < p.n; ++j) {
-      expected(i, j) *= with_bias ? 1 : p.alpha;
-      expected(i, j) += with_bias ? bias(j) : p.beta == 0 ? 0 : p.beta * c.at(i, j);
-      if (overwrites) c.memory(i, j) = static_cast<T>(kNaN);
+      sums[j] *= with_bias ? 1 : p.alpha;
+      sums[j] += with_bias ? bias.data()[j] : p.beta == 0 ? 0 : p.beta * stored[j];
+      if (overwrites) stored[j] = static_cast<T>(kNaN);
     }
   }
 
@@ -92,8 +94,9 @@ template <class T> void check_product(const Product& p, std::size_t threads, boo
   Array actual(Shape{p.m, p.n});
   bool gaps_are_kept = true;
   for (std::size_t i = 0; i < p.m; ++i) {
-    for (std::size_t j = 0; j < p.n; ++j) actual(i, j) = c.memory(i, j);
-    for (std::size_t j = p.n; j < c.stride; ++j) gaps_are_kept = gaps_are_kept && std::isnan(c.memory(i, j));
+    const T* const stored = c.row(i);
+    std::copy_n(stored, p.n, actual.data() + i * p.n);
+    for (std::size_t j = p.n; j < c.stride; ++j) gaps_are_kept = gaps_are_kept && std::isnan(stored[j]);
   }
   CHECK(gaps_are_kept);
   check_close(actual, expected, (std::is_same_v<T, float> ? 2e-6 : 1e-13) * std::sqrt(static_cast<double>(p.k + 1)));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../examples/common/batches.hpp"
+#include "../examples/common/given.hpp"
 #include "../examples/common/training_log.hpp"
 #include "temporary_folder.hpp"
 

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "interrupt.hpp"
+#include "program.hpp"
 
 namespace examples {
 

@@ -3,12 +3,10 @@
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
-#include "program.hpp"
+#include "cli.hpp"
 
 namespace examples {
 
@@ -19,8 +17,7 @@ struct ExplainOptions {
 };
 
 /// Describes --explain and --explain-to to the command line. `check` is of the text.
-void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group,
-                         const CLI::Validator& check = some_text());
+void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group, const CLI::Validator& check);
 
 /// Refuses --explain-to without --explain with CLI::ValidationError.
 void check_explain_options(const CLI::App& app);

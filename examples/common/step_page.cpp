@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interrupt.hpp"
+#include "program.hpp"
 
 namespace examples {
 

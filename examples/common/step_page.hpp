@@ -3,12 +3,10 @@
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <optional>
 #include <string>
 
-#include "program.hpp"
+#include "cli.hpp"
 
 namespace examples {
 
@@ -19,7 +17,7 @@ struct StepPageOptions {
 
 /// Describes --page FILE [TEXT] to the command line. `about` says more of the text, `check` is of it.
 void add_page_option(CLI::App& app, StepPageOptions& options, const std::string& group, const std::string& about,
-                     const CLI::Validator& check = some_text());
+                     const CLI::Validator& check);
 
 /// Refuses --page without a text where no test is read either, with CLI::ValidationError.
 void check_page_option(const StepPageOptions& options, bool reads_test);

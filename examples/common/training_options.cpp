@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "given.hpp"
 #include "program.hpp"
 
 namespace examples {

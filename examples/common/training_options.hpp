@@ -3,15 +3,16 @@
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-#include "given.hpp"
+#include "cli.hpp"
 
 namespace examples {
+
+template <class Options> class Given;
 
 enum class OptimizerKind { sgd, adamw };
 NLOHMANN_JSON_SERIALIZE_ENUM(OptimizerKind, {{OptimizerKind::sgd, "sgd"}, {OptimizerKind::adamw, "adamw"}})

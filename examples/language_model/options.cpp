@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../common/given.hpp"
 #include "../common/program.hpp"
 #include "../common/settings.hpp"
 #include "../common/word_lists.hpp"
@@ -285,10 +286,11 @@ void add_use_options(CLI::App& app, Options& options) {
   add("--top-p", writing.top_p, "P",
       "Choose from the fewest likeliest characters that are as likely as\nthis together (default 1: all)")
       ->check(number(1e-9, 1));
-  examples::add_explain_options(app, options.explain, keeping);
+  examples::add_explain_options(app, options.explain, keeping, examples::some_text());
   examples::add_page_option(app, options.page, keeping,
                             "Of a long text, as\n"
-                            "many characters as the model sees and the one that follows");
+                            "many characters as the model sees and the one that follows",
+                            examples::some_text());
 }
 
 }  // namespace

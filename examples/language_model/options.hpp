@@ -1,7 +1,6 @@
 /// What the user of language_model can ask for.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "../common/cli.hpp"
 #include "../common/explain.hpp"
 #include "../common/step_page.hpp"
 #include "../common/text.hpp"

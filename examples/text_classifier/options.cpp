@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "../common/given.hpp"
 #include "../common/program.hpp"
 #include "../common/word_lists.hpp"
 

@@ -1,13 +1,12 @@
 /// What the user of text_classifier can ask for.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "../common/cli.hpp"
 #include "../common/explain.hpp"
 #include "../common/step_page.hpp"
 #include "../common/training_options.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/language_model/model.hpp"
+#include "../examples/gpt/model.hpp"
 #include "close.hpp"
 #include "operations/table.hpp"
 

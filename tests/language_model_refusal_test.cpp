@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../examples/language_model/model.hpp"
+#include "../examples/gpt/model.hpp"
 #include "language_model_texts.hpp"
 
 namespace tg = tapegrad;

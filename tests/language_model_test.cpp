@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/language_model/model.hpp"
+#include "../examples/gpt/model.hpp"
 #include "language_model_texts.hpp"
 #include "sanitized.hpp"
 

@@ -1,4 +1,4 @@
-#include "../examples/language_model/pieces.hpp"
+#include "../examples/gpt/pieces.hpp"
 
 #include <tapegrad/tapegrad.hpp>
 

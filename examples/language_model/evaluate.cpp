@@ -1,7 +1,5 @@
 #include "evaluate.hpp"
 
-#include <xtensor/xview.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,14 +7,10 @@
 
 #include "../common/batches.hpp"
 #include "../common/ranks.hpp"
+#include "../gpt/shift.hpp"
 
 namespace tg = tapegrad;
 using examples::Ids, examples::Vocabulary;
-
-Shifted shift(const tg::IntArray& ids) {
-  return {xt::view(ids, xt::all(), xt::range(xt::placeholders::_, -1)),
-          xt::view(ids, xt::all(), xt::range(1, xt::placeholders::_))};
-}
 
 tg::Tensor<float> loss_of(const tg::Tensor<float>& logits, const tg::IntArray& next, tg::Reduction reduction) {
   tg::CrossEntropyOptions<float> options;

@@ -7,16 +7,8 @@
 #include <vector>
 
 #include "../common/vocabulary.hpp"
-#include "model.hpp"
-#include "packed_ids.hpp"
-
-/// What goes into the model, and what it is to say: the ids one place further on.
-struct Shifted {
-  tapegrad::IntArray ids, next;  // (B, T)
-};
-
-/// ids: (B, T + 1) -> both (B, T)
-Shifted shift(const tapegrad::IntArray& ids);
+#include "../gpt/model.hpp"
+#include "../gpt/packed_ids.hpp"
 
 /// -log p of each id that follows, summed or averaged; padding does not count. logits: (B, T, vocabulary), next: (B, T)
 tapegrad::Tensor<float> loss_of(const tapegrad::Tensor<float>& logits, const tapegrad::IntArray& next,

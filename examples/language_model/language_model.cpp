@@ -21,10 +21,10 @@
 #include "../common/ranks.hpp"
 #include "../common/training.hpp"
 #include "../common/word_lists.hpp"
+#include "../gpt/pieces.hpp"
 #include "data.hpp"
 #include "evaluate.hpp"
 #include "options.hpp"
-#include "pieces.hpp"
 #include "run.hpp"
 #include "writer.hpp"
 #include "writing.hpp"
@@ -122,7 +122,7 @@ int learn_random_ids(const Options& options) {
 void check_files(const Options& options) {
   std::vector<std::string> outputs = examples::attention_files(options.explain);
   std::vector<std::string> inputs{options.run.data, options.load};
-  const OutputOptions& kept = options.outputs;
+  const examples::OutputOptions& kept = options.outputs;
   for (const std::string& file : {kept.save, kept.best, kept.checkpoint, kept.log, kept.plot, options.page.file}) {
     outputs.push_back(file);
     if (!file.empty()) examples::outlive_reader();
@@ -136,7 +136,7 @@ void check_files(const Options& options) {
 
 /// For a rank that is not the first: it takes part in what is kept, and writes none of it.
 void write_nothing(Options& options) {
-  OutputOptions& outputs = options.outputs;
+  examples::OutputOptions& outputs = options.outputs;
   for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
     file->clear();
 }

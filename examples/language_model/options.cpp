@@ -39,6 +39,7 @@ Examples:
 
 using examples::Decay;
 using examples::OptimizerKind;
+using examples::OutputOptions;
 using examples::TrainingOptions;
 
 /// What suits each source.
@@ -160,9 +161,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
           "expected together with --data or --language");
   for (const char* of_blocks : {"--norm", "--init"})
     require(of_blocks, options.model.layers > 0, "expected without --layers 0, which has no blocks");
-  require("--checkpoint-every", !options.outputs.checkpoint.empty(), "expected together with --checkpoint");
-  require("--best", options.training.eval_every > 0, "expected together with --eval-every");
-  require("--plot", !options.outputs.log.empty(), "expected together with --log, which it draws");
+  examples::check_output_options(app, options.outputs, options.training.eval_every > 0);
   examples::check_explain_options(app);
   examples::check_page_option(options.page, options.load.empty() || !options.run.data.empty());
   if (options.load.empty()) examples::check_training_options(app, options.training);
@@ -187,7 +186,7 @@ void require_utf8_in_kept(const CLI::App& app, const Options& options) {
 }
 
 const std::string what_to_learn = "What to learn from", the_model = "The model",
-                  the_run = "Keeping and watching the run", keeping = "Keeping and using the model";
+                  keeping = "Keeping and using the model";
 
 void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
   given
@@ -239,53 +238,22 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
       ->group(the_model);
 }
 
-void add_output_options(CLI::App& app, Options& options, examples::Given<OutputOptions>& given) {
-  using O = OutputOptions;
-  const auto add = [&](const char* name, std::string O::*member, const char* text) {
-    given.add(app, name, member, "FILE", examples::some_path(), text)->group(the_run);
-  };
-  add("--checkpoint", &O::checkpoint, "Keep the whole run here at the end, also after Ctrl-C or SIGTERM");
-  given.add(app, "--checkpoint-every", &O::checkpoint_every, "N", whole_number(1), "And so every so many steps")
-      ->group(the_run);
-  app.add_option("--resume", options.resume,
-                 "Go on with a run that was kept, to the same weights as if it had\n"
-                 "never stopped. Its options come from the file, and it is kept there;\n"
-                 "given may be more --steps, and where it leaves what")
-      ->type_name("FILE")
-      ->check(examples::some_path())
-      ->group(the_run);
-  add("--best", &O::best, "Write the model here whenever its validation loss is the lowest");
-  add("--log", &O::log,
-      "Write each step's loss, validation loss, rate, gradient norm and\ntokens a second here, as CSV");
-  add("--plot", &O::plot, "Draw the log here as a PNG at the end, where gnuplot is installed");
+void add_use_options(CLI::App& app, Options& options, examples::Given<OutputOptions>& given) {
   given
-      .add(app, "--save", &O::save, "FILE", examples::some_path(),
+      .add(app, "--save", &OutputOptions::save, "FILE", examples::some_path(),
            "Write the model here after training, also after Ctrl-C")
       ->group(keeping);
-}
-
-void add_use_options(CLI::App& app, Options& options) {
-  const auto add = [&](const char* name, auto& value, const char* type, const char* text) {
-    return app.add_option(name, value, text)->type_name(type)->group(keeping);
-  };
-  add("--load", options.load, "FILE",
-      "Use a saved model instead of training one; with --data, measure\nit on the tenth of that file that is kept for "
-      "the test")
-      ->check(examples::some_path());
-  WritingOptions& writing = options.writing;
-  add("--prompt", writing.prompt, "TEXT", "How the text, or each line of a list, begins")->check(examples::some_text());
-  add("--length", writing.length, "N",
-      "How much to write: lines of a list (default 20) or characters\nof a text (default 500)")
-      ->check(whole_number(1));
-  add("--temperature", writing.temperature, "T",
-      "How daring the writing is: at 1 each character comes as often as\n"
-      "the model expects it, at 0 always the likeliest (default 0.8)")
-      ->check(number(0, 1000));
-  add("--top-k", writing.top_k, "N", "Choose from the N likeliest characters alone (default: all)")
-      ->check(whole_number(1));
-  add("--top-p", writing.top_p, "P",
-      "Choose from the fewest likeliest characters that are as likely as\nthis together (default 1: all)")
-      ->check(number(1e-9, 1));
+  app.add_option("--load", options.load,
+                 "Use a saved model instead of training one; with --data, measure\nit on the tenth of that file that "
+                 "is kept for the test")
+      ->type_name("FILE")
+      ->check(examples::some_path())
+      ->group(keeping);
+  add_writing_options(app, options.writing, keeping,
+                      {.prompt = "How the text, or each line of a list, begins",
+                       .length = "How much to write: lines of a list (default 20) or characters\n"
+                                 "of a text (default 500)",
+                       .unit = "character"});
   examples::add_explain_options(app, options.explain, keeping, examples::some_text());
   examples::add_page_option(app, options.page, keeping,
                             "Of a long text, as\n"
@@ -312,8 +280,8 @@ void add_options(CLI::App& app, Options& options) {
   examples::add_training_options(app, given->training, given->seed);
   examples::add_validation_options(app, given->training);
   examples::add_ranks_options(app, options.divide_state);
-  add_output_options(app, options, given->outputs);
-  add_use_options(app, options);
+  examples::add_output_options(app, given->outputs, options.resume);
+  add_use_options(app, options, given->outputs);
   app.callback([&app, &options, given] {
     if (options.resume.empty())
       complete(options, *given);

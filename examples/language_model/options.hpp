@@ -5,15 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "../common/cli.hpp"
 #include "../common/explain.hpp"
+#include "../common/output_options.hpp"
 #include "../common/step_page.hpp"
 #include "../common/text.hpp"
 #include "../common/training_options.hpp"
-#include "model.hpp"
+#include "../gpt/model.hpp"
+#include "../gpt/writing_options.hpp"
 
 namespace examples {
 NLOHMANN_JSON_SERIALIZE_ENUM(Encoding, {{Encoding::utf8, "utf-8"}, {Encoding::latin1, "latin1"}})
@@ -26,14 +27,6 @@ enum class Source { words, lines, text, random };
 NLOHMANN_JSON_SERIALIZE_ENUM(
     Source, {{Source::words, "words"}, {Source::lines, "lines"}, {Source::text, "text"}, {Source::random, "random"}})
 
-/// How a text is written, as tapegrad::SampleOptions have it.
-struct WritingOptions {
-  std::string prompt;
-  std::optional<std::size_t> length;  ///< in lines of a list or characters of a text
-  double temperature = 0.8, top_p = 1;
-  std::size_t top_k = 0;
-};
-
 /// What a run learns from.
 struct RunOptions {
   std::string language = "english", data;  ///< data: empty when a language's words are learned
@@ -44,21 +37,12 @@ struct RunOptions {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, language, data, lines, encoding, seed)
 
-/// Where a run leaves what it learned; empty for what it does not leave.
-struct OutputOptions {
-  std::string save, best;  ///< the model at the end, and with the lowest validation loss
-  std::string checkpoint;  ///< the whole run
-  std::size_t checkpoint_every = 0;
-  std::string log, plot;
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OutputOptions, save, best, checkpoint, checkpoint_every, log, plot)
-
 /// What a run that is kept whole was made of: its options, and a fingerprint of the texts that it learns from.
 struct KeptRun {
   RunOptions run;
   ModelOptions model;
   examples::TrainingOptions training;
-  OutputOptions outputs;
+  examples::OutputOptions outputs;
   std::string fingerprint;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptRun, run, model, training, outputs, fingerprint)
@@ -74,7 +58,7 @@ struct Options {
   RunOptions run;
   ModelOptions model;
   examples::TrainingOptions training;
-  OutputOptions outputs;
+  examples::OutputOptions outputs;
   bool divide_state = false;  ///< among the ranks
   std::string load, resume;
   WritingOptions writing;

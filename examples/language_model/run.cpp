@@ -8,8 +8,9 @@
 #include "../common/batches.hpp"
 #include "../common/ranks.hpp"
 #include "../common/training.hpp"
+#include "../gpt/pieces.hpp"
+#include "../gpt/shift.hpp"
 #include "evaluate.hpp"
-#include "pieces.hpp"
 #include "writing.hpp"
 
 namespace tg = tapegrad;
@@ -59,7 +60,7 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
     return examples::StepLoss{loss_of(writer.model(ids), next, tg::Reduction::mean), labels, batch.tokens};
   };
 
-  const OutputOptions& outputs = options.outputs;
+  const examples::OutputOptions& outputs = options.outputs;
   examples::TrainingHooks hooks;
   hooks.next_loss = next_loss;
   hooks.validation_loss = [&] { return mean_loss(writer.model, texts.validate); };

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "../common/vocabulary.hpp"
+#include "../gpt/packed_ids.hpp"
 #include "options.hpp"
-#include "packed_ids.hpp"
 #include "writer.hpp"
 
 /// What a run learns from and validates with.

@@ -10,9 +10,9 @@
 
 #include "../common/text.hpp"
 #include "../common/vocabulary.hpp"
-#include "model.hpp"
+#include "../gpt/model.hpp"
+#include "../gpt/packed_ids.hpp"
 #include "options.hpp"
-#include "packed_ids.hpp"
 
 /// A language model with what it takes to use it on texts.
 struct Writer {

@@ -1,12 +1,9 @@
 #include "writing.hpp"
 
-#include <xtensor/xview.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
-#include <limits>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -17,47 +14,32 @@
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
 #include "../common/step_page.hpp"
+#include "../gpt/attention_maps.hpp"
+#include "../gpt/continuation.hpp"
+#include "../gpt/shift.hpp"
 #include "evaluate.hpp"
 
 namespace tg = tapegrad;
 using examples::Ids, examples::Vocabulary;
 
-Continuation::Continuation(const Writer& writer, Ids ids, const WritingOptions& options, tg::Generator& generator)
-    : writer_(writer),
-      ids_(std::move(ids)),
-      choice_{
-          .temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p, .generator = &generator} {
-}
-
-std::int64_t Continuation::next() {
-  const std::size_t context = writer_.options.context;
-  if (ids_.size() > context) {
-    ids_.erase(ids_.begin(), ids_.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, context / 2)));
-    caches_.clear();
-    cached_ = 0;
-  }
-  tg::IntArray input(tg::Shape{1, ids_.size() - cached_});
-  std::copy(ids_.begin() + static_cast<std::ptrdiff_t>(cached_), ids_.end(), input.begin());
-  const auto output = writer_.model(input, caches_);  // (1, new ids, vocabulary)
-  cached_ = ids_.size();
-
-  tg::Array<float> logits = xt::view(output.value(), 0, output.shape()[1] - 1);  // (vocabulary)
-  const bool may_end = writer_.writes_lines() && ids_.size() > 1;
-  std::fill_n(logits.begin(), Vocabulary::end + (may_end ? 0 : 1), -std::numeric_limits<float>::infinity());
-  ids_.push_back(tg::sample(logits, choice_)());
-  return ids_.back();
-}
-
 namespace {
+
+/// How the writer's next ids are chosen.
+tg::SampleOptions choice(const WritingOptions& options, tg::Generator& generator) {
+  return {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p, .generator = &generator};
+}
+
+/// Of the marks, only the end may come, and that in a line that has begun.
+constexpr std::int64_t first_character = Vocabulary::end + 1;
 
 /// Writes a line to its end, or as long as the context allows. Gives all of it, the prompt too.
 std::string write_line(const Writer& writer, const Ids& prompt, const WritingOptions& options,
                        tg::Generator& generator) {
   std::string line;
   for (std::size_t i = 1; i < prompt.size(); ++i) line += writer.vocabulary.token(prompt[i]);
-  Continuation continuation(writer, prompt, options, generator);
+  Continuation continuation(writer.model, writer.options.context, prompt, choice(options, generator));
   for (std::size_t size = prompt.size(); size <= writer.options.context; ++size) {
-    const std::int64_t next = continuation.next();
+    const std::int64_t next = continuation.next(size > 1 ? Vocabulary::end : first_character);
     if (next == Vocabulary::end) break;
     line += writer.vocabulary.token(next);
   }
@@ -84,24 +66,10 @@ void invent_lines(const Writer& writer, const Ids& prompt, const WritingOptions&
 
 void continue_text(const Writer& writer, const Ids& prompt, const WritingOptions& options, tg::Generator& generator) {
   std::cout << "\nwritten by the model:\n" << examples::printable_text(options.prompt);
-  Continuation continuation(writer, prompt, options, generator);
+  Continuation continuation(writer.model, writer.options.context, prompt, choice(options, generator));
   for (std::size_t left = options.length.value_or(500); left > 0 && std::cout; --left)
-    std::cout << examples::printable_text(writer.vocabulary.token(continuation.next())) << std::flush;
+    std::cout << examples::printable_text(writer.vocabulary.token(continuation.next(first_character))) << std::flush;
   std::cout << '\n';
-}
-
-/// The maps of all attentions as one: their heads in turn.
-tg::AttentionMap<float> joined(const std::vector<tg::Tensor<float>>& weights, const std::vector<std::string>& shown) {
-  std::vector<tg::AttentionMap<float>> maps;
-  for (const auto& of_one : weights) maps.push_back(tg::attention_map(of_one, 0, shown, shown));
-  const std::size_t heads = maps.front().weights.shape()[0], size = shown.size();
-  const tg::Shape shape{maps.size() * heads, size, size};
-  tg::AttentionMap<float> all{shown, shown, tg::Array<float>(shape), tg::Array<float>(shape)};
-  for (std::size_t i = 0; i < maps.size(); ++i) {
-    std::copy_n(maps[i].weights.data(), maps[i].weights.size(), all.weights.data() + i * maps[i].weights.size());
-    std::copy_n(maps[i].gradients.data(), maps[i].gradients.size(), all.gradients.data() + i * maps[i].weights.size());
-  }
-  return all;
 }
 
 /// Shows how the model comes to what it expects in the text: the attention, and how the logarithm of the text's
@@ -194,9 +162,9 @@ std::string sample_line(Writer& writer, const Options& options) {
     line = write_line(writer, prompt, options.writing, generator);
   } else {
     line = options.writing.prompt;
-    Continuation continuation(writer, prompt, options.writing, generator);
+    Continuation continuation(writer.model, writer.options.context, prompt, choice(options.writing, generator));
     for (std::size_t i = 0; i < longest; ++i) {
-      const std::string& token = writer.vocabulary.token(continuation.next());
+      const std::string& token = writer.vocabulary.token(continuation.next(first_character));
       if (token != "\n")
         line += token;
       else if (!line.empty())

@@ -6,7 +6,7 @@
 
 #include "../../examples/common/printable.hpp"
 #include "../../examples/language_model/data.hpp"
-#include "../../examples/language_model/pieces.hpp"
+#include "../../examples/gpt/pieces.hpp"
 #include "../../examples/language_model/writer.hpp"
 #include "program_refusal.hpp"
 

@@ -1,0 +1,30 @@
+/// Where a run of training leaves what it learned, and how it is kept.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <string>
+
+#include "given.hpp"
+
+namespace examples {
+
+/// Empty for what a run does not leave.
+struct OutputOptions {
+  std::string save, best;  ///< the model at the end, and with the lowest validation loss
+  std::string checkpoint;  ///< the whole run
+  std::size_t checkpoint_every = 0;
+  std::string log, plot;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OutputOptions, save, best, checkpoint, checkpoint_every, log, plot)
+
+/// Describes all but --save to the command line, with --resume.
+void add_output_options(CLI::App& app, Given<OutputOptions>& given, std::string& resume);
+
+/// Refuses, with CLI::ValidationError, what was given and does nothing with these options; `validates` tells whether
+/// the run measures itself.
+void check_output_options(const CLI::App& app, const OutputOptions& options, bool validates);
+
+}  // namespace examples

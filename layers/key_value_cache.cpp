@@ -18,11 +18,6 @@ HeadLayout layout_of_kept(const Shape& shape, std::size_t rows) {
   return HeadLayout::of_heads(shape[1], shape[2], rows, shape[3]);
 }
 
-// (B, T, H D)
-HeadLayout layout_of_new(const Shape& shape, std::size_t heads) {
-  return HeadLayout::of_columns(heads, shape[1], shape[2]);
-}
-
 // Copies the rows of each head behind the first `size` of `to`'s.
 template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, Array<T>& to, std::size_t size) {
   const HeadLayout to_layout = layout_of_kept(to.shape(), size + from_layout.rows);
@@ -44,42 +39,40 @@ template <class T> Array<T> with_room(const Array<T>& kept, std::size_t size, co
 template <class T>
 Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                                    const AttentionMask& mask) {
-  const Shape &sq = q.shape(), &sk = k.shape(), &sv = v.shape();
-  const auto given = [&] { return to_string(sq) + ", " + to_string(sk) + " and " + to_string(sv); };
-  detail::require(sq.size() == 3 && sk == sq && sv.size() == 3 && sv[0] == sq[0] && sv[1] == sq[1], kName,
-                  "expected queries and keys (B, T, H D) and values (B, T, H E), given ", given);
-  detail::require(num_heads > 0 && sq[2] % num_heads == 0 && sv[2] % num_heads == 0, kName,
-                  "expected widths that the number of heads divides, given ", num_heads, " heads and shapes ", given);
+  const Shape &sq = q.shape(), &sk = k.shape();
+  detail::require(
+      sq.size() == 3 && sk.size() == 3 && sk[1] == sq[1], kName,
+      "expected queries (B, T, H D), and the keys (B, T, G D) and values (B, T, G E) of the same tokens, given ", sq,
+      ", ", sk, " and ", v.shape());
+  detail::AttentionLayout layout = detail::layout_of_columns(kName, sq, sk, v.shape(), num_heads);
   detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kName,
                         "expected to be used without a tape, since no gradient reaches the keys that it keeps, given "
                         "tensors that are recorded (tg::NoGrad pauses a tape)");
-  const std::size_t batch = sq[0], width = sq[2] / num_heads, value_width = sv[2] / num_heads, rows = size_ + sq[1];
-  const auto fits = [&](const Array<T>& kept, std::size_t head_width) {
-    return kept.shape()[0] == batch && kept.shape()[1] == num_heads && kept.shape()[3] == head_width;
+  const std::size_t batch = layout.batch, groups = layout.groups(), rows = size_ + layout.k.rows;
+  const auto fits = [&](const Array<T>& kept, const HeadLayout& added) {
+    return kept.shape()[0] == batch && kept.shape()[1] == groups && kept.shape()[3] == added.width;
   };
-  detail::require(size_ == 0 || (fits(keys_, width) && fits(values_, value_width)), kName, "expected what follows ",
+  detail::require(size_ == 0 || (fits(keys_, layout.k) && fits(values_, layout.v)), kName, "expected what follows ",
                   size_, " tokens of ", keys_.shape()[0], " sequences in ", keys_.shape()[1],
                   " heads with keys of width ", keys_.shape()[3], " and values of width ", values_.shape()[3],
-                  ", given ", batch, " sequences in ", num_heads, " heads with keys of width ", width,
-                  " and values of width ", value_width);
+                  ", given ", batch, " sequences in ", groups, " heads with keys of width ", layout.k.width,
+                  " and values of width ", layout.v.width);
 
-  Array<T> out = detail::uninitialized<T>(kName, sv), statistics(Shape{batch, num_heads, sq[1], 2});
-  const detail::MaskRows<T> masks(kName, mask, batch, num_heads, sq[1], rows);
+  Array<T> out = detail::uninitialized<T>(kName, {batch, layout.q.rows, num_heads * layout.v.width});
+  Array<T> statistics(Shape{batch, num_heads, layout.q.rows, 2});
+  const detail::MaskRows<T> masks(kName, mask, batch, num_heads, layout.q.rows, rows);
   if (size_ == 0 || rows > keys_.shape()[2]) {
     const std::size_t capacity = std::max<std::size_t>(2 * rows, 64);
-    Array<T> keys = with_room(keys_, size_, {batch, num_heads, capacity, width});
-    values_ = with_room(values_, size_, {batch, num_heads, capacity, value_width});
+    Array<T> keys = with_room(keys_, size_, {batch, groups, capacity, layout.k.width});
+    values_ = with_room(values_, size_, {batch, groups, capacity, layout.v.width});
     keys_ = std::move(keys);
   }
-  copy_rows(k.value().data(), layout_of_new(sk, num_heads), keys_, size_);
-  copy_rows(v.value().data(), layout_of_new(sv, num_heads), values_, size_);
-  const detail::AttentionLayout layout{batch,
-                                       num_heads,
-                                       layout_of_new(sq, num_heads),
-                                       layout_of_kept(keys_.shape(), rows),
-                                       layout_of_kept(values_.shape(), rows),
-                                       layout_of_new(sv, num_heads)};
-  const detail::Attention<T> attention{layout, static_cast<T>(1 / std::sqrt(static_cast<double>(width))), 0, 0, masks};
+  copy_rows(k.value().data(), layout.k, keys_, size_);
+  copy_rows(v.value().data(), layout.v, values_, size_);
+  layout.k = layout_of_kept(keys_.shape(), rows);
+  layout.v = layout_of_kept(values_.shape(), rows);
+  const double scale = 1 / std::sqrt(static_cast<double>(layout.q.width));
+  const detail::Attention<T> attention{layout, static_cast<T>(scale), 0, 0, masks};
   attention.forward(q.value().data(), keys_.data(), values_.data(), out.data(), statistics.data());
   size_ = rows;
   return out;

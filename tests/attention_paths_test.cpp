@@ -32,6 +32,9 @@ using Bias = std::function<double(std::size_t b, std::size_t h, std::size_t t, s
 
 struct Sizes {
   std::size_t batch, heads, queries, keys, width, value_width;
+  std::size_t heads_of_group = 1;  // which share keys and values
+
+  std::size_t groups() const { return heads / heads_of_group; }
 };
 
 struct Options {
@@ -42,7 +45,7 @@ struct Options {
 // The output, and the gradients of q, k and v.
 using Results = std::vector<Array>;
 
-// q, k, v, dO: (B, H, T or S, width)
+// q, dO: (B, H, T, width), k, v: (B, G, S, width)
 Results by_definition(const Sizes& n, const Array& q, const Array& k, const Array& v, const Array& dout,
                       const Bias& bias, const Options& options, std::uint64_t key) {
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(n.width)));
@@ -53,8 +56,9 @@ Results by_definition(const Sizes& n, const Array& q, const Array& k, const Arra
       const std::size_t query = head * n.queries + t, b = head / n.heads, h = head % n.heads;
       const double *Q = q.data() + query * n.width, *dO = dout.data() + query * n.value_width;
       double *O = r[0].data() + query * n.value_width, *dQ = r[1].data() + query * n.width;
-      const double *K = k.data() + head * n.keys * n.width, *V = v.data() + head * n.keys * n.value_width;
-      double *dK = r[2].data() + head * n.keys * n.width, *dV = r[3].data() + head * n.keys * n.value_width;
+      const std::size_t first_key = (b * n.groups() + h / n.heads_of_group) * n.keys;
+      const double *K = k.data() + first_key * n.width, *V = v.data() + first_key * n.value_width;
+      double *dK = r[2].data() + first_key * n.width, *dV = r[3].data() + first_key * n.value_width;
 
       for (std::size_t s = 0; s < n.keys; ++s) {
         const double score = std::inner_product(Q, Q + n.width, K + s * n.width, 0.0), added = bias(b, h, t, s);
@@ -101,8 +105,8 @@ Results at_once(const Sizes& n, const std::vector<Array>& inputs, const Array& d
   const std::size_t heads = n.batch * n.heads;
   poison_pool();
   for (const std::size_t elements :
-       {heads * n.queries * n.width, heads * n.keys * n.width, heads * n.keys * n.value_width,
-        heads * n.queries * n.value_width, heads * n.queries * 2})
+       {heads * n.queries * n.width, n.batch * n.groups() * n.keys * n.width,
+        n.batch * n.groups() * n.keys * n.value_width, heads * n.queries * n.value_width, heads * n.queries * 2})
     poison(elements * sizeof(T));
   tg::Tape tape;
   tg::Tensor<T> y;
@@ -123,8 +127,8 @@ void check(const std::string& name, const Sizes& n, const Mask& mask, const Bias
   INFO(name, ": ", n.queries, " queries, ", n.keys, " keys");
   tg::manual_seed(5);
   const std::vector<Array> inputs{tg::normal<double>({n.batch, n.heads, n.queries, n.width}),
-                                  tg::normal<double>({n.batch, n.heads, n.keys, n.width}),
-                                  tg::normal<double>({n.batch, n.heads, n.keys, n.value_width})};
+                                  tg::normal<double>({n.batch, n.groups(), n.keys, n.width}),
+                                  tg::normal<double>({n.batch, n.groups(), n.keys, n.value_width})};
   const Array dout = tg::uniform<double>({n.batch, n.heads, n.queries, n.value_width}, -1, 1);
   tg::manual_seed(6);
   const std::uint64_t key = tg::default_generator().next_key();
@@ -136,6 +140,7 @@ void check(const std::string& name, const Sizes& n, const Mask& mask, const Bias
     }
   };
   for (const bool heads_side_by_side : {false, true}) {
+    if (n.heads_of_group > 1 && !heads_side_by_side) continue;
     CAPTURE(heads_side_by_side);
     Results on_one_thread;
     for (const std::size_t threads : {1, 2, 3, 7}) {
@@ -230,10 +235,34 @@ TEST_CASE_TEMPLATE("A query attends to keys and values that lie in arrays with r
       tg::Array<T> out(q.shape(), std::numeric_limits<T>::quiet_NaN()), statistics(tg::Shape{batch, heads, queries, 2});
       const T scale = 1 / std::sqrt(static_cast<T>(width));
       tg::detail::Attention<T>{
-          {batch, heads, few, many, many, few}, scale, 0, 0, {"test", Mask::causal(), batch, heads, queries, keys}}
+          {batch, heads, 1, few, many, many, few}, scale, 0, 0, {"test", Mask::causal(), batch, heads, queries, keys}}
           .forward(q.data(), roomy_k.data(), roomy_v.data(), out.data(), statistics.data());
       check_close(out, tg::scaled_dot_product_attention<T>(q, k, v, Mask::causal()).value(), 1e-6);
     }
+}
+
+TEST_CASE("Attention whose heads share keys and values in groups is its definition") {
+  check("one of each", {1, 2, 1, 1, 1, 1, 2}, {}, nothing);
+  check("small", {2, 6, 5, 7, 4, 3, 2}, {}, nothing);
+  check("one group", {2, 3, 5, 7, 4, 3, 3}, {}, nothing, {.scale = -0.7});
+  check("two strips and tiles", {2, 4, 65, 257, 4, 6, 2}, {}, nothing);
+  check("one group, cut into parts", {1, 8, 150, 300, 16, 12, 8}, {}, nothing);
+  check("one group, cut into parts, causal", {1, 3, 250, 300, 16, 12, 3}, Mask::causal(), future(250, 300));
+  check("three groups, more queries", {1, 6, 250, 120, 16, 12, 2}, Mask::causal(), future(250, 120), {.dropout = 0.2});
+  check("not copied", {1, 4, 130, 300, 64, 60, 2}, Mask::causal(), future(130, 300));
+  check("long strips", {1, 2, 1100, 270, 3, 2, 2}, Mask::causal(), future(1100, 270));
+  check("one query", {2, 8, 1, 600, 32, 16, 4}, Mask::causal(), future(1, 600));
+  check("one query, one group", {1, 12, 1, 1500, 16, 12, 12}, {}, nothing);
+  // Heads of a group see different keys: the first none, and later ones more than those before.
+  const Sizes n{2, 4, 70, 300, 4, 3, 4};
+  const auto of_head = [](auto, std::size_t h, auto, std::size_t s) { return s < h * 90 ? 0 : -kInfinity; };
+  Array bias(tg::Shape{1, 4, 1, 300});
+  for (std::size_t i = 0; i < bias.size(); ++i) bias.data()[i] = of_head(0, i / 300, 0, i % 300);
+  check("a mask for each head", n, Mask::additive(bias), of_head);
+  tg::IntArray lengths(tg::Shape{2, 70});
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths.data()[i] = static_cast<std::int64_t>(i * 37 % 271);
+  check("lengths", n, Mask::valid_lens(lengths),
+        [&](auto b, auto, auto t, auto s) { return static_cast<std::int64_t>(s) < lengths(b, t) ? 0 : -kInfinity; });
 }
 
 TEST_CASE("Causal attention is its definition with more keys than queries, and with fewer") {

@@ -151,6 +151,9 @@ TEST_CASE_TEMPLATE("Attention of empty queries and keys can make nothing that is
   check_refused("multi_head_attention", [&] {
     tg::multi_head_attention(empty<T>({1, kHuge, 0}), empty<T>({1, 0, 0}), empty<T>({1, 0, kHuge}), 2);
   });
+  check_refused("multi_head_attention", [&] {  // values of one head for three
+    tg::multi_head_attention(empty<T>({1, 0, 3}), empty<T>({1, 0, 1}), empty<T>({1, 0, kThird}), 3);
+  });
 }
 
 // What a sanitizer sees here: an empty array has no memory, and nothing may be added to its null pointer.
@@ -171,6 +174,8 @@ TEST_CASE_TEMPLATE("Parts of empty arrays, and attention to nothing from nowhere
   CHECK(shape_of([](const auto& x) { return tg::cat({x, x}, 2); }) == "(2, 0, 12)");
   CHECK(shape_of([](const auto& x) { return tg::stack({x, x}, 2); }) == "(2, 0, 2, 6)");
   CHECK(shape_of([](const auto& x) { return tg::multi_head_attention(x, x, x, 3); }) == "(2, 0, 6)");
+  CHECK(shape_of([](const auto& x) { return tg::rotary_embedding(x, 3); }) == "(2, 0, 6)");
+  CHECK(tg::rotary_embedding(empty<T>({0, kHuge, 4}), 2).shape() == Shape{0, kHuge, 4});  // no angle of any position
   const auto some = zeros<T>({2, 4, 6});
   CHECK(shape_of([&](const auto& x) { return tg::multi_head_attention(x, some, some, 3); }) == "(2, 0, 6)");
   const auto blind = sweep([&](const auto& x) { return tg::multi_head_attention(some, x, x, 3); });

@@ -204,6 +204,7 @@ TEST_CASE("Operations on many long rows are those on one row") {
   check_by_rows("softmax of columns", [](const auto& x, const auto&, auto) { return tg::softmax(matrices(x), 1); });
   check_by_rows("log_softmax", [](const auto& x, const auto&, auto) { return tg::log_softmax(x, 1); });
   check_by_rows("layer_norm", [](const auto& x, const auto& w, auto) { return tg::layer_norm(x, w, w); });
+  check_by_rows("rms_norm", [](const auto& x, const auto& w, auto) { return tg::rms_norm(x, w); });
   check_by_rows("cross_entropy", [](const auto& x, const auto&, std::size_t first) {
     const tg::IntArray labels = numbers_of_rows(x, first, kWidth);
     return tg::cross_entropy(x, labels,

@@ -204,6 +204,10 @@ TEST_CASE("Reductions and operations on rows refuse axes that are not there and 
                 [](const X& x) { tg::layer_norm(x[0], {}, {}, -1); });
   check_invalid("layer_norm", "NaN for eps", {"given nan"}, {{3}},
                 [](const X& x) { tg::layer_norm(x[0], {}, {}, kNaN); });
+  check_invalid("rms_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::rms_norm(x[0]); });
+  check_invalid("rms_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
+                [](const X& x) { tg::rms_norm(x[0], x[1]); });
+  check_invalid("rms_norm", "a negative eps", {"given -1"}, {{3}}, [](const X& x) { tg::rms_norm(x[0], {}, -1); });
   check_invalid("embedding", "a weight of one axis", {"(3)"}, {{3}}, [](const X& x) { tg::embedding(x[0], {0, 1}); });
   check_invalid("argmax", "no such axis", {"given 1"}, {{3}}, [](const X& x) { tg::argmax(x[0], 1); });
   check_invalid("argmax", "a scalar's second axis", {"given -2"}, {{}}, [](const X& x) { tg::argmax(x[0], -2); });
@@ -292,7 +296,7 @@ TEST_CASE("Attention refuses shapes, heads, probabilities and masks that do not 
   check_invalid(many, "two axes", {"(3, 4), (3, 4) and (3, 4)"}, {{3, 4}, {3, 4}, {3, 4}}, two_heads);
   check_invalid(many, "other batches", {"(2, 3, 4), (2, 3, 4) and (1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}},
                 two_heads);
-  check_invalid(many, "keys of another width", {"(1, 3, 4), (1, 3, 2)"}, {{1, 3, 4}, {1, 3, 2}, {1, 3, 4}}, two_heads);
+  check_invalid(many, "keys of another width", {"(1, 3, 4), (1, 3, 6)"}, {{1, 3, 4}, {1, 3, 6}, {1, 3, 4}}, two_heads);
   check_invalid(many, "more values than keys", {"(1, 2, 4) and (1, 3, 4)"}, {{1, 3, 4}, {1, 2, 4}, {1, 3, 4}},
                 two_heads);
   check_invalid(many, "heads that do not divide the queries", {"2 heads", "(1, 3, 5)"},
@@ -301,8 +305,31 @@ TEST_CASE("Attention refuses shapes, heads, probabilities and masks that do not 
                 {{1, 3, 4}, {1, 3, 4}, {1, 3, 5}}, two_heads);
   check_invalid(many, "no heads", {"0 heads"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
                 [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 0); });
+  check_invalid(many, "keys of no whole number of heads", {"2 heads", "(1, 3, 4), (1, 3, 3) and (1, 3, 4)"},
+                {{1, 3, 4}, {1, 3, 3}, {1, 3, 4}}, two_heads);
+  check_invalid(many, "more heads of keys than of queries", {"(1, 3, 4), (1, 3, 8) and (1, 3, 8)"},
+                {{1, 3, 4}, {1, 3, 8}, {1, 3, 8}}, two_heads);
+  check_invalid(many, "no heads of keys", {"(1, 3, 4), (1, 3, 0) and (1, 3, 0)"}, {{1, 3, 4}, {1, 3, 0}, {1, 3, 0}},
+                two_heads);
+  check_invalid(many, "groups that do not divide the heads", {"3 heads", "(1, 3, 6), (1, 3, 4) and (1, 3, 4)"},
+                {{1, 3, 6}, {1, 3, 4}, {1, 3, 4}}, [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 3); });
+  check_invalid(many, "values that the groups do not divide", {"2 heads", "(1, 3, 8), (1, 3, 4) and (1, 3, 3)"},
+                {{1, 3, 8}, {1, 3, 4}, {1, 3, 3}}, [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 4); });
   check_invalid(many, "dropout", {"given -1"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
                 [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.dropout = -1}); });
+  const auto rotate = [](const X& x) { tg::rotary_embedding(x[0], 2); };
+  check_invalid("rotary_embedding", "two axes", {"(B, T, H D)", "(3, 4)"}, {{3, 4}}, rotate);
+  check_invalid("rotary_embedding", "heads of three elements", {"even", "2 heads", "(1, 2, 6)"}, {{1, 2, 6}}, rotate);
+  check_invalid("rotary_embedding", "heads that do not divide the width", {"2 heads", "(1, 2, 5)"}, {{1, 2, 5}},
+                rotate);
+  check_invalid("rotary_embedding", "no heads", {"0 heads"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 0); });
+  check_invalid("rotary_embedding", "a base of 0", {"above 0", "given 0"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = 0}); });
+  check_invalid("rotary_embedding", "NaN for a base", {"given nan"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = kNaN}); });
+  check_invalid("rotary_embedding", "an infinite base", {"given inf"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = std::numeric_limits<double>::infinity()}); });
   check_invalid("masked_softmax", "a vector", {"(3)"}, {{3}}, [](const X& x) { tg::masked_softmax(x[0], {}); });
   check_invalid("masked_softmax", "five axes", {"(1, 1, 1, 2, 3)"}, {{1, 1, 1, 2, 3}},
                 [](const X& x) { tg::masked_softmax(x[0], {}); });
@@ -363,7 +390,7 @@ TEST_CASE("Indices outside their range are refused") {
 }
 
 TEST_CASE("Every operation refuses a tensor without a value, but where one means none") {
-  const std::set<std::string> with_optional_inputs{"linear", "layer_norm"};
+  const std::set<std::string> with_optional_inputs{"linear", "layer_norm", "rms_norm"};
   for (const Sample& sample : table().samples) {
     const std::size_t needed = with_optional_inputs.contains(sample.operation) ? 1 : sample.inputs.size();
     for (std::size_t i = 0; i < needed; ++i) {

@@ -193,6 +193,48 @@ TEST_CASE("layer_norm of rows and widths that threads share, with and without we
       }
 }
 
+TEST_CASE("rms_norm of rows and widths that threads share, with and without a weight") {
+  const auto in_steps = [](const auto& x, std::size_t n) {
+    const auto rows = tg::reshape(x, {-1, n});
+    return tg::reshape(rows / tg::sqrt(tg::mean(rows * rows, 1, tg::keepdims) + 0.3), x.shape());
+  };
+  const tg::Shape narrow{7}, wide{300}, two{3, 100};
+  for (const tg::Shape& normalized : {narrow, wide, two}) {
+    CAPTURE(tg::to_string(normalized));
+    tg::Shape shape{250};
+    shape.insert(shape.end(), normalized.begin(), normalized.end());
+    check_same(
+        {shape, normalized}, [](const auto& x) { return tg::rms_norm(x[0] + 0, x[1] + 0, 0.3); },
+        [&](const auto& x) { return in_steps(x[0], tg::element_count(normalized)) * x[1]; });
+    check_same(
+        {shape}, [](const auto& x) { return tg::rms_norm(x[0] + 0, {}, 0.3); },
+        [&](const auto& x) { return in_steps(x[0], normalized.back()); });
+  }
+}
+
+TEST_CASE("rotary_embedding turns the pairs of every head of rows that threads share, each by its position's angle") {
+  constexpr std::size_t batch = 9, times = 130, heads = 3, half = 16, first = 40;
+  constexpr double base = 50;
+  Array cosines(tg::Shape{times, 1, half}), sines(cosines.shape());
+  for (std::size_t t = 0; t < times; ++t)
+    for (std::size_t i = 0; i < half; ++i) {
+      const double angle = double(first + t) * std::pow(base, -double(i) / double(half));
+      cosines(t, 0, i) = std::cos(angle), sines(t, 0, i) = std::sin(angle);
+    }
+  check_same(
+      {{batch, times, heads * 2 * half}},
+      [](const auto& x) {
+        poison(batch * times * heads * 2 * half * sizeof(x[0].value()(0, 0, 0)));
+        return tg::rotary_embedding(x[0] + 0, heads, {.base = base, .first = first});
+      },
+      [&](const auto& x) {  // in double
+        const auto split = tg::reshape(x[0], {batch, times, heads, 2, half});
+        const auto a = tg::select(split, 3, 0), b = tg::select(split, 3, 1);  // (B, T, H, D / 2)
+        const auto turned = tg::stack({a * cosines - b * sines, b * cosines + a * sines}, 3);
+        return tg::reshape(turned, x[0].shape());
+      });
+}
+
 TEST_CASE("layer_norm passes gradients to those of its inputs alone that need one") {
   for (const int needed : {0, 1, 2}) {
     CAPTURE(needed);

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "../array/array.hpp"
+#include "../array/internal/error.hpp"
+#include "../array/internal/layout.hpp"
 #include "../array/internal/parallel.hpp"
 #include "vector_loops.hpp"
 
@@ -45,6 +47,31 @@ template <class T> void fill_zeros(Matrix<T> m, std::size_t first_row, std::size
 
 }  // namespace
 
+AttentionLayout layout_of_columns(const char* operation, const Shape& q, const Shape& k, const Shape& v,
+                                  std::size_t heads) {
+  const auto given = [&] { return to_string(q) + ", " + to_string(k) + " and " + to_string(v); };
+  require(q.size() == 3 && k.size() == 3 && v.size() == 3, operation,
+          "expected queries, keys and values of shape (B, T, H D), given ", given);
+  require(k[0] == q[0] && v[0] == q[0], operation, "expected equal batches, given ", given);
+  require(v[1] == k[1], operation, "expected as many values as keys, given ", given);
+  require(heads > 0 && q[2] % heads == 0, operation,
+          "expected a width of queries that the number of heads divides, given ", heads, " heads and shapes ", given);
+  const std::size_t width = q[2] / heads, groups = width == 0 ? heads : k[2] / width;
+  require(groups * width == k[2] && groups > 0 && heads % groups == 0, operation,
+          "expected keys as wide as the queries, or of fewer heads whose number divides theirs, given ", heads,
+          " heads and shapes ", given);
+  require(v[2] % groups == 0, operation, "expected a width of values that the number of their heads divides, given ",
+          groups, " heads and shapes ", given);
+  require_addressable<char>(operation, {q[0], q[1], heads, v[2] / groups});
+  return {q[0],
+          heads,
+          heads / groups,
+          HeadLayout::of_columns(heads, q[1], q[2]),
+          HeadLayout::of_columns(groups, k[1], k[2]),
+          HeadLayout::of_columns(groups, v[1], v[2]),
+          HeadLayout::of_columns(heads, q[1], v[2] / groups * heads)};
+}
+
 // Queries t0, ..., t1 - 1 of head h of batch entry b; the mask hides all keys from `visible` on from each of them.
 template <class T> struct Attention<T>::Strip { std::size_t b, h, t0, t1, visible; };
 
@@ -60,59 +87,61 @@ template <class T> struct Attention<T>::Tile : Strip {
 // Memory to work in: three tiles, and the copies of K^T and V^T, or null.
 template <class T> struct Attention<T>::Scratch { T *P, *dS, *dropped, *keys, *values; };
 
-// How the work is shared out among threads: where there are few heads, each head's strips of queries in several parts.
-// It depends on the work alone, and so do the sums that parts make.
+// How the work is shared out among threads: where there are few groups, the strips of queries of each group's heads in
+// several parts. It depends on the work alone, and so do the sums that parts make.
 template <class T> struct Attention<T>::Shares {
-  std::size_t strip, part;  // queries of a strip, and of a part, which is whole strips
-  std::size_t parts;        // of a head
-  std::size_t chunks;       // of the loop over the parts of all heads
+  std::size_t strip, strips;  // queries of a strip, and strips of a head
+  std::size_t part, parts;    // strips of a part, and parts of a group
+  std::size_t chunks;         // of the loop over the parts of all groups
 };
 
-// The queries t0, ..., t1 - 1 of a head.
-template <class T> struct Attention<T>::Part { std::size_t b, h, number, t0, t1; };
+// The strips first, ..., last - 1 of those of a group's heads, one head after the other.
+template <class T> struct Attention<T>::Part { std::size_t b, g, number, first, last; };
 
 template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
   // A score costs the softmax about as much as 64 multiplications; few queries cost less than to read the keys.
-  constexpr std::size_t kMostParts = 8;  // of all heads: each has sums of its own for the gradients of keys and values
+  constexpr std::size_t kMostParts = 8;  // of all groups: each has sums of its own for the gradients of keys and values
   const auto ratio = [](std::size_t above, std::size_t below) { return (above + below - 1) / below; };  // rounded up
-  const std::size_t all = std::max<std::size_t>(batch * heads, 1), widths = q.width + v.width;
-  const std::size_t chunks = chunks_for(all * k.rows * (q.rows * (widths / 16 + 4) + widths / 8));
+  const std::size_t all_heads = std::max<std::size_t>(batch * heads, 1), all = ratio(all_heads, heads_of_group);
+  const std::size_t widths = q.width + v.width;
+  const std::size_t chunks = chunks_for(all_heads * k.rows * (q.rows * (widths / 16 + 4) + widths / 8));
   const std::size_t wanted = std::min(chunks, kMostParts), most = q.rows > 1024 ? kMostQueries : 64;
   Shares s;
-  s.strip = std::clamp(ratio(all * q.rows, wanted), kLeastQueries, most);
-  const std::size_t strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
-  const std::size_t strips_of_part = ratio(strips, ratio(wanted, all));
-  s.part = strips_of_part * s.strip;
-  s.parts = ratio(strips, strips_of_part);
+  s.strip = std::clamp(ratio(all_heads * q.rows, wanted), kLeastQueries, most);
+  s.strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
+  const std::size_t strips_of_group = heads_of_group * s.strips;
+  s.part = ratio(strips_of_group, ratio(wanted, all));
+  s.parts = ratio(strips_of_group, s.part);
   s.chunks = ratio(all * s.parts, ratio(all * s.parts, chunks));  // all of one length
   return s;
 }
 
-// body(part, scratch) for every part of every head, on several threads.
+// body(part, scratch) for every part of every group, on several threads.
 template <class T> template <class Body> void Attention<T>::for_each_part(const Shares& shares, Body body) const {
   const std::size_t tile = std::min(shares.strip, q.rows) * std::min(kKeys, k.rows);
   const std::size_t keys = copy_size(k, q.rows), values = copy_size(v, q.rows), room = 3 * tile + keys + values;
   Array<T> scratch(Shape{shares.chunks, room});  // taken by this thread: the pool's would each ask the system once
-  parallel_for(batch * heads * shares.parts, shares.chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
+  const auto run = [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     T* const data = scratch.data() + chunk * room;
     T* const copies = data + 3 * tile;
     for (std::size_t i = begin; i < end; ++i) {
-      const std::size_t head = i / shares.parts, number = i % shares.parts;
-      const std::size_t t0 = number * shares.part, t1 = std::min(t0 + shares.part, q.rows);
-      body(Part{head / heads, head % heads, number, t0, t1},
+      const std::size_t group = i / shares.parts, number = i % shares.parts, first = number * shares.part;
+      const std::size_t last = std::min(first + shares.part, heads_of_group * shares.strips);
+      body(Part{group / groups(), group % groups(), number, first, last},
            Scratch{data, data + tile, data + 2 * tile, keys > 0 ? copies : nullptr,
                    values > 0 ? copies + keys : nullptr});
     }
-  });
+  };
+  parallel_for(batch * groups() * shares.parts, shares.chunks, run);
 }
 
 template <class T>
 template <class Body>
-void Attention<T>::for_each_strip(const Part& part, std::size_t queries, Body body) const {
-  for (std::size_t t0 = part.t0; t0 < part.t1; t0 += queries) {
-    Strip strip{part.b, part.h, t0, std::min(t0 + queries, part.t1), 0};
-    for (std::size_t t = t0; t < strip.t1; ++t)
-      strip.visible = std::max(strip.visible, masks.visible(part.b, part.h, t));
+void Attention<T>::for_each_strip(const Part& part, const Shares& shares, Body body) const {
+  for (std::size_t i = part.first; i < part.last; ++i) {
+    const std::size_t h = part.g * heads_of_group + i / shares.strips, t0 = i % shares.strips * shares.strip;
+    Strip strip{part.b, h, t0, std::min(t0 + shares.strip, q.rows), 0};
+    for (std::size_t t = t0; t < strip.t1; ++t) strip.visible = std::max(strip.visible, masks.visible(part.b, h, t));
     body(strip);
   }
 }
@@ -121,14 +150,13 @@ template <class T> template <class Body> void Attention<T>::for_each_tile(const 
   for (std::size_t s0 = 0; s0 < strip.visible; s0 += kKeys) body(Tile{strip, s0, std::min(s0 + kKeys, strip.visible)});
 }
 
-// S = scale Q K^T within the tile, under the mask. Of query t0 + i the first seen[i] scores in the tile count: the
-// others are hidden. All rows are masked before any is read: a vector loaded from elements that have just been
-// stored one by one is a store-forwarding stall.
+// S = scale Q K^T within the tile, under the mask; Q holds the strip's queries. Of query t0 + i the first seen[i]
+// scores in the tile count: the others are hidden. All rows are masked before any is read: a vector loaded from
+// elements that have just been stored one by one is a store-forwarding stall.
 template <class T>
 void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S,
                                  std::size_t* seen) const {
-  gemm_on_this_thread<T>(Q.rows_between(tile.t0, tile.t1), columns_between(Kt, tile.s0, tile.s1), tile.matrix(S),
-                         scale);
+  gemm_on_this_thread<T>(Q, columns_between(Kt, tile.s0, tile.s1), tile.matrix(S), scale);
   for (std::size_t i = 0; i < tile.queries(); ++i)
     seen[i] = masks.apply(tile.b, tile.h, tile.t0 + i, tile.s0, tile.keys(), S + i * tile.keys());
 }
@@ -142,11 +170,23 @@ template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
   }
 }
 
-// What the forward pass of a head works on.
-template <class T> struct Attention<T>::ForwardHead {
+// A strip's rows of queries, of the result and of what lies as these.
+template <class T>
+template <class U>
+Matrix<U> Attention<T>::rows_of(const HeadLayout& layout, U* data, const Strip& strip) {
+  return layout.at(data, strip.b, strip.h).rows_between(strip.t0, strip.t1);
+}
+
+// Where the statistics of a strip's queries stand.
+template <class T> std::size_t Attention<T>::first_statistic(const Strip& strip) const {
+  return 2 * ((strip.b * heads + strip.h) * q.rows + strip.t0);
+}
+
+// What a strip's forward pass works on.
+template <class T> struct Attention<T>::ForwardStrip : Strip {
   Matrix<const T> Q, Kt, V;
   Matrix<T> O;
-  T* statistics;  // (T, 2)
+  T* statistics;  // (queries, 2)
   T* P;           // a tile
 };
 
@@ -154,19 +194,20 @@ template <class T>
 void Attention<T>::forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const {
   const Shares shared = shares();
   for_each_part(shared, [&](const Part& part, const Scratch& scratch) {
-    const auto [b, h, number, t0, t1] = part;
-    const ForwardHead head{q.at(q_data, b, h),     transpose(k.at(k_data, b, h), scratch.keys), v.at(v_data, b, h),
-                           out.at(out_data, b, h), statistics + 2 * (b * heads + h) * q.rows,   scratch.P};
-    for_each_strip(part, shared.strip, [&](const Strip& strip) { forward_strip(strip, head); });
+    const Matrix<const T> Kt = transpose(k.at(k_data, part.b, part.g), scratch.keys), V = v.at(v_data, part.b, part.g);
+    for_each_strip(part, shared, [&](const Strip& strip) {
+      forward_strip({strip, rows_of(q, q_data, strip), Kt, V, rows_of(out, out_data, strip),
+                     statistics + first_statistic(strip), scratch.P});
+    });
   });
 }
 
 // The online softmax, tile of keys by tile: with m the largest score so far and l the sum of exp(S - m), a larger
 // score m' in the next tile rescales the accumulators l and O by exp(m - m').
-template <class T> void Attention<T>::forward_strip(const Strip& strip, const ForwardHead& head) const {
+template <class T> void Attention<T>::forward_strip(const ForwardStrip& strip) const {
   constexpr T inf = std::numeric_limits<T>::infinity();
   const VectorLoops<T>& loops = vector_loops<T>();
-  const Matrix<T> O = head.O.rows_between(strip.t0, strip.t1);
+  const Matrix<T> O = strip.O;
   std::size_t seen[kMostQueries];
   T m[kMostQueries], l[kMostQueries];
   std::fill_n(m, O.rows, -inf);
@@ -174,9 +215,9 @@ template <class T> void Attention<T>::forward_strip(const Strip& strip, const Fo
   if (strip.visible == 0) fill_zeros(O, 0, O.rows);
 
   for_each_tile(strip, [&](const Tile& tile) {
-    masked_scores(tile, head.Q, head.Kt, head.P, seen);
+    masked_scores(tile, strip.Q, strip.Kt, strip.P, seen);
     for (std::size_t i = 0; i < O.rows; ++i) {
-      T* const scores = tile.matrix(head.P).row(i);
+      T* const scores = tile.matrix(strip.P).row(i);
       const T larger = std::max(m[i], loops.max(scores, seen[i]));
       const T shift = larger == -inf ? T(0) : larger;  // nothing to attend to yet: exp(-inf - 0) = 0
       const T shrink = tile.s0 > 0 ? std::exp(m[i] - shift) : T(0);
@@ -185,23 +226,22 @@ template <class T> void Attention<T>::forward_strip(const Strip& strip, const Fo
       m[i] = larger;
       if (tile.s0 > 0 && shrink != 1) loops.scale(O.row(i), O.columns, shrink);
     }
-    drop(tile, head.P);
-    gemm_on_this_thread<T>(tile.matrix(head.P), head.V.rows_between(tile.s0, tile.s1), O, 1, tile.s0 > 0);
+    drop(tile, strip.P);
+    gemm_on_this_thread<T>(tile.matrix(strip.P), strip.V.rows_between(tile.s0, tile.s1), O, 1, tile.s0 > 0);
   });
 
   for (std::size_t i = 0; i < O.rows; ++i) {
-    T* const saved = head.statistics + 2 * (strip.t0 + i);
+    T* const saved = strip.statistics + 2 * i;
     saved[0] = l[i] != 0 ? m[i] : 0;
     saved[1] = l[i] != 0 ? l[i] : inf;
     loops.scale(O.row(i), O.columns, 1 / saved[1]);
   }
 }
 
-// What the backward pass of a head works on.
-template <class T> struct Attention<T>::BackwardHead {
-  Matrix<const T> Q, K, O, dO, Kt, Vt;
-  Matrix<T> dQ, dK, dV;
-  const T* statistics;  // (T, 2)
+// What the backward pass of a part works on: the keys and values of its group.
+template <class T> struct Attention<T>::BackwardPart {
+  Matrix<const T> K, Kt, Vt;
+  Matrix<T> dK, dV;
   Scratch scratch;
   std::size_t reached = 0;  // the keys before it have received: their rows of dK and dV hold sums
 
@@ -213,15 +253,23 @@ template <class T> struct Attention<T>::BackwardHead {
   }
 };
 
-// The parts of a head share its keys: each but the first sums their gradients in memory of its own.
+// What a strip's backward pass works on.
+template <class T> struct Attention<T>::BackwardStrip : Strip {
+  Matrix<const T> Q, O, dO;
+  Matrix<T> dQ;
+  const T* statistics;  // (queries, 2)
+  T dot[kMostQueries];  // rowsum(dO O)
+};
+
+// The parts of a group share its keys: each but the first sums their gradients in memory of its own.
 template <class T> class Attention<T>::PartialSums {
  public:
   PartialSums(const Attention& attention, std::size_t parts)
       : a_(attention),
         others_(parts - 1),
         size_(a_.k.rows * (a_.k.width + a_.v.width)),
-        sums_(Shape{a_.batch * a_.heads * others_, size_}),
-        reached_(Shape{a_.batch * a_.heads * others_}) {}
+        sums_(Shape{a_.batch * a_.groups() * others_, size_}),
+        reached_(Shape{a_.batch * a_.groups() * others_}) {}
 
   Matrix<T> dK(const Part& part) { return {sums_.data() + index(part) * size_, a_.k.rows, a_.k.width}; }
   Matrix<T> dV(const Part& part) { return {dK(part).data + a_.k.rows * a_.k.width, a_.v.rows, a_.v.width}; }
@@ -235,23 +283,23 @@ template <class T> class Attention<T>::PartialSums {
       vector_loops<T>().add(from.row(s), to.row(s), to.columns);
     };
     const std::size_t keys = a_.k.rows;
-    parallel_for(a_.batch * a_.heads * keys, chunks_for(sums_.size()), [&](std::size_t begin, std::size_t end) {
+    parallel_for(a_.batch * a_.groups() * keys, chunks_for(sums_.size()), [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        const std::size_t b = i / keys / a_.heads, h = i / keys % a_.heads, s = i % keys;
-        for (Part part{b, h, 1, 0, 0}; part.number <= others_; ++part.number) {
+        const std::size_t b = i / keys / a_.groups(), g = i / keys % a_.groups(), s = i % keys;
+        for (Part part{b, g, 1, 0, 0}; part.number <= others_; ++part.number) {
           if (static_cast<std::int64_t>(s) >= reached(part)) continue;
-          add(dK(part), a_.k.at(dk_data, b, h), s);
-          add(dV(part), a_.v.at(dv_data, b, h), s);
+          add(dK(part), a_.k.at(dk_data, b, g), s);
+          add(dV(part), a_.v.at(dv_data, b, g), s);
         }
       }
     });
   }
 
  private:
-  std::size_t index(const Part& part) const { return (part.b * a_.heads + part.h) * others_ + part.number - 1; }
+  std::size_t index(const Part& part) const { return (part.b * a_.groups() + part.g) * others_ + part.number - 1; }
 
   const Attention& a_;
-  std::size_t others_, size_;  // parts of a head, and elements of each
+  std::size_t others_, size_;  // parts of a group, and elements of each
   Array<T> sums_;
   IntArray reached_;
 };
@@ -263,68 +311,73 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
   std::optional<PartialSums> sums;
   if (shared.parts > 1) sums.emplace(*this, shared.parts);
   for_each_part(shared, [&](const Part& part, const Scratch& scratch) {
-    const auto [b, h, number, t0, t1] = part;
-    const bool first = number == 0;
-    BackwardHead head{q.at(q_data, b, h),
-                      k.at(k_data, b, h),
-                      out.at(out_data, b, h),
-                      out.at(dout_data, b, h),
-                      transpose(k.at(k_data, b, h), scratch.keys),
-                      transpose(v.at(v_data, b, h), scratch.values),
-                      q.at(dq_data, b, h),
-                      first ? k.at(dk_data, b, h) : sums->dK(part),
-                      first ? v.at(dv_data, b, h) : sums->dV(part),
-                      statistics + 2 * (b * heads + h) * q.rows,
-                      scratch};
-    for_each_strip(part, shared.strip, [&](const Strip& strip) {
-      T dot[kMostQueries];  // rowsum(dO O)
-      for (std::size_t t = strip.t0; t < strip.t1; ++t)
-        dot[t - strip.t0] = vector_loops<T>().dot(head.dO.row(t), head.O.row(t), head.O.columns);
-      if (strip.visible == 0) fill_zeros(head.dQ, strip.t0, strip.t1);
-      for_each_tile(strip, [&](const Tile& tile) { backward_tile(tile, dot, head); });
+    const std::size_t b = part.b, g = part.g;
+    const bool first = part.number == 0;
+    BackwardPart to{k.at(k_data, b, g),
+                    transpose(k.at(k_data, b, g), scratch.keys),
+                    transpose(v.at(v_data, b, g), scratch.values),
+                    first ? k.at(dk_data, b, g) : sums->dK(part),
+                    first ? v.at(dv_data, b, g) : sums->dV(part),
+                    scratch};
+    for_each_strip(part, shared, [&](const Strip& strip) {
+      backward_strip({strip,
+                      rows_of(q, q_data, strip),
+                      rows_of(out, out_data, strip),
+                      rows_of(out, dout_data, strip),
+                      rows_of(q, dq_data, strip),
+                      statistics + first_statistic(strip),
+                      {}},
+                     to);
     });
     if (first)
-      head.fill_up_to(k.rows);
+      to.fill_up_to(k.rows);
     else
-      sums->reached(part) = static_cast<std::int64_t>(head.reached);
+      sums->reached(part) = static_cast<std::int64_t>(to.reached);
   });
   if (sums) sums->add_to(dk_data, dv_data);
+}
+
+template <class T> void Attention<T>::backward_strip(BackwardStrip strip, BackwardPart& part) const {
+  for (std::size_t i = 0; i < strip.O.rows; ++i)
+    strip.dot[i] = vector_loops<T>().dot(strip.dO.row(i), strip.O.row(i), strip.O.columns);
+  if (strip.visible == 0) fill_zeros(strip.dQ, 0, strip.dQ.rows);
+  for_each_tile(strip, [&](const Tile& tile) { backward_tile(tile, strip, part); });
 }
 
 // With P = exp(S - m) / l recomputed, and P' = P after dropout:
 //   dV = P'^T dO, dP' = dO V^T, dP = dP' with the same weights dropped
 //   dS = P (dP - rowsum(dP P)), where rowsum(dP P) = rowsum(dO O)
 //   dQ = scale dS K, dK = scale dS^T Q
-template <class T> void Attention<T>::backward_tile(const Tile& tile, const T* dot, BackwardHead& head) const {
+template <class T>
+void Attention<T>::backward_tile(const Tile& tile, const BackwardStrip& strip, BackwardPart& part) const {
   const VectorLoops<T>& loops = vector_loops<T>();
-  const Matrix<T> P = tile.matrix(head.scratch.P), dS = tile.matrix(head.scratch.dS),
-                  dropped = dropout > 0 ? tile.matrix(head.scratch.dropped) : P;
-  const Matrix<const T> Q = head.Q.rows_between(tile.t0, tile.t1), dO = head.dO.rows_between(tile.t0, tile.t1),
-                        K = head.K.rows_between(tile.s0, tile.s1), Vt = columns_between(head.Vt, tile.s0, tile.s1);
+  const Matrix<T> P = tile.matrix(part.scratch.P), dS = tile.matrix(part.scratch.dS),
+                  dropped = dropout > 0 ? tile.matrix(part.scratch.dropped) : P;
+  const Matrix<const T> K = part.K.rows_between(tile.s0, tile.s1), Vt = columns_between(part.Vt, tile.s0, tile.s1);
   std::size_t seen[kMostQueries];
-  masked_scores(tile, head.Q, head.Kt, P.data, seen);
+  masked_scores(tile, strip.Q, part.Kt, P.data, seen);
   for (std::size_t i = 0; i < P.rows; ++i) {
-    const T* const saved = head.statistics + 2 * (tile.t0 + i);
+    const T* const saved = strip.statistics + 2 * i;
     loops.exp_scaled(P.row(i), P.row(i), seen[i], saved[0], 1 / saved[1]);
     std::fill(P.row(i) + seen[i], P.row(i) + P.columns, T(0));
   }
   if (dropout > 0) std::copy_n(P.data, P.rows * P.columns, dropped.data);
   drop(tile, dropped.data);
 
-  const bool first = tile.s0 == head.reached;  // to give these keys anything
+  const bool first = tile.s0 == part.reached;  // to give these keys anything
   if (first)
-    head.reached = tile.s1;
+    part.reached = tile.s1;
   else
-    head.fill_up_to(tile.s1);
-  gemm_on_this_thread<T>(constant(dropped).t(), dO, head.dV.rows_between(tile.s0, tile.s1), 1, !first);
-  gemm_on_this_thread<T>(dO, Vt, dS);
+    part.fill_up_to(tile.s1);
+  gemm_on_this_thread<T>(constant(dropped).t(), strip.dO, part.dV.rows_between(tile.s0, tile.s1), 1, !first);
+  gemm_on_this_thread<T>(strip.dO, Vt, dS);
   drop(tile, dS.data);
   for (std::size_t i = 0; i < dS.rows; ++i) {
-    loops.softmax_backward(P.row(i), dS.row(i), dS.row(i), seen[i], dot[i]);
+    loops.softmax_backward(P.row(i), dS.row(i), dS.row(i), seen[i], strip.dot[i]);
     std::fill(dS.row(i) + seen[i], dS.row(i) + dS.columns, T(0));
   }
-  gemm_on_this_thread<T>(dS, K, head.dQ.rows_between(tile.t0, tile.t1), scale, tile.s0 > 0);
-  gemm_on_this_thread<T>(constant(dS).t(), Q, head.dK.rows_between(tile.s0, tile.s1), scale, !first);
+  gemm_on_this_thread<T>(dS, K, strip.dQ, scale, tile.s0 > 0);
+  gemm_on_this_thread<T>(constant(dS).t(), strip.Q, part.dK.rows_between(tile.s0, tile.s1), scale, !first);
 }
 
 template struct Attention<float>;

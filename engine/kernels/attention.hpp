@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "../array/shape.hpp"
 #include "gemm.hpp"
 #include "mask_rows.hpp"
 
@@ -29,14 +30,22 @@ struct HeadLayout {
   }
 };
 
-/// Where the heads of the operands and of the result lie, for each of the batch entries.
+/// Where the heads of the operands and of the result lie, for each of the batch entries. Heads are in groups, of which
+/// each shares one head of keys and values (Ainslie et al. 2023, arXiv:2305.13245).
 struct AttentionLayout {
-  std::size_t batch, heads;
+  std::size_t batch, heads, heads_of_group;
   HeadLayout q, k, v, out;
+
+  std::size_t groups() const { return heads / heads_of_group; }
 };
 
-/// O = softmax(scale Q K^T under the mask) V for every head of every batch entry; weights are dropped with probability
-/// `dropout` after the softmax, the same ones forward and backward.
+/// The layout of queries (B, T, H D), keys (B, S, G D), values (B, S, G E) and a result (B, T, H E), whose heads lie
+/// side by side in the columns; G follows from the widths. Throws std::invalid_argument for shapes that do not fit.
+AttentionLayout layout_of_columns(const char* operation, const Shape& q, const Shape& k, const Shape& v,
+                                  std::size_t heads);
+
+/// O = softmax(scale Q K^T under the mask) V for every head of every batch entry, K and V those of its group; weights
+/// are dropped with probability `dropout` after the softmax, the same ones forward and backward.
 template <class T> struct Attention : AttentionLayout {
   T scale;
   double dropout;
@@ -48,7 +57,7 @@ template <class T> struct Attention : AttentionLayout {
   /// l = inf.
   void forward(const T* q_data, const T* k_data, const T* v_data, T* out_data, T* statistics) const;
 
-  /// Writes dQ, dK and dV, given dO.
+  /// Writes dQ, dK and dV, given dO; those of a group's keys and values are sums over its heads.
   void backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
                 const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const;
 
@@ -59,17 +68,21 @@ template <class T> struct Attention : AttentionLayout {
   struct Tile;
   struct Scratch;
   class PartialSums;
-  struct ForwardHead;
-  struct BackwardHead;
+  struct ForwardStrip;
+  struct BackwardPart;
+  struct BackwardStrip;
 
   Shares shares() const;
   template <class Body> void for_each_part(const Shares& shares, Body body) const;
-  template <class Body> void for_each_strip(const Part& part, std::size_t queries, Body body) const;
+  template <class Body> void for_each_strip(const Part& part, const Shares& shares, Body body) const;
   template <class Body> void for_each_tile(const Strip& strip, Body body) const;
+  template <class U> static Matrix<U> rows_of(const HeadLayout& layout, U* data, const Strip& strip);
+  std::size_t first_statistic(const Strip& strip) const;
   void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S, std::size_t* seen) const;
   void drop(const Tile& tile, T* weights) const;
-  void forward_strip(const Strip& strip, const ForwardHead& head) const;
-  void backward_tile(const Tile& tile, const T* dot, BackwardHead& head) const;
+  void forward_strip(const ForwardStrip& strip) const;
+  void backward_strip(BackwardStrip strip, BackwardPart& part) const;
+  void backward_tile(const Tile& tile, const BackwardStrip& strip, BackwardPart& part) const;
 };
 
 }  // namespace tapegrad::detail

@@ -29,7 +29,8 @@ void keep_weights(detail::Recording<T>& recording, const Tensor<T>& y, const Ten
   recording.keep_beside(y, "allowed", detail::map<T>(unmasked, [](T weight) { return T(weight > 0); }));
   for (std::size_t b = 0; b < layout.batch; ++b)
     for (std::size_t h = 0; h < layout.heads; ++h)
-      detail::gemm<T>(layout.q.at(q.value().data(), b, h), layout.k.at(k.value().data(), b, h).t(),
+      detail::gemm<T>(layout.q.at(q.value().data(), b, h),
+                      layout.k.at(k.value().data(), b, h / layout.heads_of_group).t(),
                       {scores.data() + (b * layout.heads + h) * queries * keys, queries, keys}, scale);
   recording.keep_beside(y, "weights", masked_softmax(Tensor<T>(std::move(scores)), mask).value());
   recording.keep_beside(y, "dropout", Array<T>(Shape{}, static_cast<T>(dropout)));
@@ -95,7 +96,7 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
     const std::size_t rows = shape[shape.size() - 2];
     return HeadLayout::of_heads(heads, rows, rows, shape.back());
   };
-  const AttentionLayout layout{batch, heads, layout_of(sq), layout_of(sk), layout_of(sv), layout_of(out)};
+  const AttentionLayout layout{batch, heads, 1, layout_of(sq), layout_of(sk), layout_of(sv), layout_of(out)};
   return attend(operation, q, k, v, layout, out, mask, options);
 }
 
@@ -103,19 +104,8 @@ template <class T>
 Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                                const AttentionMask& mask, const AttentionOptions& options) {
   const char* operation = "multi_head_attention";
-  const Shape &sq = q.shape(), &sk = k.shape(), &sv = v.shape();
-  const auto given = [&] { return to_string(sq) + ", " + to_string(sk) + " and " + to_string(sv); };
-  require(sq.size() == 3 && sk.size() == 3 && sv.size() == 3, operation,
-          "expected queries, keys and values of shape (B, T, H D), given ", given);
-  require(sk[0] == sq[0] && sv[0] == sq[0], operation, "expected equal batches, given ", given);
-  require(sk[2] == sq[2], operation, "expected keys as wide as the queries, given ", given);
-  require(sv[1] == sk[1], operation, "expected as many values as keys, given ", given);
-  require(num_heads > 0 && sq[2] % num_heads == 0 && sv[2] % num_heads == 0, operation,
-          "expected widths that the number of heads divides, given ", num_heads, " heads and shapes ", given);
-
-  const Shape out{sq[0], sq[1], sv[2]};
-  const auto layout_of = [&](const Shape& shape) { return HeadLayout::of_columns(num_heads, shape[1], shape[2]); };
-  const AttentionLayout layout{sq[0], num_heads, layout_of(sq), layout_of(sk), layout_of(sv), layout_of(out)};
+  const AttentionLayout layout = detail::layout_of_columns(operation, q.shape(), k.shape(), v.shape(), num_heads);
+  const Shape out{layout.batch, layout.q.rows, num_heads * layout.v.width};
   return attend(operation, q, k, v, layout, out, mask, options);
 }
 

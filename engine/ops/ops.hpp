@@ -245,12 +245,17 @@ template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis
 template <class T>
 Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias, double eps = 1e-5);
 
+/// x / sqrt(mean(x²) + eps) * weight (Zhang and Sennrich 2019, arXiv:1910.07467): layer_norm without the means and
+/// the bias. The mean of the squares is taken over x's last axes, as many as the weight has; an undefined tensor for
+/// the weight leaves that step out, and the mean is that of the last axis.
+template <class T> Tensor<T> rms_norm(const Tensor<T>& x, const Tensor<T>& weight = {}, double eps = 1e-6);
+
 /// Rows of the weight. weight: (rows, D), ids: any shape S -> (S, D). Throws std::out_of_range naming the first id
 /// outside [0, rows). No gradient reaches the row `padding_idx`.
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
 
-// ---- attention.cpp ------------------------------------------------------------------------------------------------
+// ---- attention.cpp, rotary_embedding.cpp --------------------------------------------------------------------------
 
 /// What attention takes beside its operands and a mask.
 struct AttentionOptions {
@@ -266,11 +271,26 @@ template <class T>
 Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                                        const AttentionMask& mask = {}, const AttentionOptions& options = {});
 
-/// The same with the heads side by side in the last axis, as projections leave them.
-/// q: (B, T, H D), k: (B, S, H D), v: (B, S, H E) -> (B, T, H E)
+/// The same with the heads side by side in the last axis, as projections leave them. Keys and values may have fewer
+/// heads than the queries, each shared by a group of these, one after the other (Ainslie et al. 2023,
+/// arXiv:2305.13245): how many, G, follows from the widths and divides H. q: (B, T, H D), k: (B, S, G D), v: (B, S, G
+/// E) -> (B, T, H E)
 template <class T>
 Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                                const AttentionMask& mask = {}, const AttentionOptions& options = {});
+
+/// What rotary positions take beside the queries or keys.
+struct RotaryOptions {
+  double base = 10000;    ///< the slowest pair of elements takes about base * 2 pi positions to turn once
+  std::size_t first = 0;  ///< the position of the first row
+};
+
+/// Rotary positions (Su et al. 2021, arXiv:2104.09864) of queries or keys, whose heads lie side by side in the last
+/// axis: in each head element i of row t is rotated with element i + D/2 by the angle (first + t) base^(-2i / D), so
+/// that the scores of attention depend on how far queries and keys are apart. x: (B, T, H D) -> the same. Throws
+/// std::invalid_argument for an odd D, and for a base that is not a positive number.
+template <class T>
+Tensor<T> rotary_embedding(const Tensor<T>& x, std::size_t num_heads, const RotaryOptions& options = {});
 
 /// softmax(scores, masked) along the last axis: zeros where the mask hides, and throughout a row that it hides whole.
 /// scores: (B, H, T, S), or without the heads, or without batch and heads.

@@ -70,19 +70,21 @@ template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
   return layers_of(of_parameters);
 }
 
-// dP = dy vᵀ for the heads of dy and v, (B, H, rows, width), or side by side in the columns of (B, rows, columns).
+// dP = dy vᵀ for the heads of dy and v, (B, H, rows, width), or side by side in the columns of (B, rows, columns),
+// where each of v's may be that of several of dy's.
 template <class T> Array<T> gradient_of_weights(const Shape& weights, const Array<T>& dy, const Array<T>& v) {
   const std::size_t heads = weights[1], queries = weights[2], keys = weights[3];
-  const auto layout_of = [&](const Array<T>& x, std::size_t rows) {
-    const std::size_t columns = x.shape().back();
-    return x.dimension() == 4 ? HeadLayout::of_heads(heads, rows, rows, columns)
-                              : HeadLayout::of_columns(heads, rows, columns);
+  const std::size_t columns = dy.shape().back();
+  const std::size_t groups = dy.dimension() == 4 || columns == 0 ? heads : heads * v.shape().back() / columns;
+  const auto layout_of = [](const Array<T>& x, std::size_t heads_of_x, std::size_t rows) {
+    return x.dimension() == 4 ? HeadLayout::of_heads(heads_of_x, rows, rows, x.shape().back())
+                              : HeadLayout::of_columns(heads_of_x, rows, x.shape().back());
   };
-  const HeadLayout of_dy = layout_of(dy, queries), of_v = layout_of(v, keys);
+  const HeadLayout of_dy = layout_of(dy, heads, queries), of_v = layout_of(v, groups, keys);
   Array<T> gradient(weights, T(0));
   for (std::size_t b = 0; b < weights[0]; ++b)
     for (std::size_t h = 0; h < heads; ++h)
-      gemm<T>(of_dy.at(dy.data(), b, h), of_v.at(v.data(), b, h).t(),
+      gemm<T>(of_dy.at(dy.data(), b, h), of_v.at(v.data(), b, h * groups / heads).t(),
               {gradient.data() + (b * heads + h) * queries * keys, queries, keys});
   return gradient;
 }

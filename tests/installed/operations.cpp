@@ -89,6 +89,9 @@ void choices() {
 void layers() {
   check_close(tg::dropout(a, 0).value(), a.value(), 0);
   check_close(tg::layer_norm(c, ones({2}), Tensor(Array{0, 10}), 0).value(), Array{-1, 11});
+  check_close(tg::rms_norm(Tensor(Array{3, 4}), Tensor(Array{1, 2}), 12.5).value(), Array{0.6, 1.6});
+  check_close(tg::rotary_embedding(ones({1, 2, 2}), 1).value(),
+              Array{{{1, 1}, {std::cos(1.0) - std::sin(1.0), std::cos(1.0) + std::sin(1.0)}}});
   const Tensor x = ones({2, 3, 5, 4});  // (batch, heads, time, width)
   check_close(tg::scaled_dot_product_attention(x, x, x).value(), x.value());
   check_close(tg::scaled_dot_product_attention(x, x, x, tg::AttentionMask::causal()).value(), x.value());

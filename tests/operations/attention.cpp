@@ -122,11 +122,56 @@ void add_multi_head(Table& table) {
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, padding(), {.dropout = 0.3}); });
 }
 
+// Of several heads that share keys and values.
+void add_groups(Table& table) {
+  const char* name = "multi_head_attention";
+  const std::vector<Draw> shared{draw({2, 3, 8}, -2, 2), draw({2, 4, 4}, -2, 2), draw({2, 4, 6})};
+  table.add(name, "two groups of two heads", shared,
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 4); });
+  table.add(name, "two groups of two heads, causal", shared,
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 4, lower_left(3, 4)); });
+  const std::vector<Draw> one_group{draw({2, 3, 4}, -2, 2), draw({2, 4, 2}, -2, 2), draw({2, 4, 1})};
+  table.add(name, "one group, a mask for each head", one_group,
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, allowed_by_head()); });
+  table.add(name, "one group, dropout", one_group,
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, padding(), {.dropout = 0.3}); });
+  table.add(name, "one group, all keys hidden", one_group,
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, nobody()); });
+  table.add(name, "one group of three heads, keys and values are one", {draw({1, 3, 6}, -2, 2), draw({1, 4, 2}, -2, 2)},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[1], 3); });
+  table.add(name, "one group of heads, several tiles",
+            {draw({1, 65, 2}, -2, 2), draw({1, 257, 1}, -2, 2), draw({1, 257, 1})},
+            [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2); });
+}
+
+void add_rotary(Table& table) {
+  const char* name = "rotary_embedding";
+  const auto one = [](const auto& x) { return tg::rotary_embedding(x[0], 1); };
+  const auto two = [](const auto& x) { return tg::rotary_embedding(x[0], 2); };
+  table.add(name, "one head", {draw({2, 3, 4})}, one);
+  table.add(name, "two heads", {draw({2, 3, 8})}, two);
+  table.add(name, "heads of one pair", {draw({2, 5, 6})}, [](const auto& x) { return tg::rotary_embedding(x[0], 3); });
+  table.add(name, "another base", {draw({1, 4, 6})},
+            [](const auto& x) { return tg::rotary_embedding(x[0], 1, {.base = 2.5}); });
+  table.add(name, "further on", {draw({2, 3, 8})},
+            [](const auto& x) { return tg::rotary_embedding(x[0], 2, {.first = 7}); });
+  table.add(name, "far on", {draw({1, 3, 4})},
+            [](const auto& x) { return tg::rotary_embedding(x[0], 1, {.first = 12345}); });
+  table.add(name, "one row, the first", {draw({2, 1, 4})}, two);
+  table.add(name, "no rows", {draw({2, 0, 4})}, two);
+  table.add(name, "no batch entries", {draw({0, 3, 4})}, two);
+  table.add(name, "heads of no width", {draw({2, 3, 0})}, two);
+  table.add(name, "large", {draw({1, 3, 4}, -1e4, 1e4)}, one);
+  table.add(name, "tiny", {draw({1, 3, 4}, -1e-8, 1e-8)}, one);
+}
+
 }  // namespace
 
 void add_attention(Table& table) {
   add_scaled_dot_product(table);
   add_multi_head(table);
+  add_groups(table);
+  add_rotary(table);
 
   const auto f = [](const auto& x, const Mask& mask) { return tg::masked_softmax(x[0], mask); };
   add_masks(table, "masked_softmax", {draw({2, 2, 3, 4}, -2, 2)}, f);

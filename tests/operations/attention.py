@@ -59,9 +59,29 @@ def attention(q, k, v, mask=(EVERY_KEY, 0), scale=None, dropout=0):
     return weights * kept(weights.shape, dropout) @ v
 
 
-def multi_head(q, k, v, heads, *options, **named):
-    q, k, v = [x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(1, 2) for x in (q, k, v)]
+def split(x, heads):
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(1, 2)
+
+
+def multi_head(q, k, v, heads, *options, groups=None, **named):
+    """Keys and values have as many heads as there are groups, each for the heads of one."""
+    groups = groups or heads
+    q, k, v = split(q, heads), split(k, groups), split(v, groups)
+    if groups < heads:
+        k, v = [x.repeat_interleave(heads // groups, 1) for x in (k, v)]
     y = attention(q, k, v, *options, **named).transpose(1, 2)
+    return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])
+
+
+def rotary(x, heads, base=10000.0, first=0):
+    """As the Llama of Hugging Face's library rotates queries and keys."""
+    x = split(x, heads)
+    times, width = x.shape[2:]
+    positions = torch.arange(first, first + times, dtype=torch.double)
+    angles = positions[:, None] * base ** (-torch.arange(0, width, 2, dtype=torch.double) / width)
+    angles = torch.cat([angles, angles], -1)  # (T, D)
+    x1, x2 = x.chunk(2, -1)
+    y = (x * angles.cos() + torch.cat([-x2, x1], -1) * angles.sin()).transpose(1, 2)
     return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])
 
 
@@ -120,6 +140,34 @@ def add_samples():
     add(name, "another scale", [draw(1, 3, 4), draw(1, 2, 4), draw(1, 2, 4)], lambda *x: multi_head(*x, 2, scale=-1.5))
     add(name, "dropout", [draw(2, 3, 4), draw(2, 4, 4), draw(2, 4, 2)],
         lambda *x: multi_head(*x, 2, MASKS["key padding"], dropout=0.3))
+
+    shared = [draw(2, 3, 8, **two), draw(2, 4, 4, **two), draw(2, 4, 6)]
+    add(name, "two groups of two heads", shared, lambda *x: multi_head(*x, 4, groups=2))
+    add(name, "two groups of two heads, causal", shared, lambda *x: multi_head(*x, 4, MASKS["causal"], groups=2))
+    one_group = [draw(2, 3, 4, **two), draw(2, 4, 2, **two), draw(2, 4, 1)]
+    add(name, "one group, a mask for each head", one_group,
+        lambda *x: multi_head(*x, 2, MASKS["allowed (1, H, 1, S)"], groups=1))
+    add(name, "one group, dropout", one_group,
+        lambda *x: multi_head(*x, 2, MASKS["key padding"], dropout=0.3, groups=1))
+    add(name, "one group, all keys hidden", one_group, lambda *x: multi_head(*x, 2, MASKS["all keys hidden"], groups=1))
+    add(name, "one group of three heads, keys and values are one", [draw(1, 3, 6, **two), draw(1, 4, 2, **two)],
+        lambda a, b: multi_head(a, b, b, 3, groups=1))
+    add(name, "one group of heads, several tiles", [draw(1, 65, 2, **two), draw(1, 257, 1, **two), draw(1, 257, 1)],
+        lambda *x: multi_head(*x, 2, groups=1))
+
+    name = "rotary_embedding"
+    add(name, "one head", [draw(2, 3, 4)], lambda a: rotary(a, 1))
+    add(name, "two heads", [draw(2, 3, 8)], lambda a: rotary(a, 2))
+    add(name, "heads of one pair", [draw(2, 5, 6)], lambda a: rotary(a, 3))
+    add(name, "another base", [draw(1, 4, 6)], lambda a: rotary(a, 1, base=2.5))
+    add(name, "further on", [draw(2, 3, 8)], lambda a: rotary(a, 2, first=7))
+    add(name, "far on", [draw(1, 3, 4)], lambda a: rotary(a, 1, first=12345))
+    add(name, "one row, the first", [draw(2, 1, 4)], lambda a: rotary(a, 2))
+    add(name, "no rows", [draw(2, 0, 4)], lambda a: rotary(a, 2))
+    add(name, "no batch entries", [draw(0, 3, 4)], lambda a: rotary(a, 2))
+    add(name, "heads of no width", [draw(2, 3, 0)], lambda a: 1 * a)
+    add(name, "large", [draw(1, 3, 4, low=-1e4, high=1e4)], lambda a: rotary(a, 1))
+    add(name, "tiny", [draw(1, 3, 4, low=-1e-8, high=1e-8)], lambda a: rotary(a, 1))
 
     name = "masked_softmax"
     masks(name, [draw(2, 2, 3, 4, **two)], masked_softmax)

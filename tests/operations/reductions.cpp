@@ -102,6 +102,26 @@ void add_layer_norm(Table& table) {
             [](const auto& x) { return tg::layer_norm(x[0], x[0], x[0]); });
 }
 
+void add_rms_norm(Table& table) {
+  const auto f = [](const auto& x) { return tg::rms_norm(x[0], x[1]); };
+  table.add("rms_norm", "a matrix", {draw({2, 4}), draw({4})}, f);
+  table.add("rms_norm", "a vector", {draw({4}), draw({4})}, f);
+  table.add("rms_norm", "four axes", {draw({2, 1, 2, 3}), draw({3})}, f);
+  table.add("rms_norm", "over the last two axes", {draw({2, 2, 3}), draw({2, 3})}, f);
+  table.add("rms_norm", "a long row", {draw({2, 20}), draw({20})}, f);
+  table.add("rms_norm", "rows of one element", {draw({3, 1}), draw({1})},
+            [](const auto& x) { return tg::rms_norm(x[0], x[1], 0.25); });
+  table.add("rms_norm", "no rows", {draw({0, 3}), draw({3})}, f);
+  table.add("rms_norm", "rows of no elements", {draw({2, 0}), draw({0})}, f);
+  table.add("rms_norm", "large", {draw({2, 4}, -1e4, 1e4), draw({4})}, f);
+  table.add("rms_norm", "around a large number", {draw({2, 4}, 63, 65), draw({4})}, f);
+  table.add("rms_norm", "tiny", {draw({2, 4}, -1e-4, 1e-4), draw({4})}, f, 1e-8);
+  table.add("rms_norm", "another eps", {draw({2, 4}), draw({4})},
+            [](const auto& x) { return tg::rms_norm(x[0], x[1], 0.5); });
+  table.add("rms_norm", "no weight", {draw({2, 2, 4})}, [](const auto& x) { return tg::rms_norm(x[0]); });
+  table.add("rms_norm", "a vector also as weight", {draw({4})}, [](const auto& x) { return tg::rms_norm(x[0], x[0]); });
+}
+
 void add_embedding(Table& table) {
   table.add("embedding", "ids of two axes, some twice", {draw({4, 3})}, [](const auto& x) {
     return tg::embedding(x[0], tg::IntArray{{3, 0, 3}, {1, 3, 0}});
@@ -149,6 +169,7 @@ void add_reductions(Table& table) {
   add_row_function(table, "softmax", [](const auto& x, std::ptrdiff_t axis) { return tg::softmax(x, axis); });
   add_row_function(table, "log_softmax", [](const auto& x, std::ptrdiff_t axis) { return tg::log_softmax(x, axis); });
   add_layer_norm(table);
+  add_rms_norm(table);
   add_embedding(table);
 }
 

@@ -4,6 +4,12 @@ import torch.nn.functional as F
 from table import add, draw
 
 
+def rms(x, axes, weight=None, eps=1e-6):
+    """PyTorch 2.4's rms_norm over the last axes, as its documentation defines it."""
+    h = x / torch.sqrt((x * x).mean(tuple(range(-axes, 0)), keepdim=True) + eps)
+    return h if weight is None else h * weight
+
+
 def add_samples():
     def reduction(operation, f):
         add(operation, "all of a matrix", [draw(2, 3)], lambda a: f(a, (0, 1)))
@@ -80,6 +86,24 @@ def add_samples():
     layer_norm("another eps", draw(2, 4), 4, eps=0.5)
     add("layer_norm", "the weight also as bias", [draw(2, 4), draw(4)], lambda a, w: F.layer_norm(a, [4], w, w))
     add("layer_norm", "a vector also as weight and bias", [draw(4)], lambda a: F.layer_norm(a, [4], a, a))
+
+    def rms_norm(name, x, *normalized, **options):
+        add("rms_norm", name, [x, draw(*normalized)], lambda a, w: rms(a, len(normalized), w, **options))
+
+    rms_norm("a matrix", draw(2, 4), 4)
+    rms_norm("a vector", draw(4), 4)
+    rms_norm("four axes", draw(2, 1, 2, 3), 3)
+    rms_norm("over the last two axes", draw(2, 2, 3), 2, 3)
+    rms_norm("a long row", draw(2, 20), 20)
+    rms_norm("rows of one element", draw(3, 1), 1, eps=0.25)
+    rms_norm("no rows", draw(0, 3), 3)
+    rms_norm("rows of no elements", draw(2, 0), 0)
+    rms_norm("large", draw(2, 4, low=-1e4, high=1e4), 4)
+    rms_norm("around a large number", draw(2, 4, low=63, high=65), 4)
+    rms_norm("tiny", draw(2, 4, low=-1e-4, high=1e-4), 4)
+    rms_norm("another eps", draw(2, 4), 4, eps=0.5)
+    add("rms_norm", "no weight", [draw(2, 2, 4)], lambda a: rms(a, 1))
+    add("rms_norm", "a vector also as weight", [draw(4)], lambda a: rms(a, 1, a))
 
     ids = torch.tensor([[3, 0, 3], [1, 3, 0]])
     add("embedding", "ids of two axes, some twice", [draw(4, 3)], lambda a: F.embedding(ids, a))

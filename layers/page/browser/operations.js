@@ -30,7 +30,7 @@ const BROADCAST = new Set(["add", "sub", "mul", "div", "pow", "where", "matmul"]
 
 /** Each number of the result stands where that of the input stood. */
 const IN_PLACE = new Set([
-  ...["add", "sub", "mul", "div", "pow", "neg", "where", "masked_fill", "dropout", "clamp", "layer_norm"],
+  ...["add", "sub", "mul", "div", "pow", "neg", "where", "masked_fill", "dropout", "clamp"],
   ...["exp", "log", "sqrt", "abs", "tanh", "sigmoid", "relu", "gelu", "silu", "softplus"],
-  ...["softmax", "masked_softmax", "log_softmax"],
+  ...["softmax", "masked_softmax", "log_softmax", "layer_norm", "rms_norm", "rotary_embedding"],
 ]);

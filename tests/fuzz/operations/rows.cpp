@@ -65,14 +65,31 @@ Step topk(Draw& d) {
       [=](const Values<double>& v) { return has_order(v[0], axis); });
 }
 
+namespace {
+
+/// The last axis of x or two.
+tg::Shape normalized(Draw& d, const Input& x) {
+  const std::size_t axes = 1 + d.below(2);
+  return {x.shape.end() - static_cast<std::ptrdiff_t>(std::min(axes, x.axes())), x.shape.end()};
+}
+
+}  // namespace
+
 Step layer_norm(Draw& d) {
   const Input x = d.input();
-  const std::size_t normed = 1 + d.below(2);
-  const tg::Shape shape(x.shape.end() - static_cast<std::ptrdiff_t>(std::min(normed, x.axes())), x.shape.end());
+  const tg::Shape shape = normalized(d, x);
   const double eps = d.chance(2) ? 1e-5 : 0.1;
   if (d.chance(4)) return Step({x, d.input(shape)}, [=](const auto& v) { return tg::layer_norm(v[0], v[1], {}, eps); });
   return Step({x, d.input(shape), d.input(shape)},
               [=](const auto& v) { return tg::layer_norm(v[0], v[1], v[2], eps); });
+}
+
+Step rms_norm(Draw& d) {
+  const Input x = d.input();
+  const tg::Shape shape = normalized(d, x);
+  const double eps = d.chance(2) ? 1e-3 : 0.1;
+  if (d.chance(4)) return Step({x}, [=](const auto& v) { return tg::rms_norm(v[0], {}, eps); });
+  return Step({x, d.input(shape)}, [=](const auto& v) { return tg::rms_norm(v[0], v[1], eps); });
 }
 
 Step embedding(Draw& d) {
@@ -158,13 +175,22 @@ Step scaled_dot_product_attention(Draw& d) {
 
 Step multi_head_attention(Draw& d) {
   const AttentionSizes n(d);
-  const Input q = d.input({n.B, n.T, n.H * n.D}), k = d.input({n.B, n.S, n.H * n.D}),
-              v = d.input({n.B, n.S, n.H * n.E});
+  const std::size_t groups = d.chance(2) ? n.H : 1 + d.below(n.H);  // some of which do not divide the heads
+  const Input q = d.input({n.B, n.T, n.H * n.D}), k = d.input({n.B, n.S, groups * n.D}),
+              v = d.input({n.B, n.S, groups * n.E});
   const std::size_t heads = d.chance(32) ? 0 : n.H;
   return Step({q, k, v}, [=](const auto& x) {
     return n.with_options(
         [&](const auto& options) { return tg::multi_head_attention(x[0], x[1], x[2], heads, n.mask(), options); });
   });
+}
+
+Step rotary_embedding(Draw& d) {
+  const std::size_t heads = 1 + d.below(3), width = d.chance(16) ? 3 : 2 * d.extent();
+  Draw::require_quick(heads * width);
+  const Input x = d.input({d.extent(), d.extent(), heads * width});
+  const tg::RotaryOptions options{.base = d.number(1, 100), .first = d.below(1000)};
+  return Step({x}, [=](const auto& v) { return tg::rotary_embedding(v[0], heads, options); });
 }
 
 Step masked_softmax(Draw& d) {

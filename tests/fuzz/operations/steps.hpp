@@ -39,9 +39,11 @@ Step max(Draw& d);
 Step argmax(Draw& d);
 Step topk(Draw& d);
 Step layer_norm(Draw& d);
+Step rms_norm(Draw& d);
 Step embedding(Draw& d);
 Step scaled_dot_product_attention(Draw& d);
 Step multi_head_attention(Draw& d);
+Step rotary_embedding(Draw& d);
 Step masked_softmax(Draw& d);
 
 // losses.cpp

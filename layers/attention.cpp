@@ -10,17 +10,25 @@ namespace {
 
 constexpr const char* kName = "MultiHeadAttention";
 
-std::size_t or_dim(std::size_t width, std::size_t dim) { return width == 0 ? dim : width; }
+std::size_t or_else(std::size_t size, std::size_t otherwise) { return size == 0 ? otherwise : size; }
 
 // Everything at once, before the projections draw their random numbers.
 std::size_t checked_heads(std::size_t dim, std::size_t num_heads, const MultiHeadAttentionOptions& options) {
   detail::require_size(kName, "dim", dim);
   detail::require_size(kName, "num_heads", num_heads);
-  detail::require_size(kName, "query_dim", or_dim(options.query_dim, dim));
-  detail::require_size(kName, "key_dim", or_dim(options.key_dim, dim));
-  detail::require_size(kName, "value_dim", or_dim(options.value_dim, dim));
+  detail::require_size(kName, "query_dim", or_else(options.query_dim, dim));
+  detail::require_size(kName, "key_dim", or_else(options.key_dim, dim));
+  detail::require_size(kName, "value_dim", or_else(options.value_dim, dim));
   detail::require(dim % num_heads == 0, kName, "expected a dim that num_heads divides, given dim ", dim,
                   " and num_heads ", num_heads);
+  const std::size_t groups = or_else(options.num_kv_heads, num_heads), width = dim / num_heads;
+  detail::require(num_heads % groups == 0, kName, "expected a num_heads that num_kv_heads divides, given num_heads ",
+                  num_heads, " and num_kv_heads ", groups);
+  if (const auto base = options.rotary_base) {
+    detail::require(*base > 0 && std::isfinite(*base), kName, "expected a rotary_base above 0, given ", *base);
+    detail::require(width % 2 == 0, kName, "expected heads of an even width to be rotated, given ", num_heads,
+                    " heads of width ", width);
+  }
   return num_heads;
 }
 
@@ -28,10 +36,11 @@ LinearOptions of_projections(const MultiHeadAttentionOptions& options) {
   return {.bias = options.bias, .generator = options.generator};
 }
 
-// (B, T, H D) -> (B, H, T, D)
-template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t heads) {
+// (B, T, H D) -> (B, H, T, D); each head of fewer stands for those of its group.
+template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t groups, std::size_t heads) {
   const Shape& shape = x.shape();
-  return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), 1, 2);
+  const Tensor<T> split = transpose(reshape(x, {shape[0], shape[1], groups, shape[2] / groups}), 1, 2);
+  return groups == heads ? split : repeat_interleave(split, heads / groups, 1);
 }
 
 template <class T>
@@ -49,10 +58,12 @@ void require_inputs(const MultiHeadAttention<T>& layer, const Tensor<T>& queries
 template <class T>
 MultiHeadAttention<T>::MultiHeadAttention(std::size_t dim, std::size_t heads, const MultiHeadAttentionOptions& options)
     : num_heads(checked_heads(dim, heads, options)),
+      num_kv_heads(or_else(options.num_kv_heads, num_heads)),
+      rotary_base(options.rotary_base),
       dropout(options.dropout),
-      q_proj(or_dim(options.query_dim, dim), dim, of_projections(options)),
-      k_proj(or_dim(options.key_dim, dim), dim, of_projections(options)),
-      v_proj(or_dim(options.value_dim, dim), dim, of_projections(options)),
+      q_proj(or_else(options.query_dim, dim), dim, of_projections(options)),
+      k_proj(or_else(options.key_dim, dim), dim / num_heads * num_kv_heads, of_projections(options)),
+      v_proj(or_else(options.value_dim, dim), dim / num_heads * num_kv_heads, of_projections(options)),
       out_proj(dim, dim, of_projections(options)) {}
 
 template <class T> Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& x, const AttentionMask& mask) const {
@@ -63,15 +74,16 @@ template <class T>
 Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& x, KeyValueCache<T>& cache,
                                             const AttentionMask& mask) const {
   require_inputs(*this, x, x, x);
-  const Tensor<T> q = q_proj(x), k = k_proj(x), v = v_proj(x);
-  return out_proj(cache.attend(q, k, v, num_heads, mask));
+  const Tensor<T> q = rotated(q_proj(x), num_heads, cache.size()), k = rotated(k_proj(x), num_kv_heads, cache.size());
+  return out_proj(cache.attend(q, k, v_proj(x), num_heads, mask));
 }
 
 template <class T>
 Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                                             const AttentionMask& mask) const {
   require_inputs(*this, queries, keys, values);
-  const Tensor<T> q = q_proj(queries), k = k_proj(keys), v = v_proj(values);  // the projections check the widths
+  // The projections check the widths.
+  const Tensor<T> q = rotated(q_proj(queries), num_heads), k = rotated(k_proj(keys), num_kv_heads), v = v_proj(values);
   return out_proj(
       multi_head_attention(q, k, v, num_heads, mask, {.dropout = dropout.training ? dropout.p : 0, .scale = {}}));
 }
@@ -81,8 +93,9 @@ std::pair<Tensor<T>, Tensor<T>> MultiHeadAttention<T>::with_weights(const Tensor
                                                                     const Tensor<T>& values,
                                                                     const AttentionMask& mask) const {
   require_inputs(*this, queries, keys, values);
-  const Tensor<T> weights = attention_weights(queries, keys, mask);                          // (B, H, T, S)
-  const Tensor<T> heads = matmul(dropout(weights), split_heads(v_proj(values), num_heads));  // (B, H, T, D)
+  const Tensor<T> weights = attention_weights(queries, keys, mask);          // (B, H, T, S)
+  const Tensor<T> v = split_heads(v_proj(values), num_kv_heads, num_heads);  // (B, H, S, D)
+  const Tensor<T> heads = matmul(dropout(weights), v);                       // (B, H, T, D)
   const Shape& s = queries.shape();
   return {out_proj(reshape(transpose(heads, 1, 2), {s[0], s[1], out_proj.weight.shape()[1]})), weights};
 }
@@ -93,10 +106,16 @@ Tensor<T> MultiHeadAttention<T>::attention_weights(const Tensor<T>& queries, con
   detail::require(queries.dimension() == 3 && keys.dimension() == 3 && keys.shape()[0] == queries.shape()[0], kName,
                   "expected queries (B, T, ", q_proj.weight.shape()[1], ") and keys (B, S, ", k_proj.weight.shape()[1],
                   "), given ", queries.shape(), " and ", keys.shape());
-  const Tensor<T> q = split_heads(q_proj(queries), num_heads);  // (B, H, T, D)
-  const Tensor<T> k = split_heads(k_proj(keys), num_heads);     // (B, H, S, D)
+  const Tensor<T> q = split_heads(rotated(q_proj(queries), num_heads), num_heads, num_heads);     // (B, H, T, D)
+  const Tensor<T> k = split_heads(rotated(k_proj(keys), num_kv_heads), num_kv_heads, num_heads);  // (B, H, S, D)
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));
   return masked_softmax(matmul(q, transpose(k, -1, -2)) * static_cast<T>(scale), mask);
+}
+
+// Where there are rotary positions: those of rows that begin at `first`.
+template <class T>
+Tensor<T> MultiHeadAttention<T>::rotated(const Tensor<T>& x, std::size_t heads, std::size_t first) const {
+  return rotary_base ? rotary_embedding(x, heads, {.base = *rotary_base, .first = first}) : x;
 }
 
 template struct MultiHeadAttention<float>;

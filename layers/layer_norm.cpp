@@ -6,20 +6,24 @@
 namespace tapegrad {
 
 template <class T>
-LayerNorm<T>::LayerNorm(const Extents& normalized_shape, const LayerNormOptions& options) : eps(options.eps) {
-  detail::require(!normalized_shape.empty(), "LayerNorm", "expected the extents of one axis or more, given ()");
+LayerNorm<T>::LayerNorm(const Extents& normalized_shape, const LayerNormOptions& options)
+    : eps(options.eps), center(options.center) {
+  const char* name = center ? "LayerNorm" : "RMSNorm";
+  detail::require(!normalized_shape.empty(), name, "expected the extents of one axis or more, given ()");
   Shape shape;
   for (std::ptrdiff_t extent : normalized_shape) {
     shape.push_back(static_cast<std::size_t>(extent));
-    detail::require_size("LayerNorm", "normalized_shape", shape.back());
+    detail::require_size(name, "normalized_shape", shape.back());
   }
-  detail::require(eps >= 0, "LayerNorm", "expected an eps of 0 or more, given ", eps);
+  detail::require(eps >= 0, name, "expected an eps of 0 or more, given ", eps);
   weight = Parameter<T>(Array<T>(shape, T(1)));
   if (options.bias) bias = Parameter<T>(Array<T>(shape, T(0)));
 }
 
 template <class T> Tensor<T> LayerNorm<T>::operator()(const Tensor<T>& x) const {
-  return layer_norm(x, weight, bias, eps);
+  if (center) return layer_norm(x, weight, bias, eps);
+  const Tensor<T> y = rms_norm<T>(x, weight, eps);
+  return bias.defined() ? y + bias : y;
 }
 
 template struct LayerNorm<float>;

@@ -17,6 +17,7 @@ template <class T> Tensor<T> activate(const Tensor<T>& x, Activation activation)
     case Activation::gelu_tanh:
       return gelu(x, Gelu::tanh);
     case Activation::silu:
+    case Activation::swiglu:  // of the gate
       return silu(x);
   }
   detail::fail<std::invalid_argument>("FeedForward", "expected one of the activations, given number ",
@@ -31,7 +32,11 @@ std::size_t checked_width(std::size_t width, const TransformerBlockOptions& opti
 }
 
 template <class T> LayerNorm<T> make_norm(std::size_t width, const TransformerBlockOptions& options) {
-  LayerNorm<T> norm({static_cast<std::ptrdiff_t>(width)}, {.bias = options.bias});
+  const Extents shape{static_cast<std::ptrdiff_t>(width)};
+  LayerNorm<T> norm =
+      options.normalization == Normalization::rms
+          ? RMSNorm<T>(shape, {.eps = options.norm_eps.value_or(RMSNormOptions().eps)})
+          : LayerNorm<T>(shape, {.eps = options.norm_eps.value_or(LayerNormOptions().eps), .bias = options.bias});
   if (options.norm == NormPlacement::none) norm.weight = norm.bias = Parameter<T>();
   return norm;
 }
@@ -42,17 +47,24 @@ template <class T>
 FeedForward<T>::FeedForward(std::size_t width, std::size_t hidden, const FeedForwardOptions& options)
     : fc1(width, hidden, {.bias = options.bias, .generator = options.generator}),
       fc2(hidden, width, {.bias = options.bias, .generator = options.generator}),
-      activation(options.activation) {}
+      activation(options.activation) {
+  if (activation == Activation::swiglu) gate.emplace(width, hidden, LinearOptions{options.bias, options.generator});
+}
 
 template <class T> Tensor<T> FeedForward<T>::operator()(const Tensor<T>& x) const {
-  return fc2(activate(fc1(x), activation));
+  const Tensor<T> h = fc1(x);
+  return fc2(gate ? activate((*gate)(x), activation) * h : activate(h, activation));
 }
 
 template <class T>
 TransformerBlock<T>::TransformerBlock(std::size_t width, std::size_t num_heads, const TransformerBlockOptions& options)
     : norm1(make_norm<T>(checked_width(width, options), options)),
       attention(width, num_heads,
-                {.bias = options.bias, .dropout = options.attention_dropout, .generator = options.generator}),
+                {.num_kv_heads = options.num_kv_heads,
+                 .rotary_base = options.rotary_base,
+                 .bias = options.bias,
+                 .dropout = options.attention_dropout,
+                 .generator = options.generator}),
       norm2(make_norm<T>(width, options)),
       feed_forward(width, options.feed_forward_width == 0 ? 4 * width : options.feed_forward_width,
                    {.activation = options.activation, .bias = options.bias, .generator = options.generator}),

@@ -249,21 +249,21 @@ TEST_CASE("A struct that adds only functions to a layer is walked as the layer")
 
 TEST_CASE("A model prints as a nested listing with settings, shapes, counts and their total") {
   const std::string expected =
-      "Model(steps=3)                        positions (6, 4)          24\n"
-      "  embedding     Embedding             weight (10, 4)            40\n"
+      "Model(steps=3)                                     positions (6, 4)          24\n"
+      "  embedding     Embedding                          weight (10, 4)            40\n"
       "  blocks.0      Block\n"
-      "    norm        LayerNorm(eps=1e-05)  weight (4), bias (4)       8\n"
-      "    mlp.0       Linear                weight (8, 4), bias (8)   40\n"
-      "    mlp.1       Linear                weight (4, 8), bias (4)   36\n"
+      "    norm        LayerNorm(eps=1e-05, center=true)  weight (4), bias (4)       8\n"
+      "    mlp.0       Linear                             weight (8, 4), bias (8)   40\n"
+      "    mlp.1       Linear                             weight (4, 8), bias (4)   36\n"
       "    dropout     Dropout(p=0.1)\n"
       "  blocks.1      Block\n"
-      "    norm        LayerNorm(eps=1e-05)  weight (4), bias (4)       8\n"
-      "    mlp.0       Linear                weight (8, 4), bias (8)   40\n"
-      "    mlp.1       Linear                weight (4, 8), bias (4)   36\n"
+      "    norm        LayerNorm(eps=1e-05, center=true)  weight (4), bias (4)       8\n"
+      "    mlp.0       Linear                             weight (8, 4), bias (8)   40\n"
+      "    mlp.1       Linear                             weight (4, 8), bias (4)   36\n"
       "    dropout     Dropout(p=0.1)\n"
-      "  pair.0        Linear                weight (3, 4), bias (3)   15\n"
-      "  pair.1        Linear                weight (3, 4)             12\n"
-      "total                                                          259\n"
+      "  pair.0        Linear                             weight (3, 4), bias (3)   15\n"
+      "  pair.1        Linear                             weight (3, 4)             12\n"
+      "total                                                                       259\n"
       "note: blocks.1 starts with the same numbers as blocks.0, as a copy does: std::vector<Block>(n, Block(d)) copies "
       "one, emplace_back(d) makes each anew\n";
   CHECK(printed(make_model<float>()) == expected);

@@ -4,6 +4,7 @@
 #include <xtensor/xview.hpp>
 
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -52,6 +53,20 @@ TEST_CASE("Attention through a cache is attention at once, in whatever pieces th
       const tg::Tensor<double> x(tg::normal<double>({batch, 150, 16}));
       const auto whole = attention(x, Mask::causal()).value();
       check_close(in_pieces(attention, x, {150}), whole, 1e-12);
+      check_close(in_pieces(attention, x, one_by_one(150)), whole, 1e-12);
+      check_close(in_pieces(attention, x, {1, 3, 3, 60, 61, 64, 65, 150}), whole, 1e-12);
+    }
+}
+
+TEST_CASE("Rotary positions go on from those in the cache, and heads share the keys and values that it keeps") {
+  tg::manual_seed(8);
+  for (const std::size_t kv_heads : {8, 4, 2, 1})
+    for (const std::optional<double> rotary_base : {std::optional<double>(), std::optional<double>(100)}) {
+      CAPTURE(kv_heads);
+      CAPTURE(rotary_base.has_value());
+      const tg::MultiHeadAttention<double> attention(32, 8, {.num_kv_heads = kv_heads, .rotary_base = rotary_base});
+      const tg::Tensor<double> x(tg::normal<double>({2, 150, 32}));
+      const auto whole = attention(x, Mask::causal()).value();
       check_close(in_pieces(attention, x, one_by_one(150)), whole, 1e-12);
       check_close(in_pieces(attention, x, {1, 3, 3, 60, 61, 64, 65, 150}), whole, 1e-12);
     }
@@ -128,6 +143,10 @@ TEST_CASE("A refused piece leaves the cache as it was") {
   check_refused("KeyValueCache", "and values of width 2", [&] {
     const auto one = piece(x, 2, 3);
     cache.attend(one, one, tg::narrow(one, 2, 0, 4), 2);
+  });
+  check_refused("KeyValueCache", "given 2 sequences in 1 heads with keys of width 4", [&] {
+    const auto one = piece(x, 2, 3), half = tg::narrow(one, 2, 0, 4);
+    cache.attend(one, half, half, 2);
   });
   check_refused("KeyValueCache", "heads", [&] { cache.attend(x, x, x, 3); });
   check_refused("KeyValueCache", "(2, 3, 8)", [&] { cache.attend(x, x, piece(x, 0, 2), 2); });

@@ -134,6 +134,26 @@ template <class T> struct Transformer {
   static tg::Tensor<T> loss(const tg::Tensor<T>& logits) { return tg::cross_entropy(logits, next(unpadded_ids())); }
 };
 
+template <class T> struct Llama {
+  tg::Embedding<T> embedding{6, 8};
+  tg::TransformerBlock<T> block{8,
+                                4,
+                                {.feed_forward_width = 6,
+                                 .activation = tg::Activation::swiglu,
+                                 .bias = false,
+                                 .normalization = tg::Normalization::rms,
+                                 .norm_eps = 1e-3,
+                                 .num_kv_heads = 2,
+                                 .rotary_base = 100}};
+  tg::RMSNorm<T> norm{8};
+  tg::Linear<T> head{8, 6, {.bias = false}};
+  TAPEGRAD_FIELDS(embedding, block, norm, head)
+
+  tg::Tensor<T> operator()() const { return head(norm(block(embedding(unpadded_ids()), Mask::causal()))); }
+
+  static tg::Tensor<T> loss(const tg::Tensor<T>& logits) { return tg::cross_entropy(logits, next(unpadded_ids())); }
+};
+
 template <class M> void fill(M& model) {
   std::uint64_t key = 0;
   for (const auto& parameter : tg::parameters(model))
@@ -267,7 +287,20 @@ TEST_CASE("Transformer blocks are PyTorch's") {
     check_model<Transformer>("transformer, without norms",
                              Options{.feed_forward_width = 6, .norm = tg::NormPlacement::none});
   }
+  SUBCASE("keys and values of one head") {
+    check_model<Transformer>("transformer, one head of keys", Options{.feed_forward_width = 6, .num_kv_heads = 1});
+  }
+  SUBCASE("rotary positions, RMSNorms last, SwiGLU, with biases") {
+    check_model<Transformer>("transformer, rotary, rms norms last, gated",
+                             Options{.feed_forward_width = 6,
+                                     .activation = tg::Activation::swiglu,
+                                     .norm = tg::NormPlacement::last,
+                                     .normalization = tg::Normalization::rms,
+                                     .rotary_base = 10000});
+  }
 }
+
+TEST_CASE("A Llama is PyTorch's") { check_model<Llama>("llama"); }
 
 TEST_CASE("A classifier learns by each of SGD's options as in PyTorch") {
   const std::vector<std::pair<std::string, tg::SGDOptions>> all{

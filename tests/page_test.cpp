@@ -119,7 +119,10 @@ TEST_CASE("A page has the tape's values and gradients, its formulas, layers and 
 
 TEST_CASE("Attention's weights are made for the page, with their gradient and where the mask lets queries attend") {
   tg::manual_seed(5);
-  tg::MultiHeadAttention<double> layer(8, 2);
+  std::size_t num_kv_heads = 2;
+  SUBCASE("of keys and values for each head") {}
+  SUBCASE("of keys and values that the heads share") { num_kv_heads = 1; }
+  tg::MultiHeadAttention<double> layer(8, 2, {.num_kv_heads = num_kv_heads});
   const auto mask =
       tg::AttentionMask::causal() & tg::AttentionMask::key_padding({{true, true, true}, {true, true, false}});
   const Tensor x(tg::normal<double>({2, 3, 8})), factors(tg::normal<double>({2, 3, 8}));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -21,6 +22,14 @@ using Mask = tg::AttentionMask;
 using Tensor = tg::Tensor<double>;
 
 namespace {
+
+// Of a block as Llama has them, with heads that share keys and values.
+const tg::TransformerBlockOptions llama{.feed_forward_width = 6,
+                                        .activation = tg::Activation::swiglu,
+                                        .bias = false,
+                                        .normalization = tg::Normalization::rms,
+                                        .num_kv_heads = 2,
+                                        .rotary_base = 100};
 
 Tensor constant(const tg::Shape& shape) { return Tensor(tg::normal<double>(shape)); }
 
@@ -49,6 +58,13 @@ struct Gpt {
 TEST_CASE("A block's gradients are those of its values, also through the weights that it shows") {
   const Tensor x = constant({2, 3, 4});
   Block block(4, 2);
+  SUBCASE("of GPT-2") {}
+  SUBCASE("of Llama, two heads of keys") { block = Block(4, 2, llama); }
+  SUBCASE("of Llama, one head of keys, two of queries, biases") {
+    auto options = llama;
+    options.num_kv_heads = 1, options.bias = true;
+    block = Block(4, 2, options);
+  }
   CHECK_GRADIENTS([&] { return tg::mean(pow(block(x, Mask::causal()), 2)); }, block);
   CHECK_GRADIENTS(
       [&] {
@@ -61,12 +77,77 @@ TEST_CASE("A block's gradients are those of its values, also through the weights
 TEST_CASE("A block shows the weights that its attention has, wherever its norms are") {
   const Tensor x = constant({2, 5, 8});
   for (const auto norm : {tg::NormPlacement::first, tg::NormPlacement::last, tg::NormPlacement::none}) {
-    const Block block(8, 2, {.norm = norm});
-    const auto [y, weights] = block.with_weights(x, Mask::causal());
-    check_close(y.value(), block(x, Mask::causal()).value());
-    const Tensor seen = norm == tg::NormPlacement::first ? block.norm1(x) : x;
-    check_close(weights.value(), block.attention.attention_weights(seen, seen, Mask::causal()).value());
+    auto options = llama;
+    options.norm = norm;
+    for (const Block& block : {Block(8, 2, {.norm = norm}), Block(8, 4, options)}) {
+      const auto [y, weights] = block.with_weights(x, Mask::causal());
+      check_close(y.value(), block(x, Mask::causal()).value());
+      const Tensor seen = norm == tg::NormPlacement::first ? block.norm1(x) : x;
+      check_close(weights.value(), block.attention.attention_weights(seen, seen, Mask::causal()).value());
+    }
   }
+}
+
+TEST_CASE("Through a cache a block of Llama's kind is what it is at once") {
+  const Block block(8, 4, llama);
+  const Tensor x = constant({2, 5, 8});
+  const Array whole = block(x, Mask::causal()).value();
+  tg::KeyValueCache<double> cache;
+  for (std::ptrdiff_t t = 0; t < 5; ++t)
+    check_close(block(tg::narrow(x, 1, t, 1), cache).value(), tg::narrow(Tensor(whole), 1, t, 1).value());
+}
+
+TEST_CASE("Scores of rotated queries and keys depend on how far these are apart") {
+  tg::manual_seed(4);
+  const tg::MultiHeadAttention<double> layer(8, 2, {.rotary_base = 50});
+  const Array one = tg::normal<double>({1, 1, 8});
+  const Tensor equal = tg::repeat(Tensor(one), {1, 6, 1});
+  const Array weights = layer.attention_weights(equal, equal).value();  // (1, 2, 6, 6)
+  for (std::size_t h = 0; h < 2; ++h)
+    for (std::size_t t = 0; t + 1 < 6; ++t)
+      for (std::size_t s = 0; s + 1 < 6; ++s)  // what two scores of a row differ by is that one row further down
+        CHECK(std::log(weights(0, h, t, s) / weights(0, h, t, t)) ==
+              doctest::Approx(std::log(weights(0, h, t + 1, s + 1) / weights(0, h, t + 1, t + 1))));
+  CHECK(std::abs(weights(0, 0, 0, 0) - weights(0, 0, 0, 1)) > 1e-4);
+}
+
+TEST_CASE("A gate multiplies what comes of the first layer") {
+  const tg::FeedForward<double> gated(3, 5, {.activation = tg::Activation::swiglu});
+  const Tensor x = constant({2, 3}), gate = (*gated.gate)(x);
+  check_close(gated(x).value(), gated.fc2(gate * tg::sigmoid(gate) * gated.fc1(x)).value());
+  CHECK_FALSE(tg::FeedForward<double>(3, 5, {.activation = tg::Activation::silu}).gate);
+  CHECK_FALSE(
+      tg::FeedForward<double>(3, 5, {.activation = tg::Activation::swiglu, .bias = false}).gate->bias.defined());
+
+  tg::Generator one(7), same(7);
+  const tg::FeedForward<double> first(3, 5, {.activation = tg::Activation::swiglu, .generator = &one});
+  const tg::FeedForward<double> second(3, 5, {.activation = tg::Activation::swiglu, .generator = &same});
+  CHECK(first.gate->weight.value() == second.gate->weight.value());
+  CHECK(one == same);
+}
+
+TEST_CASE("RMSNorm divides by the root of the mean square, and stands where a LayerNorm stood") {
+  const Tensor x(Array{{3, 4}});
+  const tg::RMSNorm<double> norm(2), wide(2, {.eps = 12.5});
+  check_close(norm(x).value(), x.value() / std::sqrt(12.5 + 1e-6));
+  check_close(wide(x).value(), Array{{0.6, 0.8}});
+  CHECK_FALSE(norm.bias.defined());
+  tg::LayerNorm<double> biased(2, {.eps = 12.5, .center = false});
+  biased.bias.set_value(Array{1, 2});
+  check_close(biased(x).value(), Array{{1.6, 2.8}});
+
+  Block block(8, 2);
+  block.norm1 = tg::RMSNorm<double>(8);
+  const auto names = tg::named_parameters(block);
+  CHECK(names.front().first == "norm1.weight");
+  CHECK(names[1].first == "attention.q_proj.weight");
+  const Tensor h = constant({1, 3, 8});
+  check_close(block.norm1(h).value(), tg::rms_norm(h, Tensor(Array(tg::Shape{8}, 1.0))).value());
+
+  CHECK(Block(8, 2, {.normalization = tg::Normalization::rms}).norm2.eps == 1e-6);
+  CHECK(Block(8, 2).norm1.eps == 1e-5);
+  CHECK(Block(8, 2, {.normalization = tg::Normalization::rms, .norm_eps = 0.25}).norm1.eps == 0.25);
+  CHECK(Block(8, 2, {.norm_eps = 0.25}).norm2.eps == 0.25);
 }
 
 TEST_CASE("A block is as wide inside as it is told, four times its width by default") {
@@ -83,6 +164,21 @@ TEST_CASE("What a block is told shows in its parameters and in what it prints") 
   CHECK(printed.str().find("norm1 ") != std::string::npos);
   CHECK(printed.str().find("Dropout(p=0.25)") != std::string::npos);
   CHECK(printed.str().find("Dropout(p=0.5)") != std::string::npos);
+
+  Block llamas(8, 4, llama);
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : tg::named_parameters(llamas)) names.push_back(name);
+  CHECK(names == std::vector<std::string>{"norm1.weight", "attention.q_proj.weight", "attention.k_proj.weight",
+                                          "attention.v_proj.weight", "attention.out_proj.weight", "norm2.weight",
+                                          "feed_forward.gate.weight", "feed_forward.fc1.weight",
+                                          "feed_forward.fc2.weight"});
+  CHECK(llamas.attention.k_proj.weight.shape() == tg::Shape{4, 8});
+  CHECK(llamas.attention.v_proj.weight.shape() == tg::Shape{4, 8});
+  printed.str("");
+  tg::print(printed, llamas);
+  CHECK(printed.str().find("MultiHeadAttention(num_heads=4, num_kv_heads=2, rotary_base=100)") != std::string::npos);
+  CHECK(printed.str().find("LayerNorm(eps=1e-06, center=false)") != std::string::npos);
+  CHECK(printed.str().find("gate ") != std::string::npos);
 }
 
 TEST_CASE("Training drops what the attention and the feed-forward add, each with the probability given") {
@@ -125,6 +221,15 @@ TEST_CASE("A block refuses sizes and probabilities that it cannot have, before i
   check_refused("TransformerBlock", "width", [] { Block(0, 1); });
   check_refused("TransformerBlock", "feed_forward_width", [] { Block(4, 1, {.feed_forward_width = std::size_t(-1)}); });
   check_refused("MultiHeadAttention", "num_heads", [] { Block(6, 4); });
+  check_refused("MultiHeadAttention", "num_kv_heads 3", [] { Block(8, 4, {.num_kv_heads = 3}); });
+  check_refused("MultiHeadAttention", "num_kv_heads 8", [] { Block(8, 4, {.num_kv_heads = 8}); });
+  check_refused("MultiHeadAttention", "4 heads of width 3", [] { Block(12, 4, {.rotary_base = 100}); });
+  check_refused("MultiHeadAttention", "rotary_base above 0, given 0", [] { Block(8, 4, {.rotary_base = 0}); });
+  check_refused("MultiHeadAttention", "given inf",
+                [] { Block(8, 4, {.rotary_base = std::numeric_limits<double>::infinity()}); });
+  check_refused("RMSNorm", "given -1", [] { Block(8, 4, {.normalization = tg::Normalization::rms, .norm_eps = -1}); });
+  check_refused("RMSNorm", "normalized_shape", [] { tg::RMSNorm<>(0); });
+  CHECK(tg::default_generator() == before);
   check_refused("Dropout", "1.5", [] { Block(4, 2, {.dropout = 1.5}); });
   check_refused("FeedForward", "activation", [] {
     Block(4, 2, {.activation = tg::Activation(7)})(constant({1, 2, 4}));
@@ -151,6 +256,12 @@ TEST_CASE("GPT-2's first weights are normal, and smaller where they are added to
     CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
   }
 
+  Block gated(32, 4, {.activation = tg::Activation::swiglu, .num_kv_heads = 2});
+  tg::initialize_gpt2(gated);
+  check_spread(gated.feed_forward.gate->weight, 0.02);
+  check_spread(gated.feed_forward.gate->bias, 0);
+  check_spread(gated.attention.v_proj.weight, 0.02);
+
   Gpt first(2), second(2);
   tg::Generator one(7), same(7);
   tg::initialize_gpt2(first, one);
@@ -171,4 +282,7 @@ TEST_CASE("LeCun's first weights keep the variance of what a layer is given, and
     const tg::Tensor<double> x(tg::normal<double>({1, 4, 32}));
     CHECK(block(x).value() == x.value());
   }
+  Block gated(32, 4, {.feed_forward_width = 100, .activation = tg::Activation::swiglu});
+  tg::initialize_lecun(gated);
+  check_spread(gated.feed_forward.gate->weight, 1 / std::sqrt(32.0));
 }

@@ -79,7 +79,7 @@ template <class F> void list_value(Listing& listing, const Path& path, const F& 
 ///
 ///     Classifier
 ///       embedding   Embedding(padding_idx=0)  weight (26, 64)              1,664
-///       attention   MultiHeadAttention(num_heads=8)
+///       attention   MultiHeadAttention(num_heads=8, num_kv_heads=8)
 ///         q_proj    Linear                    weight (64, 64), bias (64)   4,160
 ///         ...
 ///       head        Linear                    weight (3, 64), bias (3)       195

@@ -1,0 +1,114 @@
+#include "json_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "../common/printable.hpp"
+#include "../common/progress.hpp"
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uintmax_t kLargest = std::uintmax_t{512} << 20;  // bytes; of vocabularies, the largest have some 30 MB
+constexpr std::size_t kDeepest = 100;  // the parser needs no stack, but what is done with its values does
+
+/// Builds the value from the parser's events. (The parser's own way takes the last of the members of one name.)
+class Reader {
+ public:
+  json value;
+  std::string refusal;  // what was expected and given; empty when all is well
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool given) { return add(given); }
+  bool number_integer(std::int64_t given) { return add(given); }
+  bool number_unsigned(std::uint64_t given) { return add(given); }
+  bool number_float(double given, const std::string&) { return add(given); }
+  bool string(std::string& given) { return add(std::move(given)); }
+  bool binary(json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open(json::object()); }
+  bool start_array(std::size_t) { return open(json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    const auto [member, is_new] = open_.back()->emplace(name, nullptr);
+    member_ = &*member;
+    return is_new || refuse("each name once in an object, given " + examples::in_quotes(name) + " twice");
+  }
+
+  bool parse_error(std::size_t byte, const std::string&, const json::exception&) {
+    return refuse("JSON, given something else at byte " + examples::with_commas(byte));
+  }
+
+ private:
+  bool refuse(const std::string& why) {
+    refusal = "expected " + why;
+    return false;
+  }
+
+  json* place(json given) {
+    if (open_.empty()) return &(value = std::move(given));
+    if (!open_.back()->is_array()) return &(*member_ = std::move(given));
+    open_.back()->push_back(std::move(given));
+    return &open_.back()->back();
+  }
+
+  bool add(json given) { return place(std::move(given)) != nullptr; }
+
+  bool open(json empty) {
+    if (open_.size() == kDeepest) return refuse("JSON of at most " + std::to_string(kDeepest) + " levels, given more");
+    open_.push_back(place(std::move(empty)));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::vector<json*> open_;  // lists and objects that have not ended, from without to within
+  json* member_ = nullptr;   // whose value comes next
+};
+
+}  // namespace
+
+std::string read_bytes(const std::filesystem::path& file) {
+  const auto refuse = [&](const std::string& reason) { return std::runtime_error(file.string() + ": " + reason); };
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw refuse("expected a file, given something else");
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw refuse(std::string("expected a file, which cannot be opened: ") + std::strerror(errno));
+  const auto size = std::filesystem::file_size(file, error);
+  if (error) throw refuse("expected a file, which cannot be read: " + error.message());
+  if (size > kLargest)
+    throw refuse("expected at most " + examples::with_commas(kLargest) + " bytes, given " +
+                 examples::with_commas(size));
+  std::string bytes(size, '\0');
+  if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
+    throw refuse("expected " + examples::with_commas(size) + " bytes, which cannot be read");
+  return bytes;
+}
+
+json read_json(const std::filesystem::path& file) {
+  const std::string bytes = read_bytes(file);
+  Reader reader;
+  if (!json::sax_parse(bytes, &reader)) throw std::runtime_error(file.string() + ": " + reader.refusal);
+  return std::move(reader.value);
+}
+
+std::string shown(const json& value) {
+  return examples::printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 80);
+}

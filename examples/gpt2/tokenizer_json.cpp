@@ -1,0 +1,174 @@
+#include "tokenizer_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../common/printable.hpp"
+#include "json_file.hpp"
+#include "spelled_parts.hpp"
+
+using nlohmann::json;
+
+namespace {
+
+/// A member of an object, and the values that it may have, where not any: null stands for none at all, too.
+struct Member {
+  const char* name;
+  std::vector<json> values = {};
+};
+
+/// A value of the file, with the way to it.
+struct Part {
+  const json& value;
+  const std::filesystem::path& file;
+  std::string way;  // model.vocab; empty to the whole
+
+  [[noreturn]] void refuse(const std::string& expected) const {
+    throw std::runtime_error(file.string() + (way.empty() ? "" : ": " + way) + ": expected " + expected + ", given " +
+                             shown(value));
+  }
+
+  /// null where there is none.
+  Part operator[](const std::string& member) const {
+    static const json none;
+    if (!value.is_object()) refuse("an object");
+    const auto found = value.find(member);
+    return {found == value.end() ? none : *found, file,
+            (way.empty() ? "" : way + '.') + examples::printable(member, 60)};
+  }
+
+  std::vector<Part> items() const {
+    if (!value.is_array()) refuse("a list");
+    std::vector<Part> all;
+    for (const json& item : value) all.push_back({item, file, way + '[' + std::to_string(all.size()) + ']'});
+    return all;
+  }
+
+  const std::string& text() const {
+    if (!value.is_string()) refuse("text");
+    return value.get_ref<const std::string&>();
+  }
+
+  void expect_one_of(const std::vector<json>& values) const {
+    if (std::ranges::find(values, value) != values.end()) return;
+    std::string list;
+    for (const json& known : values) list += (list.empty() ? "" : " or ") + known.dump();
+    refuse(list);
+  }
+
+  /// Members of other names may ask for what this program cannot do.
+  void expect_members(std::initializer_list<Member> members) const {
+    for (const auto& [member, values] : members)
+      if (const Part part = (*this)[member]; !values.empty()) part.expect_one_of(values);
+    for (const auto& [its_name, _] : value.items())
+      if (std::ranges::none_of(members, [&](const Member& member) { return member.name == its_name; }))
+        (*this)[its_name].refuse("none");
+  }
+};
+
+/// The expression of the pre-tokenizer: its own or, of one that is GPT-2's alone, GPT-2's.
+std::string read_expression(const Part& pre_tokenizer) {
+  std::vector<Part> steps{pre_tokenizer};
+  if (pre_tokenizer["type"].value == "Sequence") {
+    pre_tokenizer.expect_members({{"type"}, {"pretokenizers"}});
+    steps = pre_tokenizer["pretokenizers"].items();
+  }
+  const bool splits = steps.size() == 2;
+  if (steps.size() != 1 && !splits) pre_tokenizer.refuse("ByteLevel, or a Sequence of Split and ByteLevel");
+  steps.back().expect_members({{"type", {"ByteLevel"}},
+                               {"add_prefix_space", {false}},
+                               {"trim_offsets"},
+                               {"use_regex", splits ? std::vector<json>{false} : std::vector<json>{true, nullptr}}});
+  if (!splits) return kGpt2Expression;
+  const Part& split = steps.front();
+  split.expect_members({{"type", {"Split"}}, {"pattern"}, {"behavior", {"Isolated"}}, {"invert", {false, nullptr}}});
+  const Part pattern = split["pattern"];
+  pattern.expect_members({{"Regex"}});
+  const std::string& expression = pattern["Regex"].text();
+  if (expression != kGpt2Expression && expression != kLlama3Expression)
+    pattern["Regex"].refuse("the regular expression of GPT-2 or of Llama 3");
+  return expression;
+}
+
+/// Tokens that are put before or after a text are not this program's to put; offsets of tokens it does not give.
+void check_post_processor(const Part& post_processor) {
+  if (post_processor.value.is_null()) return;
+  const Part type = post_processor["type"];
+  type.expect_one_of({"ByteLevel", "TemplateProcessing", "Sequence"});
+  if (type.value != "Sequence") return;
+  for (const Part& step : post_processor["processors"].items()) check_post_processor(step);
+}
+
+std::map<std::string, json> read_special(const Part& added_tokens) {
+  std::map<std::string, json> special;
+  if (added_tokens.value.is_null()) return special;
+  for (const Part& token : added_tokens.items()) {
+    token.expect_members({{"id"},
+                          {"content"},
+                          {"single_word", {false, nullptr}},
+                          {"lstrip", {false, nullptr}},
+                          {"rstrip", {false, nullptr}},
+                          {"normalized"},
+                          {"special"}});
+    const std::string& content = token["content"].text();
+    if (!special.emplace(content, token["id"].value).second) token.refuse("each token once");
+  }
+  return special;
+}
+
+void read_merges(const Part& merges, SpelledParts& parts) {
+  for (const Part& merge : merges.items()) {
+    const auto place = [&] { return merge.file.string() + ": " + merge.way; };
+    if (merge.value.is_string()) {
+      parts.add_merge(merge.text(), place);
+      continue;
+    }
+    const std::vector<Part> tokens = merge.items();
+    if (tokens.size() != 2) merge.refuse("two tokens");
+    parts.add_merge(tokens[0].text(), tokens[1].text(), place);
+  }
+}
+
+}  // namespace
+
+TokenizerParts read_tokenizer_json(const std::filesystem::path& file) {
+  const json content = read_json(file);
+  const Part all{content, file, ""};
+  all.expect_members({{"version"},
+                      {"truncation", {nullptr}},
+                      {"padding", {nullptr}},
+                      {"added_tokens"},
+                      {"normalizer", {nullptr}},
+                      {"pre_tokenizer"},
+                      {"post_processor"},
+                      {"decoder"},
+                      {"model"}});
+  const Part model = all["model"];
+  // With a token for each byte nothing is unknown, whatever the file has for it.
+  model.expect_members({{"type", {"BPE", nullptr}},
+                        {"dropout", {nullptr, 0}},
+                        {"unk_token"},
+                        {"fuse_unk"},
+                        {"continuing_subword_prefix", {nullptr, ""}},
+                        {"end_of_word_suffix", {nullptr, ""}},
+                        {"byte_fallback", {false, nullptr}},
+                        {"ignore_merges", {false, true, nullptr}},
+                        {"vocab"},
+                        {"merges"}});
+  all["decoder"]["type"].expect_one_of({"ByteLevel"});
+  check_post_processor(all["post_processor"]);
+  const std::string expression = read_expression(all["pre_tokenizer"]);
+
+  SpelledParts spelled(file.string() + ": model.vocab", model["vocab"].value, read_special(all["added_tokens"]));
+  read_merges(model["merges"], spelled);
+  if (model["ignore_merges"].value == true) spelled.take_whole_words();
+  TokenizerParts parts = spelled.parts();
+  parts.expression = expression;
+  return parts;
+}

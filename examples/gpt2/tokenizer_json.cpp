@@ -66,9 +66,9 @@ struct Part {
   void expect_members(std::initializer_list<Member> members) const {
     for (const auto& [member, values] : members)
       if (const Part part = (*this)[member]; !values.empty()) part.expect_one_of(values);
-    for (const auto& [its_name, _] : value.items())
-      if (std::ranges::none_of(members, [&](const Member& member) { return member.name == its_name; }))
-        (*this)[its_name].refuse("none");
+    for (const auto& given : value.items())
+      if (std::ranges::none_of(members, [&](const Member& member) { return member.name == given.key(); }))
+        (*this)[given.key()].refuse("none");
   }
 };
 

@@ -7,9 +7,6 @@ PROGRAM, made of state_dict.cpp, saves a GPT; PyTorch loads it with strict=True 
 trains it for a step and saves it; the program loads it and must compute what PyTorch does.
 """
 
-import json
-import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,36 +18,11 @@ from torch.nn import Embedding, LayerNorm, Module, ModuleList
 from torch.nn.functional import cross_entropy, gelu, linear
 
 from layers import Block
+from tensor_file import load, save
 
 torch.set_default_dtype(torch.double)
 
 TOKENS, CONTEXT, WIDTH, HEADS, LAYERS = 11, 6, 8, 2, 3
-DTYPES = {"F64": torch.float64, "I64": torch.int64}
-
-
-def load(path):
-    """The arrays of a safetensors file."""
-    data = pathlib.Path(path).read_bytes()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:start])
-    header.pop("__metadata__", None)
-
-    def array(entry):
-        first, last = entry["data_offsets"]
-        return torch.frombuffer(bytearray(data[start + first:start + last]), dtype=DTYPES[entry["dtype"]])
-
-    return {name: array(entry).reshape(entry["shape"]) for name, entry in header.items()}
-
-
-def save(state, path):
-    header, data = {}, b""
-    for name, array in state.items():
-        raw = array.numpy().tobytes()
-        dtype = next(name for name, dtype in DTYPES.items() if dtype == array.dtype)
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 class Gpt(Module):

@@ -15,6 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import load_saved  # which says where tensor_file is
+import make_fixtures
 import numpy
 import tensor_file
 import torch
@@ -40,10 +41,21 @@ def change(folder, how):
     tensor_file.save(state, folder / "model.safetensors")
 
 
+def check_after_steps(folder, name):
+    before = load_saved.load_model(folder)
+    ids = torch.tensor(json.loads((load_saved.tests / "fixtures" / "gpt2.json").read_text())[name]["ids"])
+    for step in make_fixtures.adamw, make_fixtures.sgd:
+        state = make_fixtures.after_step(before, ids, step).float().state_dict()
+        tensor_file.save(state, folder / "model.safetensors")
+        load_saved.main([str(folder), "--expect", name, "--after", step.__name__])
+        assert fails(folder, "--expect", name)
+
+
 def draw_adapter(model, folder, targets, prefix):
     """Writes random matrices as PEFT does, and gives them by their layers."""
     folder.mkdir()
-    layers = {name: layer for name, layer in model.named_modules() if name.endswith(tuple("." + target for target in targets))}
+    ends = tuple("." + target for target in targets)
+    layers = {name: layer for name, layer in model.named_modules() if name.endswith(ends)}
     is_conv = any(isinstance(layer, load_saved.Conv1D) for layer in layers.values())
     generator, matrices, state = torch.Generator().manual_seed(1), {}, {}
     for name, layer in layers.items():
@@ -97,6 +109,8 @@ def main(program):
         assert fails(folder / "gpt2,F32", "--expect", "gpt2", "--after", "adamw")
         assert fails(folder / "gpt2,F32", "--expect", "llama")
         assert fails(folder / "llama,F32", "--expect", "llama with one key head")
+
+        check_after_steps(folder / "llama tied,F32", "llama tied")
 
         change(folder / "gpt2,F32", lambda state: state["h.1.mlp.c_fc.weight"][3, 5].add_(0.01))
         assert fails(folder / "gpt2,F32", "--expect", "gpt2")

@@ -125,13 +125,14 @@ def summary(x):
     return {"norm": digits(flat.norm().item()), "checksum": checksum(flat), "elements": elements}
 
 
-def loss_after_step(model, ids, make_optimizer):
+def after_step(model, ids, make_optimizer):
+    """A copy of the model that has made a step."""
     model = copy.deepcopy(model)
     model.zero_grad()
     next_id_loss(model(ids), ids).backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
     make_optimizer(model).step()
-    return digits(next_id_loss(model(ids), ids).item())
+    return model
 
 
 def adamw(model):
@@ -156,6 +157,7 @@ def results(config):
     logits = model(ids)
     loss = next_id_loss(logits, ids)
     loss.backward()
+    losses_after = {f: digits(next_id_loss(after_step(model, ids, f)(ids), ids).item()) for f in (adamw, sgd)}
     gradients = [parameter.grad for parameter in model.parameters()]
     for tensor, parameter in zip(tensors, model.parameters()):
         tensor |= {"values": summary(parameter), "gradient": summary(parameter.grad)}
@@ -169,8 +171,8 @@ def results(config):
         "loss": digits(loss.item()),
         "gradient_norm": digits(torch.cat([g.flatten() for g in gradients]).norm().item()),
         "clip": CLIP,
-        "adamw": {**ADAMW, "loss_after": loss_after_step(model, ids, adamw)},
-        "sgd": {**SGD, "loss_after": loss_after_step(model, ids, sgd)},
+        "adamw": {**ADAMW, "loss_after": losses_after[adamw]},
+        "sgd": {**SGD, "loss_after": losses_after[sgd]},
         "tensors": tensors,
     }
 

@@ -10,6 +10,7 @@
 #include "engine/array/threads.hpp"
 #include "engine/ops/ops.hpp"
 #include "engine/tape/parameter.hpp"
+#include "engine/tape/recompute.hpp"
 #include "engine/tape/record.hpp"
 #include "engine/tape/tape.hpp"
 #include "engine/tape/tensor.hpp"

@@ -5,12 +5,15 @@
 #include <numbers>
 #include <utility>
 
+#include "internal/key_scope.hpp"
 #include "internal/layout.hpp"
 
 namespace tapegrad {
 namespace {
 
 constinit Generator the_default_generator;
+
+thread_local detail::KeyScope* innermost = nullptr;
 
 // The largest T below `high`.
 template <class T> T largest_below(double high) {
@@ -28,7 +31,9 @@ Generator& Generator::operator=(const Generator& other) {
   return *this;
 }
 
-std::uint64_t Generator::next_key() {
+std::uint64_t Generator::next_key() { return detail::KeyScope::next_key(*this); }
+
+std::uint64_t Generator::make_key() {
   const std::lock_guard lock(in_use_);
   auto& [key, count] = state_;
   return random_bits(key, count++);
@@ -44,6 +49,30 @@ Generator Generator::from_state(const State& state) {
   generator.state_ = state;
   return generator;
 }
+
+namespace detail {
+
+KeyScope::KeyScope(Keys* written, const Keys* repeated) : outer_(innermost), written_(written), repeated_(repeated) {
+  innermost = this;
+}
+
+KeyScope::~KeyScope() { innermost = outer_; }
+
+std::uint64_t KeyScope::next_key(Generator& generator) { return next_key(generator, innermost); }
+
+std::uint64_t KeyScope::next_key(Generator& generator, KeyScope* scope) {
+  if (scope == nullptr) return generator.make_key();
+  if (scope->repeated_ != nullptr) {
+    require_usage(!scope->is_used_up(), "recompute", "expected a function that draws as often each time, given one ",
+                  "that drew ", scope->repeated_->size(), " times at first and now draws once more");
+    return (*scope->repeated_)[scope->next_++];
+  }
+  const std::uint64_t key = next_key(generator, scope->outer_);
+  scope->written_->push_back(key);
+  return key;
+}
+
+}  // namespace detail
 
 Generator& default_generator() { return the_default_generator; }
 

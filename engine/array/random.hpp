@@ -11,6 +11,10 @@
 
 namespace tapegrad {
 
+namespace detail {
+class KeyScope;
+}
+
 /// Hands out keys: the key that its seed makes, and how many it has handed out. It is a value: a copy goes on with the
 /// same keys, so that one which was kept and is assigned back draws the same numbers again. Any thread may draw from
 /// it, read it and assign to it while others do.
@@ -36,6 +40,9 @@ class Generator {
   bool operator==(const Generator& other) const { return state() == other.state(); }
 
  private:
+  friend class detail::KeyScope;
+  std::uint64_t make_key();
+
   mutable std::mutex in_use_;  // keeps a seed's key and its count together
   State state_;
 };

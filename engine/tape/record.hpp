@@ -50,13 +50,15 @@ template <class T> class Gradient {
   /// The gradient's array, zeros at first, to add to here and there. Only for a gradient that is needed.
   Array<T>& accumulator() const;
 
+  /// Where the sum lies, null until something has been added; for the library's own sources.
+  std::shared_ptr<Array<T>>& gathered() const;
+
  private:
   template <class> friend class Gradients;
   Gradient(detail::Recording<T>& recording, std::int32_t node, std::size_t input)
       : recording_(&recording), node_(node), input_(input) {}
 
   const Shape& shape() const;
-  std::shared_ptr<Array<T>>& gathered() const;
 
   detail::Recording<T>* recording_;
   std::int32_t node_;  // what the input was made by; -1 for a constant

@@ -59,6 +59,13 @@ template <class T> void Recording<T>::add_parameter(const Tensor<T>& x) {
   add_node(0, x.leaf_);
 }
 
+template <class T> Tensor<T> Recording<T>::stand_in(const Tensor<T>& x) {
+  Tensor<T> leaf(x.shared_value());
+  append("input", leaf, {}, {}, nullptr, 0);
+  if (std::string name = x.name(); !name.empty()) set_name(leaf.origin_.node, std::move(name));
+  return leaf;
+}
+
 template <class T>
 void Recording<T>::append(const Operation& operation, Tensor<T>& y, std::span<const Input<T>> inputs, Edges edges,
                           std::shared_ptr<const Rule<T>> rule, std::size_t saved) {

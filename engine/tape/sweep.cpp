@@ -19,18 +19,39 @@ template <class T> double norm(const Array<T>& x) {
   return std::sqrt(squares);
 }
 
+namespace {
+
+// A first gradient is moved in, others are added up; null where none has arrived.
+template <class T> void add_gradient(Leaf<T>& leaf, std::shared_ptr<Array<T>> gradient) {
+  if (!leaf.grad)
+    leaf.grad = std::move(gradient);
+  else if (gradient)
+    add_summed(*leaf.grad, *gradient);
+}
+
+struct UnderWay {
+  bool& flag;
+  explicit UnderWay(bool& f) : flag(f) { flag = true; }
+  ~UnderWay() { flag = false; }
+};
+
+}  // namespace
+
 template <class T> void Recordings::sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain) {
   require_usage(!sweeping_, "backward", "expected no sweep of this Tape under way, given a call within one, as a hook ",
                 "may make it; a Tape of its own can be swept there");
   const std::shared_ptr<Recordings> alive = shared_from_this();  // a hook may end the tape
-  struct UnderWay {
-    bool& flag;
-    explicit UnderWay(bool& f) : flag(f) { flag = true; }
-    ~UnderWay() { flag = false; }
-  } under_way(sweeping_);
+  const UnderWay under_way(sweeping_);
   of<T>().mark_reachable(start);
   if (options_.keep_values) of_float_.forget_sweep(), of_double_.forget_sweep();
   of<T>().sweep(start, std::move(seed), retain);
+}
+
+template <class T>
+void Recordings::sweep_part(std::int32_t start, std::shared_ptr<Array<T>> seed, std::span<OuterLeaf<T>> leaves) {
+  const UnderWay under_way(sweeping_);
+  of<T>().mark_reachable(start);
+  of<T>().sweep_part(start, std::move(seed), leaves);
 }
 
 // Marks what the start depends on, so that a sweep that would meet a consumed node fails before it changes anything.
@@ -39,13 +60,21 @@ template <class T> void Recording<T>::mark_reachable(std::int32_t start) {
   reached_[static_cast<std::size_t>(start)] = true;
   for (std::int32_t i = start; i >= 0; --i) {
     const Node<T>& n = node(i);
-    if (!reached_[static_cast<std::size_t>(i)] || n.is_parameter) continue;
+    if (!reached_[static_cast<std::size_t>(i)] || n.is_leaf()) continue;
     require_usage(n.rule != nullptr, "backward", "expected a recording that is whole, but an earlier backward() ",
                   "consumed the ", n.operation.name, " of shape ", n.shape,
                   "; the earlier one keeps it as backward(tapegrad::retain_graph)");
     for (std::int32_t input : n.inputs)
       if (input >= 0) reached_[static_cast<std::size_t>(input)] = true;
   }
+}
+
+template <class T> std::vector<std::int32_t> Recording<T>::leaves_of(std::int32_t start) {
+  mark_reachable(start);
+  std::vector<std::int32_t> leaves;
+  for (std::int32_t i = 0; i <= start; ++i)
+    if (reached_[static_cast<std::size_t>(i)] && node(i).is_leaf()) leaves.push_back(i);
+  return leaves;
 }
 
 // Gradients gather on the nodes; leaves get theirs at the end, when nothing can fail any more.
@@ -64,6 +93,18 @@ template <class T> void Recording<T>::sweep(std::int32_t start, std::shared_ptr<
     contributions_.clear();
     throw;
   }
+}
+
+// Leaves go on with the sums that they have in the outer sweep: the numbers are added up in the same order as if their
+// operations were on the outer tape, to the same bits. That sweep comes to the leaves themselves later.
+template <class T>
+void Recording<T>::sweep_part(std::int32_t start, std::shared_ptr<Array<T>> seed, std::span<OuterLeaf<T>> leaves) {
+  for (OuterLeaf<T>& leaf : leaves) node(leaf.node).grad = std::move(leaf.gradient);
+  node(start).grad = std::move(seed);
+  for (std::int32_t i = start; i >= 0; --i)
+    if (reached_[static_cast<std::size_t>(i)] && !node(i).is_leaf()) sweep_node(i, RetainGraph::no);
+  for (OuterLeaf<T>& leaf : leaves) leaf.gradient = std::move(node(leaf.node).grad);
+  for (Arrived& arrived : arrived_) add_gradient(*node(arrived.node).leaf, std::move(arrived.gradient));
 }
 
 // Hooks and rules may record, which moves the nodes: none is referred to across a call of them.
@@ -147,7 +188,7 @@ template <class T> void LastSweep<T>::add(const std::shared_ptr<Leaf<T>>& leaf, 
   entry.operation = operation;
 }
 
-// All memory is taken before the first leaf changes. A first gradient is moved in, others are added up.
+// All memory is taken before the first leaf changes.
 template <class T> void Recording<T>::hand_over_gradients() {
   LastSweep<T>& reached = LastSweep<T>::of_this_thread();
   reached.begin(arrived_.size());
@@ -159,19 +200,18 @@ template <class T> void Recording<T>::hand_over_gradients() {
       leaf.last_sweep = reached.number;
       reached.add(node(arrived.node).leaf, first_reader(arrived.node));
     }
-    if (!leaf.grad)
-      leaf.grad = std::move(arrived.gradient);
-    else if (arrived.gradient)
-      add_summed(*leaf.grad, *arrived.gradient);
+    add_gradient(leaf, std::move(arrived.gradient));
   }
   arrived_.clear();
   reached.end();
 }
 
-#define INSTANTIATE(T)                   \
-  template struct LastSweep<T>;          \
-  template double norm(const Array<T>&); \
-  template void Recordings::sweep<T>(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph);
+#define INSTANTIATE(T)                                                                                       \
+  template struct LastSweep<T>;                                                                              \
+  template double norm(const Array<T>&);                                                                     \
+  template void Recordings::sweep<T>(std::int32_t, std::shared_ptr<Array<T>>, RetainGraph);                  \
+  template void Recordings::sweep_part<T>(std::int32_t, std::shared_ptr<Array<T>>, std::span<OuterLeaf<T>>); \
+  template std::vector<std::int32_t> Recording<T>::leaves_of(std::int32_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE

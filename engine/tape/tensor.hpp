@@ -29,6 +29,7 @@ struct Origin {
 };
 
 template <class T> class Recording;
+template <class T> class Recomputation;
 
 }  // namespace detail
 
@@ -162,6 +163,7 @@ template <class T> class Tensor {
   detail::Origin origin_;
 
   friend class detail::Recording<T>;
+  friend class detail::Recomputation<T>;
 };
 
 /// A constant from numbers in braces or any range of them, in row-major order under a shape, as array and int_array

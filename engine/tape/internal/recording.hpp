@@ -16,15 +16,17 @@
 
 namespace tapegrad::detail {
 
-/// An operation on the tape, or a parameter that operations read.
+/// An operation on the tape, or a leaf: a parameter that operations read, or what stands for a tensor of an outer tape.
 template <class T> struct Node {
-  Operation operation;                  // "parameter" for a parameter
+  Operation operation;                  // "parameter" for a parameter, "input" for what stands for a tensor
   Shape shape;                          // of the output
   Edges inputs;                         // the nodes it read; -1 for a constant
   std::shared_ptr<const Rule<T>> rule;  // null for a parameter, and once consumed
   std::shared_ptr<Leaf<T>> leaf;        // of a parameter, or of an output that retains its gradient
   std::shared_ptr<Array<T>> grad;       // what has arrived in the sweep under way
   bool is_parameter = false;
+
+  bool is_leaf() const { return inputs.empty(); }  // an operation is recorded for the gradient of one input at least
 
   Node(const Operation& made_by, const Shape& of, Edges&& read, std::shared_ptr<const Rule<T>>&& backward)
       : operation(made_by), shape(of), inputs(std::move(read)), rule(std::move(backward)) {}
@@ -75,6 +77,12 @@ struct Anomaly {
   std::string text;   // of the error
 };
 
+/// A leaf of a tape whose sweep is a part of another's: its node, and what has arrived in that sweep.
+template <class T> struct OuterLeaf {
+  std::int32_t node;
+  std::shared_ptr<Array<T>> gradient;  // null for nothing yet
+};
+
 class Recordings;
 
 /// The part of a tape that records operations on T.
@@ -89,6 +97,12 @@ template <class T> class Recording {
   /// Records that the operation made y.
   void append(const Operation& operation, Tensor<T>& y, std::span<const Input<T>> inputs, Edges edges,
               std::shared_ptr<const Rule<T>> rule, std::size_t saved);
+
+  /// A leaf that stands for x, which an outer tape has recorded, and has its value and name.
+  Tensor<T> stand_in(const Tensor<T>& x);
+
+  /// The nodes of the leaves that an operation depends on.
+  std::vector<std::int32_t> leaves_of(std::int32_t start);
 
   /// Keeps an array beside the value of y, which this tape recorded and keeps.
   void keep_beside(const Tensor<T>& y, const char* name, Array<T> array);
@@ -129,6 +143,7 @@ template <class T> class Recording {
 
   void mark_reachable(std::int32_t start);
   void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);
+  void sweep_part(std::int32_t start, std::shared_ptr<Array<T>> seed, std::span<OuterLeaf<T>> leaves);
   void sweep_node(std::int32_t i, RetainGraph retain);
   std::shared_ptr<Array<T>>& gathered(std::int32_t node, std::size_t input);
   bool run_hooks(std::int32_t i, std::shared_ptr<Array<T>>& gradient) const;
@@ -193,6 +208,11 @@ class Recordings : public std::enable_shared_from_this<Recordings> {
 
   /// Sweeps backwards from a tensor of this tape. Throws std::logic_error while a sweep of it is under way.
   template <class T> void sweep(std::int32_t start, std::shared_ptr<Array<T>> seed, RetainGraph retain);
+
+  /// The same as a part of the sweep of another tape, whose leaves these are: what arrives is added to what they have
+  /// there, nothing is handed over, and no parameter's hook is called. Once: the tape is of no use afterwards.
+  template <class T>
+  void sweep_part(std::int32_t start, std::shared_ptr<Array<T>> seed, std::span<OuterLeaf<T>> leaves);
 
  private:
   std::uint64_t id_;

@@ -140,7 +140,7 @@ struct Operation {
   std::function<Step(Draw&)> draw;
 };
 
-/// All operations of engine/ops/ops.hpp.
+/// All operations of engine/ops/ops.hpp, and recompute.
 const std::vector<Operation>& operations();
 
 /// Draws a program. An operation that refuses its arguments, as float and double must alike and leaving the tape as it

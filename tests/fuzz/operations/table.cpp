@@ -1,4 +1,4 @@
-/// The operations of engine/ops/ops.hpp, in its order. A new one is a line here.
+/// The operations of engine/ops/ops.hpp, in its order, and at the end recompute. A new one is a line here.
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -141,6 +141,8 @@ const std::vector<Operation>& operations() {
       {"one_hot", steps::one_hot},
       {"causal_mask", steps::causal_mask},
       {"padding_mask", steps::padding_mask},
+      {"recompute",
+       unary([](const auto& x) { return tg::recompute([](const auto& h) { return tg::tanh(h) * h; }, x); })},
   };
   return all;
 }

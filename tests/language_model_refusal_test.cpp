@@ -149,6 +149,8 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--data " + text + " --language english", "--language: expected without --data");
     refuses("--load model --steps 3", "--steps: expected without --load");
     refuses("--load model --lines", "--lines: expected without --load");
+    refuses("--load model --recompute", "--recompute: expected without --load");
+    refuses("--data " + text + " --layers 0 --recompute", "--recompute: expected without --layers 0");
     refuses("--data random --save model", "--save: expected without --data random");
     refuses("--prompt a --explain-to name", "--explain-to: expected together with --explain");
     refuses("--load model --page page", "--page: expected a FILE and a TEXT");

@@ -189,7 +189,7 @@ TEST_CASE("--best keeps the weights with the lowest validation loss, and patienc
   CHECK(loss_of("last") == doctest::Approx(last).epsilon(1e-4));
 }
 
-TEST_CASE("two batches of the same in a step are as one") {
+TEST_CASE("two batches of the same in a step are as one, and blocks that are recomputed as those that are not") {
   const auto losses = [](const std::string& options) {
     const Run run = run_example("language_model --data random --width 16 --steps 20 --lr 0.5 --batch-size 2" + options);
     std::istringstream lines(run.out_from("step "));
@@ -199,4 +199,21 @@ TEST_CASE("two batches of the same in a step are as one") {
   };
   CHECK(losses("") != "");
   CHECK(losses(" --accumulate 2") == losses(""));
+  CHECK(losses(" --layers 2 --recompute") != losses(""));
+  CHECK(losses(" --layers 2 --recompute") == losses(" --layers 2"));
+}
+
+TEST_CASE("a run whose blocks are recomputed ends with the same weights, and may go on without") {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("names", joined(names(60)));
+  const auto learn = [&](const std::string& name, const std::string& options) {
+    const std::string files = " --save " + folder.path(name) + " --checkpoint " + folder.path(name + ".run");
+    return run_example("language_model --lines --data " + data + all_that_draws + "--width 8 " + files + options);
+  };
+  REQUIRE(learn("without", " --steps 30").status == 0);
+  REQUIRE(learn("with", " --steps 30 --recompute").status == 0);
+  CHECK(folder.read("with") == folder.read("without"));
+  REQUIRE(run_example("language_model --steps 40 --resume " + folder.path("with.run")).status == 0);
+  REQUIRE(run_example("language_model --steps 40 --recompute --resume " + folder.path("without.run")).status == 0);
+  CHECK(folder.read("with") == folder.read("without"));
 }

@@ -63,10 +63,14 @@ template <class T = float> struct LanguageModel {
       tapegrad::initialize_lecun(*this);
   }
 
-  /// ids: (B, T) -> logits: (B, T, vocabulary), of the id that follows each
-  Tensor operator()(const tapegrad::IntArray& ids) const {
+  /// ids: (B, T) -> logits: (B, T, vocabulary), of the id that follows each. With `recompute` a tape keeps of each
+  /// block what goes in, and computes the rest again in the sweep.
+  Tensor operator()(const tapegrad::IntArray& ids, bool recompute = false) const {
     const auto causal = tapegrad::AttentionMask::causal();
-    return predict(vectors(ids), [&](const auto& layer, std::size_t, const Tensor& x) { return layer(x, causal); });
+    return predict(vectors(ids), [&](const auto& layer, std::size_t, const Tensor& x) {
+      auto apply = [&layer, causal](const Tensor& h) { return layer(h, causal); };
+      return recompute ? tapegrad::recompute(std::move(apply), x) : apply(x);
+    });
   }
 
   /// The same for ids that follow those in the caches, which take the new ones in; empty ones begin a text.

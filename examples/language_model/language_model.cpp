@@ -113,7 +113,7 @@ int learn_random_ids(const Options& options) {
   const auto next_loss = [&, batch = std::size_t{0}]() mutable {
     if (own.size() == 0) return examples::StepLoss{{}, 0, 0};
     const examples::OwnDraws draws(batch++);
-    return examples::StepLoss{tg::cross_entropy(model(own), own_next), own.size(), own.size()};
+    return examples::StepLoss{tg::cross_entropy(model(own, options.recompute), own_next), own.size(), own.size()};
   };
   return examples::train(state, parameters, options.training,
                          {.next_loss = next_loss, .log = options.outputs.log, .plot = options.outputs.plot});

@@ -141,7 +141,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
       training{"--lines", "--layers",     "--width",    "--heads",    "--context",    "--positions",  "--tie",
                "--norm",  "--init",       "--dropout",  "--steps",    "--batch-size", "--accumulate", "--optimizer",
                "--lr",    "--lr-floor",   "--warmup",   "--decay",    "--momentum",   "--beta2",      "--weight-decay",
-               "--clip",  "--eval-every", "--patience", "--language", "--resume"};
+               "--clip",  "--eval-every", "--patience", "--language", "--resume",     "--recompute"};
   refuse_beside(app, "--data", {"--language"}, "expected without --data, which names what to read instead");
   for (const auto& others : {training, outputs})
     refuse_beside(app, "--load", others,
@@ -159,7 +159,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   require("--lines", resumes || app.count("--data") > 0, "expected together with --data");
   require("--encoding", resumes || app.count("--data") + app.count("--language") > 0,
           "expected together with --data or --language");
-  for (const char* of_blocks : {"--norm", "--init"})
+  for (const char* of_blocks : {"--norm", "--init", "--recompute"})
     require(of_blocks, options.model.layers > 0, "expected without --layers 0, which has no blocks");
   examples::check_output_options(app, options.outputs, options.training.eval_every > 0);
   examples::check_explain_options(app);
@@ -238,6 +238,13 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
       ->group(the_model);
 }
 
+void add_recompute_option(CLI::App& app, bool& recompute) {
+  app.add_flag("--recompute", recompute,
+               "Keep of each block what goes in, and compute the rest again for\n"
+               "its gradients: less memory, about a third more time, the same result")
+      ->group("Training");
+}
+
 void add_use_options(CLI::App& app, Options& options, examples::Given<OutputOptions>& given) {
   given
       .add(app, "--save", &OutputOptions::save, "FILE", examples::some_path(),
@@ -280,6 +287,7 @@ void add_options(CLI::App& app, Options& options) {
   examples::add_training_options(app, given->training, given->seed);
   examples::add_validation_options(app, given->training);
   examples::add_ranks_options(app, options.divide_state);
+  add_recompute_option(app, options.recompute);
   examples::add_output_options(app, given->outputs, options.resume);
   add_use_options(app, options, given->outputs);
   app.callback([&app, &options, given] {

@@ -60,6 +60,7 @@ struct Options {
   examples::TrainingOptions training;
   examples::OutputOptions outputs;
   bool divide_state = false;  ///< among the ranks
+  bool recompute = false;     ///< what is in the blocks, in the sweep
   std::string load, resume;
   WritingOptions writing;
   examples::ExplainOptions explain;

@@ -57,7 +57,8 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
     if (batch.ids.shape(0) == 0) return examples::StepLoss{{}, 0, 0};
     const auto [ids, next] = shift(batch.ids);
     const examples::OwnDraws own(place.batches_left);
-    return examples::StepLoss{loss_of(writer.model(ids), next, tg::Reduction::mean), labels, batch.tokens};
+    return examples::StepLoss{loss_of(writer.model(ids, options.recompute), next, tg::Reduction::mean), labels,
+                              batch.tokens};
   };
 
   const examples::OutputOptions& outputs = options.outputs;

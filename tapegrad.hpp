@@ -30,6 +30,7 @@
 #include "layers/report/attention_map.hpp"
 #include "layers/report/gradient_report.hpp"
 #include "layers/sample.hpp"
+#include "layers/skip_initialization.hpp"
 #include "layers/transformer.hpp"
 #include "optim/adam.hpp"
 #include "optim/clip.hpp"

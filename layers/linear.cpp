@@ -4,6 +4,7 @@
 
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
+#include "skip_initialization.hpp"
 
 namespace tapegrad {
 
@@ -12,8 +13,9 @@ template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_fe
   detail::require_size("Linear", "out_features", out_features);
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
   Generator& generator = detail::generator_or_default(options.generator);
-  weight = Parameter<T>(uniform<T>({out_features, in_features}, -bound, bound, generator));
-  if (options.bias) bias = Parameter<T>(uniform<T>({out_features}, -bound, bound, generator));
+  const auto draw = [&](const Shape& shape) { return uniform<T>(shape, -bound, bound, generator); };
+  weight = Parameter<T>(detail::first_weights<T>({out_features, in_features}, draw));
+  if (options.bias) bias = Parameter<T>(detail::first_weights<T>({out_features}, draw));
 }
 
 template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const { return linear(x, weight, bias); }

@@ -59,6 +59,7 @@ template <class Make> auto make_from_settings(const std::string& path, const std
     return std::runtime_error(path + ": expected settings that " + program + " saved, given others: " + error.what());
   };
   try {
+    const tapegrad::SkipInitialization skip;  // the model's weights are the file's
     return make(nlohmann::json::parse(entry->second), std::filesystem::file_size(path) / sizeof(float));
   } catch (const nlohmann::json::exception& error) {
     throw unfit(error);

@@ -1,0 +1,61 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+namespace tg = tapegrad;
+
+namespace {
+
+struct Model {
+  tg::Embedding<double> embedding{5, 4, {.padding_idx = 1}};
+  tg::TransformerBlock<double> block{4, 2};
+  tg::Linear<double> head{4, 5};
+  TAPEGRAD_FIELDS(embedding, block, head)
+};
+
+bool draws() {
+  const tg::Generator before = tg::default_generator();
+  Model model;
+  tg::initialize_gpt2(model);
+  return tg::default_generator().state() != before.state();
+}
+
+}  // namespace
+
+TEST_CASE("While first weights are skipped, layers draw nothing, and have their shapes and norms") {
+  tg::manual_seed(3);
+  {
+    const tg::SkipInitialization skip;
+    CHECK(!draws());
+    {
+      const tg::SkipInitialization inner;
+      CHECK(!draws());
+    }
+    CHECK(tg::SkipInitialization::lives());  // the outer one still does
+    CHECK(!draws());
+    bool other_thread_draws = false;
+    std::thread([&] { other_thread_draws = draws(); }).join();
+    CHECK(other_thread_draws);
+
+    const Model model;
+    CHECK(model.embedding.weight.shape() == tg::Shape{5, 4});
+    CHECK(model.block.feed_forward.fc1.weight.shape() == tg::Shape{16, 4});
+    CHECK(model.head.bias.shape() == tg::Shape{5});
+    CHECK(model.block.norm1.weight.value() == xt::ones<double>({4}));
+    CHECK(model.embedding.weight.value()(1, 3) == 0);  // of the padding
+  }
+  CHECK(!tg::SkipInitialization::lives());
+  CHECK(draws());
+}
+
+TEST_CASE("What initialize_... is given while first weights are skipped stays as it is") {
+  Model model;
+  const tg::Array<double> weight = model.head.weight.value(), table = model.embedding.weight.value();
+  const tg::SkipInitialization skip;
+  tg::initialize_gpt2(model);
+  tg::initialize_lecun(model);
+  CHECK(model.head.weight.value() == weight);
+  CHECK(model.embedding.weight.value() == table);
+}

@@ -221,6 +221,32 @@ TEST_CASE("A model loads half precision, from the disk and from memory, beyond t
   CHECK(from_disk.w.value() == from_memory.w.value());
 }
 
+TEST_CASE("Arrays outlive the file that they are read from, and the bytes in memory") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.safetensors", file_of<float>("F32", {1.5f, -2.0f}));
+  const auto from_disk = tg::read_safetensors(path);
+  std::filesystem::remove(path);
+  folder.write("a.safetensors", file_of<float>("F32", {7.0f, 7.0f}));  // another file of that name
+  CHECK(from_disk.at("w").as<float>() == tg::Array<float>{1.5f, -2.0f});
+  tg::StoredArray from_memory = [] {
+    std::string bytes = file_of<float>("F32", {1.5f, -2.0f});
+    const InMemory memory(bytes);
+    return tg::read_safetensors(memory).at("w");
+  }();
+  CHECK(from_memory.as<float>() == tg::Array<float>{1.5f, -2.0f});
+}
+
+TEST_CASE("Threads share in reading a large tensor") {
+  std::vector<float> numbers(200'003);
+  std::iota(numbers.begin(), numbers.end(), 1.0f);
+  const std::string data(reinterpret_cast<const char*>(numbers.data()), 4 * numbers.size());
+  const std::string file = file_of("F32", 4, data);
+  const tg::Array<float> read = w_of(file).as<float>();
+  const tg::Array<double> wide = w_of(file).as<double>();
+  CHECK(std::equal(numbers.begin(), numbers.end(), read.begin()));
+  CHECK(std::equal(numbers.begin(), numbers.end(), wide.begin()));
+}
+
 TEST_CASE("Integers become other integers when each number fits") {
   const tg::StoredArray small = w_of(file_of<std::int64_t>("I64", {-128, 0, 127}));
   CHECK((small.as<std::int8_t>() == tg::Array<std::int8_t>{-128, 0, 127}));

@@ -162,7 +162,8 @@ template <class M> std::vector<std::byte> save_bytes(const M& model, const Metad
 /// the model has, in the same shapes and types, and nothing else, but for what the options name; std::vectors of
 /// numbers and std::optionals take on what is there. Throws std::runtime_error naming the file and the tensor
 /// otherwise, and for a file that is not a well-formed checkpoint. Whatever it throws, nothing of the model has
-/// changed.
+/// changed. The file is mapped into memory: one that another program makes shorter while it is read ends this program
+/// (SIGBUS), as does a disk that cannot be read. What save() writes takes an older file's place and never does that.
 template <class M> void load(M& model, const std::filesystem::path& path, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(path, options));
 }

@@ -13,11 +13,8 @@ namespace detail {
 
 std::map<std::string, StoredArray> read_arrays(TensorFile&& file) {
   std::map<std::string, StoredArray> arrays;
-  for (const auto& [name, tensor] : file.tensors()) {
-    StoredArray array(name, tensor.dtype, tensor.shape, tensor.end - tensor.begin);
-    file.read_bytes(name, tensor, array.bytes_.data());
-    arrays.emplace(name, std::move(array));
-  }
+  for (const auto& [name, tensor] : file.tensors())
+    arrays.emplace(name, StoredArray(name, tensor.dtype, tensor.shape, file.share(name, tensor)));
   return arrays;
 }
 
@@ -64,15 +61,16 @@ std::map<std::string, StoredArray> read_safetensors(std::span<const std::byte> b
   return detail::read_arrays(detail::TensorFile(detail::kOperation, bytes));
 }
 
-StoredArray::StoredArray(const std::string& name, detail::Dtype dtype, const Shape& shape, std::size_t size)
-    : name_(name), dtype_(dtype), shape_(shape), bytes_(Shape{size}) {}
+StoredArray::StoredArray(const std::string& name, detail::Dtype dtype, const Shape& shape,
+                         std::shared_ptr<const std::byte> bytes)
+    : name_(name), dtype_(dtype), shape_(shape), bytes_(std::move(bytes)) {}
 
 std::string_view StoredArray::dtype() const { return detail::info_of(dtype_).torch_name; }
 
 template <class Stored, class T> void StoredArray::convert_integers(Array<T>& to) const {
   for (std::size_t i = 0; i < to.size(); ++i) {
     Stored number;
-    std::memcpy(&number, bytes_.data() + i * sizeof(Stored), sizeof(Stored));
+    std::memcpy(&number, bytes_.get() + i * sizeof(Stored), sizeof(Stored));
     if (!std::in_range<T>(number))
       detail::fail<std::invalid_argument>(detail::kOperation, "expected ", detail::quoted(name_), " of numbers from ",
                                           +std::numeric_limits<T>::min(), " to ", +std::numeric_limits<T>::max(),
@@ -89,9 +87,9 @@ template <detail::Number T> Array<T> StoredArray::as() const {
                                         dtype());
   Array<T> array(shape_);
   if constexpr (std::is_same_v<T, bool>) {
-    std::copy(bytes_.begin(), bytes_.end(), array.begin());
+    std::copy_n(reinterpret_cast<const bool*>(bytes_.get()), array.size(), array.data());
   } else if constexpr (std::is_floating_point_v<T>) {
-    detail::convert_floats(dtype_, reinterpret_cast<const std::byte*>(bytes_.data()), array.size(), array.data());
+    detail::convert_floats(dtype_, bytes_.get(), array.size(), array.data());
   } else {
     detail::with_integer(dtype_, [&](auto stored) { convert_integers<decltype(stored)>(array); });
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +21,9 @@ namespace tapegrad {
 class StoredArray;
 
 /// Reads all tensors of a file, in the order of their names; the metadata is load_metadata's. Throws std::runtime_error
-/// naming the file for one that cannot be read or is not well-formed.
+/// naming the file for one that cannot be read or is not well-formed. The file is mapped into memory for as long as one
+/// of its arrays lives, and as() reads from it: as with load, it must not be made shorter or written over meanwhile.
+/// Files that save() or another program replaces by renaming stay as they were for those who have them.
 std::map<std::string, StoredArray> read_safetensors(const std::filesystem::path& path);
 /// The same from the bytes of a file, which may lie unaligned. They are copied.
 std::map<std::string, StoredArray> read_safetensors(std::span<const std::byte> bytes);
@@ -48,13 +51,13 @@ class StoredArray {
 
  private:
   friend std::map<std::string, StoredArray> detail::read_arrays(detail::TensorFile&& file);
-  StoredArray(const std::string& name, detail::Dtype dtype, const Shape& shape, std::size_t size);
+  StoredArray(const std::string& name, detail::Dtype dtype, const Shape& shape, std::shared_ptr<const std::byte> bytes);
   template <class Stored, class T> void convert_integers(Array<T>& to) const;
 
   std::string name_;  // for messages
   detail::Dtype dtype_;
   Shape shape_;
-  Array<unsigned char> bytes_;  // of its numbers
+  std::shared_ptr<const std::byte> bytes_;  // of its numbers, which share their file
 };
 
 }  // namespace tapegrad

@@ -242,57 +242,6 @@ class HeaderReader {
   bool has_metadata_ = false;
 };
 
-// The text of a header, of which the parser sees one piece at a time: how long the file says that it is takes no
-// memory.
-class Text {
- public:
-  Text(const SafetensorsHeader::Read& read, std::uint64_t length) : read_(read), length_(length) {}
-
-  char at(std::uint64_t place) {
-    if (place >= end_) {
-      begin_ = end_;
-      end_ += std::min<std::uint64_t>(sizeof piece_, length_ - begin_);
-      read_(begin_, piece_, end_ - begin_);
-    }
-    return piece_[place - begin_];
-  }
-
-  std::string front() const {
-    std::string text(std::min<std::uint64_t>(kMostShown, length_), ' ');
-    read_(0, text.data(), text.size());
-    return text;
-  }
-
-  class Iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = char;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const char*;
-    using reference = char;
-
-    Iterator(Text& text, std::uint64_t place) : text_(&text), place_(place) {}
-    char operator*() const { return text_->at(place_); }
-    Iterator& operator++() {
-      ++place_;
-      return *this;
-    }
-    bool operator==(const Iterator& other) const { return place_ == other.place_; }
-
-   private:
-    Text* text_;
-    std::uint64_t place_;
-  };
-  Iterator begin() { return {*this, 0}; }
-  Iterator end() { return {*this, length_}; }
-
- private:
-  const SafetensorsHeader::Read& read_;
-  const std::uint64_t length_;
-  std::uint64_t begin_ = 0, end_ = 0;  // which piece it is
-  char piece_[1 << 16];
-};
-
 void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
   struct Extent {
     std::uint64_t begin, end;
@@ -319,12 +268,11 @@ std::string quoted(const std::string& text) {
   return out.str();
 }
 
-SafetensorsHeader SafetensorsHeader::parse(const Read& read, std::uint64_t length, std::uint64_t data_size) {
+SafetensorsHeader SafetensorsHeader::parse(std::string_view json, std::uint64_t data_size) {
   SafetensorsHeader header;
   HeaderReader reader(header);
-  Text text(read, length);
-  const bool is_json = nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
-  if (!is_json) expect(false, "a header in JSON, given ", Quoted{text.front()});
+  const bool is_json = nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
+  if (!is_json) expect(false, "a header in JSON, given ", Quoted{json});
   check_layout(header.tensors, data_size);
   return header;
 }

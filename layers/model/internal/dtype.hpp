@@ -78,7 +78,7 @@ struct BFloat16 {
 };
 
 /// Turns `count` numbers of a floating-point type, which may lie unaligned, into T, float or double. What is too large
-/// becomes infinite.
+/// becomes infinite. Threads share in the work.
 template <class T> void convert_floats(Dtype from, const std::byte* bytes, std::size_t count, T* to);
 
 }  // namespace tapegrad::detail

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "../../../engine/array/shape.hpp"
@@ -31,12 +31,9 @@ struct SafetensorsHeader {
   StoredTensors tensors;
   std::map<std::string, std::string> metadata;
 
-  /// Copies so many bytes of the JSON from a place in it on.
-  using Read = std::function<void(std::uint64_t place, char* to, std::size_t count)>;
-
-  /// Reads the JSON, `length` bytes, of a file that has `data_size` bytes behind it, and checks all of it: the tensors
-  /// fill these bytes without overlaps and holes. Throws HeaderError when they do not, and what `read` throws.
-  static SafetensorsHeader parse(const Read& read, std::uint64_t length, std::uint64_t data_size);
+  /// Reads the JSON of a file that has `data_size` bytes behind it, and checks all of it: the tensors fill these bytes
+  /// without overlaps and holes. Throws HeaderError when they do not.
+  static SafetensorsHeader parse(std::string_view json, std::uint64_t data_size);
 
   /// The JSON, names in their order, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text
   /// that is not UTF-8.

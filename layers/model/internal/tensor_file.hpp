@@ -1,10 +1,11 @@
 /// Reading a safetensors file, from the disk or from memory. For the library's own sources.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -16,8 +17,9 @@
 
 namespace tapegrad::detail {
 
-/// A file that is open for reading, its header read and found right. Whatever is wrong with it is a std::runtime_error,
-/// `[operation] file: what was expected, what was given`.
+/// A file that is mapped into memory, its header read and found right. Whatever is wrong with it is a
+/// std::runtime_error, `[operation] file: what was expected, what was given`. A file that somebody makes shorter
+/// meanwhile ends the program (SIGBUS).
 class TensorFile {
  public:
   /// `operation` is a literal.
@@ -31,35 +33,36 @@ class TensorFile {
 
   /// The numbers of a tensor. Refuses, by the name given, those that do not read as T (see reads_as), and bools other
   /// than 0 and 1. Takes the array's memory and no more.
-  template <class T> Array<T> read(const std::string& name, const StoredTensor& tensor) {
+  template <class T> Array<T> read(const std::string& name, const StoredTensor& tensor) const {
     if (!reads_as<T>(tensor.dtype))
       refuse("expected ", quoted(name), " of dtype ", info_of(dtype_of<T>()).name, ", given ",
              info_of(tensor.dtype).name);
+    const std::span<const std::byte> bytes = bytes_of(name, tensor);
     Array<T> array(tensor.shape);
     if constexpr (std::is_floating_point_v<T>)
-      read_floats(tensor, array.data(), array.size());
+      convert_floats(tensor.dtype, bytes.data(), array.size(), array.data());
     else
-      read_bytes(name, tensor, array.data());
+      std::ranges::copy(bytes, reinterpret_cast<std::byte*>(array.data()));
     return array;
   }
 
-  /// The bytes of a tensor, tensor.end - tensor.begin of them; bools are checked as above.
-  void read_bytes(const std::string& name, const StoredTensor& tensor, void* to);
+  /// The bytes of a tensor, which stay for as long as somebody holds them: those of the mapping, or of a file in memory
+  /// a copy. Bools are checked as above.
+  std::shared_ptr<const std::byte> share(const std::string& name, const StoredTensor& tensor) const;
 
   template <class... Parts> [[noreturn]] void refuse(const Parts&... parts) const {
     fail<std::runtime_error>(operation_, source_, ": ", parts...);
   }
 
  private:
-  void read_header(std::uint64_t size);
-  template <class T> void read_floats(const StoredTensor& tensor, T* to, std::size_t count);
-  void copy(std::uint64_t place, void* to, std::size_t count);
+  void map(const std::filesystem::path& path);
+  void read_header();
+  std::span<const std::byte> bytes_of(const std::string& name, const StoredTensor& tensor) const;
 
   const char* operation_;
-  std::string source_;  // the file's name, for messages
-  std::ifstream file_;
-  std::span<const std::byte> bytes_;  // when there is no file
-  std::uint64_t data_begin_ = 0;
+  std::string source_;                        // the file's name, for messages
+  std::shared_ptr<const std::byte> mapping_;  // null for a file in memory
+  std::span<const std::byte> bytes_, data_;   // of the file, and behind its header
   SafetensorsHeader header_;
 };
 

@@ -18,6 +18,7 @@
 #include "layers/attention.hpp"
 #include "layers/dropout.hpp"
 #include "layers/embedding.hpp"
+#include "layers/hold_in_bfloat16.hpp"
 #include "layers/initialization.hpp"
 #include "layers/key_value_cache.hpp"
 #include "layers/layer_norm.hpp"

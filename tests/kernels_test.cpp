@@ -109,6 +109,8 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
       {{0, 3}, {3, 1}, 0},                // nothing
       {{300, 200}, {1, 300}, 17},         // large enough for several threads
       {{40, 300, 7}, {2100, 1, 300}, 0},  //
+      {{3, 40, 70}, {2800, 1, 40}, 5},    // transposes in strips, with a rest and
+      {{3, 40, 64}, {2800, 1, 40}, 5},    // without one
       {{6, 100, 150}, {0, 150, 1}, 9},    //
       {{100, 6, 150}, {150, 0, 1}, 9},    //
       {{1, 90000}, {0, 1}, 5},            //

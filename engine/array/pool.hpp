@@ -19,6 +19,9 @@ void* pool_allocate(std::size_t bytes);
 /// Takes back a block; `bytes` is what it was asked for with. Any thread may give back any thread's block.
 void pool_deallocate(void* block, std::size_t bytes) noexcept;
 
+/// Gives the system what this thread keeps for later.
+void pool_release_idle() noexcept;
+
 /// The bytes of numbers, as arrays hold them, that this thread took and has not given back.
 inline thread_local std::ptrdiff_t array_bytes_in_use = 0;
 

@@ -8,14 +8,15 @@
 namespace tapegrad::detail {
 namespace {
 
-template <class T, class Arch> struct FewRowsLoops {
+template <class T, class Arch, class B = T> struct FewRowsLoops {
   using Batch = xsimd::batch<T, Arch>;
-  using Product = FewRows<T>;
+  using Product = FewRows<T, B>;
   static constexpr std::size_t kLanes = Batch::size;
 
   static Batch load(const T* x, std::size_t n) {
     return n == kLanes ? Batch::load_unaligned(x) : Part<T, Arch>::load(x, n, T(0));
   }
+  static Batch load(const BFloat16* x, std::size_t n) { return Widened<T, Arch>::load(x, n); }
   static void store(const Batch& batch, T* y, std::size_t n) {
     n == kLanes ? batch.store_unaligned(y) : Part<T, Arch>::store(batch, y, n);
   }
@@ -34,7 +35,7 @@ template <class T, class Arch> struct FewRowsLoops {
     for (std::size_t i = 0; i < R; ++i)
       for (std::size_t c = n; c < kLanes; ++c) sums[i][c] = Batch(T(0));
     for (std::size_t c = 0; c < n; ++c) {
-      const T* const b = p.b + (first + c) * p.b_stride;
+      const B* const b = p.b + (first + c) * p.b_stride;
       Batch even[R], odd[R];  // two sums hide the latency of an addition
       for (std::size_t i = 0; i < R; ++i) even[i] = odd[i] = Batch(T(0));
       const auto add_to = [&](Batch* total, std::size_t k, std::size_t lanes) {

@@ -7,6 +7,7 @@
 
 #include "../array/array.hpp"
 #include "../array/internal/parallel.hpp"
+#include "instruction_sets.hpp"
 #include "vector_loops.hpp"
 
 // OpenBLAS's own function; null when another BLAS is linked.
@@ -21,9 +22,11 @@ constexpr std::size_t kPackedBytes = std::size_t{1} << 15;
 // Parts are cut at multiples of so many rows or columns: of the BLAS kernels' register tiles, and of a vector.
 constexpr std::size_t kUnit = 16;
 
+constexpr std::size_t kFewRows = 8;
+
 // Whether a product is bound by reading b, and not by multiplying.
 template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matrix<const T>& b) {
-  const bool few = b.transposed && a.rows <= 8 && b.rows * b.columns * sizeof(T) > kPackedBytes;
+  const bool few = b.transposed && a.rows <= kFewRows && b.rows * b.columns * sizeof(T) > kPackedBytes;
   return !a.transposed && (a.rows == 1 || few);
 }
 
@@ -115,6 +118,16 @@ void gemm_split_k(const Plan<T>& plan, Matrix<const T> a, Matrix<const T> b, Mat
   });
 }
 
+// The matrix in T, its stored rows one after the other in `to`.
+template <class T> Matrix<const T> widen(const Matrix<const BFloat16>& m, T* to) {
+  const std::size_t rows = m.transposed ? m.columns : m.rows, length = m.transposed ? m.rows : m.columns;
+  for (std::size_t r = 0; r < rows; ++r)
+    run_vectorized([from = m.row(r), to = to + r * length, length] {
+      for (std::size_t i = 0; i < length; ++i) to[i] = from[i];
+    });
+  return {to, m.rows, m.columns, length, m.transposed};
+}
+
 // A row whose elements lie side by side, as a column does that is stored without gaps.
 template <class T> Matrix<T> as_row(Matrix<T> m) {
   const bool is_column_in_memory = m.rows == 1 && m.transposed && m.stride == 1;
@@ -146,6 +159,34 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, 
                     std::size_t) { plan.multiply(a_part, b_part, c_part, alpha, beta); });
 }
 
+template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix<T> c, T alpha, T beta) {
+  assert(fits(a, b, c));
+  if (c.rows == 0 || c.columns == 0) return;
+  const std::size_t inner = a.columns, units = (c.columns + kUnit - 1) / kUnit;
+  const auto for_columns = [&](std::size_t begin, std::size_t end, auto part) {  // part(columns of b, of c), by units
+    const std::size_t first = begin * kUnit, last = std::min(end * kUnit, c.columns);
+    part(b.t().rows_between(first, last).t(), c.t().rows_between(first, last).t());
+  };
+  if (!a.transposed && b.transposed && a.rows <= kFewRows)
+    return parallel_for(units, chunks_for(inner * c.columns / 4), [&](std::size_t begin, std::size_t end) {
+      for_columns(begin, end, [&](const Matrix<const BFloat16>& b_part, const Matrix<T>& c_part) {
+        vector_loops<T>().few_rows_by_bfloat16({a.data, b_part.data, c_part.data, a.stride, b_part.stride,
+                                                c_part.stride, c_part.rows, inner, c_part.columns, alpha, beta});
+      });
+    });
+  // As many parts for each thread, of as many columns at a time as a second-level cache has room for.
+  constexpr std::size_t kCached = std::size_t{1} << 18;                                                     // elements
+  const std::size_t at_once = std::max<std::size_t>(kCached / std::max<std::size_t>(inner, 1) / kUnit, 1);  // units
+  const std::size_t threads = threads_here(), parts = (units + at_once * threads - 1) / (at_once * threads) * threads;
+  parallel_for(units, parts, [&](std::size_t begin, std::size_t end) {
+    Array<T> scratch(Shape{std::min(at_once, end - begin) * kUnit * inner});
+    for (std::size_t next = begin; next < end; next += at_once)
+      for_columns(next, std::min(next + at_once, end), [&](const auto& b_part, const Matrix<T>& c_part) {
+        gemm_on_this_thread(a, widen(b_part, scratch.data()), c_part, alpha, beta);
+      });
+  });
+}
+
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
@@ -161,6 +202,7 @@ template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, con
 #define INSTANTIATE(T)                                                                  \
   template void gemm(Matrix<const T>, Matrix<const T>, Matrix<T>, T, T);                \
   template void gemm_on_this_thread(Matrix<const T>, Matrix<const T>, Matrix<T>, T, T); \
+  template void gemm(Matrix<const T>, Matrix<const BFloat16>, Matrix<T>, T, T);         \
   template void gemm_plus_bias(Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);
 INSTANTIATE(float)
 INSTANTIATE(double)

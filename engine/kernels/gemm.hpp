@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "../array/bfloat16.hpp"
+
 namespace tapegrad::detail {
 
 /// A row-major matrix somewhere in memory: row r begins at data + r * stride.
@@ -39,6 +41,10 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, 
 
 /// The same on this thread alone, for loops that are parallel themselves.
 template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
+
+/// The same with b in bfloat16, widened on the way: of a few rows, with b transposed, in registers, so that half as
+/// much is read from memory; otherwise some columns at a time, into memory that stays in the cache.
+template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
 /// c = a b, with the bias, of c.columns elements, added to every row.
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c);

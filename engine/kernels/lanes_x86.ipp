@@ -3,6 +3,20 @@
 namespace tapegrad::detail {
 namespace {
 
+// The numbers become the upper halves of lanes whose lower halves are 0.
+template <class Arch> xsimd::batch<float, Arch> widened_floats(const BFloat16* x) {
+#if defined(__AVX512F__)
+  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+#elif defined(__AVX2__)
+  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+#else
+  const __m128i halves = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(x));
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), halves));
+#endif
+}
+
 #if defined(__AVX512F__)
 template <class Arch> struct Part<float, Arch> {
   using Batch = xsimd::batch<float, Arch>;

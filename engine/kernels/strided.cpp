@@ -88,10 +88,48 @@ void take_larger_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_
 
 }  // namespace
 
+namespace {
+
+// (..., R, C) as (..., strips, R, width)
+View strips_of(const View& view, std::size_t strips, std::size_t width) {
+  const std::size_t axis = view.shape.size() - 2;
+  const std::ptrdiff_t row = view.strides[axis], column = view.strides[axis + 1];
+  View out = view;
+  out.shape[axis] = strips;
+  out.shape[axis + 1] = view.shape[axis];
+  out.shape.push_back(width);
+  out.strides[axis] = column * static_cast<std::ptrdiff_t>(width);
+  out.strides[axis + 1] = row;
+  out.strides.push_back(column);
+  return out;
+}
+
+// The last axis from an index on.
+View columns_from(View view, std::size_t first) {
+  if (first == 0) return view;
+  view.offset += static_cast<std::ptrdiff_t>(first) * view.strides.back();
+  view.shape.back() -= first;
+  return view;
+}
+
+}  // namespace
+
 template <class T> Array<T> gather(const Array<T>& source, const View& view) {
   Array<T> out(view.shape);
-  for_each_run_in_parallel<T>(view.shape, {out.data(), contiguous_strides(view.shape), 0},
-                              {source.data(), view.strides, view.offset}, copy_run<T>);
+  const auto copy = [&](const View& to, const View& from) {
+    for_each_run_in_parallel<T>(to.shape, {out.data(), to.strides, to.offset},
+                                {source.data(), from.strides, from.offset}, copy_run<T>);
+  };
+  const View whole{view.shape, contiguous_strides(view.shape), 0};
+  // As in a transpose, neighbours in a column may be neighbours in the source: columns are copied in strips as wide as
+  // a line of the cache, (..., R, C) as (..., C / strip, R, strip), so that each line that is read serves several rows.
+  constexpr std::size_t kStrip = 64 / sizeof(T);
+  const std::size_t axes = view.shape.size();
+  const bool by_columns = axes >= 2 && view.strides[axes - 2] == 1 && view.strides[axes - 1] != 1;
+  const std::size_t strips = by_columns ? view.shape.back() / kStrip : 0;
+  if (strips > 0) copy(strips_of(whole, strips, kStrip), strips_of(view, strips, kStrip));
+  const std::size_t done = strips * kStrip;
+  copy(columns_from(whole, done), columns_from(view, done));
   return out;
 }
 

@@ -35,8 +35,9 @@ template <class T> struct VectorLoops {
   T (*dot)(const T* x, const T* y, std::size_t n);
 
   // Products that read every element of b about once: bound by memory, where a BLAS would pack b first.
-  void (*row_by_matrix)(const FewRows<T>& product);          ///< one row, with b, (inner, columns)
-  void (*few_rows_by_transpose)(const FewRows<T>& product);  ///< with b^T, b being (columns, inner)
+  void (*row_by_matrix)(const FewRows<T>& product);                   ///< one row, with b, (inner, columns)
+  void (*few_rows_by_transpose)(const FewRows<T>& product);           ///< with b^T, b being (columns, inner)
+  void (*few_rows_by_bfloat16)(const FewRows<T, BFloat16>& product);  ///< the same with b in bfloat16
 
   // Softmax and cross-entropy.
 

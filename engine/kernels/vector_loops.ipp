@@ -281,6 +281,7 @@ template <class T, class Arch> struct Loops {
             .dot = dot,
             .row_by_matrix = FewRowsLoops<T, Arch>::row_by_matrix,
             .few_rows_by_transpose = FewRowsLoops<T, Arch>::few_rows_by_transpose,
+            .few_rows_by_bfloat16 = FewRowsLoops<T, Arch, BFloat16>::few_rows_by_transpose,
             .exp_sum = exp_sum,
             .sum_exp = sum_exp,
             .exp_scaled = exp_scaled,

@@ -24,8 +24,13 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
   shape.push_back(width);
   auto y = detail::uninitialized<T>("embedding", shape);
   parallel_for(ids.size(), chunks_for(y.size()), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i)
-      std::copy_n(weight.value().data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t first = static_cast<std::size_t>(ids.data()[i]) * width;
+      if (weight.is_in_bfloat16())
+        std::copy_n(weight.bfloat16().data() + first, width, y.data() + i * width);
+      else
+        std::copy_n(weight.value().data() + first, width, y.data() + i * width);
+    }
   });
   return record(
       {"embedding", "y = W[ids]; dW = one_hot(ids)ᵀ dy"}, std::move(y), {weight},

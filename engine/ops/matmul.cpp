@@ -125,20 +125,30 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
   shape.back() = out;
   const std::size_t rows = element_count(Shape(shape.begin(), shape.end() - 1));
   auto y = detail::uninitialized<T>("linear", shape);
-  const Matrix<const T> X(x.value().data(), rows, in), W(weight.value().data(), out, in);
+  const Matrix<const T> X(x.value().data(), rows, in);
   const Matrix<T> Y(y.data(), rows, out);
-  if (bias.defined())
+  if (weight.is_in_bfloat16()) {
+    if (bias.defined())
+      for (std::size_t r = 0; r < rows; ++r) std::copy_n(bias.value().data(), out, Y.row(r));
+    gemm(X, Matrix<const BFloat16>(weight.bfloat16().data(), out, in).t(), Y, T(1), T(bias.defined()));
+  } else if (const Matrix<const T> W(weight.value().data(), out, in); bias.defined()) {
     detail::gemm_plus_bias(X, W.t(), bias.value().data(), Y);
-  else
+  } else {
     gemm(X, W.t(), Y);
+  }
   const char* formula =
       bias.defined() ? "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy" : "y = x Wᵀ; dx = dy W; dW = dyᵀ x";
   return record({"linear", formula}, std::move(y), {x, weight, bias},
-                [=, x = x.shared_value(), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
+                [=, x = x.shared_value(), weight = weight.shared_value(), bfloat16 = weight.shared_bfloat16()](
+                    const Array<T>& dy, auto& dx) {
                   const Matrix<const T> d(dy.data(), rows, out);
                   if (dx[0].needs_grad()) {
                     const auto [data, beta] = dx[0].destination();
-                    gemm<T>(d, {weight->data(), out, in}, {data, rows, in}, 1, beta);
+                    const Matrix<T> sum(data, rows, in);
+                    if (bfloat16)
+                      gemm<T>(d, Matrix<const BFloat16>(bfloat16->data(), out, in), sum, 1, beta);
+                    else
+                      gemm<T>(d, Matrix<const T>(weight->data(), out, in), sum, 1, beta);
                   }
                   if (dx[1].needs_grad()) {
                     const auto [data, beta] = dx[1].destination();

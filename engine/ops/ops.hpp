@@ -127,7 +127,8 @@ Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true, Generator&
 /// the leading axes broadcast.
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b);
 
-/// x W^T + b. x: (..., in), weight: (out, in), bias: (out), or an undefined tensor for none -> (..., out)
+/// x W^T + b. x: (..., in), weight: (out, in), bias: (out), or an undefined tensor for none -> (..., out). The
+/// weight may be a parameter held in bfloat16.
 template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias = {});
 
 /// Einstein's summation over two operands, as "bqd,bkd->bqk": every letter names an axis; letters that the output lacks
@@ -251,7 +252,7 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
 template <class T> Tensor<T> rms_norm(const Tensor<T>& x, const Tensor<T>& weight = {}, double eps = 1e-6);
 
 /// Rows of the weight. weight: (rows, D), ids: any shape S -> (S, D). Throws std::out_of_range naming the first id
-/// outside [0, rows). No gradient reaches the row `padding_idx`.
+/// outside [0, rows). No gradient reaches the row `padding_idx`. The weight may be a parameter held in bfloat16.
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
 

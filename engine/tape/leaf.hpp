@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../array/array.hpp"
+#include "../array/bfloat16.hpp"
 
 namespace tapegrad {
 
@@ -52,11 +53,12 @@ template <class T> using Hooks = std::vector<std::shared_ptr<GradientHook<T>>>;
 /// or where a constant has its name.
 template <class T> struct Leaf {
   Shape shape;
-  Value<T> value{};                   // of a parameter
-  bool requires_grad = true;          // false for a frozen parameter and for a constant
-  std::shared_ptr<Array<T>> grad{};   // null until a first gradient arrives
-  std::shared_ptr<Array<T>> zeros{};  // what is shown until then
-  std::string name{};                 // as given; a parameter's path in its model, once a walk has been over it
+  Value<T> value{};                                   // of a parameter
+  std::shared_ptr<const Array<BFloat16>> bfloat16{};  // in its stead, of one that is held in bfloat16
+  bool requires_grad = true;                          // false for a frozen parameter and for a constant
+  std::shared_ptr<Array<T>> grad{};                   // null until a first gradient arrives
+  std::shared_ptr<Array<T>> zeros{};                  // what is shown until then
+  std::string name{};  // as given; a parameter's path in its model, once a walk has been over it
   Hooks<T> hooks{};
   SweepCount sweeps{};
   std::uint64_t last_sweep = 0;  // its number (internal/last_sweep.hpp)

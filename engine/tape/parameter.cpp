@@ -3,6 +3,8 @@
 #include <new>
 
 #include "../array/internal/error.hpp"
+#include "../array/internal/parallel.hpp"
+#include "../kernels/instruction_sets.hpp"
 
 namespace tapegrad {
 namespace {
@@ -34,11 +36,15 @@ template <class T> Parameter<T>& Parameter<T>::operator=(const Parameter& other)
   if (this->leaf_ && this->leaf_->shape == from.shape) {
     this->leaf_->clear_grad();
     this->leaf_->value = from.value;
+    this->leaf_->bfloat16 = from.bfloat16;
     this->leaf_->requires_grad = from.requires_grad;
     if (this->leaf_->name.empty()) this->leaf_->name = from.name;
   } else {
-    this->leaf_ = std::make_shared<Leaf<T>>(
-        Leaf<T>{.shape = from.shape, .value = from.value, .requires_grad = from.requires_grad, .name = from.name});
+    this->leaf_ = std::make_shared<Leaf<T>>(Leaf<T>{.shape = from.shape,
+                                                    .value = from.value,
+                                                    .bfloat16 = from.bfloat16,
+                                                    .requires_grad = from.requires_grad,
+                                                    .name = from.name});
   }
   return *this;
 }
@@ -51,6 +57,7 @@ template <class T> Parameter<T>& Parameter<T>::operator=(Parameter&& other) noex
   if (only_this_is_held && to->shape == from->shape) {
     to->clear_grad();
     to->value = std::move(from->value);
+    to->bfloat16 = std::move(from->bfloat16);
     to->requires_grad = from->requires_grad;
     if (!from->name.empty()) to->name = std::move(from->name);
     other.leaf_.reset();
@@ -75,10 +82,28 @@ template <class T> void Parameter<T>::share_value(std::shared_ptr<Array<T>> valu
   require(value->shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
           ", given ", value->shape());
   leaf().value = std::move(value);
+  leaf().bfloat16.reset();
   count_change();
 }
 
+template <class T> void Parameter<T>::hold_in_bfloat16() {
+  if (this->is_in_bfloat16()) return;
+  const Array<T>& value = this->value();
+  const auto rounded = detail::make_pooled<Array<BFloat16>>(value.shape());
+  detail::parallel_for(value.size(), detail::chunks_for(value.size()),
+                       [from = value.data(), to = rounded->data()](std::size_t begin, std::size_t end) {
+                         detail::run_vectorized([=] {
+                           for (std::size_t i = begin; i < end; ++i)
+                             to[i] = BFloat16::nearest(static_cast<float>(from[i]));
+                         });
+                       });
+  set_requires_grad(false);
+  leaf().bfloat16 = rounded;
+  leaf().value.reset();
+}
+
 template <class T> Array<T>& Parameter<T>::mutable_value() {
+  static_cast<void>(this->value());  // which throws where there is none
   Value<T>& value = leaf().value;
   if (!is_held_alone(value)) value = make_value<T>(*value);
   count_change();
@@ -100,6 +125,8 @@ template <class T> Array<T>& Parameter<T>::mutable_grad() {
 }
 
 template <class T> void Parameter<T>::set_requires_grad(bool requires_grad) {
+  detail::require_usage(!requires_grad || !this->is_in_bfloat16(), "set_requires_grad",
+                        "expected a parameter that can be trained, given ", *this, ", which is held in bfloat16");
   leaf().requires_grad = requires_grad;
   if (!requires_grad) leaf().clear_grad();
 }

@@ -46,6 +46,11 @@ template <class T> class Parameter : public Tensor<T> {
   /// Replaces the value by one that others may hold as well; takes no memory. Throws as set_value.
   void share_value(std::shared_ptr<Array<T>> value);
 
+  /// Rounds the value to bfloat16 and holds that alone, in half the memory: for inference. linear and embedding take it
+  /// for a constant weight; others find no value, and throw std::logic_error. Recordings keep the value they have. Its
+  /// gradient is forgotten. set_value ends it, and so does loading.
+  void hold_in_bfloat16();
+
   /// The value for changing in place; recordings and copies keep the old one.
   Array<T>& mutable_value();
 
@@ -62,7 +67,7 @@ template <class T> class Parameter : public Tensor<T> {
   }
 
   /// Whether gradients are wanted; false freezes the parameter: operations take it for a constant, and it has no
-  /// gradient. Throws std::logic_error for a parameter without a value.
+  /// gradient. Throws std::logic_error for a parameter without a value, and for true where it is held in bfloat16.
   void set_requires_grad(bool requires_grad);
 
   /// How many sweeps its gradient comes from.

@@ -12,7 +12,9 @@ namespace tapegrad {
 using detail::require;
 using detail::require_usage;
 
-template <class T> void Tensor<T>::throw_undefined() {
+template <class T> void Tensor<T>::throw_undefined() const {
+  require_usage(!is_in_bfloat16(), "value", "expected a tensor whose numbers are at hand, given ", *this,
+                ", which is held in bfloat16: linear and embedding alone take it");
   detail::fail<std::logic_error>("value", "expected a tensor with a value, given a default-constructed one");
 }
 
@@ -54,7 +56,7 @@ template std::ostream& operator<<(std::ostream&, const BoolArray&);
 
 // What a tensor does with its tape is in backward.cpp.
 #define INSTANTIATE(T)                                \
-  template void Tensor<T>::throw_undefined();         \
+  template void Tensor<T>::throw_undefined() const;   \
   template void Tensor<T>::refuse_assignment() const; \
   template T Tensor<T>::item() const;                 \
   template const Array<T>& Tensor<T>::grad() const;   \

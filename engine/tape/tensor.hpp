@@ -87,17 +87,37 @@ template <class T> class Tensor {
   }
 
   /// Whether it is a tensor at all. Where it is none, its value and shape throw std::logic_error.
-  bool defined() const { return shared_value() != nullptr; }
+  bool defined() const { return shared_value() != nullptr || is_in_bfloat16(); }
 
-  /// The numbers.
+  /// The numbers. Throws std::logic_error where they are held in bfloat16.
   const Array<T>& value() const {
     const Value<T>& value = shared_value();
     if (!value) throw_undefined();
     return *value;
   }
-  const Shape& shape() const { return value().shape(); }         ///< the extents of its axes
-  std::size_t dimension() const { return value().dimension(); }  ///< how many axes it has; 0 for a scalar
-  std::size_t size() const { return value().size(); }            ///< how many elements it has
+  /// The extents of its axes.
+  const Shape& shape() const {
+    const Value<T>& value = shared_value();
+    return value ? value->shape() : bfloat16().shape();
+  }
+  std::size_t dimension() const { return shape().size(); }  ///< how many axes it has; 0 for a scalar
+  /// How many elements it has.
+  std::size_t size() const {
+    const Value<T>& value = shared_value();
+    return value ? value->size() : bfloat16().size();
+  }
+
+  /// Whether it is a parameter that is held in bfloat16, or a handle on one: see Parameter::hold_in_bfloat16.
+  bool is_in_bfloat16() const { return is_parameter() && leaf_->bfloat16; }
+  /// The numbers of such a parameter. Throws std::logic_error for others.
+  const Array<BFloat16>& bfloat16() const {
+    if (!is_in_bfloat16()) throw_undefined();
+    return *leaf_->bfloat16;
+  }
+  /// The same, shared, for a rule to capture; null for others.
+  std::shared_ptr<const Array<BFloat16>> shared_bfloat16() const {
+    return is_in_bfloat16() ? leaf_->bfloat16 : nullptr;
+  }
 
   /// The value, shared: what a rule captures to save it for the backward sweep.
   const Value<T>& shared_value() const { return is_parameter() ? leaf_->value : value_; }
@@ -153,9 +173,9 @@ template <class T> class Tensor {
   bool is_parameter() const { return !value_ && leaf_; }
 
   // Neither recorded nor a parameter or a handle on one. A leaf of its own then holds no more than its name.
-  bool is_constant() const { return origin_.node < 0 && !(leaf_ && leaf_->value); }
+  bool is_constant() const { return origin_.node < 0 && !(leaf_ && (leaf_->value || leaf_->bfloat16)); }
 
-  [[noreturn]] static void throw_undefined();
+  [[noreturn]] void throw_undefined() const;
   [[noreturn]] void refuse_assignment() const;
 
   Value<T> value_;

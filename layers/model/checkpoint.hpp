@@ -143,7 +143,7 @@ template <class M> void gather(const M& model, CheckpointWriter& writer) {
 /// at any time leaves the old file or the new one, whole, and perhaps a .tapegrad-*.tmp beside it, which the next save
 /// in the folder removes. Numbers keep their types; texts go beside the metadata. Throws std::runtime_error when the
 /// file cannot be written, and std::invalid_argument for text that is not UTF-8, metadata under the name of a field,
-/// and two fields of one name.
+/// and two fields of one name; std::logic_error for a weight held in bfloat16.
 template <class M> void save(const M& model, const std::filesystem::path& path, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
   detail::gather(model, writer);

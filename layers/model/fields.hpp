@@ -259,10 +259,11 @@ template <class M> using ScalarOf = decltype(scalar<M>());
 
 /// Handles on a model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which they also
 /// take on for reports and errors. Parameters that are undefined, as a Linear's bias may be, are left out, here and
-/// below.
+/// below; and here those that are held in bfloat16, which cannot be trained.
 template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
   NamedParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
+    if (parameter.is_in_bfloat16()) return;
     parameter.set_name(path.text());
     named.emplace_back(path.text(), ParameterHandle(parameter));
   });
@@ -272,8 +273,9 @@ template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& mode
 /// The same of a model that is const, whose parameters keep the names they have.
 template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
   NamedConstParameters<detail::ScalarOf<M>> named;
-  detail::for_each_parameter(
-      model, [&](const auto& path, auto& parameter) { named.emplace_back(path.text(), ParameterHandle(parameter)); });
+  detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
+    if (!parameter.is_in_bfloat16()) named.emplace_back(path.text(), ParameterHandle(parameter));
+  });
   return named;
 }
 

@@ -93,7 +93,9 @@ template <class M> void print(std::ostream& out, const M& model) {
     if constexpr (detail::HasList<F>)
       listing.add_struct(path, typeid(F));
     else if constexpr (detail::is_parameter<F>)
-      listing.add_parameter(path, field.shape(), field.value().data());
+      listing.add_parameter(
+          path, field.shape(),
+          field.is_in_bfloat16() ? static_cast<const void*>(field.bfloat16().data()) : field.value().data());
     else if constexpr (requires { detail::list_value(listing, path, field.value); })
       detail::list_value(listing, path, field.value);  // a setting's
     else

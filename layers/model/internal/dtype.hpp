@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "../../../engine/array/bfloat16.hpp"
+
 namespace tapegrad::detail {
 
 enum class Dtype : std::uint8_t { BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64 };
@@ -68,13 +70,6 @@ struct Half {
                                                   : (exponent == 31 ? 255 : exponent + 127 - 15) << 23 | fraction << 13;
     return std::bit_cast<float>(magnitude | (bits & 0x8000u) << 16);
   }
-};
-
-/// The upper half of a float.
-struct BFloat16 {
-  std::uint16_t bits;
-
-  operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 };
 
 /// Turns `count` numbers of a floating-point type, which may lie unaligned, into T, float or double. What is too large

@@ -1,0 +1,25 @@
+/// bfloat16, in which weights take half the memory of float.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace tapegrad {
+
+/// The upper half of a float: 1 bit of sign, 8 of exponent, 7 of fraction.
+struct BFloat16 {
+  std::uint16_t bits;  ///< as they lie in memory and in files
+
+  /// The nearest to x, of two equally near ones the even; what is too large becomes infinite, and NaN stays NaN.
+  static constexpr BFloat16 nearest(float x) {
+    const auto whole = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = whole + 0x7fff + (whole >> 16 & 1);
+    const std::uint32_t quiet = whole | 0x400000;  // whose upper half alone would be infinity otherwise
+    return {static_cast<std::uint16_t>((x != x ? quiet : rounded) >> 16)};
+  }
+
+  /// Exactly.
+  constexpr operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+};
+
+}  // namespace tapegrad

@@ -1,0 +1,302 @@
+// Weights in bfloat16: the rounding, the products that read them, and the models that hold them.
+#include <tapegrad/engine/kernels/gemm.hpp>
+#include <tapegrad/engine/kernels/instruction_sets.hpp>
+#include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+#include "close.hpp"
+#include "poison.hpp"
+#include "stepped.hpp"
+#include "temporary_folder.hpp"
+#include "threads.hpp"
+
+namespace tg = tapegrad;
+using tg::BFloat16;
+using tg::Shape;
+using tg::detail::Matrix;
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+float rounded(float x) { return BFloat16::nearest(x); }
+
+template <class T> tg::Array<T> rounded(tg::Array<T> x) {
+  for (T& number : x) number = rounded(static_cast<float>(number));
+  return x;
+}
+
+struct Product {
+  std::size_t m, k, n;
+  bool b_transposed = true, a_transposed = false;
+  double alpha = 1, beta = 0;
+  std::size_t gap = 0;  // between rows
+};
+
+// c = alpha a b + beta c against plain loops, in memory that holds NaN where nothing may be read. The loops run once,
+// for all ways in which the product is made.
+template <class T> class CheckedProduct {
+ public:
+  explicit CheckedProduct(const Product& product)
+      : p_(product),
+        b_rows_(p_.b_transposed ? p_.n : p_.k),
+        b_length_(p_.b_transposed ? p_.k : p_.n),
+        a_(tg::uniform<T>({p_.m, p_.k}, -1, 1)),
+        b_(b_rows_ * b_stride(), BFloat16::nearest(static_cast<float>(kNaN))),
+        c_(Shape{p_.m, c_stride()}, static_cast<T>(kNaN)),
+        expected_(Shape{p_.m, p_.n}) {
+    const tg::Array<float> numbers = tg::uniform<float>({b_rows_, b_length_}, -1, 1);
+    std::vector<double> exact(b_.size());
+    for (std::size_t r = 0; r < b_rows_; ++r)
+      for (std::size_t i = 0, at = r * b_stride(); i < b_length_; ++i, ++at)
+        exact[at] = b_[at] = BFloat16::nearest(numbers.data()[r * b_length_ + i]);
+    for (std::size_t i = 0; i < p_.m; ++i)
+      for (std::size_t j = 0; j < p_.n; ++j) {
+        const T* a = a_.data() + (p_.a_transposed ? i : i * p_.k);
+        const double* b = exact.data() + (p_.b_transposed ? j * b_stride() : j);
+        double sum = 0;
+        for (std::size_t l = 0; l < p_.k; ++l, a += p_.a_transposed ? p_.m : 1, b += p_.b_transposed ? 1 : b_stride())
+          sum += *a * *b;
+        expected_(i, j) = p_.alpha * sum;
+        if (p_.beta == 0) continue;
+        c_(i, j) = static_cast<T>(0.25 * double(i % 3) - 0.5 * double(j % 5));
+        expected_(i, j) += p_.beta * c_(i, j);
+      }
+  }
+
+  void check() const {
+    CAPTURE(p_.m);
+    CAPTURE(p_.k);
+    CAPTURE(p_.n);
+    CAPTURE(p_.b_transposed);
+    tg::Array<T> c = c_;
+    poison_pool();
+    const Matrix<const T> a =
+        p_.a_transposed ? Matrix<const T>(a_.data(), p_.k, p_.m).t() : Matrix<const T>(a_.data(), p_.m, p_.k);
+    const Matrix<const BFloat16> b(b_.data(), b_rows_, b_length_, b_stride());
+    tg::detail::gemm<T>(a, p_.b_transposed ? b.t() : b, Matrix<T>(c.data(), p_.m, p_.n, c_stride()),
+                        static_cast<T>(p_.alpha), static_cast<T>(p_.beta));
+    tg::Array<double> actual(Shape{p_.m, p_.n});
+    bool gaps_are_kept = true;
+    for (std::size_t i = 0; i < p_.m; ++i) {
+      for (std::size_t j = 0; j < p_.n; ++j) actual(i, j) = c(i, j);
+      for (std::size_t j = p_.n; j < c_stride(); ++j) gaps_are_kept = gaps_are_kept && std::isnan(c(i, j));
+    }
+    CHECK(gaps_are_kept);
+    check_close(actual, expected_,
+                (std::is_same_v<T, float> ? 2e-6 : 1e-13) * std::sqrt(static_cast<double>(p_.k + 1)));
+  }
+
+ private:
+  std::size_t b_stride() const { return b_length_ + p_.gap; }
+  std::size_t c_stride() const { return p_.n + p_.gap; }
+
+  Product p_;
+  std::size_t b_rows_, b_length_;  // as they are stored
+  tg::Array<T> a_;
+  std::vector<BFloat16> b_;
+  tg::Array<T> c_;  // before the product
+  tg::Array<double> expected_;
+};
+
+// A small language model: an embedding that is the head's weight, too, a layer between, and a norm.
+template <class T> struct Model {
+  tg::Embedding<T> embedding{23, 12};
+  tg::Linear<T> layer{12, 12};
+  std::optional<tg::Linear<T>> without_bias{tg::Linear<T>(12, 12, {.bias = false})};
+  tg::LayerNorm<T> norm{12};
+  TAPEGRAD_FIELDS(embedding, layer, without_bias, norm)
+
+  tg::Tensor<T> operator()(const tg::Tensor<T>& x) const {
+    return tg::linear(norm((*without_bias)(tg::tanh(layer(x)))), embedding.weight);
+  }
+  tg::Tensor<T> operator()(const tg::IntArray& ids) const { return (*this)(embedding(ids)); }
+};
+
+// The same model in T with weights that are rounded.
+template <class T> Model<T> with_rounded_weights(const Model<T>& model) {
+  Model<T> copy = model;
+  for (auto* weight : {&copy.embedding.weight, &copy.layer.weight, &copy.without_bias->weight})
+    weight->set_value(rounded(weight->value()));
+  return copy;
+}
+
+const tg::IntArray kIds = tg::int_array({{1, 22, 3}, {0, 5, 7}});
+
+}  // namespace
+
+TEST_CASE("A float is rounded to the nearest bfloat16, of two to the even one") {
+  CHECK(rounded(1.0f) == 1);
+  CHECK(rounded(0x1.01p0f) == 1);              // half-way between 1 and 1 + 2^-7: 1 is even
+  CHECK(rounded(0x1.03p0f) == 0x1.04p0f);      // half-way: up to the even one
+  CHECK(rounded(0x1.010002p0f) == 0x1.02p0f);  // just above half-way
+  CHECK(rounded(-0x1.03p0f) == -0x1.04p0f);
+  CHECK(rounded(0x1.ffp0f) == 2);  // into the exponent
+  CHECK(rounded(std::numeric_limits<float>::max()) == kInf);
+  CHECK(rounded(-kInf) == -kInf);
+  CHECK(std::signbit(rounded(-0.0f)));
+  CHECK(rounded(0x1p-133f) == 0x1p-133f);  // the smallest
+  for (const std::uint32_t nan : {0x7fc00000u, 0x7f800001u, 0xff800001u, 0xffffffffu, 0x7fffffffu})
+    CHECK(std::isnan(rounded(std::bit_cast<float>(nan))));
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const float exact = BFloat16{static_cast<std::uint16_t>(bits)};
+    if (!std::isnan(exact) && BFloat16::nearest(exact).bits != bits) FAIL_CHECK("not kept: " << bits);
+  }
+}
+
+TEST_CASE_TEMPLATE("Products with bfloat16 are sums of products on any instruction set and number of threads", T, float,
+                   double) {
+  tg::manual_seed(1);
+  std::vector<Product> products{
+      {1, 300, 400},                           //
+      {1, 301, 401, true, false, 0.5, 2, 3},   //
+      {5, 129, 300, true, false, -0.5, 1, 1},  //
+      {8, 257, 130, true, false, 2, 0, 5},     //
+      {9, 130, 257},                           // widened for BLAS
+      {20, 300, 1000, true, false, 1, 1},      // several parts
+      {33, 3000, 700, true, false, 0.5, 2, 3},
+      {9, 5, 1, true, true},
+      {40, 70, 900, false},  // the gradient of an input
+      {1, 700, 500, false, false, 2, 1, 3},
+      {3, 300, 70, true, true, -1, 0.5, 2},
+      {9, 8193, 1040},  // a part's columns a unit at a time
+      {12, 300000, 3},  // less than a unit of columns fits into the cache
+  };
+  for (std::size_t n = 1; n <= 70; ++n)
+    products.push_back({1 + n % 8, n, n / 2 + 1, true, false, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
+  for (const Product& product : products) {
+    const CheckedProduct<T> checked(product);
+    for (const tg::detail::InstructionSet set : tg::detail::instruction_sets()) {
+      CAPTURE(static_cast<int>(set));
+      const UseInstructionSet use(set);
+      for (const std::size_t threads : {1, 3}) {
+        CAPTURE(threads);
+        const Threads limit(threads);
+        checked.check();
+      }
+    }
+  }
+  tg::Array<T> c{{1, 2}};
+  tg::detail::gemm<T>({c.data(), 1, 0}, Matrix<const BFloat16>(nullptr, 2, 0).t(), {c.data(), 1, 2});
+  CHECK(c == tg::Array<T>{{0, 0}});
+}
+
+TEST_CASE_TEMPLATE("A model in bfloat16 computes what it does with rounded weights, tied or not", T, float, double) {
+  tg::manual_seed(3);
+  Model<T> model;
+  const Model<T> expected = with_rounded_weights(model);
+  const std::size_t count = tg::count_parameters(model);
+  std::ostringstream before, after;
+  tg::print(before, model);
+
+  tg::hold_in_bfloat16(model);
+
+  tg::print(after, model);
+  CHECK(after.str() == before.str());
+  CHECK(tg::count_parameters(model) == count);
+  check_close(model(kIds).value(), expected(kIds).value(), std::is_same_v<T, float> ? 1e-5 : 1e-12);
+  const tg::IntArray one = tg::int_array({{22}});
+  check_close(model(one).value(), expected(one).value(), std::is_same_v<T, float> ? 1e-5 : 1e-12);
+
+  const Model<T> copy = model;
+  CHECK(copy(kIds).value() == model(kIds).value());
+  CHECK(copy.layer.weight.is_in_bfloat16());
+  Model<T> assigned;
+  assigned = model;
+  CHECK(assigned(kIds).value() == model(kIds).value());
+  const Model<T> moved = std::move(assigned);
+  CHECK(moved(kIds).value() == model(kIds).value());
+}
+
+TEST_CASE("The numbers in float are given back") {
+  tg::Linear<> layer(300, 200);
+  const std::ptrdiff_t before = tg::detail::array_bytes_in_use;
+  tg::hold_in_bfloat16(layer);
+  CHECK(before - tg::detail::array_bytes_in_use == 4 * 300 * 200);
+  CHECK(layer.weight.bfloat16().size() == 300 * 200);
+  tg::hold_in_bfloat16(layer);  // once more changes nothing
+  CHECK(layer.weight.size() == 300 * 200);
+  CHECK(layer.weight.shape() == Shape{200, 300});
+  CHECK(layer.weight.dimension() == 2);
+}
+
+TEST_CASE("Gradients flow through weights in bfloat16, and to what is left") {
+  tg::manual_seed(4);
+  Model<double> model;
+  tg::hold_in_bfloat16(model);
+  tg::Parameter<double> x(tg::normal<double>({5, 12}));
+  auto named = tg::named_parameters(model);
+  REQUIRE(named.size() == 3);
+  CHECK(named[0].first == "layer.bias");
+  CHECK(named[1].first == "norm.weight");
+  CHECK(named[2].first == "norm.bias");
+  CHECK(tg::named_parameters(std::as_const(model)).size() == 3);
+  CHECK(tg::parameters(model).size() == 3);
+  named.emplace_back("x", x);
+  CHECK_GRADIENTS([&] { return model(x); }, named);
+  CHECK_FALSE(model.layer.weight.has_grad());
+  const tg::Tape tape;
+  tg::sum(model(kIds)).backward();  // an embedding without a gradient
+  CHECK(model.layer.bias.has_grad());
+}
+
+TEST_CASE("What needs a weight's numbers says that they are held in bfloat16") {
+  Model<float> model;
+  tg::named_parameters(model);  // names them
+  tg::hold_in_bfloat16(model);
+  const auto says = [](const auto& run) {
+    try {
+      run();
+    } catch (const std::logic_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const std::string held =
+      "[value] expected a tensor whose numbers are at hand, given layer.weight (12, 12), which is "
+      "held in bfloat16: linear and embedding alone take it";
+  auto& weight = model.layer.weight;
+  CHECK(says([&] { weight.value(); }) == held);
+  CHECK(says([&] { weight.mutable_value(); }) == held);
+  CHECK(says([&] { tg::sum(weight); }) == held);
+  CHECK(says([&] { tg::save_bytes(model.layer); }).find("held in bfloat16") != std::string::npos);
+  CHECK(says([&] { weight.set_requires_grad(true); }).starts_with("[set_requires_grad] expected"));
+  CHECK(says([] { tg::Tensor<float>().shape(); }) ==
+        "[value] expected a tensor with a value, given a default-constructed one");
+  CHECK_THROWS_AS(tg::Parameter<float>().hold_in_bfloat16(), std::logic_error);
+  CHECK_THROWS_WITH_AS(
+      model.layer(tg::Array<float>{1.0f}),
+      "[linear] expected an input of shape (..., 12) for layer.weight (12, 12), given (1): axis -1 is 1",
+      std::invalid_argument);
+  CHECK_THROWS_AS(model.embedding(tg::int_array({23})), std::out_of_range);
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS(tg::save(model, folder.path("model")), std::logic_error);
+  CHECK_FALSE(std::filesystem::exists(folder.path("model")));
+}
+
+TEST_CASE("Loading and set_value give a weight its numbers again") {
+  tg::Linear<> layer(3, 2), other(3, 2);
+  const auto bytes = tg::save_bytes(other);
+  tg::hold_in_bfloat16(layer);
+  tg::load(layer, bytes);
+  CHECK_FALSE(layer.weight.is_in_bfloat16());
+  CHECK(layer.weight.value() == other.weight.value());
+  layer.weight.hold_in_bfloat16();
+  CHECK_THROWS_AS(layer.weight.set_value(tg::Array<float>{1.0f}), std::invalid_argument);
+  CHECK(layer.weight.is_in_bfloat16());
+  layer.weight.set_value(other.weight.value());
+  layer.weight.set_requires_grad(true);
+  CHECK(tg::parameters(layer).size() == 2);
+}

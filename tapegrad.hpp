@@ -23,6 +23,7 @@
 #include "layers/key_value_cache.hpp"
 #include "layers/layer_norm.hpp"
 #include "layers/linear.hpp"
+#include "layers/low_rank.hpp"
 #include "layers/model/checkpoint.hpp"
 #include "layers/model/fields.hpp"
 #include "layers/model/listing.hpp"

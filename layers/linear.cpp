@@ -18,7 +18,11 @@ template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_fe
   if (options.bias) bias = Parameter<T>(detail::first_weights<T>({out_features}, draw));
 }
 
-template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const { return linear(x, weight, bias); }
+template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const {
+  const Tensor<T> y = linear(x, weight, bias);
+  if (!lora_A) return y;
+  return y + linear(linear(x, lora_A->weight), lora_B->weight) * low_rank_scale();
+}
 
 template struct Linear<float>;
 template struct Linear<double>;

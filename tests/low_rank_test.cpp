@@ -1,0 +1,147 @@
+// Low-rank updates of linear layers, against their formula and central differences.
+#include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "close.hpp"
+
+namespace tg = tapegrad;
+using Array = tg::Array<double>;
+
+namespace {
+
+struct Model {
+  tg::Linear<double> first{4, 6}, second{6, 3, {.bias = false}};
+  tg::LayerNorm<double> norm{6};
+  TAPEGRAD_FIELDS(first, norm, second)
+
+  tg::Tensor<double> operator()(const tg::Tensor<double>& x) const { return second(norm(first(x))); }
+};
+
+// B is no longer zeros.
+void train_a_little(Model& model) {
+  model.first.lora_B->weight.set_value(tg::normal<double>({6, 2}));
+  model.second.lora_B->weight.set_value(tg::normal<double>({3, 2}));
+}
+
+}  // namespace
+
+TEST_CASE("An update begins as nothing, under PEFT's names") {
+  tg::manual_seed(1);
+  Model model;
+  const tg::Tensor<double> x(tg::normal<double>({5, 4}));
+  const Array before = model(x).value();
+  for (const auto& parameter : tg::parameters(model)) parameter->set_requires_grad(false);
+  tg::add_low_rank(model, 2, 8);
+  CHECK(model(x).value() == before);
+  std::vector<std::string> trained;
+  for (const auto& [name, parameter] : tg::named_parameters(model))
+    if (parameter->requires_grad()) trained.push_back(name + ' ' + tg::to_string(parameter->shape()));
+  CHECK(trained == std::vector<std::string>{"first.lora_A.weight (2, 4)", "first.lora_B.weight (6, 2)",
+                                            "second.lora_A.weight (2, 6)", "second.lora_B.weight (3, 2)"});
+}
+
+TEST_CASE("A is drawn evenly from +-1 / sqrt(in_features), of the generator that is given") {
+  tg::Linear<double> layer(100, 3), same(100, 3);
+  tg::Generator generator(7), again(7);
+  tg::add_low_rank(layer, 50, 1, generator);
+  tg::add_low_rank(same, 50, 1, again);
+  const Array& a = layer.lora_A->weight.value();
+  CHECK(a == same.lora_A->weight.value());
+  const auto [least, most] = std::minmax_element(a.begin(), a.end());
+  CHECK(*least >= -0.1);
+  CHECK(*least < -0.099);
+  CHECK(*most <= 0.1);
+  CHECK(*most > 0.099);
+}
+
+TEST_CASE("An updated layer is x Wᵀ + b + alpha / r (x Aᵀ) Bᵀ") {
+  tg::Linear<double> layer(2, 3);
+  layer.weight.set_value({{1, 2}, {3, 4}, {5, 6}});
+  layer.bias.set_value({10, 20, 30});
+  tg::add_low_rank(layer, 2, 6);
+  layer.lora_A->weight.set_value({{1, -1}, {2, 0}});
+  layer.lora_B->weight.set_value({{1, 0}, {0, 1}, {1, 1}});
+  // x = (1, 2): x Aᵀ = (-1, 2), times Bᵀ = (-1, 2, 1), times 6 / 2 = (-3, 6, 3)
+  check_close(layer(Array{{1, 2}}).value(), Array{{15 - 3, 31 + 6, 47 + 3}});
+  tg::merge_low_rank(layer);
+  CHECK_FALSE(layer.lora_A.has_value());
+  CHECK_FALSE(layer.lora_B.has_value());
+  check_close(layer.weight.value(), Array{{1 + 3, 2 - 3}, {3 + 6, 4}, {5 + 9, 6 - 3}});
+  check_close(layer(Array{{1, 2}}).value(), Array{{12, 37, 50}});
+}
+
+TEST_CASE("Gradients of updates are right, also over frozen weights in bfloat16, which take none") {
+  tg::manual_seed(2);
+  for (const bool in_bfloat16 : {false, true}) {
+    CAPTURE(in_bfloat16);
+    Model model;
+    tg::add_low_rank(model, 2, 3);
+    train_a_little(model);
+    if (in_bfloat16) tg::hold_in_bfloat16(model);
+    CHECK(tg::named_parameters(model).size() == (in_bfloat16 ? 7 : 9));
+    tg::Parameter<double> x(tg::normal<double>({5, 4}));
+    auto named = tg::named_parameters(model);
+    named.emplace_back("x", x);
+    CHECK_GRADIENTS([&] { return model(x); }, named);
+  }
+}
+
+TEST_CASE("A merged model computes what it did, and can be updated anew") {
+  tg::manual_seed(3);
+  Model model;
+  const tg::Tensor<double> x(tg::normal<double>({5, 4}));
+  tg::add_low_rank(model, 2, 3);
+  train_a_little(model);
+  const Array before = model(x).value();
+  const Model copy = model;
+  tg::merge_low_rank(model);
+  check_close(model(x).value(), before);
+  check_close(copy(x).value(), before);  // a copy's weights are its own
+  CHECK(tg::parameters(model).size() == 5);
+  tg::merge_low_rank(model);  // of nothing
+  tg::add_low_rank(model, 1, 1);
+  check_close(model(x).value(), before);
+}
+
+TEST_CASE("An update is saved and loaded with its layer, or alone") {
+  tg::manual_seed(4);
+  Model model, other;
+  tg::add_low_rank(model, 2, 3);
+  tg::add_low_rank(other, 2, 3);
+  train_a_little(model);
+  tg::load(other, tg::save_bytes(model));
+  CHECK(other.second.lora_B->weight.value() == model.second.lora_B->weight.value());
+
+  std::map<std::string, tg::Parameter<double>> updates;  // of a model whose weights are in bfloat16
+  tg::hold_in_bfloat16(model);
+  for (const auto& [name, parameter] : tg::named_parameters(model))
+    if (name.find(".lora_") != name.npos) updates.emplace(name, *parameter);
+  Model fresh;
+  tg::add_low_rank(fresh, 2, 3);
+  tg::hold_in_bfloat16(fresh);
+  tg::load(fresh, tg::save_bytes(updates), {.allow_missing = {"*.weight", "*.bias"}});
+  CHECK(updates.size() == 4);
+  CHECK(fresh.second.lora_B->weight.value() == model.second.lora_B->weight.value());
+  CHECK(fresh.second.weight.is_in_bfloat16());
+}
+
+TEST_CASE("What cannot be updated or merged is refused before anything changes") {
+  Model model;
+  CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, given 0",
+                       std::invalid_argument);
+  tg::add_low_rank(model.second, 1, 1);
+  CHECK_THROWS_AS(tg::add_low_rank(model, 2, 1), std::logic_error);
+  CHECK_FALSE(model.first.lora_A.has_value());
+  tg::add_low_rank(model.first, 1, 1);
+  model.second.weight.hold_in_bfloat16();
+  CHECK_THROWS_AS(tg::merge_low_rank(model), std::logic_error);
+  CHECK(model.first.lora_A.has_value());
+}

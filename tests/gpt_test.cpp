@@ -59,8 +59,8 @@ namespace {
 
 /// The tutorial's model, and a GPT with all that it may have.
 const ModelOptions both_models[] = {
-    {.layers = 0, .heads = 2, .width = 8, .context = 5, .positions = true},
-    {.layers = 2, .heads = 2, .width = 8, .context = 5, .positions = true, .tie = true, .dropout = 0.5}};
+    {.layers = 0, .heads = 2, .width = 8, .context = 5, .positions = Positions::learned},
+    {.layers = 2, .heads = 2, .width = 8, .context = 5, .positions = Positions::learned, .tie = true, .dropout = 0.5}};
 
 }  // namespace
 
@@ -140,5 +140,5 @@ TEST_CASE("A tied language model has no head of its own, and one without norms n
   CHECK(has({.layers = 1, .width = 8, .context = 5}, "head."));
   CHECK(!has({.layers = 1, .width = 8, .context = 5, .tie = true}, "head."));
   CHECK(has({.layers = 1, .width = 8, .context = 5}, "norm"));
-  CHECK(!has({.layers = 1, .width = 8, .context = 5, .norm = false}, "norm"));
+  CHECK(!has({.layers = 1, .width = 8, .context = 5, .norm = Norm::none}, "norm"));
 }

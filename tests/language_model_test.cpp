@@ -179,7 +179,7 @@ TEST_CASE("a model of one attention, saved before there were blocks, is loaded a
   auto settings = nlohmann::json::parse(metadata.at("language_model"));
   for (const char* later : {"layers", "tie", "norm", "dropout"}) settings.erase(later);
   LanguageModel<> model(settings["vocabulary"].size() + 4,
-                        {.heads = 2, .width = 8, .context = settings["context"], .positions = true});
+                        {.heads = 2, .width = 8, .context = settings["context"], .positions = Positions::learned});
   tg::load(model, path);
   tg::save(model, path, {{"language_model", settings.dump()}});
   const auto loaded = run_example("language_model --load " + path);
@@ -238,7 +238,8 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
   CHECK(folder.read("one.csv") == folder.read("two.csv"));
 
   // The letters are L, a, k, o, r, t, u, ß and é, numbered from 4 on; 2 and 3 are the marks of begin and end.
-  LanguageModel<> model(13, {.layers = 2, .heads = 4, .width = 16, .context = 32, .positions = true, .tie = true});
+  LanguageModel<> model(
+      13, {.layers = 2, .heads = 4, .width = 16, .context = 32, .positions = Positions::learned, .tie = true});
   tg::load(model, path);
   tg::Tape tape;
   auto [logits, weights] = model.with_weights({{2, 6, 5, 9, 12}});

@@ -1,9 +1,8 @@
-/// The language model: which character comes next?
+/// The language model: which token comes next?
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <nlohmann/json.hpp>
 #include <xtensor/xbuilder.hpp>
 
 #include <cstddef>
@@ -11,28 +10,10 @@
 #include <utility>
 #include <vector>
 
-inline constexpr std::size_t longest_context = 1'000'000;
+#include "model_options.hpp"
 
-/// How the first weights of the blocks are drawn: as GPT-2's, or as wide as the layers' widths ask for.
-enum class Initialization { lecun, gpt2 };
-NLOHMANN_JSON_SERIALIZE_ENUM(Initialization, {{Initialization::lecun, "lecun"}, {Initialization::gpt2, "gpt2"}})
-
-struct ModelOptions {
-  std::size_t layers = 0;  ///< Transformer blocks; 0: one attention alone, as in the tutorial
-  std::size_t heads = 1, width = 1;
-  std::size_t context = 1;  ///< the longest sequence, in characters
-  bool positions = false;   ///< whether to learn a vector for every position
-  bool tie = false;         ///< whether the head's weights are the embedding
-  bool norm = true;         ///< whether there are LayerNorms in and after the blocks
-  double dropout = 0;       ///< of the vectors, and of what each block adds to them
-  Initialization init = Initialization::lecun;
-  bool operator==(const ModelOptions&) const = default;
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ModelOptions, layers, heads, width, context, positions, tie, norm,
-                                                dropout, init)
-
-/// Every character looks at those before it, and from what it sees predicts the next. With blocks it is a GPT (Radford
-/// et al. 2019).
+/// Every token looks at those before it, and from what it sees predicts the next. With blocks it is a GPT (Radford et
+/// al. 2019), or of the kind of Llama (Touvron et al. 2023, arXiv:2302.13971).
 template <class T = float> struct LanguageModel {
   tapegrad::Embedding<T> embedding;
   std::optional<tapegrad::Embedding<T>> positions;
@@ -43,19 +24,19 @@ template <class T = float> struct LanguageModel {
   std::optional<tapegrad::Linear<T>> head;  // where it is not tied
   TAPEGRAD_FIELDS(embedding, positions, dropout, attention, blocks, norm, head)
 
+  bool recompute = false;  ///< whether a tape keeps only what enters each block, see tapegrad::recompute
+
   using Tensor = tapegrad::Tensor<T>;
   using Caches = std::vector<tapegrad::KeyValueCache<T>>;  // one for each attention
 
   LanguageModel(std::size_t vocabulary, const ModelOptions& options)
       : embedding(vocabulary, options.width), dropout(options.dropout) {
-    const auto norms = options.norm ? tapegrad::NormPlacement::first : tapegrad::NormPlacement::none;
     for (std::size_t i = 0; i < options.layers; ++i)
-      blocks.emplace_back(options.width, options.heads,
-                          tapegrad::TransformerBlockOptions{.dropout = options.dropout, .norm = norms});
+      blocks.emplace_back(options.width, options.heads, options_of_block(options));
     if (blocks.empty()) attention.emplace(options.width, options.heads);
-    if (!blocks.empty() && options.norm) norm.emplace(options.width);
-    if (!options.tie) head.emplace(options.width, vocabulary);
-    if (options.positions) positions.emplace(options.context, options.width);
+    if (!blocks.empty() && options.norm != Norm::none) norm.emplace(make_norm(options));
+    if (!options.tie) head.emplace(options.width, vocabulary, tapegrad::LinearOptions{.bias = options.head_bias});
+    if (options.positions == Positions::learned) positions.emplace(options.context, options.width);
     if (blocks.empty()) return;
     if (options.init == Initialization::gpt2)
       tapegrad::initialize_gpt2(*this);
@@ -92,6 +73,26 @@ template <class T = float> struct LanguageModel {
   }
 
  private:
+  static tapegrad::TransformerBlockOptions options_of_block(const ModelOptions& options) {
+    using tapegrad::NormPlacement, tapegrad::Normalization;
+    tapegrad::TransformerBlockOptions of_block{
+        .feed_forward_width = width_of_feed_forward(options),
+        .dropout = options.dropout,
+        .activation = options.activation,
+        .bias = options.bias,
+        .norm = options.norm == Norm::none ? NormPlacement::none : NormPlacement::first,
+        .normalization = options.norm == Norm::rms ? Normalization::rms : Normalization::layer,
+        .norm_eps = options.norm_eps,
+        .num_kv_heads = options.kv_heads};
+    if (options.positions == Positions::rotary) of_block.rotary_base = options.rotary_base;
+    return of_block;
+  }
+
+  static tapegrad::LayerNorm<T> make_norm(const ModelOptions& options) {
+    if (options.norm == Norm::rms) return tapegrad::RMSNorm<T>(options.width, options.norm_eps);
+    return tapegrad::LayerNorm<T>(options.width, {.eps = options.norm_eps, .bias = options.bias});
+  }
+
   /// The vectors of ids that begin at a position. (B, T) -> (B, T, D)
   Tensor vectors(const tapegrad::IntArray& ids, std::size_t first = 0) const {
     Tensor x = embedding(ids);

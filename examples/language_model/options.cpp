@@ -41,6 +41,7 @@ using examples::Decay;
 using examples::OptimizerKind;
 using examples::OutputOptions;
 using examples::TrainingOptions;
+using tapegrad::Activation;
 
 /// What suits each source.
 struct Defaults {
@@ -52,7 +53,7 @@ Defaults defaults_for(Source source) {
   switch (source) {
     case Source::words:
     case Source::lines:
-      return {{.layers = 2, .heads = 4, .width = 64, .context = 32, .positions = true, .tie = true},
+      return {{.layers = 2, .heads = 4, .width = 64, .context = 32, .positions = Positions::learned, .tie = true},
               {.steps = 5000,
                .batch_size = 64,
                .optimizer = OptimizerKind::adamw,
@@ -64,7 +65,7 @@ Defaults defaults_for(Source source) {
                .clip = 1,
                .eval_every = 1000}};
     case Source::text:
-      return {{.layers = 4, .heads = 4, .width = 128, .context = 64, .positions = true, .tie = true},
+      return {{.layers = 4, .heads = 4, .width = 128, .context = 64, .positions = Positions::learned, .tie = true},
               {.steps = 2000,
                .batch_size = 12,
                .optimizer = OptimizerKind::adamw,
@@ -77,7 +78,7 @@ Defaults defaults_for(Source source) {
                .clip = 1,
                .eval_every = 500}};
     case Source::random:  // the tutorial's run
-      return {{.layers = 0, .heads = 1, .width = 512, .context = 100, .positions = false},
+      return {{.layers = 0, .heads = 1, .width = 512, .context = 100},
               {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = Decay::none}};
   }
   throw std::logic_error("language_model: a source without defaults");
@@ -134,14 +135,29 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
   options.outputs = given.outputs.value_or(options.outputs);
 }
 
+void check_heads(const ModelOptions& model) {
+  examples::check_heads(model.heads, model.width);
+  const auto require = [](const char* option, bool holds, const std::string& expected) {
+    if (!holds) throw CLI::ValidationError(option, expected);
+  };
+  require("--kv-heads", model.kv_heads == 0 || model.heads % model.kv_heads == 0,
+          "expected a number that divides the heads " + std::to_string(model.heads) + ", given " +
+              std::to_string(model.kv_heads));
+  if (model.positions != Positions::rotary) return;
+  require("--positions", model.layers > 0, "expected learned or no with --layers 0, whose attention turns nothing");
+  require("--positions", model.width / model.heads % 2 == 0,
+          "expected heads of an even width for rotary, given " + std::to_string(model.width / model.heads));
+}
+
 // Each option that does nothing, or something else than it says, beside another is refused.
 void check_combinations(const CLI::App& app, const Options& options) {
   using examples::refuse_beside;
   const std::vector<std::string> outputs{"--save", "--best", "--checkpoint", "--checkpoint-every", "--log", "--plot"},
-      training{"--lines", "--layers",     "--width",    "--heads",    "--context",    "--positions",  "--tie",
-               "--norm",  "--init",       "--dropout",  "--steps",    "--batch-size", "--accumulate", "--optimizer",
-               "--lr",    "--lr-floor",   "--warmup",   "--decay",    "--momentum",   "--beta2",      "--weight-decay",
-               "--clip",  "--eval-every", "--patience", "--language", "--resume",     "--recompute"};
+      training{"--lines",    "--layers",     "--width",      "--heads",      "--context",   "--positions",
+               "--tie",      "--norm",       "--activation", "--kv-heads",   "--bias",      "--init",
+               "--dropout",  "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
+               "--lr-floor", "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
+               "--clip",     "--eval-every", "--patience",   "--language",   "--resume",    "--recompute"};
   refuse_beside(app, "--data", {"--language"}, "expected without --data, which names what to read instead");
   for (const auto& others : {training, outputs})
     refuse_beside(app, "--load", others,
@@ -159,13 +175,13 @@ void check_combinations(const CLI::App& app, const Options& options) {
   require("--lines", resumes || app.count("--data") > 0, "expected together with --data");
   require("--encoding", resumes || app.count("--data") + app.count("--language") > 0,
           "expected together with --data or --language");
-  for (const char* of_blocks : {"--norm", "--init", "--recompute"})
+  for (const char* of_blocks : {"--norm", "--init", "--activation", "--kv-heads", "--bias", "--recompute"})
     require(of_blocks, options.model.layers > 0, "expected without --layers 0, which has no blocks");
   examples::check_output_options(app, options.outputs, options.training.eval_every > 0);
   examples::check_explain_options(app);
   examples::check_page_option(options.page, options.load.empty() || !options.run.data.empty());
   if (options.load.empty()) examples::check_training_options(app, options.training);
-  examples::check_heads(options.model.heads, options.model.width);
+  check_heads(options.model);
 }
 
 /// The options of a run that is kept stand in its file, which is UTF-8.
@@ -216,6 +232,10 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
   const auto add = [&](const char* name, auto member, const CLI::Validator& check, const char* text) {
     given.add(app, name, member, "N", check, text)->group(the_model);
   };
+  const auto add_choice = [&]<class V>(const char* name, V O::*member,
+                                       const std::vector<std::pair<std::string, V>>& names, const char* text) {
+    given.add_choice<V>(app, name, member, names, text)->group(the_model);
+  };
   const auto add_switch = [&](const char* name, bool O::*member, const char* text) {
     given.add_choice<bool>(app, name, member, {{"yes", true}, {"no", false}}, text)->group(the_model);
   };
@@ -225,9 +245,27 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
   add("--width", &O::width, whole_number(1, longest_context), "Numbers in the vector of a character");
   add("--context", &O::context, whole_number(1, longest_context),
       "Characters of a text that the model sees at once; longer lines\nof a list lose their end");
-  add_switch("--positions", &O::positions, "Whether to learn a vector for every position");
+  add_choice("--positions", &O::positions,
+             {{"learned", Positions::learned},
+              {"rotary", Positions::rotary},
+              {"no", Positions::none},
+              {"yes", Positions::learned}},
+             "How the model knows positions: it learns a vector for each (yes is\nthe same), or turns queries and keys "
+             "by angles");
   add_switch("--tie", &O::tie, "Whether the linear layer's weights are the characters' vectors");
-  add_switch("--norm", &O::norm, "Whether the blocks have LayerNorms (default yes)");
+  add_choice("--norm", &O::norm, {{"layer", Norm::layer}, {"rms", Norm::rms}, {"no", Norm::none}, {"yes", Norm::layer}},
+             "What the blocks' norms are: LayerNorm (the default; yes is the\nsame) or RMSNorm");
+  add_choice("--activation", &O::activation,
+             {{"gelu", Activation::gelu},
+              {"gelu_tanh", Activation::gelu_tanh},
+              {"relu", Activation::relu},
+              {"silu", Activation::silu},
+              {"swiglu", Activation::swiglu}},
+             "What is in the blocks' feed-forwards (default gelu); with swiglu,\nwhich takes three layers, they are "
+             "narrower, of as many weights");
+  add("--kv-heads", &O::kv_heads, whole_number(1, longest_context),
+      "Heads of keys and values, which so many of --heads share that they\ndivide them (default: as many as heads)");
+  add_switch("--bias", &O::bias, "Whether the blocks have biases (default yes)");
   given
       .add_choice<Initialization>(app, "--init", &O::init,
                                   {{"lecun", Initialization::lecun}, {"gpt2", Initialization::gpt2}},

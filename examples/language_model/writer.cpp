@@ -98,14 +98,18 @@ namespace {
 
 constexpr const char* program = "language_model";
 
-/// Throws for sizes that a file with so many numbers has no room for: each block has more than 12 width^2.
+/// Throws for sizes that a file with so many numbers has no room for.
 ModelOptions read_sizes(const nlohmann::json& settings, std::size_t numbers) {
   using examples::size_at;
-  const std::size_t width = size_at(settings, "width", examples::largest_width(numbers));
-  size_at(settings, "heads", width);
-  size_at(settings, "context", settings.at("positions") ? numbers / width : longest_context);
-  if (settings.value("layers", 0) != 0) size_at(settings, "layers", numbers / (12 * width * width));
-  return settings;
+  const std::size_t width = size_at(settings, "width", examples::largest_width(numbers)),
+                    heads = size_at(settings, "heads", width);
+  for (const auto& [name, most] : {std::pair("kv_heads", heads), std::pair("feed_forward", numbers / width)})
+    if (settings.value(name, 0) != 0) size_at(settings, name, most);
+  const ModelOptions options = settings;
+  size_at(settings, "context", options.positions == Positions::learned ? numbers / width : longest_context);
+  if (options.layers != 0)
+    size_at(settings, "layers", static_cast<std::size_t>(static_cast<double>(numbers) / numbers_in_block(options)));
+  return options;
 }
 
 Source read_source(const nlohmann::json& name) {

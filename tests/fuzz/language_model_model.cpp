@@ -28,7 +28,7 @@ std::vector<std::string> fuzz::seeds() {
   std::vector<std::string> inputs;
   for (const std::size_t layers : {0, 1}) {
     const ModelOptions options{
-        .layers = layers, .heads = 2, .width = 2, .context = 3, .positions = true, .tie = layers == 1};
+        .layers = layers, .heads = 2, .width = 2, .context = 3, .positions = Positions::learned, .tie = layers == 1};
     const Writer writer{
         layers == 0 ? Source::text : Source::words, examples::Vocabulary({"\n", " ", "a", "é"}), {"a", "aa"}, options};
     save(writer, folder.path("model"));

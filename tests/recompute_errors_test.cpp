@@ -1,0 +1,169 @@
+// What recompute refuses, and what a call that fails leaves as it was.
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "in_double.hpp"
+
+namespace {
+
+std::string what_is_thrown(const auto& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+const auto cube = [](const auto& x) { return x * x * x; };
+
+}  // namespace
+
+TEST_CASE("What the function throws leaves all as it was, when it is called and when it is called again") {
+  Parameter w = scalar(2), v = scalar(3);
+  w.set_grad(Array(tg::Shape{}, 0.5));
+  int failures = 1;
+  const auto f = [&](const Tensor& x) {
+    const Tensor y = x * w * tg::dropout(x, 0.0);
+    if (failures-- > 0) throw std::runtime_error("the function fails");
+    return y;
+  };
+  const tg::Tape tape;
+  const Tensor x = v * w;
+  const std::size_t size = tape.size();
+  CHECK_THROWS_WITH_AS(tg::recompute(std::ref(f), x), "the function fails", std::runtime_error);
+  CHECK(tape.size() == size);
+  const Tensor y = tg::recompute(std::ref(f), x) * w;  // v² w⁴
+  failures = 1;
+  w.set_value(Array(tg::Shape{}, 10.0));
+  CHECK_THROWS_WITH_AS(y.backward(tg::retain_graph), "the function fails", std::runtime_error);
+  CHECK(w.value()() == 10);
+  CHECK(w.grad()() == 0.5);
+  CHECK_FALSE(v.has_grad());
+  CHECK(w.sweeps().total == 0);
+  y.backward();
+  CHECK(w.grad()() == 0.5 + 9 * 4 * 8);
+  CHECK(v.grad()() == 2 * 3 * 16);
+}
+
+TEST_CASE("A rule in the function that throws leaves all as it was") {
+  const Parameter w = scalar(2), v = scalar(3);
+  int failures = 1;
+  const auto f = [&](const Tensor& x) {
+    const Tensor y = tg::record("failing", Array(x.value()), {x}, [&](const Array& dy, auto& dx) {
+      if (failures-- > 0) throw std::runtime_error("the rule fails");
+      dx[0] += dy;
+    });
+    return y * w;
+  };
+  const tg::Tape tape;
+  const Tensor y = tg::recompute(std::ref(f), v) + w * v;
+  CHECK_THROWS_WITH_AS(y.backward(tg::retain_graph), "the rule fails", std::runtime_error);
+  CHECK_FALSE(w.has_grad());
+  y.backward();
+  CHECK(w.grad()() == 6);
+  CHECK(v.grad()() == 4);
+}
+
+TEST_CASE("Tensors of other tapes are refused, beside x and as x") {
+  const Parameter w = scalar(2);
+  const tg::Tape tape;
+  const Tensor x = w * 2.0, beside = w * 3.0;
+  CHECK(
+      what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * beside; }, x); }) ==
+      "[mul] expected inputs recorded on this Tape, given one recorded on an outer Tape; detach() makes it a constant");
+  const tg::Tape inner;
+  CHECK(what_is_thrown([&] { tg::recompute(std::ref(cube), x); }) ==
+        "[recompute] expected inputs recorded on this Tape, given "
+        "one recorded on an outer Tape; detach() makes it a constant");
+}
+
+TEST_CASE("Watching x within the function is refused, and watching what it makes works") {
+  const Parameter w = scalar(2);
+  const tg::Tape tape;
+  const Tensor x = w * 2.0;
+  for (const bool hook : {true, false}) {
+    const auto watches = [&](Tensor h) {
+      if (hook)
+        h.register_hook([](Array&) {});
+      else
+        h.retain_grad();
+      return h * 2.0;
+    };
+    CHECK_THROWS_WITH_AS(
+        tg::recompute(std::ref(watches), x),
+        "[recompute] expected hooks and retain_grad() on x before the call, given them in the function",
+        std::logic_error);
+  }
+  std::vector<double> seen;
+  Tensor kept;
+  const auto f = [&](const Tensor& h) {
+    Tensor inside = h * 5.0;
+    inside.register_hook([&](Array& g) { seen.push_back(g()), g *= 10.0; });
+    inside.retain_grad();
+    kept = inside;
+    return inside * inside;
+  };
+  tg::recompute(std::ref(f), x).backward();
+  CHECK(seen == std::vector<double>{40});
+  CHECK(kept.grad()() == 400);
+  CHECK(w.grad()() == 400 * 5 * 2);
+}
+
+TEST_CASE("A function that computes something else the second time is refused, as far as that can be seen") {
+  Parameter w(Array{2.0, 3.0});
+  const auto thrown = [&](auto first, auto then) {
+    bool again = false;
+    const tg::Tape tape;
+    const Tensor x = w * 2.0;
+    const auto f = [&](const Tensor& h) { return std::exchange(again, true) ? then(h) : first(h); };
+    const Tensor y = tg::recompute(std::ref(f), x);
+    return what_is_thrown([&] { tg::sum(y).backward(); });
+  };
+  const auto draws = [](const Tensor& h) { return tg::dropout(h, 0.5); };
+  const auto other = [](const Tensor& h) { return tg::sum(h); };
+  const auto same = [](const Tensor& h) { return h; };
+  CHECK(thrown(cube, cube) == "nothing");
+  w.zero_grad();
+  CHECK(thrown(draws, cube) ==
+        "[recompute] expected a function that draws as often each time, given one that drew 1 "
+        "times at first and now less often");
+  CHECK(thrown(cube, draws) ==
+        "[recompute] expected a function that draws as often each time, given one that drew 0 "
+        "times at first and now draws once more");
+  CHECK(thrown(cube, other) ==
+        "[recompute] expected a function that computes the same each time, given one that made "
+        "(2) at first and now ()");
+  CHECK(thrown(cube, same) ==
+        "[recompute] expected a function that computes the same each time, given one that made "
+        "(2) at first and now x itself");
+  CHECK_FALSE(w.has_grad());
+}
+
+TEST_CASE("Anomaly mode names the operation within the function, and lets infinity pass that came in") {
+  Parameter w(Array{1.0, 0.0});
+  w.set_name("layer.weight");
+  const tg::Tape tape({.detect_anomaly = true});
+  const Tensor x = w * 1.0;
+  const std::string forward = what_is_thrown([&] { tg::recompute([](const Tensor& h) { return tg::log(-h); }, x); });
+  CHECK(forward.find("[log] expected finite values, made NaN") == 0);
+  const Tensor y = tg::recompute([](const Tensor& h) { return tg::sqrt(h) * 1.0; }, x);
+  const std::string backward = what_is_thrown([&] { tg::sum(y).backward(); });
+  CHECK(backward.find("[sqrt] expected finite gradients, the backward rule made inf") == 0);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto masked = [&](const Tensor& h) { return tg::masked_fill(h, tg::BoolArray{false, true}, -infinity); };
+  const Tensor z =
+      tg::recompute([](const Tensor& h) { return tg::softmax(h, -1); }, tg::recompute(std::ref(masked), w * 1.0));
+  CHECK(z.value() == Array{1.0, 0.0});
+  CHECK(what_is_thrown([&] { tg::sum(z).backward(); }) == "nothing");
+}

@@ -14,9 +14,8 @@ struct LayerNormOptions {
   bool center = true;  ///< whether the mean is subtracted; without, and without a bias, it is an RMSNorm
 };
 
-/// (x - mean) / sqrt(variance + eps) * weight + bias, over the last axes; or where it does not center, x /
-/// sqrt(mean(x²)
-/// + eps) * weight + bias. Starts with ones and zeros.
+/// (x - mean) / sqrt(variance + eps) * weight + bias, over the last axes; or where it does not center,
+/// x / sqrt(mean(x²) + eps) * weight + bias. Starts with ones and zeros.
 template <class T = float> struct LayerNorm {
   Parameter<T> weight;  ///< normalized_shape
   Parameter<T> bias;    ///< normalized_shape; undefined when there is none

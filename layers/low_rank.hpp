@@ -32,7 +32,7 @@ template <class M, class Visit> void for_each_linear(M& model, Visit visit) {
 
 }  // namespace detail
 
-/// Adds an update of that rank to every Linear in the model, or to the model where it is a Linear: (alpha / rank)
+/// Adds an update of that rank to every Linear in the model, or to a model that is a Linear itself, (alpha / rank)
 /// (x A^T) B^T, with A evenly from +-1 / sqrt(in_features) and B of zeros, so that the model computes at first what it
 /// did. Their names are PEFT's, `q_proj.lora_A.weight` and `q_proj.lora_B.weight`. The other parameters stay as they
 /// are: who freezes them calls set_requires_grad(false) before. Weights may be held in bfloat16. Throws

@@ -1,5 +1,6 @@
 #include "output_options.hpp"
 
+#include "given.hpp"
 #include "program.hpp"
 
 namespace examples {

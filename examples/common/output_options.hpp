@@ -1,15 +1,16 @@
 /// Where a run of training leaves what it learned, and how it is kept.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <string>
 
-#include "given.hpp"
+#include "cli.hpp"
 
 namespace examples {
+
+template <class Options> class Given;
 
 /// Empty for what a run does not leave.
 struct OutputOptions {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,6 +28,18 @@ Text decode(std::string_view bytes);
 
 /// As UTF-8.
 std::string encode(const Text& text);
+
+/// Tells texts from others: FNV-1a, which is the same everywhere.
+class Fingerprint {
+ public:
+  void add(std::string_view bytes) {
+    for (const char c : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  std::string text() const { return std::to_string(hash_); }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+};
 
 /// Replaces the capitals of the Latin, Greek and Cyrillic scripts by small letters.
 Text to_lower(Text text);

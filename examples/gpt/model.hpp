@@ -24,8 +24,6 @@ template <class T = float> struct LanguageModel {
   std::optional<tapegrad::Linear<T>> head;  // where it is not tied
   TAPEGRAD_FIELDS(embedding, positions, dropout, attention, blocks, norm, head)
 
-  bool recompute = false;  ///< whether a tape keeps only what enters each block, see tapegrad::recompute
-
   using Tensor = tapegrad::Tensor<T>;
   using Caches = std::vector<tapegrad::KeyValueCache<T>>;  // one for each attention
 
@@ -89,7 +87,7 @@ template <class T = float> struct LanguageModel {
   }
 
   static tapegrad::LayerNorm<T> make_norm(const ModelOptions& options) {
-    if (options.norm == Norm::rms) return tapegrad::RMSNorm<T>(options.width, options.norm_eps);
+    if (options.norm == Norm::rms) return tapegrad::RMSNorm<T>(options.width, {.eps = options.norm_eps});
     return tapegrad::LayerNorm<T>(options.width, {.eps = options.norm_eps, .bias = options.bias});
   }
 

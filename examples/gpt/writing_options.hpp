@@ -1,11 +1,11 @@
 /// How a text is written.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstddef>
 #include <optional>
 #include <string>
+
+#include "../common/cli.hpp"
 
 /// As tapegrad::SampleOptions have it.
 struct WritingOptions {

@@ -2,24 +2,20 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
+#include "files.hpp"
 
 using nlohmann::json;
 
 namespace {
 
-constexpr std::uintmax_t kLargest = std::uintmax_t{512} << 20;  // bytes; of vocabularies, the largest have some 30 MB
 constexpr std::size_t kDeepest = 100;  // the parser needs no stack, but what is done with its values does
 
 /// Builds the value from the parser's events. (The parser's own way takes the last of the members of one name.)
@@ -66,7 +62,8 @@ class Reader {
   bool add(json given) { return place(std::move(given)) != nullptr; }
 
   bool open(json empty) {
-    if (open_.size() == kDeepest) return refuse("JSON of at most " + std::to_string(kDeepest) + " levels, given more");
+    if (open_.size() == kDeepest)
+      return refuse(std::string("JSON of at most ") + std::to_string(kDeepest) + " levels, given more");
     open_.push_back(place(std::move(empty)));
     return true;
   }
@@ -81,26 +78,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::string read_bytes(const std::filesystem::path& file) {
-  const auto refuse = [&](const std::string& reason) { return std::runtime_error(file.string() + ": " + reason); };
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    throw refuse("expected a file, given something else");
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw refuse(std::string("expected a file, which cannot be opened: ") + std::strerror(errno));
-  const auto size = std::filesystem::file_size(file, error);
-  if (error) throw refuse("expected a file, which cannot be read: " + error.message());
-  if (size > kLargest)
-    throw refuse("expected at most " + examples::with_commas(kLargest) + " bytes, given " +
-                 examples::with_commas(size));
-  std::string bytes(size, '\0');
-  if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
-    throw refuse("expected " + examples::with_commas(size) + " bytes, which cannot be read");
-  return bytes;
-}
 
 json read_json(const std::filesystem::path& file) {
   const std::string bytes = read_bytes(file);

@@ -13,6 +13,10 @@
 const std::string kGpt2Expression = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 const std::string kLlama3Expression =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// Where each \p{N} is cut out before, the text ends at it for what comes before it: so the spaces before one are a
+// piece.
+const std::string kDigitsExpression =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)";
 
 namespace {
 
@@ -32,8 +36,8 @@ std::string for_icu(std::string expression) {
 }  // namespace
 
 PreTokenizer::PreTokenizer(const std::string& expression) {
-  if (expression != kGpt2Expression && expression != kLlama3Expression)
-    throw std::invalid_argument("expected the regular expression of GPT-2 or of Llama 3, given " +
+  if (expression != kGpt2Expression && expression != kLlama3Expression && expression != kDigitsExpression)
+    throw std::invalid_argument("expected the regular expression of GPT-2, Llama 3 or SmolLM, given " +
                                 examples::in_quotes(expression));
   const auto pattern = icu::UnicodeString::fromUTF8(for_icu(expression));
   UErrorCode error = U_ZERO_ERROR;

@@ -10,8 +10,8 @@
 struct URegularExpression;  // ICU's
 
 /// The expressions whose pieces are known to be the same here as where models are trained, as tokenizer.json spells
-/// them: GPT-2's (Radford et al. 2019) and Llama 3's.
-extern const std::string kGpt2Expression, kLlama3Expression;
+/// them: GPT-2's (Radford et al. 2019) and Llama 3's; and GPT-2's behind a step that parts digits, as SmolLM has it.
+extern const std::string kGpt2Expression, kLlama3Expression, kDigitsExpression;
 
 /// Cuts texts by a regular expression, of which \s is Unicode's White_Space, \p{L} its letters and \p{N} its numbers.
 /// The classes are those of ICU's version of Unicode: versions differ in characters that the older one lacks.

@@ -82,6 +82,19 @@ void SpelledParts::add_merge(const std::string& left, const std::string& right, 
   parts_.merges.push_back(merge);
 }
 
+void SpelledParts::check_merged(const std::string& merges_file) const {
+  std::vector<bool> made(parts_.tokens.size());
+  const auto make = [&](TokenId id) { made[static_cast<std::size_t>(id)] = true; };
+  for (const TokenId id : parts_.bytes) make(id);
+  for (const TokenId id : parts_.special) make(id);
+  for (const Merge& merge : parts_.merges) make(merge.merged);
+  for (std::size_t id = 0; id < made.size(); ++id) {
+    const std::string& token = parts_.tokens[id];
+    if (!made[id] && !(token.starts_with('<') && token.ends_with('>')))
+      refuse(merges_file, "merges into all tokens of the vocabulary", "none into " + in_quotes(spell(token)));
+  }
+}
+
 void SpelledParts::take_whole_words() {
   for (const auto& [token, id] : vocabulary_)
     parts_.whole_words.emplace(parts_.tokens[static_cast<std::size_t>(id)], id);

@@ -27,6 +27,10 @@ class SpelledParts {
   void add_merge(std::string_view both, const Place& place);
   void add_merge(const std::string& left, const std::string& right, const Place& place);
 
+  /// Refuses tokens that no text has, since no merge makes them: those of a merges.txt that ends early. Names such as
+  /// <pad>, which are no part of texts, stay.
+  void check_merged(const std::string& merges_file) const;
+
   /// Pieces of texts that are tokens of the vocabulary stay whole.
   void take_whole_words();
 

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tokenizer_files.hpp"
+
 namespace {
 
 /// The ids of a text as they come to be. A word that comes again has the ids that it had before, which are copied from
@@ -34,6 +36,8 @@ class Encoding {
 }  // namespace
 
 Tokenizer Tokenizer::read(const std::filesystem::path& folder) { return Tokenizer(read_tokenizer_parts(folder)); }
+
+void Tokenizer::save(const std::filesystem::path& folder) const { save_tokenizer_parts(parts_, folder); }
 
 Tokenizer::Tokenizer(TokenizerParts parts)
     : parts_(std::move(parts)), pre_tokenizer_(parts_.expression), merges_(parts_.merges), special_(parts_.special) {
@@ -82,6 +86,12 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, Special speci
     }
   add_text(text);
   return std::move(encoding.ids);
+}
+
+std::vector<std::int64_t> Tokenizer::encode_alone(std::string_view text, Special special) const {
+  std::vector<std::int64_t> ids = encode(text, special);
+  ids.insert(ids.begin(), parts_.before.begin(), parts_.before.end());
+  return ids;
 }
 
 const std::string& Tokenizer::bytes(std::int64_t id) const {

@@ -23,14 +23,17 @@ enum class Special { as_text, as_tokens };
 /// Unchanged once it is made: threads may share it.
 class Tokenizer {
  public:
-  /// Reads vocab.json and merges.txt in the folder, or where it has neither tokenizer.json, as Hugging Face has them.
-  /// Throws std::runtime_error, in one line that names the file, for what cannot be used: see tokenizer_parts.hpp.
+  /// Reads tokenizer.json in the folder, or where it has none vocab.json and merges.txt, as Hugging Face has them.
+  /// Throws std::runtime_error, in one line that names the file, for what cannot be used: see tokenizer_files.hpp.
   static Tokenizer read(const std::filesystem::path& folder);
 
   explicit Tokenizer(TokenizerParts parts);
 
   /// The ids of a text, which may be any bytes. Throws std::invalid_argument for one of 2 GB or more.
   std::vector<std::int64_t> encode(std::string_view text, Special special = Special::as_text) const;
+
+  /// The ids of a text that stands alone: behind those tokens that tokenizer.json puts before one. GPT-2 has none.
+  std::vector<std::int64_t> encode_alone(std::string_view text, Special special = Special::as_text) const;
 
   /// The bytes of the tokens. Throws std::out_of_range for an id that there is not.
   std::string decode(std::span<const std::int64_t> ids) const;
@@ -44,7 +47,7 @@ class Tokenizer {
 
   /// Writes vocab.json and merges.txt into the folder, from which read() and Hugging Face's GPT2Tokenizer have the same
   /// tokenizer. Throws as save_tokenizer_parts does.
-  void save(const std::filesystem::path& folder) const { save_tokenizer_parts(parts_, folder); }
+  void save(const std::filesystem::path& folder) const;
 
  private:
   struct Found {

@@ -79,12 +79,15 @@ std::string read_expression(const Part& pre_tokenizer) {
     pre_tokenizer.expect_members({{"type"}, {"pretokenizers"}});
     steps = pre_tokenizer["pretokenizers"].items();
   }
-  const bool splits = steps.size() == 2;
-  if (steps.size() != 1 && !splits) pre_tokenizer.refuse("ByteLevel, or a Sequence of Split and ByteLevel");
+  if (steps.size() != 1 && steps.size() != 2) pre_tokenizer.refuse("ByteLevel, or Split or Digits before it");
+  const bool digits = steps.size() == 2 && steps.front()["type"].value == "Digits",
+             splits = steps.size() == 2 && !digits;
   steps.back().expect_members({{"type", {"ByteLevel"}},
                                {"add_prefix_space", {false}},
                                {"trim_offsets"},
                                {"use_regex", splits ? std::vector<json>{false} : std::vector<json>{true, nullptr}}});
+  if (digits) steps.front().expect_members({{"type"}, {"individual_digits", {true}}});
+  if (digits) return kDigitsExpression;
   if (!splits) return kGpt2Expression;
   const Part& split = steps.front();
   split.expect_members({{"type", {"Split"}}, {"pattern"}, {"behavior", {"Isolated"}}, {"invert", {false, nullptr}}});
@@ -96,13 +99,23 @@ std::string read_expression(const Part& pre_tokenizer) {
   return expression;
 }
 
-/// Tokens that are put before or after a text are not this program's to put; offsets of tokens it does not give.
-void check_post_processor(const Part& post_processor) {
-  if (post_processor.value.is_null()) return;
+/// The tokens that are put before a text. Of ByteLevel there are none: it is about offsets, which nobody asks for here.
+std::vector<std::string> read_before(const Part& post_processor) {
+  std::vector<std::string> before;
+  if (post_processor.value.is_null()) return before;
   const Part type = post_processor["type"];
   type.expect_one_of({"ByteLevel", "TemplateProcessing", "Sequence"});
-  if (type.value != "Sequence") return;
-  for (const Part& step : post_processor["processors"].items()) check_post_processor(step);
+  if (type.value == "Sequence")
+    for (const Part& step : post_processor["processors"].items())
+      for (const std::string& token : read_before(step)) before.push_back(token);
+  if (type.value != "TemplateProcessing") return before;
+  bool text_came = false;
+  for (const Part& item : post_processor["single"].items()) {
+    if (text_came) item.refuse("nothing behind the text");
+    text_came = !item["Sequence"].value.is_null();
+    if (!text_came) before.push_back(item["SpecialToken"]["id"].text());
+  }
+  return before;
 }
 
 std::map<std::string, json> read_special(const Part& added_tokens) {
@@ -162,13 +175,18 @@ TokenizerParts read_tokenizer_json(const std::filesystem::path& file) {
                         {"vocab"},
                         {"merges"}});
   all["decoder"]["type"].expect_one_of({"ByteLevel"});
-  check_post_processor(all["post_processor"]);
   const std::string expression = read_expression(all["pre_tokenizer"]);
 
-  SpelledParts spelled(file.string() + ": model.vocab", model["vocab"].value, read_special(all["added_tokens"]));
+  const std::map<std::string, json> special = read_special(all["added_tokens"]);
+  SpelledParts spelled(file.string() + ": model.vocab", model["vocab"].value, special);
   read_merges(model["merges"], spelled);
   if (model["ignore_merges"].value == true) spelled.take_whole_words();
   TokenizerParts parts = spelled.parts();
   parts.expression = expression;
+  for (const std::string& token : read_before(all["post_processor"])) {
+    const auto found = special.find(token);
+    if (found == special.end()) all["post_processor"].refuse("tokens of added_tokens before a text");
+    parts.before.push_back(found->second);
+  }
   return parts;
 }

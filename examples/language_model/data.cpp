@@ -70,14 +70,13 @@ Corpus read_corpus(const Options& options, Source source) {
 }
 
 std::string fingerprint(const Corpus& corpus) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, which is the same everywhere
-  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  examples::Fingerprint all;
   for (const auto* texts : {&corpus.train, &corpus.test})
     for (const std::string& text : *texts) {
-      for (const char c : text) add(static_cast<unsigned char>(c));
-      add('\n');
+      all.add(text);
+      all.add("\n");
     }
-  return std::to_string(hash);
+  return all.text();
 }
 
 examples::Vocabulary make_vocabulary(const Corpus& corpus) {

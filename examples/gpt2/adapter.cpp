@@ -1,0 +1,226 @@
+#include "adapter.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files.hpp"
+#include "json_file.hpp"
+#include "layout.hpp"
+
+namespace fs = std::filesystem;
+namespace tg = tapegrad;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char *config_name = "adapter_config.json", *weights_name = "adapter_model.safetensors";
+
+/// A weight of the file whose updates may be learned, and the layers of the model that are in it, one after another.
+struct Target {
+  std::string name;  ///< in the file, without .weight: "transformer.h.0.attn.c_attn"
+  std::vector<tg::Linear<>*> layers;
+};
+
+/// Those of all attentions' projections.
+std::vector<Target> targets_of(LanguageModel<>& model, const Config& config) {
+  std::map<std::string, tg::Linear<>*> layers;
+  for (std::size_t i = 0; i < model.blocks.size(); ++i) {
+    auto& attention = model.blocks[i].attention;
+    const std::string path = "blocks." + std::to_string(i) + ".attention.";
+    layers[path + "q_proj.weight"] = &attention.q_proj;
+    layers[path + "k_proj.weight"] = &attention.k_proj;
+    layers[path + "v_proj.weight"] = &attention.v_proj;
+    layers[path + "out_proj.weight"] = &attention.out_proj;
+  }
+  std::vector<Target> targets;
+  for (const StoredParameter& stored : layout_of(config)) {
+    if (!layers.contains(stored.parameters.front())) continue;
+    Target& target = targets.emplace_back(Target{stored.name.substr(0, stored.name.rfind('.')), {}});
+    for (const std::string& parameter : stored.parameters) target.layers.push_back(layers.at(parameter));
+  }
+  return targets;
+}
+
+/// How PEFT's settings name a target of every block: "attn.c_attn", "self_attn.q_proj".
+std::string kind_of(const Target& target) {
+  const std::size_t last = target.name.rfind('.'), before = target.name.rfind('.', last - 1);
+  return target.name.substr(before + 1);
+}
+
+/// The updates of a file, all of whose names begin with base_model.
+struct Updates {
+  std::map<std::string, std::optional<tg::Array<float>>> base_model;
+  TAPEGRAD_FIELDS(base_model)
+
+  std::optional<tg::Array<float>>& part(const Target& target, const char* letter) {
+    return base_model["model." + target.name + ".lora_" + letter + ".weight"];
+  }
+};
+
+std::string name_of(const Target& target, const char* letter) {
+  return "base_model.model." + target.name + ".lora_" + letter + ".weight";
+}
+
+/// The updates of several layers of one input as one of their weights side by side: A's below each other, B's along the
+/// diagonal. -> A (n r, in), B (all outputs, n r)
+std::pair<tg::Array<float>, tg::Array<float>> joined(const Target& target) {
+  std::size_t outputs = 0;
+  for (const tg::Linear<>* layer : target.layers) outputs += layer->weight.shape()[0];
+  const std::size_t rank = target.layers.front()->lora_A->weight.shape()[0], all = rank * target.layers.size();
+  std::vector<tg::Tensor<float>> below;
+  tg::Array<float> b(tg::Shape{outputs, all}, 0.0f);
+  std::size_t row = 0, column = 0;
+  for (const tg::Linear<>* layer : target.layers) {
+    below.push_back(layer->lora_A->weight.detach());
+    const tg::Array<float>& of_layer = layer->lora_B->weight.value();
+    for (std::size_t r = 0; r < of_layer.shape()[0]; ++r, ++row)
+      for (std::size_t c = 0; c < rank; ++c) b(row, column + c) = of_layer(r, c);
+    column += rank;
+  }
+  return {tg::cat(below).value(), std::move(b)};
+}
+
+/// A setting of PEFT's that a kind of targets has in a pattern of its own, or all alike.
+double setting_of(const json& config, const char* pattern, const std::string& kind, const char* of_all) {
+  const json patterns = config.value(pattern, json::object());
+  return patterns.contains(kind) ? patterns.at(kind).get<double>() : config.at(of_all).get<double>();
+}
+
+}  // namespace
+
+void add_updates(LanguageModel<>& model, std::size_t rank, double alpha) {
+  for (const auto& parameter : tg::parameters(model)) parameter->set_requires_grad(false);
+  for (auto& block : model.blocks)
+    for (tg::Linear<>* layer :
+         {&block.attention.q_proj, &block.attention.k_proj, &block.attention.v_proj, &block.attention.out_proj})
+      tg::add_low_rank(*layer, rank, alpha > 0 ? alpha : 2 * static_cast<double>(rank));
+}
+
+tg::Parameters<float> trained_parameters(LanguageModel<>& model) {
+  tg::Parameters<float> parameters;
+  for (const auto& parameter : tg::parameters(model))
+    if (parameter->requires_grad()) parameters.push_back(parameter);
+  return parameters;
+}
+
+Pretrained merged(const Pretrained& pretrained) {
+  Pretrained copy = pretrained;
+  tg::merge_low_rank(copy.model);
+  return copy;
+}
+
+void save_adapter(const Pretrained& pretrained, const fs::path& folder) {
+  LanguageModel<> model = pretrained.model;  // shares the arrays
+  Updates updates;
+  json ranks = json::object(), alphas = json::object(), kinds = json::array();
+  std::size_t least = 0;
+  double alpha = 0;
+  for (const Target& target : targets_of(model, pretrained.config)) {
+    auto [a, b] = joined(target);
+    const std::string kind = kind_of(target);
+    const std::size_t rank = a.shape()[0];
+    least = rank / target.layers.size();
+    alpha = *target.layers.front()->lora_alpha;
+    if (!ranks.contains(kind)) kinds.push_back(kind);
+    ranks[kind] = rank;
+    alphas[kind] = alpha * static_cast<double>(target.layers.size());
+    updates.part(target, "A") = std::move(a);
+    updates.part(target, "B") = std::move(b);
+  }
+  const json config{{"peft_type", "LORA"},
+                    {"task_type", "CAUSAL_LM"},
+                    {"r", least},
+                    {"lora_alpha", alpha},
+                    {"rank_pattern", ranks},
+                    {"alpha_pattern", alphas},
+                    {"lora_dropout", 0.0},
+                    {"bias", "none"},
+                    {"fan_in_fan_out", pretrained.config.family == Family::gpt2},
+                    {"target_modules", kinds},
+                    {"inference_mode", true}};
+  make_folder(folder);
+  write_bytes(folder / config_name, config.dump(2) + '\n');
+  tg::save(updates, folder / weights_name, {{"format", "pt"}});
+}
+
+namespace {
+
+/// Gives the layers in a target the parts of an update that the file has of it.
+void set_updates(const Target& target, const tg::Array<float>& a, const tg::Array<float>& b, std::size_t rank,
+                 double scale, const std::string& file) {
+  std::size_t outputs = 0;
+  for (const tg::Linear<>* layer : target.layers) outputs += layer->weight.shape()[0];
+  const std::size_t inputs = target.layers.front()->weight.shape()[1];
+  const auto require = [&](const char* part, const tg::Shape& given, const tg::Shape& expected) {
+    if (given != expected)
+      throw std::runtime_error(file + ": expected " + name_of(target, part) + " of shape " + tg::to_string(expected) +
+                               ", given " + tg::to_string(given));
+  };
+  require("A", a.shape(), {rank, inputs});
+  require("B", b.shape(), {outputs, rank});
+  std::size_t first = 0;
+  for (tg::Linear<>* layer : target.layers) {
+    const std::size_t rows = layer->weight.shape()[0];
+    tg::Array<float> of_layer(tg::Shape{rows, rank});
+    std::copy_n(b.data() + first * rank, of_layer.size(), of_layer.data());
+    layer->lora_A = tg::LowRankFactor<>{tg::Parameter<float>(tg::Array<float>(a))};
+    layer->lora_B = tg::LowRankFactor<>{tg::Parameter<float>(std::move(of_layer))};
+    layer->lora_alpha = scale * static_cast<double>(rank);
+    first += rows;
+  }
+}
+
+/// Refuses what changes an update, or more than updates, in a way that the layers here do not have.
+void check_settings(const json& config) {
+  const auto require = [&](const char* key, bool holds) {
+    if (!holds) throw std::invalid_argument(std::string(key) + ' ' + config.at(key).dump());
+  };
+  require("peft_type", config.at("peft_type") == "LORA");
+  require("bias", config.value("bias", "none") == "none");
+  require("use_dora", !config.value("use_dora", false));
+  require("modules_to_save", !config.contains("modules_to_save") || config["modules_to_save"].empty());
+}
+
+}  // namespace
+
+void load_adapter(Pretrained& pretrained, const fs::path& folder) {
+  const fs::path file = folder / config_name, weights = folder / weights_name;
+  const json config = read_json(file);
+  LanguageModel<> model = pretrained.model;  // shares the arrays
+  const std::vector<Target> targets = targets_of(model, pretrained.config);
+  Updates updates;
+  for (const Target& target : targets)
+    for (const char* letter : {"A", "B"}) updates.part(target, letter);
+  tg::load(updates, weights);
+  try {
+    check_settings(config);
+    for (const Target& target : targets) {
+      const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
+      if (a.has_value() != b.has_value())
+        throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") +
+                                 " beside its other half, given none");
+      if (!a) continue;
+      const std::string kind = kind_of(target);
+      const double rank = setting_of(config, "rank_pattern", kind, "r"),
+                   alpha = setting_of(config, "alpha_pattern", kind, "lora_alpha");
+      if (!(rank >= 1 && rank <= 1e6 && rank == std::floor(rank)))
+        throw std::invalid_argument("a rank of " + json(rank).dump());
+      const bool by_root = config.value("use_rslora", false);  // alpha / sqrt(r), arXiv:2312.03732
+      set_updates(target, *a, *b, static_cast<std::size_t>(rank), alpha / (by_root ? std::sqrt(rank) : rank),
+                  weights.string());
+    }
+    pretrained.model = std::move(model);
+  } catch (const json::exception& error) {
+    throw std::runtime_error(file.string() + ": expected settings of PEFT's LORA, given others: " + error.what());
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(file.string() + ": expected settings of PEFT's LORA, given " + error.what());
+  }
+}

@@ -1,0 +1,78 @@
+#include "files.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "../common/progress.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uintmax_t kLargest = std::uintmax_t{512} << 20;  // bytes; of vocabularies, the largest have some 30 MB
+
+}  // namespace
+
+std::string read_bytes(const std::filesystem::path& file) {
+  const auto refuse = [&](const std::string& reason) { return std::runtime_error(file.string() + ": " + reason); };
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw refuse("expected a file, given something else");
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw refuse(std::string("expected a file, which cannot be opened: ") + std::strerror(errno));
+  const auto size = std::filesystem::file_size(file, error);
+  if (error) throw refuse("expected a file, which cannot be read: " + error.message());
+  if (size > kLargest)
+    throw refuse("expected at most " + examples::with_commas(kLargest) + " bytes, given " +
+                 examples::with_commas(size));
+  std::string bytes(size, '\0');
+  if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
+    throw refuse("expected " + examples::with_commas(size) + " bytes, which cannot be read");
+  return bytes;
+}
+
+void write_bytes(const fs::path& file, const std::string& bytes) {
+  const auto refuse = [&](const std::string& reason) {
+    return std::runtime_error(file.string() + ": expected a file to write, which cannot be written: " + reason);
+  };
+  const fs::path unfinished = file.string() + ".tmp";
+  errno = 0;
+  std::ofstream out(unfinished, std::ios::binary);
+  if (!(out << bytes).flush()) throw refuse(std::strerror(errno));
+  out.close();
+  std::error_code error;
+  fs::rename(unfinished, file, error);
+  if (!error) return;
+  std::error_code none;
+  fs::remove(unfinished, none);
+  throw refuse(error.message());
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw std::runtime_error(folder.string() +
+                             ": expected a folder to write to, which cannot be made: " + error.message());
+}
+
+void check_output_folder(const fs::path& folder, const fs::path& read) {
+  if (folder.empty()) return;
+  std::error_code none;
+  if (fs::equivalent(folder, read, none))
+    throw std::runtime_error(folder.string() + ": expected a folder to write to, given the one that is read");
+  if (fs::exists(folder, none) && !fs::is_directory(folder, none))
+    throw std::runtime_error(folder.string() + ": expected a folder to write to, given a file");
+  fs::path existing = fs::absolute(folder, none);
+  while (!fs::exists(existing, none) && existing.has_relative_path()) existing = existing.parent_path();
+  if (access(existing.c_str(), W_OK | X_OK) != 0)
+    throw std::runtime_error(folder.string() + ": expected a folder that can be written to");
+}

@@ -1,0 +1,19 @@
+/// Whole files, and folders of them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+/// The bytes of a file. Throws std::runtime_error, naming the file, for what is no file, such as a folder or a pipe, is
+/// larger than 512 MB, or cannot be read.
+std::string read_bytes(const std::filesystem::path& file);
+
+/// Puts the bytes into a file, all of them or none. Throws std::runtime_error, naming the file, where that cannot be.
+void write_bytes(const std::filesystem::path& file, const std::string& bytes);
+
+/// Makes a folder, and those that it is in, where there is none. Throws as write_bytes does.
+void make_folder(const std::filesystem::path& folder);
+
+/// Throws std::runtime_error when a folder cannot be written to, or be made, or is the one that is read; an empty name
+/// is none.
+void check_output_folder(const std::filesystem::path& folder, const std::filesystem::path& read);

@@ -1,0 +1,141 @@
+#include "fine_tune.hpp"
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+#include "../common/batches.hpp"
+#include "../common/printable.hpp"
+#include "../common/progress.hpp"
+#include "../common/ranks.hpp"
+#include "../common/text.hpp"
+#include "../common/training.hpp"
+#include "../gpt/packed_ids.hpp"
+#include "../gpt/pieces.hpp"
+#include "../gpt/shift.hpp"
+#include "adapter.hpp"
+#include "files.hpp"
+#include "score.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+/// All that is kept of a run. What is not here is in its options.
+struct Run {
+  LanguageModel<>& model;
+  examples::TrainingState training;
+  TAPEGRAD_FIELDS(model, training)
+};
+
+/// A text in two parts.
+struct Texts {
+  PackedIds train;
+  std::vector<std::int64_t> validate;
+  std::string fingerprint;
+};
+
+/// The first nine tenths to learn from. The last are measured in part, so that a validation does not take longer than
+/// the steps between two.
+Texts read_texts(const Tokenizer& tokenizer, const std::string& file) {
+  constexpr std::size_t most_validated = 8192;
+  const std::string text = read_bytes(file);
+  const std::vector<std::int64_t> ids = tokenizer.encode(text, Special::as_tokens);
+  const std::size_t test = ids.size() / 10;
+  if (test < 2)
+    throw std::runtime_error(file + ": expected a text of 20 tokens or more, given " + std::to_string(ids.size()));
+  examples::Fingerprint fingerprint;
+  fingerprint.add(text);
+  Texts texts{PackedIds(tokenizer.size()), {}, fingerprint.text()};
+  texts.train.reserve(ids.size() - test);
+  for (std::size_t i = 0; i + test < ids.size(); ++i) texts.train.push_back(ids[i]);
+  const auto begin = ids.end() - static_cast<std::ptrdiff_t>(test);
+  texts.validate.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(test, most_validated)));
+  std::cout << examples::printable(file) << ": " << examples::with_commas(texts.train.size())
+            << " tokens to learn from, " << examples::with_commas(test) << " to test with\n";
+  return texts;
+}
+
+tg::Metadata metadata_of(const Options& options, const std::string& fingerprint) {
+  const KeptFineTuning kept{options.fine_tune, options.training, options.outputs, fingerprint};
+  return {{kept_entry, nlohmann::json(kept).dump()}};
+}
+
+void save(const Pretrained& pretrained, const Options& options, const std::string& folder) {
+  if (options.fine_tune.lora > 0 && !options.merge)
+    save_adapter(pretrained, folder);
+  else
+    save_pretrained(options.fine_tune.lora > 0 ? merged(pretrained) : pretrained, options.folder, folder);
+  std::cout << "saved " << examples::printable(folder) << '\n';
+}
+
+}  // namespace
+
+int fine_tune(Pretrained& pretrained, const Options& options) {
+  LanguageModel<>& model = pretrained.model;
+  const Texts texts = read_texts(pretrained.tokenizer, options.fine_tune.data);
+  if (!options.resume.empty() && read_kept(options.resume).fingerprint != texts.fingerprint)
+    throw std::runtime_error(examples::printable(options.fine_tune.data) +
+                             ": expected the text that the run has learned from, given another");
+  const std::size_t sees = pretrained.config.model.context;
+  const std::size_t context =
+      options.fine_tune.context > 0 ? options.fine_tune.context : std::min<std::size_t>(sees, 256);
+  if (context > sees)
+    throw std::runtime_error("--context: expected at most " + std::to_string(sees) +
+                             ", as many as the model sees, given " + std::to_string(context));
+
+  model.dropout.p = options.fine_tune.dropout;
+  for (auto& block : model.blocks) block.dropout.p = options.fine_tune.dropout;
+  if (options.fine_tune.lora > 0) add_updates(model, options.fine_tune.lora, options.fine_tune.lora_alpha);
+  tg::train(model);
+  const tg::Parameters<float> parameters = trained_parameters(model);
+  tg::print(std::cout, model);
+
+  Run run{model, examples::TrainingState(parameters, options.training)};
+  if (!options.resume.empty()) {
+    tg::load(run, options.resume);
+    std::cout << "goes on after " << run.training.step << " steps\n";
+  }
+  run.training.start_on_ranks();
+  const tg::mpi::Group ranks;
+  ranks.broadcast(run);
+
+  Pieces pieces(texts.train, context + 1, options.training.batch_size);
+  examples::TrainingHooks hooks;
+  hooks.next_loss = [&] {
+    examples::Place& place = run.training.place;
+    const examples::Padded batch = pieces.next(place);
+    if (batch.ids.shape(0) == 0) return examples::StepLoss{{}, 0, 0};
+    const auto [ids, next] = shift(batch.ids);
+    const examples::OwnDraws own(place.batches_left);
+    return examples::StepLoss{tg::cross_entropy(model(ids, options.fine_tune.recompute), next), next.size(),
+                              next.size()};
+  };
+  hooks.validation_loss = [&] {
+    tg::eval(model);
+    const double loss = score(model, context, texts.validate).mean();
+    tg::train(model);
+    return loss;
+  };
+  const examples::OutputOptions& outputs = options.outputs;
+  if (!outputs.best.empty()) hooks.on_best = [&] { save(pretrained, options, outputs.best); };
+  if (!outputs.checkpoint.empty())
+    hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata_of(options, texts.fingerprint)); };
+  hooks.checkpoint_every = outputs.checkpoint_every;
+  hooks.compare = [&] { ranks.check_equal(model); };
+  hooks.divide_state = options.divide_state;
+  hooks.log = outputs.log;
+  hooks.plot = outputs.plot;
+  hooks.page = options.page.file;
+  if (!outputs.save.empty()) hooks.keep = [&] { save(pretrained, options, outputs.save); };
+
+  std::cout << "validation loss " << std::fixed << std::setprecision(4) << hooks.validation_loss()
+            << " before the first step\n";
+  return examples::train(run.training, parameters, options.training, hooks);
+}

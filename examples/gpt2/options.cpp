@@ -1,0 +1,221 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "../common/given.hpp"
+#include "../common/program.hpp"
+#include "../common/settings.hpp"
+#include "../gpt/model_options.hpp"
+
+using examples::number;
+using examples::TrainingOptions;
+using examples::whole_number;
+
+namespace {
+
+constexpr const char* description =
+    R"(Runs, scores and fine-tunes GPT-2, and models of the Llama kind, from a folder as Hugging
+Face publishes them: config.json, model.safetensors, and vocab.json with merges.txt, or
+tokenizer.json. What it saves are such folders again, which PyTorch's users load.)";
+
+constexpr const char* footer = R"(
+Examples:
+  gpt2 gpt2/ --prompt "The old man said" --length 100
+  gpt2 gpt2/ --score text.txt
+  gpt2 gpt2/ --tokens text.txt
+  gpt2 gpt2/ --train text.txt --save mine/
+  gpt2 gpt2/ --train text.txt --lora 8 --save adapter/
+  gpt2 gpt2/ --adapter adapter/ --prompt "Once"
+  gpt2 gpt2/ --prompt "Once" --explain "The cat sat on the mat"
+  gpt2 vocabulary/ --train-tokenizer text.txt --vocabulary 5000)";
+
+/// What suits fine-tuning: a rate that leaves what the model knows, and steps that show whether it helps.
+TrainingOptions defaults(bool lora) {
+  return {.steps = 200,
+          .batch_size = 4,
+          .optimizer = examples::OptimizerKind::adamw,
+          .lr = lora ? 1e-3 : 5e-5,
+          .warmup = 20,
+          .decay = examples::Decay::cosine,
+          .beta2 = 0.99,
+          .weight_decay = 0.01,
+          .clip = 1,
+          .eval_every = 50};
+}
+
+struct Given {
+  examples::Given<FineTuneOptions> fine_tune;
+  examples::Given<TrainingOptions> training;
+  examples::Given<examples::OutputOptions> outputs;
+  std::uint64_t seed = 0;
+};
+
+void complete(Options& options, const Given& given) {
+  options.fine_tune = given.fine_tune.value_or({});
+  options.fine_tune.folder = options.folder;
+  options.fine_tune.seed = given.seed;
+  TrainingOptions training = defaults(options.fine_tune.lora > 0);
+  const std::size_t steps = given.training.value_or(training).steps;
+  training.warmup = std::min(training.warmup, steps / 10);
+  training.eval_every = std::clamp<std::size_t>(steps / 4, 1, training.eval_every);
+  options.training = given.training.value_or(training);
+  options.outputs = given.outputs.value_or({});
+}
+
+/// Takes the options from a run that goes on. What its outputs are called may change, and --steps rise.
+void resume(const CLI::App& app, Options& options, const Given& given) {
+  const KeptFineTuning kept = read_kept(options.resume);
+  const std::size_t steps = given.training.value_or(kept.training).steps;
+  std::vector<std::string> contradicting = given.fine_tune.contradicting(kept.fine_tune);
+  for (const std::string& option : given.training.contradicting(kept.training)) contradicting.push_back(option);
+  if (steps > kept.training.steps) std::erase(contradicting, "--steps");
+  if (app.count("--seed") > 0 && given.seed != kept.fine_tune.seed) contradicting.push_back("--seed");
+  if (!contradicting.empty())
+    throw CLI::ValidationError(
+        contradicting.front(),
+        "expected as in the run that --resume goes on with, or not at all; only --steps may rise");
+  options.fine_tune = kept.fine_tune;
+  options.fine_tune.folder = options.folder;  // it may have been moved: the weights are the run's
+  options.training = kept.training;
+  options.training.steps = steps;
+  options.outputs = kept.outputs;
+  options.outputs.checkpoint = options.resume;
+  options.outputs = given.outputs.value_or(options.outputs);
+}
+
+// Each option that does nothing, or something else than it says, beside another is refused.
+void check_combinations(const CLI::App& app, const Options& options) {
+  const auto require = [&](const std::string& option, bool holds, const std::string& expected) {
+    if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
+  };
+  for (const char* option : {"--lora",         "--dropout",    "--recompute",
+                             "--context",      "--steps",      "--batch-size",
+                             "--accumulate",   "--optimizer",  "--lr",
+                             "--lr-floor",     "--warmup",     "--decay",
+                             "--momentum",     "--beta2",      "--weight-decay",
+                             "--clip",         "--eval-every", "--patience",
+                             "--divide-state", "--checkpoint", "--checkpoint-every",
+                             "--best",         "--log",        "--plot",
+                             "--save"})
+    require(option, options.trains(), "expected together with --train");
+  require("--lora-alpha", options.fine_tune.lora > 0, "expected together with --lora");
+  require("--merge", !options.adapter.empty() || options.fine_tune.lora > 0,
+          "expected together with --lora or --adapter, whose updates it adds to the weights");
+  require("--weights", !options.trains(), "expected without --train, which learns in float");
+  require("--vocabulary", !options.train_tokenizer.empty(), "expected together with --train-tokenizer");
+  if (!options.train_tokenizer.empty() && options.vocabulary == 0)
+    throw CLI::ValidationError("--train-tokenizer", "expected together with --vocabulary");
+  for (const char* alone : {"--train-tokenizer", "--tokens"})
+    if (app.count(alone) > 0)
+      for (const char* other :
+           {"--train-tokenizer", "--tokens", "--train", "--resume", "--score", "--prompt", "--length", "--temperature",
+            "--top-k", "--top-p", "--explain", "--page", "--weights", "--adapter"})
+        if (std::string(other) != alone)
+          require(other, false, "expected without " + std::string(alone) + ", which uses the tokenizer alone");
+  require("--page", !options.bf16, "expected without --weights bf16, which have no gradients");
+  examples::check_explain_options(app);
+  examples::check_page_option(options.page, options.trains());
+  if (options.trains()) {
+    examples::check_training_options(app, options.training);
+    examples::check_output_options(app, options.outputs, options.training.eval_every > 0);
+  }
+}
+
+const std::string reading = "Using the model", learning = "Fine-tuning it";
+
+void add_use_options(CLI::App& app, Options& options) {
+  add_writing_options(
+      app, options.writing, reading,
+      {.prompt = "Write on from this text (default: from the mark between texts,\nwhere nothing else is "
+                 "asked for)",
+       .length = "How many tokens to write (default 100)",
+       .unit = "token"});
+  const auto add_file = [&](const char* name, std::string& file, const char* text) {
+    app.add_option(name, file, text)->type_name("FILE")->check(examples::some_path())->group(reading);
+  };
+  add_file("--score", options.score,
+           "Print the perplexity of this text: of each token given those\n"
+           "before it, half a context of them or more");
+  add_file("--tokens", options.tokens, "Print the ids of this text");
+  examples::add_choice<bool>(app, "--weights", options.bf16, {{"float", false}, {"bf16", true}},
+                             "Hold the weights as they are computed with (default), or rounded\n"
+                             "to bfloat16 in half the memory")
+      ->group(reading);
+  app.add_option("--adapter", options.adapter, "Use the low-rank updates that --lora has saved in this folder")
+      ->type_name("DIR")
+      ->check(examples::some_path())
+      ->group(reading);
+  examples::add_explain_options(app, options.explain, reading, examples::some_text());
+  examples::add_page_option(app, options.page, reading,
+                            "Of a long text, as\n"
+                            "many tokens as the model sees and the one that follows",
+                            examples::some_text());
+}
+
+void add_fine_tune_options(CLI::App& app, Options& options, Given& given) {
+  using O = FineTuneOptions;
+  const auto add = [&](const char* name, auto member, const char* type, const CLI::Validator& check, const char* text) {
+    given.fine_tune.add(app, name, member, type, check, text)->group(learning);
+  };
+  add("--train", &O::data, "FILE", examples::some_path(),
+      "Learn from this text; its last tenth is kept to measure with");
+  add("--context", &O::context, "N", whole_number(1, longest_context),
+      "Tokens of a piece of the text (default: as many as the model sees,\nat most 256)");
+  add("--dropout", &O::dropout, "P", number(0, 0.99),
+      "Share of the numbers to hide at random in training (default 0,\nwhatever the configuration says)");
+  add("--lora", &O::lora, "RANK", whole_number(1, longest_context),
+      "Learn updates of this rank to the attentions' projections, and no\nother weights (LoRA)");
+  add("--lora-alpha", &O::lora_alpha, "A", number(1e-9, 1e9), "They count A / RANK (default: A twice the rank)");
+  given.fine_tune
+      .add_flag(app, "--recompute", &O::recompute,
+                "Keep only what enters each block, and make the rest again on the\n"
+                "way back: less memory, more time, the same result")
+      ->group(learning);
+  given.outputs
+      .add(app, "--save", &examples::OutputOptions::save, "DIR", examples::some_path(),
+           "Write the model here after training, also after Ctrl-C; of --lora\nthe updates alone")
+      ->group(learning);
+  app.add_flag("--merge", options.merge, "Write the weights with the updates added instead")->group(learning);
+}
+
+}  // namespace
+
+KeptFineTuning read_kept(const std::string& path) {
+  return examples::make_from_settings(
+      path, kept_entry, [](const nlohmann::json& settings, std::size_t) -> KeptFineTuning { return settings; });
+}
+
+void add_options(CLI::App& app, Options& options) {
+  app.name("gpt2");
+  app.description(description);
+  app.footer(footer);
+  app.get_formatter()->column_width(26);
+
+  const auto given = std::make_shared<Given>();
+  app.add_option("DIR", options.folder, "The folder of the model")->required()->check(examples::some_path());
+  add_use_options(app, options);
+  app.add_option("--train-tokenizer", options.train_tokenizer,
+                 "Make a vocabulary for texts like this one, and write vocab.json and\nmerges.txt into DIR")
+      ->type_name("FILE")
+      ->check(examples::some_path())
+      ->group("A tokenizer");
+  app.add_option("--vocabulary", options.vocabulary, "Its tokens: 256 bytes, merges, and the mark between texts")
+      ->type_name("N")
+      ->check(whole_number(257, 1'000'000))
+      ->group("A tokenizer");
+  add_fine_tune_options(app, options, *given);
+  examples::add_training_options(app, given->training, given->seed);
+  examples::add_validation_options(app, given->training);
+  examples::add_ranks_options(app, options.divide_state);
+  examples::add_output_options(app, given->outputs, options.resume);
+  app.callback([&app, &options, given] {
+    if (options.resume.empty())
+      complete(options, *given);
+    else
+      resume(app, options, *given);
+    check_combinations(app, options);
+  });
+}

@@ -1,0 +1,33 @@
+/// A model as a folder has it: weights, what they are of, and the tokenizer.
+#pragma once
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <filesystem>
+
+#include "../gpt/model.hpp"
+#include "config.hpp"
+#include "tokenizer.hpp"
+
+/// All of it but the weights, which take longer to read.
+struct Description {
+  Config config;
+  Tokenizer tokenizer;
+};
+
+/// Reads what fits together. Throws std::runtime_error, naming the file, for a folder without it.
+Description read_description(const std::filesystem::path& folder);
+
+struct Pretrained {
+  Config config;
+  Tokenizer tokenizer;
+  LanguageModel<> model;
+};
+
+/// Reads the weights as well. Throws as load_model does.
+Pretrained with_weights(Description description, const std::filesystem::path& folder);
+
+/// Writes a folder that Hugging Face's libraries and this program read: the weights, the configuration, and the files
+/// of the tokenizer as they are in the folder that it was read from. The weights come last. Throws std::runtime_error
+/// for what cannot be written.
+void save_pretrained(const Pretrained& pretrained, const std::filesystem::path& from, const std::filesystem::path& to);

@@ -1,0 +1,82 @@
+#include "tokenizer_files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "byte_level.hpp"
+#include "files.hpp"
+#include "json_file.hpp"
+#include "spelled_parts.hpp"
+#include "tokenizer_json.hpp"
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char *kVocabulary = "vocab.json", *kMerges = "merges.txt", *kBoth = "tokenizer.json";
+constexpr const char* kVersion = "#version";  // begins a first line that is no merge
+
+std::string_view take_line(std::string_view& text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+TokenizerParts read_two_files(const fs::path& folder) {
+  const fs::path vocabulary_file = folder / kVocabulary, merges_file = folder / kMerges;
+  const json vocabulary = read_json(vocabulary_file);
+  std::map<std::string, json> special;
+  if (vocabulary.is_object() && vocabulary.contains(TokenizerParts::end_of_text))
+    special.emplace(TokenizerParts::end_of_text, vocabulary[TokenizerParts::end_of_text]);
+  SpelledParts parts(vocabulary_file.string(), vocabulary, special);
+
+  const std::string merges = read_bytes(merges_file);
+  std::string_view rest = merges;
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    const std::string_view line = take_line(rest);
+    if (number == 1 && line.starts_with(kVersion)) continue;
+    parts.add_merge(line, [&] { return merges_file.string() + ':' + std::to_string(number); });
+  }
+  parts.check_merged(merges_file.string());
+  return parts.parts();
+}
+
+}  // namespace
+
+TokenizerParts read_tokenizer_parts(const fs::path& folder) {
+  std::error_code none;
+  const bool in_one_file = fs::exists(fs::symlink_status(folder / kBoth, none));
+  return in_one_file ? read_tokenizer_json(folder / kBoth) : read_two_files(folder);
+}
+
+void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
+  std::vector<TokenId> special;
+  const auto end = std::ranges::find(parts.tokens, TokenizerParts::end_of_text);
+  if (end != parts.tokens.end()) special.push_back(static_cast<TokenId>(end - parts.tokens.begin()));
+  if (parts.expression != kGpt2Expression || !parts.whole_words.empty() || parts.special != special ||
+      !parts.before.empty())
+    throw std::invalid_argument(std::string("expected a tokenizer of GPT-2's kind, whose one special token is ") +
+                                TokenizerParts::end_of_text + ", given one that vocab.json and merges.txt cannot say");
+
+  std::string vocabulary;
+  for (std::size_t id = 0; id < parts.tokens.size(); ++id)
+    vocabulary += (id == 0 ? "{\n  " : ",\n  ") + json(spell(parts.tokens[id])).dump() + ": " + std::to_string(id);
+  std::string merges = std::string(kVersion) + ": 0.2\n";
+  const auto spelled = [&](TokenId id) { return spell(parts.tokens[static_cast<std::size_t>(id)]); };
+  for (const Merge& merge : parts.merges) merges += spelled(merge.left) + ' ' + spelled(merge.right) + '\n';
+
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw std::runtime_error(folder.string() + ": expected a folder, which cannot be made: " + error.message());
+  write_bytes(folder / kVocabulary, vocabulary + "\n}\n");
+  write_bytes(folder / kMerges, merges);
+}

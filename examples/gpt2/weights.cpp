@@ -1,0 +1,120 @@
+#include "weights.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../common/progress.hpp"
+#include "layout.hpp"
+
+namespace fs = std::filesystem;
+namespace tg = tapegrad;
+
+namespace {
+
+/// By the names that they have in the file.
+using Stored = std::map<std::string, tg::Parameter<float>>;
+using ParameterHandles = std::map<std::string, tg::ParameterHandle<const tg::Parameter<float>>>;
+
+ParameterHandles parameters_by_name(const LanguageModel<>& model) {
+  ParameterHandles parameters;
+  for (const auto& [name, parameter] : tg::named_parameters(model)) parameters.emplace(name, parameter);
+  return parameters;
+}
+
+/// What a tensor of the file looks like: (out, in), (in, out) where it is transposed, or (out).
+tg::Shape shape_in_file(const StoredParameter& stored, const ParameterHandles& parameters) {
+  tg::Shape shape = parameters.at(stored.parameters.front())->shape();
+  shape.front() = 0;
+  for (const std::string& name : stored.parameters) shape.front() += parameters.at(name)->shape().front();
+  if (stored.transposed) std::swap(shape.front(), shape.back());
+  return shape;
+}
+
+/// The names of a file, as those of the whole model: the model below its head is also saved alone.
+std::string whole_name(const std::string& name, Family family) {
+  const std::string prefix = prefix_of(family);
+  return name.starts_with(prefix) || name.starts_with("lm_head.") ? name : prefix + name;
+}
+
+/// Large models are published in parts, with a list of them.
+void require_one_file(const fs::path& folder) {
+  const fs::path list = folder / "model.safetensors.index.json";
+  if (fs::exists(list) && !fs::exists(folder / "model.safetensors"))
+    throw std::runtime_error(list.string() + ": expected all weights in one model.safetensors, given them in parts");
+}
+
+/// Refuses sizes whose weights alone the file has no room for, so that a model takes no more memory than its file gives
+/// reason for, whatever the configuration claims.
+void require_room(const Config& config, const fs::path& folder) {
+  const ModelOptions& model = config.model;
+  const auto width = static_cast<double>(model.width);
+  const double rows = static_cast<double>(config.vocabulary) * (model.tie ? 1 : 2) +
+                      (model.positions == Positions::learned ? static_cast<double>(model.context) : 0);
+  const double numbers = rows * width + static_cast<double>(model.layers) * numbers_in_block(model);
+  const fs::path file = folder / "model.safetensors";
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(file, error);
+  if (error || numbers <= static_cast<double>(bytes) / 2) return;  // without the file, reading it says so
+  throw std::runtime_error((folder / "config.json").string() + ": expected sizes of a model for which " +
+                           file.filename().string() + " has room, which are " + examples::with_commas(bytes / 2) +
+                           " numbers of 16 bits, given sizes of more");
+}
+
+/// The part of a stored tensor that a parameter is: its outputs from `first` on. (in, all) or (all, ...) -> (out, ...)
+tg::Array<float> part_of(const StoredParameter& stored, const tg::Tensor<float>& whole, std::size_t first,
+                         std::size_t outputs) {
+  const std::ptrdiff_t axis = stored.transposed ? 1 : 0;
+  const bool is_all = stored.parameters.size() == 1;
+  const tg::Tensor<float> part = is_all ? whole : tg::narrow(whole, axis, static_cast<std::ptrdiff_t>(first), outputs);
+  return stored.transposed ? tg::transpose(part, 0, 1).value() : part.value();
+}
+
+}  // namespace
+
+LanguageModel<> load_model(const Config& config, const std::filesystem::path& folder) {
+  require_one_file(folder);
+  require_room(config, folder);
+  const tg::SkipInitialization skip;
+  LanguageModel<> model(config.vocabulary, config.model);
+  const std::vector<StoredParameter> layout = layout_of(config);
+  const ParameterHandles parameters = parameters_by_name(model);
+  Stored read;
+  for (const StoredParameter& stored : layout)
+    read.emplace(stored.name, tg::Array<float>(shape_in_file(stored, parameters)));
+  tg::load(read, folder / "model.safetensors",
+           {.rename = [&](const std::string& name) { return whole_name(name, config.family); },
+            .ignore = ignored_names(config)});
+
+  std::map<std::string, tg::ParameterHandle<tg::Parameter<float>>> places;
+  for (const auto& [name, parameter] : tg::named_parameters(model)) places.emplace(name, parameter);
+  for (const StoredParameter& stored : layout) {
+    const tg::Tensor<float> whole = read.extract(stored.name).mapped().detach();  // whose memory the next ones take
+    std::size_t first = 0;
+    for (const std::string& name : stored.parameters) {
+      tg::Parameter<float>& parameter = *places.at(name);
+      const std::size_t outputs = parameter.shape().front();
+      parameter.set_value(part_of(stored, whole, first, outputs));
+      first += outputs;
+    }
+  }
+  return model;
+}
+
+void save_weights(const LanguageModel<>& model, const Config& config, const std::filesystem::path& folder) {
+  const ParameterHandles parameters = parameters_by_name(model);
+  Stored written;
+  for (const StoredParameter& stored : layout_of(config)) {
+    std::vector<tg::Tensor<float>> parts;
+    for (const std::string& name : stored.parameters) {
+      const tg::Tensor<float> part = parameters.at(name)->detach();
+      parts.push_back(stored.transposed ? tg::transpose(part, 0, 1) : part);
+    }
+    written.emplace(stored.name, tg::Array<float>(tg::cat(parts, stored.transposed ? 1 : 0).value()));
+  }
+  tg::save(written, folder / "model.safetensors", {{"format", "pt"}});
+}

@@ -1,0 +1,166 @@
+#include "writing.hpp"
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "../common/explain.hpp"
+#include "../common/printable.hpp"
+#include "../common/progress.hpp"
+#include "../common/step_page.hpp"
+#include "../gpt/attention_maps.hpp"
+#include "../gpt/continuation.hpp"
+#include "../gpt/shift.hpp"
+#include "files.hpp"
+#include "score.hpp"
+#include "utf8_stream.hpp"
+
+namespace tg = tapegrad;
+using examples::Ids;
+
+namespace {
+
+/// The ids of a text that the user gave to an option, `least` or more, of which the model is to see all.
+Ids read_seen(const Description& description, const std::string& option, const std::string& text, std::size_t least) {
+  Ids ids = description.tokenizer.encode_alone(text);
+  const std::size_t most = description.config.model.context;
+  if (ids.size() < least || ids.size() > most)
+    throw std::invalid_argument(option + ": expected from " + std::to_string(least) + " to " + std::to_string(most) +
+                                " tokens, given " + std::to_string(ids.size()));
+  return ids;
+}
+
+/// (1, T + 1)
+tg::IntArray as_row(const Ids& ids) {
+  tg::IntArray row(tg::Shape{1, ids.size()});
+  std::copy(ids.begin(), ids.end(), row.begin());
+  return row;
+}
+
+/// Each token as people see it: what is no text by itself shows its bytes as U+FFFD.
+std::vector<std::string> shown(const Tokenizer& tokenizer, const Ids& ids) {
+  std::vector<std::string> tokens;
+  for (const std::int64_t id : ids) {
+    Utf8Stream stream;
+    std::string text = stream.put(tokenizer.bytes(id));
+    tokens.push_back(text + stream.end());
+  }
+  return examples::visible(tokens);
+}
+
+std::string with_digits(double number, int digits) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << number;
+  return text.str();
+}
+
+}  // namespace
+
+void check_texts(const Description& description, const Options& options) {
+  const Tokenizer& tokenizer = description.tokenizer;
+  if (options.writes() && options.writing.prompt.empty() && !tokenizer.end_of_text() &&
+      tokenizer.encode_alone("").empty())
+    throw std::invalid_argument("--prompt: expected one for a tokenizer without " +
+                                std::string(TokenizerParts::end_of_text));
+  if (options.explain.wanted) read_seen(description, "--explain", options.explain.text, 2);
+  if (options.page.text && tokenizer.encode_alone(*options.page.text).size() < 2)
+    throw std::invalid_argument("--page: expected a text of two tokens or more");
+}
+
+void write_on(const Pretrained& pretrained, const WritingOptions& options, std::uint64_t seed) {
+  const auto& [config, tokenizer, model] = pretrained;
+  tg::Generator generator(seed);
+  Ids ids = tokenizer.encode_alone(options.prompt);
+  if (ids.empty()) ids.push_back(*tokenizer.end_of_text());
+  Continuation continuation(
+      model, config.model.context, std::move(ids),
+      {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p, .generator = &generator});
+  std::cout << examples::printable_text(options.prompt) << std::flush;
+  Utf8Stream stream;
+  for (std::size_t left = options.length.value_or(100); left > 0 && std::cout; --left) {
+    const std::int64_t next = continuation.next();
+    if (next == tokenizer.end_of_text() || std::ranges::find(config.ends, next) != config.ends.end()) break;
+    std::cout << examples::printable_text(stream.put(tokenizer.bytes(next))) << std::flush;
+  }
+  std::cout << stream.end() << '\n';
+}
+
+void explain(const Pretrained& pretrained, const examples::ExplainOptions& options) {
+  const auto& [config, tokenizer, model] = pretrained;
+  const Ids ids = tokenizer.encode_alone(options.text);
+  const std::vector<std::string> tokens = shown(tokenizer, {ids.begin(), ids.end() - 1});
+  const auto [input, next] = shift(as_row(ids));  // (1, T)
+
+  tg::Tape tape;
+  auto [logits, weights] = model.with_weights(input);  // (1, T, vocabulary), each (1, heads, T, T)
+  for (auto& of_one : weights) of_one.retain_grad();
+  tg::CrossEntropyOptions<float> sum;
+  sum.reduction = tg::Reduction::sum;
+  const auto log_probability = -tg::cross_entropy(logits, next, sum);
+  log_probability.backward();
+
+  const std::string perplexity = with_digits(std::exp(-double(log_probability.item()) / double(next.size())), 2);
+  std::cout << "\nexplained: perplexity " << perplexity
+            << " a token, and where the attention is to be seen\nthe heads of all " << weights.size() << " blocks, "
+            << config.model.heads << " each, the first block's first\n";
+  examples::write_attention(joined(weights, tokens), options.name, options.text + ", perplexity " + perplexity);
+}
+
+void show_step(const Pretrained& pretrained, const examples::StepPageOptions& options) {
+  const auto& [config, tokenizer, model] = pretrained;
+  Ids ids = tokenizer.encode_alone(*options.text);
+  const std::size_t all = ids.size();
+  ids.resize(std::min(all, config.model.context + 1));
+  const auto [input, next] = shift(as_row(ids));  // (1, T)
+  const auto loss_of_step = [&, &seen = input, &said = next](const LanguageModel<>& copy) {
+    auto logits = copy(seen);  // (1, T, vocabulary)
+    logits.set_name("logits");
+    return tg::cross_entropy(logits, said);
+  };
+  std::string about = examples::in_quotes(*options.text);
+  if (ids.size() < all)
+    about += ", the first " + std::to_string(ids.size()) + " of " + examples::with_commas(all) + " tokens";
+  const tg::PageAxis batch{"batch"}, width{}, token{"token", shown(tokenizer, {ids.begin(), ids.end() - 1})},
+      next_token{"next token"}, vocabulary{"vocabulary"};
+  examples::write_step(options.file, model, loss_of_step,
+                       {about,
+                        {{"", {batch, token, width}},
+                         {"positions", {token, width}},
+                         {"embedding.weight", {vocabulary, width}},
+                         {"head.weight", {next_token, width}},
+                         {"logits", {batch, token, next_token}}}});
+}
+
+void print_tokens(const Tokenizer& tokenizer, const std::string& file) {
+  const char* between = "";
+  for (const std::int64_t id : tokenizer.encode_alone(read_bytes(file), Special::as_tokens)) {
+    std::cout << between << id;
+    between = " ";
+  }
+  std::cout << '\n';
+}
+
+void print_score(const Pretrained& pretrained, const std::string& file) {
+  const auto& [config, tokenizer, model] = pretrained;
+  const Ids ids = tokenizer.encode_alone(read_bytes(file), Special::as_tokens);
+  if (ids.size() < 2)
+    throw std::runtime_error(file + ": expected a text of two tokens or more, given " + std::to_string(ids.size()));
+  const std::size_t context = config.model.context, windows = windows_of(ids.size(), context).size();
+  Score result;
+  {
+    examples::Progress progress(windows, std::max<std::size_t>(1, windows / 10));
+    result = score(model, context, ids, [&](std::size_t window, const Score& of_window) {
+      if (windows > 1) progress.report(window, of_window.mean(), of_window.tokens);
+    });
+  }
+  std::cout << examples::printable(file) << ": perplexity " << with_digits(std::exp(result.mean()), 4)
+            << " a token, loss " << with_digits(result.mean(), 4) << ", over " << examples::with_commas(result.tokens)
+            << " tokens\n";
+}

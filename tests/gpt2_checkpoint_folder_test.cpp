@@ -58,7 +58,8 @@ template <class Call> std::string refusal(const Call& call) {
 TEST_CASE("A checkpoint's folder has the fixture's config, the tokenizer and, in every type, the parameters") {
   const std::pair<const char*, const char*> dtypes[] = {{"F32", "float32"}, {"F16", "float16"}, {"BF16", "bfloat16"}};
   for (const std::string model : kModels)
-    for (const auto& [dtype, torch_dtype] : dtypes) {
+    for (const auto& names : dtypes) {
+      const char *dtype = names.first, *torch_dtype = names.second;
       CAPTURE(model);
       CAPTURE(dtype);
       const TemporaryFolder folder;
@@ -80,7 +81,8 @@ TEST_CASE("A checkpoint's folder has the fixture's config, the tokenizer and, in
 
 TEST_CASE("A checkpoint's folder has GPT-2's buffers, head and prefix where they are asked for") {
   const std::pair<const char*, const char*> dtypes[] = {{"U8", "uint8"}, {"BOOL", "bool"}, {"F32", "float32"}};
-  for (const auto& [dtype, torch_dtype] : dtypes) {
+  for (const auto& names : dtypes) {
+    const char *dtype = names.first, *torch_dtype = names.second;
     CAPTURE(dtype);
     const TemporaryFolder folder;
     CheckpointFolder published("gpt2");

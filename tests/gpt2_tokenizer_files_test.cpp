@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../examples/gpt2/byte_level.hpp"
+#include "../examples/gpt2/files.hpp"
 #include "../examples/gpt2/json_file.hpp"
 #include "../examples/gpt2/tokenizer.hpp"
 #include "temporary_folder.hpp"
@@ -73,9 +74,13 @@ json small_llama3_json() {
       {"pretokenizers",
        {{{"type", "Split"}, {"pattern", {{"Regex", kLlama3Expression}}}, {"behavior", "Isolated"}, {"invert", false}},
         {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
-  file["post_processor"] = {
-      {"type", "Sequence"},
-      {"processors", {{{"type", "ByteLevel"}}, {{"type", "TemplateProcessing"}, {"single", json::array()}}}}};
+  file["post_processor"] = {{"type", "Sequence"},
+                            {"processors",
+                             {{{"type", "ByteLevel"}},
+                              {{"type", "TemplateProcessing"},
+                               {"single",
+                                {{{"SpecialToken", {{"id", "<|begin|>"}, {"type_id", 0}}}},
+                                 {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}}}}};
   json& model = file["model"];
   model["type"] = "BPE";
   model["byte_fallback"] = false;
@@ -162,11 +167,11 @@ TEST_CASE("a line of merges may begin with the sign of comments") {
   json vocabulary = small_vocabulary();
   vocabulary["##"] = 259;
   folder.write("vocab.json", vocabulary.dump());
-  folder.write("merges.txt", "#version: 0.2\n# #\n");
+  folder.write("merges.txt", std::string(kMerges) + "# #\n");
   CHECK(Tokenizer::read(folder / ".").encode("###") == Ids{259, '#'});
 }
 
-TEST_CASE("tokenizer.json is read where the two files are missing") {
+TEST_CASE("tokenizer.json is read, and where it is missing the two files") {
   const Tokenizer tokenizer = read_json_tokenizer(small_tokenizer_json());
   CHECK(tokenizer.encode("ab ab12 <|endoftext|>", Special::as_tokens) == Ids{256, 257, '1', '2', ' ', 258});
   CHECK(tokenizer.end_of_text() == 258);
@@ -176,9 +181,11 @@ TEST_CASE("tokenizer.json is read where the two files are missing") {
   CHECK(json::parse(read_bytes(folder / "saved/vocab.json")) == small_vocabulary());
   CHECK(read_bytes(folder / "saved/merges.txt") == kMerges);
 
-  // Beside them it is not looked at.
-  folder.write("saved/tokenizer.json", "{");
   CHECK(Tokenizer::read(folder / "saved").size() == 259);
+  json other = small_tokenizer_json();
+  other["added_tokens"].push_back(added("<|x|>", 259));
+  folder.write("saved/tokenizer.json", other.dump());
+  CHECK(Tokenizer::read(folder / "saved").size() == 260);
 }
 
 TEST_CASE("Llama 3's tokenizer.json has another expression, words that stay whole, and special tokens of its own") {
@@ -190,10 +197,22 @@ TEST_CASE("Llama 3's tokenizer.json has another expression, words that stay whol
   CHECK(tokenizer.encode("a<|begin|><|begin|>éb", Special::as_tokens) == Ids{'a', 259, 260, 'b'});
   CHECK(tokenizer.decode(Ids{260}) == "<|begin|>é");
   CHECK(!tokenizer.end_of_text());
+  CHECK(tokenizer.encode_alone("ab") == Ids{259, 256});
 
   const TemporaryFolder folder;
   CHECK_THROWS_AS(tokenizer.save(folder / "saved"), std::invalid_argument);
   CHECK(folder.files() == 0);
+}
+
+TEST_CASE("SmolLM's tokenizer.json parts digits, and puts nothing before a text") {
+  json file = small_tokenizer_json();
+  const json byte_level = file["pre_tokenizer"];
+  file["pre_tokenizer"] = {{"type", "Sequence"},
+                           {"pretokenizers", {{{"type", "Digits"}, {"individual_digits", true}}, byte_level}}};
+  const Tokenizer tokenizer = read_json_tokenizer(file);
+  CHECK(tokenizer.encode_alone(" ab 12") == Ids{257, ' ', '1', '2'});
+  check_json_refused(file, "/pre_tokenizer/pretokenizers/0/individual_digits", false,
+                     "pre_tokenizer.pretokenizers[0].individual_digits", "true, given false");
 }
 
 TEST_CASE("a vocabulary that is none is refused") {
@@ -241,6 +260,21 @@ TEST_CASE("merges that do not fit the vocabulary are refused by their line") {
   check_merges_refused("a b\n\nĠ ab\n", 2, "two tokens with a space between them, given ''");
   check_merges_refused("a b\n" + std::string(1'000'000, 'x'), 2, "two tokens with a space between them");
   check_merges_refused("a b\n\x1b[31m \xff\n", 2, "given '\\x1b[31m', which it lacks");
+}
+
+TEST_CASE("merges that end early are refused by the token that they lack; names of tokens need none") {
+  const TemporaryFolder folder;
+  json vocabulary = small_vocabulary();
+  folder.write("vocab.json", vocabulary.dump());
+  for (const auto& [merges, token] : {std::pair("", "'ab'"), std::pair("#version: 0.2\na b\n", "'Ġab'")}) {
+    folder.write("merges.txt", merges);
+    check_refused(folder, "merges.txt",
+                  "merges into all tokens of the vocabulary, given none into " + std::string(token));
+  }
+  vocabulary["<pad>"] = 259;
+  folder.write("vocab.json", vocabulary.dump());
+  folder.write("merges.txt", kMerges);
+  CHECK(Tokenizer::read(folder / ".").encode("<pad>").size() == 5);
 }
 
 TEST_CASE("what is no file is refused, and not waited for") {
@@ -316,7 +350,11 @@ TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its nam
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/1/use_regex", true,
                      "pre_tokenizer.pretokenizers[1].use_regex", "false, given true");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/2", {{"type", "Digits"}}, "pre_tokenizer",
-                     "ByteLevel, or a Sequence of Split and ByteLevel");
+                     "ByteLevel, or Split or Digits before it");
+  check_json_refused(llama3, "/post_processor/processors/1/single/2", {{"SpecialToken", {{"id", "<|begin|>"}}}},
+                     "post_processor.processors[1].single[2]", "nothing behind the text");
+  check_json_refused(llama3, "/post_processor/processors/1/single/0/SpecialToken/id", "<|other|>", "post_processor",
+                     "tokens of added_tokens before a text");
   check_json_refused(llama3, "/post_processor/processors/0/type", "RobertaProcessing",
                      "post_processor.processors[0].type", "given \"RobertaProcessing\"");
 }

@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "../examples/gpt2/byte_level.hpp"
+#include "../examples/gpt2/files.hpp"
 #include "../examples/gpt2/json_file.hpp"
 #include "../examples/gpt2/tokenizer.hpp"
+#include "../examples/gpt2/tokenizer_files.hpp"
 #include "../examples/gpt2/train_tokenizer.hpp"
 #include "../examples/gpt2/utf8_stream.hpp"
 #include "sanitized.hpp"
@@ -168,8 +170,34 @@ TEST_CASE("Llama 3's expression cuts numbers in threes, and contractions in any 
   CHECK(pieces("IT'S 1234567") == Strings{"IT", "'S", " ", "123", "456", "7"});
   CHECK(pieces("(word) a\n\n  b!\n c  ") == Strings{"(word", ")", " a", "\n\n", " ", " b", "!\n", " c", "  "});
   CHECK(pieces("\tx\u0085\u0085y") == Strings{"\tx", "\u0085", "\u0085y"});
-  CHECK_THROWS_WITH_AS(pieces_of("", "\\w+"), "expected the regular expression of GPT-2 or of Llama 3, given '\\w+'",
+  CHECK_THROWS_WITH_AS(pieces_of("", "\\w+"),
+                       "expected the regular expression of GPT-2, Llama 3 or SmolLM, given '\\w+'",
                        std::invalid_argument);
+}
+
+TEST_CASE("SmolLM's tokenizers part digits from each other, and from the spaces before them") {
+  const auto pieces = [](std::string_view text) { return pieces_of(text, kDigitsExpression); };
+  CHECK(pieces("it's 12,  3 a1b\n4 ") ==
+        Strings{"it", "'s", " ", "1", "2", ",", "  ", "3", " a", "1", "b", "\n", "4", " "});
+  CHECK(pieces("½  Ⅻ  x") == Strings{"½", "  ", "Ⅻ", " ", " x"});
+  // As two steps: each number is a piece, and GPT-2's expression cuts what is between.
+  for (const std::string text : {"a  12 b", "  3\u3000\u30004  ", "5'6's7!8 !9", " \n 0\t", "12",
+                                 ("\xff"
+                                  "1\xff 2 \xff")}) {
+    Strings in_steps;
+    std::string between;
+    const auto cut = [&] {
+      for (const std::string& piece : pieces_of(between)) in_steps.push_back(piece);
+      between.clear();
+    };
+    for (const char c : text)
+      if (c >= '0' && c <= '9')
+        cut(), in_steps.emplace_back(1, c);
+      else
+        between += c;
+    cut();
+    CHECK(pieces(text) == in_steps);
+  }
 }
 
 TEST_CASE("each byte is spelt as the character that GPT-2's files have for it") {

@@ -117,7 +117,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--temperature -1", "--temperature: expected a number from 0 to 1000, given '-1'");
     refuses("--length 0", "--length: expected a whole number of at least 1, given '0'");
     refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
-    refuses("--positions maybe", "--positions: expected yes|no, given 'maybe'");
+    refuses("--positions maybe", "--positions: expected learned|rotary|no|yes, given 'maybe'");
     refuses("--language klingon", "--language: expected catalan, ");
     refuses("--prompt ''", "--prompt: expected a text, given an empty one");
     refuses("--prompt $(printf 'caf\\351')", "--prompt: expected UTF-8, given the byte 0xe9 as character 4");

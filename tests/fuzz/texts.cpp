@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "../../examples/common/printable.hpp"
-#include "../../examples/language_model/data.hpp"
 #include "../../examples/gpt/pieces.hpp"
+#include "../../examples/language_model/data.hpp"
 #include "../../examples/language_model/writer.hpp"
 #include "program_refusal.hpp"
 

@@ -44,16 +44,20 @@ def load_model(folder):
     return model
 
 
+def of_layer(config, name, pattern, of_all):
+    """A setting that a pattern has for layers whose names end as it does, or that all have."""
+    own = [value for end, value in (config.get(pattern) or {}).items() if name.endswith("." + end)]
+    return own[0] if own else config[of_all]
+
+
 def add_adapter(model, folder):
     """W += scale B A for the weight W (out, in) of each adapted layer, A (r, in), B (out, r); Conv1D's is (in, out)
     (Hu et al. 2021, arXiv:2106.09685)."""
     config = json.loads((folder / "adapter_config.json").read_text())
     assert config["peft_type"] == "LORA", config["peft_type"]
-    for key in "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern":
+    for key in "use_dora", "modules_to_save":
         assert not config.get(key), f"{key} is not read"
     assert config.get("bias", "none") == "none", "biases are not read"
-    rank = config["r"]
-    scale = config["lora_alpha"] / (math.sqrt(rank) if config.get("use_rslora") else rank)
 
     state = tensor_file.load(folder / "adapter_model.safetensors")
     targets = tuple("." + name for name in config["target_modules"])
@@ -62,6 +66,9 @@ def add_adapter(model, folder):
     names = {f"{name}.lora_{side}.weight" for name in layers for side in "AB"}
     assert state.keys() == names, f"only in the file or only expected: {sorted(state.keys() ^ names)}"
     for name, layer in layers.items():
+        rank = of_layer(config, name, "rank_pattern", "r")
+        scale = of_layer(config, name, "alpha_pattern", "lora_alpha") / (
+            math.sqrt(rank) if config.get("use_rslora") else rank)
         assert config["fan_in_fan_out"] == isinstance(layer, Conv1D), f"fan_in_fan_out does not fit {name}"
         a, b = (state[f"{name}.lora_{side}.weight"].double() for side in "AB")
         assert a.shape[0] == b.shape[1] == rank, f"{name} is not of rank {rank}"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../../examples/gpt2/json_file.hpp"
+#include "../../examples/gpt2/files.hpp"
 #include "../../examples/gpt2/train_tokenizer.hpp"
 
 namespace {

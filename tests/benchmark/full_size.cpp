@@ -41,10 +41,8 @@ LanguageModel<> load(const Config& config, const char* folder) {
     model.reset();
     times.push_back(milliseconds([&] { model = load_model(config, folder); }));
   }
-  std::size_t size = 0;
-  for (const auto& parameter : tg::parameters(*model)) size += parameter->size();
-  std::printf("loading %.0f MB of weights: first %.2f s, then %.2f s\n", 4e-6 * double(size), times.front() / 1e3,
-              median({times.begin() + 1, times.end()}) / 1e3);
+  std::printf("loading %.0f MB of weights: first %.2f s, then %.2f s\n", 4e-6 * double(tg::count_parameters(*model)),
+              times.front() / 1e3, median({times.begin() + 1, times.end()}) / 1e3);
   return std::move(*model);
 }
 

@@ -89,9 +89,7 @@ void wide_tokens() {
   const Gpt gpt(vocabulary, context, layers, heads, width);
   Gpt in_half(vocabulary, context, layers, heads, width);
   tg::hold_in_bfloat16(in_half);
-  std::size_t size = 0;  // of the weights that every token needs
-  for (const auto& parameter : tg::parameters(gpt)) size += parameter->size();
-  size -= gpt.positions.weight.size();
+  const std::size_t size = tg::count_parameters(gpt) - gpt.positions.weight.size();  // that every token needs
 
   Reader reader(size);
   std::vector<tg::KeyValueCache<float>> caches(layers), caches_in_half(layers);

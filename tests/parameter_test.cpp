@@ -334,3 +334,14 @@ TEST_CASE("Two parameters that share a value are two to the tape") {
   check_close(a.grad(), Array{1.0, 4.0}, 0.0);
   check_close(b.grad(), Array{2.0, 8.0}, 0.0);
 }
+
+TEST_CASE("A parameter that shares a tensor's value changes alone") {
+  const Tensor made = tg::transpose(Tensor(Array{{1.0, 2.0}, {3.0, 4.0}}), 0, 1);
+  Parameter w(Array{{0.0, 0.0}, {0.0, 0.0}});
+  w.share_value(made.shared_value());
+  CHECK(&w.value() == &made.value());
+  w.mutable_value()(0, 0) = 5.0;
+  check_close(w.value(), Array{{5.0, 3.0}, {2.0, 4.0}}, 0.0);
+  check_close(made.value(), Array{{1.0, 3.0}, {2.0, 4.0}}, 0.0);
+  CHECK_THROWS_AS(w.share_value(tg::sum(made).shared_value()), std::invalid_argument);
+}

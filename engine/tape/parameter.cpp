@@ -78,7 +78,7 @@ template <class T> void Parameter<T>::count_change() {
 
 template <class T> void Parameter<T>::set_value(Array<T> value) { share_value(make_value<T>(std::move(value))); }
 
-template <class T> void Parameter<T>::share_value(std::shared_ptr<Array<T>> value) {
+template <class T> void Parameter<T>::share_value(Value<T> value) {
   require(value->shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
           ", given ", value->shape());
   leaf().value = std::move(value);

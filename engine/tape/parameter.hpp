@@ -43,8 +43,9 @@ template <class T> class Parameter : public Tensor<T> {
   /// Replaces the value. Throws std::invalid_argument when the shape differs.
   void set_value(Array<T> value);
 
-  /// Replaces the value by one that others may hold as well; takes no memory. Throws as set_value.
-  void share_value(std::shared_ptr<Array<T>> value);
+  /// Replaces the value by one that others may hold as well, such as a tensor's shared_value(); takes no memory. Throws
+  /// as set_value.
+  void share_value(Value<T> value);
 
   /// Rounds the value to bfloat16 and holds that alone, in half the memory: for inference. linear and embedding take it
   /// for a constant weight; others find no value, and throw std::logic_error. Recordings keep the value they have. Its

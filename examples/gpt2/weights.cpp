@@ -65,15 +65,6 @@ void require_room(const Config& config, const fs::path& folder) {
                            " numbers of 16 bits, given sizes of more");
 }
 
-/// The part of a stored tensor that a parameter is: its outputs from `first` on. (in, all) or (all, ...) -> (out, ...)
-tg::Array<float> part_of(const StoredParameter& stored, const tg::Tensor<float>& whole, std::size_t first,
-                         std::size_t outputs) {
-  const std::ptrdiff_t axis = stored.transposed ? 1 : 0;
-  const bool is_all = stored.parameters.size() == 1;
-  const tg::Tensor<float> part = is_all ? whole : tg::narrow(whole, axis, static_cast<std::ptrdiff_t>(first), outputs);
-  return stored.transposed ? tg::transpose(part, 0, 1).value() : part.value();
-}
-
 }  // namespace
 
 LanguageModel<> load_model(const Config& config, const std::filesystem::path& folder) {
@@ -93,12 +84,14 @@ LanguageModel<> load_model(const Config& config, const std::filesystem::path& fo
   std::map<std::string, tg::ParameterHandle<tg::Parameter<float>>> places;
   for (const auto& [name, parameter] : tg::named_parameters(model)) places.emplace(name, parameter);
   for (const StoredParameter& stored : layout) {
-    const tg::Tensor<float> whole = read.extract(stored.name).mapped().detach();  // whose memory the next ones take
+    tg::Tensor<float> whole = read.extract(stored.name).mapped().detach();  // whose memory the next ones take
+    if (stored.transposed) whole = tg::transpose(whole, 0, 1);              // (out, ...)
     std::size_t first = 0;
     for (const std::string& name : stored.parameters) {
       tg::Parameter<float>& parameter = *places.at(name);
       const std::size_t outputs = parameter.shape().front();
-      parameter.set_value(part_of(stored, whole, first, outputs));
+      const bool is_whole = outputs == whole.shape().front();
+      parameter.share_value((is_whole ? whole : tg::narrow(whole, 0, std::ptrdiff_t(first), outputs)).shared_value());
       first += outputs;
     }
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../layers/report/internal/attention_picture.hpp"
 #include "close.hpp"
 #include "temporary_folder.hpp"
 
@@ -137,6 +138,35 @@ TEST_CASE("save_csv writes a line for each weight, with its gradient") {
   map.gradients = tg::Array<double>(tg::Shape{0});
   tg::save_csv(map, folder.path("map.csv"));
   CHECK(folder.read("map.csv").starts_with("head,query,key,query_token,key_token,weight\n0,0,0,a,"));
+}
+
+TEST_CASE("A map of several layers says of which layer a head is") {
+  const TemporaryFolder folder;
+  tg::AttentionMap<double> map{{"a"}, {"b"}, tg::Array<double>(tg::Shape{6, 1, 1}, 0.5)};
+  map.layers = 3;
+  tg::save_csv(map, folder.path("map.csv"));
+  CHECK(folder.read("map.csv") ==
+        "layer,head,query,key,query_token,key_token,weight\n"
+        "0,0,0,0,a,b,0.5\n0,1,0,0,a,b,0.5\n"
+        "1,0,0,0,a,b,0.5\n1,1,0,0,a,b,0.5\n"
+        "2,0,0,0,a,b,0.5\n2,1,0,0,a,b,0.5\n");
+  const std::string script = tg::detail::picture_script(map.weights, map.layers, map.queries, map.keys, "");
+  std::size_t last = 0;
+  for (const char* name : {"'layer 0, head 0'", "'layer 0, head 1'", "'layer 1, head 0'", "'layer 2, head 1'"}) {
+    CAPTURE(name);
+    const std::size_t place = script.find(name);
+    REQUIRE(place != script.npos);
+    CHECK(place > last);
+    last = place;
+  }
+
+  map.layers = 4;
+  CHECK_THROWS_WITH_AS(tg::save_csv(map, folder.path("other.csv")),
+                       "[save_csv] expected weights of as many heads in each of 4 layers, given (6, 1, 1)",
+                       std::invalid_argument);
+  map.layers = 0;
+  CHECK_THROWS_AS(tg::save_csv(map, folder.path("other.csv")), std::invalid_argument);
+  CHECK_FALSE(std::filesystem::exists(folder.path("other.csv")));
 }
 
 TEST_CASE("save_picture draws a PNG of any tokens" * doctest::skip(!gnuplot_is_installed())) {

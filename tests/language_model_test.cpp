@@ -209,11 +209,11 @@ bool gnuplot_is_installed() { return std::system("command -v gnuplot >/dev/null"
 
 /// What the run says and writes for --explain-to folder/name of so many characters, by so many heads.
 void check_explained(const Run& run, const TemporaryFolder& folder, const std::string& name, std::size_t characters,
-                     std::size_t heads) {
+                     const std::string& heads_of_layers, std::size_t heads) {
   CAPTURE(run.out);
   CAPTURE(run.err);
   const std::string size = std::to_string(characters), drawn = "picture of the weights: " + folder.path(name + ".png");
-  CHECK(run.out.find(std::to_string(heads) + " heads, " + size + " x " + size +
+  CHECK(run.out.find("gradients of " + heads_of_layers + " heads, " + size + " x " + size +
                      " tokens: " + folder.path(name + ".csv")) != std::string::npos);
   for (const char* ending : {".npy", ".gradients.npy"})
     CHECK(folder.read(name + ending).size() == 128 + heads * characters * characters * sizeof(float));
@@ -233,8 +233,8 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
   };
   const auto run = explained(
       "--lines --data " + folder.write("names", joined(names(200))) + narrow + "--layers 2 --save " + path, "one");
-  check_explained(run, folder, "one", 5, 8);
-  check_explained(explained("--load " + path, "two"), folder, "two", 5, 8);
+  check_explained(run, folder, "one", 5, "2 layers of 4", 8);
+  check_explained(explained("--load " + path, "two"), folder, "two", 5, "2 layers of 4", 8);
   CHECK(folder.read("one.csv") == folder.read("two.csv"));
 
   // The letters are L, a, k, o, r, t, u, ß and é, numbered from 4 on; 2 and 3 are the marks of begin and end.
@@ -251,7 +251,7 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
   std::istringstream csv(folder.read("one.csv"));
   std::string line;
   std::getline(csv, line);
-  CHECK(line == "head,query,key,query_token,key_token,weight,gradient");
+  CHECK(line == "layer,head,query,key,query_token,key_token,weight,gradient");
   const char* tokens[] = {"⊢", "k", "a", "t", "é"};
   for (std::size_t h = 0; h < 8; ++h)
     for (std::size_t t = 0; t < 5; ++t)
@@ -259,7 +259,7 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
         std::getline(csv, line);
         CAPTURE(line);
         std::ostringstream names;
-        names << h << ',' << t << ',' << s << ',' << tokens[t] << ',' << tokens[s] << ',';
+        names << h / 4 << ',' << h % 4 << ',' << t << ',' << s << ',' << tokens[t] << ',' << tokens[s] << ',';
         REQUIRE(line.starts_with(names.str()));
         const std::size_t comma = line.rfind(',');
         const auto& block = weights[h / 4];
@@ -273,7 +273,7 @@ TEST_CASE("language_model --explain keeps spaces and ends of lines, and knows no
   const TemporaryFolder folder;
   const auto run = run_example("language_model --length 1 --context 5 --explain 'e w\nf' --explain-to " +
                                folder.path("map") + " --data " + folder.write("text", rhyme(50)) + one_block);
-  check_explained(run, folder, "map", 5, 4);
+  check_explained(run, folder, "map", 5, "4", 4);
   const std::string csv = folder.read("map.csv");
   CHECK(csv.find("\n0,3,1,\"\n\", ,") != std::string::npos);
   CHECK(csv.find("\n3,4,0,f,e,") != std::string::npos);

@@ -57,7 +57,8 @@ std::vector<std::string> written() {
   file([&](const auto& path) { tg::save_page(tape, path); });
   file([&](const auto& path) { tg::save_csv(map, path); });
   file([&](const auto& path) { tg::save_npy(tg::Array<double>(tg::Shape{1200, 1}, 0.5), path); });
-  all.push_back(tg::detail::picture_script(tg::Array<double>(tg::Shape{1, 2, 1}, 0.125), map.queries, map.keys, "a"));
+  all.push_back(
+      tg::detail::picture_script(tg::Array<double>(tg::Shape{1, 2, 1}, 0.125), 1, map.queries, map.keys, "a"));
   tg::save(model, folder / "model");
   tg::load(other, folder / "model");
   CHECK(other.head.weight.value() == model.head.weight.value());

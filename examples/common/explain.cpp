@@ -46,8 +46,10 @@ void write_attention(const tapegrad::AttentionMap<float>& map, const std::string
     tapegrad::save_npy(map.gradients, name + ".gradients.npy");
   });
   const std::string shown = printable(name);
-  std::cout << "weights and gradients of " << map.weights.shape()[0] << " heads, " << map.queries.size() << " x "
-            << map.keys.size() << " tokens: " << shown << ".csv, " << shown << ".npy, " << shown << ".gradients.npy\n";
+  std::cout << "weights and gradients of ";
+  if (map.layers > 1) std::cout << map.layers << " layers of ";
+  std::cout << map.weights.shape()[0] / map.layers << " heads, " << map.queries.size() << " x " << map.keys.size()
+            << " tokens: " << shown << ".csv, " << shown << ".npy, " << shown << ".gradients.npy\n";
   write_whole([&] { tapegrad::save_picture(map, name + ".png", title); });
   std::cout << "picture of the weights: " << shown << ".png\n";
 }

@@ -107,9 +107,7 @@ void explain(const Pretrained& pretrained, const examples::ExplainOptions& optio
   log_probability.backward();
 
   const std::string perplexity = with_digits(std::exp(-double(log_probability.item()) / double(next.size())), 2);
-  std::cout << "\nexplained: perplexity " << perplexity
-            << " a token, and where the attention is to be seen\nthe heads of all " << weights.size() << " blocks, "
-            << config.model.heads << " each, the first block's first\n";
+  std::cout << "\nexplained: perplexity " << perplexity << " a token, and where the attention is to be seen\n";
   examples::write_attention(joined(weights, tokens), options.name, options.text + ", perplexity " + perplexity);
 }
 

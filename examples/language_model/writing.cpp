@@ -92,9 +92,6 @@ void explain(const Writer& writer, const examples::ExplainOptions& options) {
   perplexity << std::fixed << std::setprecision(2) << std::exp(-double(log_probability.item()) / double(count));
   std::cout << "\nexplained: perplexity " << perplexity.str()
             << " a character, and where the attention is to be seen\n";
-  if (weights.size() > 1)
-    std::cout << "the heads of all " << weights.size() << " blocks, " << writer.options.heads
-              << " each, the first block's first\n";
   examples::write_attention(joined(weights, shown), options.name, options.text + ", perplexity " + perplexity.str());
 }
 

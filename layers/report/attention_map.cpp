@@ -18,6 +18,8 @@ template <class T> void require_whole(const char* operation, const AttentionMap<
   const Shape& s = map.weights.shape();
   detail::require(s.size() == 3 && s[1] == map.queries.size() && s[2] == map.keys.size(), operation,
                   "expected weights (H, ", map.queries.size(), ", ", map.keys.size(), ") for these tokens, given ", s);
+  detail::require(map.layers > 0 && s[0] % map.layers == 0, operation, "expected weights of as many heads in each of ",
+                  map.layers, " layers, given ", s);
   detail::require(map.gradients.size() == 0 || map.gradients.shape() == s, operation,
                   "expected none or as many gradients as weights, ", s, ", given ", map.gradients.shape());
 }
@@ -64,7 +66,8 @@ AttentionMap<T> attention_map(const Tensor<T>& weights, std::size_t entry, std::
   const Shape& s = weights.shape();
   detail::require(s.size() == 4, name, "expected weights (B, H, T, S), given ", s);
   detail::require_in_range(entry < s[0], name, "expected one of ", s[0], " batch entries, given ", entry);
-  AttentionMap<T> map{std::move(queries), std::move(keys), xt::view(weights.value(), entry)};
+  AttentionMap<T> map{
+      .queries = std::move(queries), .keys = std::move(keys), .weights = xt::view(weights.value(), entry)};
   if (weights.has_grad()) map.gradients = xt::view(weights.grad(), entry);
   require_whole(name, map);
   return map;
@@ -77,12 +80,16 @@ template <class T> void save_npy(const Array<T>& array, const std::filesystem::p
 template <class T> void save_csv(const AttentionMap<T>& map, const std::filesystem::path& path) {
   require_whole("save_csv", map);
   const bool with_gradients = map.gradients.size() > 0;
-  std::string text = "head,query,key,query_token,key_token,weight";
+  const bool with_layers = map.layers > 1;
+  const std::size_t heads = map.weights.shape()[0], heads_of_one = heads / map.layers;
+  std::string text = with_layers ? "layer," : "";
+  text += "head,query,key,query_token,key_token,weight";
   text += with_gradients ? ",gradient\n" : "\n";
-  for (std::size_t h = 0; h < map.weights.shape()[0]; ++h)
+  for (std::size_t h = 0; h < heads; ++h)
     for (std::size_t t = 0; t < map.queries.size(); ++t)
       for (std::size_t s = 0; s < map.keys.size(); ++s) {
-        text += std::to_string(h) + ',' + std::to_string(t) + ',' + std::to_string(s) + ',';
+        if (with_layers) text += std::to_string(h / heads_of_one) + ',';
+        text += std::to_string(h % heads_of_one) + ',' + std::to_string(t) + ',' + std::to_string(s) + ',';
         text += csv_field(map.queries[t]) + ',' + csv_field(map.keys[s]) + ',' + digits(map.weights(h, t, s));
         if (with_gradients) text += ',' + digits(map.gradients(h, t, s));
         text += '\n';
@@ -96,7 +103,7 @@ void save_picture(const AttentionMap<T>& map, const std::filesystem::path& path,
   require_whole(name, map);
   detail::require(map.weights.size() > 0, name, "expected a map with elements, given weights ", map.weights.shape());
   const Array<double> weights = map.weights;
-  save_plot(detail::picture_script(weights, map.queries, map.keys, title), path, name);
+  save_plot(detail::picture_script(weights, map.layers, map.queries, map.keys, title), path, name);
 }
 
 #define INSTANTIATE(T)                                                                            \

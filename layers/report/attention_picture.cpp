@@ -59,15 +59,24 @@ std::string labels(const std::vector<std::string>& tokens, std::size_t every) {
 
 // Where everything stands, in pixels from the left and from the top.
 struct Layout {
-  std::size_t cell, every;  // a weight's width and height; every n-th token has a label
-  bool rotated;             // the labels of the keys, which are too long to stand side by side
+  std::size_t layers, heads;  // how many of each: a row of panels for each layer, or as many as fit of one
+  std::size_t cell, every;    // a weight's width and height; every n-th token has a label
+  bool rotated;               // the labels of the keys, which are too long to stand side by side
   std::size_t columns, rows;
   std::size_t panel_width, panel_height, left, above, step_x, step_y, width, height;
 };
 
-Layout lay_out(std::size_t heads, const std::vector<std::string>& queries, const std::vector<std::string>& keys,
-               const std::string& title) {
+// What stands above a head's panel.
+std::string name_of(std::size_t h, const Layout& l) {
+  const std::string head = "head " + std::to_string(h % l.heads);
+  return l.layers > 1 ? "layer " + std::to_string(h / l.heads) + ", " + head : head;
+}
+
+Layout lay_out(std::size_t heads, std::size_t layers, const std::vector<std::string>& queries,
+               const std::vector<std::string>& keys, const std::string& title) {
   Layout l{};
+  l.layers = layers;
+  l.heads = heads / layers;
   l.cell = std::clamp<std::size_t>(640 / std::max(queries.size(), keys.size()), 2, 22);
   l.every = (16 + l.cell - 1) / l.cell;
   for (std::size_t i = 0; i + l.every < keys.size(); i += l.every)
@@ -76,10 +85,11 @@ Layout lay_out(std::size_t heads, const std::vector<std::string>& queries, const
   l.panel_height = l.cell * queries.size();
   l.left = widest(queries) + kGap + kLetter;
   l.above = kLine + 4;
-  l.step_x = l.left + l.panel_width + kGap;
+  l.step_x = std::max(l.left + l.panel_width, letters(name_of(heads - 1, l)) * kLetter) + kGap;
   l.step_y = l.above + l.panel_height + (l.rotated ? widest(keys) + kGap : kLine) + kGap;
-  l.columns = 1;  // about as wide as a screen
-  while (l.columns < heads && 5 * l.columns * l.step_x < 8 * ((heads + l.columns - 1) / l.columns) * l.step_y)
+  l.columns = layers > 1 ? l.heads : 1;  // of one layer: about as wide as a screen
+  while (layers == 1 && l.columns < heads &&
+         5 * l.columns * l.step_x < 8 * ((heads + l.columns - 1) / l.columns) * l.step_y)
     ++l.columns;
   l.rows = (heads + l.columns - 1) / l.columns;
   l.columns = (heads + l.rows - 1) / l.rows;
@@ -102,7 +112,7 @@ void write_panel(std::ostream& out, const Array<double>& weights, std::size_t h,
         << part(l.panel_height, l.height) << '\n';
   else
     out << "unset colorbox\n";
-  out << "set title 'head " << h << "' offset 0,-0.6\n$weights << end\n";
+  out << "set title '" << name_of(h, l) << "' offset 0,-0.6\n$weights << end\n";
   for (std::size_t t = 0; t < weights.shape()[1]; ++t) {
     for (std::size_t s = 0; s < weights.shape()[2]; ++s) out << weights(h, t, s) << ' ';
     out << '\n';
@@ -112,12 +122,12 @@ void write_panel(std::ostream& out, const Array<double>& weights, std::size_t h,
 
 }  // namespace
 
-std::string picture_script(const Array<double>& weights, const std::vector<std::string>& queries,
+std::string picture_script(const Array<double>& weights, std::size_t layers, const std::vector<std::string>& queries,
                            const std::vector<std::string>& keys, const std::string& title) {
   std::vector<std::string> rows, columns;
   for (const std::string& token : queries) rows.push_back(visible(token));
   for (const std::string& token : keys) columns.push_back(visible(token));
-  const Layout l = lay_out(weights.shape()[0], rows, columns, title);
+  const Layout l = lay_out(weights.shape()[0], layers, rows, columns, title);
 
   std::ostringstream out;
   out.imbue(std::locale::classic());

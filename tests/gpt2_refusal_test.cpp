@@ -56,7 +56,7 @@ std::function<void(CheckpointFolder&)> without(const std::string& name) {
 
 TEST_CASE("A configuration that is none, or asks for what is not done, is refused by its setting") {
   const std::vector<Broken> all{
-      {"gpt2", without("model_type"), "config.json", "model_type"},
+      {"gpt2", without("model_type"), "config.json", "expected a setting model_type, given none"},
       {"gpt2", setting("eos_token_id", "<|endoftext|>"), "config.json",
        "eos_token_id: expected an id or a list of ids"},
       {"gpt2", setting("model_type", "bert"), "config.json",
@@ -77,7 +77,16 @@ TEST_CASE("A configuration that is none, or asks for what is not done, is refuse
       {"llama", setting("attention_bias", true), "config.json", "attention_bias: expected false, given true"},
       {"llama", setting("hidden_act", "relu"), "config.json", "hidden_act: expected one of silu"},
       {"llama", setting("rope_theta", "x"), "config.json", "rope_theta: expected a number above 0"},
-      {"llama", setting("rope_scaling", {{"type", "linear"}, {"factor", 2}}), "config.json", "rope_scaling"},
+      {"llama", setting("rope_scaling", {{"type", "linear"}, {"factor", 2}}), "config.json",
+       R"(rope_scaling: type: expected "default", given "linear")"},
+      {"llama", setting("rope_parameters", {{"type", "linear"}, {"rope_theta", 5e5}}), "config.json",
+       R"(rope_parameters: type: expected "default")"},
+      {"llama", setting("rope_parameters", {{"rope_theta", 5e5}, {"factor", 4}}), "config.json",
+       "rope_parameters: factor: expected none, given 4"},
+      {"gpt2", setting("quantization_config", {{"quant_method", "x"}}), "config.json",
+       "quantization_config: expected none"},
+      {"gpt2", [](CheckpointFolder& folder) { folder.config = nlohmann::json::array(); }, "config.json",
+       "expected settings, an object, given []"},
       {"llama with wide heads", [](CheckpointFolder&) {}, "config.json", "head_dim"},
   };
   for (const Broken& broken : all) {
@@ -87,6 +96,27 @@ TEST_CASE("A configuration that is none, or asks for what is not done, is refuse
     published.write(folder / "model");
     check_refusal(refusal(folder / "model"), folder / "model" / broken.file, broken.words);
   }
+}
+
+TEST_CASE("Settings are read where older files and newer ones have them, and may ask for nothing") {
+  const auto base_of = [](const nlohmann::json& changes) {
+    CheckpointFolder published("llama");
+    published.config["rope_theta"] = 5e5;
+    published.config.update(changes);
+    const TemporaryFolder folder;
+    published.write(folder / "model");
+    return read_config(folder / "model").model.rotary_base;
+  };
+  CHECK(base_of(nlohmann::json::object()) == 5e5);
+  CHECK(base_of({{"rope_parameters", {{"rope_type", "default"}}}}) == 5e5);
+  CHECK(base_of({{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 2e5}}}}) == 2e5);
+  CHECK(base_of({{"rope_scaling", {{"type", "default"}}}, {"use_cache", false}, {"quantization_config", nullptr}}) ==
+        5e5);
+  CheckpointFolder gpt2("gpt2");
+  gpt2.config["use_cache"] = false;
+  const TemporaryFolder folder;
+  gpt2.write(folder / "model");
+  CHECK_NOTHROW(read_config(folder / "model"));
 }
 
 TEST_CASE("Weights that do not fit the configuration are refused by the tensor's name in the file") {

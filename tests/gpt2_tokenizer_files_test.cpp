@@ -355,8 +355,30 @@ TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its nam
                      "post_processor.processors[1].single[2]", "nothing behind the text");
   check_json_refused(llama3, "/post_processor/processors/1/single/0/SpecialToken/id", "<|other|>", "post_processor",
                      "tokens of added_tokens before a text");
+  check_json_refused(llama3, "/post_processor/processors/2", llama3["post_processor"]["processors"][1],
+                     "post_processor.processors[2]", "one TemplateProcessing");
+  check_json_refused(llama3, "/post_processor/processors/1/single",
+                     json::array({{{"SpecialToken", {{"id", "<|begin|>"}}}}}), "post_processor.processors[1].single",
+                     "the text, a Sequence");
   check_json_refused(llama3, "/post_processor/processors/0/type", "RobertaProcessing",
                      "post_processor.processors[0].type", "given \"RobertaProcessing\"");
+}
+
+TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its name") {
+  const TemporaryFolder folder;
+  folder.write("vocab.json", small_vocabulary().dump());
+  folder.write("merges.txt", kMerges);
+  folder.write("tokenizer_config.json",
+               R"({"add_prefix_space": false, "add_bos_token": false, "model_max_length": 8})");
+  CHECK_NOTHROW(Tokenizer::read(folder / "."));
+  folder.write("tokenizer_config.json", R"({"add_bos_token": true})");
+  check_refused(folder, "tokenizer_config.json: add_bos_token", "false, given true");
+  folder.write("tokenizer.json", small_tokenizer_json().dump());  // which says itself what it adds
+  CHECK_NOTHROW(Tokenizer::read(folder / "."));
+  folder.write("tokenizer_config.json", R"({"add_prefix_space": true})");
+  check_refused(folder, "tokenizer_config.json: add_prefix_space", "false, given true");
+  folder.write("tokenizer_config.json", "[]");
+  check_refused(folder, "tokenizer_config.json", "settings, an object, given []");
 }
 
 TEST_CASE("what cannot be saved says so, and leaves the files as they were") {
@@ -370,4 +392,5 @@ TEST_CASE("what cannot be saved says so, and leaves the files as they were") {
           tokenizer.save(folder / "taken");
         }).starts_with(folder.path("taken/vocab.json") + ": expected "));
   CHECK(fs::is_directory(folder / "taken/vocab.json/in it"));
+  CHECK_FALSE(fs::exists(folder / "taken/vocab.json.tmp"));
 }

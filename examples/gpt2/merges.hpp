@@ -24,7 +24,8 @@ class Merges {
   explicit Merges(const std::vector<Merge>& by_rank);
 
   /// Merges the tokens of a word: as long as there are pairs that merge, all places of the pair of the lowest rank,
-  /// from left to right. n tokens take O(n log n).
+  /// from left to right, as GPT-2's own code does. (Hugging Face's takes a pair that such a merge has just made first
+  /// where its rank is lower, as it never is among merges that were learned.) n tokens take O(n log n).
   void apply(std::vector<TokenId>& tokens) const;
 
  private:

@@ -12,6 +12,7 @@
 #include "byte_level.hpp"
 #include "files.hpp"
 #include "json_file.hpp"
+#include "json_settings.hpp"
 #include "spelled_parts.hpp"
 #include "tokenizer_json.hpp"
 
@@ -49,11 +50,23 @@ TokenizerParts read_two_files(const fs::path& folder) {
   return parts.parts();
 }
 
+/// What the file beside them asks for that the tokenizer's own files do not say.
+void check_settings(const fs::path& folder, bool in_one_file) {
+  const fs::path file = folder / "tokenizer_config.json";
+  if (!fs::exists(file)) return;
+  const json read = read_json(file);
+  const JsonSettings settings(file.string(), read);
+  settings.require("add_prefix_space", false);
+  if (in_one_file) return;  // which says itself what it puts around a text
+  for (const char* around : {"add_bos_token", "add_eos_token"}) settings.require(around, false);
+}
+
 }  // namespace
 
 TokenizerParts read_tokenizer_parts(const fs::path& folder) {
   std::error_code none;
   const bool in_one_file = fs::exists(fs::symlink_status(folder / kBoth, none));
+  check_settings(folder, in_one_file);
   return in_one_file ? read_tokenizer_json(folder / kBoth) : read_two_files(folder);
 }
 
@@ -73,10 +86,7 @@ void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
   const auto spelled = [&](TokenId id) { return spell(parts.tokens[static_cast<std::size_t>(id)]); };
   for (const Merge& merge : parts.merges) merges += spelled(merge.left) + ' ' + spelled(merge.right) + '\n';
 
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw std::runtime_error(folder.string() + ": expected a folder, which cannot be made: " + error.message());
+  make_folder(folder);
   write_bytes(folder / kVocabulary, vocabulary + "\n}\n");
   write_bytes(folder / kMerges, merges);
 }

@@ -106,8 +106,11 @@ std::vector<std::string> read_before(const Part& post_processor) {
   const Part type = post_processor["type"];
   type.expect_one_of({"ByteLevel", "TemplateProcessing", "Sequence"});
   if (type.value == "Sequence")
-    for (const Part& step : post_processor["processors"].items())
-      for (const std::string& token : read_before(step)) before.push_back(token);
+    for (const Part& step : post_processor["processors"].items()) {
+      const std::vector<std::string> tokens = read_before(step);
+      if (!before.empty() && !tokens.empty()) step.refuse("one TemplateProcessing");
+      before.insert(before.end(), tokens.begin(), tokens.end());
+    }
   if (type.value != "TemplateProcessing") return before;
   bool text_came = false;
   for (const Part& item : post_processor["single"].items()) {
@@ -115,6 +118,7 @@ std::vector<std::string> read_before(const Part& post_processor) {
     text_came = !item["Sequence"].value.is_null();
     if (!text_came) before.push_back(item["SpecialToken"]["id"].text());
   }
+  if (!text_came) post_processor["single"].refuse("the text, a Sequence");
   return before;
 }
 

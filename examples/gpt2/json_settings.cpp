@@ -1,0 +1,66 @@
+#include "json_settings.hpp"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "json_file.hpp"
+
+using nlohmann::json;
+
+JsonSettings::JsonSettings(std::string file, const json& settings) : file_(std::move(file)), settings_(settings) {
+  if (!settings.is_object())
+    throw std::runtime_error(file_ + ": expected settings, an object, given " + shown(settings));
+}
+
+std::size_t JsonSettings::size(const char* name) const {
+  const json& value = at(name);
+  constexpr std::size_t largest = std::numeric_limits<std::int32_t>::max();
+  if (!value.is_number_integer() || value < 1 || value > largest)
+    refuse(name, "a whole number from 1 to " + std::to_string(largest), value);
+  return value;
+}
+
+double JsonSettings::positive(const char* name) const {
+  const json& value = at(name);
+  if (!value.is_number() || !(value > 0.0) || !std::isfinite(value.get<double>()))
+    refuse(name, "a number above 0", value);
+  return value;
+}
+
+bool JsonSettings::flag_or(const char* name, bool otherwise) const {
+  if (!has(name)) return otherwise;
+  if (!at(name).is_boolean()) refuse(name, "true or false", at(name));
+  return at(name);
+}
+
+std::vector<std::int64_t> JsonSettings::ids(const char* name) const {
+  if (!has(name)) return {};
+  const json list = at(name).is_array() ? at(name) : json::array({at(name)});
+  for (const json& id : list)
+    if (!id.is_number_integer()) refuse(name, "an id or a list of ids", at(name));
+  return list;
+}
+
+JsonSettings JsonSettings::below(const char* name) const {
+  if (!at(name).is_object()) refuse(name, "an object", at(name));
+  return {file_ + ": " + name, at(name)};
+}
+
+std::vector<std::pair<std::string, json>> JsonSettings::members(const char* name) const {
+  if (!has(name)) return {};
+  if (!at(name).is_object()) refuse(name, "an object", at(name));
+  std::vector<std::pair<std::string, json>> all;
+  for (const auto& member : at(name).items()) all.emplace_back(member.key(), member.value());
+  return all;
+}
+
+void JsonSettings::refuse(const char* name, const std::string& expected, const json& given) const {
+  throw std::runtime_error(file_ + ": " + name + ": expected " + expected + ", given " + shown(given));
+}
+
+const json& JsonSettings::at(const char* name) const {
+  const auto found = settings_.find(name);
+  if (found == settings_.end()) throw std::runtime_error(file_ + ": expected a setting " + name + ", given none");
+  return *found;
+}

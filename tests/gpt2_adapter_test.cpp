@@ -114,6 +114,35 @@ TEST_CASE("Updates of use_rslora are divided by the rank's root") {
   CHECK(largest_difference(read.model(kIds).value(), changed.model(kIds).value()) < 1e-4);
 }
 
+TEST_CASE("A pattern's names are those of layers, or what these end in") {
+  const TemporaryFolder folder;
+  const Pretrained changed = updated("gpt2");
+  save_adapter(changed, folder / "adapter");
+  const auto settings = nlohmann::json::parse(folder.read("adapter/adapter_config.json"));
+  const double own = settings["alpha_pattern"]["attn.c_attn"];
+  const auto with_pattern = [&](nlohmann::json pattern) {
+    auto config = settings;
+    pattern["attn.c_proj"] = settings["alpha_pattern"]["attn.c_proj"];
+    config["alpha_pattern"] = pattern;
+    folder.write("adapter/adapter_config.json", config.dump());
+    Pretrained read = published("gpt2");
+    const std::string message = refusal(read, folder / "adapter");
+    if (message != "none") return message;
+    return std::string(largest_difference(read.model(kIds).value(), changed.model(kIds).value()) < 1e-4 ? "the same"
+                                                                                                        : "another");
+  };
+  CHECK(with_pattern({{"c_attn", own}}) == "the same");
+  CHECK(with_pattern({{"transformer.h.0.attn.c_attn", own}, {"h.1.attn.c_attn", own}}) == "the same");
+  CHECK(with_pattern({{"h.0.attn.c_attn", own}}) == "another");
+  CHECK(with_pattern({{"n.c_attn", own}}) == "another");  // which is no name of a module
+  CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own}}) == "the same");
+  CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own + 1}}).find("alpha_pattern: expected one number") !=
+        std::string::npos);
+  CHECK(with_pattern({{R"(h\.\d+\.attn\.c_attn)", own}}).find("alpha_pattern: expected names of modules") !=
+        std::string::npos);
+  CHECK(with_pattern({{"c_attn", "x"}}).find("alpha_pattern: c_attn: expected a number") != std::string::npos);
+}
+
 TEST_CASE("An adapter that does not fit is refused by its file") {
   const TemporaryFolder folder;
   save_adapter(updated("gpt2"), folder / "adapter");
@@ -139,13 +168,27 @@ TEST_CASE("An adapter that does not fit is refused by its file") {
   other["r"] = "x", other.erase("rank_pattern");
   folder.write("adapter/adapter_config.json", other.dump());
   starts(gpt2, config);
-  const nlohmann::json unknown{{"bias", "all"}, {"use_dora", true}, {"modules_to_save", {"wte"}}};
-  for (const auto& [key, value] : unknown.items()) {
+  const nlohmann::json unknown{{"bias", "all"},
+                               {"use_dora", true},
+                               {"lora_bias", true},
+                               {"use_rslora", 1},
+                               {"modules_to_save", {"wte"}},
+                               {"init_lora_weights", "pissa"},
+                               {"layer_replication", {{0, 1}, {0, 1}}},
+                               {"alora_invocation_tokens", {1, 2}}};
+  for (const auto& entry : unknown.items()) {
     other = nlohmann::json::parse(settings);
-    other[key] = value;
+    other[entry.key()] = entry.value();
     folder.write("adapter/adapter_config.json", other.dump());
     starts(gpt2, config);
+    CHECK(refusal(gpt2, folder / "adapter").find(entry.key() + ": expected") != std::string::npos);
   }
+  other = nlohmann::json::parse(settings);
+  for (const char* unset : {"use_dora", "use_rslora", "layer_replication", "modules_to_save"}) other[unset] = nullptr;
+  other["init_lora_weights"] = false;
+  folder.write("adapter/adapter_config.json", other.dump());
+  CHECK(refusal(gpt2, folder / "adapter") == "none");
+  gpt2 = published("gpt2");
   for (const double rank : {0.0, 0.5, -2.0, 1e300, 4.0}) {  // the last is not that of the weights
     other = nlohmann::json::parse(settings);
     other["rank_pattern"]["attn.c_attn"] = rank;
@@ -155,6 +198,8 @@ TEST_CASE("An adapter that does not fit is refused by its file") {
   folder.write("adapter/adapter_config.json", "{");
   starts(gpt2, config);
   folder.write("adapter/adapter_config.json", settings);
+  folder.write("adapter/adapter_model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
+  starts(gpt2, weights);
   fs::remove(weights);
   starts(gpt2, weights);
   fs::remove(config);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "files.hpp"
 #include "json_file.hpp"
+#include "json_settings.hpp"
 #include "layout.hpp"
 
 namespace fs = std::filesystem;
@@ -49,7 +51,7 @@ std::vector<Target> targets_of(LanguageModel<>& model, const Config& config) {
   return targets;
 }
 
-/// How PEFT's settings name a target of every block: "attn.c_attn", "self_attn.q_proj".
+/// The name that is the same in every block: "attn.c_attn", "self_attn.q_proj".
 std::string kind_of(const Target& target) {
   const std::size_t last = target.name.rfind('.'), before = target.name.rfind('.', last - 1);
   return target.name.substr(before + 1);
@@ -88,13 +90,9 @@ std::pair<tg::Array<float>, tg::Array<float>> joined(const Target& target) {
   return {tg::cat(below).value(), std::move(b)};
 }
 
-/// A setting of PEFT's that a kind of targets has in a pattern of its own, or all alike.
-double setting_of(const json& config, const char* pattern, const std::string& kind, const char* of_all) {
-  const json patterns = config.value(pattern, json::object());
-  return patterns.contains(kind) ? patterns.at(kind).get<double>() : config.at(of_all).get<double>();
-}
-
 }  // namespace
+
+std::vector<std::string> adapter_files() { return {config_name, weights_name}; }
 
 void add_updates(LanguageModel<>& model, std::size_t rank, double alpha) {
   for (const auto& parameter : tg::parameters(model)) parameter->set_requires_grad(false);
@@ -147,8 +145,8 @@ void save_adapter(const Pretrained& pretrained, const fs::path& folder) {
                     {"target_modules", kinds},
                     {"inference_mode", true}};
   make_folder(folder);
+  tg::save(updates, folder / weights_name, {{"format", "pt"}});  // first, since it is what may find too little room
   write_bytes(folder / config_name, config.dump(2) + '\n');
-  tg::save(updates, folder / weights_name, {{"format", "pt"}});
 }
 
 namespace {
@@ -179,14 +177,31 @@ void set_updates(const Target& target, const tg::Array<float>& a, const tg::Arra
 }
 
 /// Refuses what changes an update, or more than updates, in a way that the layers here do not have.
-void check_settings(const json& config) {
-  const auto require = [&](const char* key, bool holds) {
-    if (!holds) throw std::invalid_argument(std::string(key) + ' ' + config.at(key).dump());
-  };
-  require("peft_type", config.at("peft_type") == "LORA");
-  require("bias", config.value("bias", "none") == "none");
-  require("use_dora", !config.value("use_dora", false));
-  require("modules_to_save", !config.contains("modules_to_save") || config["modules_to_save"].empty());
+void check_settings(const JsonSettings& settings) {
+  settings.choice<bool>("peft_type", nullptr, {{"LORA", true}});
+  settings.require("bias", "none");
+  for (const char* other : {"use_dora", "lora_bias"}) settings.require(other, false);
+  for (const char* other : {"layer_replication", "alora_invocation_tokens", "megatron_config"})
+    settings.require(other, nullptr);
+  settings.require("modules_to_save", json::array());
+  const char* first = "init_lora_weights";  // of PEFT's ways to begin, some change the model's own weights
+  if (settings.has(first) && !settings.is_flag(first))
+    settings.choice<bool>(first, nullptr, {{"gaussian", true}, {"eva", true}, {"orthogonal", true}});
+}
+
+/// A setting that targets have in a pattern of their own, or all alike. A pattern's names are those of targets, or what
+/// these end in, as PEFT takes them; it takes regular expressions, too.
+double setting_of(const JsonSettings& settings, const char* pattern, const std::string& target, const char* of_all) {
+  std::optional<double> found;
+  for (const auto& [name, value] : settings.members(pattern)) {
+    const auto is_plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
+    if (!std::ranges::all_of(name, is_plain)) settings.refuse(pattern, "names of modules", name);
+    if (target != name && !target.ends_with('.' + name)) continue;
+    const double number = settings.below(pattern).positive(name.c_str());
+    if (found && *found != number) settings.refuse(pattern, "one number for " + target, settings.members(pattern));
+    found = number;
+  }
+  return found ? *found : settings.positive(of_all);
 }
 
 }  // namespace
@@ -194,33 +209,31 @@ void check_settings(const json& config) {
 void load_adapter(Pretrained& pretrained, const fs::path& folder) {
   const fs::path file = folder / config_name, weights = folder / weights_name;
   const json config = read_json(file);
+  const JsonSettings settings(file.string(), config);
+  check_settings(settings);
   LanguageModel<> model = pretrained.model;  // shares the arrays
   const std::vector<Target> targets = targets_of(model, pretrained.config);
   Updates updates;
   for (const Target& target : targets)
     for (const char* letter : {"A", "B"}) updates.part(target, letter);
   tg::load(updates, weights);
-  try {
-    check_settings(config);
-    for (const Target& target : targets) {
-      const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
-      if (a.has_value() != b.has_value())
-        throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") +
-                                 " beside its other half, given none");
-      if (!a) continue;
-      const std::string kind = kind_of(target);
-      const double rank = setting_of(config, "rank_pattern", kind, "r"),
-                   alpha = setting_of(config, "alpha_pattern", kind, "lora_alpha");
-      if (!(rank >= 1 && rank <= 1e6 && rank == std::floor(rank)))
-        throw std::invalid_argument("a rank of " + json(rank).dump());
-      const bool by_root = config.value("use_rslora", false);  // alpha / sqrt(r), arXiv:2312.03732
-      set_updates(target, *a, *b, static_cast<std::size_t>(rank), alpha / (by_root ? std::sqrt(rank) : rank),
-                  weights.string());
-    }
-    pretrained.model = std::move(model);
-  } catch (const json::exception& error) {
-    throw std::runtime_error(file.string() + ": expected settings of PEFT's LORA, given others: " + error.what());
-  } catch (const std::invalid_argument& error) {
-    throw std::runtime_error(file.string() + ": expected settings of PEFT's LORA, given " + error.what());
+  bool is_empty = true;
+  for (const Target& target : targets) {
+    const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
+    if (a.has_value() != b.has_value())
+      throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") +
+                               " beside its other half, given none");
+    if (!a) continue;
+    is_empty = false;
+    const double rank = setting_of(settings, "rank_pattern", target.name, "r"),
+                 alpha = setting_of(settings, "alpha_pattern", target.name, "lora_alpha");
+    if (!(rank <= 1e6 && rank == std::floor(rank))) settings.refuse("r", "a rank, a whole number", rank);
+    const bool by_root = settings.flag_or("use_rslora", false);  // alpha / sqrt(r), arXiv:2312.03732
+    set_updates(target, *a, *b, static_cast<std::size_t>(rank), alpha / (by_root ? std::sqrt(rank) : rank),
+                weights.string());
   }
+  if (is_empty)
+    throw std::runtime_error(weights.string() + ": expected updates of attentions' projections, such as " +
+                             name_of(targets.front(), "A") + ", given none");
+  pretrained.model = std::move(model);
 }

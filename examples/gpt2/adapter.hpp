@@ -6,8 +6,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "pretrained.hpp"
+
+/// The names of an adapter's files.
+std::vector<std::string> adapter_files();
 
 /// Freezes the model's weights, and gives the projections of its attentions updates of this rank, which are 0 at first.
 /// They count alpha / rank; an alpha of 0 is twice the rank.
@@ -23,6 +28,6 @@ Pretrained merged(const Pretrained& pretrained);
 /// those of its updates, whose rank is then three times as large. Throws std::runtime_error for what cannot be written.
 void save_adapter(const Pretrained& pretrained, const std::filesystem::path& folder);
 
-/// Gives the model the updates of a folder that save_adapter has written. Throws std::runtime_error, naming the file,
-/// for one that does not fit.
+/// Gives the model the updates of a folder, as PEFT or save_adapter has written it. Throws std::runtime_error, naming
+/// the file, for one that does not fit, and the setting, for one that asks for more.
 void load_adapter(Pretrained& pretrained, const std::filesystem::path& folder);

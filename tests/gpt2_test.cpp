@@ -146,6 +146,12 @@ TEST_CASE("A fine-tuning that is kept goes on to the same bits, and of other tex
   CHECK(folder.read("more/model.safetensors") == folder.read("whole/model.safetensors"));
   check_message(published.run("--resume " + run + " --lr 0.02"), "gpt2", "--lr: expected as in the run");
   check_message(published.run("--resume " + run + " --lora 2"), "gpt2", "--lora: expected as in the run");
+  const std::string config = folder.read("model/config.json");
+  auto other = nlohmann::json::parse(config);
+  other["layer_norm_epsilon"] = 0.5;
+  folder.write("model/config.json", other.dump());
+  check_message(published.run("--resume " + run), "gpt2", "in a folder with the same config.json and tokenizer");
+  folder.write("model/config.json", config);
   folder.write("text", "another text, which is longer than twenty tokens, and has no more to say than that");
   check_message(published.run("--resume " + run), "gpt2", "expected the text that the run has learned from");
 }
@@ -164,7 +170,71 @@ TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds
     CHECK(with_adapter < before / 1.5);
     CHECK(of_merged == doctest::Approx(with_adapter).epsilon(1e-3));
     CHECK(fs::file_size(adapter + "/adapter_model.safetensors") < fs::file_size(merged + "/model.safetensors") / 3);
+
+    const std::string later = published.folder.path("later");  // merged without training
+    const Run merging = published.run("--adapter " + adapter + " --merge --save " + later);
+    CHECK(merging.out == "saved " + later + '\n');
+    CHECK(Published::number(run_example("gpt2 " + later + " --score " + kText), "perplexity ") ==
+          doctest::Approx(with_adapter).epsilon(1e-3));
   }
+}
+
+TEST_CASE("A fine-tuning of updates that is kept goes on to what it was to save, their sum with the weights") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string run = folder.path("run"), saved = folder.path("saved");
+  REQUIRE(published.run("--train " + kText + short_run(3) + "--lora 2 --merge --save " + saved + " --checkpoint " + run)
+              .status == 0);
+  REQUIRE(published.run("--resume " + run + " --steps 6").status == 0);
+  CHECK_FALSE(fs::exists(saved + "/adapter_config.json"));
+  CHECK(run_example("gpt2 " + saved + " --score " + kText).status == 0);
+}
+
+TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what is not the model's") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string weights = folder.read("model/model.safetensors");
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    CAPTURE(arguments);
+    check_message(published.run(arguments), "gpt2", words);
+  };
+  for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
+    const std::string file = published.model + '/' + read;
+    refuses("--page " + file + " 'The cat'", "given one which is read");
+    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "given one which is read");
+  }
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
+  REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
+  refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
+          "given one which is read");
+  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not the model's");
+  refuses("--adapter " + adapter + " --merge --save " + adapter, "given the one that is read");
+  fs::create_directory(folder.path("other"));
+  folder.write("other/tokenizer.json", "{}");
+  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not the model's");
+  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "given it twice");
+  CHECK(folder.read("model/model.safetensors") == weights);
+}
+
+TEST_CASE("Where there is too little room, an adapter and a tokenizer stay as they were") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1) + "--lora 16 --save ";
+  REQUIRE(published.run(learn + adapter).status == 0);
+  const std::string settings = folder.read("adapter/adapter_config.json"),
+                    weights = folder.read("adapter/adapter_model.safetensors");
+  const Run full =
+      run_shell("ulimit -f 40; $examples/gpt2 " + published.model + ' ' + learn + adapter + " --lora-alpha 100");
+  CAPTURE(full.err);
+  CHECK(full.status == 1);
+  CHECK(full.err.find("adapter_model.safetensors") != std::string::npos);
+  CHECK(folder.read("adapter/adapter_config.json") == settings);
+  CHECK(folder.read("adapter/adapter_model.safetensors") == weights);
+
+  const std::string made = folder.path("made");
+  check_message(run_shell("ulimit -f 4; $examples/gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384"),
+                "gpt2", "vocab.json: expected a file to write, which cannot be written: File too large");
+  CHECK(fs::is_empty(made));
 }
 
 TEST_CASE("gpt2 --page and --explain show a step and what the heads attend to") {
@@ -209,7 +279,18 @@ TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
   refuses("--explain a", "--explain: expected from 2 to 24 tokens, given 1");
   refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
   refuses("--lora 2", "--lora: expected together with --train");
-  refuses("--merge", "--merge: expected together with --lora or --adapter");
+  refuses("--merge", "--merge: expected together with --save, and --lora or --adapter");
+  refuses("--train " + kText + " --lora 2 --merge", "--merge: expected together with --save");
+  refuses("--save " + published.folder.path("a"), "--save: expected together with --train, or --adapter and --merge");
+  refuses("--train " + kText + " --adapter a", "--adapter: expected without --train");
+  refuses("--score " + kText + " --top-k 3", "--top-k: expected together with --prompt or --length");
+  refuses("--tokens " + kText + " --seed 3", "--seed: expected without --tokens");
+  refuses("--train " + kText + " --score " + published.folder.path("none"), "none: expected a file");
+  check_message(run_example("gpt2 " + kText + " --train-tokenizer " + kText + " --vocabulary 300"), "gpt2",
+                "expected a folder to write to, given a file");
+  check_message(
+      run_example("gpt2 " + published.folder.path("new") + " --train-tokenizer " + kText + " --vocabulary 100000"),
+      "gpt2", "text.txt: training a tokenizer: expected a vocabulary of at most");
   refuses("--train " + kText + " --weights bf16", "--weights: expected without --train");
   refuses("--train " + kText + " --context 25", "--context: expected at most 24");
   refuses("--train " + published.folder.write("few", "a few"), "few: expected a text of 20 tokens or more");

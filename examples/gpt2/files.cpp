@@ -17,39 +17,55 @@ namespace {
 
 constexpr std::uintmax_t kLargest = std::uintmax_t{512} << 20;  // bytes; of vocabularies, the largest have some 30 MB
 
-}  // namespace
+std::runtime_error refusal(const fs::path& file, const std::string& reason) {
+  return std::runtime_error(file.string() + ": " + reason);
+}
 
-std::string read_bytes(const std::filesystem::path& file) {
-  const auto refuse = [&](const std::string& reason) { return std::runtime_error(file.string() + ": " + reason); };
+std::ifstream open_to_read(const fs::path& file) {
   std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    throw refuse("expected a file, given something else");
+  const auto status = fs::status(file, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) throw refusal(file, "expected a file, given something else");
   errno = 0;
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw refuse(std::string("expected a file, which cannot be opened: ") + std::strerror(errno));
-  const auto size = std::filesystem::file_size(file, error);
-  if (error) throw refuse("expected a file, which cannot be read: " + error.message());
+  if (!in) throw refusal(file, std::string("expected a file, which cannot be opened: ") + std::strerror(errno));
+  return in;
+}
+
+}  // namespace
+
+std::string read_bytes(const fs::path& file) {
+  std::ifstream in = open_to_read(file);
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  if (error) throw refusal(file, "expected a file, which cannot be read: " + error.message());
   if (size > kLargest)
-    throw refuse("expected at most " + examples::with_commas(kLargest) + " bytes, given " +
-                 examples::with_commas(size));
+    throw refusal(
+        file, "expected at most " + examples::with_commas(kLargest) + " bytes, given " + examples::with_commas(size));
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
-    throw refuse("expected " + examples::with_commas(size) + " bytes, which cannot be read");
+    throw refusal(file, "expected " + examples::with_commas(size) + " bytes, which cannot be read");
   return bytes;
+}
+
+void check_input_file(const fs::path& file) {
+  if (!file.empty()) open_to_read(file);
 }
 
 void write_bytes(const fs::path& file, const std::string& bytes) {
   const auto refuse = [&](const std::string& reason) {
-    return std::runtime_error(file.string() + ": expected a file to write, which cannot be written: " + reason);
+    return refusal(file, "expected a file to write, which cannot be written: " + reason);
   };
   const fs::path unfinished = file.string() + ".tmp";
   errno = 0;
   std::ofstream out(unfinished, std::ios::binary);
-  if (!(out << bytes).flush()) throw refuse(std::strerror(errno));
+  if (!out) throw refuse(std::strerror(errno));
+  out << bytes;
   out.close();
   std::error_code error;
-  fs::rename(unfinished, file, error);
+  if (out)
+    fs::rename(unfinished, file, error);
+  else
+    error.assign(errno != 0 ? errno : EIO, std::generic_category());
   if (!error) return;
   std::error_code none;
   fs::remove(unfinished, none);

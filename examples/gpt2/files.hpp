@@ -8,6 +8,9 @@
 /// larger than 512 MB, or cannot be read.
 std::string read_bytes(const std::filesystem::path& file);
 
+/// Throws as read_bytes does for what cannot be opened or is no file, such as a folder; an empty name is none.
+void check_input_file(const std::filesystem::path& file);
+
 /// Puts the bytes into a file, all of them or none. Throws std::runtime_error, naming the file, where that cannot be.
 void write_bytes(const std::filesystem::path& file, const std::string& bytes);
 

@@ -43,15 +43,15 @@ struct Texts {
 
 /// The first nine tenths to learn from. The last are measured in part, so that a validation does not take longer than
 /// the steps between two.
-Texts read_texts(const Tokenizer& tokenizer, const std::string& file) {
+Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::string& file) {
   constexpr std::size_t most_validated = 8192;
-  const std::string text = read_bytes(file);
-  const std::vector<std::int64_t> ids = tokenizer.encode(text, Special::as_tokens);
+  const std::vector<std::int64_t> ids = tokenizer.encode(read_bytes(file), Special::as_tokens);
   const std::size_t test = ids.size() / 10;
   if (test < 2)
     throw std::runtime_error(file + ": expected a text of 20 tokens or more, given " + std::to_string(ids.size()));
   examples::Fingerprint fingerprint;
-  fingerprint.add(text);
+  fingerprint.add(config.json.dump());
+  fingerprint.add({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids.front()});
   Texts texts{PackedIds(tokenizer.size()), {}, fingerprint.text()};
   texts.train.reserve(ids.size() - test);
   for (std::size_t i = 0; i + test < ids.size(); ++i) texts.train.push_back(ids[i]);
@@ -63,26 +63,27 @@ Texts read_texts(const Tokenizer& tokenizer, const std::string& file) {
 }
 
 tg::Metadata metadata_of(const Options& options, const std::string& fingerprint) {
-  const KeptFineTuning kept{options.fine_tune, options.training, options.outputs, fingerprint};
+  const KeptFineTuning kept{options.fine_tune, options.training, options.outputs, options.merge, fingerprint};
   return {{kept_entry, nlohmann::json(kept).dump()}};
-}
-
-void save(const Pretrained& pretrained, const Options& options, const std::string& folder) {
-  if (options.fine_tune.lora > 0 && !options.merge)
-    save_adapter(pretrained, folder);
-  else
-    save_pretrained(options.fine_tune.lora > 0 ? merged(pretrained) : pretrained, options.folder, folder);
-  std::cout << "saved " << examples::printable(folder) << '\n';
 }
 
 }  // namespace
 
+void save_result(const Pretrained& pretrained, const Options& options, const std::string& folder) {
+  if (options.fine_tune.lora > 0 && !options.merge)
+    save_adapter(pretrained, folder);
+  else
+    save_pretrained(options.merge ? merged(pretrained) : pretrained, options.folder, folder);
+  std::cout << "saved " << examples::printable(folder) << '\n';
+}
+
 int fine_tune(Pretrained& pretrained, const Options& options) {
   LanguageModel<>& model = pretrained.model;
-  const Texts texts = read_texts(pretrained.tokenizer, options.fine_tune.data);
+  const Texts texts = read_texts(pretrained.config, pretrained.tokenizer, options.fine_tune.data);
   if (!options.resume.empty() && read_kept(options.resume).fingerprint != texts.fingerprint)
     throw std::runtime_error(examples::printable(options.fine_tune.data) +
-                             ": expected the text that the run has learned from, given another");
+                             ": expected the text that the run has learned from, in a folder with the same config.json "
+                             "and tokenizer, given others");
   const std::size_t sees = pretrained.config.model.context;
   const std::size_t context =
       options.fine_tune.context > 0 ? options.fine_tune.context : std::min<std::size_t>(sees, 256);
@@ -124,7 +125,7 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
     return loss;
   };
   const examples::OutputOptions& outputs = options.outputs;
-  if (!outputs.best.empty()) hooks.on_best = [&] { save(pretrained, options, outputs.best); };
+  if (!outputs.best.empty()) hooks.on_best = [&] { save_result(pretrained, options, outputs.best); };
   if (!outputs.checkpoint.empty())
     hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata_of(options, texts.fingerprint)); };
   hooks.checkpoint_every = outputs.checkpoint_every;
@@ -133,7 +134,7 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
   hooks.log = outputs.log;
   hooks.plot = outputs.plot;
   hooks.page = options.page.file;
-  if (!outputs.save.empty()) hooks.keep = [&] { save(pretrained, options, outputs.save); };
+  if (!outputs.save.empty()) hooks.keep = [&] { save_result(pretrained, options, outputs.save); };
 
   std::cout << "validation loss " << std::fixed << std::setprecision(4) << hooks.validation_loss()
             << " before the first step\n";

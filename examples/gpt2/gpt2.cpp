@@ -7,6 +7,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "../common/printable.hpp"
@@ -21,19 +22,59 @@
 #include "train_tokenizer.hpp"
 #include "writing.hpp"
 
+namespace fs = std::filesystem;
 namespace tg = tapegrad;
 
 namespace {
 
+/// The files of the model and its adapter.
+std::vector<fs::path> files_read(const Options& options) {
+  std::vector<fs::path> files;
+  for (const std::string& name : model_files()) files.push_back(fs::path(options.folder) / name);
+  if (options.adapter.empty()) return files;
+  for (const std::string& name : adapter_files()) {
+    files.push_back(fs::path(options.adapter) / name);
+    check_input_file(files.back());
+  }
+  return files;
+}
+
+fs::path resolved(const std::string& folder) {
+  std::error_code none;
+  return fs::weakly_canonical(folder, none);
+}
+
+/// Refuses to save a model into a folder with files that are not written and would be taken for the model's: those of
+/// an adapter, which Hugging Face's libraries add to it, and of another tokenizer.
+void check_foreign_files(const fs::path& to, const fs::path& from) {
+  std::vector<std::string> foreign = adapter_files();
+  for (const std::string& name : model_files())
+    if (!fs::exists(from / name)) foreign.push_back(name);
+  for (const std::string& name : foreign)
+    if (!to.empty() && fs::exists(to / name))
+      throw std::runtime_error(to.string() + ": expected a folder to write to without " + name +
+                               ", which is not the model's, given one with it");
+}
+
+/// What is wrong with a file is said before the work, and nothing is overwritten that is read.
 void check_files(const Options& options) {
   std::vector<std::string> outputs = examples::attention_files(options.explain);
   const examples::OutputOptions& kept = options.outputs;
   for (const std::string& file : {kept.checkpoint, kept.log, kept.plot, options.page.file}) outputs.push_back(file);
-  std::vector<std::string> inputs{options.score, options.fine_tune.data};
+  const std::vector<std::string> texts{options.score, options.fine_tune.data, options.tokens, options.train_tokenizer};
+  for (const std::string& text : texts) check_input_file(text);
+  std::vector<std::string> inputs = texts;
+  for (const fs::path& file : files_read(options)) inputs.push_back(file.string());
   if (options.resume != kept.checkpoint) inputs.push_back(options.resume);
   if (options.trains() || options.explain.wanted || !options.page.file.empty()) examples::outlive_reader();
   examples::check_outputs(outputs, inputs);
-  for (const std::string& folder : {kept.save, kept.best}) check_output_folder(folder, options.folder);
+  if (!kept.save.empty() && resolved(kept.save) == resolved(kept.best))
+    throw std::runtime_error(kept.save + ": expected two folders for --save and --best, given it twice");
+  const bool whole = options.fine_tune.lora == 0 || options.merge;
+  for (const std::string& folder : {kept.save, kept.best}) {
+    for (const std::string& read : {options.folder, options.adapter}) check_output_folder(folder, read);
+    if (whole) check_foreign_files(folder, options.folder);
+  }
 }
 
 /// For a rank that is not the first: it takes part in what is kept, and writes none of it.
@@ -44,10 +85,18 @@ void write_nothing(Options& options) {
 }
 
 int make_tokenizer(const Options& options) {
+  check_output_folder(options.folder, {});
   for (const char* name : {"vocab.json", "merges.txt", "tokenizer.json"})
-    if (std::filesystem::exists(std::filesystem::path(options.folder) / name))
+    if (fs::exists(fs::path(options.folder) / name))
       throw std::runtime_error(options.folder + ": expected a folder without a tokenizer, given one with " + name);
-  const Tokenizer tokenizer = train_tokenizer(read_bytes(options.train_tokenizer), options.vocabulary);
+  const Tokenizer tokenizer = [&] {
+    const std::string text = read_bytes(options.train_tokenizer);
+    try {
+      return train_tokenizer(text, options.vocabulary);
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(options.train_tokenizer + ": " + error.what());
+    }
+  }();
   tokenizer.save(options.folder);
   std::cout << examples::with_commas(tokenizer.size()) << " tokens: " << examples::printable(options.folder)
             << "/vocab.json and merges.txt\n";
@@ -61,6 +110,7 @@ int use_model(const Options& options) {
   if (!options.adapter.empty()) load_adapter(pretrained, options.adapter);
   const int status = options.trains() ? fine_tune(pretrained, options) : 0;
   tg::eval(pretrained.model);
+  if (!options.trains() && !options.outputs.save.empty()) save_result(pretrained, options, options.outputs.save);
   if (options.bf16) tg::hold_in_bfloat16(pretrained.model);
   if (!options.score.empty()) print_score(pretrained, options.score);
   if (!examples::is_first_rank()) return status;

@@ -29,6 +29,7 @@ Examples:
   gpt2 gpt2/ --train text.txt --save mine/
   gpt2 gpt2/ --train text.txt --lora 8 --save adapter/
   gpt2 gpt2/ --adapter adapter/ --prompt "Once"
+  gpt2 gpt2/ --adapter adapter/ --merge --save both/
   gpt2 gpt2/ --prompt "Once" --explain "The cat sat on the mat"
   gpt2 vocabulary/ --train-tokenizer text.txt --vocabulary 5000)";
 
@@ -55,7 +56,6 @@ struct Given {
 
 void complete(Options& options, const Given& given) {
   options.fine_tune = given.fine_tune.value_or({});
-  options.fine_tune.folder = options.folder;
   options.fine_tune.seed = given.seed;
   TrainingOptions training = defaults(options.fine_tune.lora > 0);
   const std::size_t steps = given.training.value_or(training).steps;
@@ -78,12 +78,12 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
         contradicting.front(),
         "expected as in the run that --resume goes on with, or not at all; only --steps may rise");
   options.fine_tune = kept.fine_tune;
-  options.fine_tune.folder = options.folder;  // it may have been moved: the weights are the run's
   options.training = kept.training;
   options.training.steps = steps;
   options.outputs = kept.outputs;
   options.outputs.checkpoint = options.resume;
   options.outputs = given.outputs.value_or(options.outputs);
+  options.merge |= kept.merge;
 }
 
 // Each option that does nothing, or something else than it says, beside another is refused.
@@ -98,12 +98,17 @@ void check_combinations(const CLI::App& app, const Options& options) {
                              "--momentum",     "--beta2",      "--weight-decay",
                              "--clip",         "--eval-every", "--patience",
                              "--divide-state", "--checkpoint", "--checkpoint-every",
-                             "--best",         "--log",        "--plot",
-                             "--save"})
+                             "--best",         "--log",        "--plot"})
     require(option, options.trains(), "expected together with --train");
   require("--lora-alpha", options.fine_tune.lora > 0, "expected together with --lora");
-  require("--merge", !options.adapter.empty() || options.fine_tune.lora > 0,
-          "expected together with --lora or --adapter, whose updates it adds to the weights");
+  const bool has_updates = !options.adapter.empty() || options.fine_tune.lora > 0;
+  require("--merge", has_updates && !(options.outputs.save.empty() && options.outputs.best.empty()),
+          "expected together with --save, and --lora or --adapter, whose updates it adds to the weights");
+  require("--save", options.trains() || options.merge, "expected together with --train, or --adapter and --merge");
+  require("--adapter", !options.trains(),
+          "expected without --train; --merge and --save write a model with it, from which training begins");
+  for (const char* choosing : {"--temperature", "--top-k", "--top-p"})
+    require(choosing, options.writes(), "expected together with --prompt or --length");
   require("--weights", !options.trains(), "expected without --train, which learns in float");
   require("--vocabulary", !options.train_tokenizer.empty(), "expected together with --train-tokenizer");
   if (!options.train_tokenizer.empty() && options.vocabulary == 0)
@@ -112,7 +117,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
     if (app.count(alone) > 0)
       for (const char* other :
            {"--train-tokenizer", "--tokens", "--train", "--resume", "--score", "--prompt", "--length", "--temperature",
-            "--top-k", "--top-p", "--explain", "--page", "--weights", "--adapter"})
+            "--top-k", "--top-p", "--explain", "--page", "--weights", "--adapter", "--seed"})
         if (std::string(other) != alone)
           require(other, false, "expected without " + std::string(alone) + ", which uses the tokenizer alone");
   require("--page", !options.bf16, "expected without --weights bf16, which have no gradients");
@@ -166,7 +171,7 @@ void add_fine_tune_options(CLI::App& app, Options& options, Given& given) {
       "Tokens of a piece of the text (default: as many as the model sees,\nat most 256)");
   add("--dropout", &O::dropout, "P", number(0, 0.99),
       "Share of the numbers to hide at random in training (default 0,\nwhatever the configuration says)");
-  add("--lora", &O::lora, "RANK", whole_number(1, longest_context),
+  add("--lora", &O::lora, "RANK", whole_number(1, 1'000'000),
       "Learn updates of this rank to the attentions' projections, and no\nother weights (LoRA)");
   add("--lora-alpha", &O::lora_alpha, "A", number(1e-9, 1e9), "They count A / RANK (default: A twice the rank)");
   given.fine_tune
@@ -178,7 +183,9 @@ void add_fine_tune_options(CLI::App& app, Options& options, Given& given) {
       .add(app, "--save", &examples::OutputOptions::save, "DIR", examples::some_path(),
            "Write the model here after training, also after Ctrl-C; of --lora\nthe updates alone")
       ->group(learning);
-  app.add_flag("--merge", options.merge, "Write the weights with the updates added instead")->group(learning);
+  app.add_flag("--merge", options.merge,
+               "Write the weights with the updates added instead; also of --adapter,\nwithout training")
+      ->group(learning);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 
 /// What is trained, and of what it is made.
 struct FineTuneOptions {
-  std::string folder, data;  ///< of the model to begin with, and a text
-  std::size_t context = 0;   ///< tokens of a piece of the text; 0: as many as the model sees, at most 256
+  std::string data;         ///< a text
+  std::size_t context = 0;  ///< tokens of a piece of it; 0: as many as the model sees, at most 256
   double dropout = 0;
   std::size_t lora = 0;   ///< rank of the updates; 0: all weights are trained
   double lora_alpha = 0;  ///< 0: twice the rank
@@ -25,16 +25,18 @@ struct FineTuneOptions {
   std::uint64_t seed = 0;
   bool operator==(const FineTuneOptions&) const = default;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FineTuneOptions, folder, data, context, dropout, lora, lora_alpha, recompute, seed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FineTuneOptions, data, context, dropout, lora, lora_alpha, recompute, seed)
 
-/// A run of fine-tuning that is kept whole: its options, and a fingerprint of the text.
+/// A run of fine-tuning that is kept whole: its options, and a fingerprint of the model's configuration and the text's
+/// tokens.
 struct KeptFineTuning {
   FineTuneOptions fine_tune;
   examples::TrainingOptions training;
   examples::OutputOptions outputs;
+  bool merge = false;
   std::string fingerprint;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptFineTuning, fine_tune, training, outputs, fingerprint)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptFineTuning, fine_tune, training, outputs, merge, fingerprint)
 
 /// The metadata's entry that tells such a run from another.
 inline constexpr const char* kept_entry = "gpt2 --checkpoint";
@@ -62,7 +64,7 @@ struct Options {
   /// Whether a text of the model's own is asked for, or nothing else is.
   bool writes() const {
     const bool asked = !writing.prompt.empty() || writing.length;
-    return asked || (!trains() && score.empty() && !explain.wanted && page.file.empty());
+    return asked || (!trains() && score.empty() && !explain.wanted && page.file.empty() && outputs.save.empty());
   }
 };
 

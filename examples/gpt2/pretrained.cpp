@@ -34,23 +34,26 @@ Pretrained with_weights(Description description, const fs::path& folder) {
 namespace {
 
 /// The files of a folder that tell of its tokenizer and of how it is used, as Hugging Face's libraries name them.
-constexpr std::array files_beside{"vocab.json",
-                                  "merges.txt",
-                                  "tokenizer.json",
-                                  "tokenizer_config.json",
-                                  "added_tokens.json",
-                                  "special_tokens_map.json",
-                                  "generation_config.json"};
+constexpr std::array files_beside{"vocab.json",          "merges.txt",
+                                  "tokenizer.json",      "tokenizer_config.json",
+                                  "added_tokens.json",   "special_tokens_map.json",
+                                  "chat_template.jinja", "generation_config.json"};
 
 }  // namespace
 
+std::vector<std::string> model_files() {
+  std::vector<std::string> names(files_beside.begin(), files_beside.end());
+  names.insert(names.end(), {"config.json", "model.safetensors"});
+  return names;
+}
+
 void save_pretrained(const Pretrained& pretrained, const fs::path& from, const fs::path& to) {
   make_folder(to);
+  save_weights(pretrained.model, pretrained.config, to);
   for (const char* name : files_beside)
     if (fs::exists(from / name)) write_bytes(to / name, read_bytes(from / name));
   nlohmann::json config = pretrained.config.json;
   config.erase("dtype");  // as newer files call it
   config["torch_dtype"] = "float32";
   write_bytes(to / "config.json", config.dump(2) + '\n');
-  save_weights(pretrained.model, pretrained.config, to);
 }

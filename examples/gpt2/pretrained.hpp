@@ -4,6 +4,8 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "../gpt/model.hpp"
 #include "config.hpp"
@@ -27,7 +29,10 @@ struct Pretrained {
 /// Reads the weights as well. Throws as load_model does.
 Pretrained with_weights(Description description, const std::filesystem::path& folder);
 
+/// The names of the files that a folder may have and that are read or copied.
+std::vector<std::string> model_files();
+
 /// Writes a folder that Hugging Face's libraries and this program read: the weights, the configuration, and the files
-/// of the tokenizer as they are in the folder that it was read from. The weights come last. Throws std::runtime_error
-/// for what cannot be written.
+/// of the tokenizer as they are in the folder that it was read from. The weights come first, for which there may be too
+/// little room. Throws std::runtime_error for what cannot be written.
 void save_pretrained(const Pretrained& pretrained, const std::filesystem::path& from, const std::filesystem::path& to);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../common/progress.hpp"
+#include "files.hpp"
 #include "layout.hpp"
 
 namespace fs = std::filesystem;
@@ -57,9 +58,9 @@ void require_room(const Config& config, const fs::path& folder) {
                       (model.positions == Positions::learned ? static_cast<double>(model.context) : 0);
   const double numbers = rows * width + static_cast<double>(model.layers) * numbers_in_block(model);
   const fs::path file = folder / "model.safetensors";
-  std::error_code error;
-  const std::uintmax_t bytes = fs::file_size(file, error);
-  if (error || numbers <= static_cast<double>(bytes) / 2) return;  // without the file, reading it says so
+  check_input_file(file);
+  const std::uintmax_t bytes = fs::file_size(file);
+  if (numbers <= static_cast<double>(bytes) / 2) return;
   throw std::runtime_error((folder / "config.json").string() + ": expected sizes of a model for which " +
                            file.filename().string() + " has room, which are " + examples::with_commas(bytes / 2) +
                            " numbers of 16 bits, given sizes of more");

@@ -137,6 +137,6 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
   if (!outputs.save.empty()) hooks.keep = [&] { save_result(pretrained, options, outputs.save); };
 
   std::cout << "validation loss " << std::fixed << std::setprecision(4) << hooks.validation_loss()
-            << " before the first step\n";
+            << (run.training.step == 0 ? " before the first step\n" : " so far\n");
   return examples::train(run.training, parameters, options.training, hooks);
 }

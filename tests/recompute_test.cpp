@@ -341,6 +341,22 @@ TEST_CASE("Gradients are those at the values that the function read, whatever pa
   }
 }
 
+TEST_CASE("A weight that was rounded to bfloat16 since the function read it is what it was") {
+  const Array exact{{1.0069}};  // between two numbers of bfloat16
+  const Tensor x(Array{{3.0}});
+  for (const bool recomputes : {false, true}) {
+    CAPTURE(recomputes);
+    Parameter w(exact), v(Array{{1.0}});
+    const tg::Tape tape;
+    const Tensor y = tg::sum(Caller{recomputes}([&](const Tensor& in) { return tg::linear(in, w); }, v * x));
+    w.hold_in_bfloat16();
+    y.backward();
+    CHECK(v.grad()(0, 0) == 3.0 * exact(0, 0));
+    CHECK(w.is_in_bfloat16());
+    CHECK_THROWS_AS(w.value(), std::logic_error);
+  }
+}
+
 TEST_CASE("Parameters that have been frozen since get no gradient, and the others theirs") {
   Parameter w = scalar(2), v = scalar(3);
   const tg::Tape tape;

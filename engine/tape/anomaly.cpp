@@ -17,8 +17,18 @@ template <class T> std::optional<std::size_t> first_anomaly(const Array<T>& x) {
   return std::nullopt;
 }
 
+std::optional<std::size_t> first_anomaly(const Array<BFloat16>& x) {
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!std::isfinite(static_cast<float>(x.data()[i]))) return i;
+  return std::nullopt;
+}
+
+template <class T> std::optional<std::size_t> first_anomaly(const Tensor<T>& x) {
+  return x.is_in_bfloat16() ? first_anomaly(x.bfloat16()) : first_anomaly(x.value());
+}
+
 template <class T> std::string found(const Array<T>& x, std::size_t i) {
-  const T value = x.data()[i];
+  const auto value = static_cast<double>(x.data()[i]);
   return std::string(std::isnan(value) ? "NaN"
                      : value > 0       ? "inf"
                                        : "-inf") +
@@ -71,7 +81,7 @@ void Recording<T>::check_output(const Operation& operation, const Tensor<T>& y, 
   if (!i) return;
   if (!std::isnan(y.value().data()[*i])) {
     for (const Input<T>& input : inputs)  // infinity that comes in, as an additive mask's or masked_fill's, may go on
-      if (input.tensor->defined() && first_anomaly(input.tensor->value())) return;
+      if (input.tensor->defined() && first_anomaly(*input.tensor)) return;
   }
   std::string read;
   for (std::size_t n = 0; n < inputs.size(); ++n) read += (n == 0 ? "" : ", ") + described(*inputs[n].tensor, edges[n]);
@@ -87,11 +97,12 @@ void Recording<T>::check_output(const Operation& operation, const Tensor<T>& y, 
 // A parameter that is not finite spoils whatever reads it, at once or further on: it is named instead of that.
 template <class T> void Recording<T>::check_parameter(const char* operation, const Tensor<T>& x) {
   const Leaf<T>& leaf = *x.leaf_;
-  const std::optional<std::size_t> i = first_anomaly(*leaf.value);
+  const std::optional<std::size_t> i = first_anomaly(x);
   if (!i) return;
   if (options_.keep_values) add_parameter(x);
+  const std::string given = leaf.bfloat16 ? found(*leaf.bfloat16, *i) : found(*leaf.value, *i);
   fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false,
-          message(operation, "expected finite parameters, given ", found(*leaf.value, *i), " of ",
+          message(operation, "expected finite parameters, given ", given, " of ",
                   leaf.name.empty() ? "a parameter" : leaf.name, " ", leaf.shape));
 }
 

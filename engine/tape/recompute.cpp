@@ -16,18 +16,19 @@ namespace {
 
 constexpr Operation kRecompute("recompute", "y = f(x, θ); dx = (∂f/∂x)ᵀ dy; dθ = (∂f/∂θ)ᵀ dy");
 
-// A parameter that f has read, and its value then.
+// A parameter that f has read, and its value then, which was not in bfloat16: those are constants.
 template <class T> struct ParameterRead {
   std::shared_ptr<Leaf<T>> leaf;  // null for none
   Value<T> value;
+  std::shared_ptr<const Array<BFloat16>> bfloat16{};
 };
 
 // Gives parameters that were set since f has read them the values that they had then, to the end of its scope.
 template <class T> class ValuesThen {
  public:
   explicit ValuesThen(const std::vector<ParameterRead<T>>& reads) {
-    for (const auto& [leaf, value] : reads)
-      if (leaf && leaf->value != value) changed_.push_back({leaf, value});
+    for (const ParameterRead<T>& read : reads)
+      if (read.leaf && read.leaf->value != read.value) changed_.push_back(read);
     exchange();
   }
   ~ValuesThen() { exchange(); }
@@ -36,7 +37,10 @@ template <class T> class ValuesThen {
 
  private:
   void exchange() noexcept {
-    for (auto& [leaf, value] : changed_) std::swap(leaf->value, value);
+    for (auto& [leaf, value, bfloat16] : changed_) {
+      std::swap(leaf->value, value);
+      std::swap(leaf->bfloat16, bfloat16);
+    }
   }
 
   std::vector<ParameterRead<T>> changed_;

@@ -11,6 +11,7 @@ template <class T>
 void add_low_rank(Linear<T>& layer, std::size_t rank, double alpha, Generator& generator, bool change) {
   if (!change) {
     require(rank > 0, "add_low_rank", "expected a rank of at least 1, given 0");
+    require(std::isfinite(alpha), "add_low_rank", "expected a finite alpha, given ", alpha);
     require_usage(!layer.lora_A, "add_low_rank",
                   "expected layers without a low-rank update, given one that has it for ", layer.weight);
     return;
@@ -26,8 +27,9 @@ void add_low_rank(Linear<T>& layer, std::size_t rank, double alpha, Generator& g
 
 template <class T> void merge_low_rank(Linear<T>& layer, bool change) {
   if (!layer.lora_A) return;
-  require_usage(!layer.weight.is_in_bfloat16(), "merge_low_rank",
-                "expected weights that can be added to, given one held in bfloat16: ", layer.weight);
+  for (const Parameter<T>* part : {&layer.weight, &layer.lora_A->weight, &layer.lora_B->weight})
+    require_usage(!part->is_in_bfloat16(), "merge_low_rank",
+                  "expected weights and updates that can be added, given one held in bfloat16: ", *part);
   if (!change) return;
   const Array<T>&a = layer.lora_A->weight.value(), &b = layer.lora_B->weight.value();
   const std::size_t rank = a.shape()[0], in = a.shape()[1], out = b.shape()[0];

@@ -36,7 +36,8 @@ template <class M, class Visit> void for_each_linear(M& model, Visit visit) {
 /// (x A^T) B^T, with A evenly from +-1 / sqrt(in_features) and B of zeros, so that the model computes at first what it
 /// did. Their names are PEFT's, `q_proj.lora_A.weight` and `q_proj.lora_B.weight`. The other parameters stay as they
 /// are: who freezes them calls set_requires_grad(false) before. Weights may be held in bfloat16. Throws
-/// std::invalid_argument for a rank of 0, std::logic_error for a layer that has an update, before any layer changes.
+/// std::invalid_argument for a rank of 0 or an alpha that is not finite, std::logic_error for a layer that has an
+/// update, before any layer changes.
 template <class M>
 void add_low_rank(M& model, std::size_t rank, double alpha, Generator& generator = default_generator()) {
   detail::for_each_linear(model, [&](auto& layer, bool change) {
@@ -45,7 +46,7 @@ void add_low_rank(M& model, std::size_t rank, double alpha, Generator& generator
 }
 
 /// Adds each update to its layer's weight, W + (alpha / rank) B A, and drops it. Layers without one stay as they are.
-/// Throws std::logic_error where the weight of a layer that has one is held in bfloat16, before any layer changes.
+/// Throws std::logic_error where the weight or update of a layer that has one is held in bfloat16, before any changes.
 template <class M> void merge_low_rank(M& model) {
   detail::for_each_linear(model,
                           [](auto& layer, bool change) { detail::merge_low_rank<detail::ScalarOf<M>>(layer, change); });

@@ -286,6 +286,28 @@ TEST_CASE("What needs a weight's numbers says that they are held in bfloat16") {
   CHECK_FALSE(std::filesystem::exists(folder.path("model")));
 }
 
+TEST_CASE("Anomaly mode looks at weights in bfloat16, too") {
+  tg::Linear<> layer(2, 1, {.bias = false});
+  tg::named_parameters(layer);
+  layer.weight.set_value(tg::Array<float>{{1e30f, 1.0f}});
+  layer.weight.hold_in_bfloat16();
+  const auto message = [&](float x) {
+    const tg::Tape tape({.detect_anomaly = true});
+    try {
+      const tg::Tensor<float> given(tg::Array<float>{{x, x}});
+      CHECK(layer(given).size() == 1);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK(message(1.0f) == "none");
+  CHECK(message(1e30f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
+  layer.weight.set_value(tg::Array<float>{{1.0f, 3.4e38f}});  // which bfloat16 rounds to infinity
+  layer.weight.hold_in_bfloat16();
+  CHECK(message(1.0f) == "[linear] expected finite parameters, given inf at (0, 1) of weight (1, 2)");
+}
+
 TEST_CASE("Loading and set_value give a weight its numbers again") {
   tg::Linear<> layer(3, 2), other(3, 2);
   const auto bytes = tg::save_bytes(other);
@@ -294,6 +316,8 @@ TEST_CASE("Loading and set_value give a weight its numbers again") {
   CHECK_FALSE(layer.weight.is_in_bfloat16());
   CHECK(layer.weight.value() == other.weight.value());
   layer.weight.hold_in_bfloat16();
+  CHECK_THROWS_WITH_AS(other.weight.share_value(layer.weight.shared_value()),
+                       "[share_value] expected a value, given none", std::invalid_argument);
   CHECK_THROWS_AS(layer.weight.set_value(tg::Array<float>{1.0f}), std::invalid_argument);
   CHECK(layer.weight.is_in_bfloat16());
   layer.weight.set_value(other.weight.value());

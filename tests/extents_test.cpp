@@ -176,6 +176,7 @@ TEST_CASE_TEMPLATE("Parts of empty arrays, and attention to nothing from nowhere
   CHECK(shape_of([](const auto& x) { return tg::multi_head_attention(x, x, x, 3); }) == "(2, 0, 6)");
   CHECK(shape_of([](const auto& x) { return tg::rotary_embedding(x, 3); }) == "(2, 0, 6)");
   CHECK(tg::rotary_embedding(empty<T>({0, kHuge, 4}), 2).shape() == Shape{0, kHuge, 4});  // no angle of any position
+  CHECK(tg::rotary_embedding(empty<T>({0, 1, kHuge}), 1).shape() == Shape{0, 1, kHuge});  // and no frequency
   const auto some = zeros<T>({2, 4, 6});
   CHECK(shape_of([&](const auto& x) { return tg::multi_head_attention(x, some, some, 3); }) == "(2, 0, 6)");
   const auto blind = sweep([&](const auto& x) { return tg::multi_head_attention(some, x, x, 3); });

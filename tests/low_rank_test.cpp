@@ -137,11 +137,17 @@ TEST_CASE("What cannot be updated or merged is refused before anything changes")
   Model model;
   CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, given 0",
                        std::invalid_argument);
+  for (const double alpha : {std::nan(""), HUGE_VAL})
+    CHECK_THROWS_AS(tg::add_low_rank(model, 2, alpha), std::invalid_argument);
   tg::add_low_rank(model.second, 1, 1);
   CHECK_THROWS_AS(tg::add_low_rank(model, 2, 1), std::logic_error);
   CHECK_FALSE(model.first.lora_A.has_value());
   tg::add_low_rank(model.first, 1, 1);
-  model.second.weight.hold_in_bfloat16();
-  CHECK_THROWS_AS(tg::merge_low_rank(model), std::logic_error);
-  CHECK(model.first.lora_A.has_value());
+  for (tg::Parameter<double>* held : {&model.second.weight, &model.second.lora_A->weight}) {
+    const Array value = held->value();
+    held->hold_in_bfloat16();
+    CHECK_THROWS_AS(tg::merge_low_rank(model), std::logic_error);
+    CHECK(model.first.lora_A.has_value());
+    held->set_value(value);
+  }
 }

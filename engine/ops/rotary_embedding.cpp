@@ -15,6 +15,7 @@ using detail::require;
 // (positions, D): of each position the cosines of its D / 2 angles, then their sines. An angle of many turns has no
 // digits left in float.
 template <class T> Array<T> make_turns(std::size_t positions, std::size_t width, const RotaryOptions& options) {
+  if (positions == 0) return Array<T>(Shape{0, width});
   const std::size_t half = width / 2;
   Array<double> frequencies(Shape{half});
   for (std::size_t i = 0; i < half; ++i)

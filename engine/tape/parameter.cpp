@@ -76,10 +76,17 @@ template <class T> void Parameter<T>::count_change() {
   if (sweeps.before_change == 0) sweeps.before_change = sweeps.total;
 }
 
-template <class T> void Parameter<T>::set_value(Array<T> value) { share_value(make_value<T>(std::move(value))); }
+template <class T> void Parameter<T>::set_value(Array<T> value) {
+  replace("set_value", make_value<T>(std::move(value)));
+}
 
 template <class T> void Parameter<T>::share_value(Value<T> value) {
-  require(value->shape() == this->shape(), "set_value", "expected a value of the parameter's shape ", this->shape(),
+  require(value != nullptr, "share_value", "expected a value, given none");
+  replace("share_value", std::move(value));
+}
+
+template <class T> void Parameter<T>::replace(const char* operation, Value<T> value) {
+  require(value->shape() == this->shape(), operation, "expected a value of the parameter's shape ", this->shape(),
           ", given ", value->shape());
   leaf().value = std::move(value);
   leaf().bfloat16.reset();

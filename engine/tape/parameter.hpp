@@ -44,12 +44,12 @@ template <class T> class Parameter : public Tensor<T> {
   void set_value(Array<T> value);
 
   /// Replaces the value by one that others may hold as well, such as a tensor's shared_value(); takes no memory. Throws
-  /// as set_value.
+  /// as set_value, and for none, as a tensor that is held in bfloat16 has.
   void share_value(Value<T> value);
 
   /// Rounds the value to bfloat16 and holds that alone, in half the memory: for inference. linear and embedding take it
   /// for a constant weight; others find no value, and throw std::logic_error. Recordings keep the value they have. Its
-  /// gradient is forgotten. set_value ends it, and so does loading.
+  /// gradient is forgotten. set_value ends it, and so does loading; it stays frozen then.
   void hold_in_bfloat16();
 
   /// The value for changing in place; recordings and copies keep the old one.
@@ -89,6 +89,7 @@ template <class T> class Parameter : public Tensor<T> {
     if (!this->leaf_) this->throw_undefined();
     return *this->leaf_;
   }
+  void replace(const char* operation, Value<T> value);
   void count_change();
 };
 

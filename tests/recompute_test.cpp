@@ -342,11 +342,12 @@ TEST_CASE("Gradients are those at the values that the function read, whatever pa
 }
 
 TEST_CASE("A weight that was rounded to bfloat16 since the function read it is what it was") {
-  const Array exact{{1.0069}};  // between two numbers of bfloat16
-  const Tensor x(Array{{3.0}});
+  const tg::Shape one{1, 1};
+  const Array exact(one, 1.0069);  // between two numbers of bfloat16
+  const Tensor x(Array(one, 3.0));
   for (const bool recomputes : {false, true}) {
     CAPTURE(recomputes);
-    Parameter w(exact), v(Array{{1.0}});
+    Parameter w(exact), v(Array(one, 1.0));
     const tg::Tape tape;
     const Tensor y = tg::sum(Caller{recomputes}([&](const Tensor& in) { return tg::linear(in, w); }, v * x));
     w.hold_in_bfloat16();

@@ -10,6 +10,7 @@
 
 #include "../layers/report/internal/attention_picture.hpp"
 #include "close.hpp"
+#include "run_example.hpp"
 #include "temporary_folder.hpp"
 
 namespace tg = tapegrad;
@@ -27,8 +28,6 @@ class Path {
  private:
   std::string before_;
 };
-
-bool gnuplot_is_installed() { return std::system("command -v gnuplot >/dev/null") == 0; }
 
 tg::AttentionMap<double> small_map() {
   return {{"a", "b"}, {"x", "y", "z"}, {{{0.5, 0.25, 0.25}, {0, 1, 0}}}, {{{1, -2, 0.1}, {3, 4e-20, 0}}}};

@@ -205,22 +205,16 @@ TEST_CASE("language_model begins every line with the prompt, and gives up when i
 
 namespace {
 
-bool gnuplot_is_installed() { return std::system("command -v gnuplot >/dev/null") == 0; }
-
 /// What the run says and writes for --explain-to folder/name of so many characters, by so many heads.
 void check_explained(const Run& run, const TemporaryFolder& folder, const std::string& name, std::size_t characters,
                      const std::string& heads_of_layers, std::size_t heads) {
   CAPTURE(run.out);
-  CAPTURE(run.err);
-  const std::string size = std::to_string(characters), drawn = "picture of the weights: " + folder.path(name + ".png");
+  const std::string size = std::to_string(characters);
   CHECK(run.out.find("gradients of " + heads_of_layers + " heads, " + size + " x " + size +
                      " tokens: " + folder.path(name + ".csv")) != std::string::npos);
   for (const char* ending : {".npy", ".gradients.npy"})
     CHECK(folder.read(name + ending).size() == 128 + heads * characters * characters * sizeof(float));
-  const bool gnuplot = gnuplot_is_installed();
-  CHECK(run.status == (gnuplot ? 0 : 1));
-  CHECK((run.out.find(drawn) != std::string::npos) == gnuplot);
-  CHECK((run.err.find("gnuplot-nox") == std::string::npos) == gnuplot);
+  check_drawn(run, folder.path(name + ".png"));
 }
 
 }  // namespace

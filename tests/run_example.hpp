@@ -31,6 +31,18 @@ inline void check_message(const Run& run, const std::string& program, const std:
   CHECK(run.err.find(words) != std::string::npos);
 }
 
+inline bool gnuplot_is_installed() { return std::system("command -v gnuplot >/dev/null") == 0; }
+
+/// Expects that the run, of --explain, has drawn a picture as the last that it did; or, where there is no gnuplot, that
+/// it says what to install.
+inline void check_drawn(const Run& run, const std::string& picture) {
+  const bool gnuplot = gnuplot_is_installed();
+  CAPTURE(run.err);
+  CHECK(run.status == (gnuplot ? 0 : 1));
+  CHECK((run.out.find("picture of the weights: " + picture) != std::string::npos) == gnuplot);
+  CHECK((run.err.find("apt-get install gnuplot-nox") == std::string::npos) == gnuplot);
+}
+
 /// Runs a shell's commands, in which $examples is the folder of the programs.
 inline Run run_shell(const std::string& commands) {
   const TemporaryFolder folder;

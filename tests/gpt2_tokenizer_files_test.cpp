@@ -178,8 +178,8 @@ TEST_CASE("tokenizer.json is read, and where it is missing the two files") {
 
   const TemporaryFolder folder;
   tokenizer.save(folder / "saved");
-  CHECK(json::parse(read_bytes(folder / "saved/vocab.json")) == small_vocabulary());
-  CHECK(read_bytes(folder / "saved/merges.txt") == kMerges);
+  CHECK(json::parse(read_file(folder / "saved/vocab.json")) == small_vocabulary());
+  CHECK(read_file(folder / "saved/merges.txt") == kMerges);
 
   CHECK(Tokenizer::read(folder / "saved").size() == 259);
   json other = small_tokenizer_json();

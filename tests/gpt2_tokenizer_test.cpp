@@ -230,7 +230,7 @@ TEST_CASE("every text comes back from its ids, which are those of the definition
                 repeated("a", 333),
                 repeated("ab", 100),
                 repeated("the", 100),
-                read_bytes(kFolder / "text.txt")};
+                read_file(kFolder / "text.txt")};
   std::mt19937 generator(7);
   for (int i = 0; i < (kSanitized ? 100 : 1000); ++i) texts.push_back(random_text(generator));
   for (const std::string& text : texts) {
@@ -287,7 +287,7 @@ TEST_CASE("an id that there is not is refused by its number") {
 }
 
 TEST_CASE("threads share a tokenizer") {
-  const std::string text = read_bytes(kFolder / "text.txt");
+  const std::string text = read_file(kFolder / "text.txt");
   const Ids expected = tokenizer().encode(text);
   std::vector<Ids> given(4);
   std::vector<std::thread> threads;
@@ -342,23 +342,23 @@ TEST_CASE("the tests' vocabulary is what the tests' text yields") {
   const TemporaryFolder folder;
   std::vector<std::size_t> reported;
   const Tokenizer trained =
-      train_tokenizer(read_bytes(kFolder / "text.txt"), 384, [&](std::size_t tokens) { reported.push_back(tokens); });
+      train_tokenizer(read_file(kFolder / "text.txt"), 384, [&](std::size_t tokens) { reported.push_back(tokens); });
   trained.save(folder / "new" / "er");
   for (const char* file : {"vocab.json", "merges.txt"})
-    CHECK(read_bytes(folder / "new/er" / file) == read_bytes(kFolder / "vocabulary" / file));
+    CHECK(read_file(folder / "new/er" / file) == read_file(kFolder / "vocabulary" / file));
   CHECK(reported.size() == 127);
   CHECK(reported.back() == 383);
   const Tokenizer read = Tokenizer::read(folder / "new/er");
   CHECK(read.encode("the tape and the rule") == trained.encode("the tape and the rule"));
   read.save(folder / "new");
-  CHECK(read_bytes(folder / "new/vocab.json") == read_bytes(kFolder / "vocabulary/vocab.json"));
+  CHECK(read_file(folder / "new/vocab.json") == read_file(kFolder / "vocabulary/vocab.json"));
 }
 
 TEST_CASE("pairs are merged by how often they stand in the text; of as many, the smaller ids first") {
   const auto merges = [](const std::string& text, std::size_t count) {
     const TemporaryFolder folder;
     train_tokenizer(text, 257 + count).save(folder / "made");
-    const std::string file = read_bytes(folder / "made/merges.txt");
+    const std::string file = read_file(folder / "made/merges.txt");
     return file.substr(file.find('\n') + 1);
   };
   CHECK(merges("ab ab ab cd", 2) == "a b\nĠ ab\n");

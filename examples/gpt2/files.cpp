@@ -33,7 +33,7 @@ std::ifstream open_to_read(const fs::path& file) {
 
 }  // namespace
 
-std::string read_bytes(const fs::path& file) {
+std::string read_file(const fs::path& file) {
   std::ifstream in = open_to_read(file);
   std::error_code error;
   const auto size = fs::file_size(file, error);
@@ -51,7 +51,7 @@ void check_input_file(const fs::path& file) {
   if (!file.empty()) open_to_read(file);
 }
 
-void write_bytes(const fs::path& file, const std::string& bytes) {
+void write_file(const fs::path& file, const std::string& bytes) {
   const auto refuse = [&](const std::string& reason) {
     return refusal(file, "expected a file to write, which cannot be written: " + reason);
   };

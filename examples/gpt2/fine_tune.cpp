@@ -45,7 +45,7 @@ struct Texts {
 /// the steps between two.
 Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::string& file) {
   constexpr std::size_t most_validated = 8192;
-  const std::vector<std::int64_t> ids = tokenizer.encode(read_bytes(file), Special::as_tokens);
+  const std::vector<std::int64_t> ids = tokenizer.encode(read_file(file), Special::as_tokens);
   const std::size_t test = ids.size() / 10;
   if (test < 2)
     throw std::runtime_error(file + ": expected a text of 20 tokens or more, given " + std::to_string(ids.size()));

@@ -90,7 +90,7 @@ int make_tokenizer(const Options& options) {
     if (fs::exists(fs::path(options.folder) / name))
       throw std::runtime_error(options.folder + ": expected a folder without a tokenizer, given one with " + name);
   const Tokenizer tokenizer = [&] {
-    const std::string text = read_bytes(options.train_tokenizer);
+    const std::string text = read_file(options.train_tokenizer);
     try {
       return train_tokenizer(text, options.vocabulary);
     } catch (const std::invalid_argument& error) {

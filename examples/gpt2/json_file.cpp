@@ -80,7 +80,7 @@ class Reader {
 }  // namespace
 
 json read_json(const std::filesystem::path& file) {
-  const std::string bytes = read_bytes(file);
+  const std::string bytes = read_file(file);
   Reader reader;
   if (!json::sax_parse(bytes, &reader)) throw std::runtime_error(file.string() + ": " + reader.refusal);
   return std::move(reader.value);

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-/// The JSON in a file, nested at most 100 deep, in which no object has a name twice. Throws as read_bytes does, and for
+/// The JSON in a file, nested at most 100 deep, in which no object has a name twice. Throws as read_file does, and for
 /// other bytes.
 nlohmann::json read_json(const std::filesystem::path& file);
 

@@ -39,7 +39,7 @@ TokenizerParts read_two_files(const fs::path& folder) {
     special.emplace(TokenizerParts::end_of_text, vocabulary[TokenizerParts::end_of_text]);
   SpelledParts parts(vocabulary_file.string(), vocabulary, special);
 
-  const std::string merges = read_bytes(merges_file);
+  const std::string merges = read_file(merges_file);
   std::string_view rest = merges;
   for (std::size_t number = 1; !rest.empty(); ++number) {
     const std::string_view line = take_line(rest);
@@ -87,6 +87,6 @@ void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
   for (const Merge& merge : parts.merges) merges += spelled(merge.left) + ' ' + spelled(merge.right) + '\n';
 
   make_folder(folder);
-  write_bytes(folder / kVocabulary, vocabulary + "\n}\n");
-  write_bytes(folder / kMerges, merges);
+  write_file(folder / kVocabulary, vocabulary + "\n}\n");
+  write_file(folder / kMerges, merges);
 }

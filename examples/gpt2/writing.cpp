@@ -138,7 +138,7 @@ void show_step(const Pretrained& pretrained, const examples::StepPageOptions& op
 
 void print_tokens(const Tokenizer& tokenizer, const std::string& file) {
   const char* between = "";
-  for (const std::int64_t id : tokenizer.encode_alone(read_bytes(file), Special::as_tokens)) {
+  for (const std::int64_t id : tokenizer.encode_alone(read_file(file), Special::as_tokens)) {
     std::cout << between << id;
     between = " ";
   }
@@ -147,7 +147,7 @@ void print_tokens(const Tokenizer& tokenizer, const std::string& file) {
 
 void print_score(const Pretrained& pretrained, const std::string& file) {
   const auto& [config, tokenizer, model] = pretrained;
-  const Ids ids = tokenizer.encode_alone(read_bytes(file), Special::as_tokens);
+  const Ids ids = tokenizer.encode_alone(read_file(file), Special::as_tokens);
   if (ids.size() < 2)
     throw std::runtime_error(file + ": expected a text of two tokens or more, given " + std::to_string(ids.size()));
   const std::size_t context = config.model.context, windows = windows_of(ids.size(), context).size();

@@ -44,5 +44,9 @@ std::vector<std::string> fuzz::seeds() {
           "--checkpoint\nrun\n--checkpoint-every\n5\n--log\na.csv\n--plot\na.png\n--best\nb",
           "--languages\nenglish\nfrench\n--words\n100\n--folds\n10\n--pairs\nyes\n--momentum\n1e-1",
           "--language\nenglish\n--layers\n2\n--context\n8\n--tie\nyes\n--norm\nno\n--dropout\n0.25\n--top-k\n3",
-          "--resume\n/proc/self/cmdline\n--steps\n99"};
+          "gpt2\n--train\na.txt\n--lora\n8\n--lora-alpha=16\n--merge\n--save\nmine\n--dropout\n0.1\n--recompute",
+          "gpt2\n--score\na\n--weights\nbf16\n--adapter\nb\n--prompt\n\n--length\n0\n--temperature\n0\n--top-p\n1",
+          "gpt2\n--train-tokenizer\na.txt\n--vocabulary\n300",
+          "--resume\n/proc/self/cmdline\n--steps\n99",
+          "gpt2\n--resume\n/proc/self/cmdline\n--steps\n99"};
 }

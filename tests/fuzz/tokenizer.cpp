@@ -1,49 +1,18 @@
-/// GPT-2's tokenizer: its files, and texts of any bytes. In a file \x01 stands for the entries of the 256 bytes, so
-/// that inputs are short.
+/// GPT-2's tokenizer: its files, and texts of any bytes.
 #include "../../examples/gpt2/tokenizer.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../../examples/common/text.hpp"
-#include "../../examples/gpt2/byte_level.hpp"
 #include "../../examples/gpt2/train_tokenizer.hpp"
 #include "../../examples/gpt2/utf8_stream.hpp"
+#include "gpt2_folder.hpp"
 #include "program_refusal.hpp"
 
 namespace {
-
-namespace fs = std::filesystem;
-
-/// In memory, where the system has such a folder.
-struct Folder {
-  Folder() {
-    const fs::path memory = "/dev/shm";
-    std::string name = (fs::exists(memory) ? memory : fs::temp_directory_path()) / "fuzzed_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder");
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-
-  void write(const std::string& name, std::string_view content) const {
-    static const std::string bytes = [] {
-      std::string entries;
-      for (int byte = 0; byte < 256; ++byte) {
-        std::string character = spell(std::string(1, static_cast<char>(byte)));
-        if (character == "\"" || character == "\\") character.insert(0, 1, '\\');
-        entries += (byte == 0 ? "\"" : ",\"") + character + "\":" + std::to_string(byte);
-      }
-      return entries;
-    }();
-    std::ofstream out(path / name, std::ios::binary);
-    for (const char c : content) c == '\x01' ? out << bytes : out << c;
-  }
-
-  fs::path path;
-};
 
 /// Pieces of text are whole characters at every moment, and the same however the bytes are cut.
 void check_stream(const Tokenizer& tokenizer, const std::vector<std::int64_t>& ids) {
@@ -69,10 +38,10 @@ void check(const Tokenizer& tokenizer, std::string_view text) {
 }
 
 void check_saved(const Tokenizer& tokenizer, std::string_view text) {
-  const Folder folder;
-  const std::string refusal = fuzz::program_refusal([&] { tokenizer.save(folder.path); });
+  const fuzz::Gpt2Folder folder;
+  const std::string refusal = fuzz::program_refusal([&] { tokenizer.save(folder.path()); });
   if (!refusal.empty()) return;
-  const Tokenizer read = Tokenizer::read(folder.path);
+  const Tokenizer read = Tokenizer::read(folder.path());
   fuzz::expect(read.size() == tokenizer.size() && read.end_of_text() == tokenizer.end_of_text() &&
                    read.encode(text, Special::as_tokens) == tokenizer.encode(text, Special::as_tokens),
                "a tokenizer that is another when it was saved");
@@ -82,7 +51,7 @@ void check_saved(const Tokenizer& tokenizer, std::string_view text) {
 
 void fuzz::fuzz_one(std::string_view input) {
   const std::uint8_t kind = take_byte(input);
-  const Folder folder;
+  const fuzz::Gpt2Folder folder;
   if (kind % 4 == 0) {
     folder.write("tokenizer.json", take_until(input, '\x1e'));
   } else if (kind % 4 == 1) {
@@ -90,7 +59,7 @@ void fuzz::fuzz_one(std::string_view input) {
     folder.write("merges.txt", take_until(input, '\x1e'));
   }
   program_refusal([&] {
-    const Tokenizer tokenizer = kind % 4 < 2 ? Tokenizer::read(folder.path) : train_tokenizer(input, 256 + kind / 4);
+    const Tokenizer tokenizer = kind % 4 < 2 ? Tokenizer::read(folder.path()) : train_tokenizer(input, 256 + kind / 4);
     check(tokenizer, input);
     check_saved(tokenizer, input);
   });

@@ -19,7 +19,7 @@ using Arguments = std::vector<std::string>;
 void cut(const std::string& expression, const Arguments& files) {
   const PreTokenizer pre_tokenizer(expression == "gpt2" ? kGpt2Expression : kLlama3Expression);
   for (const std::string& file : files) {
-    const std::string text = read_bytes(file);
+    const std::string text = read_file(file);
     pre_tokenizer.cut(text, [](std::string_view piece) { std::cout << piece.size() << ' '; });
     std::cout << '\n';
   }
@@ -28,7 +28,7 @@ void cut(const std::string& expression, const Arguments& files) {
 void encode(Special special, const std::string& folder, const Arguments& files) {
   const Tokenizer tokenizer = Tokenizer::read(folder);
   for (const std::string& file : files) {
-    const std::string text = read_bytes(file);
+    const std::string text = read_file(file);
     const auto ids = tokenizer.encode(text, special);
     if (tokenizer.decode(ids) != text) throw std::logic_error(file + ": its ids give back another text");
     for (const auto id : ids) std::cout << id << ' ';
@@ -47,7 +47,7 @@ int main(int count, char** arguments) try {
   else if (given[0] == "encode")
     encode(given[1] == "tokens" ? Special::as_tokens : Special::as_text, given[2], files);
   else
-    train_tokenizer(read_bytes(files.at(0)), std::stoul(given[1])).save(given[2]);
+    train_tokenizer(read_file(files.at(0)), std::stoul(given[1])).save(given[2]);
 } catch (const std::exception& error) {
   std::cerr << "gpt2_tokens: " << error.what() << '\n';
   return 1;

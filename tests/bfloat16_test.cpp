@@ -76,11 +76,7 @@ template <class T> class CheckedProduct {
       }
   }
 
-  void check() const {
-    CAPTURE(p_.m);
-    CAPTURE(p_.k);
-    CAPTURE(p_.n);
-    CAPTURE(p_.b_transposed);
+  tg::Array<T> product() const {
     tg::Array<T> c = c_;
     poison_pool();
     const Matrix<const T> a =
@@ -88,6 +84,15 @@ template <class T> class CheckedProduct {
     const Matrix<const BFloat16> b(b_.data(), b_rows_, b_length_, b_stride());
     tg::detail::gemm<T>(a, p_.b_transposed ? b.t() : b, Matrix<T>(c.data(), p_.m, p_.n, c_stride()),
                         static_cast<T>(p_.alpha), static_cast<T>(p_.beta));
+    return c;
+  }
+
+  void check() const {
+    CAPTURE(p_.m);
+    CAPTURE(p_.k);
+    CAPTURE(p_.n);
+    CAPTURE(p_.b_transposed);
+    const tg::Array<T> c = product();
     tg::Array<double> actual(Shape{p_.m, p_.n});
     bool gaps_are_kept = true;
     for (std::size_t i = 0; i < p_.m; ++i) {
@@ -191,6 +196,33 @@ TEST_CASE_TEMPLATE("Products with bfloat16 are sums of products on any instructi
   tg::Array<T> c{{1, 2}};
   tg::detail::gemm<T>({c.data(), 1, 0}, Matrix<const BFloat16>(nullptr, 2, 0).t(), {c.data(), 1, 2});
   CHECK(c == tg::Array<T>{{0, 0}});
+}
+
+TEST_CASE_TEMPLATE("Small products with bfloat16, and those of a row, are the same to the bit on any number of threads",
+                   T, float, double) {
+  tg::manual_seed(2);
+  const std::vector<Product> products{{1, 1800, 1000, false, false, 1, 1},  // the gradient of a row of inputs
+                                      {1, 3200, 496, false, false, 1, 1},   //
+                                      {8, 300, 700, true, false, 1, 1},     // a few rows
+                                      {20, 150, 170, true},                 //
+                                      {64, 64, 120, false}};
+  for (const Product& product : products) {
+    CAPTURE(product.m);
+    CAPTURE(product.n);
+    const CheckedProduct<T> checked(product);
+    const auto multiply = [&](std::size_t threads) {
+      const Threads limit(threads);
+      return checked.product();
+    };
+    const tg::Array<T> once = multiply(1);
+    for (const std::size_t threads : {2, 3, 7}) CHECK(multiply(threads) == once);
+  }
+}
+
+TEST_CASE("A product with bfloat16 is shared out among any number of threads") {
+  const CheckedProduct<double> checked({2, 1, 100, false, false, 1, 0});
+  const Threads limit(std::size_t{1} << 50);
+  checked.check();
 }
 
 TEST_CASE_TEMPLATE("A model in bfloat16 computes what it does with rounded weights, tied or not", T, float, double) {

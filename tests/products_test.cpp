@@ -186,6 +186,31 @@ TEST_CASE_TEMPLATE("A product of a row or a few is the same to the bit on any nu
   }
 }
 
+TEST_CASE_TEMPLATE("A row's product is the same to the bit however its columns are cut", T, float, double) {
+  tg::manual_seed(2);
+  constexpr std::size_t kInner = 50, kColumns = 300;
+  const Stored<T> a(1, kInner, false, 0), b(kInner, kColumns, false, 0);
+  const tg::Array<T> before = tg::uniform<T>({kColumns}, -1, 1);
+  for (const tg::detail::InstructionSet set : tg::detail::instruction_sets())
+    for (const double beta : {0.0, 1.0, 0.3}) {
+      CAPTURE(static_cast<int>(set));
+      CAPTURE(beta);
+      const UseInstructionSet use(set);
+      const auto multiply = [&](std::size_t columns_at_once) {
+        tg::Array<T> c = before;
+        for (std::size_t first = 0; first < kColumns; first += columns_at_once) {
+          const std::size_t last = std::min(first + columns_at_once, kColumns);
+          tg::detail::gemm_on_this_thread<T>(a.matrix(), b.matrix().t().rows_between(first, last).t(),
+                                             {c.data() + first, 1, last - first}, static_cast<T>(0.7),
+                                             static_cast<T>(beta));
+        }
+        return c;
+      };
+      const tg::Array<T> whole = multiply(kColumns);
+      for (const std::size_t columns : {1, 16, 37, 128, 200}) CHECK(multiply(columns) == whole);
+    }
+}
+
 TEST_CASE("A product of no inner elements is zeros, or what beta leaves, and the bias; one of no rows writes nothing") {
   double c[] = {kNaN, 2, 3};
   const double bias[] = {4, 5};

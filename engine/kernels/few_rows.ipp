@@ -73,15 +73,18 @@ template <class T, class Arch, class B = T> struct FewRowsLoops {
       if (p.columns <= N * kLanes) return narrow_row<N - 1>(p);
     const T* b = p.b;
     const std::size_t rest = p.columns - N * kLanes;
-    Batch sums[N + 1], last(T(0));
-    for (std::size_t j = 0; j < N; ++j) sums[j] = Batch(T(0));
+    const auto initial = [&](std::size_t j, std::size_t n) {
+      return p.beta == 0 ? Batch(T(0)) : Batch(p.beta) * load(p.c + j * kLanes, n);
+    };
+    Batch sums[N + 1], last = initial(N, rest);
+    for (std::size_t j = 0; j < N; ++j) sums[j] = initial(j, kLanes);
     for (std::size_t k = 0; k < p.inner; ++k, b += p.b_stride) {
-      const Batch factor(p.a[k]);
+      const Batch factor(p.alpha * p.a[k]);
       for (std::size_t j = 0; j < N; ++j) sums[j] = xsimd::fma(factor, Batch::load_unaligned(b + j * kLanes), sums[j]);
       last = xsimd::fma(factor, load(b + N * kLanes, rest), last);
     }
-    for (std::size_t j = 0; j < N; ++j) store_product(p, sums[j], p.c + j * kLanes, kLanes);
-    store_product(p, last, p.c + N * kLanes, rest);
+    for (std::size_t j = 0; j < N; ++j) store(sums[j], p.c + j * kLanes, kLanes);
+    store(last, p.c + N * kLanes, rest);
   }
 
   // Adds row k of b, times the element k of a, to columns first, ..., last - 1 of c.

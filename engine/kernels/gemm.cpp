@@ -26,6 +26,12 @@ constexpr std::size_t kFewRows = 8;
 
 // Whether a product is bound by reading b, and not by multiplying.
 template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matrix<const T>& b) {
+// How many threads share out a product that is bound by multiplying.
+std::size_t threads_for(std::size_t multiplications) {
+  constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // some five microseconds
+  return std::clamp<std::size_t>(multiplications / kWorthAThread, 1, std::min(threads_here(), kMostChunks));
+}
+
   const bool few = b.transposed && a.rows <= kFewRows && b.rows * b.columns * sizeof(T) > kPackedBytes;
   return !a.transposed && (a.rows == 1 || few);
 }
@@ -71,8 +77,7 @@ template <class T> struct Plan {
       const std::size_t enough = parts * kUnit;
       splits_inner = inner >= enough && (!b.transposed || b.columns < enough);
     } else {
-      constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // multiply-adds: some five microseconds
-      parts = std::clamp<std::size_t>(a.rows * size / kWorthAThread, 1, std::min(threads_here(), kMostChunks));
+      parts = threads_for(a.rows * size);
       splits_inner = inner > std::max(a.rows, b.columns);  // as in the gradient of a weight
     }
     splits_inner = splits_inner && parts > 1;
@@ -177,7 +182,8 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix
   // As many parts for each thread, of as many columns at a time as a second-level cache has room for.
   constexpr std::size_t kCached = std::size_t{1} << 18;                                                     // elements
   const std::size_t at_once = std::max<std::size_t>(kCached / std::max<std::size_t>(inner, 1) / kUnit, 1);  // units
-  const std::size_t threads = threads_here(), parts = (units + at_once * threads - 1) / (at_once * threads) * threads;
+  const std::size_t threads = threads_for(a.rows * inner * c.columns);
+  const std::size_t parts = (units + at_once * threads - 1) / (at_once * threads) * threads;
   parallel_for(units, parts, [&](std::size_t begin, std::size_t end) {
     Array<T> scratch(Shape{std::min(at_once, end - begin) * kUnit * inner});
     for (std::size_t next = begin; next < end; next += at_once)

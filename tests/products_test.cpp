@@ -211,6 +211,25 @@ TEST_CASE_TEMPLATE("A row's product is the same to the bit however its columns a
     }
 }
 
+TEST_CASE("Matrices of more rows, columns or elements from row to row than BLAS counts are refused") {
+  constexpr std::size_t kMany = (std::size_t{1} << 32) + 1;  // 1 as an int
+  double c[] = {1, 2};
+  const double bias[] = {3};
+  const auto refused =
+      "[gemm] expected at most 2147483647 rows, columns and elements from one row to the next, as many "
+      "as BLAS counts, given 4294967297";
+  const Matrix<const double> a(c, 2, 1), b(c, 1, 1);
+  CHECK_THROWS_WITH_AS(tg::detail::gemm<double>(a, {c, 1, 1, kMany}, {c, 2, 1}), refused, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::detail::gemm<double>({c, 2, 1, kMany}, b, {c, 2, 1, 2}), refused, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::detail::gemm<double>({c, kMany, 0}, {c, 0, 1}, {c, kMany, 1, 2}), refused,
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::detail::gemm_on_this_thread<double>(a, b, {c, 2, 1, kMany}), refused, std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::detail::gemm_plus_bias<double>(a, b, bias, {c, 2, 1, kMany}), refused,
+                       std::invalid_argument);
+  CHECK(c[0] == 1);
+  CHECK(c[1] == 2);
+}
+
 TEST_CASE("A product of no inner elements is zeros, or what beta leaves, and the bias; one of no rows writes nothing") {
   double c[] = {kNaN, 2, 3};
   const double bias[] = {4, 5};

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "../array/array.hpp"
+#include "../array/internal/error.hpp"
 #include "../array/internal/parallel.hpp"
 #include "instruction_sets.hpp"
 #include "vector_loops.hpp"
@@ -44,6 +46,15 @@ void few_rows(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T
   b.transposed ? loops.few_rows_by_transpose(product) : loops.row_by_matrix(product);
 }
 
+using BlasInt = int;  // as BLAS libraries have it, but for those built for indices of 64 bits
+
+template <class T> void require_blas_extents(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
+  constexpr std::size_t kMost = std::numeric_limits<BlasInt>::max();
+  const std::size_t largest = std::max({c.rows, c.columns, a.columns, a.stride, b.stride, c.stride});
+  require(largest <= kMost, "gemm", "expected at most ", kMost,
+          " rows, columns and elements from one row to the next, as many as BLAS counts, given ", largest);
+}
+
 // The products share the pool's threads with our other loops: BLAS's own threads would oversubscribe the processors.
 bool blas_on_one_thread() {
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
@@ -55,11 +66,11 @@ void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<
   using Int = int;  // as BLAS libraries have it, but for those built for indices of 64 bits
   const ExitGuard guard;
   [[maybe_unused]] static const bool once = blas_on_one_thread();
-  const auto leading = [](const auto& m) { return static_cast<Int>(std::max<std::size_t>(m.stride, 1)); };
+  const auto leading = [](const auto& m) { return static_cast<BlasInt>(std::max<std::size_t>(m.stride, 1)); };
   const auto transpose = [](const auto& m) { return m.transposed ? cxxblas::Trans : cxxblas::NoTrans; };
-  cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(a), transpose(b), static_cast<Int>(c.rows),
-                     static_cast<Int>(c.columns), static_cast<Int>(a.columns), alpha, a.data, leading(a), b.data,
-                     leading(b), beta, c.data, leading(c));
+  cxxblas::gemm<BlasInt>(cxxblas::RowMajor, transpose(a), transpose(b), static_cast<BlasInt>(c.rows),
+                         static_cast<BlasInt>(c.columns), static_cast<BlasInt>(a.columns), alpha, a.data, leading(a),
+                         b.data, leading(b), beta, c.data, leading(c));
 }
 
 // How a product is made: by our loops or by BLAS, and shared out in how many parts, of rows or columns or of the inner
@@ -69,7 +80,8 @@ template <class T> struct Plan {
   std::size_t parts;
   bool splits_inner;
 
-  Plan(const Matrix<const T>& a, const Matrix<const T>& b) : reads_once(is_bound_by_reading(a, b)) {
+  Plan(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) : reads_once(is_bound_by_reading(a, b)) {
+    if (!reads_once) require_blas_extents(a, b, c);
     const std::size_t inner = a.columns, size = inner * b.columns;
     if (reads_once) {
       parts = chunks_for(size / 2);  // reading an element takes half as long as a step
@@ -148,7 +160,7 @@ bool fits(const auto& a, const auto& b, const auto& c) {
 template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
-  Plan<T>(a, b).multiply(a, b, c, alpha, beta);
+  Plan<T>(a, b, c).multiply(a, b, c, alpha, beta);
 }
 
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
@@ -157,7 +169,7 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, 
   if (c.columns == 1 && c.rows > 1 && c.stride == 1)
     return gemm(b.t(), a.t(), Matrix<T>(c.data, 1, c.rows), alpha, beta);
   a = as_row(a);
-  const Plan<T> plan(a, b);
+  const Plan<T> plan(a, b, c);
   if (plan.splits_inner) return gemm_split_k(plan, a, b, c, alpha, beta);
   for_each_part(plan.parts, a, b, c,
                 [&](const Matrix<const T>& a_part, const Matrix<const T>& b_part, const Matrix<T>& c_part,
@@ -196,7 +208,7 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
-  const Plan<T> plan(a, b);
+  const Plan<T> plan(a, b, c);
   for_each_part(
       plan.parts, a, b, c,
       [&](const Matrix<const T>& a_part, const Matrix<const T>& b_part, const Matrix<T>& c_part, std::size_t column) {

@@ -36,7 +36,8 @@ template <class T> struct Matrix {
 
 /// c = alpha a b + beta c; c is not read when beta is 0. c is not transposed and overlaps neither a nor b. Large
 /// products are parallel, on the threads of parallel.hpp. Of one row on the left, which matters most where a model
-/// makes one token at a time, the result does not depend on the number of threads.
+/// makes one token at a time, the result does not depend on the number of threads. Throws std::invalid_argument where
+/// BLAS, which counts in int, would be given larger extents.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
 /// The same on this thread alone, for loops that are parallel themselves.

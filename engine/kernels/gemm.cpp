@@ -26,14 +26,14 @@ constexpr std::size_t kUnit = 16;
 
 constexpr std::size_t kFewRows = 8;
 
-// Whether a product is bound by reading b, and not by multiplying.
-template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matrix<const T>& b) {
 // How many threads share out a product that is bound by multiplying.
 std::size_t threads_for(std::size_t multiplications) {
   constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // some five microseconds
   return std::clamp<std::size_t>(multiplications / kWorthAThread, 1, std::min(threads_here(), kMostChunks));
 }
 
+// Whether a product is bound by reading b, and not by multiplying.
+template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matrix<const T>& b) {
   const bool few = b.transposed && a.rows <= kFewRows && b.rows * b.columns * sizeof(T) > kPackedBytes;
   return !a.transposed && (a.rows == 1 || few);
 }
@@ -63,7 +63,6 @@ bool blas_on_one_thread() {
 
 template <class T>
 void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
-  using Int = int;  // as BLAS libraries have it, but for those built for indices of 64 bits
   const ExitGuard guard;
   [[maybe_unused]] static const bool once = blas_on_one_thread();
   const auto leading = [](const auto& m) { return static_cast<BlasInt>(std::max<std::size_t>(m.stride, 1)); };
@@ -217,11 +216,17 @@ template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, con
       });
 }
 
+template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const BFloat16> b, const T* bias, Matrix<T> c) {
+  for (std::size_t r = 0; r < c.rows; ++r) std::copy_n(bias, c.columns, c.row(r));
+  gemm(a, b, c, T(1), T(1));
+}
+
 #define INSTANTIATE(T)                                                                  \
   template void gemm(Matrix<const T>, Matrix<const T>, Matrix<T>, T, T);                \
   template void gemm_on_this_thread(Matrix<const T>, Matrix<const T>, Matrix<T>, T, T); \
   template void gemm(Matrix<const T>, Matrix<const BFloat16>, Matrix<T>, T, T);         \
-  template void gemm_plus_bias(Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);
+  template void gemm_plus_bias(Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);  \
+  template void gemm_plus_bias(Matrix<const T>, Matrix<const BFloat16>, const T*, Matrix<T>);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

@@ -49,5 +49,6 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix
 
 /// c = a b, with the bias, of c.columns elements, added to every row.
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c);
+template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const BFloat16> b, const T* bias, Matrix<T> c);
 
 }  // namespace tapegrad::detail

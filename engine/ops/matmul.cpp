@@ -127,15 +127,11 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
   auto y = detail::uninitialized<T>("linear", shape);
   const Matrix<const T> X(x.value().data(), rows, in);
   const Matrix<T> Y(y.data(), rows, out);
-  if (weight.is_in_bfloat16()) {
-    if (bias.defined())
-      for (std::size_t r = 0; r < rows; ++r) std::copy_n(bias.value().data(), out, Y.row(r));
-    gemm(X, Matrix<const BFloat16>(weight.bfloat16().data(), out, in).t(), Y, T(1), T(bias.defined()));
-  } else if (const Matrix<const T> W(weight.value().data(), out, in); bias.defined()) {
-    detail::gemm_plus_bias(X, W.t(), bias.value().data(), Y);
-  } else {
-    gemm(X, W.t(), Y);
-  }
+  const auto multiply = [&](const auto& W) {
+    bias.defined() ? detail::gemm_plus_bias(X, W.t(), bias.value().data(), Y) : gemm(X, W.t(), Y);
+  };
+  weight.is_in_bfloat16() ? multiply(Matrix<const BFloat16>(weight.bfloat16().data(), out, in))
+                          : multiply(Matrix<const T>(weight.value().data(), out, in));
   const char* formula =
       bias.defined() ? "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy" : "y = x Wᵀ; dx = dy W; dW = dyᵀ x";
   return record({"linear", formula}, std::move(y), {x, weight, bias},

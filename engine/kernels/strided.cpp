@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "../array/internal/error.hpp"
@@ -9,10 +10,9 @@
 namespace tapegrad::detail {
 
 template <class T> T sum_run(const T* x, std::size_t count) {
-  constexpr std::size_t kBlock = 1024;
   const VectorLoops<T>& loops = vector_loops<T>();
   double total = 0;
-  for (; count > kBlock; x += kBlock, count -= kBlock) total += loops.sum(x, kBlock);
+  for (; count > kLongestSum; x += kLongestSum, count -= kLongestSum) total += loops.sum(x, kLongestSum);
   return static_cast<T>(total + loops.sum(x, count));
 }
 
@@ -72,6 +72,13 @@ void add_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, st
     for (; count > 0; --count, to += to_step, from += from_step) *to += *from;
 }
 
+// sum += x
+template <class T> void add_elements(const Array<T>& x, Array<T>& sum) {
+  parallel_for(sum.size(), chunks_for(sum.size()), [&](std::size_t begin, std::size_t end) {
+    vector_loops<T>().add(x.data() + begin, sum.data() + begin, end - begin);
+  });
+}
+
 // to = max(to, from)
 template <class T>
 void take_larger_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, std::ptrdiff_t from_step) {
@@ -85,10 +92,6 @@ void take_larger_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_
   else
     for (; count > 0; --count, to += to_step, from += from_step) *to = larger(*from, *to);
 }
-
-}  // namespace
-
-namespace {
 
 // (..., R, C) as (..., strips, R, width)
 View strips_of(const View& view, std::size_t strips, std::size_t width) {
@@ -138,9 +141,49 @@ template <class T> void scatter(Array<T>& destination, const Array<T>& elements,
                               {elements.data(), contiguous_strides(view.shape), 0}, copy_run<T>);
 }
 
+namespace {
+
+// Where a walk is cut that adds more slices to each other than a running sum may have terms: along an axis, into
+// blocks. The last axis does not count: its runs are summed by sum_run.
+struct Cut {
+  std::size_t axis, block;
+};
+
+std::optional<Cut> cut_of(const Walk<2>& walk) {
+  std::size_t terms = 1;  // of each sum
+  std::optional<Cut> outermost;
+  for (std::size_t axis = walk.shape.size(); axis-- > 0;) {
+    if (axis + 1 == walk.shape.size() || walk.strides[0][axis] != 0 || walk.shape[axis] == 1) continue;
+    outermost = Cut{axis, std::max<std::size_t>(kLongestSum / terms, 1)};
+    terms *= walk.shape[axis];
+  }
+  return terms > kLongestSum ? outermost : std::nullopt;
+}
+
+// sum += x, each element added where the walk leads from an offset on: many slices by way of partial sums.
+template <class T> void add_slices(Array<T>& sum, std::ptrdiff_t offset, const T* x, const Walk<2>& walk) {
+  const std::optional<Cut> cut = cut_of(walk);
+  if (!cut)
+    return for_each_run_in_parallel<T>(walk.shape, {sum.data(), walk.strides[0], offset}, {x, walk.strides[1], 0},
+                                       add_run<T>);
+  Array<T> partial(sum.shape());
+  Walk<2> part = walk;
+  for (std::size_t first = 0; first < walk.shape[cut->axis]; first += cut->block) {
+    part.shape[cut->axis] = std::min(cut->block, walk.shape[cut->axis] - first);
+    partial.fill(T(0));
+    add_slices(partial, offset, x + static_cast<std::ptrdiff_t>(first) * walk.strides[1][cut->axis], part);
+    add_elements(partial, sum);
+  }
+}
+
+}  // namespace
+
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view) {
-  for_each_run_in_parallel<T>(view.shape, {sum.data(), view.strides, view.offset},
-                              {gradient.data(), contiguous_strides(view.shape), 0}, add_run<T>);
+  const Strides from = contiguous_strides(view.shape);
+  if (gradient.size() > kLongestSum)
+    return add_slices(sum, view.offset, gradient.data(), coalesced<2>(view.shape, {view.strides, from}));
+  for_each_run_in_parallel<T>(view.shape, {sum.data(), view.strides, view.offset}, {gradient.data(), from, 0},
+                              add_run<T>);
 }
 
 namespace {
@@ -185,10 +228,7 @@ void scatter_add_along(Array<T>& sum, const Array<T>& gradient, const IntArray& 
 }
 
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
-  if (sum.shape() == gradient.shape())
-    return parallel_for(sum.size(), chunks_for(sum.size()), [&](std::size_t begin, std::size_t end) {
-      vector_loops<T>().add(gradient.data() + begin, sum.data() + begin, end - begin);
-    });
+  if (sum.shape() == gradient.shape()) return add_elements(gradient, sum);
   require_usage(broadcasts_to(sum.shape(), gradient.shape()), "backward", "expected a gradient of shape ", sum.shape(),
                 " or one that it broadcasts to, given ", gradient.shape());
   scatter_add(sum, gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});

@@ -16,32 +16,45 @@ namespace tapegrad::detail {
 
 template <std::size_t N> using Offsets = std::array<std::ptrdiff_t, N>;
 
-/// Visits all elements of a shape in row-major order, for N arrays at once, each with its own strides (in elements).
-/// Axes that every array steps through evenly are coalesced first; then
-/// `body(offsets, count, steps)` is called for each innermost run of `count` elements.
-template <std::size_t N, class Body>
-void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Body body) {
-  Shape extents;                // merged, outermost first
-  std::array<Strides, N> step;  // of the merged axes
+/// The most terms of a running sum in T, which loses digits with each: longer sums are made of partial ones.
+inline constexpr std::size_t kLongestSum = 1024;
+
+/// A shape that is walked in N arrays at once, each with its own strides (in elements).
+template <std::size_t N> struct Walk {
+  Shape shape;
+  std::array<Strides, N> strides;
+};
+
+/// The same walk along fewer axes: those of extent 1 are left out, neighbours that every array steps through evenly
+/// become one.
+template <std::size_t N> Walk<N> coalesced(const Shape& shape, const std::array<Strides, N>& strides) {
+  Walk<N> walk;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     const std::size_t extent = shape[axis];
-    if (extent == 0) return;
     if (extent == 1) continue;
-    bool merges = !extents.empty();
+    bool merges = !walk.shape.empty();
     for (std::size_t n = 0; n < N && merges; ++n)
-      merges = step[n].back() == strides[n][axis] * static_cast<std::ptrdiff_t>(extent);
+      merges = walk.strides[n].back() == strides[n][axis] * static_cast<std::ptrdiff_t>(extent);
     if (merges)
-      extents.back() *= extent;
+      walk.shape.back() *= extent;
     else
-      extents.push_back(extent);
+      walk.shape.push_back(extent);
     for (std::size_t n = 0; n < N; ++n) {
       if (merges)
-        step[n].back() = strides[n][axis];
+        walk.strides[n].back() = strides[n][axis];
       else
-        step[n].push_back(strides[n][axis]);
+        walk.strides[n].push_back(strides[n][axis]);
     }
   }
+  return walk;
+}
 
+/// Visits all elements of a shape in row-major order, for N arrays at once, each with its own strides (in elements):
+/// `body(offsets, count, steps)` is called for each innermost run of `count` elements of the coalesced axes.
+template <std::size_t N, class Body>
+void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Body body) {
+  if (element_count(shape) == 0) return;
+  const auto [extents, step] = coalesced(shape, strides);
   Offsets<N> offset{}, inner{};
   if (extents.empty()) return body(offset, std::size_t{1}, inner);
   const std::size_t last = extents.size() - 1;
@@ -167,7 +180,8 @@ template <class T> Array<T> gather(const Array<T>& source, const View& view);
 /// Writes the elements to where the view sees them; each place is seen once.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
 
-/// sum += gradient, each element added where the view saw it: scatter-add, the transpose of gather.
+/// sum += gradient, each element added where the view saw it: scatter-add, the transpose of gather. Many slices that
+/// are added to each other are added in blocks.
 template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view);
 
 /// Of every index the element of source that it names along the axis; along the other axes both are walked together,
@@ -185,7 +199,7 @@ template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);
 /// larger than every number.
 template <class T> void take_largest(Array<T>& largest, const Array<T>& x);
 
-/// The sum of count contiguous elements. Runs of a few hundred are summed in T, their sums in double.
+/// The sum of count contiguous elements. Runs of kLongestSum are summed in T, their sums in double.
 template <class T> T sum_run(const T* x, std::size_t count);
 
 }  // namespace tapegrad::detail

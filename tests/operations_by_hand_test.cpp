@@ -164,6 +164,18 @@ TEST_CASE_TEMPLATE("Sums of many slices are made of partial sums, along whicheve
     }
 }
 
+TEST_CASE("The gradient of a LayerNorm's weight over many rows loses no digits") {
+  tg::Array<float> x(tg::Shape{1000003, 2}, 1.0f);  // h is 1 and -1
+  for (std::size_t i = 1; i < x.size(); i += 2) x.data()[i] = -1;
+  const tg::Parameter<float> weight(tg::Array<float>{1, 1}), bias(tg::Array<float>{0, 0});
+  tg::Tape tape;
+  tg::layer_norm(tg::Tensor<float>(x), weight, bias, 0).backward(tg::Array<float>(x.shape(), 0.1f));
+  const double expected = 1000003.0 * 0.1f;
+  CHECK(std::abs(weight.grad()(0) / expected - 1) <= 2e-5);
+  CHECK(std::abs(weight.grad()(1) / expected + 1) <= 2e-5);
+  CHECK(std::abs(bias.grad()(1) / expected - 1) <= 2e-5);
+}
+
 TEST_CASE("dropout drops the share asked for, scales up the rest, and its gradient uses the same mask") {
   constexpr double p = 0.3;
   tg::manual_seed(5);

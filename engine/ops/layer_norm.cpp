@@ -17,8 +17,8 @@ using detail::sum_run;
 
 namespace {
 
-// With r and h as the code below calls them.
-constexpr const char* formula_of(bool centred, bool weight, bool bias) {
+// With r and h as Normalization calls them.
+constexpr const char* normalization_formula(bool centred, bool weight, bool bias) {
   if (!centred)
     return weight ? "y = h ⊙ w, h = r x, r = 1 / √(mean(x²) + ε); "
                     "dx = r (g − h mean(g ⊙ h)), g = dy ⊙ w; dw = Σ dy ⊙ h"
@@ -32,18 +32,66 @@ constexpr const char* formula_of(bool centred, bool weight, bool bias) {
                 : "y = r (x − mean(x)), r = 1 / √(var(x) + ε); dx = r (dy − mean(dy) − y mean(dy ⊙ y))";
 }
 
-// normal = x - mean(x)
-template <class T> void centre(const detail::VectorLoops<T>& loops, const T* x, T* normal, std::size_t n) {
-  loops.minus.run_number(x, sum_run(x, n) / static_cast<T>(n), normal, n);
-  // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
-  loops.minus.run_number(normal, sum_run(normal, n) / static_cast<T>(n), normal, n);
-}
+// Rows of n elements divided by the root of the mean of their squares, after their mean has been subtracted in
+// LayerNorm.
+template <class T> struct Normalization {
+  bool centred;
+  std::size_t n;
+  T eps;
+  const detail::VectorLoops<T>& loops = detail::vector_loops<T>();
 
-// Rows divided by the root of the mean of their squares: of LayerNorm, after their mean has been subtracted from them.
+  T mean(const T* x) const { return sum_run(x, n) / static_cast<T>(n); }
+
+  // h = r (x - mean(x)); returns r.
+  T normalize_row(const T* x, T* h) const {
+    if (centred) {
+      loops.minus.run_number(x, mean(x), h, n);
+      // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
+      loops.minus.run_number(h, mean(h), h, n);
+    }
+    const T* const rest = centred ? h : x;
+    const T squares = loops.dot(rest, rest, n) / static_cast<T>(n);
+    const T r = 1 / std::sqrt(squares + eps);
+    loops.times.run_number(rest, r, h, n);
+    return r;
+  }
+
+  // y = h w + b; a null w is 1, a null b is 0.
+  void scale_row(const T* h, const T* w, const T* b, T* y) const {
+    if (w && b)
+      loops.scale_and_shift(h, w, b, y, n);
+    else
+      for (std::size_t i = 0; i < n; ++i) y[i] = h[i] * (w ? w[i] : 1) + (b ? b[i] : 0);
+  }
+
+  // dx = r (g - mean(g) - h mean(g h)), g = dy w
+  void backward_row(const T* dy, const T* w, const T* h, T r, T* dx) const {
+    T* const g = dx;
+    w ? loops.times.runs(dy, w, g, n) : loops.times.run_number(dy, T(1), g, n);
+    const T mean_g = centred ? mean(g) : 0;
+    const T mean_gh = loops.dot(g, h, n) / static_cast<T>(n);
+    loops.layer_norm_backward(g, h, dx, n, r, mean_g, mean_gh);
+  }
+
+  // dw += sum over the rows of dy h, parallel over columns: many rows by way of partial sums.
+  void add_weight_gradient(const Array<T>& dy, const Array<T>& h, T* dw) const {
+    const std::size_t most = (n + 127) / 128;
+    parallel_for(n, std::min(chunks_for(dy.size()), most), [&](std::size_t begin, std::size_t end) {
+      Array<T> partial(Shape{end - begin});
+      const std::size_t block = detail::kLongestSum * n;
+      for (std::size_t first = begin; first < dy.size(); first += block) {
+        partial.fill(T(0));
+        for (std::size_t i = first; i < std::min(first + block, dy.size()); i += n)
+          loops.add_product(dy.data() + i, h.data() + i, partial.data(), end - begin);
+        loops.add(partial.data(), dw + begin, end - begin);
+      }
+    });
+  }
+};
+
+// The shape of the rows, that of weight and bias; checks that all fit.
 template <class T>
-Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, const Tensor<T>& weight,
-                    const Tensor<T>& bias, double eps) {
-  const Shape& shape = x.shape();
+Shape normalized_shape(const char* operation, const Shape& shape, const Tensor<T>& weight, const Tensor<T>& bias) {
   require(shape.size() >= 1, operation, "expected at least one axis, given shape ()");
   const Shape normalized = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : Shape{shape.back()};
   require(normalized.size() >= 1 && normalized.size() <= shape.size() &&
@@ -52,57 +100,45 @@ Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, con
           weight.defined() ? weight : bias);
   require(!bias.defined() || bias.shape() == normalized, operation, "expected weight and bias of one shape, given ",
           normalized, " and ", bias);
-  require(eps >= 0, operation, "expected eps of at least 0, given ", eps);
-  const std::size_t n = element_count(normalized), rows = n == 0 ? 0 : x.size() / n;
+  return normalized;
+}
 
-  Array<T> y(shape), h(shape), r(Shape{rows});
-  const auto& loops = detail::vector_loops<T>();
+template <class T>
+Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, const Tensor<T>& weight,
+                    const Tensor<T>& bias, double eps) {
+  const std::size_t n = element_count(normalized_shape(operation, x.shape(), weight, bias));
+  require(eps >= 0, operation, "expected eps of at least 0, given ", eps);
+  const std::size_t rows = n == 0 ? 0 : x.size() / n;
+  const Normalization<T> rule{centred, n, static_cast<T>(eps)};
+
+  Array<T> y(x.shape()), h(x.shape()), r(Shape{rows});
   const T* w = weight.defined() ? weight.value().data() : nullptr;
   const T* b = bias.defined() ? bias.value().data() : nullptr;
   parallel_for(rows, chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
-      const T* from = x.value().data() + row * n;
-      T *out = y.data() + row * n, *normal = h.data() + row * n;
-      if (centred) centre(loops, from, normal, n);
-      const T* const rest = centred ? normal : from;
-      const T squares = loops.dot(rest, rest, n) / static_cast<T>(n);
-      const T scale = r.data()[row] = 1 / std::sqrt(squares + static_cast<T>(eps));
-      loops.times.run_number(rest, scale, normal, n);
-      if (w && b)
-        loops.scale_and_shift(normal, w, b, out, n);
-      else
-        for (std::size_t i = 0; i < n; ++i) out[i] = normal[i] * (w ? w[i] : 1) + (b ? b[i] : 0);
+      T* const normal = h.data() + row * n;
+      r.data()[row] = rule.normalize_row(x.value().data() + row * n, normal);
+      rule.scale_row(normal, w, b, y.data() + row * n);
     }
   });
 
-  return record({operation, formula_of(centred, weight.defined(), bias.defined())}, std::move(y), {x, weight, bias},
-                [h = Value<T>(make_value<T>(std::move(h))), r = Value<T>(make_value<T>(std::move(r))),
-                 weight = weight.shared_value(), centred, n, rows, &loops](const Array<T>& dy, auto& dx) {
-                  if (dx[1].needs_grad()) {
-                    T* dw = dx[1].accumulator().data();
-                    // A reduction over rows, parallel over columns.
-                    parallel_for(n, std::min(chunks_for(dy.size()), (n + 127) / 128),
-                                 [&](std::size_t begin, std::size_t end) {
-                                   for (std::size_t i = begin; i < rows * n; i += n)
-                                     loops.add_product(dy.data() + i, h->data() + i, dw + begin, end - begin);
-                                 });
-                  }
-                  dx[2] += dy;
-                  if (!dx[0].needs_grad()) return;
-                  const T* w = weight ? weight->data() : nullptr;
-                  Array<T> gradient(dy.shape());
-                  parallel_for(rows, chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
-                    for (std::size_t row = begin; row < end; ++row) {
-                      const T *d = dy.data() + row * n, *normal = h->data() + row * n;
-                      T* g = gradient.data() + row * n;
-                      w ? loops.times.runs(d, w, g, n) : loops.times.run_number(d, T(1), g, n);
-                      const T mean_g = centred ? sum_run(g, n) / static_cast<T>(n) : 0;
-                      const T mean_gh = loops.dot(g, normal, n) / static_cast<T>(n);
-                      loops.layer_norm_backward(g, normal, g, n, r->data()[row], mean_g, mean_gh);
-                    }
-                  });
-                  dx[0] += std::move(gradient);
-                });
+  return record(
+      {operation, normalization_formula(centred, weight.defined(), bias.defined())}, std::move(y), {x, weight, bias},
+      [rule, rows, h = Value<T>(make_value<T>(std::move(h))), r = Value<T>(make_value<T>(std::move(r))),
+       weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
+        if (dx[1].needs_grad()) rule.add_weight_gradient(dy, *h, dx[1].accumulator().data());
+        dx[2] += dy;
+        if (!dx[0].needs_grad()) return;
+        const T* w = weight ? weight->data() : nullptr;
+        Array<T> gradient(dy.shape());
+        parallel_for(rows, chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
+          for (std::size_t row = begin; row < end; ++row) {
+            const std::size_t first = row * rule.n;
+            rule.backward_row(dy.data() + first, w, h->data() + first, r->data()[row], gradient.data() + first);
+          }
+        });
+        dx[0] += std::move(gradient);
+      });
 }
 
 }  // namespace

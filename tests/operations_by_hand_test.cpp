@@ -176,6 +176,15 @@ TEST_CASE("The gradient of a LayerNorm's weight over many rows loses no digits")
   CHECK(std::abs(bias.grad()(1) / expected - 1) <= 2e-5);
 }
 
+TEST_CASE("The gradient of the logarithm of a tiny number is a quotient: 1 over that number would be infinite") {
+  const float tiny = 1e-40f;
+  const tg::Parameter<float> p(tg::Array<float>{tiny, 0.5f});
+  tg::Tape tape;
+  tg::sum(p * tg::log(p)).backward();
+  CHECK(p.grad()(0) == doctest::Approx(std::log(1e-40) + 1).epsilon(1e-5));
+  CHECK(p.grad()(1) == doctest::Approx(std::log(0.5) + 1).epsilon(1e-5));
+}
+
 TEST_CASE("dropout drops the share asked for, scales up the rest, and its gradient uses the same mask") {
   constexpr double p = 0.3;
   tg::manual_seed(5);

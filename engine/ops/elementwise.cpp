@@ -55,7 +55,10 @@ template <class T> Tensor<T> exp(const Tensor<T>& x) {
 }
 
 template <class T> Tensor<T> log(const Tensor<T>& x) {
-  return of_input({"log", "y = log(x); dx = dy / x"}, x, vector_loops<T>().log, [](T a) { return 1 / a; });
+  // Not dy times 1 / x, which overflows for a tiny x.
+  return record(
+      {"log", "y = log(x); dx = dy / x"}, map<T>(x.value(), vector_loops<T>().log), {x},
+      [x = x.shared_value()](const Array<T>& dy, auto& dx) { dx[0] += zip<T>("log", dy, *x, vector_loops<T>().over); });
 }
 
 template <class T> Tensor<T> sqrt(const Tensor<T>& x) {

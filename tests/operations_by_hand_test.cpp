@@ -176,6 +176,18 @@ TEST_CASE("The gradient of a LayerNorm's weight over many rows loses no digits")
   CHECK(std::abs(bias.grad()(1) / expected - 1) <= 2e-5);
 }
 
+TEST_CASE_TEMPLATE("The mean of equal numbers is that number, and each receives an equal share", T, float, double) {
+  for (const std::size_t n : {1, 3, 49, 98, 103, 107, 161}) {
+    CAPTURE(n);
+    const tg::Parameter<T> x(tg::Array<T>(tg::Shape{n}, T(1)));
+    tg::Tape tape;
+    const tg::Tensor<T> mean = tg::mean(x);
+    CHECK(mean.item() == 1);
+    mean.backward();
+    CHECK(x.grad()(0) == 1 / static_cast<T>(n));
+  }
+}
+
 TEST_CASE("The gradient of the logarithm of a tiny number is a quotient: 1 over that number would be infinite") {
   const float tiny = 1e-40f;
   const tg::Parameter<float> p(tg::Array<float>{tiny, 0.5f});

@@ -10,7 +10,6 @@
 namespace tapegrad {
 namespace {
 
-using detail::add_summed;
 using detail::vector_loops;
 using detail::zip;
 
@@ -37,35 +36,42 @@ Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, Keep
   return r;
 }
 
-template <class T> Array<T> reshaped(Array<T> x, const Shape& shape) {
+template <class T> Array<T> with_shape(Array<T> x, const Shape& shape) {
   x.reshape(shape);
   return x;
 }
 
-// y = factor sum(x) over the reduced axes, dx = factor dy, broadcast over them again
-template <class T> Tensor<T> scaled_sum(const Operation& operation, const Tensor<T>& x, const Reduced& r, T factor) {
-  auto y = detail::uninitialized<T>(operation.name, r.kept);
-  y.fill(T(0));
-  add_summed(y, x.value());
-  if (factor != 1) y *= factor;
+// (the shape that is kept)
+template <class T> Array<T> summed(const char* operation, const Array<T>& x, const Reduced& r) {
+  auto sum = detail::uninitialized<T>(operation, r.kept);
+  sum.fill(T(0));
+  detail::add_summed(sum, x);
+  return sum;
+}
+
+// y = sum(x) / divisor over the reduced axes, dx = dy / divisor, broadcast over them again
+template <class T> Tensor<T> divided_sum(const Operation& operation, const Tensor<T>& x, const Reduced& r, T divisor) {
+  Array<T> y = summed(operation.name, x.value(), r);
+  if (divisor != 1) y /= divisor;
   y.reshape(r.out);
-  return record(operation, std::move(y), {x}, [kept = r.kept, shape = x.shape(), factor](const Array<T>& dy, auto& dx) {
-    const Array<T> scaled = reshaped<T>(dy * factor, kept);
-    dx[0] += detail::gather(scaled, {shape, detail::broadcast_strides(kept, shape)});
-  });
+  return record(operation, std::move(y), {x},
+                [kept = r.kept, shape = x.shape(), divisor](const Array<T>& dy, auto& dx) {
+                  const Array<T> each = with_shape<T>(dy / divisor, kept);
+                  dx[0] += detail::gather(each, {shape, detail::broadcast_strides(kept, shape)});
+                });
 }
 
 }  // namespace
 
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
-  return scaled_sum({"sum", "y = Σ x; dx = dy"}, x, reduce("sum", x.shape(), axes, keep), T(1));
+  return divided_sum({"sum", "y = Σ x; dx = dy"}, x, reduce("sum", x.shape(), axes, keep), T(1));
 }
 
 template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("mean", x.shape(), axes, keep);
   detail::require(r.count > 0, "mean", "expected at least one element to average, given shape ", x.shape());
   const T count = static_cast<T>(r.count);
-  return scaled_sum({"mean", "y = Σ x / c; dx = dy / c", count}, x, r, 1 / count);
+  return divided_sum({"mean", "y = Σ x / c; dx = dy / c", count}, x, r, count);
 }
 
 // With N elements going into one, c = max(N - correction, 0).
@@ -73,12 +79,7 @@ template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double co
   const Reduced r = reduce("var", x.shape(), axes, keep);
   detail::require(r.count > 0, "var", "expected at least one element to take the variance of, given shape ", x.shape());
   const auto& minus = vector_loops<T>().minus;
-  const auto sums = [&](const Array<T>& a) {
-    auto out = detail::uninitialized<T>("var", r.kept);
-    out.fill(T(0));
-    add_summed(out, a);
-    return out;
-  };
+  const auto sums = [&](const Array<T>& a) { return summed("var", a, r); };
   const T count = static_cast<T>(r.count), divisor = static_cast<T>(std::max(double(r.count) - correction, 0.0));
   Array<T> centered = zip<T>("var", x.value(), sums(x.value()) / count, minus);
   // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
@@ -88,7 +89,7 @@ template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double co
   return record(
       {"var", "y = Σ (x − mean(x))² / c; dx = 2 (x − mean(x)) ⊙ dy / c", divisor}, std::move(y), {x},
       [centered = Value<T>(make_value<T>(std::move(centered))), kept = r.kept, divisor](const Array<T>& dy, auto& dx) {
-        const Array<T> scaled = reshaped<T>(dy * (2 / divisor), kept);
+        const Array<T> scaled = with_shape<T>(dy * (2 / divisor), kept);
         dx[0] += zip<T>("var", *centered, scaled, vector_loops<T>().times);
       });
 }
@@ -101,13 +102,13 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
   y.fill(-std::numeric_limits<T>::infinity());
   detail::take_largest(y, x.value());
   const Value<T> largest = make_value<T>(std::move(y));
-  return record({"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, reshaped(*largest, r.out), {x},
+  return record({"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, with_shape(*largest, r.out), {x},
                 [x = x.shared_value(), largest](const Array<T>& dy, auto& dx) {
                   const Shape& kept = largest->shape();
                   Array<T> share = zip<T>("amax", *x, *largest, [](T a, T b) { return T(a == b); });
                   Array<T> winners(kept, T(0));
-                  add_summed(winners, share);
-                  const Array<T> each = reshaped<T>(dy, kept) / winners;
+                  detail::add_summed(winners, share);
+                  const Array<T> each = with_shape<T>(dy, kept) / winners;
                   dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
                 });
 }

@@ -225,10 +225,12 @@ template <class T, class Keep> Tensor<T> triangle(const Operation& operation, co
   const auto kept = [keep](const Array<T>& a) {
     const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
     Array<T> out(a.shape());
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const std::size_t row = i / columns % rows, column = i % columns;
-      const bool in = keep(static_cast<std::ptrdiff_t>(column) - static_cast<std::ptrdiff_t>(row));
-      out.data()[i] = in ? a.data()[i] : T(0);
+    for (std::size_t first = 0; first < a.size(); first += columns) {
+      const auto row = static_cast<std::ptrdiff_t>(first / columns % rows);
+      for (std::size_t column = 0; column < columns; ++column) {
+        const bool in = keep(static_cast<std::ptrdiff_t>(column) - row);
+        out.data()[first + column] = in ? a.data()[first + column] : T(0);
+      }
     }
     return out;
   };

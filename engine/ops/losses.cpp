@@ -21,16 +21,16 @@ template <class T> struct CrossEntropy {
   std::size_t classes;
   T smoothing;
   Value<T> weight;  // null: all 1
+  // e/C sum w
+  T smooth_sum =
+      smoothing / static_cast<T>(classes) * (weight ? sum_run(weight->data(), classes) : static_cast<T>(classes));
 
   T weight_of(std::size_t c) const { return weight ? weight->data()[c] : T(1); }
   T label_share(std::size_t y) const { return (1 - smoothing) * weight_of(y); }
   T smooth_share(std::size_t c) const { return smoothing / static_cast<T>(classes) * weight_of(c); }
   // The same for probabilities t in the label's place, which share what smoothing leaves.
   T share(const T* t, std::size_t c) const { return (1 - smoothing) * weight_of(c) * t[c] + smooth_share(c); }
-  T total_share(std::size_t y) const {
-    const T sum = weight ? sum_run(weight->data(), classes) : static_cast<T>(classes);
-    return label_share(y) + smoothing / static_cast<T>(classes) * sum;
-  }
+  T total_share(std::size_t y) const { return label_share(y) + smooth_sum; }
 
   T loss(const T* x, std::size_t y, SumExp<T> exps) const {
     const T log_sum = std::log(exps.sum);
@@ -116,8 +116,8 @@ template <class T> Value<T> shared(const std::optional<Array<T>>& weight) {
   return weight ? Value<T>(make_value<T>(*weight)) : nullptr;
 }
 
-// As readers see it, with q the shares of the classes and c what the sum is multiplied by; of rows alone, or of means
-// of labels or probabilities t that share nothing, in the words of textbooks.
+// As readers see it: q are the shares of the classes, c is what the sum of the rows' losses is multiplied by. Plain
+// labels or probabilities t, without smoothing and weights, have the formula of textbooks.
 const char* formula_of_labels(bool each, bool plain) {
   if (!plain)
     return each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"

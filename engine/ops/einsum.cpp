@@ -38,7 +38,8 @@ Equation parse(std::string_view text) {
 
 // Sums over the axes whose letters stand nowhere else; `letters` loses them too.
 template <class T>
-Tensor<T> sum_lonely(const Tensor<T>& x, std::string& letters, const std::string& other, const std::string& out) {
+Tensor<T> sum_unshared_axes(const Tensor<T>& x, std::string& letters, const std::string& other,
+                            const std::string& out) {
   std::vector<std::ptrdiff_t> axes;
   std::string kept;
   for (std::size_t i = 0; i < letters.size(); ++i) {
@@ -85,7 +86,8 @@ template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& 
   for (char c : e.out) result.push_back(has(e.left, c) ? a.shape()[e.left.find(c)] : b.shape()[e.right.find(c)]);
   detail::require_addressable<T>("einsum", result);
 
-  const Tensor<T> left = sum_lonely(a, e.left, e.right, e.out), right = sum_lonely(b, e.right, e.left, e.out);
+  const Tensor<T> left = sum_unshared_axes(a, e.left, e.right, e.out),
+                  right = sum_unshared_axes(b, e.right, e.left, e.out);
   std::string batch, rows, columns, summed;
   for (char c : e.left) (!has(e.right, c) ? rows : has(e.out, c) ? batch : summed) += c;
   for (char c : e.right)

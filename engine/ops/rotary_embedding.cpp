@@ -14,17 +14,17 @@ using detail::require;
 
 // (positions, D): of each position the cosines of its D / 2 angles, then their sines. An angle of many turns has no
 // digits left in float.
-template <class T> Array<T> make_turns(std::size_t positions, std::size_t width, const RotaryOptions& options) {
+template <class T> Array<T> make_cos_sin(std::size_t positions, std::size_t width, const RotaryOptions& options) {
   if (positions == 0) return Array<T>(Shape{0, width});
   const std::size_t half = width / 2;
   Array<double> frequencies(Shape{half});
   for (std::size_t i = 0; i < half; ++i)
     frequencies.data()[i] = std::pow(options.base, -2 * static_cast<double>(i) / static_cast<double>(width));
-  Array<T> turns(Shape{positions, width});
+  Array<T> cos_sin(Shape{positions, width});
   constexpr std::size_t kWork = 32;  // of a cosine and a sine, in elementary steps
   parallel_for(positions, chunks_for(positions * half * kWork), [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) {
-      T *cosines = turns.data() + t * width, *sines = cosines + half;
+      T *cosines = cos_sin.data() + t * width, *sines = cosines + half;
       for (std::size_t i = 0; i < half; ++i) {
         const double angle = (static_cast<double>(options.first) + static_cast<double>(t)) * frequencies.data()[i];
         cosines[i] = static_cast<T>(std::cos(angle));
@@ -32,17 +32,17 @@ template <class T> Array<T> make_turns(std::size_t positions, std::size_t width,
       }
     }
   });
-  return turns;
+  return cos_sin;
 }
 
-// y = x with every pair of elements turned, in all heads of all rows; backwards for a direction of -1.
-// x, y: (B, T, H D), turns: (T, D)
-template <class T> void turn(const Array<T>& x, const Array<T>& turns, T direction, Array<T>& y) {
+// y = x with every pair of elements rotated, in all heads of all rows; backwards for a direction of -1.
+// x, y: (B, T, H D), cos_sin: (T, D)
+template <class T> void rotate(const Array<T>& x, const Array<T>& cos_sin, T direction, Array<T>& y) {
   if (x.size() == 0) return;
-  const std::size_t columns = x.shape()[2], width = turns.shape()[1], half = width / 2, times = x.shape()[1];
+  const std::size_t columns = x.shape()[2], width = cos_sin.shape()[1], half = width / 2, times = x.shape()[1];
   parallel_for(x.size() / columns, chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
-      const T *cosines = turns.data() + row % times * width, *sines = cosines + half;
+      const T *cosines = cos_sin.data() + row % times * width, *sines = cosines + half;
       for (std::size_t head = row * columns; head < (row + 1) * columns; head += width) {
         const T *a = x.data() + head, *b = a + half;
         T *c = y.data() + head, *d = c + half;
@@ -65,17 +65,17 @@ template <class T> Tensor<T> rotary_embedding(const Tensor<T>& x, std::size_t nu
   require(num_heads > 0 && shape[2] % num_heads == 0 && shape[2] / num_heads % 2 == 0, operation,
           "expected heads of an even width, given ", num_heads, " heads and ", x);
   require(options.base > 0 && std::isfinite(options.base), operation, "expected a base above 0, given ", options.base);
-  // There are no more turns than elements, whatever the extents of an x that has none.
-  auto turns = make_value<T>(make_turns<T>(x.size() == 0 ? 0 : shape[1], shape[2] / num_heads, options));
+  // There are no more angles than elements, whatever the extents of an x that has none.
+  auto cos_sin = make_value<T>(make_cos_sin<T>(x.size() == 0 ? 0 : shape[1], shape[2] / num_heads, options));
   Array<T> y(shape);
-  turn(x.value(), *turns, T(1), y);
+  rotate(x.value(), *cos_sin, T(1), y);
   return record({operation,
                  "y = x ⊙ cos θ + x′ ⊙ sin θ, x′ = (−x₂, x₁) for x = (x₁, x₂) in each head, θ = t c^(−2i/D); "
                  "dx = dy ⊙ cos θ − dy′ ⊙ sin θ",
                  options.base},
-                std::move(y), {x}, [turns = Value<T>(turns)](const Array<T>& dy, auto& dx) {
+                std::move(y), {x}, [cos_sin = Value<T>(cos_sin)](const Array<T>& dy, auto& dx) {
                   Array<T> gradient(dy.shape());
-                  turn(dy, *turns, T(-1), gradient);
+                  rotate(dy, *cos_sin, T(-1), gradient);
                   dx[0] += std::move(gradient);
                 });
 }

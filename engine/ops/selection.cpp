@@ -73,8 +73,8 @@ Shape without_axis(Shape shape, std::size_t axis) {
 
 // The elements at these indices along the axis, under another shape of as many elements; the rule is a scatter-add.
 template <class T>
-Tensor<T> gathered(const Operation& operation, const Tensor<T>& x, std::size_t axis, const IntArray& indices,
-                   const Shape& shape) {
+Tensor<T> take_along(const Operation& operation, const Tensor<T>& x, std::size_t axis, const IntArray& indices,
+                     const Shape& shape) {
   Array<T> y = detail::gather_along(x.value(), indices, axis);
   y.reshape(shape);
   return record(operation, std::move(y), {x},
@@ -95,21 +95,21 @@ template <class T> Tensor<T> gather(const Tensor<T>& x, std::ptrdiff_t axis, con
   for (std::int64_t i : index)
     require_in_range(i >= 0 && static_cast<std::size_t>(i) < rows.extent, "gather", "expected indices from 0 to ",
                      static_cast<std::ptrdiff_t>(rows.extent) - 1, " along axis ", axis, " of ", x, ", given ", i);
-  return gathered({"gather", "y = x[index]; dx = Σ dy at index"}, x, rows.axis, index, index.shape());
+  return take_along({"gather", "y = x[index]; dx = Σ dy at index"}, x, rows.axis, index, index.shape());
 }
 
 template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis) {
   IntArray indices = indices_of_largest("argmax", x, axis);
-  indices.reshape(without_axis(x.shape(), Rows<T>("argmax", x, axis).axis));
+  indices.reshape(without_axis(x.shape(), detail::normalize_axis_or_scalar("argmax", axis, x.dimension())));
   return indices;
 }
 
 template <class T> ValuesAndIndices<T> max(const Tensor<T>& x, std::ptrdiff_t axis, KeepDims keep) {
   IntArray indices = indices_of_largest("max", x.value(), axis);
-  const std::size_t along = Rows<T>("max", x.value(), axis).axis;
+  const std::size_t along = detail::normalize_axis_or_scalar("max", axis, x.dimension());
   const Shape shape = keep == KeepDims::yes ? indices.shape() : without_axis(indices.shape(), along);
   Tensor<T> values =
-      gathered({"max", "y = max(x); dx = dy at the first of the largest, 0 elsewhere"}, x, along, indices, shape);
+      take_along({"max", "y = max(x); dx = dy at the first of the largest, 0 elsewhere"}, x, along, indices, shape);
   indices.reshape(shape);
   return {std::move(values), std::move(indices)};
 }
@@ -122,7 +122,7 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = k;
   auto indices = detail::uninitialized<std::int64_t>("topk", shape);
-  const std::size_t chunks = std::min(detail::chunks_for(x.size()), detail::kMostChunks);
+  const std::size_t chunks = detail::chunks_for(x.size());
   const std::size_t count = k == 0 ? 0 : rows.count;             // of rows to order
   IntArray orders(Shape{count == 0 ? 0 : chunks, rows.extent});  // of a row's elements, for each chunk of rows
   detail::parallel_for(count, chunks, [&](std::size_t begin, std::size_t end, std::size_t chunk) {
@@ -140,7 +140,7 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
     }
   });
   Tensor<T> values =
-      gathered({"topk", "y = x[indices]; dx = dy at indices, 0 elsewhere"}, x, rows.axis, indices, shape);
+      take_along({"topk", "y = x[indices]; dx = dy at indices, 0 elsewhere"}, x, rows.axis, indices, shape);
   return {std::move(values), std::move(indices)};
 }
 

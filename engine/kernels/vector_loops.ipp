@@ -90,14 +90,15 @@ template <class T, class Arch> struct Loops {
     if (i < n) store_part(f(load_part(x + i, n - i, T(0)), load_part(z + i, n - i, T(0))), y + i, n - i);
   }
 
+  // NaN where one is; the processor's maximum may be either of two numbers there.
+  static T larger(T x, T y) { return x > y || x != x ? x : y; }
+  static Batch larger(const Batch& x, const Batch& y) { return xsimd::select(x > y || xsimd::isnan(x), x, y); }
+
   static T lane_max(const Batch& batch) {
     alignas(64) T lanes[kLanes];
     batch.store_aligned(lanes);
     for (std::size_t half = kLanes / 2; half > 0; half /= 2)
-      for (std::size_t i = 0; i < half; ++i) {
-        const T x = lanes[i], y = lanes[i + half];
-        lanes[i] = x > y || x != x ? x : y;
-      }
+      for (std::size_t i = 0; i < half; ++i) lanes[i] = larger(lanes[i], lanes[i + half]);
     return lanes[0];
   }
 
@@ -116,8 +117,6 @@ template <class T, class Arch> struct Loops {
     return sum_of_lanes((a + b) + (c + d));
   }
 
-  // The processor's maximum may be either of two numbers where one is NaN.
-  static Batch larger(const Batch& x, const Batch& y) { return xsimd::select(x > y || xsimd::isnan(x), x, y); }
   static T max(const T* x, std::size_t n) {
     const T lowest = -__builtin_huge_val();
     Batch a(lowest), b(lowest);

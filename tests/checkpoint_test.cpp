@@ -120,7 +120,7 @@ TEST_CASE("save_bytes gives the bytes of the file that save would write, and loa
   CHECK(loaded.phase == "end");
   CHECK(tg::save_bytes(loaded) == tg::save_bytes(run));
   CHECK_THROWS_WITH_AS(tg::save_bytes(run, {{"name", "\xe9t\xe9"}}),
-                       doctest::Contains("expected metadata that is UTF-8"), std::invalid_argument);
+                       doctest::Contains("expected names and texts in UTF-8"), std::invalid_argument);
 }
 
 TEST_CASE("A file of another writer may have its tensors in any order, and scalars") {
@@ -151,7 +151,7 @@ TEST_CASE("Metadata that is not UTF-8 is refused, and the old file stays") {
   tg::save(One(), folder / "a.safetensors");
   const std::string before = bytes_of(folder / "a.safetensors");
   CHECK_THROWS_WITH_AS(tg::save(One(), folder / "a.safetensors", {{"name", "\xe9t\xe9"}}),
-                       "[save] expected metadata that is UTF-8, given other bytes", std::invalid_argument);
+                       R"([save] expected names and texts in UTF-8, given "\ufffdt\ufffd")", std::invalid_argument);
   CHECK(bytes_of(folder / "a.safetensors") == before);
   CHECK(folder.files() == 1);
 }

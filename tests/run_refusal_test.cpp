@@ -199,6 +199,9 @@ template <class M> void check_not_saved(const M& model, const tg::Metadata& meta
   CHECK(folder.files() == 1);
 }
 
+// A model whose names are any texts.
+using Named = std::map<std::string, tg::Parameter<float>>;
+
 // Two ways to x.a.b.c, since a key may have a dot in it.
 template <class V> struct Twins {
   std::map<std::string, std::map<std::string, V>> x{{"a", {{"b.c", V()}}}, {"a.b", {{"c", V()}}}};
@@ -208,14 +211,24 @@ template <class V> struct Twins {
 
 }  // namespace
 
-TEST_CASE("Texts that are not UTF-8, and names of fields that metadata takes, are not saved") {
+TEST_CASE("Names and texts that are not UTF-8, and names of fields that metadata takes, are not saved") {
   Run run;
   run.phase = "\xe9t\xe9";
-  check_not_saved(run, {}, "metadata that is UTF-8, given other bytes");
+  check_not_saved(run, {}, R"(names and texts in UTF-8, given "\ufffdt\ufffd")");
+  const Named named{{"\xe9t\xe9", tg::Parameter<float>(tg::Array<float>{1.0F})}};
+  check_not_saved(named, {}, R"(names and texts in UTF-8, given "\ufffdt\ufffd")");
   run.phase = "fine";
   check_not_saved(run, {{"phase", "taken"}}, R"(each name once, given "phase" twice)");
   check_not_saved(run, {{"step", "taken"}}, R"(each name once, given "step" twice)");
   check_not_saved(run, {{"model.weight", "taken"}}, R"(each name once, given "model.weight" twice)");
+}
+
+TEST_CASE("An array under the name that the format has for its texts is not saved, a text is") {
+  const Named model{{"__metadata__", tg::Parameter<float>(tg::Array<float>{1.0F})}};
+  check_not_saved(model, {}, R"(names of arrays other than "__metadata__", where a file has its texts)");
+  check_not_saved(model, {{"a", "text"}}, R"(names of arrays other than "__metadata__", where a file has its texts)");
+  const tg::Metadata metadata{{"__metadata__", "text"}};
+  CHECK(tg::load_metadata(tg::save_bytes(One(), metadata)) == metadata);
 }
 
 TEST_CASE_TEMPLATE("Two fields of one name are neither saved nor loaded", V, int, std::string, std::vector<float>) {

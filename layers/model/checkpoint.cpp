@@ -26,6 +26,8 @@ struct CheckpointWriter::State {
   Metadata texts;
 
   template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
+    require(name != kMetadata, "save", "expected names of arrays other than ", quoted(kMetadata),
+            ", where a file has its texts");
     require_new(name);
     entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)};
   }

@@ -17,7 +17,6 @@
 namespace tapegrad::detail {
 namespace {
 
-constexpr const char* kMetadata = "__metadata__";
 constexpr std::size_t kWidestNumber = sizeof(double);  // of what a tensor may be read as
 
 template <class... Parts> void expect(bool holds, const Parts&... parts) {
@@ -282,7 +281,7 @@ std::string SafetensorsHeader::format() const {
     try {
       return nlohmann::json(text).dump();
     } catch (const nlohmann::json::type_error&) {
-      fail<std::invalid_argument>("save", "expected metadata that is UTF-8, given other bytes");
+      fail<std::invalid_argument>("save", "expected names and texts in UTF-8, given ", Quoted{text});
     }
   };
   std::map<std::string, std::string> members;  // in the order of their names

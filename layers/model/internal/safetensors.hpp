@@ -14,6 +14,9 @@
 
 namespace tapegrad::detail {
 
+/// The name under which a header has its texts.
+inline constexpr const char* kMetadata = "__metadata__";
+
 struct StoredTensor {
   Dtype dtype = Dtype::F32;
   Shape shape;

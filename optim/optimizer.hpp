@@ -19,7 +19,8 @@ template <class T> class Optimizer {
   virtual ~Optimizer() = default;
 
   /// Changes every parameter that has a gradient; the others keep their value and state. Throws, before anything
-  /// changes, std::logic_error when nobody but the optimizer holds one of the parameters any more, and std::bad_alloc.
+  /// changes, std::logic_error when nobody but the optimizer holds one of the parameters any more,
+  /// std::invalid_argument for options outside their range, which a file may have brought, and std::bad_alloc.
   virtual void step() = 0;
 
   /// Forgets the gradients.

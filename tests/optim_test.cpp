@@ -1,7 +1,10 @@
 /// What all optimizers have: groups, states, and the parameters that they hold.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -41,6 +44,13 @@ template <class Optimizer> std::vector<std::string> state_names(const Optimizer&
 }
 
 using Names = std::vector<std::string>;
+
+/// What a file has of an optimizer's options.
+template <class Optimizer> struct Spoiled {
+  std::vector<typename Optimizer::Options> groups;
+  Parameter parameter{Array{0.0}};
+  TAPEGRAD_FIELDS(groups)
+};
 
 /// A model and its copy, which an optimizer of its own trains undisturbed: they stay equal to the bit.
 template <class Optimizer> class Twins {
@@ -242,6 +252,28 @@ TEST_CASE_TEMPLATE("A group that is refused is refused whole", Optimizer, OPTIMI
   CHECK(b.item() < 2.0);
   CHECK(state_names(optimizer) == Names{"1", "a"});
   CHECK_THROWS_WITH_AS(optimizer.add_group({b}, {}), Contains("twice"), std::invalid_argument);
+}
+
+TEST_CASE_TEMPLATE("Options that a file brought are looked at before a step changes anything", Optimizer, OPTIMIZERS) {
+  Parameter a(Array{1.0}), b(Array{2.0});
+  Optimizer optimizer({a}, options<Optimizer>());
+  optimizer.add_group({b}, options<Optimizer>());
+  set_gradients({a, b}, 1.0);
+  const auto check_refused = [&](const std::string& words) {
+    const std::vector<std::byte> before = tg::save_bytes(optimizer);
+    CHECK_THROWS_WITH_AS(optimizer.step(), Contains(words.c_str()), std::invalid_argument);
+    CHECK(tg::save_bytes(optimizer) == before);
+    CHECK(values({a, b}) == std::vector<Array>{Array{1.0}, Array{2.0}});
+  };
+  Spoiled<Optimizer> file{optimizer.groups()};
+  file.groups[1].lr = std::nan("");
+  tg::load(optimizer, std::span<const std::byte>(tg::save_bytes(file)), {.allow_missing = {"state.*"}});
+  check_refused("] expected lr of 0 or more, given nan");
+  if constexpr (requires { file.groups[0].betas; }) {
+    file.groups[0].betas[1] = 1;
+    tg::load(optimizer, std::span<const std::byte>(tg::save_bytes(file)), {.allow_missing = {"state.*"}});
+    check_refused("] expected betas of 0 or more and below 1, given 0.9 and 1");
+  }
 }
 
 TEST_CASE("An optimizer refuses parameters that are none, undefined, or there twice") {

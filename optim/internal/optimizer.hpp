@@ -91,6 +91,7 @@ template <class T, class Options, class State> Parameters<T> GroupedOptimizer<T,
 }
 
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::step() {
+  for (const Options& options : groups_) check_options(name_, options);  // they may come from a file
   for (const Member& member : members_)
     detail::require_usage(!member.parameter.is_last(), name_, "expected parameters of a model, but ", *member.parameter,
                           " belongs to none any more: its model ended, or was assigned another in its stead");

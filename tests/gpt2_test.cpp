@@ -12,6 +12,7 @@
 #include "../examples/common/text.hpp"
 #include "../examples/gpt2/pretrained.hpp"
 #include "gpt2/checkpoint_folder.hpp"
+#include "kept_options.hpp"
 #include "run_example.hpp"
 
 namespace fs = std::filesystem;
@@ -154,6 +155,20 @@ TEST_CASE("A fine-tuning that is kept goes on to the same bits, and of other tex
   folder.write("model/config.json", config);
   folder.write("text", "another text, which is longer than twenty tokens, and has no more to say than that");
   check_message(published.run("--resume " + run), "gpt2", "expected the text that the run has learned from");
+}
+
+TEST_CASE("A kept fine-tuning whose options the command line would refuse is refused") {
+  const Published published;
+  const std::string run = published.folder.path("run"), wrong = published.folder.path("wrong");
+  REQUIRE(published.run("--train " + kText + short_run(2) + "--lora 2 --checkpoint " + run).status == 0);
+  const auto refuses = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
+    CAPTURE(pointer);
+    change_kept_option(run, wrong, "gpt2 --checkpoint", pointer, value);
+    check_message(published.run("--resume " + wrong), "gpt2", "wrong: " + message);
+  };
+  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, given '0'");
+  refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, given '2000000'");
+  refuses("/fine_tune/context", -1, "expected settings that gpt2 --checkpoint saved, given others: /fine_tune/context");
 }
 
 TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds to the weights") {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kept_options.hpp"
 #include "language_model_texts.hpp"
 
 namespace {
@@ -133,6 +134,32 @@ TEST_CASE("a run goes on for more steps, with its own options and no others") {
   const std::string model = folder.path("more");
   const Run no_run = run_example("language_model --resume " + model);
   CHECK(no_run.err.find("more: expected a model that language_model --checkpoint saved") != std::string::npos);
+}
+
+TEST_CASE("a kept run whose options the command line would refuse is refused") {
+  const TemporaryFolder folder;
+  const std::string run = folder.path("run"), wrong = folder.path("wrong");
+  const std::string learn = "language_model --lines --data " + folder.write("names", joined(names(40)));
+  REQUIRE(run_example(learn + all_that_draws + "--width 8 --steps 2 --checkpoint " + run).status == 0);
+  const auto refuses = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
+    CAPTURE(pointer);
+    change_kept_option(run, wrong, "language_model --checkpoint", pointer, value);
+    check_message(run_example("language_model --resume " + wrong), "language_model", "wrong: " + message);
+  };
+  refuses("/model/heads", 0, "--heads: expected a whole number from 1 to 1000000, given '0'");
+  refuses("/model/layers", 1001, "--layers: expected a whole number from 0 to 1000, given '1001'");
+  refuses("/model/dropout", 1.5, "--dropout: expected a number from 0 to 0.99, given '1.5'");
+  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, given '0'");
+  refuses("/training/lr", -0.5, "--lr: expected a number from 0 to 1e+06, given '-0.5'");
+  const std::string others = "expected settings that language_model --checkpoint saved, given others: ";
+  refuses("/training/steps", -1, others + "/training/steps: expected a value that the program writes, given -1");
+  refuses("/training/steps", 2.5, others + "/training/steps: expected a value that the program writes, given 2.5");
+  refuses("/training/optimizer", "adam",
+          others + "/training/optimizer: expected a value that the program writes, given \"adam\"");
+  refuses("/outputs/checkpoint_every", -1,
+          others + "/outputs/checkpoint_every: expected a value that the program writes");
+  change_kept_option(run, wrong, "language_model --checkpoint", "/training/steps", 3);
+  CHECK(run_example("language_model --resume " + wrong).status == 0);
 }
 
 TEST_CASE("a log is cut back to the step that its run goes on from, and to whole rows") {

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -139,6 +140,24 @@ TEST_CASE("a validation that finds no lower loss is counted, and patience ends t
   CHECK(state.best_step == 40);
   CHECK(state.best_loss == 1);
   CHECK(bests == 3);
+}
+
+TEST_CASE("kept options are those that the command line takes, or stay at their defaults") {
+  CLI::App app;
+  Given<TrainingOptions> given;
+  std::uint64_t seed = 0;
+  add_training_options(app, given, seed);
+  add_validation_options(app, given);
+  const auto check = [&](const TrainingOptions& kept) { given.check("run", kept); };
+  CHECK_NOTHROW(check({}));  // whose eval_every is 0, as no --eval-every may be
+  CHECK_NOTHROW(check({.lr = 0.1, .beta2 = 0.999999, .eval_every = 1}));
+  CHECK_NOTHROW(check({.lr = 0x1p-1074, .clip = 1.0 / 3}));
+  CHECK_THROWS_WITH_AS(check({.batch_size = 0}),
+                       "run: --batch-size: expected a whole number from 1 to 1000000, given '0'", std::runtime_error);
+  CHECK_THROWS_WITH_AS(check({.lr = std::nan("")}), "run: --lr: expected a number from 0 to 1e+06, given 'nan'",
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(check({.beta2 = 0.9999991}),
+                       "run: --beta2: expected a number from 0 to 0.999999, given '0.9999991'", std::runtime_error);
 }
 
 TEST_CASE("options that contradict others are known by name, and those that say the same are not") {

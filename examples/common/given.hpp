@@ -3,11 +3,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <functional>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "printable.hpp"
 #include "program.hpp"
 
 namespace examples {
@@ -19,6 +23,9 @@ template <class Options> class Given {
   template <class Value>
   CLI::Option* add(CLI::App& app, const std::string& option, Value Options::*member, const std::string& type,
                    const CLI::Validator& check, const std::string& description) {
+    checks_.emplace_back(option, [=](const Options& kept) {
+      return kept.*member == Options().*member ? std::string() : check(as_given(kept.*member));
+    });
     return app.add_option_function<Value>(option, setter(option, member), description)->type_name(type)->check(check);
   }
 
@@ -42,6 +49,14 @@ template <class Options> class Given {
     return defaults;
   }
 
+  /// Throws std::runtime_error, naming the file that the options were kept in, for one that the command line would not
+  /// have taken. A member at its default is one that was not given.
+  void check(const std::string& file, const Options& kept) const {
+    for (const auto& [option, error_in] : checks_)
+      if (const std::string error = error_in(kept); !error.empty())
+        throw std::runtime_error(printable(file) + ": " + option + ": " + error);
+  }
+
   /// The options that say something else than `options`.
   std::vector<std::string> contradicting(const Options& options) const {
     std::vector<std::string> found;
@@ -54,6 +69,13 @@ template <class Options> class Given {
   }
 
  private:
+  /// A value as the user would have written it.
+  static std::string as_given(const std::string& text) { return text; }
+  template <class Number> static std::string as_given(Number number) {
+    char text[32];
+    return {text, std::to_chars(text, std::end(text), number).ptr};
+  }
+
   template <class Value> std::function<void(const Value&)> setter(const std::string& option, Value Options::*member) {
     return [=, this](const Value& value) {
       changes_.emplace_back(option, [=](Options& options) { options.*member = value; });
@@ -61,6 +83,7 @@ template <class Options> class Given {
   }
 
   std::vector<std::pair<std::string, std::function<void(Options&)>>> changes_;
+  std::vector<std::pair<std::string, std::function<std::string(const Options&)>>> checks_;  // give what is wrong
 };
 
 }  // namespace examples

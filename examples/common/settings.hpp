@@ -46,6 +46,18 @@ inline std::size_t largest_width(std::size_t numbers) {
   return static_cast<std::size_t>(std::sqrt(static_cast<double>(numbers / 4)));
 }
 
+/// Options that a program has kept, each as it stands there: converting alone makes 2^64 - 1 of -1, 2 of 2.5, and the
+/// first of some names of any other. Throws std::invalid_argument naming the first that the program has not written.
+template <class Options> Options kept_options(const nlohmann::json& settings) {
+  const Options options = settings;
+  const nlohmann::json given = settings.flatten(), written = nlohmann::json(options).flatten();
+  for (const auto& [place, value] : given.items())
+    if (!written.contains(place) || written.at(place).dump() != value.dump())
+      throw std::invalid_argument(place + ": expected a value that the program writes, given " +
+                                  printable(value.dump(), 60));
+  return options;
+}
+
 /// What `make` makes of the settings that a program has saved, a nlohmann::json, and of how many numbers the file has
 /// room for. Throws std::runtime_error naming the file when it is no checkpoint of this program, and when `make` cannot
 /// use what it finds.

@@ -68,6 +68,9 @@ void complete(Options& options, const Given& given) {
 /// Takes the options from a run that goes on. What its outputs are called may change, and --steps rise.
 void resume(const CLI::App& app, Options& options, const Given& given) {
   const KeptFineTuning kept = read_kept(options.resume);
+  given.fine_tune.check(options.resume, kept.fine_tune);
+  given.training.check(options.resume, kept.training);
+  given.outputs.check(options.resume, kept.outputs);
   const std::size_t steps = given.training.value_or(kept.training).steps;
   std::vector<std::string> contradicting = given.fine_tune.contradicting(kept.fine_tune);
   for (const std::string& option : given.training.contradicting(kept.training)) contradicting.push_back(option);
@@ -191,8 +194,9 @@ void add_fine_tune_options(CLI::App& app, Options& options, Given& given) {
 }  // namespace
 
 KeptFineTuning read_kept(const std::string& path) {
-  return examples::make_from_settings(
-      path, kept_entry, [](const nlohmann::json& settings, std::size_t) -> KeptFineTuning { return settings; });
+  return examples::make_from_settings(path, kept_entry, [](const nlohmann::json& settings, std::size_t) {
+    return examples::kept_options<KeptFineTuning>(settings);
+  });
 }
 
 void add_options(CLI::App& app, Options& options) {

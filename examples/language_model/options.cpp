@@ -115,6 +115,10 @@ void complete(Options& options, const Given& given) {
 /// Takes the options from a run that goes on. What its outputs are called may change, and --steps rise.
 void resume(const CLI::App& app, Options& options, const Given& given) {
   const KeptRun kept = read_kept_run(options.resume);
+  given.run.check(options.resume, kept.run);
+  given.model.check(options.resume, kept.model);
+  given.training.check(options.resume, kept.training);
+  given.outputs.check(options.resume, kept.outputs);
   const std::size_t steps = given.training.value_or(kept.training).steps;
   std::vector<std::string> contradicting = given.run.contradicting(kept.run);
   for (const auto& more : {given.model.contradicting(kept.model), given.training.contradicting(kept.training)})
@@ -309,8 +313,9 @@ void add_use_options(CLI::App& app, Options& options, examples::Given<OutputOpti
 }  // namespace
 
 KeptRun read_kept_run(const std::string& path) {
-  return examples::make_from_settings(path, run_entry,
-                                      [](const nlohmann::json& settings, std::size_t) -> KeptRun { return settings; });
+  return examples::make_from_settings(path, run_entry, [](const nlohmann::json& settings, std::size_t) {
+    return examples::kept_options<KeptRun>(settings);
+  });
 }
 
 void add_options(CLI::App& app, Options& options) {

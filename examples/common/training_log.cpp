@@ -2,12 +2,15 @@
 
 #include <tapegrad/layers/report/gnuplot.hpp>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
+#include <vector>
 
 #include "printable.hpp"
 
@@ -16,19 +19,48 @@ namespace examples {
 namespace {
 
 constexpr const char* header = "step,loss,validation_loss,rate,gradient_norm,tokens_per_second";
+constexpr std::size_t columns = 6;
+
+template <class Number> bool parses(const std::string& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// The step of a line of the log; nothing where it is no row of numbers. What draw_log hands to gnuplot is that alone.
+std::optional<std::size_t> step_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line)
+    if (c == ',')
+      cells.emplace_back();
+    else
+      cells.back() += c;
+  std::size_t step = 0;
+  double number = 0;
+  const bool is_row = cells.size() == columns && parses(cells.front(), step) &&
+                      std::all_of(cells.begin() + 1, cells.end(),
+                                  [&](const std::string& cell) { return cell.empty() || parses(cell, number); });
+  return is_row ? std::optional(step) : std::nullopt;
+}
 
 /// How many bytes of the log are its header and whole rows of the first steps.
 std::size_t size_up_to(const std::string& path, std::size_t steps) {
+  const auto require_log = [&](bool is_log) {
+    if (!is_log)
+      throw std::runtime_error(printable(path) + ": expected a log of training to write on, given another file");
+  };
   std::ifstream file(path, std::ios::binary);
   std::string line;
   std::size_t size = 0;
-  while (std::getline(file, line) && !file.eof()) {  // a line without an end was torn
-    const bool belongs = size == 0 ? line == header : std::strtoull(line.c_str(), nullptr, 10) <= steps;
-    if (!belongs) break;
-    size += line.size() + 1;
+  for (; std::getline(file, line) && !file.eof(); size += line.size() + 1) {  // a line without an end was torn
+    if (size == 0) {
+      require_log(line == header);
+      continue;
+    }
+    const auto step = step_of(line);
+    require_log(step.has_value());
+    if (*step > steps) break;
   }
-  if (size == 0 && std::filesystem::exists(path) && std::filesystem::file_size(path) > 0)
-    throw std::runtime_error(printable(path) + ": expected a log of training to write on, given another file");
+  require_log(size > 0 || !std::filesystem::exists(path) || std::filesystem::file_size(path) == 0);
   return size;
 }
 

@@ -20,7 +20,7 @@ class TrainingLog {
 
   /// The log of a run that has taken so many steps. What the file has of them stays; rows of later ones, which a run
   /// that was killed has written, are cut off. Throws std::runtime_error, and leaves the file, when it is there and no
-  /// such log, and when it cannot be written.
+  /// such log, of rows of numbers alone, and when it cannot be written.
   TrainingLog(const std::string& path, std::size_t steps);
 
   /// Throws std::runtime_error when it cannot be written.

@@ -177,6 +177,27 @@ TEST_CASE("train and eval switch every layer below, and a model's own training")
   CHECK(!attention.dropout.training);
 }
 
+TEST_CASE("Members called training that are no bool stay as they are") {
+  struct Counted {
+    tg::Linear<float> layer{1, 1};
+    std::size_t training = 7;
+    TAPEGRAD_FIELDS(layer, training)
+  } counted;
+  struct Told {
+    tg::Linear<float> layer{1, 1};
+    std::string training = "by night";
+    double rate = 0.5;
+    TAPEGRAD_FIELDS(layer)
+    TAPEGRAD_SETTINGS(rate)
+  } told;
+  tg::eval(counted);
+  tg::eval(told);
+  tg::train(counted);
+  tg::train(told);
+  CHECK(counted.training == 7);
+  CHECK(told.training == "by night");
+}
+
 TEST_CASE("A struct with a list of fields stays an aggregate") {
   static_assert(std::is_aggregate_v<Model<float>> && std::is_aggregate_v<Block<double>>);
   static_assert(std::is_aggregate_v<Nothing> && std::is_empty_v<Nothing>);

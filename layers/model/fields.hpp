@@ -312,7 +312,10 @@ namespace detail {
 
 template <class M> void set_training(M& model, bool training) {
   walk(model, [&](const Path&, auto& field) {
-    if constexpr (requires { field.training = training; }) field.training = training;
+    if constexpr (requires {
+                    { field.training } -> std::same_as<bool&>;
+                  })
+      field.training = training;
   });
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
-#include <type_traits>
 
 #include "../engine/array/random.hpp"
 #include "embedding.hpp"
@@ -32,13 +32,13 @@ void initialize_transformer(M& model, DeviationOf deviation_of, DeviationOfResid
   using T = ScalarOf<M>;
   std::size_t blocks = 0;
   walk(model, [&]<class F>(const Path&, F& field) {
-    if constexpr (std::is_same_v<F, Linear<T>>)
+    if constexpr (std::derived_from<F, Linear<T>>)
       initialize_normal(field, deviation_of(field.weight.shape()[1]), generator);
-    if constexpr (std::is_same_v<F, Embedding<T>>) initialize_normal(field, 0.02, generator);
-    blocks += std::is_same_v<F, TransformerBlock<T>>;
+    if constexpr (std::derived_from<F, Embedding<T>>) initialize_normal(field, 0.02, generator);
+    blocks += std::derived_from<F, TransformerBlock<T>>;
   });
   walk(model, [&]<class F>(const Path&, F& field) {
-    if constexpr (std::is_same_v<F, TransformerBlock<T>>)
+    if constexpr (std::derived_from<F, TransformerBlock<T>>)
       for (Linear<T>* layer : {&field.attention.out_proj, &field.feed_forward.fc2})
         initialize_normal(*layer, deviation_of_residual(static_cast<double>(blocks)), generator);
   });

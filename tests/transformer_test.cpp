@@ -256,6 +256,13 @@ TEST_CASE("GPT-2's first weights are normal, and smaller where they are added to
     CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
   }
 
+  struct Mine : tg::Linear<double> {
+    using Linear::Linear;
+  } mine(64, 64);
+  check_spread(mine.weight, 1 / std::sqrt(3.0 * 64));
+  tg::initialize_gpt2(mine);
+  check_spread(mine.weight, 0.02);
+
   Block gated(32, 4, {.activation = tg::Activation::swiglu, .num_kv_heads = 2});
   tg::initialize_gpt2(gated);
   check_spread(gated.feed_forward.gate->weight, 0.02);

@@ -24,10 +24,14 @@ template <class T> Tensor<T> activate(const Tensor<T>& x, Activation activation)
                                       static_cast<int>(activation));
 }
 
+std::size_t width_inside(std::size_t width, const TransformerBlockOptions& options) {
+  return options.feed_forward_width == 0 ? 4 * width : options.feed_forward_width;
+}
+
 // Before any part draws its random numbers.
 std::size_t checked_width(std::size_t width, const TransformerBlockOptions& options) {
   detail::require_size("TransformerBlock", "width", width);
-  detail::require_size("TransformerBlock", "feed_forward_width", options.feed_forward_width + 1);
+  detail::require_size("TransformerBlock", "feed_forward_width", width_inside(width, options));
   return width;
 }
 
@@ -58,7 +62,8 @@ template <class T> Tensor<T> FeedForward<T>::operator()(const Tensor<T>& x) cons
 
 template <class T>
 TransformerBlock<T>::TransformerBlock(std::size_t width, std::size_t num_heads, const TransformerBlockOptions& options)
-    : norm1(make_norm<T>(checked_width(width, options), options)),
+    : dropout(options.dropout),
+      norm1(make_norm<T>(checked_width(width, options), options)),
       attention(width, num_heads,
                 {.num_kv_heads = options.num_kv_heads,
                  .rotary_base = options.rotary_base,
@@ -66,9 +71,8 @@ TransformerBlock<T>::TransformerBlock(std::size_t width, std::size_t num_heads, 
                  .dropout = options.attention_dropout,
                  .generator = options.generator}),
       norm2(make_norm<T>(width, options)),
-      feed_forward(width, options.feed_forward_width == 0 ? 4 * width : options.feed_forward_width,
+      feed_forward(width, width_inside(width, options),
                    {.activation = options.activation, .bias = options.bias, .generator = options.generator}),
-      dropout(options.dropout),
       norm(options.norm) {}
 
 template <class T>

@@ -81,11 +81,11 @@ struct TransformerBlockOptions {
 ///     tg::TransformerBlock<>(width, heads, {.activation = tg::Activation::swiglu, .bias = false,
 ///                                           .normalization = tg::Normalization::rms, .rotary_base = 10000});
 template <class T = float> struct TransformerBlock {
+  Dropout dropout;                  ///< of what is added
   LayerNorm<T> norm1;               ///< of the attention
   MultiHeadAttention<T> attention;  ///< width -> width
   LayerNorm<T> norm2;               ///< of the feed-forward
   FeedForward<T> feed_forward;      ///< width -> width
-  Dropout dropout;                  ///< of what is added
   NormPlacement norm;               ///< where the norms are
   TAPEGRAD_FIELDS(norm1, attention, norm2, feed_forward, dropout)
 

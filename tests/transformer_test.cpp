@@ -219,7 +219,9 @@ TEST_CASE("Training drops in both halves of a block, wherever its norms stand") 
 TEST_CASE("A block refuses sizes and probabilities that it cannot have, before it draws random numbers") {
   const tg::Generator before = tg::default_generator();
   check_refused("TransformerBlock", "width", [] { Block(0, 1); });
-  check_refused("TransformerBlock", "feed_forward_width", [] { Block(4, 1, {.feed_forward_width = std::size_t(-1)}); });
+  for (const int width : {-5, -1})
+    check_refused("TransformerBlock", "feed_forward_width from 1 to 2147483647, given " + std::to_string(width),
+                  [&] { Block(4, 1, {.feed_forward_width = static_cast<std::size_t>(width)}); });
   check_refused("MultiHeadAttention", "num_heads", [] { Block(6, 4); });
   check_refused("MultiHeadAttention", "num_kv_heads 3", [] { Block(8, 4, {.num_kv_heads = 3}); });
   check_refused("MultiHeadAttention", "num_kv_heads 8", [] { Block(8, 4, {.num_kv_heads = 8}); });
@@ -229,8 +231,9 @@ TEST_CASE("A block refuses sizes and probabilities that it cannot have, before i
                 [] { Block(8, 4, {.rotary_base = std::numeric_limits<double>::infinity()}); });
   check_refused("RMSNorm", "given -1", [] { Block(8, 4, {.normalization = tg::Normalization::rms, .norm_eps = -1}); });
   check_refused("RMSNorm", "normalized_shape", [] { tg::RMSNorm<>(0); });
-  CHECK(tg::default_generator() == before);
   check_refused("Dropout", "1.5", [] { Block(4, 2, {.dropout = 1.5}); });
+  check_refused("Dropout", "1.5", [] { Block(4, 2, {.attention_dropout = 1.5}); });
+  CHECK(tg::default_generator() == before);
   check_refused("FeedForward", "activation", [] {
     Block(4, 2, {.activation = tg::Activation(7)})(constant({1, 2, 4}));
   });

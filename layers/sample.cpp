@@ -59,6 +59,15 @@ void check(const SampleOptions& options) {
   detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], given ", top_p);
 }
 
+// The first of the largest logits of a row.
+template <class T> std::size_t likeliest_id(const T* x, std::size_t vocabulary, std::size_t row) {
+  const bool has_nan = std::any_of(x, x + vocabulary, [](T logit) { return std::isnan(logit); });
+  const T* const largest = std::max_element(x, x + vocabulary);
+  detail::require(!has_nan && std::isfinite(*largest), "sample", "expected a finite largest logit, given ",
+                  has_nan ? T(NAN) : *largest, " in row ", row);
+  return static_cast<std::size_t>(largest - x);
+}
+
 }  // namespace
 
 template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& options) {
@@ -68,22 +77,19 @@ template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& 
   const std::size_t vocabulary = rows.back();
   rows.pop_back();
 
-  IntArray ids(rows);
-  const std::uint64_t key = options.temperature > 0 ? detail::generator_or_default(options.generator).next_key() : 0;
+  IntArray ids(rows);  // the likeliest at first
+  for (std::size_t row = 0; row < ids.size(); ++row)
+    ids.data()[row] = static_cast<std::int64_t>(likeliest_id(logits.data() + row * vocabulary, vocabulary, row));
+  if (options.temperature == 0) return ids;
+
+  const std::uint64_t key = detail::generator_or_default(options.generator).next_key();
   std::vector<Candidate> candidates;
   for (std::size_t row = 0; row < ids.size(); ++row) {
     const T* const x = logits.data() + row * vocabulary;
-    const bool has_nan = std::any_of(x, x + vocabulary, [](T logit) { return std::isnan(logit); });
-    const std::size_t likeliest = static_cast<std::size_t>(std::max_element(x, x + vocabulary) - x);
-    detail::require(!has_nan && std::isfinite(x[likeliest]), "sample", "expected a finite largest logit, given ",
-                    has_nan ? T(NAN) : x[likeliest], " in row ", row);
-    if (options.temperature == 0) {
-      ids.data()[row] = static_cast<std::int64_t>(likeliest);
-      continue;
-    }
+    const double largest = x[ids.data()[row]];
     candidates.clear();
     for (std::size_t id = 0; id < vocabulary; ++id)
-      candidates.push_back({id, std::exp((double(x[id]) - double(x[likeliest])) / options.temperature)});
+      candidates.push_back({id, std::exp((double(x[id]) - largest) / options.temperature)});
     keep_top_k(candidates, options.top_k);
     keep_top_p(candidates, options.top_p);
     ids.data()[row] = static_cast<std::int64_t>(draw(candidates, random_uniform(key, row)));

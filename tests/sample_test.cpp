@@ -85,12 +85,15 @@ TEST_CASE("Sampling refuses what has no likeliest, and options outside their ran
   check_refused("sample", "top_p in (0, 1], given 0", [&] { tg::sample(logits, {.top_p = 0}); });
   check_refused("sample", "given 1.5", [&] { tg::sample(logits, {.top_p = 1.5}); });
   check_refused("sample", "top_p", [&] { tg::sample(logits, {.top_p = std::nan("")}); });
+  tg::Generator generator(3);
+  const tg::Generator before = generator;
   for (const double temperature : {0.0, 1.0}) {
-    const tg::SampleOptions options{.temperature = temperature};
+    const tg::SampleOptions options{.temperature = temperature, .generator = &generator};
     check_refused("sample", "nan in row 1", [&] { tg::sample(tg::Array<double>{{0, 1}, {2, std::nan("")}}, options); });
     check_refused("sample", "given -inf", [&] { tg::sample(tg::Array<double>{{-kInf, -kInf}}, options); });
     check_refused("sample", "given inf", [&] { tg::sample(tg::Array<double>{{kInf, 0}}, options); });
   }
+  CHECK(generator == before);
   check_refused("sample", "(2, 0)", [] { tg::sample(tg::Array<double>(tg::Shape{2, 0})); });
   check_refused("sample", "shape ()", [] { tg::sample(tg::Array<double>(tg::Shape{})); });
 }

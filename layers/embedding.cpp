@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../engine/array/internal/layout.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 #include "skip_initialization.hpp"
@@ -13,6 +14,7 @@ Embedding<T>::Embedding(std::size_t num_embeddings, std::size_t embedding_dim, c
     : padding_idx(options.padding_idx) {
   detail::require_size("Embedding", "num_embeddings", num_embeddings);
   detail::require_size("Embedding", "embedding_dim", embedding_dim);
+  detail::require_addressable<T>("Embedding", {num_embeddings, embedding_dim});
   const bool is_id = !padding_idx || (0 <= *padding_idx && static_cast<std::size_t>(*padding_idx) < num_embeddings);
   detail::require_in_range(is_id, "Embedding", "expected a padding_idx from 0 to ", num_embeddings - 1, ", given ",
                            padding_idx.value_or(0));

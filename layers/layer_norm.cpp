@@ -1,5 +1,6 @@
 #include "layer_norm.hpp"
 
+#include "../engine/array/internal/layout.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 
@@ -15,6 +16,7 @@ LayerNorm<T>::LayerNorm(const Extents& normalized_shape, const LayerNormOptions&
     shape.push_back(static_cast<std::size_t>(extent));
     detail::require_size(name, "normalized_shape", shape.back());
   }
+  detail::require_addressable<T>(name, shape);
   detail::require(eps >= 0, name, "expected an eps of 0 or more, given ", eps);
   weight = Parameter<T>(Array<T>(shape, T(1)));
   if (options.bias) bias = Parameter<T>(Array<T>(shape, T(0)));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../engine/array/internal/layout.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 #include "skip_initialization.hpp"
@@ -11,6 +12,7 @@ namespace tapegrad {
 template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_features, const LinearOptions& options) {
   detail::require_size("Linear", "in_features", in_features);
   detail::require_size("Linear", "out_features", out_features);
+  detail::require_addressable<T>("Linear", {out_features, in_features});
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
   Generator& generator = detail::generator_or_default(options.generator);
   const auto draw = [&](const Shape& shape) { return uniform<T>(shape, -bound, bound, generator); };

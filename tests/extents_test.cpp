@@ -87,6 +87,17 @@ TEST_CASE_TEMPLATE("Random arrays of more elements than there are addresses are 
   check_refused("random_permutation", [] { tg::random_permutation(kMost); });
 }
 
+TEST_CASE_TEMPLATE("Norms of more elements than there are addresses are refused", T, float, double) {
+  check_refused("LayerNorm", [] { tg::LayerNorm<T>({65536, 65536, 65536, 65536}); });
+  check_refused("RMSNorm", [] { tg::RMSNorm<T>({2147483647, 2147483647}); });
+}
+
+TEST_CASE_TEMPLATE("Layers without first weights are of no more elements than there are addresses", T, float, double) {
+  const tg::SkipInitialization skip;
+  check_refused("Linear", [] { tg::Linear<T>(2147483647, 2147483647); });
+  check_refused("Embedding", [] { tg::Embedding<T>(2147483647, 2147483647); });
+}
+
 TEST_CASE_TEMPLATE("Views of more elements than there are addresses are refused", T, float, double) {
   const auto one = zeros<T>({1}), three = zeros<T>({3}), pair = zeros<T>({1, 1});
   const auto none = empty<T>({0});

@@ -61,8 +61,9 @@ void TensorFile::read_header() {
   if (size < 8) refuse("expected a safetensors file, of 8 bytes or more, given ", size);
   std::uint64_t length = 0;
   std::memcpy(&length, bytes_.data(), sizeof length);
-  if (length > size - 8 || length > kLongestHeader)
+  if (length > size - 8)
     refuse("expected a safetensors file, its header shorter than its ", size, " bytes, given a header of ", length);
+  if (length > kLongestHeader) refuse("expected a header of at most ", kLongestHeader, " bytes, given one of ", length);
   data_ = bytes_.subspan(8 + length);
   try {
     header_ = SafetensorsHeader::parse({reinterpret_cast<const char*>(bytes_.data()) + 8, length}, data_.size());

@@ -32,7 +32,7 @@ struct CheckpointWriter::State {
     entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)};
   }
 
-  void add_text(std::string name, const std::string& text) {
+  void add(std::string name, const std::string& text) {
     require_new(name);
     texts[std::move(name)] = text;
   }
@@ -50,7 +50,7 @@ struct CheckpointWriter::State {
   };
 
   Parts parts(const Metadata& metadata) {
-    for (const auto& [name, text] : metadata) add_text(name, text);
+    for (const auto& [name, text] : metadata) add(name, text);
     std::vector<const std::pair<const std::string, Entry>*> in_order;  // wide numbers first: all lie aligned
     for (const auto& named : entries) in_order.push_back(&named);
     std::ranges::stable_sort(in_order, std::ranges::greater(),
@@ -85,7 +85,7 @@ template <class N> void CheckpointWriter::add(std::string name, Array<N>&& array
   state_->add(std::move(name), *owned, owned);
 }
 
-void CheckpointWriter::add_text(std::string name, const std::string& text) { state_->add_text(std::move(name), text); }
+void CheckpointWriter::add(std::string name, const std::string& text) { state_->add(std::move(name), text); }
 
 void CheckpointWriter::write(const std::filesystem::path& path, const Metadata& metadata) {
   const State::Parts parts = state_->parts(metadata);

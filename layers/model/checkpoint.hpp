@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,20 @@ namespace detail {
 
 struct StoredTensor;
 
+/// Calls visit(path, x) for each field that a file keeps, with what it has of it: its text, or its array, as a
+/// temporary where it is made for that; std::nullopt where it has neither now.
+template <class M, class Visit> void for_each_stored(const M& model, Visit visit) {
+  walk(model, [&]<class F>(const Path& path, const F& field) {
+    if constexpr (is_text<F>) {
+      if (const std::string* text = text_of(field)) return visit(path, *text);
+      visit(path, std::nullopt);
+    } else if constexpr (is_kept<F>) {
+      if (Kept<F>::has(field)) return visit(path, Kept<F>::get(field));
+      visit(path, std::nullopt);
+    }
+  });
+}
+
 /// Gathers what a walk finds, and writes it.
 class CheckpointWriter {
  public:
@@ -44,7 +59,7 @@ class CheckpointWriter {
   /// An array that stays as it is until write(), or a new one.
   template <class N> void add(std::string name, const Array<N>& array);
   template <class N> void add(std::string name, Array<N>&& array);
-  void add_text(std::string name, const std::string& text);
+  void add(std::string name, const std::string& text);
   void write(const std::filesystem::path& path, const Metadata& metadata);
   std::vector<std::byte> bytes(const Metadata& metadata);
 
@@ -123,17 +138,9 @@ template <class M> void load(M& model, CheckpointReader&& reader) {
   for (const LoadStep& step : steps) step.set();
 }
 
-}  // namespace detail
-
-namespace detail {
-
 template <class M> void gather(const M& model, CheckpointWriter& writer) {
-  walk(model, [&]<class F>(const Path& place, const F& field) {
-    if constexpr (is_text<F>) {
-      if (const std::string* text = text_of(field)) writer.add_text(place.text(), *text);
-    } else if constexpr (is_kept<F>) {
-      if (Kept<F>::has(field)) writer.add(place.text(), Kept<F>::get(field));
-    }
+  for_each_stored(model, [&]<class Stored>(const Path& path, Stored&& stored) {
+    if constexpr (!std::is_same_v<Stored, const std::nullopt_t&>) writer.add(path.text(), std::forward<Stored>(stored));
   });
 }
 

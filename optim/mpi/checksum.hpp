@@ -3,10 +3,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
+
+#include "../../engine/array/array.hpp"
+#include "../../engine/array/shape.hpp"
 
 namespace tapegrad::mpi::detail {
 
 /// Of 64 bits; any change of a byte changes it.
 std::uint64_t checksum(const void* bytes, std::size_t count);
+
+/// Of what a file keeps: nothing, a text, or an array with its shape.
+inline std::uint64_t checksum_of(std::nullopt_t) { return 0; }
+inline std::uint64_t checksum_of(const std::string& text) { return checksum(text.data(), text.size()); }
+template <class N> std::uint64_t checksum_of(const Array<N>& array) {
+  const std::uint64_t parts[] = {checksum_of(to_string(array.shape())),
+                                 checksum(array.data(), array.size() * sizeof(N))};
+  return checksum(parts, sizeof parts);
+}
+
+/// Of it under a name.
+template <class Stored> std::uint64_t checksum_of(const std::string& name, const Stored& stored) {
+  const std::uint64_t parts[] = {checksum_of(name), checksum_of(stored)};
+  return checksum(parts, sizeof parts);
+}
 
 }  // namespace tapegrad::mpi::detail

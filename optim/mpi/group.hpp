@@ -14,9 +14,9 @@
 
 namespace tapegrad::mpi {
 
-/// All ranks of the program; a single one where mpirun has not started it, for which all of this does nothing and costs
-/// nothing. What is not `rank` and `size` is called by all ranks, in the same order, or else those that call wait for
-/// the others until the session's timeout ends them.
+/// All ranks of the program; a single one where mpirun has not started it, for which all of this changes nothing, and
+/// refuses what it refuses on several. What is not `rank` and `size` is called by all ranks, in the same order, or else
+/// those that call wait for the others until the session's timeout ends them.
 class Group {
  public:
   /// The ranks of the session. Throws std::logic_error where mpirun has started several and there is none.
@@ -44,8 +44,8 @@ class Group {
     if (size_ > 1) GradientAverage<T>::of_whole_sweep(parameters, options);
   }
 
-  /// Throws std::runtime_error, on all ranks, when a field of the model, or run, is not the same on all, bit for bit,
-  /// naming the first such field. It compares checksums; worth a call every so many steps.
+  /// Throws std::runtime_error, on all ranks, when a field of the model, or run, has not the same name, shape and bits
+  /// on all, naming the first such field. It compares checksums; worth a call every so many steps.
   template <class M> void check_equal(const M& model) const;
 
   /// The rank's own generator from one that is equal on all: draws from it are independent, rank 0 goes on with the
@@ -72,18 +72,9 @@ template <class M> void Group::check_equal(const M& model) const {
   if (size_ == 1) return;
   std::vector<std::string> names;
   std::vector<std::uint64_t> checksums;
-  tapegrad::detail::walk(model, [&]<class F>(const tapegrad::detail::Path& place, const F& field) {
-    if constexpr (tapegrad::detail::is_text<F>) {
-      const std::string* const text = tapegrad::detail::text_of(field);
-      names.push_back(place.text());
-      checksums.push_back(text ? detail::checksum(text->data(), text->size()) : 0);
-    } else if constexpr (tapegrad::detail::is_kept<F>) {
-      using Kept = tapegrad::detail::Kept<F>;
-      names.push_back(place.text());
-      if (!Kept::has(field)) return checksums.push_back(0);
-      const auto& array = Kept::get(field);
-      checksums.push_back(detail::checksum(array.data(), array.size() * sizeof(typename Kept::Number)));
-    }
+  tapegrad::detail::for_each_stored(model, [&](const tapegrad::detail::Path& path, const auto& stored) {
+    names.push_back(path.text());
+    checksums.push_back(detail::checksum_of(names.back(), stored));
   });
   compare_with_first(names, checksums);
 }

@@ -207,6 +207,23 @@ TEST_CASE("Models of different fields are said to be that, on all ranks") {
   CHECK(world.sum(1) == static_cast<double>(world.size()));
 }
 
+TEST_CASE("The same numbers in other shapes or under other names are a difference") {
+  const Group world;
+  if (world.size() == 1) return;
+  struct Given {
+    std::optional<tg::Array<float>> numbers;
+    std::map<std::string, int> named;
+    TAPEGRAD_FIELDS(numbers, named)
+  };
+  const bool is_first = world.rank() == 0;
+  const Given shaped{tg::Array<float>(is_first ? tg::Shape{2, 3} : tg::Shape{3, 2}, 1.0F), {}};
+  CHECK(message_of(world, shaped) ==
+        "[check_equal] expected numbers to be the same on all ranks, given another on rank 1 than on rank 0");
+  const Given named{std::nullopt, {{is_first ? "a" : "b", 1}}};
+  CHECK(message_of(world, named) == std::string("[check_equal] expected named.") + (is_first ? "a" : "b") +
+                                        " to be the same on all ranks, given another on rank 1 than on rank 0");
+}
+
 TEST_CASE("Any byte that changes changes the checksum, and so does the length") {
   std::set<std::uint64_t> sums;
   for (std::size_t length = 0; length <= 40; ++length) {

@@ -1,12 +1,14 @@
 #include "clip.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
-#include <set>
 
 #include "../engine/array/internal/error.hpp"
 #include "../engine/array/internal/parallel.hpp"
 #include "../engine/kernels/instruction_sets.hpp"
+#include "internal/each_once.hpp"
 
 namespace tapegrad {
 
@@ -53,10 +55,10 @@ template <class T> void scale(Array<T>& x, double factor) {
 
 template <class T> double clip_grad_norm(const Parameters<T>& parameters, double max_norm) {
   require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, given ", max_norm);
-  std::set<const void*> places;
-  for (const auto& parameter : parameters)
-    require(!parameter->defined() || places.insert(parameter.place().get()).second, "clip_grad_norm",
-            "expected each parameter once, given ", *parameter, " twice");
+  Parameters<T> defined;
+  std::ranges::copy_if(parameters, std::back_inserter(defined),
+                       [](const auto& parameter) { return parameter->defined(); });
+  detail::require_each_once("clip_grad_norm", defined);
 
   double squares = 0;
   for (const auto& parameter : parameters)

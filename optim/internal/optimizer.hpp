@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "../../engine/array/shape.hpp"
 #include "../../engine/kernels/instruction_sets.hpp"
 #include "../optimizer.hpp"
+#include "each_once.hpp"
 
 namespace tapegrad {
 
@@ -54,13 +54,9 @@ GroupedOptimizer<T, Options, State>::GroupedOptimizer(const char* name, Paramete
 template <class T, class Options, class State>
 void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, const Options& options) {
   check_options(name_, options);
-  std::set<const void*> places;
-  for (const Member& member : members_) places.insert(member.parameter.place().get());
-  for (const auto& parameter : parameters) {
-    detail::require(parameter->defined(), name_, "expected parameters with a value, given one without");
-    detail::require(places.insert(parameter.place().get()).second, name_, "expected each parameter once, given ",
-                    *parameter, " twice");
-  }
+  Parameters<T> all = this->parameters();
+  all.insert(all.end(), parameters.begin(), parameters.end());
+  detail::require_each_once(name_, all);
   std::vector<Member> members = members_;
   std::map<std::string, State> added;
   for (const auto& parameter : parameters) {

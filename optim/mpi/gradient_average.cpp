@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
 #include "../../engine/array/internal/parallel.hpp"
 #include "../../engine/kernels/instruction_sets.hpp"
+#include "../internal/each_once.hpp"
 #include "checksum.hpp"
 #include "internal/world.hpp"
 
@@ -43,12 +43,7 @@ template <class T> class GradientAverage<T>::State {
       : parameters_(parameters), bucket_bytes_(bucket_bytes), places_(parameters.size()) {
     require(!parameters.empty(), kName, "expected parameters, given none");
     require(bucket_bytes > 0, kName, "expected buckets of 1 byte or more, given ", bucket_bytes);
-    std::set<const void*> seen;
-    for (const auto& parameter : parameters) {
-      require(parameter->defined(), kName, "expected parameters with a value, given one without");
-      require(seen.insert(parameter.place().get()).second, kName, "expected each parameter once, given ", *parameter,
-              " twice");
-    }
+    tapegrad::detail::require_each_once(kName, parameters);
     std::vector<std::uint64_t> layout{sizeof(T), bucket_bytes};
     for (const auto& parameter : parameters) layout.push_back(parameter->size());
     layout_ = static_cast<double>(detail::checksum(layout.data(), layout.size() * sizeof layout[0]) >> 11);

@@ -1,0 +1,21 @@
+/// The check of parameters that are handed over in a list. For the library's own sources.
+#pragma once
+
+#include <set>
+
+#include "../../engine/array/internal/error.hpp"
+#include "../../engine/tape/parameter.hpp"
+
+namespace tapegrad::detail {
+
+/// Throws std::invalid_argument naming `operation` unless each of the parameters is there once, with a value.
+template <class T> void require_each_once(const char* operation, const Parameters<T>& parameters) {
+  std::set<const void*> places;
+  for (const auto& parameter : parameters) {
+    require(parameter->defined(), operation, "expected parameters with a value, given one without");
+    require(places.insert(parameter.place().get()).second, operation, "expected each parameter once, given ",
+            *parameter, " twice");
+  }
+}
+
+}  // namespace tapegrad::detail

@@ -47,6 +47,8 @@ template <class T> class GradientAverage<T>::State {
     std::vector<std::uint64_t> layout{sizeof(T), bucket_bytes};
     for (const auto& parameter : parameters) layout.push_back(parameter->size());
     layout_ = static_cast<double>(detail::checksum(layout.data(), layout.size() * sizeof layout[0]) >> 11);
+    if (detail::size() == 1) return;  // whose gradients are the mean
+
     for (std::size_t i = parameters.size(); i-- > 0;) order_.push_back(i);  // fields are mostly used in their order
     fill_buckets();
   }
@@ -63,6 +65,7 @@ template <class T> class GradientAverage<T>::State {
   }
 
   void register_hooks() {
+    if (detail::size() == 1) return;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       hooks_.push_back(parameters_[i]->register_hook([this, i](Array<T>& gradient) {
         if (is_active_) arrive(i, gradient);
@@ -233,7 +236,6 @@ template <class T> class GradientAverage<T>::State {
 
 template <class T>
 GradientAverage<T>::GradientAverage(const Group&, const Parameters<T>& parameters, std::size_t bucket_bytes) {
-  if (detail::size() == 1) return;
   state_ = std::make_unique<State>(parameters, bucket_bytes);
   state_->register_hooks();
 }
@@ -242,13 +244,9 @@ template <class T> GradientAverage<T>::GradientAverage(GradientAverage&&) noexce
 template <class T> GradientAverage<T>& GradientAverage<T>::operator=(GradientAverage&&) noexcept = default;
 template <class T> GradientAverage<T>::~GradientAverage() = default;
 
-template <class T> void GradientAverage<T>::begin(double weight) {
-  if (state_) state_->begin(weight);
-}
+template <class T> void GradientAverage<T>::begin(double weight) { state_->begin(weight); }
 
-template <class T> void GradientAverage<T>::finish() {
-  if (state_) state_->finish();
-}
+template <class T> void GradientAverage<T>::finish() { state_->finish(); }
 
 template <class T>
 void GradientAverage<T>::of_whole_sweep(const Parameters<T>& parameters, const AverageOptions& options) {

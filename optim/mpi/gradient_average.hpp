@@ -29,6 +29,8 @@ struct AverageOptions {
 ///     loss.backward();
 ///     average.finish();
 ///
+/// In a group of one the gradients stay as they are, and what is thrown is thrown as in any other.
+///
 /// The result is that of mpi::Group::average_gradients after the sweep. The order of the buckets, the same on all
 /// ranks, is that in which rank 0's gradients come in the first step, whose buckets go off after its sweep. Of the
 /// sweeps that add up to a step's gradient, only the last lies between begin() and finish(), and the hooks that change
@@ -58,7 +60,7 @@ template <class T> class GradientAverage {
   static void of_whole_sweep(const Parameters<T>& parameters, const AverageOptions& options);
 
   class State;
-  std::unique_ptr<State> state_;  // null in a group of one
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace tapegrad::mpi

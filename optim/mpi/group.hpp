@@ -41,7 +41,7 @@ class Group {
   /// parameter that some rank's loss has not reached counts as zero there; one that none has reached stays without a
   /// gradient. To have this done while the sweep goes on, use a GradientAverage. Throws as that does.
   template <class T> void average_gradients(const Parameters<T>& parameters, const AverageOptions& options = {}) const {
-    if (size_ > 1) GradientAverage<T>::of_whole_sweep(parameters, options);
+    GradientAverage<T>::of_whole_sweep(parameters, options);
   }
 
   /// Throws std::runtime_error, on all ranks, when a field of the model, or run, has not the same name, shape and bits

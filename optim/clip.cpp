@@ -6,14 +6,12 @@
 #include <numeric>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/array/internal/parallel.hpp"
-#include "../engine/kernels/instruction_sets.hpp"
+#include "../engine/kernels/parallel_vectorized.hpp"
 #include "internal/each_once.hpp"
 
 namespace tapegrad {
 
-using detail::chunks_for;
-using detail::parallel_for;
+using detail::parallel_vectorized;
 using detail::require;
 
 namespace {
@@ -36,18 +34,16 @@ template <class T> double sum_of_squares(const T* x, std::size_t n) {
 
 template <class T> double sum_of_squares(const Array<T>& x) {
   double sums[detail::kMostChunks] = {};
-  parallel_for(x.size(), chunks_for(x.size()), [&](std::size_t begin, std::size_t end, std::size_t chunk) {
-    detail::run_vectorized([&] { sums[chunk] = sum_of_squares(x.data() + begin, end - begin); });
+  parallel_vectorized(x.size(), [&](std::size_t begin, std::size_t end, std::size_t chunk) {
+    sums[chunk] = sum_of_squares(x.data() + begin, end - begin);
   });
   return std::accumulate(sums, sums + detail::kMostChunks, 0.0);
 }
 
 // The factor is a double: a float would lose its digits, or be 0, where the gradients are large.
 template <class T> void scale(Array<T>& x, double factor) {
-  parallel_for(x.size(), chunks_for(x.size()), [&, data = x.data()](std::size_t begin, std::size_t end) {
-    detail::run_vectorized([=] {
-      for (std::size_t i = begin; i < end; ++i) data[i] = static_cast<T>(data[i] * factor);
-    });
+  parallel_vectorized(x.size(), [factor, data = x.data()](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) data[i] = static_cast<T>(data[i] * factor);
   });
 }
 

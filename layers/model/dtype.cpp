@@ -3,24 +3,21 @@
 #include <cstring>
 #include <type_traits>
 
-#include "../../engine/array/internal/parallel.hpp"
-#include "../../engine/kernels/instruction_sets.hpp"
+#include "../../engine/kernels/parallel_vectorized.hpp"
 
 namespace tapegrad::detail {
 namespace {
 
 template <class Stored, class T> void convert(const std::byte* bytes, std::size_t count, T* to) {
-  parallel_for(count, chunks_for(count), [=](std::size_t begin, std::size_t end) {
+  parallel_vectorized(count, [=](std::size_t begin, std::size_t end) {
     if constexpr (std::is_same_v<Stored, T>) {
       std::memcpy(to + begin, bytes + begin * sizeof(T), (end - begin) * sizeof(T));
     } else {
-      run_vectorized([=] {
-        for (std::size_t i = begin; i < end; ++i) {
-          Stored number;
-          std::memcpy(&number, bytes + i * sizeof(Stored), sizeof(Stored));
-          to[i] = static_cast<T>(number);
-        }
-      });
+      for (std::size_t i = begin; i < end; ++i) {
+        Stored number;
+        std::memcpy(&number, bytes + i * sizeof(Stored), sizeof(Stored));
+        to[i] = static_cast<T>(number);
+      }
     }
   });
 }

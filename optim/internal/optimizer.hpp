@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
-#include "../../engine/array/internal/parallel.hpp"
 #include "../../engine/array/shape.hpp"
-#include "../../engine/kernels/instruction_sets.hpp"
+#include "../../engine/kernels/parallel_vectorized.hpp"
 #include "../optimizer.hpp"
 #include "each_once.hpp"
 
@@ -28,16 +27,13 @@ template <class T> T decayed(T gradient, T weight_decay, T p) {
 
 /// Calls formula(i) for every element of a parameter, vectorized and on several threads.
 template <class Formula> void for_each_element(std::size_t size, const Formula& formula) {
-  parallel_for(size, chunks_for(size), [&](std::size_t begin, std::size_t end) {
-    run_vectorized([&] {
-      const Formula f = formula;  // a copy of its own, whose numbers no element can change
+  parallel_vectorized(size, [=](std::size_t begin, std::size_t end) {
 #if defined(__clang__)
 #pragma clang loop vectorize(assume_safety)
 #else
 #pragma GCC ivdep
 #endif
-      for (std::size_t i = begin; i < end; ++i) f(i);
-    });
+    for (std::size_t i = begin; i < end; ++i) formula(i);
   });
 }
 

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
-#include "../../engine/array/internal/parallel.hpp"
-#include "../../engine/kernels/instruction_sets.hpp"
+#include "../../engine/kernels/parallel_vectorized.hpp"
 #include "../internal/each_once.hpp"
 #include "checksum.hpp"
 #include "internal/world.hpp"
 
 namespace tapegrad::mpi {
 
+using tapegrad::detail::parallel_vectorized;
 using tapegrad::detail::require;
 using tapegrad::detail::require_usage;
 
@@ -25,13 +25,6 @@ constexpr const char* kName = "average_gradients";
 
 // Whether one is between begin() and finish(): the sums of two would come in another order on each rank.
 bool is_averaging = false;
-
-/// Calls body(begin, end) for parts of so many elements, vectorized and on several threads.
-template <class Body> void in_parts(std::size_t size, const Body& body) {
-  tapegrad::detail::parallel_for(size, tapegrad::detail::chunks_for(size), [&](std::size_t begin, std::size_t end) {
-    tapegrad::detail::run_vectorized([&] { body(begin, end); });
-  });
-}
 
 }  // namespace
 
@@ -161,7 +154,7 @@ template <class T> class GradientAverage<T>::State {
     const T* const there = parameter.has_grad() ? parameter.grad().data() : nullptr;
     const T* const now = arriving ? arriving->data() : nullptr;
     const auto share = static_cast<T>(weight_ / totals_[0]);
-    in_parts(parameter.size(), [=](std::size_t begin, std::size_t end) {
+    parallel_vectorized(parameter.size(), [=](std::size_t begin, std::size_t end) {
       if (there && now)
         for (std::size_t k = begin; k < end; ++k) to[k] = share * (there[k] + now[k]);
       else
@@ -193,8 +186,8 @@ template <class T> class GradientAverage<T>::State {
     if (!parameter.has_grad()) parameter.set_grad(Array<T>(parameter.shape()));
     const T* const from = numbers.data() + place.first;
     T* const to = parameter.mutable_grad().data();
-    in_parts(parameter.size(),
-             [=](std::size_t begin, std::size_t end) { std::copy(from + begin, from + end, to + begin); });
+    parallel_vectorized(parameter.size(),
+                        [=](std::size_t begin, std::size_t end) { std::copy(from + begin, from + end, to + begin); });
   }
 
   void empty_buckets() {

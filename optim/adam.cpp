@@ -16,25 +16,27 @@ template <class Options> void check(const char* optimizer, const Options& option
                   "expected betas of 0 or more and below 1, given ", beta1, " and ", beta2);
 }
 
-// `kept` of the parameter is left before the step, and `l2` of it added to its gradient.
+// The weight decay is added to the gradient, the decoupled one taken off the parameter before the step.
 template <class T, class Options>
-void adam_step(Parameter<T>& parameter, AdamState<T>& state, const Options& options, double kept, double l2) {
+void adam_step(Parameter<T>& parameter, AdamState<T>& state, const Options& options, double weight_decay,
+               double decoupled_weight_decay) {
   const auto t = static_cast<double>(++state.step);
   const auto [beta1, beta2] = options.betas;
-  const auto decay = static_cast<T>(kept), share = static_cast<T>(l2), eps = static_cast<T>(options.eps);
+  const double bias_correction1 = 1 - std::pow(beta1, t), bias_correction2 = 1 - std::pow(beta2, t);
+  const auto l2 = static_cast<T>(weight_decay), decay = static_cast<T>(1 - options.lr * decoupled_weight_decay);
   const auto b1 = static_cast<T>(beta1), new1 = static_cast<T>(1 - beta1);
   const auto b2 = static_cast<T>(beta2), new2 = static_cast<T>(1 - beta2);
-  const auto rate = static_cast<T>(options.lr / (1 - std::pow(beta1, t)));
-  const auto scale = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2, t)));  // of sqrt(v)
+  const auto step_size = static_cast<T>(options.lr / bias_correction1), eps = static_cast<T>(options.eps);
+  const auto rsqrt_correction2 = static_cast<T>(1 / std::sqrt(bias_correction2));
 
   const T* grad = parameter.grad().data();
   T *p = parameter.mutable_value().data(), *m = state.exp_avg.mutable_value().data(),
     *v = state.exp_avg_sq.mutable_value().data();
   detail::for_each_element(parameter.size(), [=](std::size_t i) {
-    const T g = detail::decayed(grad[i], share, p[i]);
+    const T g = detail::decayed(grad[i], l2, p[i]);
     m[i] = b1 * m[i] + new1 * g;
     v[i] = b2 * v[i] + new2 * g * g;
-    p[i] = decay * p[i] - rate * m[i] / (std::sqrt(v[i]) * scale + eps);
+    p[i] = decay * p[i] - step_size * m[i] / (std::sqrt(v[i]) * rsqrt_correction2 + eps);
   });
 }
 
@@ -49,7 +51,7 @@ Adam<T>::Adam(Parameters<T> parameters, const AdamOptions& options)
 
 template <class T>
 void Adam<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options) const {
-  adam_step(parameter, state, options, 1, options.weight_decay);
+  adam_step(parameter, state, options, options.weight_decay, 0);
 }
 
 template <class T>
@@ -58,7 +60,7 @@ AdamW<T>::AdamW(Parameters<T> parameters, const AdamWOptions& options)
 
 template <class T>
 void AdamW<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamWOptions& options) const {
-  adam_step(parameter, state, options, 1 - options.lr * options.weight_decay, 0);
+  adam_step(parameter, state, options, 0, options.weight_decay);
 }
 
 #define INSTANTIATE(T)                                            \

@@ -140,6 +140,8 @@ template <class F> inline constexpr bool is_model<std::map<std::string, F>> = is
 
 /// What a walk shows of a setting: one that prints takes it, others pass over it.
 template <class S> struct Setting { const S& value; };
+template <class F> inline constexpr bool is_setting = false;
+template <class S> inline constexpr bool is_setting<Setting<S>> = true;
 
 template <class Field, class Visit> void walk(const Path& path, Field& field, Visit& visit);
 
@@ -264,8 +266,9 @@ template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& mode
   NamedParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
     if (parameter.is_in_bfloat16()) return;
-    parameter.set_name(path.text());
-    named.emplace_back(path.text(), ParameterHandle(parameter));
+    const std::string name = path.text();
+    parameter.set_name(name);
+    named.emplace_back(name, ParameterHandle(parameter));
   });
   return named;
 }

@@ -96,8 +96,8 @@ template <class M> void print(std::ostream& out, const M& model) {
       listing.add_parameter(
           path, field.shape(),
           field.is_in_bfloat16() ? static_cast<const void*>(field.bfloat16().data()) : field.value().data());
-    else if constexpr (requires { detail::list_value(listing, path, field.value); })
-      detail::list_value(listing, path, field.value);  // a setting's
+    else if constexpr (detail::is_setting<F>)
+      detail::list_value(listing, path, field.value);
     else
       detail::list_value(listing, path, field);
   });

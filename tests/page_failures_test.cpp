@@ -23,7 +23,7 @@ constexpr tg::TapeOptions both{.detect_anomaly = true, .keep_values = true};
 
 json step_of(const tg::Tape& tape, const tg::PageStep& told = {}) {
   const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), told};
-  return tg::detail::page_json({&step, 1}, {})["steps"][0];
+  return json::parse(tg::detail::page_json({&step, 1}, {}).text())["steps"][0];
 }
 
 // The text of what f throws.

@@ -18,7 +18,7 @@ constexpr tg::TapeOptions keeping{.keep_values = true};
 
 json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}, const tg::PageStep& told = {}) {
   const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), told};
-  return tg::detail::page_json({&step, 1}, options);
+  return json::parse(tg::detail::page_json({&step, 1}, options).text());
 }
 
 // The bytes of all numbers in any part of a page.

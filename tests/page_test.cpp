@@ -46,9 +46,13 @@ template <class T> void check_array(const json& stored, const tg::Array<T>& arra
   CHECK(decoded(stored["data"]) == std::vector<float>(array.begin(), array.end()));
 }
 
+template <class T> json stored(const tg::Array<T>& array, std::size_t most) {
+  return json::parse(tg::detail::array_json(array, most).text());
+}
+
 json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}) {
   const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), {}};
-  return tg::detail::page_json({&step, 1}, options);
+  return json::parse(tg::detail::page_json({&step, 1}, options).text());
 }
 
 json step_of(const tg::Tape& tape, const tg::PageOptions& options = {}) { return page_of(tape, options)["steps"][0]; }
@@ -131,9 +135,7 @@ TEST_CASE("Attention's weights are made for the page, with their gradient and wh
     auto [y, weights] = composed ? layer.with_weights(x, x, x, mask) : std::pair(layer(x, mask), Tensor());
     if (composed) weights.retain_grad();
     tg::sum(y * factors).backward();
-    if (composed)
-      return json{{"weights", tg::detail::array_json(weights.value(), 1000)},
-                  {"gradient", tg::detail::array_json(weights.grad(), 1000)}};
+    if (composed) return json{{"weights", stored(weights.value(), 1000)}, {"gradient", stored(weights.grad(), 1000)}};
     const json step = step_of(tape);
     for (const json& node : step["nodes"])
       if (node.contains("attention")) return node["attention"];
@@ -205,7 +207,7 @@ TEST_CASE("Attention's queries and keys have the tokens of the innermost layer t
   const auto attention_with = [&](const std::map<std::string, tg::PageTokens>& tokens,
                                   const std::map<std::string, tg::PageTokens>& of_step = {}) {
     const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), {.tokens = of_step}};
-    const json data = tg::detail::page_json({&step, 1}, {.tokens = tokens});
+    const json data = json::parse(tg::detail::page_json({&step, 1}, {.tokens = tokens}).text());
     for (const json& node : data["steps"][0]["nodes"])
       if (node.contains("attention")) return node["attention"];
     return json();
@@ -297,11 +299,11 @@ TEST_CASE("Layers are told from the parameters read, and what reads none from th
 TEST_CASE("Large arrays are averaged down, with the statistics of all their numbers") {
   Array x({3, 5}, 0.0);
   for (std::size_t i = 0; i < 15; ++i) x.data()[i] = static_cast<double>(i);
-  const json stored = tg::detail::array_json(x, 4);
-  CHECK(stored["pooled"] == json{2, 4});
-  CHECK(stored["shape"] == json{2, 2});
-  CHECK(decoded(stored["data"]) == std::vector<float>{4, 6.5, 11.5, 14});
-  const json& statistics = stored["statistics"];
+  const json averaged = stored(x, 4);
+  CHECK(averaged["pooled"] == json{2, 4});
+  CHECK(averaged["shape"] == json{2, 2});
+  CHECK(decoded(averaged["data"]) == std::vector<float>{4, 6.5, 11.5, 14});
+  const json& statistics = averaged["statistics"];
   CHECK(statistics["count"] == 15);
   CHECK(statistics["least"] == 0);
   CHECK(statistics["largest"] == 14);
@@ -309,20 +311,20 @@ TEST_CASE("Large arrays are averaged down, with the statistics of all their numb
   CHECK(statistics["deviation"] == doctest::Approx(std::sqrt(56.0 / 3)));
   CHECK(statistics["norm"] == doctest::Approx(std::sqrt(1015.0)));
   CHECK(statistics["zeros"] == 1);
-  CHECK_FALSE(tg::detail::array_json(x, 15).contains("pooled"));
-  check_array(tg::detail::array_json(x, 15), x);
-  check_array(tg::detail::array_json(Array(tg::Shape{}, 2.5), 1), Array(tg::Shape{}, 2.5));
-  check_array(tg::detail::array_json(Array(tg::Shape{0, 3}), 1), Array(tg::Shape{0, 3}));
+  CHECK_FALSE(stored(x, 15).contains("pooled"));
+  check_array(stored(x, 15), x);
+  check_array(stored(Array(tg::Shape{}, 2.5), 1), Array(tg::Shape{}, 2.5));
+  check_array(stored(Array(tg::Shape{0, 3}), 1), Array(tg::Shape{0, 3}));
 }
 
 TEST_CASE("NaN and infinity are counted and kept apart from the other statistics") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  const json some = tg::detail::array_json(Array{1, nan, -infinity, 3, infinity}, 100)["statistics"];
+  const json some = stored(Array{1, nan, -infinity, 3, infinity}, 100)["statistics"];
   CHECK(some["nan"] == 1);
   CHECK(some["infinite"] == 2);
   CHECK(some["mean"] == 2);
   CHECK(some["largest"] == 3);
-  const json none = tg::detail::array_json(Array{nan}, 100)["statistics"];
+  const json none = stored(Array{nan}, 100)["statistics"];
   for (const char* key : {"least", "largest", "mean", "deviation", "norm"}) CHECK(none[key].is_null());
 }
 

@@ -14,8 +14,6 @@
 namespace tapegrad::detail {
 namespace {
 
-using nlohmann::json;
-
 std::size_t pooled_extent(std::size_t extent, std::size_t factor) { return (extent + factor - 1) / factor; }
 
 Shape pooled_shape(const Shape& shape, const std::vector<std::size_t>& pooled) {
@@ -93,7 +91,7 @@ struct Moments {
 };
 
 // Of all numbers; those that are not finite are counted alone.
-template <class T> json statistics(const Array<T>& array) {
+template <class T> JsonObject statistics(const Array<T>& array) {
   constexpr std::size_t kBlock = 512;  // finite numbers that are gone over twice, with no division for each
   std::size_t zeros = 0, nan = 0, infinite = 0;
   double least = std::numeric_limits<double>::infinity(), largest = -least, squares = 0;
@@ -121,7 +119,7 @@ template <class T> json statistics(const Array<T>& array) {
       block.squared_deviations += (finite[i] - block.mean) * (finite[i] - block.mean);
     moments.add(block);
   }
-  const auto of_finite = [&](double number) { return moments.count > 0 ? json(number) : json(); };
+  const auto of_finite = [&](double number) { return moments.count > 0 ? Json(number) : Json(); };
   return {{"count", array.size()},
           {"least", of_finite(least)},
           {"largest", of_finite(largest)},
@@ -150,17 +148,17 @@ std::size_t pooled_size(const Shape& shape, const std::vector<std::size_t>& pool
   return element_count(pooled_shape(shape, pooled));
 }
 
-template <class T> json array_json(const Array<T>& array, std::size_t most) {
+template <class T> Json array_json(const Array<T>& array, std::size_t most) {
   const std::vector<std::size_t> pooled = pooling(array.shape(), most);
   const Shape shape = pooled_shape(array.shape(), pooled);
-  json out{{"shape", std::vector<std::size_t>(shape.begin(), shape.end())},
-           {"data", base64(averaged(array, pooled))},
-           {"statistics", statistics(array)}};
+  JsonObject out{{"shape", shape},
+                 {"data", Json::plain_string(base64(averaged(array, pooled)))},
+                 {"statistics", statistics(array)}};
   if (std::ranges::any_of(pooled, [](std::size_t factor) { return factor > 1; })) out["pooled"] = pooled;
   return out;
 }
 
-template json array_json(const Array<float>&, std::size_t);
-template json array_json(const Array<double>&, std::size_t);
+template Json array_json(const Array<float>&, std::size_t);
+template Json array_json(const Array<double>&, std::size_t);
 
 }  // namespace tapegrad::detail

@@ -1,6 +1,7 @@
 #include "internal/labels.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
@@ -9,7 +10,6 @@
 namespace tapegrad::detail {
 namespace {
 
-using nlohmann::json;
 using Axes = Labels::Axes;
 
 bool fit(const Axes& axes, const Shape& shape) {
@@ -51,15 +51,15 @@ PageTokens Labels::tokens_in(const std::string& layer) const {
   return found;
 }
 
-void Labels::add_tokens(json& attention, bool queries, const std::string& layer, const json& read, std::size_t batch,
-                        std::size_t count) const {
+void Labels::add_tokens(JsonObject& attention, bool queries, const std::string& layer, const Axes* read,
+                        std::size_t batch, std::size_t count) const {
   const char* side = queries ? "queries" : "keys";
   const PageTokens tokens = tokens_in(layer);
   const auto& lists = queries ? tokens.queries : tokens.keys;
   if (lists.empty()) {  // what is read has its places along the last axis but one
-    if (!read.contains("axes")) return;
-    const json& labels = read["axes"][read["axes"].size() - 2];
-    if (!labels.is_null()) attention[side] = json::array({labels});
+    if (read == nullptr) return;
+    const std::vector<std::string>& labels = (*read)[read->size() - 2].labels;
+    if (!labels.empty()) attention[side] = std::vector<std::vector<std::string>>{labels};
     return;
   }
   const bool fits = (lists.size() == 1 || lists.size() == batch) &&
@@ -69,12 +69,11 @@ void Labels::add_tokens(json& attention, bool queries, const std::string& layer,
   attention[side] = lists;
 }
 
-void add_axes(json& node, const Axes* axes) {
-  if (axes == nullptr) return;
-  for (const PageAxis& axis : *axes) {
-    node["axes"].push_back(axis.labels.empty() ? json() : json(axis.labels));
-    node["axis_names"].push_back(axis.name);
-  }
+void add_axes(JsonObject& node, const Axes* axes) {
+  if (axes == nullptr || axes->empty()) return;
+  const auto labels = [](const PageAxis& axis) { return axis.labels.empty() ? Json() : Json(axis.labels); };
+  node["axes"] = *axes | std::views::transform(labels);
+  node["axis_names"] = *axes | std::views::transform(&PageAxis::name);
 }
 
 }  // namespace tapegrad::detail

@@ -15,24 +15,8 @@
 namespace tapegrad {
 namespace {
 
-std::string replaced(std::string_view text, std::initializer_list<std::pair<char, const char*>> replacements) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto found = std::ranges::find(replacements, c, &std::pair<char, const char*>::first);
-    found == replacements.end() ? out += c : out += found->second;
-  }
-  return out;
-}
-
-// In JSON these stand only within texts, in HTML they could end the script that the data is in.
-std::string data_text(nlohmann::json data) {
-  const std::string text = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  data = nullptr;  // which takes as much memory as the text
-  return replaced(text, {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
-}
-
 std::string title_text(const std::string& title) {
+  using detail::replaced;
   return replaced(title, {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
 }
 
@@ -68,10 +52,11 @@ void Page::add(const Tape& tape, PageStep step) {
 }
 
 void Page::save(const std::filesystem::path& path) const {
-  const std::string data = data_text(detail::page_json(steps_, options_)), title = title_text(options_.title);
+  const detail::Json data = detail::page_json(steps_, options_);
+  const std::string title = title_text(options_.title);
   const auto bytes = embedded::page_template();
   const std::string_view page(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  detail::replace_file("save_page", path, filled(page, {{"{{title}}", title}, {"{{data}}", data}}));
+  detail::replace_file("save_page", path, filled(page, {{"{{title}}", title}, {"{{data}}", data.text()}}));
 }
 
 }  // namespace tapegrad

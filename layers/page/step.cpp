@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -18,8 +19,6 @@
 
 namespace tapegrad::detail {
 namespace {
-
-using nlohmann::json;
 
 // The nodes on T of a tape.
 template <class T> class Nodes {
@@ -107,25 +106,24 @@ class StepWriter {
     std::vector<std::size_t> places(nodes.size());     // of the nodes on the page
     std::map<const Array<T>*, std::size_t> constants;  // the places of those that have been read
     for (const NodeView<T>& node : nodes) {
-      const std::vector<json> inputs = inputs_of(node, places, constants);
+      const Places inputs = inputs_of(node, places, constants);
       places[node.number] = nodes_.size();
-      nodes_.push_back(node_json(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]));
+      add_node(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]);
     }
     const std::int32_t start = recordings.of<T>().last_start();
     if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
     if (const auto& anomaly = recordings.of<T>().anomaly(); anomaly && opened_at_.is_null())
-      opened_at_ = {{"node", places[static_cast<std::size_t>(anomaly->node)]},
-                    {"backward", anomaly->backward},
-                    {"text", told_.about.empty() ? anomaly->text : told_.about}};
+      opened_at_ = JsonObject{{"node", places[static_cast<std::size_t>(anomaly->node)]},
+                              {"backward", anomaly->backward},
+                              {"text", told_.about.empty() ? anomaly->text : told_.about}};
   }
 
-  json step() {
-    if (opened_at_.is_null() && !told_.opened_at.empty())  // what nothing reads is not on the tape
-      opened_at_ = {{"node", loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1},
-                    {"backward", false},
-                    {"text", told_.about}};
-    json out{{"label", told_.label}, {"loss", loss_}, {"nodes", std::move(nodes_)}};
-    if (!opened_at_.is_null()) out["opened_at"] = std::move(opened_at_);
+  Json step() const {
+    JsonObject out{{"label", told_.label}, {"loss", loss_}, {"nodes", nodes_}};
+    if (!opened_at_.is_null())
+      out["opened_at"] = opened_at_;
+    else if (!told_.opened_at.empty())  // what nothing reads is not on the tape
+      out["opened_at"] = opening_at(loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1);
     return out;
   }
   std::size_t arrays() const { return arrays_; }
@@ -134,23 +132,31 @@ class StepWriter {
   std::size_t most_left() const { return most_left_; }
 
  private:
-  template <class T> json array(const Value<T>& value) { return value ? array(*value, limits_.others) : json(); }
+  using Axes = Labels::Axes;
+  using Places = std::vector<std::optional<std::size_t>>;  // of inputs on the page, nothing for undefined ones
 
-  template <class T> json array(const Array<T>& array, std::size_t most) {
-    json out = array_json(array, most);
-    ++arrays_;
-    if (const auto pooled = out.find("pooled"); pooled != out.end()) {
-      ++averaged_;
-      most_left_ = std::max(most_left_, pooled_size(array.shape(), pooled->get<std::vector<std::size_t>>()));
-    }
-    return out;
+  // Where the page opens.
+  JsonObject opening_at(std::int64_t node) const {
+    return {{"node", node}, {"backward", false}, {"text", told_.about}};
   }
 
-  // The places of a node's inputs, null for undefined ones; constants that have not been read before are added.
+  template <class T> Json array(const Value<T>& value) { return value ? array(*value, limits_.others) : Json(); }
+
+  template <class T> Json array(const Array<T>& array, std::size_t most) {
+    const std::size_t left = pooled_size(array.shape(), pooling(array.shape(), most));
+    ++arrays_;
+    if (left < array.size()) {
+      ++averaged_;
+      most_left_ = std::max(most_left_, left);
+    }
+    return array_json(array, most);
+  }
+
+  // Constants that have not been read before are added.
   template <class T>
-  std::vector<json> inputs_of(const NodeView<T>& node, const std::vector<std::size_t>& places,
-                              std::map<const Array<T>*, std::size_t>& constants) {
-    std::vector<json> inputs;
+  Places inputs_of(const NodeView<T>& node, const std::vector<std::size_t>& places,
+                   std::map<const Array<T>*, std::size_t>& constants) {
+    Places inputs;
     for (std::size_t n = 0; n < node.inputs.size(); ++n) {
       if (node.inputs[n] >= 0) {
         inputs.emplace_back(places[static_cast<std::size_t>(node.inputs[n])]);
@@ -162,105 +168,109 @@ class StepWriter {
         continue;
       }
       const auto [place, is_new] = constants.try_emplace(value.get(), nodes_.size());
-      if (is_new) nodes_.push_back(constant_json(value, name));
+      if (is_new) add_constant(value, name);
       inputs.emplace_back(place->second);
     }
     return inputs;
   }
 
-  template <class T> json constant_json(const Value<T>& value, const std::string& name) {
-    json out{{"kind", "constant"},
-             {"operation", ""},
-             {"name", name},
-             {"layer", ""},
-             {"inputs", json::array()},
-             {"formula", ""},
-             {"rules", json::array()},
-             {"shape", std::vector<std::size_t>(value->shape().begin(), value->shape().end())},
-             {"value", array(value)},
-             {"gradient", nullptr},
-             {"reached", false}};
-    add_axes(out, labels_.of_value(name, value->shape()));
-    return out;
+  template <class T> void add_constant(const Value<T>& value, const std::string& name) {
+    JsonObject out{{"kind", "constant"},
+                   {"operation", ""},
+                   {"name", name},
+                   {"layer", ""},
+                   {"inputs", std::vector<Json>()},
+                   {"formula", ""},
+                   {"rules", std::vector<Json>()},
+                   {"shape", value->shape()},
+                   {"value", array(value)},
+                   {"gradient", nullptr},
+                   {"reached", false}};
+    add(std::move(out), labels_.of_value(name, value->shape()));
   }
 
   template <class T>
-  json node_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::vector<json>& inputs,
-                 const std::string& layer) {
+  void add_node(const NodeView<T>& node, const Nodes<T>& nodes, const Places& inputs, const std::string& layer) {
     const KeptNode<T>& kept = *node.kept;
     const Formula formula = formula_of(node.operation);
     // An undefined input is left out, its rule too where there is one for each.
-    json present = json::array(), rules = json::array(), contributions = json::array();
+    std::vector<std::size_t> present;
+    std::vector<std::string> rules;
+    std::vector<Json> contributions;
     for (std::size_t n = 0; n < inputs.size(); ++n) {
-      if (inputs[n].is_null()) continue;
-      present.push_back(inputs[n]);
+      if (!inputs[n]) continue;
+      present.push_back(*inputs[n]);
       if (formula.rules.size() == inputs.size()) rules.push_back(formula.rules[n]);
       contributions.push_back(array(nodes.contribution(node, n)));
     }
     if (formula.rules.size() != inputs.size()) rules = formula.rules;
 
-    json out{{"kind", node.is_parameter ? "parameter" : "operation"},
-             {"operation", node.is_parameter ? "" : node.operation.name},
-             {"name", node.name},
-             {"layer", layer},
-             {"inputs", std::move(present)},
-             {"formula", formula.value},
-             {"rules", std::move(rules)},
-             {"shape", std::vector<std::size_t>(node.shape.begin(), node.shape.end())},
-             {"value", array(kept.value)},
-             {"gradient", array(kept.gradient)},
-             {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
-    if (std::any_of(contributions.begin(), contributions.end(), [](const json& added) { return !added.is_null(); }))
-      out["contributions"] = std::move(contributions);
+    JsonObject out{{"kind", node.is_parameter ? "parameter" : "operation"},
+                   {"operation", node.is_parameter ? "" : node.operation.name},
+                   {"name", node.name},
+                   {"layer", layer},
+                   {"inputs", present},
+                   {"formula", formula.value},
+                   {"rules", rules},
+                   {"shape", node.shape},
+                   {"value", array(kept.value)},
+                   {"gradient", array(kept.gradient)},
+                   {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
+    if (!std::ranges::all_of(contributions, &Json::is_null)) out["contributions"] = contributions;
     if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, inputs, layer);
-    const bool is_named = node.is_parameter || !node.name.empty();
-    add_axes(out, is_named ? labels_.of_value(node.name, node.shape) : labels_.in_layer(layer, node.shape));
     if (!node.name.empty()) add_what_is_told(out, node.name, node.shape);
     if (node.profile != nullptr && !node.is_parameter) {
       out["forward_ns"] = node.profile->forward * 1e9;
       if (node.profile->backward >= 0) out["backward_ns"] = node.profile->backward * 1e9;
       out["saved_bytes"] = node.profile->saved;
     }
-    return out;
+    const bool is_named = node.is_parameter || !node.name.empty();
+    add(std::move(out), is_named ? labels_.of_value(node.name, node.shape) : labels_.in_layer(layer, node.shape));
+  }
+
+  void add(JsonObject node, const Axes* axes) {
+    add_axes(node, axes);
+    nodes_.emplace_back(node);
+    axes_.push_back(axes);
   }
 
   // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
   // kept.
   template <class T>
-  json attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const std::vector<json>& inputs,
-                      const std::string& layer) {
+  JsonObject attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const Places& inputs,
+                            const std::string& layer) {
     const auto& beside = node.kept->beside;
     const Value<T>& weights = beside.at("weights");
     const std::int32_t v = node.inputs[2];
     const Value<T>& values = v < 0 ? node.kept->constants[2].value : nodes[v].kept->value;
     const std::size_t most = limits_.attention;
-    json out{
+    JsonObject out{
         {"weights", array(*weights, most)}, {"gradient", nullptr}, {"allowed", array(*beside.at("allowed"), most)}};
     if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
       out["gradient"] = array(gradient_of_weights(weights->shape(), *node.kept->gradient, *values), most);
     const Shape& shape = weights->shape();  // (B, H, queries, keys)
     for (const bool queries : {true, false})
-      labels_.add_tokens(out, queries, layer, nodes_[inputs[queries ? 0 : 1].template get<std::size_t>()], shape[0],
-                         shape[queries ? 2 : 3]);
+      labels_.add_tokens(out, queries, layer, axes_[inputs[queries ? 0 : 1].value()], shape[0], shape[queries ? 2 : 3]);
     return out;
   }
 
   // Of the node that comes next.
-  void add_what_is_told(json& out, const std::string& name, const Shape& shape) {
+  void add_what_is_told(JsonObject& out, const std::string& name, const Shape& shape) {
     if (const auto numeric = told_.numeric.find(name); numeric != told_.numeric.end()) {
       require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
               name, ", given ", numeric->second.shape());
-      out["compared"] = {{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
+      out["compared"] = JsonObject{{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
     }
-    if (name == told_.opened_at) opened_at_ = {{"node", nodes_.size()}, {"backward", false}, {"text", told_.about}};
+    if (name == told_.opened_at) opened_at_ = opening_at(static_cast<std::int64_t>(nodes_.size()));
   }
 
   const PageStep& told_;
   const Labels labels_;
   const Limits limits_;
-  json nodes_ = json::array();
+  std::vector<Json> nodes_;
+  std::vector<const Axes*> axes_;  // of each node, null for none
   std::int64_t loss_ = -1;
-  json opened_at_;
+  Json opened_at_;
   std::size_t arrays_ = 0, averaged_ = 0, most_left_ = 0;
 };
 
@@ -321,9 +331,10 @@ Limits limits_of(std::span<const RecordedStep> steps, std::size_t bytes) {
 
 }  // namespace
 
-json page_json(std::span<const RecordedStep> steps, const PageOptions& options) {
+Json page_json(std::span<const RecordedStep> steps, const PageOptions& options) {
   const Limits limits = limits_of(steps, options.largest);
-  json written = json::array(), left_out = json::array();
+  std::vector<Json> written;
+  std::vector<std::string> left_out;
   std::size_t arrays = 0, averaged = 0, most_left = 0;
   for (const RecordedStep& step : steps) {
     StepWriter writer(step.told, options, limits);
@@ -337,7 +348,7 @@ json page_json(std::span<const RecordedStep> steps, const PageOptions& options) 
   if (averaged > 0)
     left_out.push_back(std::to_string(averaged) + " of " + std::to_string(arrays) +
                        " arrays are averaged down to at most " + std::to_string(most_left) + " numbers each.");
-  return {{"version", 1}, {"title", options.title}, {"left_out", std::move(left_out)}, {"steps", std::move(written)}};
+  return JsonObject{{"version", 1}, {"title", options.title}, {"left_out", left_out}, {"steps", written}};
 }
 
 }  // namespace tapegrad::detail

@@ -2,12 +2,11 @@
 /// library's own sources.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstddef>
 #include <vector>
 
 #include "../../../engine/array/array.hpp"
+#include "json.hpp"
 
 namespace tapegrad::detail {
 
@@ -19,6 +18,6 @@ std::vector<std::size_t> pooling(const Shape& shape, std::size_t most);
 std::size_t pooled_size(const Shape& shape, const std::vector<std::size_t>& pooled);
 
 /// {"shape", "pooled"?, "data", "statistics"}
-template <class T> nlohmann::json array_json(const Array<T>& array, std::size_t most);
+template <class T> Json array_json(const Array<T>& array, std::size_t most);
 
 }  // namespace tapegrad::detail

@@ -1,14 +1,13 @@
 /// What the places along axes are called on a page. For the library's own sources.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "../../../engine/array/shape.hpp"
 #include "../page_options.hpp"
+#include "json.hpp"
 
 namespace tapegrad::detail {
 
@@ -27,9 +26,10 @@ class Labels {
   const Axes* in_layer(std::string layer, const Shape& shape) const;
 
   /// Adds "queries" or "keys" to an attention with that many of them: the tokens told for the innermost layer around
-  /// it, or else the labels of what it reads, a node of the page. Throws std::invalid_argument when they do not fit.
-  void add_tokens(nlohmann::json& attention, bool queries, const std::string& layer, const nlohmann::json& read,
-                  std::size_t batch, std::size_t count) const;
+  /// it, or else the labels of what it reads, which has the axes `read`, null for none. Throws std::invalid_argument
+  /// when they do not fit.
+  void add_tokens(JsonObject& attention, bool queries, const std::string& layer, const Axes* read, std::size_t batch,
+                  std::size_t count) const;
 
  private:
   PageTokens tokens_in(const std::string& layer) const;
@@ -39,6 +39,6 @@ class Labels {
 };
 
 /// Writes axes into a node of the page, if there are any.
-void add_axes(nlohmann::json& node, const Labels::Axes* axes);
+void add_axes(JsonObject& node, const Labels::Axes* axes);
 
 }  // namespace tapegrad::detail

@@ -1,15 +1,14 @@
 /// What tapes recorded as a page's data. For the library's own sources.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <span>
 
 #include "../page_options.hpp"
+#include "json.hpp"
 
 namespace tapegrad::detail {
 
 /// {"version", "title", "left_out", "steps"} of tapes that keep values.
-nlohmann::json page_json(std::span<const RecordedStep> steps, const PageOptions& options);
+Json page_json(std::span<const RecordedStep> steps, const PageOptions& options);
 
 }  // namespace tapegrad::detail

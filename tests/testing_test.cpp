@@ -181,6 +181,11 @@ TEST_CASE("Before backward() the report says that there are no gradients at all"
   std::ostringstream out;
   CHECK_FALSE(tg::gradient_report(out, model));
   CHECK(out.str() == "none of 4 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
+  Model half_frozen;
+  half_frozen.unused.weight.set_requires_grad(false);
+  CHECK(reported(half_frozen, "none") ==
+        "none of 3 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
+  CHECK_FALSE(sound(half_frozen));
 }
 
 TEST_CASE("Parameters that received no gradient are named") {
@@ -220,6 +225,10 @@ TEST_CASE("A parameter that the sweep reached and the model does not list is nam
   frozen.unused.bias.set_requires_grad(false);
   sweep(frozen);
   CHECK(reported(frozen, "unused.weight") == "unused.weight  (1, 2)  frozen");
+  CHECK(sound(frozen));
+  for (const auto& named : tg::named_parameters(frozen)) named.second->set_requires_grad(false);
+  frozen.used.weight.zero_grad(), frozen.used.bias.zero_grad();
+  CHECK(reported(frozen, "used.weight") == "used.weight    (1, 2)  frozen");
   CHECK(sound(frozen));
 }
 

@@ -70,12 +70,12 @@ template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& para
 }  // namespace
 
 template <class T> bool gradient_report(std::ostream& out, const NamedConstParameters<T>& parameters) {
-  const bool none =
-      std::none_of(parameters.begin(), parameters.end(), [](const auto& named) { return named.second->has_grad(); });
-  if (none) {
-    out << "none of " << parameters.size()
-        << " parameters has a gradient: backward() was not called, or zero_grad() after it\n";
-    return parameters.empty();
+  const auto is_trained = [](const auto& named) { return named.second->requires_grad(); };
+  const auto has_grad = [&](const auto& named) { return is_trained(named) && named.second->has_grad(); };
+  const auto trained = std::ranges::count_if(parameters, is_trained);
+  if (trained > 0 && std::ranges::none_of(parameters, has_grad)) {
+    out << "none of " << trained << " parameters has a gradient: backward() was not called, or zero_grad() after it\n";
+    return false;
   }
   Table table;
   HeldArrays arrays;

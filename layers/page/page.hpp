@@ -41,7 +41,7 @@ class Page {
   /// lives on, the page shows what it has recorded when the page is saved. Throws as save_page.
   void add(const Tape& tape, PageStep step = {});
 
-  /// Writes the steps added so far as one file. Throws as save_page.
+  /// Writes the steps added so far as one file. Throws as save_page, and std::logic_error without any.
   void save(const std::filesystem::path& path) const;
 
  private:

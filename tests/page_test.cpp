@@ -331,6 +331,21 @@ TEST_CASE("NaN and infinity are counted and kept apart from the other statistics
   for (const char* key : {"least", "largest", "mean", "deviation", "norm"}) CHECK(none[key].is_null());
 }
 
+TEST_CASE("Statistics hold for numbers whose squares are too large or too small for a double") {
+  for (const double unit : {1e-300, 1e-200, 1e200, 1e300}) {
+    const json statistics = stored(Array{3 * unit, -4 * unit, 0}, 100)["statistics"];
+    CHECK(statistics["norm"] == doctest::Approx(5 * unit).epsilon(1e-12));
+    CHECK(statistics["mean"] == doctest::Approx(-unit / 3).epsilon(1e-12));
+    CHECK(statistics["deviation"] == doctest::Approx(unit * std::sqrt(74.0 / 9)).epsilon(1e-12));
+    CHECK(statistics["least"] == -4 * unit);
+    CHECK(statistics["zeros"] == 1);
+  }
+  const double denormal = std::numeric_limits<double>::denorm_min();
+  CHECK(stored(Array{denormal}, 1)["statistics"]["norm"] == denormal);
+  CHECK(stored(Array({4}, std::numeric_limits<double>::max() / 2), 9)["statistics"]["mean"] ==
+        std::numeric_limits<double>::max() / 2);
+}
+
 TEST_CASE("The bytes of a page's numbers are bounded, and what was left out is said") {
   const Parameter w(Array({64, 64}, 1.0)), small(Array{1, 2});
   tg::Tape tape(keeping);

@@ -74,6 +74,27 @@ std::string base64(const std::vector<float>& numbers) {
   return out;
 }
 
+// Of all numbers; those that are not finite are counted alone.
+struct Range {
+  double least = std::numeric_limits<double>::infinity(), largest = -least;
+  std::size_t zeros = 0, nan = 0, infinite = 0;
+};
+
+template <class T> Range range_of(const Array<T>& array) {
+  Range range;
+  for (const T* x = array.data(); x != array.data() + array.size(); ++x) {
+    const auto number = static_cast<double>(*x);
+    if (!std::isfinite(number)) {
+      ++(std::isnan(number) ? range.nan : range.infinite);
+      continue;
+    }
+    range.zeros += number == 0;
+    range.least = std::min(range.least, number);
+    range.largest = std::max(range.largest, number);
+  }
+  return range;
+}
+
 // Of numbers that are finite.
 struct Moments {
   std::size_t count = 0;
@@ -90,11 +111,14 @@ struct Moments {
   }
 };
 
-// Of all numbers; those that are not finite are counted alone.
 template <class T> JsonObject statistics(const Array<T>& array) {
   constexpr std::size_t kBlock = 512;  // finite numbers that are gone over twice, with no division for each
-  std::size_t zeros = 0, nan = 0, infinite = 0;
-  double least = std::numeric_limits<double>::infinity(), largest = -least, squares = 0;
+  const Range range = range_of(array);
+  // A power of two, which costs no digits: with it, no sum of squares overflows, nor does that of the largest vanish.
+  const double magnitude = std::max(-range.least, range.largest);
+  const int exponent = magnitude > 0 ? std::clamp(std::ilogb(magnitude), -1000, 1000) : 0;
+  const double scale = std::ldexp(1.0, -exponent);
+  double squares = 0;
   Moments moments;
   std::array<double, kBlock> finite;
   const T* const end = array.data() + array.size();
@@ -102,14 +126,8 @@ template <class T> JsonObject statistics(const Array<T>& array) {
     std::size_t count = 0;
     double sum = 0;
     for (const T* const stop = x + std::min<std::ptrdiff_t>(kBlock, end - x); x != stop; ++x) {
-      const auto number = static_cast<double>(*x);
-      if (!std::isfinite(number)) {
-        ++(std::isnan(number) ? nan : infinite);
-        continue;
-      }
-      zeros += number == 0;
-      least = std::min(least, number);
-      largest = std::max(largest, number);
+      const double number = static_cast<double>(*x) * scale;
+      if (!std::isfinite(number)) continue;
       squares += number * number;
       sum += number;
       finite[count++] = number;
@@ -119,16 +137,17 @@ template <class T> JsonObject statistics(const Array<T>& array) {
       block.squared_deviations += (finite[i] - block.mean) * (finite[i] - block.mean);
     moments.add(block);
   }
+  const double variance = moments.squared_deviations / static_cast<double>(moments.count);
   const auto of_finite = [&](double number) { return moments.count > 0 ? Json(number) : Json(); };
   return {{"count", array.size()},
-          {"least", of_finite(least)},
-          {"largest", of_finite(largest)},
-          {"mean", of_finite(moments.mean)},
-          {"deviation", of_finite(std::sqrt(moments.squared_deviations / static_cast<double>(moments.count)))},
-          {"norm", of_finite(std::sqrt(squares))},
-          {"zeros", zeros},
-          {"nan", nan},
-          {"infinite", infinite}};
+          {"least", of_finite(range.least)},
+          {"largest", of_finite(range.largest)},
+          {"mean", of_finite(std::ldexp(moments.mean, exponent))},
+          {"deviation", of_finite(std::ldexp(std::sqrt(variance), exponent))},
+          {"norm", of_finite(std::ldexp(std::sqrt(squares), exponent))},
+          {"zeros", range.zeros},
+          {"nan", range.nan},
+          {"infinite", range.infinite}};
 }
 
 }  // namespace

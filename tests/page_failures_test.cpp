@@ -146,6 +146,21 @@ TEST_CASE("A step can be opened at a value by its name, with what there is to se
                        std::invalid_argument);
 }
 
+TEST_CASE("A step can be opened at a constant or a frozen parameter") {
+  const Parameter w(Array{1.0});
+  Parameter frozen(Array{2.0});
+  Tensor target(Array{3.0});
+  frozen.set_requires_grad(false);
+  frozen.set_name("frozen"), target.set_name("target");
+  tg::Tape tape(both);
+  tg::mse_loss(w * frozen, target).backward();
+  for (const char* name : {"frozen", "target"}) {
+    const json step = step_of(tape, {.opened_at = name, .about = "look here"});
+    CHECK(opened(step)["name"] == name);
+    CHECK(step["opened_at"]["text"] == "look here");
+  }
+}
+
 TEST_CASE("A gradient check that fails writes a page where TAPEGRAD_PAGE says, with both gradients of what is wrong") {
   const TemporaryFolder folder;
   const std::string path = folder.path("check.html");

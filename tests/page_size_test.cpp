@@ -85,6 +85,14 @@ TEST_CASE("Attention that takes more than half of the room is averaged, but wher
   CHECK(bytes_of_numbers(page) <= 50'000);
 }
 
+TEST_CASE("A gradient that attention's weights do not have takes no room") {
+  const Tensor q(Array({1, 64, 4}, 0.5));
+  const Parameter v(Array({1, 64, 4}, 0.5));
+  tg::Tape tape(keeping);
+  (void)tg::multi_head_attention<double>(q, q, v, 2);  // no sweep: 2 x 2 x 64 x 64 numbers of attention, 87 kB
+  CHECK(Attention(page_of(tape, {.largest = 95'000})).averaged == 0);
+}
+
 TEST_CASE("A constant that many operations read takes its room once") {
   const Parameter w(Array({1}, 2.0));
   const Tensor x(Array({64, 64}, 1.0));  // 22 kB

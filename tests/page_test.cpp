@@ -170,6 +170,20 @@ TEST_CASE("A parameter that is of no layer, as an input may be, does not take an
   CHECK(named(step, "scaled")["layer"] == "");
 }
 
+TEST_CASE("An operation whose weight is frozen is in the weight's layer") {
+  Classifier model;
+  tg::parameters(model);
+  model.attention.q_proj.weight.set_requires_grad(false);
+  model.attention.q_proj.bias.set_requires_grad(false);
+  tg::Tape tape(keeping);
+  tg::Tensor<float> q = model.attention.q_proj(model.embedding(tg::IntArray{{1, 2}}));
+  q.set_name("q");
+  const tg::Tensor<float> logits = model.head(q);
+  const json step = step_of(tape);
+  CHECK(named(step, "attention.q_proj.weight")["kind"] == "constant");
+  CHECK(named(step, "q")["layer"] == "attention.q_proj");
+}
+
 TEST_CASE("Constants are nodes where they are first read, undefined inputs are left out with their rules") {
   const Parameter w(Array{{1, 2}});
   const Tensor constant(Array{{3, 4}});

@@ -57,10 +57,12 @@ template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
   for (const NodeView<T>& node : nodes) {
     std::optional<std::string>& known = of_parameters[node.number];
     bool reads_parameter = false;
-    for (const std::int32_t input : node.inputs) {
-      if (input < 0 || !nodes[input].is_parameter) continue;
-      reads_parameter = true;
-      const std::string layer = layer_of(nodes[input].name);
+    for (std::size_t n = 0; n < node.inputs.size(); ++n) {
+      const std::int32_t input = node.inputs[n];
+      const bool is_constant = input < 0;  // a parameter that is frozen, if its name is in a layer
+      if (!is_constant && !nodes[input].is_parameter) continue;
+      reads_parameter = reads_parameter || !is_constant;
+      const std::string layer = layer_of(is_constant ? node.kept->constants[n].name : nodes[input].name);
       if (layer.empty()) continue;  // as of an input X, which tells nothing beside the parameters of a layer
       known = known ? common_layer(*known, layer) : layer;
     }
@@ -86,6 +88,11 @@ template <class T> Array<T> gradient_of_weights(const Shape& weights, const Arra
       gemm<T>(of_dy.at(dy.data(), b, h), of_v.at(v.data(), b, h * groups / heads).t(),
               {gradient.data() + (b * heads + h) * queries * keys, queries, keys});
   return gradient;
+}
+
+// What dropout passes on of it is not kept.
+template <class T> bool has_gradient_of_weights(const KeptNode<T>& attention) {
+  return attention.gradient && attention.beside.at("dropout")->flat(0) == 0;
 }
 
 // How many numbers an array may have on the page.
@@ -186,6 +193,7 @@ class StepWriter {
                    {"value", array(value)},
                    {"gradient", nullptr},
                    {"reached", false}};
+    open_at_next_if(name);
     add(std::move(out), labels_.of_value(name, value->shape()));
   }
 
@@ -218,7 +226,8 @@ class StepWriter {
                    {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
     if (!std::ranges::all_of(contributions, &Json::is_null)) out["contributions"] = contributions;
     if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, inputs, layer);
-    if (!node.name.empty()) add_what_is_told(out, node.name, node.shape);
+    add_numeric_gradient(out, node.name, node.shape);
+    open_at_next_if(node.name);
     if (node.profile != nullptr && !node.is_parameter) {
       out["forward_ns"] = node.profile->forward * 1e9;
       if (node.profile->backward >= 0) out["backward_ns"] = node.profile->backward * 1e9;
@@ -234,8 +243,7 @@ class StepWriter {
     axes_.push_back(axes);
   }
 
-  // Of an operation of queries, keys and values that keeps its weights. What dropout passes on of their gradient is not
-  // kept.
+  // Of an operation of queries, keys and values that keeps its weights.
   template <class T>
   JsonObject attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const Places& inputs,
                             const std::string& layer) {
@@ -246,7 +254,7 @@ class StepWriter {
     const std::size_t most = limits_.attention;
     JsonObject out{
         {"weights", array(*weights, most)}, {"gradient", nullptr}, {"allowed", array(*beside.at("allowed"), most)}};
-    if (node.kept->gradient && beside.at("dropout")->flat(0) == 0)
+    if (has_gradient_of_weights(*node.kept))
       out["gradient"] = array(gradient_of_weights(weights->shape(), *node.kept->gradient, *values), most);
     const Shape& shape = weights->shape();  // (B, H, queries, keys)
     for (const bool queries : {true, false})
@@ -254,14 +262,17 @@ class StepWriter {
     return out;
   }
 
-  // Of the node that comes next.
-  void add_what_is_told(JsonObject& out, const std::string& name, const Shape& shape) {
-    if (const auto numeric = told_.numeric.find(name); numeric != told_.numeric.end()) {
-      require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
-              name, ", given ", numeric->second.shape());
-      out["compared"] = JsonObject{{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
-    }
-    if (name == told_.opened_at) opened_at_ = opening_at(static_cast<std::int64_t>(nodes_.size()));
+  void add_numeric_gradient(JsonObject& out, const std::string& name, const Shape& shape) {
+    const auto numeric = told_.numeric.find(name);
+    if (name.empty() || numeric == told_.numeric.end()) return;
+    require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
+            name, ", given ", numeric->second.shape());
+    out["compared"] = JsonObject{{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
+  }
+
+  // The node that comes next, when that is its name.
+  void open_at_next_if(const std::string& name) {
+    if (!name.empty() && name == told_.opened_at) opened_at_ = opening_at(static_cast<std::int64_t>(nodes_.size()));
   }
 
   const PageStep& told_;
@@ -309,8 +320,10 @@ struct Shapes {
       for (const auto& constant : node.kept->constants)
         if (constants.insert(constant.value.get()).second) add_if_any(constant.value);
       for (std::size_t n = 0; n < node.inputs.size(); ++n) add_if_any(nodes.contribution(node, n));
-      if (node.kept->beside.contains("weights"))  // the gradient and where they are allowed are as large
-        attention.insert(attention.end(), 3, node.kept->beside.at("weights")->shape());
+      if (!node.kept->beside.contains("weights")) continue;
+      const Shape& weights = node.kept->beside.at("weights")->shape();
+      attention.insert(attention.end(), {weights, node.kept->beside.at("allowed")->shape()});
+      if (has_gradient_of_weights(*node.kept)) attention.push_back(weights);
     }
   }
 };

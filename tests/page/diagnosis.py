@@ -48,6 +48,38 @@ def cases(Base):
             text = self.masked([[False, True], [False, False]], also_added=True)
             self.assertIn("Infinity began in the forward pass in the constant", text)
 
+        def added(self, mask, also_read=False):
+            """What is said of the softmax of scores to which a mask was added."""
+            tape = Tape("added")
+            f = Operations(tape)
+            scores = tape.parameter("scores", np.array([[0.5, -0.5], [1.0, 2.0]]))
+            masked = f.add(scores, tape.constant(np.array(mask), "mask"))
+            f.softmax(f.times(masked, 0.5)).named("P")
+            if also_read:
+                f.sum(masked)
+            self.open_step(tape.step())
+            return self.text_of(0)
+
+        def test_minus_infinity_that_is_added_for_softmax_is_as_it_should_be(self):
+            self.assertIn("Nothing conspicuous", self.added([[0, -np.inf], [0, 0]]))
+            text = self.added([[0, -np.inf], [-np.inf, -np.inf]])
+            self.assertIn("NaN began in the forward pass at softmax, which made P: 2 of 4 numbers", text)
+
+        def test_infinity_that_is_added_for_something_else_is_conspicuous(self):
+            began = "Infinity began in the forward pass in the constant mask"
+            self.assertIn(began, self.added([[0, -np.inf], [0, 0]], also_read=True))
+            self.assertIn(began, self.added([[0, np.inf], [0, 0]]))
+
+        def test_a_gradient_is_0_throughout_when_all_its_numbers_are(self):
+            tape = Tape("large")
+            f = Operations(tape)
+            x = tape.parameter("x", np.array([1.0, 2.0]))
+            tape.backward(f.sum(f.times(x, 0.5)))
+            step = tape.step()
+            step["nodes"][0]["gradient"]["statistics"]["norm"] = None  # more than a double can be
+            self.open_step(step)
+            self.assertNotIn("is 0 throughout", self.text_of(0))
+
         def test_says_that_gradients_vanish(self):
             self.open_sample("broken")
             self.assertRegex(

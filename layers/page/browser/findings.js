@@ -67,15 +67,27 @@ function wrongNumbers(array) {
   return array ? array.statistics.nan + array.statistics.infinite : 0;
 }
 
+/** Whether all that read a value hand it on to softmax. */
+function leadsToSoftmax({ readers }) {
+  const handsOn = ({ operation }) => SCALES.has(operation) || MOVES.has(operation);
+  const leads = ({ node }) => SOFTMAX.has(node.operation) || (handsOn(node) && leadsToSoftmax(node));
+  return readers.length > 0 && readers.every(leads);
+}
+
 /** Whether a value has infinity from a mask, or for masks alone: it is as it should be, and softmax makes 0 of it. */
-function isOfMask({ kind, operation, value, readers }) {
-  const forMasks = kind === "constant" && readers.every(({ node }) => MASKS.has(node.operation));
-  return (forMasks || MASKS.has(operation)) && value.statistics.nan === 0;
+function isOfMask(step, node) {
+  const { kind, operation, value, readers, inputs } = node;
+  if (value.statistics.nan > 0) return false;
+  const forMasks = kind === "constant" && readers.every((reader) => MASKS.has(reader.node.operation));
+  if (forMasks || MASKS.has(operation)) return true;
+  // -inf that is added to scores, and what is made of it on the way to softmax.
+  const isGiven = kind === "constant" || inputs.some((input) => wrongNumbers(step.nodes[input].value) > 0);
+  return isGiven && numbersOf(value).every((x) => x < Infinity) && leadsToSoftmax(node);
 }
 
 /** The operations where NaN or infinity began: theirs are the first, what follows has them from there. */
 function whereNaNBegan(step) {
-  const bad = (node) => wrongNumbers(node.value) > 0 && !isOfMask(node);
+  const bad = (node) => wrongNumbers(node.value) > 0 && !isOfMask(step, node);
   const first = step.nodes.find(bad);
   const said = (node, array, when) => {
     const { nan, infinite, count } = array.statistics;

@@ -23,7 +23,7 @@ const TRANSPOSES = new Set(["transpose", "permute"]);
 const PARTS = new Set(["split", "narrow"]);
 
 /** What a bias of the keys makes of the scores stays the same for all keys. */
-const SCALES = new Set(["mul", "div", "masked_fill"]);
+const SCALES = new Set(["add", "mul", "div", "masked_fill"]);
 
 /** Their inputs may be broadcast; what comes back is then summed, which their rules do not say. */
 const BROADCAST = new Set(["add", "sub", "mul", "div", "pow", "where", "matmul"]);

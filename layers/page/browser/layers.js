@@ -25,7 +25,7 @@ function layerBelow(path, prefix) {
   if (path === "" || path === prefix || !inside) return null;
   const names = (prefix === "" ? path : path.slice(prefix.length + 1)).split(".");
   const taken = /^\d+$/.test(names[1] ?? "") ? 2 : 1;
-  return (prefix === "" ? [] : [prefix]).concat(names.slice(0, taken)).join(".");
+  return (prefix === "" ? [] : [prefix]).concat(names.slice(0, taken)).join(".") || null;
 }
 
 /** A layer of one operation is a line, not a fold with one line in it. */
@@ -48,9 +48,9 @@ function gatherEqual(items) {
   const gathered = [];
   for (const item of items) {
     const last = gathered.at(-1);
-    const numbered = item.layer && /\.\d+$/.test(item.layer);
-    if (numbered && last?.signature === signature(item)) last.run.push(item);
-    else gathered.push(numbered ? { run: [item], signature: signature(item) } : item);
+    const does = item.layer && /\.\d+$/.test(item.layer) ? signature(item) : null;
+    if (does !== null && last?.does === does) last.run.push(item);
+    else gathered.push(does === null ? item : { run: [item], does });
   }
   return gathered.map((item) => {
     if (!item.run) return item;

@@ -85,7 +85,7 @@ function nameByLayers(nodes) {
   const used = new Map();
   for (const { layer } of withParameters) used.set(layer, (used.get(layer) ?? 0) + 1);
   for (const node of withParameters)
-    if (used.get(node.layer) === 1) node.ofLayer = node.layer.match(/[^.]+(\.\d+)*$/)[0];
+    if (used.get(node.layer) === 1) node.ofLayer = node.layer.match(/[^.]+(\.\d+)*$/)?.[0] ?? node.layer;
 }
 
 /** What a value is called where there is room: its name, its formula, its layer's name, or its operation. */

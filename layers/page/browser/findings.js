@@ -140,11 +140,17 @@ function namesOf(nodes) {
   return names.length <= 3 ? listed(names) : `${names.length} parameters, ${names[0]} to ${names.at(-1)}`;
 }
 
+/** Whether a gradient is 0 throughout. */
+function isZero({ gradient }) {
+  return gradient && gradient.statistics.count > 0 && gradient.statistics.zeros === gradient.statistics.count;
+}
+
 /** Whether a gradient is nothing but rounding. */
 function vanishes(step, node) {
   step.largestNorm ??= Math.max(...parametersOf(step).map((other) => normOf(other.gradient)), 0);
   const { statistics } = node.gradient;
-  return statistics.nan + statistics.infinite === 0 && statistics.norm <= NOTHING * step.largestNorm;
+  const isKnown = statistics.nan + statistics.infinite === 0 && statistics.norm !== null;
+  return isKnown && statistics.norm <= NOTHING * step.largestNorm;
 }
 
 /** The softmax or attention whose keys a bias is added to, or null: what is followed are all readers of the value. */
@@ -172,7 +178,7 @@ function keyBiases(step) {
   if (!found.length) return [];
   const nodes = found.map(({ node }) => node);
   const single = nodes.length === 1;
-  const rounding = nodes.every((node) => normOf(node.gradient) === 0) ? "" : ", but for rounding";
+  const rounding = nodes.every(isZero) ? "" : ", but for rounding";
   const { softmax } = found[0];
   const scores =
     single && SOFTMAX.has(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
@@ -186,7 +192,6 @@ function keyBiases(step) {
 
 function zeroGradients(step) {
   const explained = new Set(keyBiases(step).flatMap((finding) => finding.nodes));
-  const isZero = ({ gradient }) => gradient && normOf(gradient) === 0 && wrongNumbers(gradient) === 0;
   const nodes = parametersOf(step).filter((node) => node.reached && isZero(node) && !explained.has(node));
   if (!nodes.length) return [];
   return [
@@ -252,7 +257,8 @@ function alongDepth(step) {
 
 function deadUnits(step) {
   return step.operations
-    .filter((node) => node.operation === RELU && node.value && (node.value.pooled?.at(-1) ?? 1) === 1)
+    .filter(({ operation, value }) => operation === RELU && value?.statistics.count > 0)
+    .filter(({ value }) => (value.pooled?.at(-1) ?? 1) === 1)
     .map((node) => ({ node, ...countDead(node.value) }))
     .filter(({ dead }) => dead > 0)
     .map(({ node, dead, units }) => ({

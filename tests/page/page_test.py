@@ -30,6 +30,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import attention
 import behaviour
+import corners
 import diagnosis
 import sample
 import written
@@ -264,7 +265,8 @@ def main():
         if not files:
             sample.main(temporary)
             files = [pathlib.Path(temporary) / f"{name}.html" for name in sample.SAMPLES]
-            cases += attention.cases(PageTest) + behaviour.cases(PageTest) + diagnosis.cases(PageTest)
+            cases += attention.cases(PageTest) + behaviour.cases(PageTest) + corners.cases(PageTest)
+            cases += diagnosis.cases(PageTest)
         if options.examples:
             printed = written.write_pages(options.examples, temporary)
             files += printed

@@ -22,13 +22,22 @@ function arrayLike(array, numbers) {
   return result;
 }
 
+/** How many places along an axis of the whole array are averaged in each that is stored. */
+function pooledAlong(array, axis) {
+  return array.pooled?.[axis] ?? 1;
+}
+
+/** The places along an axis of the whole array that the i-th stored one is made of: {from, to}. */
+function placesOf(array, axis, i) {
+  const of = pooledAlong(array, axis);
+  return { from: i * of, to: i * of + of - 1 };
+}
+
 /** The place in the whole array of the i-th number stored: for each axis {from, to}, the same two unless averaged. */
 function placeOf(array, i) {
-  return array.shape.map((extent, axis) => {
-    const stored = Math.floor(i / product(array.shape.slice(axis + 1))) % extent;
-    const of = array.pooled?.[axis] ?? 1;
-    return { from: stored * of, to: stored * of + of - 1 };
-  });
+  return array.shape.map((extent, axis) =>
+    placesOf(array, axis, Math.floor(i / product(array.shape.slice(axis + 1))) % extent),
+  );
 }
 
 /** The cell {row, column} of a view along `axes` that a place of the whole array falls into; null: out of view. */
@@ -78,11 +87,9 @@ function matrixOf(array, axes, index) {
   const matrix = { rows: extent(axes.rows), columns: extent(axes.columns) };
   matrix.at = (row, column) => numbers[start + row * stride(axes.rows) + column * stride(axes.columns)];
   matrix.where = (row, column) =>
-    shape.map((_, axis) => {
-      const stored = axis === axes.rows ? row : axis === axes.columns ? column : (index[axis] ?? 0);
-      const of = array.pooled?.[axis] ?? 1;
-      return { from: stored * of, to: stored * of + of - 1 };
-    });
+    shape.map((_, axis) =>
+      placesOf(array, axis, axis === axes.rows ? row : axis === axes.columns ? column : (index[axis] ?? 0)),
+    );
   return matrix;
 }
 
@@ -112,18 +119,26 @@ function averaged(matrix, most) {
   };
 }
 
+/** "2", or "8–15" of a mean. `extent` is that of the whole axis. */
+function formatPlaces({ from, to }, extent) {
+  const last = Math.min(to, extent - 1);
+  return last > from ? `${from}–${last}` : `${from}`;
+}
+
 /** "[0, 2]", or "[0, 8–15]" of a mean. `shape` is the whole array's. */
 function formatPlace(where, shape) {
-  const axis = ({ from, to }, a) => {
-    const last = Math.min(to, shape[a] - 1);
-    return last > from ? `${from}–${last}` : `${from}`;
-  };
-  return where.length === 0 ? "" : `[${where.map(axis).join(", ")}]`;
+  return where.length === 0 ? "" : `[${where.map((places, axis) => formatPlaces(places, shape[axis])).join(", ")}]`;
 }
 
 /** Whether that place is one number, and not several averaged. */
 function isExact(where, shape) {
   return where.every(({ from, to }, a) => Math.min(to, shape[a] - 1) === from);
+}
+
+/** What stands in the place of an array that is missing or has no numbers; null for others. */
+function insteadOf(array, missing) {
+  if (!array) return missing;
+  return product(array.shape) === 0 ? "no numbers" : null;
 }
 
 /** The statistics of an array in words, with those that are wrong apart: [text, isBad] for each. */

@@ -7,7 +7,7 @@ const HEADS_APART = 12;
 const SCROLL_BAR = 16; // which may come when the heads are there
 
 function attentionNodes(step) {
-  return step.operations.filter((node) => node.attention);
+  return step.operations.filter((node) => node.attention && product(node.attention.weights.shape) > 0);
 }
 
 /** Goes to the view of an operation's heads. */
@@ -23,29 +23,25 @@ function renderAttention(step) {
   const node = nodes[state.attention.which] ?? nodes[0];
   const { weights, gradient } = node.attention;
   const [batches, heads] = weights.shape;
-  const batch = Math.min(state.places.get("batch") ?? 0, batches - 1);
+  const labelled = labelledWeights(step, node);
+  const batch = indexOf(labelled, weights)[0];
   const head = Math.min(state.attention.head, heads - 1);
   const nameOf = (other) => other.layer || other.name || (nodes.length === 1 ? "attention" : other.label);
   const names = nodes.map((other, i) => [String(i), nameOf(other)]);
-  const numbers = (count) => Array.from({ length: count }, (_, i) => [String(i), String(i)]);
   const choices = [
     choice("attention of", names, String(nodes.indexOf(node)), (i) => {
       state.attention.which = Number(i);
       renderAttention(step);
     }),
-    batches > 1 &&
-      choice("batch", numbers(batches), String(batch), (value) => {
-        state.places.set("batch", Number(value));
-        render();
-      }),
-    choice("lines of head", numbers(heads), String(head), (value) => {
+    batches > 1 && placeChoice(labelled, weights, 0, render),
+    choice("lines of head", [...placeNames(labelled, weights, 1).entries()], head, (value) => {
       state.attention.head = Number(value);
       renderAttention(step);
     }),
   ].filter(Boolean);
 
   const limits = { weights: magnitude(weights), gradient: gradient ? magnitude(gradient) : 0 };
-  const links = new TokenLinks(node, batch, head, limits.weights);
+  const links = new TokenLinks(labelled, weights, batch, head, limits.weights);
   const light = (query) => links.show("query", query);
   const grid = element("div", { class: "heads" });
   fill(
@@ -55,7 +51,8 @@ function renderAttention(step) {
     element("div", { class: "attention" }, grid, links.figure),
   );
   const side = sideOfMaps(grid.clientWidth - SCROLL_BAR, heads, gradient ? 2 : 1);
-  for (let h = 0; h < heads; ++h) grid.append(headFigure(node, batch, h, limits, side, h === head ? light : null));
+  for (let h = 0; h < heads; ++h)
+    grid.append(headFigure(node, labelled, batch, h, limits, side, h === head ? light : null));
 }
 
 /** The heads fill the window's width, also when that changes. */
@@ -79,13 +76,6 @@ function captionOfHeads({ weights, gradient, allowed }) {
   return sentences.join(" ");
 }
 
-/** The tokens of a batch entry, or their numbers, several where each weight is a mean of as many. */
-function tokensOf(lists, batch, count, pooled = 1) {
-  const tokens = lists?.[lists.length === 1 ? 0 : batch];
-  if (tokens?.length === count && pooled === 1) return tokens;
-  return Array.from({ length: count }, (_, i) => (pooled === 1 ? `${i}` : `${i * pooled}–${(i + 1) * pooled - 1}`));
-}
-
 /**
  * Whether a query may attend to a key, or any of several queries to any of several keys where the weights are averaged,
  * as a function of a cell of their matrix; null without a mask.
@@ -105,12 +95,24 @@ function allowedOf({ allowed }, weights, batch, head) {
   };
 }
 
+/**
+ * The weights' shape, and their axes' names and labels, as nodes have them: the tokens are those of the batch entry
+ * that is looked at; of several averaged, only those that all entries have.
+ */
+function labelledWeights(step, node) {
+  const { weights, queries, keys } = node.attention;
+  const labelled = { shape: shapeOfWeights(step, node), axis_names: ["batch", "head", "query", "key"] };
+  const { from, to } = placesOf(weights, 0, indexOf(labelled, weights)[0]);
+  const tokens = (lists) => (lists?.length === 1 ? lists[0] : from === to ? lists?.[from] : null);
+  return { ...labelled, axes: [null, null, tokens(queries), tokens(keys)] };
+}
+
 /** The shape of the weights before anything was averaged. */
 function shapeOfWeights(step, node) {
-  const { shape, pooled } = node.attention.weights;
+  const { shape } = node.attention.weights;
   const keys = step.nodes[node.inputs[1]];
   return [
-    ...shape.slice(0, 2).map((extent, axis) => extent * (pooled?.[axis] ?? 1)),
+    ...shape.slice(0, 2).map((extent, axis) => extent * pooledAlong(node.attention.weights, axis)),
     node.shape.at(-2),
     keys.shape.at(-2),
   ];
@@ -124,22 +126,21 @@ function sideOfMaps(width, heads, maps) {
   return Math.min(MAP_SIDES.largest, Math.floor(side));
 }
 
-function headFigure(node, batch, head, limits, side, light) {
+function headFigure(node, labelled, batch, head, limits, side, light) {
   const { attention } = node;
-  const shape = shapeOfWeights(currentStep(), node);
-  const map = (array, name, limit) => {
+  const name = `head ${placeNames(labelled, attention.weights, 1)[head]}`;
+  const map = (array, symbol, limit) => {
     const matrix = matrixOf(array, lastAxes(array.shape), [batch, head]);
-    const queries = tokensOf(attention.queries, batch, matrix.rows, array.pooled?.[2]);
-    const keys = tokensOf(attention.keys, batch, matrix.columns, array.pooled?.[3]);
+    const [queries, keys] = [2, 3].map((axis) => placeNames(labelled, array, axis));
     const allowed = allowedOf(attention, matrix, batch, head);
-    const cell = (query, key) => `${name}${formatPlace(matrix.where(query, key), shape)}`;
+    const cell = (query, key) => `${symbol}${formatPlace(matrix.where(query, key), labelled.shape)}`;
     return heatmap(matrix, {
       limit,
       allowed,
       box: { width: side, height: side },
       rowLabels: queries,
       columnLabels: keys,
-      label: `${name} of head ${head}: heat map. The arrow keys read its numbers.`,
+      label: `${symbol} of ${name}: heat map. The arrow keys read its numbers.`,
       describe: (query, key) => [
         `${cell(query, key)} = ${exact(matrix.at(query, key))}${array.pooled ? ", a mean" : ""}`,
         array.pooled
@@ -158,7 +159,7 @@ function headFigure(node, batch, head, limits, side, light) {
       {},
       element("button", {
         class: "link",
-        text: `head ${head}`,
+        text: name,
         title: "Show its lines",
         onclick: () => {
           state.attention.head = head;

@@ -9,15 +9,36 @@ function axisName(node, axis) {
   return node.axis_names?.[axis] || `axis ${axis}`;
 }
 
-/** The places along the axes of `array` that are looked at now. */
+/** The stored places along the axes of `array` that are looked at now: state.places has those of the whole axes. */
 function indexOf(node, array) {
-  return array.shape.map((extent, axis) => Math.min(state.places.get(axisName(node, axis)) ?? 0, extent - 1));
+  return array.shape.map((extent, axis) => {
+    const whole = state.places.get(axisName(node, axis)) ?? 0;
+    return Math.min(Math.floor(whole / pooledAlong(array, axis)), extent - 1);
+  });
+}
+
+/** What the stored places along an axis are called: their labels or numbers; "8–11" where several are averaged. */
+function placeNames(node, array, axis) {
+  const labels = pooledAlong(array, axis) === 1 ? node.axes?.[axis] : null;
+  return Array.from(
+    { length: array.shape[axis] },
+    (_, i) => labels?.[i] ?? formatPlaces(placesOf(array, axis, i), node.shape[axis]),
+  );
+}
+
+/** A choice of the place along an axis of an array that is looked at. Calls `changed` after a choice. */
+function placeChoice(node, array, axis, changed) {
+  const name = axisName(node, axis);
+  return choice(name, [...placeNames(node, array, axis).entries()], indexOf(node, array)[axis], (i) => {
+    state.places.set(name, placesOf(array, axis, Number(i)).from);
+    changed();
+  });
 }
 
 /** The labels of the rows or columns of a view, or null where they are not known or several share a cell. */
 function labelsAlong(node, array, axis, count) {
   const labels = axis < 0 ? null : node.axes?.[axis];
-  return labels && count === labels.length && (array.pooled?.[axis] ?? 1) === 1 ? labels : null;
+  return labels && count === labels.length && pooledAlong(array, axis) === 1 ? labels : null;
 }
 
 /**
@@ -58,7 +79,8 @@ function describeCell(node, kind, where, x) {
 
 /**
  * A card. `heading` and `subtitle` stand above, `kind` is as in arrayMap, `lit` the class of an array under way
- * ("read", "written" or none), `limit` and `box` are the map's. Without an array it says `missing`.
+ * ("read", "written" or none), `limit` and `box` are the map's. Without an array it says `missing`, and without
+ * numbers that.
  */
 function card(node, array, kind, { heading = kind.name, subtitle = "", lit = "", missing = "", limit, box } = {}) {
   const classes = ["card", kind.of ? "gradient" : "value", lit].join(" ");
@@ -69,7 +91,9 @@ function card(node, array, kind, { heading = kind.name, subtitle = "", lit = "",
     element("small", { text: formatShape(node.shape) }),
   );
   const below = subtitle ? element("p", { class: "subtitle", text: subtitle }) : null;
-  if (!array) return element("div", { class: classes }, name, below, element("p", { class: "note", text: missing }));
+  const instead = insteadOf(array, missing);
+  if (instead !== null)
+    return element("div", { class: classes }, name, below, element("p", { class: "note", text: instead }));
   const options = { ...(limit === undefined ? {} : { limit }), ...(box ? { box } : {}) };
   return element("div", { class: classes }, name, below, arrayMap(node, array, kind, options), ...notesOf(node, array));
 }
@@ -93,21 +117,16 @@ function notesOf(node, array) {
 
 /**
  * A choice for each axis that cannot be seen in the given nodes' cards, such as batch and head; one serves all nodes
- * that have an axis of that name. Calls `changed` after a choice.
+ * that have an axis of that name, and has the places of the array that has most. Calls `changed` after a choice.
  */
 function placeChoices(nodes, changed) {
-  const axes = new Map();
-  for (const node of nodes)
-    for (const [axis, extent] of (node.value ?? node.gradient)?.shape.slice(0, -2).entries() ?? []) {
+  const most = new Map(); // by the axes' names
+  for (const node of nodes) {
+    const array = node.value ?? node.gradient;
+    for (const [axis, extent] of array?.shape.slice(0, -2).entries() ?? []) {
       const name = axisName(node, axis);
-      if (extent > 1)
-        axes.set(name, { extent: Math.max(extent, axes.get(name)?.extent ?? 0), labels: node.axes?.[axis] });
+      if (extent > 1 && extent >= (most.get(name)?.extent ?? 0)) most.set(name, { node, array, axis, extent });
     }
-  return [...axes].map(([name, { extent, labels }]) => {
-    const options = Array.from({ length: extent }, (_, i) => [i, labels?.[i] ?? String(i)]);
-    return choice(name, options, Math.min(state.places.get(name) ?? 0, extent - 1), (value) => {
-      state.places.set(name, Number(value));
-      changed();
-    });
-  });
+  }
+  return [...most.values()].map(({ node, array, axis }) => placeChoice(node, array, axis, changed));
 }

@@ -16,9 +16,8 @@ function inspect(node) {
 }
 
 /** Chooses the places along the axes out of view so that the largest difference is in view. */
-function lookAt(node, { gradient, where }) {
-  for (const [axis, { from }] of where.slice(0, -2).entries())
-    state.places.set(axisName(node, axis), from / (gradient.pooled?.[axis] ?? 1));
+function lookAt(node, { where }) {
+  for (const [axis, { from }] of where.slice(0, -2).entries()) state.places.set(axisName(node, axis), from);
 }
 
 function renderInspector(dialog, view) {
@@ -72,17 +71,13 @@ function axisChoices(view, array, changed) {
     choice("rows", axes, view.axes.rows, take("rows", "columns")),
     choice("columns", axes, view.axes.columns, take("columns", "rows")),
   ];
-  for (const [axis, name] of axes) {
-    if (axis === view.axes.rows || axis === view.axes.columns) continue;
-    const options = Array.from({ length: array.shape[axis] }, (_, i) => [i, node.axes?.[axis]?.[i] ?? String(i)]);
-    chosen.push(
-      choice(name, options, indexOf(node, array)[axis], (value) => {
-        state.places.set(name, Number(value));
-        changed();
-        render();
-      }),
-    );
-  }
+  const placeChosen = () => {
+    changed();
+    render();
+  };
+  for (const [axis] of axes)
+    if (axis !== view.axes.rows && axis !== view.axes.columns)
+      chosen.push(placeChoice(node, array, axis, placeChosen));
   chosen.push(
     element("button", {
       text: view.table ? "Hide the numbers" : "Show the numbers",
@@ -126,13 +121,14 @@ function sideBySide(step, view) {
 
 /**
  * An array in large, headed by `heading`, with its statistics and with `words` about it; without an array it says
- * `missing`. `limit` and `marked` are the map's.
+ * `missing`, and without numbers that. `limit` and `marked` are the map's.
  */
 function inLarge(view, array, kind, { heading = kind.name, words = "", missing = "", ...map }) {
   const { node, axes } = view;
   const side = element("section", { class: kind.of ? "gradient" : "value" }, element("h3", { text: heading }));
-  if (!array) {
-    side.append(element("p", { class: "note", text: missing }));
+  const instead = insteadOf(array, missing);
+  if (instead !== null) {
+    side.append(element("p", { class: "note", text: instead }));
     return side;
   }
   const box = view.comparison ? BOX_OF_FOUR : LARGE_BOX;
@@ -156,7 +152,7 @@ function tableOf(node, array, axes, kind) {
   const matrix = matrixOf(array, axes, indexOf(node, array));
   const heads = (axis, count) =>
     labelsAlong(node, array, axis, count)?.map((label, i) => `${i} ${label}`) ??
-    Array.from({ length: count }, (_, i) => String(i));
+    Array.from({ length: count }, (_, i) => formatPlaces(placesOf(array, axis, i), node.shape[axis]));
   const rows = Math.min(matrix.rows, Math.max(1, Math.floor(MOST_OF_TABLE / matrix.columns)));
   const columns = Math.min(matrix.columns, MOST_OF_TABLE);
   const rowHeads = heads(axes.rows, matrix.rows);

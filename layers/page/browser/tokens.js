@@ -8,15 +8,12 @@ const FAINTEST = 0.03; // of the lines that are drawn, beside the strongest of i
 const MOST_NAMED = 3; // of the tokens that a token attends to, in words
 
 class TokenLinks {
-  /** `figure` is to be put on the page. `limit` is the largest weight of all heads. */
-  constructor(node, batch, head, limit) {
-    const { weights, queries, keys } = node.attention;
+  /** `figure` is to be put on the page. `labelled` names the weights' places, `limit` is the largest of all heads. */
+  constructor(labelled, weights, batch, head, limit) {
     this.limit = limit || 1;
     this.matrix = matrixOf(weights, lastAxes(weights.shape), [batch, head]);
-    this.tokens = {
-      query: tokensOf(queries, batch, this.matrix.rows, weights.pooled?.[2]),
-      key: tokensOf(keys, batch, this.matrix.columns, weights.pooled?.[3]),
-    };
+    this.tokens = { query: placeNames(labelled, weights, 2), key: placeNames(labelled, weights, 3) };
+    const name = `head ${placeNames(labelled, weights, 1)[head]}`;
     const longest = Math.max(this.matrix.rows, this.matrix.columns);
     this.lineHeight = longest > 40 ? 14 : 22;
     this.ruler = element("canvas").getContext("2d");
@@ -30,13 +27,13 @@ class TokenLinks {
       {
         viewBox: `0 0 ${LINK_WIDTH} ${longest * this.lineHeight + 8}`,
         role: "group",
-        "aria-label": `Who attends to whom, head ${head}`,
+        "aria-label": `Who attends to whom, ${name}`,
       },
       ...this.lines.map(({ path }) => path),
       ...this.texts.query,
       ...this.texts.key,
     );
-    const caption = element("figcaption", {}, element("strong", { text: `head ${head}` }), " queries → keys");
+    const caption = element("figcaption", {}, element("strong", { text: name }), " queries → keys");
     this.figure = element("figure", { class: "links-figure" }, caption, this.said, drawing);
     this.show("query", null);
   }

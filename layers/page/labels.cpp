@@ -1,7 +1,6 @@
 #include "internal/labels.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
@@ -71,9 +70,13 @@ void Labels::add_tokens(JsonObject& attention, bool queries, const std::string& 
 
 void add_axes(JsonObject& node, const Axes* axes) {
   if (axes == nullptr || axes->empty()) return;
-  const auto labels = [](const PageAxis& axis) { return axis.labels.empty() ? Json() : Json(axis.labels); };
-  node["axes"] = *axes | std::views::transform(labels);
-  node["axis_names"] = *axes | std::views::transform(&PageAxis::name);
+  std::vector<Json> labels, names;
+  for (const PageAxis& axis : *axes) {
+    labels.push_back(axis.labels.empty() ? Json() : Json(axis.labels));
+    names.push_back(axis.name);
+  }
+  node["axes"] = labels;
+  node["axis_names"] = names;
 }
 
 }  // namespace tapegrad::detail

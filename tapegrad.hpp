@@ -28,6 +28,7 @@
 #include "layers/model/fields.hpp"
 #include "layers/model/listing.hpp"
 #include "layers/model/read_safetensors.hpp"
+#include "layers/model/save_text.hpp"
 #include "layers/page/page.hpp"
 #include "layers/report/attention_map.hpp"
 #include "layers/report/gradient_report.hpp"

@@ -115,7 +115,8 @@ std::vector<Writer> writers() {
              tg::save_page(tape, path);
            }},
           {"save_npy", [=](const fs::path& path) { tg::save_npy(map.weights, path); }},
-          {"save_csv", [=](const fs::path& path) { tg::save_csv(map, path); }}};
+          {"save_csv", [=](const fs::path& path) { tg::save_csv(map, path); }},
+          {"save_text", [](const fs::path& path) { tg::save_text(std::string(5000, 'a'), path); }}};
 }
 
 // What a call throws, its text; empty when it throws nothing.

@@ -164,7 +164,11 @@ TEST_CASE("A folder that is written has the numbers, names and files of the one 
     published.write(folder / "read");
     folder.write("read/tokenizer_config.json", "{\"any\": 1}");
     const Pretrained read = pretrained(folder / "read");
+    fs::create_directories(folder / "new" / "written");
+    folder.write("new/written/config.json.tmp", "the user's");
     save_pretrained(read, folder / "read", folder / "new" / "written");
+
+    CHECK(folder.read("new/written/config.json.tmp") == "the user's");
 
     CHECK(nlohmann::json::parse(folder.read("new/written/config.json")) == published.config);
     for (const std::string name : {"vocab.json", "merges.txt", "tokenizer_config.json"})

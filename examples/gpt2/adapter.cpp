@@ -146,7 +146,7 @@ void save_adapter(const Pretrained& pretrained, const fs::path& folder) {
                     {"inference_mode", true}};
   make_folder(folder);
   tg::save(updates, folder / weights_name, {{"format", "pt"}});  // first, since it is what may find too little room
-  write_file(folder / config_name, config.dump(2) + '\n');
+  tg::save_text(config.dump(2) + '\n', folder / config_name);
 }
 
 namespace {

@@ -51,27 +51,6 @@ void check_input_file(const fs::path& file) {
   if (!file.empty()) open_to_read(file);
 }
 
-void write_file(const fs::path& file, const std::string& bytes) {
-  const auto refuse = [&](const std::string& reason) {
-    return refusal(file, "expected a file to write, which cannot be written: " + reason);
-  };
-  const fs::path unfinished = file.string() + ".tmp";
-  errno = 0;
-  std::ofstream out(unfinished, std::ios::binary);
-  if (!out) throw refuse(std::strerror(errno));
-  out << bytes;
-  out.close();
-  std::error_code error;
-  if (out)
-    fs::rename(unfinished, file, error);
-  else
-    error.assign(errno != 0 ? errno : EIO, std::generic_category());
-  if (!error) return;
-  std::error_code none;
-  fs::remove(unfinished, none);
-  throw refuse(error.message());
-}
-
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);

@@ -11,10 +11,8 @@ std::string read_file(const std::filesystem::path& file);
 /// Throws as read_file does for what cannot be opened or is no file, such as a folder; an empty name is none.
 void check_input_file(const std::filesystem::path& file);
 
-/// Puts the bytes into a file, all of them or none. Throws std::runtime_error, naming the file, where that cannot be.
-void write_file(const std::filesystem::path& file, const std::string& bytes);
-
-/// Makes a folder, and those that it is in, where there is none. Throws as write_file does.
+/// Makes a folder, and those that it is in, where there is none. Throws std::runtime_error, naming it,
+/// where that cannot be.
 void make_folder(const std::filesystem::path& folder);
 
 /// Throws std::runtime_error when a folder cannot be written to, or be made, or is the one that is read; an empty name

@@ -51,9 +51,9 @@ void save_pretrained(const Pretrained& pretrained, const fs::path& from, const f
   make_folder(to);
   save_weights(pretrained.model, pretrained.config, to);
   for (const char* name : files_beside)
-    if (fs::exists(from / name)) write_file(to / name, read_file(from / name));
+    if (fs::exists(from / name)) tapegrad::save_text(read_file(from / name), to / name);
   nlohmann::json config = pretrained.config.json;
   config.erase("dtype");  // as newer files call it
   config["torch_dtype"] = "float32";
-  write_file(to / "config.json", config.dump(2) + '\n');
+  tapegrad::save_text(config.dump(2) + '\n', to / "config.json");
 }

@@ -1,6 +1,7 @@
 #include "tokenizer_files.hpp"
 
 #include <nlohmann/json.hpp>
+#include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>
 #include <map>
@@ -87,6 +88,6 @@ void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
   for (const Merge& merge : parts.merges) merges += spelled(merge.left) + ' ' + spelled(merge.right) + '\n';
 
   make_folder(folder);
-  write_file(folder / kVocabulary, vocabulary + "\n}\n");
-  write_file(folder / kMerges, merges);
+  tapegrad::save_text(vocabulary + "\n}\n", folder / kVocabulary);
+  tapegrad::save_text(merges, folder / kMerges);
 }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
+#include "save_text.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -139,3 +140,7 @@ void replace_file(const char* operation, const std::filesystem::path& path, cons
 }
 
 }  // namespace tapegrad::detail
+
+void tapegrad::save_text(const std::string& text, const std::filesystem::path& path) {
+  detail::replace_file("save_text", path, text);
+}

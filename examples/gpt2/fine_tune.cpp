@@ -70,7 +70,7 @@ tg::Metadata metadata_of(const Options& options, const std::string& fingerprint)
 }  // namespace
 
 void save_result(const Pretrained& pretrained, const Options& options, const std::string& folder) {
-  if (options.fine_tune.lora > 0 && !options.merge)
+  if (options.saves_updates())
     save_adapter(pretrained, folder);
   else
     save_pretrained(options.merge ? merged(pretrained) : pretrained, options.folder, folder);

@@ -116,7 +116,7 @@ int use_model(const Options& options) {
   if (!examples::is_first_rank()) return status;
   if (options.page.text) show_step(pretrained, options.page);
   if (options.explain.wanted) explain(pretrained, options.explain);
-  if (options.writes()) write_on(pretrained, options.writing, options.fine_tune.seed);
+  if (options.writes) write_on(pretrained, options.writing, options.fine_tune.seed);
   return status;
 }
 

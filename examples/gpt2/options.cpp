@@ -89,6 +89,12 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
   options.merge |= kept.merge;
 }
 
+bool writes(const Options& options) {
+  const bool asked = !options.writing.prompt.empty() || options.writing.length;
+  return asked || (!options.trains() && options.score.empty() && !options.explain.wanted && options.page.file.empty() &&
+                   options.outputs.save.empty());
+}
+
 // Each option that does nothing, or something else than it says, beside another is refused.
 void check_combinations(const CLI::App& app, const Options& options) {
   const auto require = [&](const std::string& option, bool holds, const std::string& expected) {
@@ -111,7 +117,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   require("--adapter", !options.trains(),
           "expected without --train; --merge and --save write a model with it, from which training begins");
   for (const char* choosing : {"--temperature", "--top-k", "--top-p"})
-    require(choosing, options.writes(), "expected together with --prompt or --length");
+    require(choosing, options.writes, "expected together with --prompt or --length");
   require("--weights", !options.trains(), "expected without --train, which learns in float");
   require("--vocabulary", !options.train_tokenizer.empty(), "expected together with --train-tokenizer");
   if (!options.train_tokenizer.empty() && options.vocabulary == 0)
@@ -227,6 +233,7 @@ void add_options(CLI::App& app, Options& options) {
       complete(options, *given);
     else
       resume(app, options, *given);
+    options.writes = writes(options);
     check_combinations(app, options);
   });
 }

@@ -58,14 +58,12 @@ struct Options {
   WritingOptions writing;
   examples::ExplainOptions explain;
   examples::StepPageOptions page;
+  bool writes = false;  ///< whether a text of the model's own is asked for, or nothing else is
 
   bool trains() const { return !fine_tune.data.empty(); }
 
-  /// Whether a text of the model's own is asked for, or nothing else is.
-  bool writes() const {
-    const bool asked = !writing.prompt.empty() || writing.length;
-    return asked || (!trains() && score.empty() && !explain.wanted && page.file.empty() && outputs.save.empty());
-  }
+  /// Whether what is saved of a training is the updates alone, an adapter.
+  bool saves_updates() const { return fine_tune.lora > 0 && !merge; }
 };
 
 /// Describes the options to the command line. When it is parsed, `options` holds them. What does not go together was

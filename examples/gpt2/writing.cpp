@@ -65,7 +65,7 @@ std::string with_digits(double number, int digits) {
 
 void check_texts(const Description& description, const Options& options) {
   const Tokenizer& tokenizer = description.tokenizer;
-  if (options.writes() && options.writing.prompt.empty() && !tokenizer.end_of_text() &&
+  if (options.writes && options.writing.prompt.empty() && !tokenizer.end_of_text() &&
       tokenizer.encode_alone("").empty())
     throw std::invalid_argument("--prompt: expected one for a tokenizer without " +
                                 std::string(TokenizerParts::end_of_text));

@@ -11,39 +11,13 @@
 
 #include "../examples/common/text.hpp"
 #include "../examples/gpt2/pretrained.hpp"
-#include "gpt2/checkpoint_folder.hpp"
+#include "gpt2/published.hpp"
 #include "kept_options.hpp"
-#include "run_example.hpp"
 
 namespace fs = std::filesystem;
 namespace tg = tapegrad;
 
 namespace {
-
-const std::string kText = TAPEGRAD_SOURCES "/tests/gpt2/text.txt";
-
-/// A folder of the model, under the name `model`.
-struct Published {
-  TemporaryFolder folder;
-  std::string model = folder.path("model");
-
-  explicit Published(const std::string& name = "gpt2") { CheckpointFolder(name).write(model); }
-
-  Run run(const std::string& arguments) const { return run_example("gpt2 " + model + ' ' + arguments); }
-
-  /// The number behind some words that are printed.
-  static double number(const Run& run, const std::string& words) {
-    CAPTURE(run.out);
-    CAPTURE(run.err);
-    REQUIRE(run.status == 0);
-    const std::string from = run.out_from(words);
-    REQUIRE(from.size() > words.size());
-    return std::stod(from.substr(words.size()));
-  }
-  double perplexity(const std::string& arguments) const {
-    return number(run(arguments + " --score " + kText), "perplexity ");
-  }
-};
 
 bool is_utf8(const std::string& bytes) {
   try {
@@ -52,12 +26,6 @@ bool is_utf8(const std::string& bytes) {
   } catch (const std::invalid_argument&) {
     return false;
   }
-}
-
-/// The options of a short run; it has to be told a text.
-std::string short_run(int steps = 20, double lr = 0.01) {
-  return " --steps " + std::to_string(steps) + " --lr " + std::to_string(lr) +
-         " --batch-size 4 --context 24 --decay none --warmup 0 --length 1 ";
 }
 
 }  // namespace
@@ -203,53 +171,6 @@ TEST_CASE("A fine-tuning of updates that is kept goes on to what it was to save,
   REQUIRE(published.run("--resume " + run + " --steps 6").status == 0);
   CHECK_FALSE(fs::exists(saved + "/adapter_config.json"));
   CHECK(run_example("gpt2 " + saved + " --score " + kText).status == 0);
-}
-
-TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what is not the model's") {
-  const Published published;
-  const auto& folder = published.folder;
-  const std::string weights = folder.read("model/model.safetensors");
-  const auto refuses = [&](const std::string& arguments, const std::string& words) {
-    CAPTURE(arguments);
-    check_message(published.run(arguments), "gpt2", words);
-  };
-  for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
-    const std::string file = published.model + '/' + read;
-    refuses("--page " + file + " 'The cat'", "given one which is read");
-    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "given one which is read");
-  }
-  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
-  REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
-  refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
-          "given one which is read");
-  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not the model's");
-  refuses("--adapter " + adapter + " --merge --save " + adapter, "given the one that is read");
-  fs::create_directory(folder.path("other"));
-  folder.write("other/tokenizer.json", "{}");
-  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not the model's");
-  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "given it twice");
-  CHECK(folder.read("model/model.safetensors") == weights);
-}
-
-TEST_CASE("Where there is too little room, an adapter and a tokenizer stay as they were") {
-  const Published published;
-  const auto& folder = published.folder;
-  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1) + "--lora 16 --save ";
-  REQUIRE(published.run(learn + adapter).status == 0);
-  const std::string settings = folder.read("adapter/adapter_config.json"),
-                    weights = folder.read("adapter/adapter_model.safetensors");
-  const Run full =
-      run_shell("ulimit -f 40; $examples/gpt2 " + published.model + ' ' + learn + adapter + " --lora-alpha 100");
-  CAPTURE(full.err);
-  CHECK(full.status == 1);
-  CHECK(full.err.find("adapter_model.safetensors") != std::string::npos);
-  CHECK(folder.read("adapter/adapter_config.json") == settings);
-  CHECK(folder.read("adapter/adapter_model.safetensors") == weights);
-
-  const std::string made = folder.path("made");
-  check_message(run_shell("ulimit -f 4; $examples/gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384"),
-                "gpt2", "[save_text] cannot write " + made + "/vocab.json: File too large");
-  CHECK(fs::is_empty(made));
 }
 
 TEST_CASE("gpt2 --page and --explain show a step and what the heads attend to") {

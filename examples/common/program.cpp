@@ -10,9 +10,9 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <new>
 #include <sstream>
+#include <set>
 #include <stdexcept>
 #include <streambuf>
 #include <system_error>
@@ -190,12 +190,14 @@ void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
 
 namespace {
 
-/// The file that a path leads to, through symbolic links, also to where there is none yet.
+/// The file or folder that a path leads to, through symbolic links, also to where there is none yet.
 fs::path resolved(fs::path path) {
-  std::error_code none;
-  for (int links = 0; links < 40 && fs::is_symlink(path, none); ++links)
-    path = path.parent_path() / fs::read_symlink(path, none);
-  return fs::weakly_canonical(fs::absolute(path, none), none);
+  std::error_code error;
+  if (!path.has_filename()) path = path.parent_path();  // folder/
+  for (int links = 0; links < 40 && fs::is_symlink(path, error); ++links)
+    path = path.parent_path() / fs::read_symlink(path, error);
+  const fs::path from_root = fs::absolute(path, error), real = fs::weakly_canonical(from_root, error);
+  return error ? from_root.lexically_normal() : real;  // where a folder on the way cannot be looked into
 }
 
 void require_writable(const std::string& path) {
@@ -211,13 +213,22 @@ void require_writable(const std::string& path) {
 
 }  // namespace
 
-void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
-  std::map<fs::path, std::string> seen;
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& folders) {
+  std::set<fs::path> seen, on_the_way;  // to the folders, with them
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    fs::path path = resolved(folder);
+    if (!seen.insert(path).second)
+      throw std::runtime_error(folder + ": expected the path of a folder to write to, given it twice");
+    for (; on_the_way.insert(path).second; path = path.parent_path()) continue;
+  }
   for (const std::string& output : outputs) {
     if (output.empty()) continue;
     require_writable(output);
     const std::string expected = output + ": expected the path of a file to write, given ";
-    if (!seen.emplace(resolved(output), output).second) throw std::runtime_error(expected + "it twice");
+    if (on_the_way.contains(resolved(output))) throw std::runtime_error(expected + "that of a folder to write to");
+    if (!seen.insert(resolved(output)).second) throw std::runtime_error(expected + "it twice");
     std::error_code none;
     for (const std::string& input : inputs)
       if (fs::equivalent(output, input, none))

@@ -61,8 +61,10 @@ void check_heads(std::size_t heads, std::size_t width);
 void outlive_reader();
 
 /// Throws std::runtime_error when one of the outputs cannot be written, or is given twice, or is one of the inputs
-/// under this or another name, so that no long work is done in vain and nothing is overwritten that is being read.
-/// Names that are empty are none.
-void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs);
+/// under this or another name, so that no long work is done in vain and nothing is overwritten that is being read. So
+/// it does for one of the folders that files will be written to, or be made, that is given twice, and for an output
+/// that is one of them or that one of them lies in. Names that are empty are none.
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& folders = {});
 
 }  // namespace examples

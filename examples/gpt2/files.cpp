@@ -61,13 +61,18 @@ void make_folder(const fs::path& folder) {
 
 void check_output_folder(const fs::path& folder, const fs::path& read) {
   if (folder.empty()) return;
-  std::error_code none;
-  if (fs::equivalent(folder, read, none))
-    throw std::runtime_error(folder.string() + ": expected a folder to write to, given the one that is read");
-  if (fs::exists(folder, none) && !fs::is_directory(folder, none))
-    throw std::runtime_error(folder.string() + ": expected a folder to write to, given a file");
-  fs::path existing = fs::absolute(folder, none);
-  while (!fs::exists(existing, none) && existing.has_relative_path()) existing = existing.parent_path();
-  if (access(existing.c_str(), W_OK | X_OK) != 0)
-    throw std::runtime_error(folder.string() + ": expected a folder that can be written to");
+  std::error_code error;
+  const auto refuse = [&](const std::string& reason) {
+    throw std::runtime_error(folder.string() + ": expected a folder " + reason);
+  };
+  if (fs::equivalent(folder, read, error)) refuse("to write to, given the one that is read");
+  fs::path existing = fs::absolute(folder, error);
+  for (; existing.has_relative_path(); existing = existing.parent_path()) {
+    const fs::file_type type = fs::symlink_status(existing, error).type();
+    if (type == fs::file_type::none) refuse("to write to, which cannot be made: " + error.message());
+    if (type != fs::file_type::not_found) break;
+  }
+  if (!fs::is_directory(existing, error))
+    refuse("to write to, given a file or a link to nothing, " + existing.string());
+  if (access(existing.c_str(), W_OK | X_OK) != 0) refuse("that can be written to");
 }

@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include "../common/printable.hpp"
 #include "../common/program.hpp"
@@ -16,6 +15,8 @@
 #include "../common/ranks.hpp"
 #include "adapter.hpp"
 #include "files.hpp"
+#include "check_files.hpp"
+#include "file_names.hpp"
 #include "fine_tune.hpp"
 #include "options.hpp"
 #include "pretrained.hpp"
@@ -26,56 +27,6 @@ namespace fs = std::filesystem;
 namespace tg = tapegrad;
 
 namespace {
-
-/// The files of the model and its adapter.
-std::vector<fs::path> files_read(const Options& options) {
-  std::vector<fs::path> files;
-  for (const std::string& name : model_files()) files.push_back(fs::path(options.folder) / name);
-  if (options.adapter.empty()) return files;
-  for (const std::string& name : adapter_files()) {
-    files.push_back(fs::path(options.adapter) / name);
-    check_input_file(files.back());
-  }
-  return files;
-}
-
-fs::path resolved(const std::string& folder) {
-  std::error_code none;
-  return fs::weakly_canonical(folder, none);
-}
-
-/// Refuses to save a model into a folder with files that are not written and would be taken for the model's: those of
-/// an adapter, which Hugging Face's libraries add to it, and of another tokenizer.
-void check_foreign_files(const fs::path& to, const fs::path& from) {
-  std::vector<std::string> foreign = adapter_files();
-  for (const std::string& name : model_files())
-    if (!fs::exists(from / name)) foreign.push_back(name);
-  for (const std::string& name : foreign)
-    if (!to.empty() && fs::exists(to / name))
-      throw std::runtime_error(to.string() + ": expected a folder to write to without " + name +
-                               ", which is not the model's, given one with it");
-}
-
-/// What is wrong with a file is said before the work, and nothing is overwritten that is read.
-void check_files(const Options& options) {
-  std::vector<std::string> outputs = examples::attention_files(options.explain);
-  const examples::OutputOptions& kept = options.outputs;
-  for (const std::string& file : {kept.checkpoint, kept.log, kept.plot, options.page.file}) outputs.push_back(file);
-  const std::vector<std::string> texts{options.score, options.fine_tune.data, options.tokens, options.train_tokenizer};
-  for (const std::string& text : texts) check_input_file(text);
-  std::vector<std::string> inputs = texts;
-  for (const fs::path& file : files_read(options)) inputs.push_back(file.string());
-  if (options.resume != kept.checkpoint) inputs.push_back(options.resume);
-  if (options.trains() || options.explain.wanted || !options.page.file.empty()) examples::outlive_reader();
-  examples::check_outputs(outputs, inputs);
-  if (!kept.save.empty() && resolved(kept.save) == resolved(kept.best))
-    throw std::runtime_error(kept.save + ": expected two folders for --save and --best, given it twice");
-  const bool whole = options.fine_tune.lora == 0 || options.merge;
-  for (const std::string& folder : {kept.save, kept.best}) {
-    for (const std::string& read : {options.folder, options.adapter}) check_output_folder(folder, read);
-    if (whole) check_foreign_files(folder, options.folder);
-  }
-}
 
 /// For a rank that is not the first: it takes part in what is kept, and writes none of it.
 void write_nothing(Options& options) {
@@ -130,7 +81,8 @@ int main(int argc, char** argv) {
     tg::manual_seed(options.fine_tune.seed);
     if (!examples::is_first_rank()) write_nothing(options);
     check_files(options);
-    if (!options.train_tokenizer.empty()) return make_tokenizer(options);
+    if (options.trains() || options.explain.wanted || !options.page.file.empty()) examples::outlive_reader();
+    if (!options.train_tokenizer.empty()) return examples::is_first_rank() ? make_tokenizer(options) : 0;
     if (!options.tokens.empty()) {
       print_tokens(Tokenizer::read(options.folder), options.tokens);
       return 0;

@@ -1,0 +1,75 @@
+#include "check_files.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "../common/program.hpp"
+#include "adapter.hpp"
+#include "file_names.hpp"
+#include "files.hpp"
+#include "pretrained.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_there(const fs::path& file) {
+  std::error_code none;
+  return fs::exists(file, none);
+}
+
+std::vector<std::string> in_folder(const std::string& folder, const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) files.push_back((fs::path(folder) / name).string());
+  return files;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+/// The files that are read: texts, the model, its adapter, and a run to go on with that is not kept under its own name.
+std::vector<std::string> checked_inputs(const Options& options) {
+  std::vector<std::string> inputs{options.score, options.fine_tune.data, options.tokens, options.train_tokenizer};
+  if (!options.adapter.empty()) append(inputs, in_folder(options.adapter, adapter_files()));
+  for (const std::string& file : inputs) check_input_file(file);
+  append(inputs, in_folder(options.folder, model_files()));
+  if (options.resume != options.outputs.checkpoint) inputs.push_back(options.resume);
+  return inputs;
+}
+
+/// Files that a folder with what is saved must not have: Hugging Face's libraries would add an adapter to the model
+/// beside it, and use another tokenizer.
+std::vector<std::string> foreign_files(const Options& options) {
+  if (options.saves_updates()) return {file_names::config, file_names::weights};
+  std::vector<std::string> foreign = adapter_files();
+  for (const std::string& name : model_files())
+    if (!is_there(fs::path(options.folder) / name)) foreign.push_back(name);
+  return foreign;
+}
+
+void check_saved_folder(const std::string& folder, const Options& options) {
+  for (const std::string& read : {options.folder, options.adapter}) check_output_folder(folder, read);
+  for (const std::string& name : foreign_files(options))
+    if (is_there(fs::path(folder) / name))
+      throw std::runtime_error(folder + ": expected a folder to write to without " + name + ", which is not " +
+                               (options.saves_updates() ? "the adapter's" : "the model's") + ", given one with it");
+}
+
+}  // namespace
+
+void check_files(const Options& options) {
+  const examples::OutputOptions& kept = options.outputs;
+  const std::vector<std::string> inputs = checked_inputs(options), folders{kept.save, kept.best};
+  std::vector<std::string> outputs = examples::attention_files(options.explain);
+  append(outputs, {kept.checkpoint, kept.log, kept.plot, options.page.file});
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    check_saved_folder(folder, options);
+    if (is_there(folder)) append(outputs, in_folder(folder, options.saves_updates() ? adapter_files() : model_files()));
+  }
+  examples::check_outputs(outputs, inputs, folders);
+}

@@ -1,0 +1,42 @@
+/// Runs the program gpt2 on the small models of fixtures/gpt2.json.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <paths.hpp>
+
+#include <string>
+
+#include "../run_example.hpp"
+#include "../temporary_folder.hpp"
+#include "checkpoint_folder.hpp"
+
+inline const std::string kText = TAPEGRAD_SOURCES "/tests/gpt2/text.txt";
+
+/// A folder of the model, under the name `model`.
+struct Published {
+  TemporaryFolder folder;
+  std::string model = folder.path("model");
+
+  explicit Published(const std::string& name = "gpt2") { CheckpointFolder(name).write(model); }
+
+  Run run(const std::string& arguments) const { return run_example("gpt2 " + model + ' ' + arguments); }
+
+  /// The number behind some words that are printed.
+  static double number(const Run& run, const std::string& words) {
+    CAPTURE(run.out);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const std::string from = run.out_from(words);
+    REQUIRE(from.size() > words.size());
+    return std::stod(from.substr(words.size()));
+  }
+  double perplexity(const std::string& arguments) const {
+    return number(run(arguments + " --score " + kText), "perplexity ");
+  }
+};
+
+/// The options of a short run; it has to be told a text.
+inline std::string short_run(int steps = 20, double lr = 0.01) {
+  return " --steps " + std::to_string(steps) + " --lr " + std::to_string(lr) +
+         " --batch-size 4 --context 24 --decay none --warmup 0 --length 1 ";
+}

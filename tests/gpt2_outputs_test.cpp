@@ -1,0 +1,94 @@
+// What the program gpt2 leaves, and that it loses neither what a user has nor what it has learned.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "gpt2/published.hpp"
+
+namespace fs = std::filesystem;
+
+TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what is not the model's") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string weights = folder.read("model/model.safetensors");
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    CAPTURE(arguments);
+    check_message(published.run(arguments), "gpt2", words);
+  };
+  for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
+    const std::string file = published.model + '/' + read;
+    refuses("--page " + file + " 'The cat'", "given one which is read");
+    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "given one which is read");
+  }
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
+  REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
+  refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
+          "given one which is read");
+  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not the model's");
+  refuses("--adapter " + adapter + " --merge --save " + adapter, "given the one that is read");
+  fs::create_directory(folder.path("other"));
+  folder.write("other/tokenizer.json", "{}");
+  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not the model's");
+  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "given it twice");
+  CHECK(folder.read("model/model.safetensors") == weights);
+}
+
+TEST_CASE("gpt2 refuses before the work what it could not save behind it") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string weights = folder.read("model/model.safetensors"), mine = folder.path("mine"),
+                    learn = "--train " + kText + short_run(1);
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    CAPTURE(arguments);
+    check_message(published.run(learn + arguments), "gpt2", words);
+  };
+  fs::create_directory(mine);
+  fs::create_symlink("../model/model.safetensors", mine + "/model.safetensors");
+  refuses("--save " + mine, "given another name of " + published.model + "/model.safetensors which is read");
+  CHECK(folder.read("model/model.safetensors") == weights);
+  fs::remove(mine + "/model.safetensors");
+  fs::create_directory(mine + "/vocab.json");
+  refuses("--best " + mine, mine + "/vocab.json: expected the path of a file to write, given a folder");
+  fs::remove(mine + "/vocab.json");
+  refuses("--save " + mine + " --checkpoint " + mine + "/model.safetensors", "given it twice");
+  refuses("--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json", "given it twice");
+
+  const std::string none = folder.path("none");
+  for (const std::string option : {"--log ", "--checkpoint ", "--page "})
+    for (const std::string below : {"", "/", "/below"})
+      refuses(option + none + " --save " + none + below,
+              none + ": expected the path of a file to write, given that of a folder to write to");
+  fs::create_symlink("nowhere", folder / "link");
+  refuses("--save " + folder.path("link"), "link: expected a folder to write to, given a file or a link to nothing");
+  refuses("--save " + folder.path("link/below"), "below: expected a folder to write to, given a file or a link");
+  refuses("--save " + kText + "/below", "below: expected a folder to write to, given a file");
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("--save and --best are two folders, however they are spelled, and one of them may be given alone") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string learn = "--train " + kText + short_run(1), mine = folder.path("mine"),
+                    long_name = folder.path(std::string(300, 'x'));
+  for (const std::string& other : {mine, mine + '/', folder.path("./mine"), folder.path("model/../mine")})
+    check_message(published.run(learn + "--save " + other + " --best " + mine), "gpt2",
+                  "mine: expected the path of a folder to write to, given it twice");
+  const Run run =
+      run_shell("cd " + folder.path("") + " && $examples/gpt2 model " + learn + "--save ./mine --best mine");
+  check_message(run, "gpt2", "mine: expected the path of a folder to write to, given it twice");
+  const Run alone = published.run(learn + "--save " + long_name);  // which the system cannot look up
+  check_message(alone, "gpt2", "File name too long");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("An adapter is not saved beside the files of a whole model, which would be loaded with it") {
+  const Published published, other;
+  const std::string learn = "--train " + kText + short_run(1) + "--lora 2 --save ";
+  check_message(published.run(learn + other.model), "gpt2",
+                "model: expected a folder to write to without config.json, which is not the adapter's");
+  fs::remove(other.model + "/config.json");
+  check_message(published.run(learn + other.model), "gpt2", "without model.safetensors, which is not the adapter's");
+  fs::remove(other.model + "/model.safetensors");
+  CHECK(published.run(learn + other.model).status == 0);  // beside the tokenizer, as training with PEFT leaves it
+}

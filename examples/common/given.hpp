@@ -57,6 +57,13 @@ template <class Options> class Given {
         throw std::runtime_error(printable(file) + ": " + option + ": " + error);
   }
 
+  /// The names of the options.
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& [option, set] : changes_) all.push_back(option);
+    return all;
+  }
+
   /// The options that say something else than `options`.
   std::vector<std::string> contradicting(const Options& options) const {
     std::vector<std::string> found;

@@ -95,20 +95,22 @@ bool writes(const Options& options) {
                    options.outputs.save.empty());
 }
 
+// Options of training without one.
+void check_untrained(const CLI::App& app, const Given& given) {
+  std::vector<std::string> names = given.fine_tune.names();
+  for (const auto& more : {given.training.names(), given.outputs.names()})
+    names.insert(names.end(), more.begin(), more.end());
+  if (app.count("--divide-state") > 0) names.push_back("--divide-state");
+  for (const std::string& option : names)
+    if (option != "--save") throw CLI::ValidationError(option, "expected together with --train");
+}
+
 // Each option that does nothing, or something else than it says, beside another is refused.
-void check_combinations(const CLI::App& app, const Options& options) {
+void check_combinations(const CLI::App& app, const Options& options, const Given& given) {
   const auto require = [&](const std::string& option, bool holds, const std::string& expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
   };
-  for (const char* option : {"--lora",         "--dropout",    "--recompute",
-                             "--context",      "--steps",      "--batch-size",
-                             "--accumulate",   "--optimizer",  "--lr",
-                             "--lr-floor",     "--warmup",     "--decay",
-                             "--momentum",     "--beta2",      "--weight-decay",
-                             "--clip",         "--eval-every", "--patience",
-                             "--divide-state", "--checkpoint", "--checkpoint-every",
-                             "--best",         "--log",        "--plot"})
-    require(option, options.trains(), "expected together with --train");
+  if (!options.trains()) check_untrained(app, given);
   require("--lora-alpha", options.fine_tune.lora > 0, "expected together with --lora");
   const bool has_updates = !options.adapter.empty() || options.fine_tune.lora > 0;
   require("--merge", has_updates && !(options.outputs.save.empty() && options.outputs.best.empty()),
@@ -234,6 +236,6 @@ void add_options(CLI::App& app, Options& options) {
     else
       resume(app, options, *given);
     options.writes = writes(options);
-    check_combinations(app, options);
+    check_combinations(app, options, *given);
   });
 }

@@ -92,3 +92,16 @@ TEST_CASE("An adapter is not saved beside the files of a whole model, which woul
   fs::remove(other.model + "/model.safetensors");
   CHECK(published.run(learn + other.model).status == 0);  // beside the tokenizer, as training with PEFT leaves it
 }
+
+TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string learn = "--train " + kText + short_run(1), name = folder.path("x") + "$(printf '\\377')";
+  for (const std::string option : {"--save ", "--best ", "--log "})
+    check_message(published.run(learn + "--checkpoint " + folder.path("run") + ' ' + option + name), "gpt2",
+                  option.substr(0, option.size() - 1) + ": expected UTF-8, given the byte 0xff");
+  check_message(published.run(learn + "--checkpoint " + name), "gpt2", "--checkpoint: expected UTF-8");
+  CHECK(run_shell("cp " + kText + ' ' + name + "\n$examples/gpt2 " + published.model + " --train " + name +
+                  short_run(1) + "--save " + name + "s")
+            .status == 0);  // what is not kept may have any name
+}

@@ -37,4 +37,17 @@ void check_output_options(const CLI::App& app, const OutputOptions& options, boo
   require("--plot", !options.log.empty(), "expected together with --log, which it draws");
 }
 
+void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
+                          std::vector<std::pair<std::string, std::string>> others) {
+  if (options.checkpoint.empty()) return;
+  others.insert(others.end(), {{"--save", options.save},
+                               {"--best", options.best},
+                               {app.count("--checkpoint") > 0 ? "--checkpoint" : "--resume", options.checkpoint},
+                               {"--log", options.log},
+                               {"--plot", options.plot}});
+  for (const auto& [option, name] : others)
+    if (const std::string error = any_text()(name); !error.empty())
+      throw CLI::ValidationError(option, error + "; a run is kept with the names of its files");
+}
+
 }  // namespace examples

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli.hpp"
 
@@ -27,5 +29,10 @@ void add_output_options(CLI::App& app, Given<OutputOptions>& given, std::string&
 /// Refuses, with CLI::ValidationError, what was given and does nothing with these options; `validates` tells whether
 /// the run measures itself.
 void check_output_options(const CLI::App& app, const OutputOptions& options, bool validates);
+
+/// Refuses, with CLI::ValidationError, names that are not UTF-8 for a run that is kept: its options stand in its file,
+/// as JSON. `others` are options whose names are kept beside the outputs', with these.
+void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
+                          std::vector<std::pair<std::string, std::string>> others);
 
 }  // namespace examples

@@ -237,5 +237,6 @@ void add_options(CLI::App& app, Options& options) {
       resume(app, options, *given);
     options.writes = writes(options);
     check_combinations(app, options, *given);
+    examples::require_utf8_in_kept(app, options.outputs, {{"--train", options.fine_tune.data}});
   });
 }

@@ -188,23 +188,6 @@ void check_combinations(const CLI::App& app, const Options& options) {
   check_heads(options.model);
 }
 
-/// The options of a run that is kept stand in its file, which is UTF-8.
-void require_utf8_in_kept(const CLI::App& app, const Options& options) {
-  const OutputOptions& outputs = options.outputs;
-  if (outputs.checkpoint.empty()) return;
-  const std::pair<const char*, std::string> kept[] = {
-      {"--data", options.run.data},
-      {"--language", options.run.language},
-      {"--save", outputs.save},
-      {"--best", outputs.best},
-      {app.count("--checkpoint") > 0 ? "--checkpoint" : "--resume", outputs.checkpoint},
-      {"--log", outputs.log},
-      {"--plot", outputs.plot}};
-  for (const auto& [option, name] : kept)
-    if (const std::string error = examples::any_text()(name); !error.empty())
-      throw CLI::ValidationError(option, error + "; a run is kept with the names of its files");
-}
-
 const std::string what_to_learn = "What to learn from", the_model = "The model",
                   keeping = "Keeping and using the model";
 
@@ -339,6 +322,7 @@ void add_options(CLI::App& app, Options& options) {
     else
       resume(app, options, *given);
     check_combinations(app, options);
-    require_utf8_in_kept(app, options);
+    examples::require_utf8_in_kept(app, options.outputs,
+                                   {{"--data", options.run.data}, {"--language", options.run.language}});
   });
 }

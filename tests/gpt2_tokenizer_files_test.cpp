@@ -296,8 +296,9 @@ TEST_CASE("what is no file is refused, and not waited for") {
     check_refused(folder, file, "expected a file, which cannot be opened: Too many levels");
     fs::remove(folder / file);
     folder.write(file, "");
-    fs::resize_file(folder / file, std::uintmax_t{1} << 40);  // holes
-    check_refused(folder, file, "expected at most 536,870,912 bytes, given 1,099,511,627,776");
+    fs::resize_file(folder / file, std::uintmax_t{1} << 40);                        // holes
+    const std::string most = file == "vocab.json" ? "134,217,728" : "536,870,912";  // values of JSON take more memory
+    check_refused(folder, file, "expected at most " + most + " bytes, given 1,099,511,627,776");
   }
   const TemporaryFolder empty;
   check_refused(empty, "vocab.json", "No such file");

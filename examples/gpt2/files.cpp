@@ -15,8 +15,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uintmax_t kLargest = std::uintmax_t{512} << 20;  // bytes; of vocabularies, the largest have some 30 MB
-
 std::runtime_error refusal(const fs::path& file, const std::string& reason) {
   return std::runtime_error(file.string() + ": " + reason);
 }
@@ -33,14 +31,14 @@ std::ifstream open_to_read(const fs::path& file) {
 
 }  // namespace
 
-std::string read_file(const fs::path& file) {
+std::string read_file(const fs::path& file, std::uintmax_t most) {
   std::ifstream in = open_to_read(file);
   std::error_code error;
   const auto size = fs::file_size(file, error);
   if (error) throw refusal(file, "expected a file, which cannot be read: " + error.message());
-  if (size > kLargest)
-    throw refusal(
-        file, "expected at most " + examples::with_commas(kLargest) + " bytes, given " + examples::with_commas(size));
+  if (size > most)
+    throw refusal(file,
+                  "expected at most " + examples::with_commas(most) + " bytes, given " + examples::with_commas(size));
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
     throw refusal(file, "expected " + examples::with_commas(size) + " bytes, which cannot be read");

@@ -105,3 +105,40 @@ TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
                   short_run(1) + "--save " + name + "s")
             .status == 0);  // what is not kept may have any name
 }
+
+TEST_CASE("Where there is too little room, an adapter stays as it was, and a tokenizer can be made later") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1) + "--lora 16 --save ";
+  REQUIRE(published.run(learn + adapter).status == 0);
+  const std::string settings = folder.read("adapter/adapter_config.json"),
+                    weights = folder.read("adapter/adapter_model.safetensors");
+  const Run full =
+      run_shell("ulimit -f 40; $examples/gpt2 " + published.model + ' ' + learn + adapter + " --lora-alpha 100");
+  CAPTURE(full.err);
+  CHECK(full.status == 1);
+  CHECK(full.err.find("adapter_model.safetensors") != std::string::npos);
+  CHECK(folder.read("adapter/adapter_config.json") == settings);
+  CHECK(folder.read("adapter/adapter_model.safetensors") == weights);
+
+  const std::string made = folder.path("made");
+  check_message(run_shell("ulimit -f 4; $examples/gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384"),
+                "gpt2", "[save_text] cannot write " + made + "/vocab.json: File too large");
+  CHECK(run_example("gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384").status == 0);
+  CHECK(folder.read("made/vocab.json") == folder.read("model/vocab.json"));
+}
+
+TEST_CASE("A SIGTERM that comes while a folder is saved ends gpt2 behind its last file") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string both = folder.path("both"), weights = both + "/model.safetensors",
+                    large = folder.write("model/chat_template.jinja", "");  // takes a while, behind the weights
+  fs::resize_file(large, 100'000'000);
+  REQUIRE(published.run("--train " + kText + short_run(1) + "--lora 2 --save " + folder.path("adapter")).status == 0);
+  const Run run =
+      run_shell("$examples/gpt2 " + published.model + " --adapter " + folder.path("adapter") + " --merge --save " +
+                both + " & program=$!\nuntil test -e " + weights + "; do :; done; kill -TERM $program; wait $program");
+  CAPTURE(run.err);
+  CHECK(run.status == 143);
+  CHECK(fs::exists(both + "/config.json"));
+}

@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "../common/interrupt.hpp"
 #include "../common/printable.hpp"
 #include "../common/program.hpp"
 #include "../common/progress.hpp"
@@ -37,8 +38,9 @@ void write_nothing(Options& options) {
 
 int make_tokenizer(const Options& options) {
   check_output_folder(options.folder, {});
-  for (const char* name : {"vocab.json", "merges.txt", "tokenizer.json"})
-    if (fs::exists(fs::path(options.folder) / name))
+  std::error_code none;
+  for (const char* name : {file_names::vocabulary, file_names::tokenizer})
+    if (fs::exists(fs::path(options.folder) / name, none))
       throw std::runtime_error(options.folder + ": expected a folder without a tokenizer, given one with " + name);
   const Tokenizer tokenizer = [&] {
     const std::string text = read_file(options.train_tokenizer);
@@ -48,7 +50,7 @@ int make_tokenizer(const Options& options) {
       throw std::runtime_error(options.train_tokenizer + ": " + error.what());
     }
   }();
-  tokenizer.save(options.folder);
+  examples::write_whole([&] { tokenizer.save(options.folder); });
   std::cout << examples::with_commas(tokenizer.size()) << " tokens: " << examples::printable(options.folder)
             << "/vocab.json and merges.txt\n";
   return 0;
@@ -61,7 +63,8 @@ int use_model(const Options& options) {
   if (!options.adapter.empty()) load_adapter(pretrained, options.adapter);
   const int status = options.trains() ? fine_tune(pretrained, options) : 0;
   tg::eval(pretrained.model);
-  if (!options.trains() && !options.outputs.save.empty()) save_result(pretrained, options, options.outputs.save);
+  if (!options.trains() && !options.outputs.save.empty())
+    examples::write_whole([&] { save_result(pretrained, options, options.outputs.save); });
   if (options.bf16) tg::hold_in_bfloat16(pretrained.model);
   if (!options.score.empty()) print_score(pretrained, options.score);
   if (!examples::is_first_rank()) return status;

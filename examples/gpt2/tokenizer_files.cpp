@@ -1,7 +1,8 @@
 #include "tokenizer_files.hpp"
 
-#include <nlohmann/json.hpp>
 #include <tapegrad/tapegrad.hpp>
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +12,7 @@
 #include <system_error>
 
 #include "byte_level.hpp"
+#include "file_names.hpp"
 #include "files.hpp"
 #include "json_file.hpp"
 #include "json_settings.hpp"
@@ -22,7 +24,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char *kVocabulary = "vocab.json", *kMerges = "merges.txt", *kBoth = "tokenizer.json";
 constexpr const char* kVersion = "#version";  // begins a first line that is no merge
 
 std::string_view take_line(std::string_view& text) {
@@ -33,7 +34,7 @@ std::string_view take_line(std::string_view& text) {
 }
 
 TokenizerParts read_two_files(const fs::path& folder) {
-  const fs::path vocabulary_file = folder / kVocabulary, merges_file = folder / kMerges;
+  const fs::path vocabulary_file = folder / file_names::vocabulary, merges_file = folder / file_names::merges;
   const json vocabulary = read_json(vocabulary_file);
   std::map<std::string, json> special;
   if (vocabulary.is_object() && vocabulary.contains(TokenizerParts::end_of_text))
@@ -54,7 +55,8 @@ TokenizerParts read_two_files(const fs::path& folder) {
 /// What the file beside them asks for that the tokenizer's own files do not say.
 void check_settings(const fs::path& folder, bool in_one_file) {
   const fs::path file = folder / "tokenizer_config.json";
-  if (!fs::exists(file)) return;
+  std::error_code none;
+  if (!fs::exists(file, none)) return;
   const json read = read_json(file);
   const JsonSettings settings(file.string(), read);
   settings.require("add_prefix_space", false);
@@ -66,9 +68,9 @@ void check_settings(const fs::path& folder, bool in_one_file) {
 
 TokenizerParts read_tokenizer_parts(const fs::path& folder) {
   std::error_code none;
-  const bool in_one_file = fs::exists(fs::symlink_status(folder / kBoth, none));
+  const bool in_one_file = fs::exists(fs::symlink_status(folder / file_names::tokenizer, none));
   check_settings(folder, in_one_file);
-  return in_one_file ? read_tokenizer_json(folder / kBoth) : read_two_files(folder);
+  return in_one_file ? read_tokenizer_json(folder / file_names::tokenizer) : read_two_files(folder);
 }
 
 void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
@@ -88,6 +90,6 @@ void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
   for (const Merge& merge : parts.merges) merges += spelled(merge.left) + ' ' + spelled(merge.right) + '\n';
 
   make_folder(folder);
-  tapegrad::save_text(vocabulary + "\n}\n", folder / kVocabulary);
-  tapegrad::save_text(merges, folder / kMerges);
+  tapegrad::save_text(merges, folder / file_names::merges);  // alone no tokenizer yet, if the other cannot be written
+  tapegrad::save_text(vocabulary + "\n}\n", folder / file_names::vocabulary);
 }

@@ -128,6 +128,20 @@ TEST_CASE("Where there is too little room, an adapter stays as it was, and a tok
   CHECK(folder.read("made/vocab.json") == folder.read("model/vocab.json"));
 }
 
+TEST_CASE("What is saved is the folder as it was read, whatever becomes of it meanwhile") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string vocabulary = folder.read("model/vocab.json");
+  const Run run = run_shell("$examples/gpt2 " + published.model + " --train " + kText + short_run(1000000) + "--save " +
+                            folder.path("mine") + " >" + folder.path("out") + " & program=$!\n" +
+                            "until grep -qs '^step' " + folder.path("out") + "; do sleep 0.05; done\n" + "rm -r " +
+                            published.model + "; kill -INT $program; wait $program");
+  CAPTURE(run.err);
+  CHECK(run.status == 130);
+  CHECK(folder.read("mine/vocab.json") == vocabulary);
+  CHECK(run_example("gpt2 " + folder.path("mine") + " --score " + kText).status == 0);
+}
+
 TEST_CASE("A SIGTERM that comes while a folder is saved ends gpt2 behind its last file") {
   const Published published;
   const auto& folder = published.folder;

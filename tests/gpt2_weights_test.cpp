@@ -166,7 +166,7 @@ TEST_CASE("A folder that is written has the numbers, names and files of the one 
     const Pretrained read = pretrained(folder / "read");
     fs::create_directories(folder / "new" / "written");
     folder.write("new/written/config.json.tmp", "the user's");
-    save_pretrained(read, folder / "read", folder / "new" / "written");
+    save_pretrained(read, folder / "new" / "written");
 
     CHECK(folder.read("new/written/config.json.tmp") == "the user's");
 
@@ -186,4 +186,13 @@ TEST_CASE("A folder that is written has the numbers, names and files of the one 
     const tg::IntArray ids = ids_of(model);
     CHECK(pretrained(folder / "new" / "written").model(ids).value() == read.model(ids).value());
   }
+}
+
+TEST_CASE("A model's folder is read whole before its weights, and a file of it that cannot be is refused") {
+  const TemporaryFolder folder;
+  CheckpointFolder("gpt2").write(folder / "model");
+  fs::create_directory(folder / "model" / "chat_template.jinja");
+  CHECK_THROWS_WITH_AS(read_description(folder / "model"),
+                       (folder.path("model/chat_template.jinja") + ": expected a file, given something else").c_str(),
+                       std::runtime_error);
 }

@@ -73,7 +73,7 @@ void save_result(const Pretrained& pretrained, const Options& options, const std
   if (options.saves_updates())
     save_adapter(pretrained, folder);
   else
-    save_pretrained(options.merge ? merged(pretrained) : pretrained, options.folder, folder);
+    save_pretrained(options.merge ? merged(pretrained) : pretrained, folder);
   std::cout << "saved " << examples::printable(folder) << '\n';
 }
 

@@ -4,6 +4,7 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,15 @@
 #include "config.hpp"
 #include "tokenizer.hpp"
 
+/// The bytes of files, by their names in a folder.
+using Files = std::map<std::string, std::string>;
+
 /// All of it but the weights, which take longer to read.
 struct Description {
   Config config;
   Tokenizer tokenizer;
+  Files
+      beside;  ///< those that tell of the tokenizer and of how it is used, as they were read, to be kept with the model
 };
 
 /// Reads what fits together. Throws std::runtime_error, naming the file, for a folder without it.
@@ -24,6 +30,7 @@ struct Pretrained {
   Config config;
   Tokenizer tokenizer;
   LanguageModel<> model;
+  Files beside = {};
 };
 
 /// Reads the weights as well. Throws as load_model does.
@@ -33,6 +40,6 @@ Pretrained with_weights(Description description, const std::filesystem::path& fo
 std::vector<std::string> model_files();
 
 /// Writes a folder that Hugging Face's libraries and this program read: the weights, the configuration, and the files
-/// of the tokenizer as they are in the folder that it was read from. The weights come first, for which there may be too
-/// little room. Throws std::runtime_error for what cannot be written.
-void save_pretrained(const Pretrained& pretrained, const std::filesystem::path& from, const std::filesystem::path& to);
+/// beside them as they were read. The weights come first, for which there may be too little room. Throws
+/// std::runtime_error for what cannot be written.
+void save_pretrained(const Pretrained& pretrained, const std::filesystem::path& folder);

@@ -75,7 +75,7 @@ void check_texts(const Description& description, const Options& options) {
 }
 
 void write_on(const Pretrained& pretrained, const WritingOptions& options, std::uint64_t seed) {
-  const auto& [config, tokenizer, model] = pretrained;
+  const auto& [config, tokenizer, model, beside] = pretrained;
   tg::Generator generator(seed);
   Ids ids = tokenizer.encode_alone(options.prompt);
   if (ids.empty()) ids.push_back(*tokenizer.end_of_text());
@@ -93,7 +93,7 @@ void write_on(const Pretrained& pretrained, const WritingOptions& options, std::
 }
 
 void explain(const Pretrained& pretrained, const examples::ExplainOptions& options) {
-  const auto& [config, tokenizer, model] = pretrained;
+  const auto& [config, tokenizer, model, beside] = pretrained;
   const Ids ids = tokenizer.encode_alone(options.text);
   const std::vector<std::string> tokens = shown(tokenizer, {ids.begin(), ids.end() - 1});
   const auto [input, next] = shift(as_row(ids));  // (1, T)
@@ -112,7 +112,7 @@ void explain(const Pretrained& pretrained, const examples::ExplainOptions& optio
 }
 
 void show_step(const Pretrained& pretrained, const examples::StepPageOptions& options) {
-  const auto& [config, tokenizer, model] = pretrained;
+  const auto& [config, tokenizer, model, beside] = pretrained;
   Ids ids = tokenizer.encode_alone(*options.text);
   const std::size_t all = ids.size();
   ids.resize(std::min(all, config.model.context + 1));

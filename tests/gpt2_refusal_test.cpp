@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
@@ -154,6 +155,17 @@ TEST_CASE("Weights that do not fit the configuration are refused by the tensor's
     const std::string file = broken.file.empty() ? "model.safetensors" : broken.file;
     check_refusal(refusal(folder / "model"), folder / "model" / file, broken.words);
   }
+}
+
+TEST_CASE("Layers for whose tensors a header has no room are refused before any is made") {
+  CheckpointFolder published("gpt2");
+  for (const char* name : {"n_embd", "n_head", "n_inner", "n_positions"}) published.config[name] = 1;
+  published.config["n_layer"] = 1000000;
+  const TemporaryFolder folder;
+  published.write(folder / "model");
+  fs::resize_file(folder / "model" / "model.safetensors", 20000000);  // more than 2 bytes for each number
+  check_refusal(refusal(folder / "model"), folder / "model" / "config.json",
+                "expected sizes of a model for which model.safetensors, of 20,000,000 bytes, has room");
 }
 
 TEST_CASE("A folder without a file, or with one of other bytes, is refused by the file") {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "file_names.hpp"
 #include "json_file.hpp"
 #include "json_settings.hpp"
 
@@ -88,7 +89,7 @@ void require_dividing(const std::string& file, const char* name, std::size_t par
 }  // namespace
 
 Config read_config(const std::filesystem::path& folder) {
-  const std::string file = (folder / "config.json").string();
+  const std::string file = (folder / file_names::config).string();
   json read = read_json(file);
   const JsonSettings settings(file, read);
   settings.require("quantization_config", nullptr);

@@ -5,10 +5,12 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "../common/progress.hpp"
+#include "file_names.hpp"
 #include "files.hpp"
 #include "layout.hpp"
 
@@ -45,25 +47,28 @@ std::string whole_name(const std::string& name, Family family) {
 /// Large models are published in parts, with a list of them.
 void require_one_file(const fs::path& folder) {
   const fs::path list = folder / "model.safetensors.index.json";
-  if (fs::exists(list) && !fs::exists(folder / "model.safetensors"))
+  std::error_code none;
+  if (fs::exists(list, none) && !fs::exists(folder / file_names::weights, none))
     throw std::runtime_error(list.string() + ": expected all weights in one model.safetensors, given them in parts");
 }
 
-/// Refuses sizes whose weights alone the file has no room for, so that a model takes no more memory than its file gives
-/// reason for, whatever the configuration claims.
+/// Refuses sizes whose weights, and their entries in the header, the file has no room for, so that a model takes no
+/// more memory than its file gives reason for, whatever the configuration claims.
 void require_room(const Config& config, const fs::path& folder) {
+  constexpr double of_number = 2, of_entry = 50, entries_of_block = 9;  // bytes, or more; tensors, or more
   const ModelOptions& model = config.model;
-  const auto width = static_cast<double>(model.width);
+  const auto width = static_cast<double>(model.width), layers = static_cast<double>(model.layers);
   const double rows = static_cast<double>(config.vocabulary) * (model.tie ? 1 : 2) +
                       (model.positions == Positions::learned ? static_cast<double>(model.context) : 0);
-  const double numbers = rows * width + static_cast<double>(model.layers) * numbers_in_block(model);
-  const fs::path file = folder / "model.safetensors";
+  const double least =
+      of_number * (rows * width + layers * numbers_in_block(model)) + of_entry * entries_of_block * layers;
+  const fs::path file = folder / file_names::weights;
   check_input_file(file);
   const std::uintmax_t bytes = fs::file_size(file);
-  if (numbers <= static_cast<double>(bytes) / 2) return;
-  throw std::runtime_error((folder / "config.json").string() + ": expected sizes of a model for which " +
-                           file.filename().string() + " has room, which are " + examples::with_commas(bytes / 2) +
-                           " numbers of 16 bits, given sizes of more");
+  if (least <= static_cast<double>(bytes)) return;
+  throw std::runtime_error((folder / file_names::config).string() + ": expected sizes of a model for which " +
+                           file_names::weights + ", of " + examples::with_commas(bytes) +
+                           " bytes, has room, given sizes of more");
 }
 
 }  // namespace
@@ -78,7 +83,7 @@ LanguageModel<> load_model(const Config& config, const std::filesystem::path& fo
   Stored read;
   for (const StoredParameter& stored : layout)
     read.emplace(stored.name, tg::Array<float>(shape_in_file(stored, parameters)));
-  tg::load(read, folder / "model.safetensors",
+  tg::load(read, folder / file_names::weights,
            {.rename = [&](const std::string& name) { return whole_name(name, config.family); },
             .ignore = ignored_names(config)});
 
@@ -103,6 +108,10 @@ void save_weights(const LanguageModel<>& model, const Config& config, const std:
   const ParameterHandles parameters = parameters_by_name(model);
   Stored written;
   for (const StoredParameter& stored : layout_of(config)) {
+    if (stored.parameters.size() == 1 && !stored.transposed) {
+      written.emplace(stored.name, *parameters.at(stored.parameters.front()));  // shares the array
+      continue;
+    }
     std::vector<tg::Tensor<float>> parts;
     for (const std::string& name : stored.parameters) {
       const tg::Tensor<float> part = parameters.at(name)->detach();
@@ -110,5 +119,5 @@ void save_weights(const LanguageModel<>& model, const Config& config, const std:
     }
     written.emplace(stored.name, tg::Array<float>(tg::cat(parts, stored.transposed ? 1 : 0).value()));
   }
-  tg::save(written, folder / "model.safetensors", {{"format", "pt"}});
+  tg::save(written, folder / file_names::weights, {{"format", "pt"}});
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -66,6 +67,16 @@ TEST_CASE("gpt2 --score tells a text's perplexity, and the weights' half of the 
     CHECK(perplexity > 1);
     CHECK(std::abs(published.perplexity("--weights bf16") / perplexity - 1) < 0.01);
   }
+}
+
+TEST_CASE("Weights that are not finite are refused before anything is learned or scored") {
+  CheckpointFolder broken("gpt2");
+  broken.tensors.at("ln_f.bias").numbers(0) = std::numeric_limits<float>::infinity();
+  const TemporaryFolder folder;
+  broken.write(folder / "model");
+  for (const std::string& work : {"--train " + kText + short_run(), "--score " + kText})
+    check_message(run_example("gpt2 " + folder.path("model") + ' ' + work), "gpt2",
+                  "model.safetensors: expected weights that give the text a finite loss, given others");
 }
 
 TEST_CASE("gpt2 --tokens prints the ids of a text") {
@@ -211,7 +222,7 @@ TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
                 "none: expected a folder with config.json");
   refuses("--score " + published.folder.path("none"), "none: expected a file");
   refuses("--score " + published.folder.write("short", "a"), "short: expected a text of two tokens or more");
-  refuses("--explain a", "--explain: expected from 2 to 24 tokens, given 1");
+  refuses("--explain a", "--explain: expected from 2 to 25 tokens, given 1");
   refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
   refuses("--lora 2", "--lora: expected together with --train");
   refuses("--merge", "--merge: expected together with --save, and --lora or --adapter");

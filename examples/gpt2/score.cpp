@@ -1,8 +1,11 @@
 #include "score.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 #include "../common/ranks.hpp"
+#include "file_names.hpp"
 
 namespace tg = tapegrad;
 
@@ -39,4 +42,10 @@ Score score(const LanguageModel<>& model, std::size_t context, std::span<const s
     if (report) report(i, of_window);
   }
   return {ranks.sum(all.loss), ids.size() - 1};
+}
+
+void require_finite(double loss, const std::filesystem::path& folder) {
+  if (!std::isfinite(loss))
+    throw std::runtime_error((folder / file_names::weights).string() +
+                             ": expected weights that give the text a finite loss, given others");
 }

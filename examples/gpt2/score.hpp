@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <vector>
@@ -34,3 +35,6 @@ struct Score {
 /// Several ranks score it together.
 Score score(const LanguageModel<>& model, std::size_t context, std::span<const std::int64_t> ids,
             const std::function<void(std::size_t window, const Score& of_window)>& report = {});
+
+/// Throws std::runtime_error, naming the folder's weights, for a loss that is not finite, as they are not then.
+void require_finite(double loss, const std::filesystem::path& folder);

@@ -145,8 +145,8 @@ void print_tokens(const Tokenizer& tokenizer, const std::string& file) {
   std::cout << '\n';
 }
 
-void print_score(const Pretrained& pretrained, const std::string& file) {
-  const auto& [config, tokenizer, model] = pretrained;
+void print_score(const Pretrained& pretrained, const std::string& folder, const std::string& file) {
+  const auto& [config, tokenizer, model, beside] = pretrained;
   const Ids ids = tokenizer.encode_alone(read_file(file), Special::as_tokens);
   if (ids.size() < 2)
     throw std::runtime_error(file + ": expected a text of two tokens or more, given " + std::to_string(ids.size()));
@@ -154,6 +154,7 @@ void print_score(const Pretrained& pretrained, const std::string& file) {
   Score result;
   {
     examples::Progress progress(windows, std::max<std::size_t>(1, windows / 10));
+  require_finite(result.mean(), folder);
     result = score(model, context, ids, [&](std::size_t window, const Score& of_window) {
       if (windows > 1) progress.report(window, of_window.mean(), of_window.tokens);
     });

@@ -20,8 +20,9 @@ void show_step(const Pretrained& pretrained, const examples::StepPageOptions& op
 /// Prints the ids of a text, apart by spaces.
 void print_tokens(const Tokenizer& tokenizer, const std::string& file);
 
-/// Prints the perplexity of a text. Throws std::runtime_error for one of fewer than two tokens.
-void print_score(const Pretrained& pretrained, const std::string& file);
+/// Prints the perplexity of a text by the model of a folder. Throws std::runtime_error for one of fewer than two
+/// tokens, and as require_finite.
+void print_score(const Pretrained& pretrained, const std::string& folder, const std::string& file);
 
 /// What is wrong with the texts to write on from, to explain and to step on is said before the long work, with
 /// std::invalid_argument.

@@ -79,6 +79,14 @@ TEST_CASE("Weights that are not finite are refused before anything is learned or
                   "model.safetensors: expected weights that give the text a finite loss, given others");
 }
 
+TEST_CASE("gpt2 explains as many tokens as the model sees and the one that follows") {
+  const Published published;
+  const std::string name = " --explain-to " + published.folder.path("map");
+  check_drawn(published.run("--explain '" + std::string(25, '!') + "'" + name), published.folder.path("map.png"));
+  check_message(published.run("--explain '" + std::string(26, '!') + "'" + name), "gpt2",
+                "--explain: expected from 2 to 25 tokens, given 26");
+}
+
 TEST_CASE("gpt2 --tokens prints the ids of a text") {
   const Published published;
   const Run run = published.run("--tokens " + published.folder.write("text", "%~<|endoftext|>"));

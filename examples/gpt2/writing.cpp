@@ -27,16 +27,6 @@ using examples::Ids;
 
 namespace {
 
-/// The ids of a text that the user gave to an option, `least` or more, of which the model is to see all.
-Ids read_seen(const Description& description, const std::string& option, const std::string& text, std::size_t least) {
-  Ids ids = description.tokenizer.encode_alone(text);
-  const std::size_t most = description.config.model.context;
-  if (ids.size() < least || ids.size() > most)
-    throw std::invalid_argument(option + ": expected from " + std::to_string(least) + " to " + std::to_string(most) +
-                                " tokens, given " + std::to_string(ids.size()));
-  return ids;
-}
-
 /// (1, T + 1)
 tg::IntArray as_row(const Ids& ids) {
   tg::IntArray row(tg::Shape{1, ids.size()});
@@ -69,7 +59,13 @@ void check_texts(const Description& description, const Options& options) {
       tokenizer.encode_alone("").empty())
     throw std::invalid_argument("--prompt: expected one for a tokenizer without " +
                                 std::string(TokenizerParts::end_of_text));
-  if (options.explain.wanted) read_seen(description, "--explain", options.explain.text, 2);
+  if (options.explain.wanted) {
+    const std::size_t most = description.config.model.context + 1;  // of which the last is only to be said
+    const std::size_t given = tokenizer.encode_alone(options.explain.text).size();
+    if (given < 2 || given > most)
+      throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(most) + " tokens, given " +
+                                  std::to_string(given));
+  }
   if (options.page.text && tokenizer.encode_alone(*options.page.text).size() < 2)
     throw std::invalid_argument("--page: expected a text of two tokens or more");
 }
@@ -154,11 +150,11 @@ void print_score(const Pretrained& pretrained, const std::string& folder, const 
   Score result;
   {
     examples::Progress progress(windows, std::max<std::size_t>(1, windows / 10));
-  require_finite(result.mean(), folder);
     result = score(model, context, ids, [&](std::size_t window, const Score& of_window) {
       if (windows > 1) progress.report(window, of_window.mean(), of_window.tokens);
     });
   }
+  require_finite(result.mean(), folder);
   std::cout << examples::printable(file) << ": perplexity " << with_digits(std::exp(result.mean()), 4)
             << " a token, loss " << with_digits(result.mean(), 4) << ", over " << examples::with_commas(result.tokens)
             << " tokens\n";

@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 
 #include "../examples/common/batches.hpp"
 #include "../examples/common/interrupt.hpp"
 #include "../examples/common/printable.hpp"
+#include "../examples/common/program.hpp"
 #include "../examples/common/progress.hpp"
 #include "../examples/common/text.hpp"
 #include "../examples/common/vocabulary.hpp"
@@ -222,6 +225,23 @@ TEST_CASE("a signal that comes while a file is written ends the program behind i
     CHECK((WIFSIGNALED(status) && WTERMSIG(status) == signal));
     CHECK(folder.read("file") == "whole");
   }
+}
+
+TEST_CASE("memory that ends where no exception can pass ends the program with one line") {
+  const TemporaryFolder folder;
+  const std::string err = folder.path("err");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen(err.c_str(), "w", stderr) == nullptr) _exit(2);
+    CLI::App app("", "some_program");
+    char name[] = "some_program", *arguments[] = {name, nullptr};
+    const auto fails = []() -> int { throw std::bad_alloc(); };
+    _exit(run_program(app, 1, arguments, [&]() noexcept { return fails(); }));
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 1));
+  CHECK(folder.read("err") == "some_program: expected enough memory for these sizes, which there is not\n");
 }
 
 TEST_CASE("a signal that comes while a file is written in training asks the training to stop") {

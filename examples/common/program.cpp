@@ -6,13 +6,14 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <new>
-#include <sstream>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <streambuf>
 #include <system_error>
@@ -25,6 +26,8 @@ namespace fs = std::filesystem;
 namespace examples {
 
 namespace {
+
+constexpr const char* no_memory = "expected enough memory for these sizes, which there is not";
 
 /// Opens the standard streams that the program was started without, for writing in vain: the first file that it opens
 /// would take their place otherwise, and get what is printed.
@@ -89,17 +92,32 @@ Outcome try_to_run(CLI::App& app, int argc, char** argv, const std::function<int
   } catch (const CLI::ParseError& error) {
     message = std::string(error.what()) + " (--help lists the options)";
   } catch (const std::bad_alloc&) {
-    message = "expected enough memory for these sizes, which there is not";
+    message = no_memory;
   } catch (const std::exception& error) {
     message = error.what();
   }
   return {1, one_line(message)};
 }
 
+std::string out_of_memory;  // the line that says so, made while there is memory
+
+/// Memory may also end where no exception can pass, as in the destructor of nlohmann's JSON.
+[[noreturn]] void end_without_unwinding() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    if (write(STDERR_FILENO, out_of_memory.data(), out_of_memory.size()) > 0) _exit(1);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   hold_standard_streams();
+  out_of_memory = app.get_name() + ": " + no_memory + '\n';
+  std::set_terminate(end_without_unwinding);
   std::signal(SIGXFSZ, SIG_IGN);  // where files may grow no more (ulimit -f), writing fails as on a full disk
   try {
     const tapegrad::mpi::Session session(argc, argv);

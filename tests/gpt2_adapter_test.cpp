@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -143,6 +144,17 @@ TEST_CASE("A pattern's names are those of layers, or what these end in") {
   CHECK(with_pattern({{"c_attn", "x"}}).find("alpha_pattern: c_attn: expected a number") != std::string::npos);
 }
 
+TEST_CASE("Updates that are not finite are refused by their name") {
+  const TemporaryFolder folder;
+  Pretrained changed = updated("gpt2"), read = published("gpt2");
+  auto& lora_b = changed.model.blocks[1].attention.out_proj.lora_B->weight;
+  lora_b.set_value(tg::Array<float>(lora_b.shape(), std::numeric_limits<float>::infinity()));
+  save_adapter(changed, folder / "adapter");
+  CHECK(refusal(read, folder / "adapter") ==
+        (folder / "adapter" / "adapter_model.safetensors").string() +
+            ": expected finite numbers in base_model.model.transformer.h.1.attn.c_proj.lora_B.weight, given others");
+}
+
 TEST_CASE("An adapter that does not fit is refused by its file") {
   const TemporaryFolder folder;
   save_adapter(updated("gpt2"), folder / "adapter");
@@ -194,7 +206,14 @@ TEST_CASE("An adapter that does not fit is refused by its file") {
     other["rank_pattern"]["attn.c_attn"] = rank;
     folder.write("adapter/adapter_config.json", other.dump());
     starts(gpt2, rank == 4 ? weights : config);
+    if (rank == 1e300)
+      CHECK(refusal(gpt2, folder / "adapter").find("rank_pattern: expected a rank") != std::string::npos);
   }
+  other = nlohmann::json::parse(settings);
+  other["alpha_pattern"]["attn.c_attn"] = 1e300;
+  folder.write("adapter/adapter_config.json", other.dump());
+  starts(gpt2, config);
+  CHECK(refusal(gpt2, folder / "adapter").find("alpha_pattern: expected a scale that a float") != std::string::npos);
   folder.write("adapter/adapter_config.json", "{");
   starts(gpt2, config);
   folder.write("adapter/adapter_config.json", settings);

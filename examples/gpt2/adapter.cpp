@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -31,17 +33,20 @@ struct Target {
   std::vector<tg::Linear<>*> layers;
 };
 
+/// The projections of an attention, with their names in it.
+std::array<std::pair<std::string, tg::Linear<>*>, 4> projections_of(tg::MultiHeadAttention<>& attention) {
+  return {{{"q_proj", &attention.q_proj},
+           {"k_proj", &attention.k_proj},
+           {"v_proj", &attention.v_proj},
+           {"out_proj", &attention.out_proj}}};
+}
+
 /// Those of all attentions' projections.
 std::vector<Target> targets_of(LanguageModel<>& model, const Config& config) {
   std::map<std::string, tg::Linear<>*> layers;
-  for (std::size_t i = 0; i < model.blocks.size(); ++i) {
-    auto& attention = model.blocks[i].attention;
-    const std::string path = "blocks." + std::to_string(i) + ".attention.";
-    layers[path + "q_proj.weight"] = &attention.q_proj;
-    layers[path + "k_proj.weight"] = &attention.k_proj;
-    layers[path + "v_proj.weight"] = &attention.v_proj;
-    layers[path + "out_proj.weight"] = &attention.out_proj;
-  }
+  for (std::size_t i = 0; i < model.blocks.size(); ++i)
+    for (const auto& [name, layer] : projections_of(model.blocks[i].attention))
+      layers["blocks." + std::to_string(i) + ".attention." + name + ".weight"] = layer;
   std::vector<Target> targets;
   for (const StoredParameter& stored : layout_of(config)) {
     if (!layers.contains(stored.parameters.front())) continue;
@@ -57,19 +62,24 @@ std::string kind_of(const Target& target) {
   return target.name.substr(before + 1);
 }
 
+/// A half of a target's update, below base_model.
+std::string name_below_base(const Target& target, const char* letter) {
+  return "model." + target.name + ".lora_" + letter + ".weight";
+}
+
+std::string name_of(const Target& target, const char* letter) {
+  return "base_model." + name_below_base(target, letter);
+}
+
 /// The updates of a file, all of whose names begin with base_model.
 struct Updates {
   std::map<std::string, std::optional<tg::Array<float>>> base_model;
   TAPEGRAD_FIELDS(base_model)
 
   std::optional<tg::Array<float>>& part(const Target& target, const char* letter) {
-    return base_model["model." + target.name + ".lora_" + letter + ".weight"];
+    return base_model[name_below_base(target, letter)];
   }
 };
-
-std::string name_of(const Target& target, const char* letter) {
-  return "base_model.model." + target.name + ".lora_" + letter + ".weight";
-}
 
 /// The updates of several layers of one input as one of their weights side by side: A's below each other, B's along the
 /// diagonal. -> A (n r, in), B (all outputs, n r)
@@ -97,8 +107,7 @@ std::vector<std::string> adapter_files() { return {config_name, weights_name}; }
 void add_updates(LanguageModel<>& model, std::size_t rank, double alpha) {
   for (const auto& parameter : tg::parameters(model)) parameter->set_requires_grad(false);
   for (auto& block : model.blocks)
-    for (tg::Linear<>* layer :
-         {&block.attention.q_proj, &block.attention.k_proj, &block.attention.v_proj, &block.attention.out_proj})
+    for (const auto& [name, layer] : projections_of(block.attention))
       tg::add_low_rank(*layer, rank, alpha > 0 ? alpha : 2 * static_cast<double>(rank));
 }
 
@@ -151,6 +160,11 @@ void save_adapter(const Pretrained& pretrained, const fs::path& folder) {
 
 namespace {
 
+void require_finite(const tg::Array<float>& update, const std::string& name, const fs::path& file) {
+  if (!std::ranges::all_of(update, [](float number) { return std::isfinite(number); }))
+    throw std::runtime_error(file.string() + ": expected finite numbers in " + name + ", given others");
+}
+
 /// Gives the layers in a target the parts of an update that the file has of it.
 void set_updates(const Target& target, const tg::Array<float>& a, const tg::Array<float>& b, std::size_t rank,
                  double scale, const std::string& file) {
@@ -191,17 +205,51 @@ void check_settings(const JsonSettings& settings) {
 
 /// A setting that targets have in a pattern of their own, or all alike. A pattern's names are those of targets, or what
 /// these end in, as PEFT takes them; it takes regular expressions, too.
-double setting_of(const JsonSettings& settings, const char* pattern, const std::string& target, const char* of_all) {
-  std::optional<double> found;
-  for (const auto& [name, value] : settings.members(pattern)) {
+class TargetSetting {
+ public:
+  TargetSetting(const JsonSettings& settings, const char* pattern, const char* of_all)
+      : settings_(settings), pattern_(pattern), of_all_(of_all) {
     const auto is_plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
-    if (!std::ranges::all_of(name, is_plain)) settings.refuse(pattern, "names of modules", name);
-    if (target != name && !target.ends_with('.' + name)) continue;
-    const double number = settings.below(pattern).positive(name.c_str());
-    if (found && *found != number) settings.refuse(pattern, "one number for " + target, settings.members(pattern));
-    found = number;
+    for (const auto& [name, value] : settings.members(pattern).items()) {
+      if (!std::ranges::all_of(name, is_plain)) settings.refuse(pattern, "names of modules", name);
+      numbers_.emplace(name, settings.below(pattern).positive(name.c_str()));
+    }
   }
-  return found ? *found : settings.positive(of_all);
+
+  double of(const Target& target) const {
+    const std::optional<double> own = in_pattern(target);
+    return own ? *own : settings_.positive(of_all_);
+  }
+
+  /// Refuses that of the target, by the name of where it stands.
+  [[noreturn]] void refuse(const Target& target, const std::string& expected) const {
+    settings_.refuse(in_pattern(target) ? pattern_ : of_all_, expected, of(target));
+  }
+
+ private:
+  std::optional<double> in_pattern(const Target& target) const {
+    std::optional<double> found;
+    for (const auto& [name, number] : numbers_) {
+      if (target.name != name && !target.name.ends_with('.' + name)) continue;
+      if (found && *found != number)
+        settings_.refuse(pattern_, "one number for " + target.name, settings_.members(pattern_));
+      found = number;
+    }
+    return found;
+  }
+
+  const JsonSettings& settings_;
+  const char *pattern_, *of_all_;
+  std::map<std::string, double> numbers_;  // of the pattern
+};
+
+/// By what an update is multiplied.
+double scale_of(const Target& target, const TargetSetting& ranks, const TargetSetting& alphas, bool by_root) {
+  const double rank = ranks.of(target), alpha = alphas.of(target);
+  if (!(rank <= 1e6 && rank == std::floor(rank))) ranks.refuse(target, "a rank, a whole number");
+  const double scale = alpha / (by_root ? std::sqrt(rank) : rank);  // by the root: arXiv:2312.03732
+  if (scale > std::numeric_limits<float>::max()) alphas.refuse(target, "a scale that a float holds");
+  return scale;
 }
 
 }  // namespace
@@ -217,6 +265,8 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
   for (const Target& target : targets)
     for (const char* letter : {"A", "B"}) updates.part(target, letter);
   tg::load(updates, weights);
+  const TargetSetting ranks(settings, "rank_pattern", "r"), alphas(settings, "alpha_pattern", "lora_alpha");
+  const bool by_root = settings.flag_or("use_rslora", false);
   bool is_empty = true;
   for (const Target& target : targets) {
     const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
@@ -225,12 +275,10 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
                                " beside its other half, given none");
     if (!a) continue;
     is_empty = false;
-    const double rank = setting_of(settings, "rank_pattern", target.name, "r"),
-                 alpha = setting_of(settings, "alpha_pattern", target.name, "lora_alpha");
-    if (!(rank <= 1e6 && rank == std::floor(rank))) settings.refuse("r", "a rank, a whole number", rank);
-    const bool by_root = settings.flag_or("use_rslora", false);  // alpha / sqrt(r), arXiv:2312.03732
-    set_updates(target, *a, *b, static_cast<std::size_t>(rank), alpha / (by_root ? std::sqrt(rank) : rank),
-                weights.string());
+    for (const char* letter : {"A", "B"})
+      require_finite(*updates.part(target, letter), name_of(target, letter), weights);
+    const double scale = scale_of(target, ranks, alphas, by_root);
+    set_updates(target, *a, *b, static_cast<std::size_t>(ranks.of(target)), scale, weights.string());
   }
   if (is_empty)
     throw std::runtime_error(weights.string() + ": expected updates of attentions' projections, such as " +

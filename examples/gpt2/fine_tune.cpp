@@ -136,7 +136,9 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
   hooks.page = options.page.file;
   if (!outputs.save.empty()) hooks.keep = [&] { save_result(pretrained, options, outputs.save); };
 
-  std::cout << "validation loss " << std::fixed << std::setprecision(4) << hooks.validation_loss()
+  const double loss = hooks.validation_loss();
+  if (run.training.step == 0) require_finite(loss, options.folder);
+  std::cout << "validation loss " << std::fixed << std::setprecision(4) << loss
             << (run.training.step == 0 ? " before the first step\n" : " so far\n");
   return examples::train(run.training, parameters, options.training, hooks);
 }

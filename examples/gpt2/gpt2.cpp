@@ -15,9 +15,9 @@
 #include "../common/progress.hpp"
 #include "../common/ranks.hpp"
 #include "adapter.hpp"
-#include "files.hpp"
 #include "check_files.hpp"
 #include "file_names.hpp"
+#include "files.hpp"
 #include "fine_tune.hpp"
 #include "options.hpp"
 #include "pretrained.hpp"
@@ -66,7 +66,7 @@ int use_model(const Options& options) {
   if (!options.trains() && !options.outputs.save.empty())
     examples::write_whole([&] { save_result(pretrained, options, options.outputs.save); });
   if (options.bf16) tg::hold_in_bfloat16(pretrained.model);
-  if (!options.score.empty()) print_score(pretrained, options.score);
+  if (!options.score.empty()) print_score(pretrained, options.folder, options.score);
   if (!examples::is_first_rank()) return status;
   if (options.page.text) show_step(pretrained, options.page);
   if (options.explain.wanted) explain(pretrained, options.explain);

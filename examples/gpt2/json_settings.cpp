@@ -47,12 +47,11 @@ JsonSettings JsonSettings::below(const char* name) const {
   return {file_ + ": " + name, at(name)};
 }
 
-std::vector<std::pair<std::string, json>> JsonSettings::members(const char* name) const {
-  if (!has(name)) return {};
+const json& JsonSettings::members(const char* name) const {
+  static const json none = json::object();
+  if (!has(name)) return none;
   if (!at(name).is_object()) refuse(name, "an object", at(name));
-  std::vector<std::pair<std::string, json>> all;
-  for (const auto& member : at(name).items()) all.emplace_back(member.key(), member.value());
-  return all;
+  return at(name);
 }
 
 void JsonSettings::refuse(const char* name, const std::string& expected, const json& given) const {

@@ -54,8 +54,8 @@ class JsonSettings {
   /// An object of settings within these.
   JsonSettings below(const char* name) const;
 
-  /// The members of an object of settings whose names are not known before; none where it is not there.
-  std::vector<std::pair<std::string, nlohmann::json>> members(const char* name) const;
+  /// An object of settings whose names are not known before; an empty one where it is not there.
+  const nlohmann::json& members(const char* name) const;
 
   [[noreturn]] void refuse(const char* name, const std::string& expected, const nlohmann::json& given) const;
 

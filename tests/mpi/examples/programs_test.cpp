@@ -138,6 +138,20 @@ TEST_CASE("A run goes on to the same bits on as many ranks, and on others says t
   }
 }
 
+TEST_CASE("Of several ranks gpt2's first makes a tokenizer, which is that of one process") {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("text", lines_of_many_lengths());
+  for (const int ranks : {1, 4}) {
+    const std::string made = "made" + std::to_string(ranks);
+    const Run run = run_on(ranks, "gpt2 " + folder.path(made) + " --train-tokenizer " + text + " --vocabulary 265");
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+    CHECK(run.out == "265 tokens: " + folder.path(made) + "/vocab.json and merges.txt\n");
+    CHECK(folder.read(made + "/merges.txt") == folder.read("made1/merges.txt"));
+    CHECK(folder.read(made + "/vocab.json") == folder.read("made1/vocab.json"));
+  }
+}
+
 TEST_CASE("text_classifier trains, validates and cross-validates on several ranks") {
   const TemporaryFolder folder;
   std::string text;

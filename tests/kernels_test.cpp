@@ -117,6 +117,8 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
       {{70000}, {0}, 3},                  //
       {{300, 300}, {0, 1}, 0},            // sums of columns
       {{300, 300}, {1, 0}, 0},            // sums of rows
+      {{2000, 30}, {0, 1}, 5},            // sums of so many slices that they are added in blocks
+      {{40, 3, 60, 7}, {0, 7, 0, 1}, 5},  //
   };
   for (const View& view : views)
     for (const std::size_t threads : {1, 3}) {
@@ -138,6 +140,7 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
       }
       CHECK(seen == expected);
       tg::Array<T> added = source;
+      poison(source.size() * sizeof(T));
       tg::detail::scatter_add(added, elements, view);
       check_close(added, sums, std::is_same_v<T, float> ? 1e-4 : 1e-12);
       if (!each_once) continue;

@@ -134,18 +134,18 @@ TEST_CASE("Sums and means of a million floats lose no digits, along whichever ax
 
 TEST_CASE_TEMPLATE("Sums of many slices are made of partial sums, along whichever axes, also those of gradients", T,
                    float, double) {
-  // A running sum of a tenth in float is 1% off after a million terms.
+  // A running sum of a tenth in float is 1% off after a million terms, and 0.02% after 30,000.
   constexpr T kTenth = static_cast<T>(0.1);
   struct Case {
     tg::Shape shape;
     tg::Axes axes;
   };
-  for (const auto& [shape, axes] : std::vector<Case>{{{1000003, 2}, {0}},
-                                                     {{3, 200000, 2}, {1}},
-                                                     {{500, 1100, 2}, {0, 1}},
-                                                     {{700, 3, 600, 2}, {0, 2}},
-                                                     {{2, 3, 1500, 2, 1025, 2}, {0, 2, 4}},
-                                                     {{1025, 300}, {0}}})
+  for (const auto& [shape, axes] : std::vector<Case>{{{100003, 2}, {0}},
+                                                     {{3, 30000, 2}, {1}},
+                                                     {{150, 300, 2}, {0, 1}},
+                                                     {{100, 2, 300, 2}, {0, 2}},
+                                                     {{2, 2, 30, 2, 1025, 2}, {0, 2, 4}},
+                                                     {{1100, 300}, {0}}})
     for (const std::size_t threads : {1, 3}) {
       CAPTURE(tg::to_string(shape));
       CAPTURE(threads);
@@ -165,12 +165,12 @@ TEST_CASE_TEMPLATE("Sums of many slices are made of partial sums, along whicheve
 }
 
 TEST_CASE("The gradient of a LayerNorm's weight over many rows loses no digits") {
-  tg::Array<float> x(tg::Shape{1000003, 2}, 1.0f);  // h is 1 and -1
+  tg::Array<float> x(tg::Shape{100003, 2}, 1.0f);  // h is 1 and -1
   for (std::size_t i = 1; i < x.size(); i += 2) x.data()[i] = -1;
   const tg::Parameter<float> weight(tg::Array<float>{1, 1}), bias(tg::Array<float>{0, 0});
   tg::Tape tape;
   tg::layer_norm(tg::Tensor<float>(x), weight, bias, 0).backward(tg::Array<float>(x.shape(), 0.1f));
-  const double expected = 1000003.0 * 0.1f;
+  const double expected = 100003.0 * 0.1f;
   CHECK(std::abs(weight.grad()(0) / expected - 1) <= 2e-5);
   CHECK(std::abs(weight.grad()(1) / expected + 1) <= 2e-5);
   CHECK(std::abs(bias.grad()(1) / expected - 1) <= 2e-5);

@@ -1,4 +1,5 @@
 /// What several threads may use at once, line by line of the README's table: ThreadSanitizer reads this with us.
+#include <tapegrad/engine/array/internal/parallel.hpp>
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -70,6 +71,32 @@ void on_threads(std::size_t count, const std::function<void(std::size_t)>& f) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// While one lives, another thread's loop has the pool.
+class PoolAtWork {
+ public:
+  PoolAtWork()
+      : thread_([this] {
+          tg::detail::parallel_for(2, 2, [this](std::size_t, std::size_t) {
+            has_begun_ = true;
+            has_begun_.notify_all();
+            may_end_.wait(false);
+          });
+        }) {
+    has_begun_.wait(false);
+  }
+  ~PoolAtWork() {
+    may_end_ = true;
+    may_end_.notify_all();
+    thread_.join();
+  }
+  PoolAtWork(const PoolAtWork&) = delete;
+  PoolAtWork& operator=(const PoolAtWork&) = delete;
+
+ private:
+  std::atomic<bool> has_begun_{false}, may_end_{false};
+  std::thread thread_;
+};
+
 }  // namespace
 
 TEST_CASE("Threads train copies of one model at once, and each gets what it gets alone") {
@@ -89,6 +116,15 @@ TEST_CASE("Threads train copies of one model at once, and each gets what it gets
     on_threads(4, [&](std::size_t i) { together[i] = trained(copies[i], i); });
     for (std::size_t i = 0; i < 4; ++i) CHECK(together[i] == alone[i]);
   });
+}
+
+TEST_CASE("Products of a batch are the same bits while another thread's loop has the pool") {
+  const Threads three(3);
+  tg::manual_seed(1);  // products that a loop shares out, each large enough to be cut by the threads that it gets
+  const tg::Tensor<float> a(tg::uniform<float>({8, 64, 256}, -1, 1)), b(tg::uniform<float>({8, 256, 64}, -1, 1));
+  const tg::Array<float> alone = tg::matmul(a, b).value();
+  const PoolAtWork other;
+  CHECK((tg::matmul(a, b).value() == alone));
 }
 
 TEST_CASE("Threads train models of their own while the number of threads changes") {

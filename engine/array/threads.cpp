@@ -139,13 +139,22 @@ class ThreadPool {
 };
 
 thread_local bool ends_program = false;  // this thread runs the functions at exit
-thread_local bool inside_loop = false;   // this thread works on a chunk: loops within it are its own
 
-struct InsideLoop {
-  InsideLoop() { inside_loop = true; }
-  ~InsideLoop() { inside_loop = false; }
-  InsideLoop(const InsideLoop&) = delete;
-  InsideLoop& operator=(const InsideLoop&) = delete;
+// Where a thread computes. A loop within a loop runs on the thread that it begins on, whether the pool was free for the
+// loop around it or not: who else computes changes no result.
+enum class Where { outside_loops, in_loop_alone, in_loop_on_pool };
+thread_local Where where = Where::outside_loops;
+
+// This thread works on chunks, to the end of the scope.
+class InLoop {
+ public:
+  explicit InLoop(Where inside) : before_(std::exchange(where, inside)) {}
+  ~InLoop() { where = before_; }
+  InLoop(const InLoop&) = delete;
+  InLoop& operator=(const InLoop&) = delete;
+
+ private:
+  Where before_;
 };
 
 // The count is read before anything that is announced by it. What was announced before the reading is seen after it: a
@@ -153,7 +162,7 @@ struct InsideLoop {
 // the count, so that this thread does not wait. In another order the end may come between the two readings, be missed
 // by the first and counted by the second.
 void ThreadPool::work(std::size_t thread) {
-  inside_loop = true;
+  where = Where::in_loop_on_pool;
   while (true) {
     const std::uint32_t seen = announced_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
@@ -193,7 +202,7 @@ class SharedPool {
     if (!lock || closed_) return false;
     if (!pool_) pool_.reset(new (std::nothrow) ThreadPool(num_threads()));
     if (!pool_) return false;
-    const InsideLoop inside;
+    const InLoop on_pool(Where::in_loop_on_pool);
     pool_->run(chunks, body, context);
     return true;
   }
@@ -237,7 +246,7 @@ class SharedPool {
 
 void set_num_threads(std::size_t count) {
   detail::require(count > 0, "set_num_threads", "expected at least 1 thread, given 0");
-  detail::require_usage(!inside_loop, "set_num_threads", "expected to be called outside an operation");
+  detail::require_usage(where == Where::outside_loops, "set_num_threads", "expected to be called outside an operation");
   SharedPool::instance().set_threads(count);
 }
 
@@ -251,7 +260,7 @@ std::size_t num_threads() {
 namespace detail {
 
 bool ExitGuard::enter() {
-  if (inside_loop) return false;
+  if (where == Where::in_loop_on_pool) return false;
   SharedPool::instance().enter();
   return true;
 }
@@ -259,10 +268,11 @@ void ExitGuard::leave() { SharedPool::instance().leave(); }
 
 void run_chunks(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
   if (threads_here() > 1 && SharedPool::instance().run(chunks, body, context)) return;
+  const InLoop alone(where == Where::in_loop_on_pool ? where : Where::in_loop_alone);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
 }
 
-std::size_t threads_here() { return inside_loop ? 1 : num_threads(); }
+std::size_t threads_here() { return where == Where::outside_loops ? num_threads() : 1; }
 
 std::size_t chunks_for(std::size_t work) {
   constexpr std::size_t kWorthAThread = 16384;  // some ten microseconds: a few times what it takes to hand a chunk over

@@ -137,6 +137,21 @@ TEST_CASE_TEMPLATE("Parameters are changed, not what shares their values", Optim
   check_close(model.weight.grad(), Array(before * 2.0), 1e-15);
 }
 
+TEST_CASE_TEMPLATE("A value or gradient that was assigned one of another shape is refused before anything changes",
+                   Optimizer, OPTIMIZERS) {
+  Parameter a(Array{1.0, 2.0}), b(Array{1.0, 2.0});
+  Optimizer optimizer({a, b}, options<Optimizer>());
+  b.set_name("b");
+  set_gradients({a, b}, 1.0);
+  SUBCASE("the value") { b.mutable_value() = Array{1.0}; }
+  SUBCASE("the gradient") { b.mutable_grad() = Array{1.0}; }
+  CHECK_THROWS_WITH_AS(optimizer.step(),
+                       Contains("expected a parameter whose value and gradient have kept its shape "
+                                "(2), given b ("),
+                       std::logic_error);
+  check_close(a.value(), Array{1.0, 2.0}, 0.0);
+}
+
 TEST_CASE_TEMPLATE("An empty parameter, and one without axes, are stepped as any other", Optimizer, OPTIMIZERS) {
   Parameter empty(Array(tg::Shape{0, 3})), number = scalar(1);
   Optimizer optimizer({empty, number}, options<Optimizer>());

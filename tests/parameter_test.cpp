@@ -184,6 +184,37 @@ TEST_CASE("Gradients at different values stay found out when the value changes o
   CHECK(w.sweeps().over_changed_values());
 }
 
+// ---- arrays of another shape ----------------------------------------------------------------------------------------
+
+TEST_CASE("A parameter whose value was assigned one of another shape is refused until it has its shape again") {
+  Parameter w(Array{{1.0, 2.0}, {3.0, 4.0}});
+  w.set_name("head.weight");
+  w.mutable_value() = Array{{1.0, 2.0}};
+  const tg::Tape tape;
+  CHECK_THROWS_WITH_AS(tg::matmul(w, w), Contains("[matmul]"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::sum(w), "[sum] expected a parameter to keep its shape (2, 2), given head.weight (1, 2)",
+                       std::logic_error);
+  CHECK(tape.size() == 0);
+  CHECK_THROWS_WITH_AS(w.set_value(Array{{1.0, 2.0}}), Contains("shape (2, 2), given (1, 2)"), std::invalid_argument);
+  w.set_value(Array{{1.0, 2.0}, {3.0, 4.0}});
+  tg::sum(w * 2.0).backward();
+  check_close(w.grad(), Array{{2.0, 2.0}, {2.0, 2.0}}, 0.0);
+}
+
+TEST_CASE("A sweep that meets a gradient of another shape changes no gradient") {
+  Parameter a(Array{1.0, 2.0}), b(Array{1.0, 2.0}), c(Array{1.0, 2.0});
+  b.set_grad(Array{5.0, 6.0});
+  b.set_name("b");
+  b.mutable_grad() = Array{5.0};
+  const tg::Tape tape;
+  const Tensor loss = tg::sum(a * b * c);
+  CHECK_THROWS_WITH_AS(loss.backward(), "[backward] expected a gradient to keep the shape of b (2), given (1)",
+                       std::logic_error);
+  CHECK_FALSE(a.has_grad());
+  CHECK_FALSE(c.has_grad());
+  CHECK(a.sweeps().total + c.sweeps().total == 0);
+}
+
 // ---- changed while recorded ---------------------------------------------------------------------------------------
 
 TEST_CASE("A parameter changed in place while recorded: the sweep uses the recorded value") {

@@ -127,6 +127,7 @@ template <class T> void Recording<T>::check_hooked(std::int32_t i, const Array<T
 }
 
 #define INSTANTIATE(T)                                                                                    \
+  template std::string Recording<T>::described(std::int32_t) const;                                       \
   template void Recording<T>::check_output(const Operation&, const Tensor<T>&, std::span<const Input<T>>, \
                                            const Edges&);                                                 \
   template void Recording<T>::check_parameter(const char*, const Tensor<T>&);                             \

@@ -86,7 +86,7 @@ template <class T> void Parameter<T>::share_value(Value<T> value) {
 }
 
 template <class T> void Parameter<T>::replace(const char* operation, Value<T> value) {
-  require(value->shape() == this->shape(), operation, "expected a value of the parameter's shape ", this->shape(),
+  require(value->shape() == leaf().shape, operation, "expected a value of the parameter's shape ", leaf().shape,
           ", given ", value->shape());
   leaf().value = std::move(value);
   leaf().bfloat16.reset();
@@ -118,7 +118,7 @@ template <class T> Array<T>& Parameter<T>::mutable_value() {
 }
 
 template <class T> void Parameter<T>::set_grad(Array<T> grad) {
-  require(grad.shape() == this->shape(), "set_grad", "expected a gradient of the parameter's shape ", this->shape(),
+  require(grad.shape() == leaf().shape, "set_grad", "expected a gradient of the parameter's shape ", leaf().shape,
           ", given ", grad.shape());
   leaf().grad = make_value<T>(std::move(grad));
 }

@@ -52,14 +52,15 @@ template <class T> class Parameter : public Tensor<T> {
   /// gradient is forgotten. set_value ends it, and so does loading; it stays frozen then.
   void hold_in_bfloat16();
 
-  /// The value for changing in place; recordings and copies keep the old one.
+  /// The value for changing in place; recordings and copies keep the old one. It keeps its shape: operations that are
+  /// recorded and optimizers refuse a parameter whose value has got another one.
   Array<T>& mutable_value();
 
   /// Replaces the gradient. Throws std::invalid_argument when the shape differs.
   void set_grad(Array<T> grad);
 
-  /// The gradient for changing in place; whoever shares it keeps the old one. Throws std::logic_error when there is
-  /// none.
+  /// The gradient for changing in place; whoever shares it keeps the old one. It keeps its shape: sweeps and optimizers
+  /// refuse another one. Throws std::logic_error when there is none.
   Array<T>& mutable_grad();
 
   /// Forgets the gradient.

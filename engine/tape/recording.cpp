@@ -45,12 +45,15 @@ template <class T> std::int32_t Recording<T>::edge(const char* operation, const 
         "; detach() makes it a constant");
   }
   if (x.is_constant()) return -1;
+  const Leaf<T>& leaf = *x.leaf_;
   if (options_.detect_anomaly) check_parameter(operation, x);
-  if (!x.leaf_->requires_grad) return -1;
-  if (const auto known = parameters_.find(x.leaf_.get()); known != parameters_.end()) return known->second;
+  if (!leaf.requires_grad) return -1;
+  require_usage(x.shape() == leaf.shape, operation, "expected a parameter to keep its shape ", leaf.shape, ", given ",
+                x);
+  if (const auto known = parameters_.find(&leaf); known != parameters_.end()) return known->second;
   const auto number = static_cast<std::int32_t>(nodes_.size());
   add_parameter(x);
-  parameters_.emplace(x.leaf_.get(), number);  // last: memory may end, and no entry may lead to another's node
+  parameters_.emplace(&leaf, number);  // last: memory may end, and no entry may lead to another's node
   return number;
 }
 

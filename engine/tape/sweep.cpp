@@ -188,8 +188,14 @@ template <class T> void LastSweep<T>::add(const std::shared_ptr<Leaf<T>>& leaf, 
   entry.operation = operation;
 }
 
-// All memory is taken before the first leaf changes.
+// All is checked, and all memory taken, before the first leaf changes.
 template <class T> void Recording<T>::hand_over_gradients() {
+  for (const Arrived& arrived : arrived_) {
+    const Leaf<T>& leaf = *node(arrived.node).leaf;
+    require_usage(
+        !leaf.grad || leaf.grad->shape() == leaf.shape, "backward", "expected a gradient to keep the shape of ",
+        [&] { return described(arrived.node); }, ", given ", [&] { return to_string(leaf.grad->shape()); });
+  }
   LastSweep<T>& reached = LastSweep<T>::of_this_thread();
   reached.begin(arrived_.size());
   for (Arrived& arrived : arrived_) {

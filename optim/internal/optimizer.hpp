@@ -20,6 +20,18 @@ inline void require_option(const char* optimizer, const char* name, double value
   require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, given ", value);
 }
 
+/// Throws std::logic_error for a parameter whose model is gone, and for one with a gradient that was assigned an array
+/// of another shape, or whose value was.
+template <class T> void require_in_use(const char* optimizer, const ParameterHandle<Parameter<T>>& handle) {
+  const Parameter<T>& parameter = *handle;
+  require_usage(!handle.is_last(), optimizer, "expected parameters of a model, but ", parameter,
+                " belongs to none any more: its model ended, or was assigned another in its stead");
+  const Shape& shape = handle.place()->shape;
+  require_usage(!parameter.has_grad() || (parameter.shape() == shape && parameter.grad().shape() == shape), optimizer,
+                "expected a parameter whose value and gradient have kept its shape ", shape, ", given ", parameter,
+                " with a gradient of shape ", [&] { return to_string(parameter.grad().shape()); });
+}
+
 /// The gradient of an element with its weight decay. Without one nothing is added: an infinite p would make it NaN.
 template <class T> T decayed(T gradient, T weight_decay, T p) {
   return weight_decay == 0 ? gradient : gradient + weight_decay * p;
@@ -84,9 +96,7 @@ template <class T, class Options, class State> Parameters<T> GroupedOptimizer<T,
 
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::step() {
   for (const Options& options : groups_) check_options(name_, options);  // they may come from a file
-  for (const Member& member : members_)
-    detail::require_usage(!member.parameter.is_last(), name_, "expected parameters of a model, but ", *member.parameter,
-                          " belongs to none any more: its model ended, or was assigned another in its stead");
+  for (const Member& member : members_) detail::require_in_use(name_, member.parameter);
   for (const Member& member : members_) {  // all memory first: where it ends, nothing has changed
     if (!member.parameter->has_grad()) continue;
     member.parameter->mutable_value();

@@ -91,7 +91,8 @@ template <class T> class Recording {
   Recording(std::uint64_t tape, const TapeOptions& options);
 
   /// The node that made x, -1 for a constant, a frozen parameter or an undefined x. Throws std::logic_error when x
-  /// belongs to another tape, and in anomaly mode std::runtime_error for a parameter that is not finite.
+  /// belongs to another tape and when a parameter's value has got another shape, through mutable_value(); in anomaly
+  /// mode std::runtime_error for a parameter that is not finite.
   std::int32_t edge(const char* operation, const Tensor<T>& x);
 
   /// Records that the operation made y.

@@ -274,6 +274,15 @@ TEST_CASE("Anomaly mode lets pass the infinity that a mask fills in") {
                        doctest::Contains("[softmax] expected finite values, made NaN"), std::runtime_error);
 }
 
+TEST_CASE("Anomaly mode finds a NaN behind an infinity that came in") {
+  const Parameter w(Array{{1.0, 2.0}, {3.0, 4.0}});
+  const tg::Tape tape({.detect_anomaly = true});
+  const Tensor masked = tg::masked_fill(w, tg::BoolArray{{true, false}, {true, true}}, -INFINITY);
+  CHECK_THROWS_WITH_AS(tg::log_softmax(masked, -1),
+                       doctest::Contains("[log_softmax] expected finite values, made NaN at (1, 0) of (2, 2)"),
+                       std::runtime_error);
+}
+
 TEST_CASE("Looking at a gradient that has not arrived shows zeros and makes none") {
   Parameter w(Array{1.0, 2.0});
   CHECK(w.grad() == tg::Array<double>(Array{0.0, 0.0}));

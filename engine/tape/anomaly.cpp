@@ -10,29 +10,31 @@
 namespace tapegrad::detail {
 namespace {
 
-// The index of the first element that is NaN or infinite.
-template <class T> std::optional<std::size_t> first_anomaly(const Array<T>& x) {
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!std::isfinite(x.data()[i])) return i;
-  return std::nullopt;
-}
-
-std::optional<std::size_t> first_anomaly(const Array<BFloat16>& x) {
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!std::isfinite(static_cast<float>(x.data()[i]))) return i;
-  return std::nullopt;
+// The index of the first NaN, or where there is none of the first infinity: that may be let pass.
+template <class Element> std::optional<std::size_t> first_anomaly(const Array<Element>& x) {
+  std::optional<std::size_t> infinity;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto element = static_cast<double>(x.data()[i]);
+    if (std::isnan(element)) return i;
+    if (std::isinf(element) && !infinity) infinity = i;
+  }
+  return infinity;
 }
 
 template <class T> std::optional<std::size_t> first_anomaly(const Tensor<T>& x) {
   return x.is_in_bfloat16() ? first_anomaly(x.bfloat16()) : first_anomaly(x.value());
 }
 
-template <class T> std::string found(const Array<T>& x, std::size_t i) {
+template <class Element> std::string found(const Array<Element>& x, std::size_t i) {
   const auto value = static_cast<double>(x.data()[i]);
   return std::string(std::isnan(value) ? "NaN"
                      : value > 0       ? "inf"
                                        : "-inf") +
          " at " + to_string(index_of(i, x.shape()));
+}
+
+template <class T> std::string found(const Tensor<T>& x, std::size_t i) {
+  return x.is_in_bfloat16() ? found(x.bfloat16(), i) : found(x.value(), i);
 }
 
 }  // namespace
@@ -100,9 +102,8 @@ template <class T> void Recording<T>::check_parameter(const char* operation, con
   const std::optional<std::size_t> i = first_anomaly(x);
   if (!i) return;
   if (options_.keep_values) add_parameter(x);
-  const std::string given = leaf.bfloat16 ? found(*leaf.bfloat16, *i) : found(*leaf.value, *i);
   fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false,
-          message(operation, "expected finite parameters, given ", given, " of ",
+          message(operation, "expected finite parameters, given ", found(x, *i), " of ",
                   leaf.name.empty() ? "a parameter" : leaf.name, " ", leaf.shape));
 }
 

@@ -96,6 +96,8 @@ TEST_CASE("A formula falls apart into the value and the rules, with its number f
   CHECK(scaled.value == "y = 0.5 x");
   CHECK(scaled.rules == std::vector<std::string>{"dx = 0.5 cos(dy) 0.5²"});
   CHECK(formula_of({"add", "y = x + c", -2}).value == "y = x + (−2)");
+  CHECK(formula_of({"add", "y = x + c", 0.0}).value == "y = x + 0");
+  CHECK(formula_of({"own", "y = a + c; da = dy; dc = dy"}).value == "y = a + c");  // c is an input
   CHECK(formula_of("cube").value.empty());
   CHECK(formula_of("cube").rules.empty());
 }

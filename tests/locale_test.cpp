@@ -1,10 +1,13 @@
-// Programs that set C++'s global locale, to one in which numbers are written as 1.234,5: the files that the library
-// writes are the same.
+// Programs that set C++'s global locale, to one in which numbers are written as 1.234,5: what the library writes to
+// files and says in errors and reports is the same.
 #include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>
 
 #include <locale>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -65,6 +68,28 @@ std::vector<std::string> written() {
   return all;
 }
 
+// What errors, checks and comparisons say.
+std::vector<std::string> said() {
+  std::vector<std::string> all;
+  const auto error = [&](const auto& run) {
+    try {
+      run();
+    } catch (const std::exception& refusal) {
+      all.emplace_back(refusal.what());
+    }
+  };
+  tg::Parameter<double> w(tg::Array<double>(tg::Shape{1200}, 0.5));
+  error([&] { tg::SGD<double>({w}, {.lr = -0.5}); });
+  error([&] { tg::embedding(tg::reshape(w, {1200, 1}), tg::int_array({1234})); });
+  const auto check = [&] { return tg::sum(w * w.detach()); };
+  all.push_back(tg::testing::gradcheck(check, {{"w", w}}).report);
+  std::ostringstream compared;
+  compared.imbue(std::locale::classic());
+  compared << tg::testing::compare("w", w, w * 1.5);
+  all.push_back(compared.str());
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("What is written does not depend on the global locale") {
@@ -76,4 +101,11 @@ TEST_CASE("What is written does not depend on the global locale") {
     CAPTURE(i);
     CHECK((with_commas[i] == plain[i]));  // too long to be printed
   }
+}
+
+TEST_CASE("What is said does not depend on the global locale") {
+  const std::vector<std::string> plain = said();
+  const WithCommas locale;
+  REQUIRE(plain.size() == 4);
+  CHECK(said() == plain);
 }

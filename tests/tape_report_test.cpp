@@ -137,6 +137,15 @@ TEST_CASE("A profiling tape knows what each operation saved and the norm of its 
   CHECK((unit == "us" || unit == "ms"));  // backward took a time, on a busy machine a long one
 }
 
+TEST_CASE("A printed tape shows a gradient that is NaN, of an operation and of a parameter") {
+  const Parameter w(Array{0.0});
+  const tg::Tape tape({.profile = true});
+  const Tensor y = w * 2.0;
+  (y * std::numeric_limits<double>::quiet_NaN()).backward();
+  CHECK(row(printed(tape), "0").back() == "NaN");
+  CHECK(row(printed(tape), "1").back() == "NaN");
+}
+
 TEST_CASE("A printed tape lines up names in any alphabet") {
   const auto printed_with = [](const std::string& name) {
     Parameter w(Array{1.0, 2.0}), short_name(Array{1.0});

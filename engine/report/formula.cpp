@@ -1,17 +1,17 @@
 #include "internal/formula.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <string_view>
+
+#include "internal/number_text.hpp"
 
 namespace tapegrad::detail {
 namespace {
 
 // As it stands in a formula: with the minus sign of mathematics, and in brackets where it is negative.
-std::string number_text(double number) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%g", std::abs(number));
-  return std::signbit(number) ? std::string("(−") + digits + ')' : digits;
+std::string in_formula(double number) {
+  const std::string digits = number_text(std::abs(number), std::chars_format::general, 6);
+  return std::signbit(number) ? "(−" + digits + ')' : digits;
 }
 
 bool is_of_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
@@ -22,7 +22,7 @@ std::string with_number(std::string_view text, double number) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool begins = i == 0 || !is_of_word(text[i - 1]), ends = i + 1 == text.size() || !is_of_word(text[i + 1]);
     if (text[i] == 'c' && begins && ends)
-      out += number_text(number);
+      out += in_formula(number);
     else
       out += text[i];
   }
@@ -36,7 +36,8 @@ Formula formula_of(const Operation& operation) {
   std::vector<std::string> parts;
   for (std::string_view rest = operation.formula; !rest.empty();) {
     const std::size_t end = rest.find(separator);
-    parts.push_back(with_number(rest.substr(0, end), operation.c));
+    const std::string_view part = rest.substr(0, end);
+    parts.push_back(std::isnan(operation.c) ? std::string(part) : with_number(part, operation.c));
     rest = end == rest.npos ? std::string_view() : rest.substr(end + separator.size());
   }
   if (parts.empty()) return {};

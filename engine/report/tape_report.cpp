@@ -1,25 +1,20 @@
 // Looking at a tape: as a table, and as a graph.
-#include <algorithm>
-#include <array>
-#include <cstdio>
+#include <charconv>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "../tape/tape.hpp"
 #include "internal/nodes.hpp"
+#include "internal/number_text.hpp"
 #include "internal/table.hpp"
 
 namespace tapegrad {
 namespace {
 
 using detail::NodeView;
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
+using detail::number_text;
+using enum std::chars_format;
 
 // "1.5 KB"
 std::string bytes_text(std::size_t bytes) {
@@ -31,13 +26,13 @@ std::string bytes_text(std::size_t bytes) {
     amount /= 1000;
     unit = larger;
   }
-  return formatted(amount < 10 && *unit != 'B' ? "%.1f " : "%.0f ", amount) + unit;
+  return number_text(amount, fixed, amount < 10 && *unit != 'B' ? 1 : 0) + ' ' + unit;
 }
 
 // "12.3 us"; "-" for a time that was not taken
 std::string time_text(double seconds) {
   if (seconds <= 0) return "-";
-  return seconds < 1e-3 ? formatted("%.1f us", seconds * 1e6) : formatted("%.2f ms", seconds * 1e3);
+  return seconds < 1e-3 ? number_text(seconds * 1e6, fixed, 1) + " us" : number_text(seconds * 1e3, fixed, 2) + " ms";
 }
 
 template <class T> std::vector<std::string> row_of(const NodeView<T>& node) {
@@ -46,14 +41,13 @@ template <class T> std::vector<std::string> row_of(const NodeView<T>& node) {
     reads += (reads.empty() ? "" : " ") + (input < 0 ? "const" : '#' + std::to_string(input));
   std::vector<std::string> row{
       std::to_string(node.number), node.operation.name, node.name, to_string(node.shape), reads, "-", "-", "-", "-"};
-  double gradient_norm = node.parameter_gradient != nullptr ? detail::norm(*node.parameter_gradient) : -1;
+  if (node.parameter_gradient != nullptr) row[8] = number_text(detail::norm(*node.parameter_gradient), general, 3);
   if (node.profile != nullptr) {
     row[5] = bytes_text(node.profile->saved);
     row[6] = time_text(node.profile->forward);
     row[7] = time_text(node.profile->backward);
-    gradient_norm = std::max(gradient_norm, node.profile->gradient_norm);
+    if (node.profile->backward >= 0) row[8] = number_text(node.profile->gradient_norm, general, 3);
   }
-  if (gradient_norm >= 0) row[8] = formatted("%.3g", gradient_norm);
   return row;
 }
 

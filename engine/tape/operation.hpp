@@ -1,6 +1,8 @@
 /// What an operation is called, and what it computes.
 #pragma once
 
+#include <limits>
+
 namespace tapegrad {
 
 /// An operation's name and, for readers, its formula and rule. A name alone converts to it. The texts must outlive the
@@ -15,11 +17,12 @@ struct Operation {
   /// summed back, which needs not be said. "" where nobody has written it.
   const char* formula;
 
-  /// The number that the letter c of the formula stands for: "y = c x; dx = c dy".
+  /// The number that the letter c of the formula stands for: "y = c x; dx = c dy". NaN for none: c is a letter then.
   double c;
 
   /// From a name, or a name with its formula.
-  constexpr Operation(const char* name, const char* formula = "", double c = 0) : name(name), formula(formula), c(c) {}
+  constexpr Operation(const char* name, const char* formula = "", double c = std::numeric_limits<double>::quiet_NaN())
+      : name(name), formula(formula), c(c) {}
 };
 
 }  // namespace tapegrad

@@ -27,8 +27,9 @@ class Tape {
   std::size_t size() const;
 
   /// Prints a line for each operation and parameter in the order of recording: its number, the operation, its name or
-  /// the parameter's path, its shape, the numbers of what it read; with TapeOptions::profile also how many bytes it
-  /// saved for the sweep, the times forward and backward, and after a sweep the norm of its gradient.
+  /// the parameter's path, its shape, the numbers of what it read, and of a parameter the norm of the gradient that it
+  /// has gathered. With TapeOptions::profile also how many bytes an operation saved for the sweep, the times forward
+  /// and backward, and after a sweep the norm of its gradient.
   void print(std::ostream& out) const;
 
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.

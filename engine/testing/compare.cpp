@@ -1,12 +1,12 @@
 #include "compare.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <iomanip>
 #include <ostream>
-#include <sstream>
 
 #include "../array/internal/layout.hpp"
+#include "../report/internal/number_text.hpp"
 #include "../report/internal/table.hpp"
 
 namespace tapegrad::testing {
@@ -15,11 +15,7 @@ namespace {
 using Verdict = CompareResult::Verdict;
 using Row = std::vector<std::string>;  // name, how, shape, largest difference, verdict
 
-std::string text(double number, int digits) {
-  std::ostringstream out;
-  out << std::setprecision(digits) << number;
-  return out.str();
-}
+std::string text(double number, int digits) { return detail::number_text(number, std::chars_format::general, digits); }
 
 std::string shape_text(const CompareResult& result) {
   const std::string shape = to_string(result.shape);
@@ -43,7 +39,7 @@ void explain(std::ostream& out, const CompareResult& wrong, double tolerance) {
     out << " has the shape " << to_string(wrong.shape) << ", the reference " << to_string(wrong.reference_shape);
   else
     out << to_string(wrong.index) << " is " << text(wrong.mine, 10) << ", the reference " << text(wrong.reference, 10)
-        << "; the tolerance is " << tolerance;
+        << "; the tolerance is " << text(tolerance, 6);
   out << '\n';
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iomanip>
 #include <limits>
+#include <locale>
 #include <memory>
 #include <ostream>
 #include <sstream>
@@ -164,6 +165,7 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   GradcheckResult result;
   const Probe probe(f, weights);
   std::ostringstream report;
+  report.imbue(std::locale::classic());  // whatever the program's global locale is
   report << std::setprecision(10);
   std::size_t compared = 0;
   std::map<std::string, Array<double>> wrong;

@@ -1,6 +1,7 @@
 /// How errors are thrown: `[operation] what was expected, what was given`. For the library's own sources.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,7 @@ template <class Part> void write(std::ostream& out, const Part& part) {
 
 template <class... Parts> std::string message(const char* operation, const Parts&... parts) {
   std::ostringstream text;
+  text.imbue(std::locale::classic());  // whatever the program's global locale is
   text << '[' << operation << "] ";
   (write(text, parts), ...);
   return text.str();

@@ -44,10 +44,10 @@ template <class T> std::shared_ptr<Array<T>> unshared(const std::shared_ptr<Arra
 
 /// What a tape that profiles knows of a node; times in seconds.
 struct Profile {
-  std::size_t saved = 0;      // bytes that the rule holds for the sweep
-  double forward = 0;         // since the node before was recorded
-  double backward = -1;       // in the rule; below 0 when no sweep has come by
-  double gradient_norm = -1;  // of the output's gradient
+  std::size_t saved = 0;     // bytes that the rule holds for the sweep
+  double forward = 0;        // since the node before was recorded
+  double backward = -1;      // in the rule; below 0 when no sweep has come by
+  double gradient_norm = 0;  // of the output's gradient in that sweep
 };
 
 /// What a tape that keeps values knows of a node.

@@ -227,6 +227,14 @@ TEST_CASE("A parameter given twice is checked once, and a frozen one not at all"
   CHECK_FALSE(frozen.requires_grad());
 }
 
+TEST_CASE("A parameter that is none, as the bias of a layer without one, is passed over") {
+  tg::Linear<double> layer(2, 1, {.bias = false});
+  const Tensor x(Array{{0.5, -1.0}});
+  const auto result = gradcheck([&] { return layer(x); }, {{"bias", layer.bias}, {"weight", layer.weight}});
+  CHECK_MESSAGE(result.ok, result.report);
+  CHECK_MESSAGE(contains(result.report, "2 elements agree"), result.report);
+}
+
 // ---- what is put back ---------------------------------------------------------------------------------------------
 
 TEST_CASE("Values and gradients are as before, whether there was a gradient or none") {

@@ -37,12 +37,14 @@ struct Difference {
 
 using Leaf = detail::Leaf<double>;
 
-// The parameters to check, each once, without the frozen ones; and, whatever happens, all as they were at its end.
+// The parameters to check, each once, without those that are none or frozen; and, whatever happens, all as they were at
+// its end.
 class Checked {
  public:
   explicit Checked(const NamedParameters<double>& parameters) {
     for (const auto& [name, parameter] : parameters) {
       const std::shared_ptr<Leaf>& place = parameter.place();
+      if (place == nullptr) continue;
       const bool is_new = std::ranges::none_of(entries_, [&](const Entry& entry) { return entry.place == place; });
       if (is_new && place->requires_grad) entries_.push_back({name, place, *place});
     }

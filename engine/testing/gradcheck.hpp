@@ -47,9 +47,9 @@ std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
 /// Compares the gradient of f with respect to every element of every parameter with a central difference. The outputs
 /// of f are weighted with random numbers, since a plain sum hides errors (the gradient of a softmax's sum is 0 whatever
 /// the rule does). f must compute the same each time it is called: dropout off.
-/// Frozen parameters are passed over, and one that is given twice is checked once. The differences are computed without
-/// recording, also inside a tape. Values and gradients of the parameters are as before when it returns.
-/// Throws std::invalid_argument without parameters, and what f throws.
+/// Frozen parameters and those without a value are passed over, and one that is given twice is checked once. The
+/// differences are computed without recording, also inside a tape. Values and gradients of the parameters are as before
+/// when it returns. Throws std::invalid_argument without parameters, and what f throws.
 GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedParameters<double>& parameters,
                           const GradcheckOptions& options = {});
 

@@ -51,6 +51,16 @@ TEST_CASE("Setting a value or gradient of another shape names both shapes and ch
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
 
+TEST_CASE("A frozen parameter is given no gradient") {
+  Parameter w(Array{1.0, 2.0});
+  w.set_name("w");
+  w.set_requires_grad(false);
+  CHECK_THROWS_WITH_AS(w.set_grad(Array{3.0, 4.0}),
+                       "[set_grad] expected a parameter that wants a gradient, given w (2), which is frozen",
+                       std::logic_error);
+  CHECK_FALSE(w.has_grad());
+}
+
 TEST_CASE("A default-constructed parameter is none: there is nothing to read, set or sweep") {
   Parameter none;
   CHECK_FALSE(none.defined());
@@ -127,6 +137,9 @@ TEST_CASE("Assigning a parameter to itself, by copy or by move, changes nothing"
   check_close(w.grad(), Array{5.0, 6.0}, 0.0);
   w = std::move(same);
   check_close(w.value(), Array{1.0, 2.0}, 0.0);
+  check_close(w.grad(), Array{5.0, 6.0}, 0.0);
+  const tg::ParameterHandle handle(w);
+  *handle = w;
   check_close(w.grad(), Array{5.0, 6.0}, 0.0);
 }
 

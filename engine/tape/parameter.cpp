@@ -10,7 +10,9 @@ namespace tapegrad {
 namespace {
 
 // Whether nobody else holds an array, which may be written to then. Copying the handle is what orders the writes that
-// follow behind the reads of a thread that has let it go: use_count() by itself orders nothing.
+// follow behind the reads of a thread that has let it go: use_count() by itself orders nothing. In libstdc++ copying
+// does, since it counts with acquire and release; by the standard it need not, and a fence would do, which
+// ThreadSanitizer does not know.
 template <class T> bool is_held_alone(const std::shared_ptr<T>& array) {
   return std::shared_ptr<T>(array).use_count() == 2;
 }
@@ -27,7 +29,7 @@ Parameter<T>::Parameter(std::shared_ptr<Array<T>> value)
 template <class T> Parameter<T>::Parameter(const Parameter& other) : Tensor<T>() { *this = other; }
 
 template <class T> Parameter<T>& Parameter<T>::operator=(const Parameter& other) {
-  if (this == &other) return *this;
+  if (this->leaf_ == other.leaf_) return *this;  // itself, or seen through a handle
   if (!other.leaf_) {
     this->leaf_.reset();
     return *this;
@@ -120,6 +122,8 @@ template <class T> Array<T>& Parameter<T>::mutable_value() {
 template <class T> void Parameter<T>::set_grad(Array<T> grad) {
   require(grad.shape() == leaf().shape, "set_grad", "expected a gradient of the parameter's shape ", leaf().shape,
           ", given ", grad.shape());
+  detail::require_usage(leaf().requires_grad, "set_grad", "expected a parameter that wants a gradient, given ", *this,
+                        ", which is frozen");
   leaf().grad = make_value<T>(std::move(grad));
 }
 

@@ -43,7 +43,8 @@ template <class T> class Parameter : public Tensor<T> {
   /// Replaces the value. Throws std::invalid_argument when the shape differs.
   void set_value(Array<T> value);
 
-  /// Replaces the value by one that others may hold as well, such as a tensor's shared_value(); takes no memory. Throws
+  /// Replaces the value by one that others may hold as well, such as a tensor's shared_value(); takes no memory.
+  /// mutable_value() changes it in place once nobody else holds it, so it may not have been made as a constant. Throws
   /// as set_value, and for none, as a tensor that is held in bfloat16 has.
   void share_value(Value<T> value);
 
@@ -56,7 +57,8 @@ template <class T> class Parameter : public Tensor<T> {
   /// recorded and optimizers refuse a parameter whose value has got another one.
   Array<T>& mutable_value();
 
-  /// Replaces the gradient. Throws std::invalid_argument when the shape differs.
+  /// Replaces the gradient. Throws std::invalid_argument when the shape differs, and std::logic_error for a parameter
+  /// that is frozen.
   void set_grad(Array<T> grad);
 
   /// The gradient for changing in place; whoever shares it keeps the old one. It keeps its shape: sweeps and optimizers

@@ -340,6 +340,14 @@ TEST_CASE("Anomaly mode looks at weights in bfloat16, too") {
   CHECK(message(1.0f) == "[linear] expected finite parameters, given inf at (0, 1) of weight (1, 2)");
 }
 
+TEST_CASE("A weight in bfloat16 is printed as its numbers") {
+  tg::Parameter<float> weight(tg::Array<float>{1.0f, 2.5f});
+  weight.hold_in_bfloat16();
+  std::ostringstream printed;
+  printed << weight;
+  CHECK(printed.str() == "{ 1. ,  2.5}\nTensor<float> (2) held in bfloat16");
+}
+
 TEST_CASE("Loading and set_value give a weight its numbers again") {
   tg::Linear<> layer(3, 2), other(3, 2);
   const auto bytes = tg::save_bytes(other);

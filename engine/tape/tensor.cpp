@@ -2,6 +2,7 @@
 
 #include <xtensor/xio.hpp>
 
+#include <algorithm>
 #include <mutex>
 #include <ostream>
 
@@ -42,7 +43,11 @@ template <class T> const Array<T>& Tensor<T>::grad() const {
 template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor) {
   const char* element = std::same_as<T, float> ? "float" : "double";
   if (!tensor.defined()) return out << "Tensor<" << element << "> undefined";
-  return out << tensor.value() << "\nTensor<" << element << "> " << to_string(tensor.shape());
+  if (!tensor.is_in_bfloat16())
+    return out << tensor.value() << "\nTensor<" << element << "> " << to_string(tensor.shape());
+  Array<T> widened(tensor.shape());
+  std::copy(tensor.bfloat16().begin(), tensor.bfloat16().end(), widened.begin());
+  return out << widened << "\nTensor<" << element << "> " << to_string(tensor.shape()) << " held in bfloat16";
 }
 
 template <class T> std::ostream& operator<<(std::ostream& out, const Array<T>& array) {

@@ -77,7 +77,7 @@ template <class T> struct VectorLoops {
   void (*softplus_backward)(const T* x, const T* dy, T* dx, std::size_t n, T beta, T threshold);
 };
 
-/// The loops for the best instruction set that this processor has.
+/// The loops for the instruction set in use.
 template <class T> const VectorLoops<T>& vector_loops();
 
 /// Those for every instruction set that this processor has, the best last; for tests.

@@ -109,7 +109,7 @@ enum class Gelu { exact, tanh };
 /// Gaussian error linear unit (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula = Gelu::exact);
 
-/// The elements of x where the mask is false, `value` where it is true. The mask broadcasts to x.
+/// The elements of x where the mask is false, `value` where it is true; both broadcast.
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value);
 /// The same with a scalar tensor's value, of shape (), which receives the gradients of all elements that it fills.
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value);

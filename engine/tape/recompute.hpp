@@ -29,9 +29,9 @@ template <class T> Tensor<T> recompute(std::function<Tensor<T>(const Tensor<T>&)
 /// layers are in training. What else it does, it does twice.
 ///
 /// Without a tape it is f(x). Calls may nest. To its tape f is one operation, "recompute", which reports show as one;
-/// in anomaly mode errors name the operations in f. Throws std::logic_error for an x of another tape, where f uses a
-/// tensor of this one beside x or watches x by hooks or retain_grad(), and in the sweep where f draws more or fewer
-/// random numbers than before or makes another shape; and what f throws.
+/// in anomaly mode errors name the operations in f, at which a page cannot open. Throws std::logic_error for an x of
+/// another tape, where f uses a tensor of this one beside x or watches x by hooks or retain_grad(), and in the sweep
+/// where f draws more or fewer random numbers than before or makes another shape; and what f throws.
 template <class F, class T>
 requires std::is_invocable_r_v<Tensor<T>, F&, const Tensor<T>&> Tensor<T> recompute(F&& f, const Tensor<T>& x) {
   static_assert(!std::is_lvalue_reference_v<F>,

@@ -71,7 +71,7 @@ template <class T> class Gradients {
   /// For the library's own sources.
   Gradients(detail::Recording<T>& recording, std::int32_t node) : recording_(recording), node_(node) {}
   std::size_t size() const;                         ///< how many inputs the operation has
-  Gradient<T> operator[](std::size_t input) const;  ///< that of one input, unchecked
+  Gradient<T> operator[](std::size_t input) const;  ///< that of one input; std::logic_error for none
 
  private:
   detail::Recording<T>& recording_;

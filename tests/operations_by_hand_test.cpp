@@ -140,26 +140,27 @@ TEST_CASE_TEMPLATE("Sums of many slices are made of partial sums, along whicheve
     tg::Shape shape;
     tg::Axes axes;
   };
-  for (const auto& [shape, axes] : std::vector<Case>{{{100003, 2}, {0}},
-                                                     {{3, 30000, 2}, {1}},
-                                                     {{150, 300, 2}, {0, 1}},
-                                                     {{100, 2, 300, 2}, {0, 2}},
-                                                     {{2, 2, 30, 2, 1025, 2}, {0, 2, 4}},
-                                                     {{1100, 300}, {0}}})
+  const std::vector<Case> cases{{{100003, 2}, {0}},
+                                {{3, 30000, 2}, {1}},
+                                {{150, 300, 2}, {0, 1}},
+                                {{100, 2, 300, 2}, {0, 2}},
+                                {{2, 2, 30, 2, 1025, 2}, {0, 2, 4}},
+                                {{1100, 300}, {0}}};
+  for (const Case& c : cases)
     for (const std::size_t threads : {1, 3}) {
-      CAPTURE(tg::to_string(shape));
+      CAPTURE(tg::to_string(c.shape));
       CAPTURE(threads);
       const Threads limit(threads);
-      const tg::Parameter<T> x(tg::Array<T>(shape, kTenth));
-      const tg::Tensor<T> sum = tg::sum(x, axes), mean = tg::mean(x, axes);
+      const tg::Parameter<T> x(tg::Array<T>(c.shape, kTenth));
+      const tg::Tensor<T> sum = tg::sum(x, c.axes), mean = tg::mean(x, c.axes);
       const double count = static_cast<double>(x.size()) / static_cast<double>(sum.size());
       const double tolerance = std::is_same_v<T, float> ? 2e-5 : 1e-12;
       for (const T value : sum.value()) CHECK(std::abs(value / (count * kTenth) - 1) <= tolerance);
       for (const T value : mean.value()) CHECK(std::abs(value / double(kTenth) - 1) <= tolerance);
 
-      const tg::Parameter<T> bias(tg::Array<T>(tg::sum(x, axes, tg::KeepDims::yes).shape(), T(0)));
+      const tg::Parameter<T> bias(tg::Array<T>(tg::sum(x, c.axes, tg::KeepDims::yes).shape(), T(0)));
       tg::Tape tape;
-      (x + bias).backward(tg::Array<T>(shape, kTenth));
+      (x + bias).backward(tg::Array<T>(c.shape, kTenth));
       for (const T value : bias.grad()) CHECK(std::abs(value / (count * kTenth) - 1) <= tolerance);
     }
 }

@@ -53,13 +53,14 @@ Pretrained read(const std::filesystem::path& folder) { return with_weights(read_
 tg::Array<float> use(Pretrained& pretrained) {
   auto& [config, tokenizer, model, beside] = pretrained;
   tg::eval(model);
-  const examples::Ids ids = tokenizer.encode_alone("ab");
+  examples::Ids ids = tokenizer.encode_alone("ab");
   fuzz::program_refusal([&, &context = config.model.context, &model = model] {
     Continuation continuation(model, context, ids, {.temperature = 0});
     for (int i = 0; i < 3; ++i) continuation.next();
   });
   fuzz::program_refusal([&, &context = config.model.context, &model = model] { score(model, context, ids); });
-  return model(tg::int_array(ids, {std::size_t{1}, std::min(ids.size(), config.model.context)})).value();
+  ids.resize(std::min(ids.size(), config.model.context));
+  return model(tg::int_array(ids, {std::size_t{1}, ids.size()})).value();
 }
 
 void expect_same(Pretrained& saved, Pretrained& read) {

@@ -19,8 +19,7 @@ using Files = std::map<std::string, std::string>;
 struct Description {
   Config config;
   Tokenizer tokenizer;
-  Files
-      beside;  ///< those that tell of the tokenizer and of how it is used, as they were read, to be kept with the model
+  Files beside;  ///< those that tell of the tokenizer and of how it is used, as they were read
 };
 
 /// Reads what fits together. Throws std::runtime_error, naming the file, for a folder without it.

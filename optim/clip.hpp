@@ -1,7 +1,7 @@
 /// Gradients of a bounded norm.
 #pragma once
 
-#include "../engine/tape/parameter.hpp"
+#include "../engine/tape/parameter_handle.hpp"
 
 namespace tapegrad {
 

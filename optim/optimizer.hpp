@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../engine/tape/parameter.hpp"
+#include "../engine/tape/parameter_handle.hpp"
 #include "../layers/model/fields.hpp"
 
 namespace tapegrad {

@@ -106,7 +106,7 @@ TEST_CASE("A bound that is none and a parameter that is there twice are refused,
 
 TEST_CASE("Whoever shares a gradient keeps what it was") {
   auto p = with_gradient<double>({3.0, 4.0});
-  const std::shared_ptr<const tg::Array<double>> shared = tg::ParameterHandle(p).place()->grad;
+  const std::shared_ptr<const tg::Array<double>> shared = tg::ParameterHandle(p).variable()->grad;
   tg::clip_grad_norm(tg::Parameters<double>{p}, 1.0);
   CHECK(*shared == tg::Array<double>{3.0, 4.0});
   check_close(p.grad(), tg::Array<double>{0.6, 0.8}, 1e-6);

@@ -1,6 +1,6 @@
 // Every operation says in its formula what it computes and what its rule adds to the gradient of each input.
 #include <tapegrad/engine/report/internal/formula.hpp>
-#include <tapegrad/engine/report/internal/nodes.hpp>
+#include <tapegrad/engine/report/internal/node_view.hpp>
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ template <class Visit> void for_each_operation(const Sample& sample, Visit visit
   const tg::Tape tape({.keep_values = true});
   tg::manual_seed(0);
   (void)sample.in_double(Inputs<double>(x.begin(), x.end()));
-  tg::detail::for_each_node(tape.recordings(), [&](const auto& node) {
+  tg::detail::for_each_node(*tape.recording(), [&](const auto& node) {
     if constexpr (std::same_as<decltype(node), const Node&>)
       if (!node.is_parameter) visit(node);
   });

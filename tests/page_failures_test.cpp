@@ -1,5 +1,5 @@
 // Pages that open at what went wrong: anomaly mode's errors, and gradient checks that fail.
-#include <tapegrad/engine/tape/internal/recording.hpp>
+#include <tapegrad/engine/tape/internal/observers.hpp>
 #include <tapegrad/layers/page/internal/step.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr tg::TapeOptions both{.detect_anomaly = true, .keep_values = true};
 
 json step_of(const tg::Tape& tape, const tg::PageStep& told = {}) {
-  const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), told};
+  const tg::detail::RecordedStep step{tape.recording(), told};
   return json::parse(tg::detail::page_json({&step, 1}, {}).text())["steps"][0];
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("A tape that keeps no values records nothing of an anomaly") {
   const std::size_t size = tape.size();
   error_of([&] { return tg::log(y); });
   CHECK(tape.size() == size);
-  CHECK_FALSE(tape.recordings().of<double>().anomaly());
+  CHECK_FALSE(tape.recording()->of<double>().observers()->anomaly()->found());
 }
 
 TEST_CASE("A step can be opened at a value by its name, with what there is to see") {

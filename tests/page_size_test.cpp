@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr tg::TapeOptions keeping{.keep_values = true};
 
 json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}, const tg::PageStep& told = {}) {
-  const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), told};
+  const tg::detail::RecordedStep step{tape.recording(), told};
   return json::parse(tg::detail::page_json({&step, 1}, options).text());
 }
 

@@ -51,7 +51,7 @@ template <class T> json stored(const tg::Array<T>& array, std::size_t most) {
 }
 
 json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}) {
-  const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), {}};
+  const tg::detail::RecordedStep step{tape.recording(), {}};
   return json::parse(tg::detail::page_json({&step, 1}, options).text());
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("Attention's queries and keys have the tokens of the innermost layer t
   const Lists of_all{{"the", "river", "bank"}}, of_each{{"the", "river", "bank"}, {"a", "dog", "[pad]"}};
   const auto attention_with = [&](const std::map<std::string, tg::PageTokens>& tokens,
                                   const std::map<std::string, tg::PageTokens>& of_step = {}) {
-    const tg::detail::RecordedStep step{tape.recordings().shared_from_this(), {.tokens = of_step}};
+    const tg::detail::RecordedStep step{tape.recording(), {.tokens = of_step}};
     const json data = json::parse(tg::detail::page_json({&step, 1}, {.tokens = tokens}).text());
     for (const json& node : data["steps"][0]["nodes"])
       if (node.contains("attention")) return node["attention"];

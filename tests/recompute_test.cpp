@@ -1,6 +1,6 @@
 // What recompute computes again is what was there before: to the same bits, at the same values, with the same draws.
 #include <tapegrad/engine/report/internal/formula.hpp>
-#include <tapegrad/engine/tape/internal/recording.hpp>
+#include <tapegrad/engine/tape/internal/observers.hpp>
 #include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>
@@ -276,12 +276,12 @@ TEST_CASE("The tape keeps x, and not what the function's operations save") {
   const Tensor y = tg::recompute(std::ref(f), x);
   const Tensor z = tg::recompute([f, more = Tensor(Array(tg::Shape{50}))](const Tensor& h) { return f(h); }, y);
   CHECK(tg::detail::array_bytes_in_use - before == (3 * 100 + 50) * sizeof(double));
-  const auto& recording = tape.recordings().of<double>();
+  const auto& recording = tape.recording()->of<double>();
   REQUIRE(recording.size() == 4);
-  CHECK(recording.profiles()[2].saved == 100 * sizeof(double));
-  CHECK(recording.profiles()[3].saved == 150 * sizeof(double));
+  CHECK(recording.observers()->profile()->entries()[2].saved == 100 * sizeof(double));
+  CHECK(recording.observers()->profile()->entries()[3].saved == 150 * sizeof(double));
   tg::sum(z).backward();
-  CHECK(recording.profiles()[2].backward > 0);
+  CHECK(recording.observers()->profile()->entries()[2].backward > 0);
   std::ostringstream printed;
   tape.print(printed);
   CHECK(printed.str().find("recompute") != std::string::npos);
@@ -293,11 +293,11 @@ TEST_CASE("Values are kept, too, and then the node has its rules for readers") {
   check_same(step_of<double>({w, v}, true, loss, {.keep_values = true}), step_of<double>({w, v}, false, loss));
   const tg::Tape tape({.keep_values = true});
   tg::sum(tg::recompute([&](const Tensor& x) { return x * w; }, v * 2.0)).backward();
-  const auto& recording = tape.recordings().of<double>();
-  const auto& node = recording.nodes()[3];
+  const auto& recording = tape.recording()->of<double>();
+  const auto& node = recording[3];
   REQUIRE(std::string(node.operation.name) == "recompute");
-  CHECK(recording.kept()[3].contributions.size() == 2);
-  CHECK(*recording.kept()[3].contributions[1] == v.value() * 2.0);
+  CHECK(recording.observers()->kept_values()->entries()[3].contributions.size() == 2);
+  CHECK(*recording.observers()->kept_values()->entries()[3].contributions[1] == v.value() * 2.0);
   const auto formula = tg::detail::formula_of(node.operation);
   CHECK(formula.value == "y = f(x, θ)");
   CHECK(formula.rules.size() == 2);

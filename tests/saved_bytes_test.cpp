@@ -1,5 +1,5 @@
 // What a tape that profiles counts as saved is what its rules keep alive, for every sample of the table of operations.
-#include <tapegrad/engine/tape/internal/recording.hpp>
+#include <tapegrad/engine/tape/internal/observers.hpp>
 #include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>
@@ -21,9 +21,9 @@ Inputs<double> recorded_inputs(const Sample& sample, const tg::Parameter<double>
   return inputs;
 }
 
-std::size_t saved_in_all(const tg::detail::Recording<double>& recording) {
+std::size_t saved_in_all(const tg::detail::Nodes<double>& nodes) {
   std::size_t sum = 0;
-  for (const tg::detail::Profile& profile : recording.profiles()) sum += profile.saved;
+  for (const auto& entry : nodes.observers()->profile()->entries()) sum += entry.saved;
   return sum;
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("The bytes that are counted as saved are those that the recording keep
   for (const Sample& sample : table().samples) SUBCASE(sample.title().c_str()) {
       const tg::Parameter<double> p(tg::Array<double>{1.0});
       const tg::Tape tape({.profile = true});
-      const auto& recording = tg::detail::TapeScope::current()->of<double>();
+      const auto& recording = tape.recording()->of<double>();
       const std::ptrdiff_t before = tg::detail::array_bytes_in_use;
       tg::manual_seed(0);
       (void)sample.in_double(recorded_inputs(sample, p));

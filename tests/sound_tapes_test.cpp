@@ -204,18 +204,6 @@ TEST_CASE("A hook keeps its state from sweep to sweep, at a parameter and elsewh
   CHECK(last_of_output == 3);
 }
 
-TEST_CASE("A rule that gives a gradient another shape is named, and no parameter gets it") {
-  Two model;
-  const tg::Tape tape;
-  const Tensor y = tg::record("shrinks", Array(model.a.value()), {model.a},
-                              [](const Array&, auto& dx) { dx[0].accumulator() = Array{1.0}; });
-  CHECK_THROWS_WITH_AS(tg::sum(y).backward(),
-                       Contains("[shrinks] expected the gradient of input 0 to have its shape "
-                                "(2), given (1)"),
-                       std::logic_error);
-  CHECK_FALSE(model.a.has_grad());
-}
-
 // ---- pauses -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("NoGrad pauses recording in its scope, pauses nest, and a tape within one records") {

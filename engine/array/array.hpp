@@ -28,43 +28,10 @@ using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_
 using IntArray = Array<std::int64_t>;  ///< Indices: token ids, labels, lengths.
 using BoolArray = Array<bool>;         ///< A mask, as masked_fill and where take it.
 
-namespace detail {
+/// An array that tensors, recordings and parameters share. Its elements never change.
+template <class T> using Value = std::shared_ptr<const Array<T>>;
 
-/// While one lives on a thread: the bytes of the arrays behind the Values that were copied there since.
-struct SharedBytes {
-  inline static thread_local SharedBytes* counting = nullptr;
-
-  SharedBytes() { counting = this; }
-  ~SharedBytes() { counting = nullptr; }  // also when a copy fails
-  SharedBytes(const SharedBytes&) = delete;
-  SharedBytes& operator=(const SharedBytes&) = delete;
-
-  std::size_t bytes = 0;
-};
-
-}  // namespace detail
-
-/// An array that tensors, recordings and parameters share and nobody changes: a shared pointer whose copies can be
-/// counted, so that a tape which profiles can tell what a rule saves.
-template <class T> class Value : public std::shared_ptr<const Array<T>> {
-  using Pointer = std::shared_ptr<const Array<T>>;
-
- public:
-  using Pointer::Pointer;
-  Value(const Pointer& pointer) : Pointer(pointer) {}                 ///< shares the array
-  Value(Pointer&& pointer) noexcept : Pointer(std::move(pointer)) {}  ///< takes the share over
-  /// Shares the array, and is counted where a tape profiles.
-  Value(const Value& other) noexcept : Pointer(other) {
-    if (detail::SharedBytes::counting != nullptr && *this)
-      detail::SharedBytes::counting->bytes += (*this)->size() * sizeof(T);
-  }
-  Value(Value&&) noexcept = default;
-  Value& operator=(const Value&) noexcept = default;
-  Value& operator=(Value&&) noexcept = default;
-  ~Value() = default;
-};
-
-/// Makes an array to be shared, its bookkeeping from the pool too.
+/// Makes an array to share; its reference count lies next to it in the pool.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
   return detail::make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../tape/tape.hpp"
-#include "internal/nodes.hpp"
+#include "internal/node_view.hpp"
 #include "internal/number_text.hpp"
 #include "internal/table.hpp"
 
@@ -77,13 +77,13 @@ void Tape::print(std::ostream& out) const {
   using enum detail::Table::Align;
   detail::Table table({right, left, left, left, left, right, right, right, right});
   table.add({"#", "operation", "name", "shape", "reads", "saved", "forward", "backward", "|gradient|"});
-  detail::for_each_node(*recordings_, [&](const auto& node) { table.add(row_of(node)); });
+  detail::for_each_node(*recording_, [&](const auto& node) { table.add(row_of(node)); });
   out << table;
 }
 
 void Tape::to_dot(std::ostream& out) const {
   out << "digraph tape {\n  node [shape=box, fontname=\"sans-serif\"];\n";
-  detail::for_each_node(*recordings_, [&](const auto& node) { add_to_dot(out, node); });
+  detail::for_each_node(*recording_, [&](const auto& node) { add_to_dot(out, node); });
   out << "}\n";
 }
 

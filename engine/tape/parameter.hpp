@@ -1,12 +1,8 @@
-/// Parameters, the tensors that training changes, and handles on them.
+/// Parameters, the tensors that training changes.
 #pragma once
 
 #include <memory>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "tensor.hpp"
 
@@ -14,140 +10,78 @@ namespace tapegrad {
 
 template <class P> class ParameterHandle;
 
-/// A tensor that training changes. Its value and gradient live in one place, which recordings and an optimizer's
-/// handles share. It is a value: a copy is another parameter, in a place of its own, that starts with the same numbers
-/// and name and no gradient. Arrays are shared until one of the sharers is changed, so what a tape has saved never
-/// changes.
+/// A tensor that training changes. Its storage, a Variable, is shared with tapes and optimizers. A parameter is a
+/// value: a copy has storage of its own and starts with the same numbers and name, without a gradient. Copies share
+/// arrays until one is changed, so values saved on a tape never change.
 template <class T> class Parameter : public Tensor<T> {
  public:
-  /// No parameter, as a Linear without bias has none: walks over a model pass over it.
+  /// Undefined, like the bias of a Linear without one; traversals skip it.
   Parameter() = default;
 
   /// Starts with the expression's values.
   template <class E> explicit Parameter(const xt::xexpression<E>& expression) : Parameter(make_value<T>(expression)) {}
-  /// Starts with the array, which it takes over.
+  /// Starts with the array, taking it over.
   explicit Parameter(Array<T>&& array) : Parameter(make_value<T>(std::move(array))) {}
 
-  /// Another parameter with the same value and name, and no gradient.
+  /// A new parameter with the same value and name, without a gradient.
   Parameter(const Parameter& other);
-  /// Takes the other's place along: its optimizer and its recordings go on with this one.
-  Parameter(Parameter&& other) noexcept : Tensor<T>(std::move(other.leaf_)) {}
-  /// Takes over the other's value; recordings and handles of this parameter still reach it when the shape stays the
-  /// same.
+  /// Takes over the storage: optimizers and tapes that use it follow.
+  Parameter(Parameter&& other) noexcept : Tensor<T>() { this->slot_ = std::move(other.slot_); }
+  /// Copies the value. Tapes and handles still reach this parameter if the shape stays the same.
   Parameter& operator=(const Parameter& other);
-  /// Takes the other's place along, gradient and hooks with it. Only where somebody else, such as an optimizer, holds
-  /// this one's place and nobody the other's, and the shape stays the same, it takes the value alone, as a copy does.
+  /// Takes over the storage with its gradient and hooks. If something else, such as an optimizer, holds this parameter
+  /// and nothing holds the other, and the shapes are equal, only takes the value, as a copy does.
   Parameter& operator=(Parameter&& other) noexcept;
   ~Parameter() = default;
 
-  /// Replaces the value. Throws std::invalid_argument when the shape differs.
+  /// Replaces the value. Throws std::invalid_argument if the shape differs.
   void set_value(Array<T> value);
 
-  /// Replaces the value by one that others may hold as well, such as a tensor's shared_value(); takes no memory.
-  /// mutable_value() changes it in place once nobody else holds it, so it may not have been made as a constant. Throws
-  /// as set_value, and for none, as a tensor that is held in bfloat16 has.
+  /// Replaces the value by a shared one, such as a tensor's shared_value(), without copying. The array must have been
+  /// made non-const, since mutable_value() changes it in place once it is the only owner. Throws like set_value, and if
+  /// null.
   void share_value(Value<T> value);
 
-  /// Rounds the value to bfloat16 and holds that alone, in half the memory: for inference. linear and embedding take it
-  /// for a constant weight; others find no value, and throw std::logic_error. Recordings keep the value they have. Its
-  /// gradient is forgotten. set_value ends it, and so does loading; it stays frozen then.
-  void hold_in_bfloat16();
-
-  /// The value for changing in place; recordings and copies keep the old one. It keeps its shape: operations that are
-  /// recorded and optimizers refuse a parameter whose value has got another one.
+  /// The value for changes in place; tapes and copies keep the old one. Operations and optimizers reject a parameter
+  /// whose value has changed its shape.
   Array<T>& mutable_value();
 
-  /// Replaces the gradient. Throws std::invalid_argument when the shape differs, and std::logic_error for a parameter
-  /// that is frozen.
+  /// Replaces the gradient. Throws std::invalid_argument if the shape differs, std::logic_error if frozen.
   void set_grad(Array<T> grad);
 
-  /// The gradient for changing in place; whoever shares it keeps the old one. It keeps its shape: sweeps and optimizers
-  /// refuse another one. Throws std::logic_error when there is none.
+  /// The gradient for changes in place; other owners keep the old one. Backward passes and optimizers reject a gradient
+  /// that has changed its shape. Throws std::logic_error without a gradient.
   Array<T>& mutable_grad();
 
-  /// Forgets the gradient.
+  /// Clears the gradient.
   void zero_grad() {
-    if (this->leaf_) this->leaf_->clear_grad();
+    if (this->slot_) this->variable().clear_grad();
   }
 
-  /// Whether gradients are wanted; false freezes the parameter: operations take it for a constant, and it has no
-  /// gradient. Throws std::logic_error for a parameter without a value, and for true where it is held in bfloat16.
+  /// False freezes the parameter: operations treat it as a constant, and it has no gradient. Throws std::logic_error
+  /// if undefined.
   void set_requires_grad(bool requires_grad);
 
-  /// How many sweeps its gradient comes from.
-  SweepCount sweeps() const { return this->leaf_ ? this->leaf_->sweeps : SweepCount{}; }
+  /// How many backward passes the gradient comes from.
+  SweepCount sweeps() const { return this->slot_ ? this->variable().sweeps : SweepCount{}; }
 
-  /// Removes all hooks; those that a sweep under way is calling are still called by it.
+  /// Unregisters all hooks; calls in progress finish.
   void remove_hooks() {
-    if (this->leaf_) this->leaf_->hooks.clear();
+    if (this->slot_) this->variable().hooks.clear();
   }
 
  private:
   template <class P> friend class ParameterHandle;
 
-  explicit Parameter(std::shared_ptr<Array<T>> value);
-  explicit Parameter(std::shared_ptr<detail::Leaf<T>> leaf) noexcept : Tensor<T>(std::move(leaf)) {}
+  explicit Parameter(Value<T> value) : Tensor<T>(std::make_shared<detail::Variable<T>>(value->shape(), value)) {}
+  explicit Parameter(std::shared_ptr<detail::Variable<T>> variable) noexcept : Tensor<T>(std::move(variable)) {}
 
-  detail::Leaf<T>& leaf() const {
-    if (!this->leaf_) this->throw_undefined();
-    return *this->leaf_;
+  detail::Variable<T>& defined_variable() const {
+    if (!this->slot_) this->throw_undefined();
+    return this->variable();
   }
   void replace(const char* operation, Value<T> value);
   void count_change();
 };
-
-/// A handle on a parameter: `handle->grad()`. It holds the parameter's place and not its address, so it stays good
-/// while the model moves, grows or is assigned to. P is Parameter<T> or const Parameter<T>.
-template <class P> class ParameterHandle {
-  using Parameter_ = std::remove_const_t<P>;
-  using Leaf = detail::Leaf<typename P::value_type>;
-
- public:
-  /// Holds the parameter's place.
-  ParameterHandle(P& parameter) : parameter_(parameter.leaf_) {}
-  /// The same: it is the place that is held, not the address. Throws std::invalid_argument for null.
-  ParameterHandle(P* parameter) : parameter_((parameter == nullptr ? refuse_null() : *parameter).leaf_) {}
-  /// Another handle on the same parameter.
-  ParameterHandle(const ParameterHandle& other) : parameter_(other.parameter_.leaf_) {}
-  /// The same of one that may change it.
-  ParameterHandle(const ParameterHandle<Parameter_>& other) requires std::is_const_v<P>
-      : parameter_(other.parameter_.leaf_) {}
-  /// Holds the other's parameter from now on.
-  ParameterHandle& operator=(const ParameterHandle& other) {
-    parameter_.leaf_ = other.parameter_.leaf_;
-    return *this;
-  }
-  ~ParameterHandle() = default;
-
-  P& operator*() const { return parameter_; }    ///< the parameter
-  P* operator->() const { return &parameter_; }  ///< the parameter
-
-  /// The place that the parameter shares with recordings and other handles; for the library's own sources.
-  const std::shared_ptr<Leaf>& place() const { return parameter_.leaf_; }
-
-  /// Whether two handles hold the same parameter.
-  bool operator==(const ParameterHandle& other) const { return place() == other.place(); }
-
-  /// Whether nobody else holds the parameter: its model is gone, or was assigned another in its stead.
-  bool is_last() const { return parameter_.leaf_.use_count() <= 1; }
-
- private:
-  template <class Q> friend class ParameterHandle;
-
-  [[noreturn]] static P& refuse_null() {
-    throw std::invalid_argument("[ParameterHandle] expected a parameter, given a null pointer");
-  }
-
-  mutable Parameter_ parameter_;  // a second Parameter object on the same place
-};
-
-/// A model's parameters.
-template <class T> using Parameters = std::vector<ParameterHandle<Parameter<T>>>;
-
-/// A model's parameters with the names that reports and checkpoints use, in the order of its fields.
-template <class T> using NamedParameters = std::vector<std::pair<std::string, ParameterHandle<Parameter<T>>>>;
-/// Parameters of a model that is const, with their names.
-template <class T>
-using NamedConstParameters = std::vector<std::pair<std::string, ParameterHandle<const Parameter<T>>>>;
 
 }  // namespace tapegrad

@@ -7,149 +7,161 @@
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/key_scope.hpp"
-#include "internal/recording.hpp"
-#include "scope.hpp"
-#include "tape.hpp"
+#include "internal/sweep.hpp"
 
 namespace tapegrad::detail {
 namespace {
 
 constexpr Operation kRecompute("recompute", "y = f(x, θ); dx = (∂f/∂x)ᵀ dy; dθ = (∂f/∂θ)ᵀ dy");
 
-// A parameter that f has read, and its value then, which was not in bfloat16: those are constants.
+// A parameter that f read, and its value at that time.
 template <class T> struct ParameterRead {
-  std::shared_ptr<Leaf<T>> leaf;  // null for none
-  Value<T> value;
-  std::shared_ptr<const Array<BFloat16>> bfloat16{};
+  std::shared_ptr<Variable<T>> variable{};  // null for an input that is no parameter
+  Value<T> value{};
 };
 
-// Gives parameters that were set since f has read them the values that they had then, to the end of its scope.
-template <class T> class ValuesThen {
+// Restores the values that f read, until the end of the scope, in parameters that have changed since.
+template <class T> class RestoredValues {
  public:
-  explicit ValuesThen(const std::vector<ParameterRead<T>>& reads) {
+  explicit RestoredValues(const std::vector<ParameterRead<T>>& reads) {
     for (const ParameterRead<T>& read : reads)
-      if (read.leaf && read.leaf->value != read.value) changed_.push_back(read);
+      if (read.variable && read.variable->value != read.value) changed_.push_back(read);
     exchange();
   }
-  ~ValuesThen() { exchange(); }
-  ValuesThen(const ValuesThen&) = delete;
-  ValuesThen& operator=(const ValuesThen&) = delete;
+  ~RestoredValues() { exchange(); }
+  RestoredValues(const RestoredValues&) = delete;
+  RestoredValues& operator=(const RestoredValues&) = delete;
 
  private:
   void exchange() noexcept {
-    for (auto& [leaf, value, bfloat16] : changed_) {
-      std::swap(leaf->value, value);
-      std::swap(leaf->bfloat16, bfloat16);
-    }
+    for (auto& [variable, value] : changed_) std::swap(variable->value, value);
   }
 
   std::vector<ParameterRead<T>> changed_;
 };
 
+// The leaves that a node depends on.
+template <class T> std::vector<std::int32_t> leaves_of(const Nodes<T>& nodes, std::int32_t start) {
+  std::vector<bool> reached(static_cast<std::size_t>(start) + 1, false);
+  reached.back() = true;
+  std::vector<std::int32_t> leaves;
+  for (std::int32_t i = start; i >= 0; --i) {
+    if (!reached[static_cast<std::size_t>(i)]) continue;
+    if (nodes[i].is_leaf()) leaves.push_back(i);
+    for (const std::int32_t input : nodes[i].inputs)
+      if (input >= 0) reached[static_cast<std::size_t>(input)] = true;
+  }
+  return {leaves.rbegin(), leaves.rend()};
+}
+
 }  // namespace
 
-/// The rule of an operation that computes y = f(x, θ) for parameters θ. Both times f runs on a tape of its own: the
-/// first tells which parameters it reads, the second is swept.
+/// The rule of an operation that computes y = f(x, θ) for parameters θ. Each time, f runs on a tape of its own: the
+/// first run finds the parameters, the second is propagated through.
 template <class T> class Recomputation final : public Rule<T> {
  public:
   using F = std::function<Tensor<T>(const Tensor<T>&)>;
 
   Recomputation(F f, const Tensor<T>& x, const TapeOptions& outer)
-      : f_(std::move(f)), x_(x), of_tape_(x.origin_.node >= 0), options_{.detect_anomaly = outer.detect_anomaly} {
-    if (!of_tape_) return;
+      : f_(std::move(f)), x_(x), is_recorded_(x.origin_.node >= 0), options_{.detect_anomaly = outer.detect_anomaly} {
+    if (!is_recorded_) return;
     x_ = x.detach();
     if (std::string name = x.name(); !name.empty()) x_.set_name(std::move(name));
   }
 
-  static Tensor<T> record(F f, const Tensor<T>& x, Recordings& recordings) {
-    Recording<T>& recording = recordings.of<T>();
-    if (x.origin_.node >= 0) (void)recording.edge(kRecompute.name, x);  // refuses one of another tape
-    const auto rule = make_pooled<Recomputation>(std::move(f), x, recordings.options());
+  static Tensor<T> record(F f, const Tensor<T>& x, Recording& recording) {
+    Nodes<T>& nodes = recording.of<T>();
+    if (x.origin_.node >= 0) (void)nodes.find(kRecompute.name, x);  // throws if x belongs to another tape
+    const auto rule = make_pooled<Recomputation>(std::move(f), x, recording.options());
     auto [y, depends_on, name] = rule->first_call(x);
     if (depends_on.empty()) return y;
 
-    std::vector<Input<T>> inputs;
+    std::vector<Input<T>> inputs(depends_on.begin(), depends_on.end());
     Edges edges;
-    for (const Tensor<T>& input : depends_on) {
-      inputs.emplace_back(input);
-      edges.push_back(recording.edge(kRecompute.name, input));
-    }
-    // The values of parameters, which their model holds, are not counted.
-    const std::size_t saved =
-        recordings.options().profile ? saved_bytes(rule->x_.shared_value()) + saved_bytes(rule->f_) : 0;
-    recording.append(kRecompute, y, inputs, std::move(edges), rule, saved);
+    for (const Tensor<T>& input : depends_on) edges.push_back(nodes.find(kRecompute.name, input));
+    nodes.append(kRecompute, y, inputs, std::move(edges), rule, {});
     if (!name.empty()) y.set_name(std::move(name));
     return y;
   }
 
   void operator()(const Array<T>& dy, Gradients<T>& dx) const override {
     const Tape tape(options_);
-    Recordings& recordings = *TapeScope::current();
-    Recording<T>& recording = recordings.of<T>();
-    const Tensor<T> x = argument(recording), y = call_again(x);
-    const bool is_recorded = y.origin_.tape == recordings.id();
+    Nodes<T>& nodes = tape.recording()->template of<T>();
+    const Tensor<T> x = argument(nodes), y = call_again(x);
+    const bool is_recorded = y.origin_.tape == tape.recording()->number();
     const bool is_x = is_recorded && y.origin_.node == x.origin_.node;
     require_usage(y.shape() == dy.shape() && !is_x, kRecompute.name,
                   "expected a function that computes the same each time, given one that made ", dy.shape(),
                   " at first and now ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
-    if (!is_recorded) return;  // all that it depends on has been frozen since
+    if (!is_recorded) return;  // everything it depends on has been frozen since
 
-    std::vector<OuterLeaf<T>> leaves;
-    std::vector<std::size_t> inputs;  // of each leaf
+    Sweep<T> sweep(*tape.recording(), y.origin_.node, make_value<T>(dy), RetainGraph::no);
+    std::vector<std::pair<std::int32_t, Gradient<T>>> leaves;
     for (std::size_t n = 0; n < dx.size(); ++n) {
       if (!dx[n].needs_grad()) continue;
-      const Tensor<T> input = reads_[n].leaf ? Tensor<T>(reads_[n].leaf) : x;
-      const std::int32_t node = recording.edge(kRecompute.name, input);
-      if (node < 0) continue;  // frozen since
-      leaves.push_back({node, std::move(dx[n].gathered())});
-      inputs.push_back(n);
+      const Tensor<T> input = reads_[n].variable ? Tensor<T>(reads_[n].variable) : x;
+      const std::int32_t leaf = nodes.find(kRecompute.name, input);
+      if (leaf >= 0 && leaf < y.origin_.node) leaves.emplace_back(leaf, dx[n]);  // not frozen since, and read again
     }
-    recordings.sweep_part<T>(y.origin_.node, make_value<T>(dy), leaves);
-    for (std::size_t i = 0; i < leaves.size(); ++i) dx[inputs[i]].gathered() = std::move(leaves[i].gradient);
+    for (const auto& [leaf, gradient] : leaves) sweep.load(leaf, gradient);
+    sweep.run_inner();
+    for (const auto& [leaf, gradient] : leaves) sweep.store(leaf, gradient);
+  }
+
+  // Values of parameters, which their model holds, do not count.
+  std::size_t saved_bytes(std::span<const Value<T>> values) const override {
+    return bytes_of_copy(f_, values) + x_.size() * sizeof(T);
   }
 
  private:
   struct Made {
-    Tensor<T> y;                        // a constant, or what f returns without making it
-    std::vector<Tensor<T>> depends_on;  // x, or its value where y does not depend on it, and parameters; or nothing
+    Tensor<T> y;                        // a constant, or what f returned without computing it
+    std::vector<Tensor<T>> depends_on;  // x, or its value if y does not depend on it, and parameters; or nothing
     std::string name;                   // of y
   };
 
-  // What f is called with on a tape of its own.
-  Tensor<T> argument(Recording<T>& recording) const { return of_tape_ ? recording.stand_in(x_) : x_; }
+  // What f is called with on a tape of its own: x, or a placeholder for the outer tape's x.
+  Tensor<T> argument(Nodes<T>& nodes) const {
+    if (!is_recorded_) return x_;
+    Tensor<T> placeholder(x_.shared_value());
+    nodes.append("input", placeholder, {}, {}, nullptr, {});
+    if (std::string name = x_.name(); !name.empty()) nodes.set_name(placeholder.origin_.node, std::move(name));
+    return placeholder;
+  }
 
   Made first_call(const Tensor<T>& x) {
     const Tape tape(options_);
-    Recordings& recordings = *TapeScope::current();
-    Recording<T>& recording = recordings.of<T>();
-    const Tensor<T> given = argument(recording);
+    Nodes<T>& nodes = tape.recording()->template of<T>();
+    const Tensor<T> given = argument(nodes);
     Tensor<T> y = [&] {
       const KeyScope written(&keys_);
       return Tensor<T>(f_(given));
     }();
-    if (of_tape_)
-      require_usage(recording.hooks(given.origin_.node).empty() && !recording.nodes().front().leaf, kRecompute.name,
+    if (is_recorded_)
+      require_usage(nodes.registered_hooks(given.origin_.node) == nullptr && !nodes[given.origin_.node].slot,
+                    kRecompute.name,
                     "expected hooks and retain_grad() on x before the call, given them in the function");
-    if (y.origin_.tape != recordings.id()) return {y, {}, {}};
+    if (y.origin_.tape != tape.recording()->number()) return {y, {}, {}};
     if (y.origin_.node == given.origin_.node) return {x, {}, {}};
 
     std::vector<Tensor<T>> depends_on{x.detach()};
     reads_.emplace_back();
-    for (const std::int32_t i : recording.leaves_of(y.origin_.node)) {
-      const std::shared_ptr<Leaf<T>>& leaf = recording.nodes()[static_cast<std::size_t>(i)].leaf;
-      if (!leaf || leaf == x.leaf_) {
+    for (const std::int32_t i : leaves_of(nodes, y.origin_.node)) {
+      const auto variable = std::static_pointer_cast<Variable<T>>(nodes[i].slot);  // null for the placeholder
+      ParameterRead<T> read{variable, variable ? variable->value : nullptr};
+      if (!variable || variable == x.slot_) {
         depends_on.front() = x;
-        if (leaf) reads_.front() = {leaf, leaf->value};
+        reads_.front() = std::move(read);
       } else {
-        depends_on.push_back(Tensor<T>(leaf));
-        reads_.push_back({leaf, leaf->value});
+        depends_on.push_back(Tensor<T>(variable));
+        reads_.push_back(std::move(read));
       }
     }
     return {y.detach(), std::move(depends_on), y.name()};
   }
 
   Tensor<T> call_again(const Tensor<T>& x) const {
-    const ValuesThen<T> values(reads_);
+    const RestoredValues<T> restored(reads_);
     const KeyScope repeated(keys_);
     Tensor<T> y = f_(x);
     require_usage(repeated.is_used_up(), kRecompute.name, "expected a function that draws as often each time, given ",
@@ -158,16 +170,16 @@ template <class T> class Recomputation final : public Rule<T> {
   }
 
   F f_;
-  Tensor<T> x_;   // without its place where a tape has recorded it
-  bool of_tape_;  // x is recorded on an outer tape
+  Tensor<T> x_;       // a constant if a tape recorded x
+  bool is_recorded_;  // an outer tape recorded x
   TapeOptions options_;
   KeyScope::Keys keys_;
-  std::vector<ParameterRead<T>> reads_;  // numbered as the inputs are
+  std::vector<ParameterRead<T>> reads_;  // numbered like the inputs
 };
 
 template <class T> Tensor<T> recompute(std::function<Tensor<T>(const Tensor<T>&)> f, const Tensor<T>& x) {
-  Recordings* const recordings = TapeScope::current();
-  return recordings == nullptr ? f(x) : Recomputation<T>::record(std::move(f), x, *recordings);
+  Recording* const recording = Tape::current();
+  return recording == nullptr ? f(x) : Recomputation<T>::record(std::move(f), x, *recording);
 }
 
 template Tensor<float> recompute(std::function<Tensor<float>(const Tensor<float>&)>, const Tensor<float>&);

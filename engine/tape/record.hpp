@@ -1,185 +1,95 @@
-/// How an operation is made: compute the value, then `record` it with its rule. The library's own operations and a
-/// user's are made alike.
+/// How an operation is made: compute the value, then `record` it with its rule. The library's operations and a user's
+/// are made alike.
 #pragma once
 
-#include <concepts>
 #include <initializer_list>
 #include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "arguments.hpp"
 #include "operation.hpp"
+#include "rule.hpp"
 #include "tensor.hpp"
 
 namespace tapegrad {
 
-/// An input of an operation: a tensor by reference.
+/// An input of an operation, held by reference.
 template <class T> struct Input {
   const Tensor<T>* tensor;                   ///< the input
-  Input(const Tensor<T>& t) : tensor(&t) {}  ///< from the tensor that record is given in braces
+  Input(const Tensor<T>& t) : tensor(&t) {}  ///< implicit, for inputs in braces
 };
 
-/// Where a rule's kernel writes: `data` holds garbage when beta is 0, and a sum to add to when it is 1, as in BLAS.
-template <class T> struct Destination {
-  T* data;  ///< as many elements as the input has, in row-major order
-  T beta;   ///< 0 or 1
-};
-
-/// The gradient of one input, as the rule sees it. Good until the rule returns.
-template <class T> class Gradient {
- public:
-  /// Whether anybody needs it: a rule may skip work for constants. Adding to one that nobody needs does nothing.
-  bool needs_grad() const { return node_ >= 0; }
-
-  /// How many elements the input has. Only for a gradient that is needed.
-  std::size_t size() const;
-
-  /// Adds a gradient of the input's shape, or of one that the input was broadcast to: it is summed back.
-  void operator+=(const Array<T>& gradient) const;
-  void operator+=(Array<T>&& gradient) const;  ///< the same; takes the array over if it can
-  /// The same of an expression, which is computed only where somebody needs it.
-  template <class E> void operator+=(const xt::xexpression<E>& gradient) const {
-    if (needs_grad()) *this += Array<T>(gradient);
-  }
-
-  /// For kernels that accumulate in place. Only for a gradient that is needed; ask just before writing, since two
-  /// inputs may be the same tensor.
-  Destination<T> destination() const;
-
-  /// The gradient's array, zeros at first, to add to here and there. Only for a gradient that is needed.
-  Array<T>& accumulator() const;
-
-  /// Where the sum lies, null until something has been added; for the library's own sources.
-  std::shared_ptr<Array<T>>& gathered() const;
-
- private:
-  template <class> friend class Gradients;
-  Gradient(detail::Recording<T>& recording, std::int32_t node, std::size_t input)
-      : recording_(&recording), node_(node), input_(input) {}
-
-  const Shape& shape() const;
-
-  detail::Recording<T>* recording_;
-  std::int32_t node_;  // what the input was made by; -1 for a constant
-  std::size_t input_;  // its number
-};
-
-/// The gradients of all inputs of an operation, numbered as its inputs are.
-template <class T> class Gradients {
- public:
-  /// For the library's own sources.
-  Gradients(detail::Recording<T>& recording, std::int32_t node) : recording_(recording), node_(node) {}
-  std::size_t size() const;                         ///< how many inputs the operation has
-  Gradient<T> operator[](std::size_t input) const;  ///< that of one input; std::logic_error for none
-
- private:
-  detail::Recording<T>& recording_;
-  std::int32_t node_;
+/// The inputs of an operation: tensors in braces, or any number of Inputs.
+template <class T> struct Inputs : std::span<const Input<T>> {
+  Inputs(std::initializer_list<Input<T>> inputs) : std::span<const Input<T>>(inputs.begin(), inputs.size()) {}
+  Inputs(std::span<const Input<T>> inputs) : std::span<const Input<T>>(inputs) {}     ///< refers to them
+  Inputs(const std::vector<Input<T>>& inputs) : std::span<const Input<T>>(inputs) {}  ///< refers to them
 };
 
 namespace detail {
 
-/// A rule: given dy, the gradient of an operation's output, it adds to the gradients dx of the inputs.
-template <class T> struct Rule {
-  virtual ~Rule() = default;
-  virtual void operator()(const Array<T>& dy, Gradients<T>& dx) const = 0;
+/// A reference to a describe function.
+template <class T> struct Describe {
+  const void* function;
+  void (*call)(const void* function, Arguments<T>& arguments);
+  void operator()(Arguments<T>& arguments) const { call(function, arguments); }
 };
 
-template <class T, class F> struct RuleOf final : Rule<T> {
-  F function;
-  template <class G> explicit RuleOf(G&& g) : function(std::forward<G>(g)) {}
-  void operator()(const Array<T>& dy, Gradients<T>& dx) const override { function(dy, dx); }
+struct NoArguments {
+  template <class T> void operator()(Arguments<T>&) const {}
 };
 
-/// The bytes of the arrays that a rule holds: those of the Values that a copy of it shares, and of the arrays that it
-/// takes memory for. A rule that cannot be copied counts none.
-template <class F> std::size_t saved_bytes(const F& rule) {
-  if constexpr (std::is_copy_constructible_v<F>) {
-    const SharedBytes shared;
-    const std::ptrdiff_t before = array_bytes_in_use;
-    [[maybe_unused]] const F copy(rule);
-    return shared.bytes + static_cast<std::size_t>(array_bytes_in_use - before);
-  } else {
-    return 0;
-  }
-}
-
-/// The nodes of an operation's inputs, -1 for a constant.
+/// The nodes that made an operation's inputs, -1 for a constant.
 using Edges = xt::svector<std::int32_t, 4>;
 
-/// An operation on its way onto the tape.
-template <class T> class Entry {
- public:
-  /// Throws std::logic_error for an input of another tape, and in anomaly mode std::runtime_error when y is where NaN
-  /// or infinity first appears.
-  Entry(const Operation& operation, const Tensor<T>& y, std::span<const Input<T>> inputs);
+/// Finds the nodes of the inputs on the current tape. Returns false if nothing is to be recorded: no tape, or constants
+/// only. Throws std::logic_error for an input of another tape.
+template <class T>
+bool find_inputs(const Operation& operation, const Tensor<T>& y, const Inputs<T>& inputs, Edges& edges);
 
-  /// Whether it is recorded: a tape records, and an input has a gradient.
-  bool is_recorded() const { return recording_ != nullptr; }
-  bool is_profiled() const { return profiled_; }
+/// Appends the operation that made y to the current tape.
+template <class T>
+void append(const Operation& operation, Tensor<T>& y, const Inputs<T>& inputs, Edges&& edges,
+            std::shared_ptr<const Rule<T>> rule, const Describe<T>& describe);
 
-  /// Puts it on the tape, and y's place there into y.
-  void append(Tensor<T>& y, std::shared_ptr<const Rule<T>> rule, std::size_t saved);
-
- private:
-  const Operation& operation_;
-  std::span<const Input<T>> inputs_;
-  Recording<T>* recording_ = nullptr;
-  bool profiled_ = false;
-  Edges edges_;
-};
-
-template <class T, class F>
-Tensor<T> record_value(const Operation& operation, Tensor<T> y, std::span<const Input<T>> inputs, F&& rule) {
-  Entry<T> entry(operation, y, inputs);
-  if (!entry.is_recorded()) return y;
-  const std::size_t saved = entry.is_profiled() ? saved_bytes(rule) : 0;
-  entry.append(y, make_pooled<const RuleOf<T, std::decay_t<F>>>(std::forward<F>(rule)), saved);
-  return y;
-}
+template <class V> struct ElementOf { using type = typename V::value_type; };
+template <class A> struct ElementOf<std::shared_ptr<A>> { using type = typename A::value_type; };
 
 }  // namespace detail
 
-/// Makes the tensor with that value and, when a tape records and an input has a gradient, puts the operation on it.
+/// Makes a tensor with the value and, if a tape records and an input requires a gradient, puts the operation on it.
 ///
-/// `operation` is the name that reports and errors use, and the formula that pages show if there is one; both must
-/// outlive the tape, as string literals do.
-/// `value` is an array, an expression, or a Value<T> that the rule shares.
+/// `operation` is a name or a name with a formula; both must outlive the tape, as string literals do.
+/// `value` is an array, which is taken over if temporary, an expression, or a shared pointer to an array.
 /// `rule(dy, dx)` gets the gradient of the value and adds to the gradients of the inputs: `dx[0] += dy * ...`. It
-/// captures the values that it needs, never a Tensor: x.shared_value() shares an input's value.
+/// captures the values it needs, never a Tensor: x.shared_value() shares an input's value. A rule that needs the
+/// operation's output takes it as a third argument.
+/// `describe(arguments)` adds the operation's arguments other than tensors: `arguments.add("axis", axis)`. It runs
+/// before `record` returns, and only on a tape that profiles or keeps values.
 ///
 ///     auto cube(const tg::Tensor<double>& x) {
 ///       return tg::record({"cube", "y = x³; dx = 3 x² ⊙ dy"}, x.value() * x.value() * x.value(), {x},
 ///                         [x = x.shared_value()](const auto& dy, auto& dx) { dx[0] += 3.0 * *x * *x * dy; });
 ///     }
 ///
-/// A name alone, `tg::record("cube", ...)`, does as well.
-template <class E, class F>
-auto record(const Operation& operation, const xt::xexpression<E>& value,
-            std::initializer_list<Input<typename E::value_type>> inputs, F&& rule) {
-  using T = typename E::value_type;
-  return detail::record_value<T>(operation, Tensor<T>(value), inputs, std::forward<F>(rule));
-}
-
-/// The same with an array that the tensor takes over.
-template <class T, class F>
-Tensor<T> record(const Operation& operation, Array<T>&& value,
-                 std::initializer_list<Input<std::type_identity_t<T>>> inputs, F&& rule) {
-  return detail::record_value<T>(operation, Tensor<T>(std::move(value)), inputs, std::forward<F>(rule));
-}
-
-/// The same with a value that the rule shares.
-template <class T, class F>
-Tensor<T> record(const Operation& operation, Value<T> value,
-                 std::initializer_list<Input<std::type_identity_t<T>>> inputs, F&& rule) {
-  return detail::record_value<T>(operation, Tensor<T>(std::move(value)), inputs, std::forward<F>(rule));
-}
-
-/// The same for operations of any number of inputs.
-template <class T, class F>
-Tensor<T> record(const Operation& operation, Array<T>&& value, std::span<const Input<T>> inputs, F&& rule) {
-  return detail::record_value<T>(operation, Tensor<T>(std::move(value)), inputs, std::forward<F>(rule));
+///     auto exponential(const tg::Tensor<double>& x) {
+///       return tg::record({"exponential", "y = exp(x); dx = y ⊙ dy"}, xt::exp(x.value()), {x},
+///                         [](const auto& dy, auto& dx, const auto& y) { dx[0] += y * dy; });
+///     }
+template <class V, class F, class D = detail::NoArguments,
+          class T = typename detail::ElementOf<std::remove_cvref_t<V>>::type>
+Tensor<T> record(const Operation& operation, V&& value, std::type_identity_t<Inputs<T>> inputs, F&& rule,
+                 const D& describe = {}) {
+  Tensor<T> y(std::forward<V>(value));
+  detail::Edges edges;
+  if (!detail::find_inputs<T>(operation, y, inputs, edges)) return y;
+  detail::append<T>(operation, y, inputs, std::move(edges),
+                 detail::make_pooled<const detail::RuleOf<T, std::decay_t<F>>>(std::forward<F>(rule), y.shared_value()),
+                 {&describe, [](const void* d, Arguments<T>& a) { (*static_cast<const D*>(d))(a); }});
+  return y;
 }
 
 }  // namespace tapegrad

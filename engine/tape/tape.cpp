@@ -1,12 +1,44 @@
 #include "tape.hpp"
 
+#include <cstdio>
+#include <exception>
+#include <utility>
+
 #include "internal/recording.hpp"
 
 namespace tapegrad {
 
-Tape::Tape(const TapeOptions& options)
-    : recordings_(detail::make_pooled<detail::Recordings>(options)), scope_(recordings_.get(), recordings_->id()) {}
+static thread_local const Tape* innermost = nullptr;
 
-std::size_t Tape::size() const { return recordings_->of<float>().size() + recordings_->of<double>().size(); }
+Tape::Tape(const TapeOptions& options) : Tape(detail::make_pooled<detail::Recording>(options)) {}
+
+Tape::Tape(std::shared_ptr<detail::Recording> recording) noexcept
+    : outer_(innermost), recording_(std::move(recording)) {
+  innermost = this;
+}
+
+Tape::~Tape() {
+  if (innermost == this) {  // nearly always; tapes on the heap may end in any order
+    innermost = outer_;
+    return;
+  }
+  const Tape* inner = innermost;
+  while (inner != nullptr && inner->outer_ != this) inner = inner->outer_;
+  if (inner == nullptr) {  // another thread's list of tapes would keep a pointer to freed memory
+    std::fputs("[Tape] expected to be destroyed on the thread that made it, given another thread\n", stderr);
+    std::terminate();
+  }
+  inner->outer_ = outer_;
+}
+
+detail::Recording* Tape::current() noexcept { return innermost == nullptr ? nullptr : innermost->recording_.get(); }
+
+detail::Recording* Tape::find(std::uint64_t number) noexcept {
+  for (const Tape* tape = innermost; tape != nullptr; tape = tape->outer_)
+    if (tape->recording_ && tape->recording_->number() == number) return tape->recording_.get();
+  return nullptr;
+}
+
+std::size_t Tape::size() const { return recording_->of<float>().size() + recording_->of<double>().size(); }
 
 }  // namespace tapegrad

@@ -1,62 +1,86 @@
-/// The tape: what records operations, from its construction to the end of its scope.
+/// The tape, which records operations from its construction to the end of its scope.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <memory>
 
-#include "scope.hpp"
-#include "tape_options.hpp"
-
 namespace tapegrad {
 
+namespace detail {
+class Recording;
+}
+
+/// What a tape does besides recording.
+struct TapeOptions {
+  bool profile = false;  ///< measure for Tape::print what each operation saved, its times and its gradient
+
+  /// Check every value and gradient. Where the first NaN or infinity appears, throw std::runtime_error with the
+  /// operation, its inputs and the layer. A parameter that is not finite is reported before an operation reads it.
+  /// Infinity from an input, such as the value of masked_fill, may pass.
+  bool detect_anomaly = false;
+
+  /// Keep until the tape ends every value recorded or read, and of the last backward pass every gradient and each
+  /// rule's contribution. Takes the memory of all of them. Gradients summed from several operations may differ from
+  /// those of other tapes in the last digits.
+  bool keep_values = false;
+};
+
 /// Records this thread's operations from its construction to the end of its scope. Tapes nest: the innermost records.
-/// Without a tape operations compute values alone. Not copied, not moved; destroyed on the thread that made it, or else
-/// the program ends with a message. A tape that ends in a hook or rule of its own sweep lets the sweep finish.
+/// Without a tape operations only compute values. A tape can be neither copied nor moved and is destroyed on its own
+/// thread; otherwise the program ends with a message. If a hook or rule ends the tape that is calling it, the backward
+/// pass still finishes.
 class Tape {
  public:
-  /// Records from here on.
+  /// Records from now on.
   explicit Tape(const TapeOptions& options = {});
+  ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Whether operations of this thread are recorded now: there is a tape, and no NoGrad within it.
-  static bool records() noexcept { return detail::TapeScope::current() != nullptr; }
+  /// True if operations of this thread are being recorded: there is a tape, and no NoGrad within it.
+  static bool records() noexcept { return current() != nullptr; }
 
-  /// Operations and parameters recorded so far.
+  /// The number of operations and parameters recorded so far.
   std::size_t size() const;
 
-  /// Prints a line for each operation and parameter in the order of recording: its number, the operation, its name or
-  /// the parameter's path, its shape, the numbers of what it read, and of a parameter the norm of the gradient that it
-  /// has gathered. With TapeOptions::profile also how many bytes an operation saved for the sweep, the times forward
-  /// and backward, and after a sweep the norm of its gradient.
+  /// Prints a line for each operation and parameter in the order of recording: number, operation, name or path, shape,
+  /// the numbers of its inputs, and the norm of a parameter's accumulated gradient. With TapeOptions::profile also the
+  /// bytes saved for the backward pass, the times forward and backward, and after a pass the norm of the gradient; with
+  /// that or TapeOptions::keep_values the operation's arguments.
   void print(std::ostream& out) const;
 
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
   void to_dot(std::ostream& out) const;
 
-  /// What is recorded; for the library's own sources.
-  const detail::Recordings& recordings() const { return *recordings_; }
+  /// For the library's own sources: what was recorded, and the recordings of this thread's innermost tape (null if none
+  /// records) and of its living tape with a number (null if there is none).
+  const std::shared_ptr<detail::Recording>& recording() const { return recording_; }
+  static detail::Recording* current() noexcept;
+  static detail::Recording* find(std::uint64_t number) noexcept;
 
  private:
-  std::shared_ptr<detail::Recordings> recordings_;
-  detail::TapeScope scope_;
+  friend class NoGrad;
+  explicit Tape(std::shared_ptr<detail::Recording> recording) noexcept;
+
+  mutable const Tape* outer_;                     // the next tape of this thread; mutable since a Tape may be const
+  std::shared_ptr<detail::Recording> recording_;  // null: a pause
 };
 
-/// Pauses recording in its scope: what is computed there is a constant, and costs what it costs without a tape. A Tape
-/// made within it records again.
+/// Pauses recording in its scope: results are constants, at the cost of no tape. A Tape inside it records again.
 ///
 ///     tg::NoGrad pause;
 ///     const double validation = loss(model, held_out).item();
 class NoGrad {
  public:
-  /// Pauses from here on.
-  NoGrad() noexcept : scope_(nullptr, 0) {}
+  /// Pauses from now on.
+  NoGrad() noexcept : pause_(nullptr) {}
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
 
  private:
-  detail::TapeScope scope_;
+  Tape pause_;
 };
 
 }  // namespace tapegrad

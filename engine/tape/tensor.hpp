@@ -1,8 +1,7 @@
-/// Tensors, the handles that operations take and give.
+/// Tensors: handles that operations take and return.
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -12,38 +11,30 @@
 #include "../array/array.hpp"
 #include "../array/from.hpp"
 #include "../array/shape.hpp"
-#include "leaf.hpp"
+#include "variable.hpp"
 
 namespace tapegrad {
 
-/// Keeps the recording after a sweep, so that it can be swept again: `loss.backward(tg::retain_graph)`.
+/// Keeps the recording after a backward pass: `loss.backward(tg::retain_graph)`.
 enum class RetainGraph : bool { no, yes };
 inline constexpr RetainGraph retain_graph = RetainGraph::yes;  ///< Short for RetainGraph::yes.
 
 namespace detail {
-
-/// Which operation of which tape made a value.
-struct Origin {
-  std::uint64_t tape = 0;  // tapes are numbered from 1 and never reused
-  std::int32_t node = -1;  // -1: nothing recorded made it
-};
-
-template <class T> class Recording;
+template <class T> class Nodes;
 template <class T> class Recomputation;
-
 }  // namespace detail
 
-/// A cheap handle on a value that never changes, and on the place of a tape that it was made at. Made from an array it
-/// is a constant; gradients flow to parameters.
+/// A cheap handle: a shared value that never changes, and the place on a tape where it was made. A tensor made from an
+/// array is a constant. Gradients flow to parameters. Accessors of a temporary return copies, so nothing dangles.
 template <class T> class Tensor {
  public:
   using value_type = T;  ///< float or double
 
-  /// No tensor at all: asking for its value throws std::logic_error.
+  /// An undefined tensor: asking for its value throws std::logic_error.
   Tensor() = default;
 
-  /// A constant with a copy of the expression's values. An array or expression of T converts by itself where a tensor
-  /// is expected, `model(x)`; one of other numbers is converted when asked, `tg::Tensor<float>(ids)`.
+  /// A constant with a copy of the expression's values. Implicit if the numbers are of type T, so that `model(x)` takes
+  /// arrays; otherwise converts on request, `tg::Tensor<float>(ids)`.
   template <class E>
   explicit(!std::same_as<typename E::value_type, T>) Tensor(const xt::xexpression<E>& expression)
       : value_(make_value<T>(expression)) {}
@@ -51,165 +42,141 @@ template <class T> class Tensor {
   /// A constant that takes the array over.
   Tensor(Array<T>&& array) : value_(make_value<T>(std::move(array))) {}
 
-  /// A constant of one axis; `tg::tensor` takes numbers in braces, and a shape.
+  /// A constant of one axis; `tg::tensor` takes numbers in braces and a shape.
   Tensor(const std::vector<T>& numbers) : Tensor(array<T>(numbers)) {}
 
   /// A constant that shares the value.
   explicit Tensor(Value<T> value) : value_(std::move(value)) {}
 
-  /// Of a parameter, a handle on the value that it has now.
-  Tensor(const Tensor& other) : value_(other.shared_value()), leaf_(other.leaf_), origin_(other.origin_) {}
-  /// The same handle; what it is moved from is no tensor any more, unless that is a parameter.
-  Tensor(Tensor&& other) noexcept : origin_(std::exchange(other.origin_, {})) {
+  /// Copies the handle. A copy of a parameter as a Tensor holds the parameter's present value.
+  Tensor(const Tensor& other)
+      : value_(other.shared_value()), slot_(other.slot_), name_(other.name_), origin_(other.origin_) {}
+  /// Moves the handle. The moved-from tensor is undefined, unless it is a parameter.
+  Tensor(Tensor&& other) noexcept : name_(std::move(other.name_)), origin_(std::exchange(other.origin_, {})) {
     if (other.is_parameter()) {
-      value_ = other.leaf_->value;
-      leaf_ = other.leaf_;
+      value_ = other.variable().value;
+      slot_ = other.slot_;
     } else {
       value_ = std::move(other.value_);
-      leaf_ = std::move(other.leaf_);
+      slot_ = std::move(other.slot_);
     }
   }
-  /// Throws std::logic_error when what is assigned to is a parameter, seen as the Tensor that it also is: set_value()
-  /// changes its value.
+  /// Throws std::logic_error if the target is a parameter seen as a Tensor: set_value() changes its value.
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
-  /// Throws as the other assignment.
-  Tensor& operator=(Tensor&& other) {
-    if (is_parameter()) refuse_assignment();
-    Tensor taken(std::move(other));
-    value_ = std::move(taken.value_);
-    leaf_ = std::move(taken.leaf_);
-    origin_ = taken.origin_;
-    return *this;
-  }
-  ~Tensor() {  // and not where xtensor only asks whether something converts to a Tensor<void>
+  /// Throws like the copy assignment.
+  Tensor& operator=(Tensor&& other);
+  ~Tensor() {  // in the destructor, because xtensor asks whether types convert to Tensor<void>
     static_assert(std::same_as<T, float> || std::same_as<T, double>,
                   "tapegrad: a Tensor is of float or double; ids, labels and lengths are a tapegrad::IntArray");
   }
 
-  /// Whether it is a tensor at all. Where it is none, its value and shape throw std::logic_error.
-  bool defined() const { return shared_value() != nullptr || is_in_bfloat16(); }
+  /// True if it has a value.
+  bool defined() const { return shared_value() != nullptr; }
 
-  /// The numbers. Throws std::logic_error where they are held in bfloat16.
-  const Array<T>& value() const {
-    const Value<T>& value = shared_value();
-    if (!value) throw_undefined();
-    return *value;
-  }
-  /// The extents of its axes.
-  const Shape& shape() const {
-    const Value<T>& value = shared_value();
-    return value ? value->shape() : bfloat16().shape();
-  }
-  std::size_t dimension() const { return shape().size(); }  ///< how many axes it has; 0 for a scalar
-  /// How many elements it has.
-  std::size_t size() const {
-    const Value<T>& value = shared_value();
-    return value ? value->size() : bfloat16().size();
-  }
+  /// The numbers. Throws std::logic_error if undefined.
+  const Array<T>& value() const& { return *defined_value(); }
+  Array<T> value() const&& { return *defined_value(); }  ///< a copy
 
-  /// Whether it is a parameter that is held in bfloat16, or a handle on one: see Parameter::hold_in_bfloat16.
-  bool is_in_bfloat16() const { return is_parameter() && leaf_->bfloat16; }
-  /// The numbers of such a parameter. Throws std::logic_error for others.
-  const Array<BFloat16>& bfloat16() const {
-    if (!is_in_bfloat16()) throw_undefined();
-    return *leaf_->bfloat16;
-  }
-  /// The same, shared, for a rule to capture; null for others.
-  std::shared_ptr<const Array<BFloat16>> shared_bfloat16() const {
-    return is_in_bfloat16() ? leaf_->bfloat16 : nullptr;
-  }
+  /// The extents of the axes. Throws std::logic_error if undefined.
+  const Shape& shape() const& { return defined_value()->shape(); }
+  Shape shape() const&& { return defined_value()->shape(); }              ///< a copy
+  std::size_t dimension() const { return defined_value()->dimension(); }  ///< the number of axes; 0 for a scalar
+  std::size_t size() const { return defined_value()->size(); }            ///< the number of elements
 
-  /// The value, shared: what a rule captures to save it for the backward sweep.
-  const Value<T>& shared_value() const { return is_parameter() ? leaf_->value : value_; }
+  /// The shared value; null if undefined. A rule captures it to save the value for the backward pass.
+  const Value<T>& shared_value() const& { return is_parameter() ? variable().value : value_; }
+  Value<T> shared_value() const&& { return is_parameter() ? variable().value : value_; }  ///< a copy of the pointer
 
-  /// The only element. Throws std::invalid_argument when there are more or none.
+  /// The only element. Throws std::invalid_argument unless there is exactly one.
   T item() const;
 
-  /// The same value as a constant: no gradient passes.
+  /// The same value as a constant: no gradient flows.
   Tensor detach() const { return Tensor(shared_value()); }
 
-  /// Whether gradients flow to or through it: it was recorded, or is a parameter that is not frozen.
-  bool requires_grad() const { return origin_.node >= 0 || (leaf_ && leaf_->requires_grad); }
+  /// True if gradients flow to or through it: it was recorded, or is a parameter and not frozen.
+  bool requires_grad() const { return origin_.node >= 0 || (slot_ && variable().requires_grad); }
 
-  /// Keeps this tensor's gradient in the next sweeps, for grad(). Call it while its tape records; parameters always
-  /// keep theirs. Throws std::logic_error for a tensor that no living tape of this thread recorded.
+  /// Accumulates this tensor's gradient in the next backward passes, for grad(). Parameters always do. Throws
+  /// std::logic_error unless a living tape of this thread recorded the tensor.
   void retain_grad();
 
-  /// The gradient gathered so far; zeros when none has arrived. Throws std::logic_error when it is not kept.
-  const Array<T>& grad() const;
+  /// True if a gradient has arrived.
+  bool has_grad() const { return slot_ && slot_->grad; }
 
-  /// Calls the hook with this tensor's gradient in every sweep that comes by, when all of it has arrived and before it
-  /// is passed on; what the hook changes, in place, is what counts from there on. Several are called in their order;
-  /// one that is added during a sweep begins with the next. On a parameter it sees what one sweep adds, until
-  /// the handle or remove_hooks() removes it; elsewhere it ends with the tape. A hook may compute, record, and use a
-  /// tape of its own; it may not sweep the tape whose sweep has called it. Throws std::logic_error for a tensor that is
-  /// neither a parameter nor recorded on a living tape.
+  /// The gradient accumulated so far, or zeros. Throws std::logic_error for a constant and for a recorded tensor
+  /// without retain_grad().
+  const Array<T>& grad() const&;
+  Array<T> grad() const&& { return static_cast<const Tensor&>(*this).grad(); }  ///< a copy
+
+  /// Calls the hook in every backward pass, once this tensor's gradient is complete and before it propagates. Changes
+  /// in place take effect. Hooks run in the order of registration; one added during a pass starts with the next. On a
+  /// parameter a hook sees each pass's contribution and stays until removed; elsewhere it ends with the tape. A hook
+  /// may compute, record, and use a tape of its own, but not call backward() on the tape that is calling it. Throws
+  /// std::logic_error for a constant and for a tensor of a tape that has ended.
   HookHandle register_hook(GradientHook<T> hook);
 
-  /// Gives the tensor a name for reports, pages and errors. A parameter keeps it, and a recorded tensor's is its tape's
-  /// to keep; a constant's goes with this handle and with copies of it made from then on. Throws std::logic_error for a
-  /// stale tensor, and for none at all.
+  /// Names the tensor for reports, pages and errors. Parameters keep the name; the tape keeps that of a recorded
+  /// tensor; a constant's belongs to this handle and later copies. Throws std::logic_error if undefined or stale.
   void set_name(std::string name);
-  /// The name given, or a parameter's path in its model ("attention.q_proj.weight"); empty without one.
+  /// The given name, or a parameter's path in its model ("attention.q_proj.weight"); empty without one.
   std::string name() const;
 
-  /// Whether a gradient has arrived.
-  bool has_grad() const { return leaf_ != nullptr && leaf_->grad != nullptr; }
-
-  /// Sweeps the recording backwards from this scalar and adds d(this)/d(parameter) to every parameter's gradient.
-  /// The sweep consumes the recording, freeing saved values as it passes, unless `retain_graph` is given.
-  /// Throws std::logic_error without a living tape, on a recording consumed before, within another sweep of the same
-  /// tape, and when no parameter is reached; std::invalid_argument when there is more than one element. When it throws,
-  /// or a rule or a hook does, every gradient is as it was before; the recording may be consumed in part.
+  /// Propagates gradients from this scalar back through the tape and adds d(this)/d(parameter) to every parameter's
+  /// gradient. Consumes the recording, freeing saved values on the way, unless given `retain_graph`. Throws
+  /// std::logic_error without a living tape, on a consumed recording, during another pass of the same tape, and if no
+  /// parameter is reached; std::invalid_argument unless there is one element. If it, a rule or a hook throws, all
+  /// gradients are unchanged; the recording may be partly consumed.
   void backward(RetainGraph retain = RetainGraph::no) const;
 
-  /// The same from any shape, with the gradient `seed` of a scalar with respect to this tensor, of its shape.
+  /// The same for any shape, given the gradient `seed` of a scalar with respect to this tensor.
   void backward(Array<T> seed, RetainGraph retain = RetainGraph::no) const;
 
  protected:
-  explicit Tensor(std::shared_ptr<detail::Leaf<T>> leaf) noexcept : leaf_(std::move(leaf)) {}
+  explicit Tensor(std::shared_ptr<detail::Variable<T>> variable) noexcept : slot_(std::move(variable)) {}
 
-  // A Parameter's value lies in its leaf; every other tensor has its own.
-  bool is_parameter() const { return !value_ && leaf_; }
-
-  // Neither recorded nor a parameter or a handle on one. A leaf of its own then holds no more than its name.
-  bool is_constant() const { return origin_.node < 0 && !(leaf_ && (leaf_->value || leaf_->bfloat16)); }
-
+  // A Parameter's value is in its Variable; other tensors hold theirs.
+  bool is_parameter() const { return !value_ && slot_; }
+  // A parameter or a handle to one: the slot is a Variable.
+  bool has_variable() const { return origin_.node < 0 && slot_; }
+  detail::Variable<T>& variable() const { return static_cast<detail::Variable<T>&>(*slot_); }
+  const Value<T>& defined_value() const {
+    const Value<T>& value = shared_value();
+    if (!value) throw_undefined();
+    return value;
+  }
   [[noreturn]] void throw_undefined() const;
-  [[noreturn]] void refuse_assignment() const;
 
   Value<T> value_;
-  std::shared_ptr<detail::Leaf<T>> leaf_;
+  std::shared_ptr<detail::GradSlot<T>> slot_;  // of a parameter, or of a tensor that retains its gradient
+  std::shared_ptr<const std::string> name_;    // of a constant
   detail::Origin origin_;
 
-  friend class detail::Recording<T>;
+  friend class detail::Nodes<T>;
   friend class detail::Recomputation<T>;
 };
 
-/// A constant from numbers in braces or any range of them, in row-major order under a shape, as array and int_array
-/// make arrays: `tg::tensor({{1, 2}, {3, 4}})`, `tg::tensor<double>(vector, {2, 3})`.
+/// A constant from numbers in braces, like `array`: `tg::tensor({{1, 2}, {3, 4}})`.
 template <class T = float> Tensor<T> tensor(const detail::Braces<T>& numbers) { return numbers.array(); }
 /// The n numbers of a range, of shape (n).
 template <class T = float, std::ranges::sized_range Numbers> Tensor<T> tensor(const Numbers& numbers) {
   return array<T>(numbers);
 }
-/// The numbers of a range under a shape. Throws std::invalid_argument when it has another count of elements.
+/// The numbers of a range in row-major order. Throws std::invalid_argument if their count does not fit the shape.
 template <class T = float, std::ranges::sized_range Numbers>
 Tensor<T> tensor(const Numbers& numbers, const Shape& shape) {
   return array<T>(numbers, shape);
 }
 
-/// A tensor in an error's text: its shape, after its name if it has one: "head.weight (3, 64)".
+/// A tensor in an error's text: "head.weight (3, 64)", "(3, 64)" without a name, "none" if undefined.
 template <class T> std::string described(const Tensor<T>& x) {
   if (!x.defined()) return "none";
   const std::string name = x.name();
   return (name.empty() ? "" : name + ' ') + to_string(x.shape());
 }
 
-/// Prints the values, the shape and the element type.
+/// Prints the values, the element type and the shape.
 template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor);
-
-/// Prints the values: `std::cout << loss.grad()` needs no header of xtensor's.
+/// Prints the values: `std::cout << loss.grad()` needs no header of xtensor.
 template <class T> std::ostream& operator<<(std::ostream& out, const Array<T>& array);
 
 }  // namespace tapegrad

@@ -35,45 +35,56 @@ struct Difference {
   double analytic = 0, numeric = 0, relative = -1;
 };
 
-using Leaf = detail::Leaf<double>;
+using Variable = detail::Variable<double>;
 
-// The parameters to check, each once, without those that are none or frozen; and, whatever happens, all as they were at
-// its end.
+// The parameters to check, each once, without undefined and frozen ones. At its end everything is as it was.
 class Checked {
  public:
+  struct Entry {
+    std::string name;
+    Variable* variable;
+    ParameterHandle<Parameter<double>> owner;
+    Value<double> value;
+    std::shared_ptr<Array<double>> grad;
+    std::string name_before;
+    SweepCount sweeps;
+    std::uint64_t last_sweep;
+  };
+
   explicit Checked(const NamedParameters<double>& parameters) {
     for (const auto& [name, parameter] : parameters) {
-      const std::shared_ptr<Leaf>& place = parameter.place();
-      if (place == nullptr) continue;
-      const bool is_new = std::ranges::none_of(entries_, [&](const Entry& entry) { return entry.place == place; });
-      if (is_new && place->requires_grad) entries_.push_back({name, place, *place});
+      Variable* const v = parameter.variable();
+      if (v == nullptr || !v->requires_grad) continue;
+      if (std::ranges::any_of(entries_, [v](const Entry& entry) { return entry.variable == v; })) continue;
+      entries_.push_back({name, v, parameter, v->value, v->grad, v->name, v->sweeps, v->last_sweep});
     }
     for (const Entry& entry : entries_) {
-      entry.place->clear_grad();
-      entry.place->name = entry.name;
+      entry.variable->clear_grad();
+      entry.variable->name = entry.name;
     }
   }
   ~Checked() {
-    for (Entry& entry : entries_) *entry.place = std::move(entry.before);
+    for (Entry& entry : entries_) {
+      entry.variable->value = std::move(entry.value);
+      entry.variable->grad = std::move(entry.grad);
+      entry.variable->name = std::move(entry.name_before);
+      entry.variable->sweeps = entry.sweeps;
+      entry.variable->last_sweep = entry.last_sweep;
+    }
   }
   Checked(const Checked&) = delete;
   Checked& operator=(const Checked&) = delete;
 
-  struct Entry {
-    std::string name;
-    std::shared_ptr<Leaf> place;
-    Leaf before;
-  };
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
   std::vector<Entry> entries_;
 };
 
-// An element of a parameter moved by h, and put back at the end of the scope.
+// Moves an element of a parameter by h until the end of the scope.
 class Moved {
  public:
-  Moved(Leaf& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
+  Moved(Variable& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
     const auto value = make_value<double>(*before_);
     value->data()[i] += h;
     parameter.value = value;
@@ -83,7 +94,7 @@ class Moved {
   Moved& operator=(const Moved&) = delete;
 
  private:
-  Leaf& parameter_;
+  Variable& parameter_;
   const Value<double> before_;
 };
 
@@ -99,7 +110,7 @@ class Probe {
     return y;
   }
 
-  double at(Leaf& parameter, std::size_t i, double h) const {
+  double at(Variable& parameter, std::size_t i, double h) const {
     const Moved moved(parameter, i, h);
     const Tensor<double> y = outputs();
     double sum = 0;
@@ -107,7 +118,7 @@ class Probe {
     return sum;
   }
 
-  double central_difference(Leaf& parameter, std::size_t i, double h) const {
+  double central_difference(Variable& parameter, std::size_t i, double h) const {
     return (at(parameter, i, h) - at(parameter, i, -h)) / (2 * h);
   }
 
@@ -118,7 +129,7 @@ class Probe {
 
 // Says so when the differences to the two sides disagree, by enough to explain the error. Where f is curved they do
 // too, but ever less as the step shrinks; at a kink or a jump they do not come together like that.
-void report_kink(std::ostream& report, const Probe& f, Leaf& parameter, const Difference& worst, double h,
+void report_kink(std::ostream& report, const Probe& f, Variable& parameter, const Difference& worst, double h,
                  double tolerance) {
   const double here = f.at(parameter, worst.index, 0);
   const auto slopes = [&](double d) {
@@ -172,8 +183,10 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   std::size_t compared = 0;
   std::map<std::string, Array<double>> wrong;
   std::pair<std::string, double> furthest{"", -1};
-  for (const auto& [name, parameter, before] : checked.entries()) {
-    const Array<double>& value = *before.value;
+  for (const auto& entry : checked.entries()) {
+    const std::string& name = entry.name;
+    Variable* const parameter = entry.variable;
+    const Array<double>& value = *entry.value;
     const Array<double> gradient = parameter->grad ? *parameter->grad : Array<double>(value.shape(), 0.0);
     const auto step = [&](std::size_t i) { return options.step * std::max(1.0, std::abs(value.data()[i])); };
     Array<double> differences(value.shape(), std::numeric_limits<double>::quiet_NaN());

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "../tape/parameter.hpp"
+#include "../tape/parameter_handle.hpp"
 
 namespace tapegrad {
 class Tape;

@@ -45,10 +45,10 @@ void save_page(const Tape& tape, const std::filesystem::path& path, const PageOp
 }
 
 void Page::add(const Tape& tape, PageStep step) {
-  const detail::Recordings& recordings = tape.recordings();
-  detail::require_usage(recordings.options().keep_values, "save_page",
+  const detail::Recording& recording = *tape.recording();
+  detail::require_usage(recording.options().keep_values, "save_page",
                         "expected a Tape({.keep_values = true}), given one that keeps no values");
-  steps_.push_back({recordings.shared_from_this(), std::move(step)});
+  steps_.push_back({tape.recording(), std::move(step)});
 }
 
 void Page::save(const std::filesystem::path& path) const {

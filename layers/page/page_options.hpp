@@ -68,11 +68,11 @@ struct PageStep {
 
 namespace detail {
 
-class Recordings;
+class Recording;
 
 /// A step of a page: what a tape has recorded, which lives on when the tape ends.
 struct RecordedStep {
-  std::shared_ptr<const Recordings> recorded;
+  std::shared_ptr<const Recording> recorded;
   PageStep told;
 };
 

@@ -7,12 +7,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "../../engine/array/internal/error.hpp"
-#include "../../engine/kernels/attention.hpp"
 #include "../../engine/report/internal/formula.hpp"
-#include "../../engine/report/internal/nodes.hpp"
+#include "../../engine/report/internal/node_view.hpp"
 #include "internal/arrays.hpp"
 #include "internal/labels.hpp"
 #include "internal/layer_paths.hpp"
@@ -21,10 +22,10 @@ namespace tapegrad::detail {
 namespace {
 
 // The nodes on T of a tape.
-template <class T> class Nodes {
+template <class T> class NodeViews {
  public:
-  explicit Nodes(const Recordings& recordings) {
-    for_each_node(recordings, [&]<class U>(const NodeView<U>& node) {
+  explicit NodeViews(const Recording& recording) {
+    for_each_node(recording, [&]<class U>(const NodeView<U>& node) {
       if constexpr (std::same_as<T, U>) nodes_.push_back(node);
     });
     readers_.resize(nodes_.size());
@@ -52,7 +53,7 @@ template <class T> class Nodes {
   std::vector<std::size_t> readers_;  // how often each is read by operations that the sweep came to
 };
 
-template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
+template <class T> std::vector<std::string> layers_in(const NodeViews<T>& nodes) {
   std::vector<std::optional<std::string>> of_parameters(nodes.size());
   for (const NodeView<T>& node : nodes) {
     std::optional<std::string>& known = of_parameters[node.number];
@@ -71,28 +72,16 @@ template <class T> std::vector<std::string> layers_in(const Nodes<T>& nodes) {
   return layers_of(of_parameters);
 }
 
-// dP = dy vᵀ for the heads of dy and v, (B, H, rows, width), or side by side in the columns of (B, rows, columns),
-// where each of v's may be that of several of dy's.
-template <class T> Array<T> gradient_of_weights(const Shape& weights, const Array<T>& dy, const Array<T>& v) {
-  const std::size_t heads = weights[1], queries = weights[2], keys = weights[3];
-  const std::size_t columns = dy.shape().back();
-  const std::size_t groups = dy.dimension() == 4 || columns == 0 ? heads : heads * v.shape().back() / columns;
-  const auto layout_of = [](const Array<T>& x, std::size_t heads_of_x, std::size_t rows) {
-    return x.dimension() == 4 ? HeadLayout::of_heads(heads_of_x, rows, rows, x.shape().back())
-                              : HeadLayout::of_columns(heads_of_x, rows, x.shape().back());
-  };
-  const HeadLayout of_dy = layout_of(dy, heads, queries), of_v = layout_of(v, groups, keys);
-  Array<T> gradient(weights, T(0));
-  for (std::size_t b = 0; b < weights[0]; ++b)
-    for (std::size_t h = 0; h < heads; ++h)
-      gemm<T>(of_dy.at(dy.data(), b, h), of_v.at(v.data(), b, h * groups / heads).t(),
-              {gradient.data() + (b * heads + h) * queries * keys, queries, keys});
-  return gradient;
+// A value that the operation computed without keeping it; null if it described none of that name.
+template <class T>
+const typename Arguments<T>::Intermediate* intermediate(const NodeView<T>& node, std::string_view name) {
+  const auto& all = node.kept->arguments.intermediates();
+  const auto found = std::ranges::find(all, name, &Arguments<T>::Intermediate::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
-// What dropout passes on of it is not kept.
-template <class T> bool has_gradient_of_weights(const KeptNode<T>& attention) {
-  return attention.gradient && attention.beside.at("dropout")->flat(0) == 0;
+template <class T> bool has_gradient(const typename Arguments<T>::Intermediate& x, const NodeView<T>& node) {
+  return node.kept->gradient && x.gradient;
 }
 
 // How many numbers an array may have on the page.
@@ -107,8 +96,8 @@ class StepWriter {
   StepWriter(const PageStep& told, const PageOptions& options, const Limits& limits)
       : told_(told), labels_(told, options), limits_(limits) {}
 
-  template <class T> void add(const Recordings& recordings) {
-    const Nodes<T> nodes(recordings);
+  template <class T> void add(const Recording& recording) {
+    const NodeViews<T> nodes(recording);
     const std::vector<std::string> layers = layers_in(nodes);
     std::vector<std::size_t> places(nodes.size());     // of the nodes on the page
     std::map<const Array<T>*, std::size_t> constants;  // the places of those that have been read
@@ -117,9 +106,11 @@ class StepWriter {
       places[node.number] = nodes_.size();
       add_node(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]);
     }
-    const std::int32_t start = recordings.of<T>().last_start();
+    const Observers<T>& observers = *recording.of<T>().observers();
+    const std::int32_t start = observers.kept_values()->start();
     if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
-    if (const auto& anomaly = recordings.of<T>().anomaly(); anomaly && opened_at_.is_null())
+    const auto anomaly = observers.anomaly() ? observers.anomaly()->found() : std::nullopt;
+    if (anomaly && opened_at_.is_null())
       opened_at_ = JsonObject{{"node", places[static_cast<std::size_t>(anomaly->node)]},
                               {"backward", anomaly->backward},
                               {"text", told_.about.empty() ? anomaly->text : told_.about}};
@@ -198,8 +189,8 @@ class StepWriter {
   }
 
   template <class T>
-  void add_node(const NodeView<T>& node, const Nodes<T>& nodes, const Places& inputs, const std::string& layer) {
-    const KeptNode<T>& kept = *node.kept;
+  void add_node(const NodeView<T>& node, const NodeViews<T>& nodes, const Places& inputs, const std::string& layer) {
+    const auto& kept = *node.kept;
     const Formula formula = formula_of(node.operation);
     // An undefined input is left out, its rule too where there is one for each.
     std::vector<std::size_t> present;
@@ -225,7 +216,8 @@ class StepWriter {
                    {"gradient", array(kept.gradient)},
                    {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
     if (!std::ranges::all_of(contributions, &Json::is_null)) out["contributions"] = contributions;
-    if (kept.beside.contains("weights")) out["attention"] = attention_json(node, nodes, inputs, layer);
+    if (!kept.arguments.arguments().empty()) out["arguments"] = arguments_json(kept.arguments);
+    if (intermediate(node, "weights") != nullptr) out["attention"] = attention_json(node, inputs, layer);
     add_numeric_gradient(out, node.name, node.shape);
     open_at_next_if(node.name);
     if (node.profile != nullptr && !node.is_parameter) {
@@ -243,20 +235,31 @@ class StepWriter {
     axes_.push_back(axes);
   }
 
-  // Of an operation of queries, keys and values that keeps its weights.
+  // What the operation was given besides tensors: texts, and arrays as the other arrays of the page.
+  template <class T> std::vector<Json> arguments_json(const Arguments<T>& arguments) {
+    std::vector<Json> out;
+    for (const auto& argument : arguments.arguments()) {
+      JsonObject json{{"name", argument.name}, {"text", to_string<T>(argument)}};
+      std::visit(
+          [&]<class X>(const X& x) {
+            if constexpr (requires { x->shape(); }) json["value"] = array(Array<T>(*x), limits_.others);
+          },
+          argument.value);
+      out.emplace_back(std::move(json));
+    }
+    return out;
+  }
+
+  // Of an operation of queries, keys and values that describes its weights.
   template <class T>
-  JsonObject attention_json(const NodeView<T>& node, const Nodes<T>& nodes, const Places& inputs,
-                            const std::string& layer) {
-    const auto& beside = node.kept->beside;
-    const Value<T>& weights = beside.at("weights");
-    const std::int32_t v = node.inputs[2];
-    const Value<T>& values = v < 0 ? node.kept->constants[2].value : nodes[v].kept->value;
-    const std::size_t most = limits_.attention;
-    JsonObject out{
-        {"weights", array(*weights, most)}, {"gradient", nullptr}, {"allowed", array(*beside.at("allowed"), most)}};
-    if (has_gradient_of_weights(*node.kept))
-      out["gradient"] = array(gradient_of_weights(weights->shape(), *node.kept->gradient, *values), most);
-    const Shape& shape = weights->shape();  // (B, H, queries, keys)
+  JsonObject attention_json(const NodeView<T>& node, const Places& inputs, const std::string& layer) {
+    const auto& weights = *intermediate(node, "weights");
+    const std::size_t max = limits_.attention;
+    JsonObject out{{"weights", array(weights.value(), max)},
+                   {"gradient", nullptr},
+                   {"allowed", array(intermediate(node, "allowed")->value(), max)}};
+    if (has_gradient(weights, node)) out["gradient"] = array(weights.gradient(*node.kept->gradient), max);
+    const Shape& shape = weights.shape;  // (B, H, queries, keys)
     for (const bool queries : {true, false})
       labels_.add_tokens(out, queries, layer, axes_[inputs[queries ? 0 : 1].value()], shape[0], shape[queries ? 2 : 3]);
     return out;
@@ -308,8 +311,8 @@ std::size_t most_that_fit(const std::vector<Shape>& arrays, std::size_t bytes) {
 struct Shapes {
   std::vector<Shape> attention, others;
 
-  template <class T> void add(const Recordings& recordings) {
-    const Nodes<T> nodes(recordings);
+  template <class T> void add(const Recording& recording) {
+    const NodeViews<T> nodes(recording);
     const auto add_if_any = [&](const Value<T>& value) {
       if (value) others.push_back(value->shape());
     };
@@ -320,10 +323,15 @@ struct Shapes {
       for (const auto& constant : node.kept->constants)
         if (constants.insert(constant.value.get()).second) add_if_any(constant.value);
       for (std::size_t n = 0; n < node.inputs.size(); ++n) add_if_any(nodes.contribution(node, n));
-      if (!node.kept->beside.contains("weights")) continue;
-      const Shape& weights = node.kept->beside.at("weights")->shape();
-      attention.insert(attention.end(), {weights, node.kept->beside.at("allowed")->shape()});
-      if (has_gradient_of_weights(*node.kept)) attention.push_back(weights);
+      for (const auto& argument : node.kept->arguments.arguments())
+        std::visit(
+            [&]<class X>(const X& x) {
+              if constexpr (requires { x->shape(); }) others.push_back(x->shape());
+            },
+            argument.value);
+      const auto* const weights = intermediate(node, "weights");
+      if (weights == nullptr) continue;
+      attention.insert(attention.end(), has_gradient(*weights, node) ? 3 : 2, weights->shape);  // with "allowed"
     }
   }
 };

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "../../engine/report/internal/table.hpp"
-#include "../../engine/tape/internal/last_sweep.hpp"
-#include "../../engine/tape/internal/recording.hpp"
+#include "../../engine/tape/internal/profile.hpp"
 #include "../model/internal/copies.hpp"
 
 namespace tapegrad::detail {
@@ -48,22 +47,51 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   return row;
 }
 
-// The parameters that this thread's last sweep reached beside some of the model's, and that the model does not list.
+// The operation that read a parameter first: the parameter was put on the tape for it.
+template <class T> const char* first_reader(const Nodes<T>& nodes, std::int32_t parameter) {
+  const auto reads_it = [&](std::int32_t i) {
+    return std::ranges::find(nodes[i].inputs, parameter) != nodes[i].inputs.end();
+  };
+  const auto count = static_cast<std::int32_t>(nodes.size());
+  for (std::int32_t i = parameter + 1; i < count; ++i)
+    if (reads_it(i)) return nodes[i].operation.name;
+  return "";
+}
+
+// The parameters that the last backward pass over the model reached and the model does not list. They are named if this
+// thread's innermost tape still has them, and counted otherwise.
 template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& parameters) {
-  std::vector<Row> rows;
-  const LastSweep<T>& last = LastSweep<T>::of_this_thread();
-  const auto was_swept = [&](const auto& named) { return named.second.place()->last_sweep == last.number; };
-  if (last.number == 0 || std::ranges::none_of(parameters, was_swept)) return rows;
-  const auto& swept = last.parameters;
-  for (auto reached = swept.rbegin(); reached != swept.rend(); ++reached) {  // in the order of recording
-    const auto leaf = reached->leaf.lock();
-    const auto is_it = [&](const auto& named) { return named.second.place() == leaf; };
-    if (!leaf || std::ranges::any_of(parameters, is_it)) continue;
-    rows.push_back({leaf->name.empty() ? "?" : leaf->name, to_string(leaf->shape), "not listed",
-                    std::string("the loss depends on it, through ") + reached->operation +
-                        ": is its layer missing from TAPEGRAD_FIELDS?",
-                    false});
+  std::uint64_t last = 0;
+  for (const auto& named : parameters) last = std::max(last, named.second.variable()->last_sweep);
+  if (last == 0) return {};
+  std::size_t missing = 0, listed = 0;
+  for (const auto& named : parameters) {
+    const Variable<T>& variable = *named.second.variable();
+    if (variable.last_sweep == last) missing = variable.reached_with_it, ++listed;
   }
+  missing -= std::min(missing, listed);
+  if (missing == 0) return {};
+
+  std::vector<Row> rows;
+  if (const Recording* const recording = Tape::current()) {
+    const Nodes<T>& nodes = recording->of<T>();
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(nodes.size()); ++i) {
+      if (!nodes[i].is_parameter || nodes[i].variable().last_sweep != last) continue;
+      const auto is_it = [&](const auto& named) { return named.second.variable() == nodes[i].slot.get(); };
+      if (std::ranges::any_of(parameters, is_it)) continue;
+      const std::string name = nodes.name(i);
+      rows.push_back({name.empty() ? "?" : name, to_string(nodes[i].shape), "not listed",
+                      std::string("the loss depends on it, through ") + first_reader(nodes, i) +
+                          ": is its layer missing from TAPEGRAD_FIELDS?",
+                      false});
+    }
+  }
+  if (rows.empty())
+    rows.push_back(
+        {std::to_string(missing) + " more", "", "not listed",
+         "the loss depends on them: is their layer missing from TAPEGRAD_FIELDS? Report before the Tape ends "
+         "to see which",
+         false});
   return rows;
 }
 

@@ -4,16 +4,16 @@
 #include <set>
 
 #include "../../engine/array/internal/error.hpp"
-#include "../../engine/tape/parameter.hpp"
+#include "../../engine/tape/parameter_handle.hpp"
 
 namespace tapegrad::detail {
 
 /// Throws std::invalid_argument naming `operation` unless each of the parameters is there once, with a value.
 template <class T> void require_each_once(const char* operation, const Parameters<T>& parameters) {
-  std::set<const void*> places;
+  std::set<const void*> variables;
   for (const auto& parameter : parameters) {
     require(parameter->defined(), operation, "expected parameters with a value, given one without");
-    require(places.insert(parameter.place().get()).second, operation, "expected each parameter once, given ",
+    require(variables.insert(parameter.variable()).second, operation, "expected each parameter once, given ",
             *parameter, " twice");
   }
 }

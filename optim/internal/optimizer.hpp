@@ -20,16 +20,15 @@ inline void require_option(const char* optimizer, const char* name, double value
   require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, given ", value);
 }
 
-/// Throws std::logic_error for a parameter whose model is gone, and for one with a gradient that was assigned an array
-/// of another shape, or whose value was.
+/// Throws std::logic_error for a parameter whose model is gone, and for one whose value or gradient was resized.
 template <class T> void require_in_use(const char* optimizer, const ParameterHandle<Parameter<T>>& handle) {
   const Parameter<T>& parameter = *handle;
-  require_usage(!handle.is_last(), optimizer, "expected parameters of a model, but ", parameter,
+  require_usage(!handle.is_orphaned(), optimizer, "expected parameters of a model, but ", parameter,
                 " belongs to none any more: its model ended, or was assigned another in its stead");
-  const Shape& shape = handle.place()->shape;
-  require_usage(!parameter.has_grad() || (parameter.shape() == shape && parameter.grad().shape() == shape), optimizer,
-                "expected a parameter whose value and gradient have kept its shape ", shape, ", given ", parameter,
-                " with a gradient of shape ", [&] { return to_string(parameter.grad().shape()); });
+  if (!parameter.has_grad()) return;
+  const Variable<T>& variable = *handle.variable();
+  variable.require_shape(optimizer, "parameter", variable.name, parameter.value());
+  variable.require_shape(optimizer, "gradient", variable.name, parameter.grad());
 }
 
 /// The gradient of an element with its weight decay. Without one nothing is added: an infinite p would make it NaN.
@@ -81,8 +80,8 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
 
 template <class T, class Options, class State>
 State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) {
-  const void* const place = ParameterHandle(parameter).place().get();
-  const auto is_of = [&](const Member& member) { return member.parameter.place().get() == place; };
+  const auto* const variable = ParameterHandle(parameter).variable();
+  const auto is_of = [&](const Member& member) { return member.parameter.variable() == variable; };
   const auto member = std::ranges::find_if(members_, is_of);
   detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, given ", parameter);
   return *member->state;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "../../engine/tape/parameter.hpp"
+#include "../../engine/tape/parameter_handle.hpp"
 
 namespace tapegrad::mpi {
 

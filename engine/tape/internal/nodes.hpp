@@ -1,0 +1,71 @@
+/// The operations on one type of one tape. For the library's own sources.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "../record.hpp"
+#include "../tape.hpp"
+
+namespace tapegrad::detail {
+
+template <class T> class Observers;
+
+/// An operation, or a leaf: a parameter, or a placeholder for a tensor of an outer tape.
+template <class T> struct Node {
+  Operation operation;                  // "parameter" for a parameter, "input" for a placeholder
+  Shape shape;                          // of the output
+  Edges inputs{};                       // the nodes that made the inputs; -1 for a constant
+  std::shared_ptr<const Rule<T>> rule;  // null for a leaf, and once consumed
+  std::shared_ptr<GradSlot<T>> slot{};  // where the output's gradient is delivered; null if nowhere
+  bool is_parameter = false;            // the slot is a Variable
+
+  bool is_leaf() const { return inputs.empty(); }  // an operation is recorded only if an input requires a gradient
+  Variable<T>& variable() const { return static_cast<Variable<T>&>(*slot); }
+};
+
+/// The operations on T of one tape, in the order of recording: each node comes after the nodes of its inputs.
+template <class T> class Nodes {
+ public:
+  Nodes(std::uint64_t tape, const TapeOptions& options);
+
+  std::size_t size() const { return nodes_.size(); }
+  Node<T>& operator[](std::int32_t i) { return nodes_[static_cast<std::size_t>(i)]; }
+  const Node<T>& operator[](std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
+
+  /// The node that made x; -1 for a constant, a frozen parameter or an undefined x. A parameter gets a node when it is
+  /// first read. Throws std::logic_error if x belongs to another tape or its value was resized.
+  std::int32_t find(const char* operation, const Tensor<T>& x);
+
+  /// Appends a parameter that x reads.
+  std::int32_t append_parameter(const Tensor<T>& x);
+
+  /// Appends an operation and makes y its output.
+  void append(const Operation& operation, Tensor<T>& y, const Inputs<T>& inputs, Edges&& edges,
+              std::shared_ptr<const Rule<T>>&& rule, const Describe<T>& describe);
+
+  void retain_grad(Tensor<T>& y);
+  Hooks<T>& hooks(std::int32_t i) { return hooks_[i]; }
+  /// The hooks of a node's gradient; null if there are none.
+  const Hooks<T>* registered_hooks(std::int32_t i) const;
+  void set_name(std::int32_t i, std::string name) { names_[i] = std::move(name); }
+  /// The given name, a parameter's path, or "".
+  std::string name(std::int32_t i) const;
+
+  /// Null unless the tape's options ask for observers.
+  Observers<T>* observers() const { return observers_.get(); }
+
+ private:
+  std::int32_t find_variable(Variable<T>& variable) const;
+
+  std::uint64_t tape_;
+  std::deque<Node<T>, PoolAllocator<Node<T>>> nodes_;  // addresses stay valid while hooks and rules record
+  std::unordered_map<std::int32_t, std::string> names_;
+  std::unordered_map<std::int32_t, Hooks<T>> hooks_;  // of recorded tensors; a parameter's are in its Variable
+  std::shared_ptr<Observers<T>> observers_;
+};
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,77 @@
+/// What watches a tape, as its options ask. For the library's own sources.
+#pragma once
+
+#include <optional>
+
+#include "anomaly.hpp"
+#include "kept_values.hpp"
+#include "profile.hpp"
+
+namespace tapegrad::detail {
+
+/// The observers of the nodes on T. The profile comes first where a measured time ends and last where one begins, so
+/// that it does not measure the others.
+template <class T> class Observers {
+ public:
+  Observers(Nodes<T>& nodes, const TapeOptions& options) {
+    if (options.profile) profile_.emplace();
+    if (options.detect_anomaly) anomaly_.emplace(nodes, options.keep_values);
+    if (options.keep_values) kept_.emplace();
+  }
+
+  const std::optional<Profile<T>>& profile() const { return profile_; }
+  const std::optional<AnomalyDetector<T>>& anomaly() const { return anomaly_; }
+  const std::optional<KeptValues<T>>& kept_values() const { return kept_; }
+
+  /// An operation is about to read a parameter.
+  void reading(const char* operation, const Tensor<T>& x) {
+    if (anomaly_) anomaly_->check_parameter(operation, x);
+  }
+
+  /// An operation has made y, which may not be recorded.
+  void computed(const Operation& operation, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges) {
+    if (anomaly_) anomaly_->check_output(operation, y, inputs, edges);
+  }
+
+  /// A node is about to be appended: an operation, or a parameter, without a rule.
+  void recording(std::int32_t node, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges,
+                 const Rule<T>* rule, const Describe<T>& describe) {
+    if (profile_) profile_->computed();
+    Arguments<T> arguments;
+    if (describe.call != nullptr && (kept_ || profile_)) describe(arguments);
+    if (kept_) kept_->recording(node, y, inputs, edges, profile_ ? arguments : std::move(arguments));
+    if (profile_) profile_->recording(node, y, inputs, rule, arguments);
+  }
+
+  /// A backward pass starts; -1 if at a node on the other type.
+  void started(std::int32_t start) {
+    if (kept_) kept_->started(start);
+    if (anomaly_) anomaly_->started();
+  }
+
+  /// The gradient of a node's output is complete; null if it got none. `hooked` if hooks have seen it.
+  void arrived(std::int32_t node, const GradPointer<T>& dy, bool hooked) {
+    if (kept_) kept_->arrived(node, dy);
+    if (anomaly_ && hooked) anomaly_->check_hooked(node, *dy);
+    if (profile_) profile_->arrived();
+  }
+
+  /// Where a rule adds to each input's gradient; null for the sums of the backward pass.
+  std::vector<GradPointer<T>>* contributions(std::size_t inputs) {
+    return kept_ ? kept_->contributions(inputs) : nullptr;
+  }
+
+  /// A node's rule has run.
+  void propagated(std::int32_t node, const Array<T>& dy, Sweep<T>& sweep) {
+    if (profile_) profile_->propagated(node, dy);
+    if (kept_) kept_->propagated(node);
+    if (anomaly_) anomaly_->check_gradients(node, sweep);
+  }
+
+ private:
+  std::optional<Profile<T>> profile_;
+  std::optional<AnomalyDetector<T>> anomaly_;
+  std::optional<KeptValues<T>> kept_;
+};
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,61 @@
+/// The backward pass. For the library's own sources.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "recording.hpp"
+
+namespace tapegrad::detail {
+
+/// One backward pass over the nodes of a tape, from a start to everything it depends on. All state of the pass is in
+/// this object: if a rule or a hook throws, no gradient has changed.
+template <class T> class Sweep {
+ public:
+  /// The gradient of the start's output is `seed`. Throws std::logic_error during another pass of the same tape.
+  Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, RetainGraph retain);
+  ~Sweep() { recording_->end_backward(); }
+  Sweep(const Sweep&) = delete;
+  Sweep& operator=(const Sweep&) = delete;
+
+  /// Visits the nodes from the last recorded to the first and delivers the gradients at the end, when nothing can fail
+  /// any more.
+  void run();
+
+  /// Runs as a part of another sweep, for `recompute`: the gradients of the leaves stay here. Their sums start with
+  /// what the other sweep has added up, so that the numbers are added in the order, and to the bits, of one sweep.
+  void run_inner();
+  void load(std::int32_t leaf, const Gradient<T>& outer) { grad(leaf) = std::move(*outer.sum_); }
+  void store(std::int32_t leaf, const Gradient<T>& outer) { *outer.sum_ = std::move(grad(leaf)); }
+
+  /// What has been added to a node's gradient so far; null if nothing.
+  GradPointer<T>& grad(std::int32_t node) { return slots_[static_cast<std::size_t>(node)].grad; }
+
+ private:
+  friend class Gradients<T>;
+
+  struct Slot {
+    GradPointer<T> grad;
+    bool reached = false;  // the start depends on the node
+  };
+  struct Delivery {
+    Node<T>* node;
+    GradPointer<T> grad;  // null if no operation passed a gradient on
+  };
+
+  void visit(std::int32_t i);
+  bool call_hooks(std::int32_t i, GradPointer<T>& dy) const;
+  void apply_rule(std::int32_t i, const GradPointer<T>& dy);
+  void deliver();
+  Gradient<T> gradient_of_input(const Node<T>& node, std::size_t input);
+
+  const std::shared_ptr<Recording> recording_;  // keeps the nodes if a hook ends the tape
+  Nodes<T>& nodes_;
+  const RetainGraph retain_;
+  Observers<T>* const observers_;
+  std::vector<Slot, PoolAllocator<Slot>> slots_;
+  std::vector<Delivery, PoolAllocator<Delivery>> deliveries_;
+  std::vector<GradPointer<T>>* contributions_ = nullptr;  // where a rule adds if an observer wants that separately
+};
+
+}  // namespace tapegrad::detail

@@ -49,7 +49,7 @@ void initialize_transformer(M& model, DeviationOf deviation_of, DeviationOfResid
 /// First weights as GPT-2 has them (Radford et al. 2019). All linear layers and embeddings in the model are normal with
 /// a standard deviation of 0.02, and the layers of n TransformerBlocks whose output is added to the residual stream,
 /// out_proj and fc2, with 0.02 / sqrt(2 n): the sum of 2 n such outputs then varies as one does.
-template <class M> void initialize_gpt2(M& model, Generator& generator = default_generator()) {
+template <detail::ModelArgument M> void initialize_gpt2(M& model, Generator& generator = default_generator()) {
   detail::initialize_transformer(
       model, [](std::size_t) { return 0.02; }, [](double n) { return 0.02 / std::sqrt(2 * n); }, generator);
 }
@@ -58,7 +58,7 @@ template <class M> void initialize_gpt2(M& model, Generator& generator = default
 /// sqrt(in_features) (LeCun et al. 1998), so that what they compute varies as much as what they are given, where
 /// GPT-2's 0.02 suits thousands of them; and TransformerBlocks have an out_proj and fc2 of 0, so that each passes on
 /// what it is given before it has learned what to add (Zhang et al. 2019). Embeddings are as GPT-2's.
-template <class M> void initialize_lecun(M& model, Generator& generator = default_generator()) {
+template <detail::ModelArgument M> void initialize_lecun(M& model, Generator& generator = default_generator()) {
   detail::initialize_transformer(
       model, [](std::size_t in_features) { return 1 / std::sqrt(static_cast<double>(in_features)); },
       [](double) { return 0.0; }, generator);

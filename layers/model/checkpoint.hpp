@@ -151,7 +151,8 @@ template <class M> void gather(const M& model, CheckpointWriter& writer) {
 /// in the folder removes. Numbers keep their types; texts go beside the metadata. Throws std::runtime_error when the
 /// file cannot be written, and std::invalid_argument for text that is not UTF-8, metadata under the name of a field,
 /// and two fields of one name; std::logic_error for a weight held in bfloat16.
-template <class M> void save(const M& model, const std::filesystem::path& path, const Metadata& metadata = {}) {
+template <detail::ModelArgument M>
+void save(const M& model, const std::filesystem::path& path, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
   detail::gather(model, writer);
   writer.write(path, metadata);
@@ -159,7 +160,7 @@ template <class M> void save(const M& model, const std::filesystem::path& path, 
 
 /// The bytes of the file that save() would write, for load() from memory: of what another process, or a database, is to
 /// have. Throws std::invalid_argument as save does.
-template <class M> std::vector<std::byte> save_bytes(const M& model, const Metadata& metadata = {}) {
+template <detail::ModelArgument M> std::vector<std::byte> save_bytes(const M& model, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
   detail::gather(model, writer);
   return writer.bytes(metadata);
@@ -171,12 +172,14 @@ template <class M> std::vector<std::byte> save_bytes(const M& model, const Metad
 /// otherwise, and for a file that is not a well-formed checkpoint. Whatever it throws, nothing of the model has
 /// changed. The file is mapped into memory: one that another program makes shorter while it is read ends this program
 /// (SIGBUS), as does a disk that cannot be read. What save() writes takes an older file's place and never does that.
-template <class M> void load(M& model, const std::filesystem::path& path, const LoadOptions& options = {}) {
+template <detail::ModelArgument M>
+void load(M& model, const std::filesystem::path& path, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(path, options));
 }
 
 /// The same from a file's bytes in memory, as tapegrad_embed of CMake puts them into a program.
-template <class M> void load(M& model, std::span<const std::byte> bytes, const LoadOptions& options = {}) {
+template <detail::ModelArgument M>
+void load(M& model, std::span<const std::byte> bytes, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(bytes, options));
 }
 

@@ -138,6 +138,12 @@ template <class F> inline constexpr bool is_model<std::vector<F>> = is_model<F>;
 template <class F, std::size_t N> inline constexpr bool is_model<std::array<F, N>> = is_model<F>;
 template <class F> inline constexpr bool is_model<std::map<std::string, F>> = is_model<F>;
 
+/// A model, or a type that a caller may mistake for one: static_asserts then tell what is missing. xtensor's
+/// expressions are excluded: xtensor calls its eval() unqualified, and for Arrays, argument-dependent lookup finds this
+/// namespace.
+template <class M>
+concept ModelArgument = !xt::is_xexpression<std::remove_const_t<M>>::value;
+
 /// What a walk shows of a setting: one that prints takes it, others pass over it.
 template <class S> struct Setting { const S& value; };
 template <class F> inline constexpr bool is_setting = false;
@@ -262,7 +268,7 @@ template <class M> using ScalarOf = decltype(scalar<M>());
 /// Handles on a model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which they also
 /// take on for reports and errors. Parameters that are undefined, as a Linear's bias may be, are left out, here and
 /// below; and here those that are held in bfloat16, which cannot be trained.
-template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
+template <detail::ModelArgument M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
   NamedParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
     if (parameter.is_in_bfloat16()) return;
@@ -274,7 +280,7 @@ template <class M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& mode
 }
 
 /// The same of a model that is const, whose parameters keep the names they have.
-template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
+template <detail::ModelArgument M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
   NamedConstParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
     if (!parameter.is_in_bfloat16()) named.emplace_back(path.text(), ParameterHandle(parameter));
@@ -283,7 +289,7 @@ template <class M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(co
 }
 
 /// Handles on those of a model's parameters for which choose(name, parameter) is true.
-template <class M, std::predicate<std::string_view, const Parameter<detail::ScalarOf<M>>&> Choose>
+template <detail::ModelArgument M, std::predicate<std::string_view, const Parameter<detail::ScalarOf<M>>&> Choose>
 Parameters<detail::ScalarOf<M>> parameters(M& model, Choose choose) {
   static_assert(
       !std::is_const_v<M>,
@@ -295,19 +301,19 @@ Parameters<detail::ScalarOf<M>> parameters(M& model, Choose choose) {
 }
 
 /// Handles on all of them.
-template <class M> Parameters<detail::ScalarOf<M>> parameters(M& model) {
+template <detail::ModelArgument M> Parameters<detail::ScalarOf<M>> parameters(M& model) {
   return parameters(model, [](std::string_view, const auto&) { return true; });
 }
 
 /// How many numbers a model's parameters have in all.
-template <class M> std::size_t count_parameters(const M& model) {
+template <detail::ModelArgument M> std::size_t count_parameters(const M& model) {
   std::size_t count = 0;
   detail::for_each_parameter(model, [&](const auto&, const auto& parameter) { count += parameter.size(); });
   return count;
 }
 
 /// Forgets the gradients of a model's parameters.
-template <class M> void zero_grad(M& model) {
+template <detail::ModelArgument M> void zero_grad(M& model) {
   detail::for_each_parameter(model, [](const auto&, auto& parameter) { parameter.zero_grad(); });
 }
 
@@ -325,9 +331,9 @@ template <class M> void set_training(M& model, bool training) {
 }  // namespace detail
 
 /// Switches a model to training: dropout drops. Models begin so.
-template <class M> void train(M& model) { detail::set_training(model, true); }
+template <detail::ModelArgument M> void train(M& model) { detail::set_training(model, true); }
 
 /// Switches a model to evaluation: dropout does nothing.
-template <class M> void eval(M& model) { detail::set_training(model, false); }
+template <detail::ModelArgument M> void eval(M& model) { detail::set_training(model, false); }
 
 }  // namespace tapegrad

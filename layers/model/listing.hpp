@@ -87,7 +87,7 @@ template <class F> void list_value(Listing& listing, const Path& path, const F& 
 ///
 /// Below it stands what began as a copy and has not been trained since, as the elements of std::vector<Block>(n,
 /// Block(d)) do.
-template <class M> void print(std::ostream& out, const M& model) {
+template <detail::ModelArgument M> void print(std::ostream& out, const M& model) {
   detail::Listing listing;
   detail::walk(model, [&]<class F>(const detail::Path& path, const F& field) {
     if constexpr (detail::HasList<F>)

@@ -21,8 +21,9 @@ struct Operation {
   double c;
 
   /// From a name, or a name with its formula.
-  constexpr Operation(const char* name, const char* formula = "", double c = std::numeric_limits<double>::quiet_NaN())
-      : name(name), formula(formula), c(c) {}
+  constexpr Operation(const char* name_text, const char* formula_text = "",
+                      double constant = std::numeric_limits<double>::quiet_NaN())
+      : name(name_text), formula(formula_text), c(constant) {}
 };
 
 }  // namespace tapegrad

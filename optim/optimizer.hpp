@@ -44,17 +44,20 @@ template <class T> class StateArray {
   /// Without a value.
   explicit StateArray(Shape shape) : shape_(std::move(shape)) {}
 
-  const Shape& shape() const { return shape_; }  ///< the parameter's
-  bool has_value() const { return has_value_; }  ///< whether there was a step
+  const Shape& shape() const& { return shape_; }  ///< the parameter's
+  Shape shape() && { return std::move(shape_); }  ///< the same, moved from a temporary
+  bool has_value() const { return has_value_; }   ///< whether there was a step
   /// The array. Throws std::bad_optional_access when there is none.
-  const Array<T>& value() const { return has_value_ ? *array_ : throw std::bad_optional_access(); }
+  const Array<T>& value() const& { return has_value_ ? *array_ : throw std::bad_optional_access(); }
+  /// The same, moved from a temporary.
+  Array<T> value() && { return has_value_ ? std::move(*array_) : throw std::bad_optional_access(); }
 
   /// Takes the memory that mutable_value() needs; there is no value yet.
   void reserve() {
     if (!array_) array_.emplace(shape_, T(0));
   }
   /// For changing in place; zeros the first time.
-  Array<T>& mutable_value() {
+  Array<T>& mutable_value() & {
     reserve();
     has_value_ = true;
     return *array_;
@@ -113,11 +116,15 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
   void set_lr(double lr) override;
 
   /// The options of each group, in the order in which they were added.
-  const std::vector<Options>& groups() const { return groups_; }
+  const std::vector<Options>& groups() const& { return groups_; }
+  /// The same, moved from a temporary.
+  std::vector<Options> groups() && { return std::move(groups_); }
   /// What is kept for each parameter.
-  const std::map<std::string, State>& state() const { return state_; }
+  const std::map<std::string, State>& state() const& { return state_; }
+  /// The same, moved from a temporary.
+  std::map<std::string, State> state() && { return std::move(state_); }
   /// What is kept for one of them. Throws std::invalid_argument for a parameter that is not the optimizer's.
-  State& state(const Parameter<T>& parameter);
+  State& state(const Parameter<T>& parameter) &;
   /// The parameters, in the order in which they were added.
   Parameters<T> parameters() const;
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -451,4 +452,32 @@ TEST_CASE_TEMPLATE("An optimizer whose model is gone says so before anything cha
   if constexpr (requires { optimizer.state().at("0").step; }) CHECK(optimizer.state().at("0").step == 0);
   CHECK_NOTHROW(optimizer.zero_grad());
   CHECK_FALSE(a.has_grad());
+}
+
+template <class X>
+concept StateOf = requires(const Parameter& parameter) {
+  std::declval<X>().state(parameter);
+};
+template <class X>
+concept MutableValueOf = requires {
+  std::declval<X>().mutable_value();
+};
+
+TEST_CASE_TEMPLATE("Accessors of a temporary optimizer or state return no references to it", Optimizer, OPTIMIZERS) {
+  static_assert(!std::is_reference_v<decltype(std::declval<Optimizer>().groups())>);
+  static_assert(!std::is_reference_v<decltype(std::declval<Optimizer>().state())>);
+  static_assert(!std::is_reference_v<decltype(std::declval<tg::StateArray<double>>().shape())>);
+  static_assert(!std::is_reference_v<decltype(std::declval<tg::StateArray<double>>().value())>);
+  static_assert(std::is_reference_v<decltype(std::declval<const Optimizer&>().groups())>);
+  static_assert(std::is_reference_v<decltype(std::declval<const Optimizer&>().state())>);
+  static_assert(!requires(Optimizer && temporary, const Parameter& p) { std::move(temporary).state(p); });
+  static_assert(!MutableValueOf<tg::StateArray<double>> && MutableValueOf<tg::StateArray<double>&>);
+
+  Parameter parameter(Array{1.0, 2.0});
+  for (const auto& group : Optimizer({parameter}, options<Optimizer>()).groups()) CHECK(group.lr == 0.1);
+  tg::StateArray<double> state({2});
+  CHECK_THROWS_AS(tg::StateArray<double>(state).value(), std::bad_optional_access);
+  state.set_value({3.0, 4.0});
+  const Array& value = std::move(state).value();
+  CHECK(value == Array{3.0, 4.0});
 }

@@ -16,6 +16,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,9 @@ template <class T> void check_type(const char* name, const char* torch_name, std
 
 template <class T> constexpr T kMost = std::numeric_limits<T>::max();
 template <class T> constexpr T kLeast = std::numeric_limits<T>::min();
+
+static_assert(!std::is_reference_v<decltype(std::declval<tg::StoredArray>().shape())>);
+static_assert(std::is_reference_v<decltype(std::declval<const tg::StoredArray&>().shape())>);
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "../../engine/array/array.hpp"
 #include "number.hpp"
@@ -42,7 +43,8 @@ class StoredArray {
   /// PyTorch's name of the type: "bool", "uint8", "int8" to "uint64" and "int64", "float16", "bfloat16", "float32",
   /// "float64".
   std::string_view dtype() const;
-  const Shape& shape() const { return shape_; }  ///< () for a single number
+  const Shape& shape() const& { return shape_; }  ///< () for a single number
+  Shape shape() && { return std::move(shape_); }  ///< the same, moved from a temporary
 
   /// The numbers as T. Among floating-point types all are converted, rounded and too large ones made infinite as by a
   /// cast; integers become integers of other types where each of them fits; bool stays bool. Throws

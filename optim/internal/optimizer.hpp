@@ -79,7 +79,7 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
 }
 
 template <class T, class Options, class State>
-State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) {
+State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) & {
   const auto* const variable = ParameterHandle(parameter).variable();
   const auto is_of = [&](const Member& member) { return member.parameter.variable() == variable; };
   const auto member = std::ranges::find_if(members_, is_of);

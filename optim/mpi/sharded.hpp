@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "../optimizer.hpp"
@@ -87,7 +88,9 @@ template <class Optimizer> class Sharded {
   }
 
   /// The rank that keeps the state of each parameter, in the optimizer's order.
-  const std::vector<std::size_t>& owners() const { return owners_; }
+  const std::vector<std::size_t>& owners() const& { return owners_; }
+  /// The same, moved from a temporary.
+  std::vector<std::size_t> owners() && { return std::move(owners_); }
 
  private:
   // Which parameters have a gradient on all ranks. No handle is left when the optimizer steps: by those that there are

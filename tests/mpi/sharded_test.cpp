@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "ranks.hpp"
@@ -10,6 +11,9 @@
 namespace {
 
 using tg::mpi::Sharded;
+
+static_assert(!std::is_reference_v<decltype(std::declval<Sharded<tg::SGD<float>>>().owners())>);
+static_assert(std::is_reference_v<decltype(std::declval<const Sharded<tg::SGD<float>>&>().owners())>);
 
 #define OPTIMIZERS tg::SGD<float>, tg::Adam<float>, tg::AdamW<float>
 

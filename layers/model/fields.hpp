@@ -249,7 +249,7 @@ template <class F> constexpr Scalars scalars_of() {
     return {};
 }
 
-template <class M> constexpr auto scalar() {
+template <ModelArgument M> constexpr auto scalar() {
   constexpr Scalars scalars = scalars_of<std::remove_const_t<M>>();
   static_assert(
       scalars.of_float || scalars.of_double,

@@ -79,4 +79,15 @@ AttentionMask operator&(const AttentionMask& a, const AttentionMask& b) {
   return both;
 }
 
+std::string to_string(const AttentionMask& mask) {
+  std::string text = mask.causal_ ? "causal" : "";
+  const auto add = [&](const char* name, const auto& array) {
+    if (array) text += (text.empty() ? "" : " & ") + (name + to_string(array->shape()));
+  };
+  add("lengths ", mask.lengths_);
+  add("allowed ", mask.allowed_);
+  add("bias ", mask.bias_);
+  return text.empty() ? "none" : text;
+}
+
 }  // namespace tapegrad

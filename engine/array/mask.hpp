@@ -1,6 +1,8 @@
 /// Which keys each query may attend to.
 #pragma once
 
+#include <string>
+
 #include "array.hpp"
 #include "shape.hpp"
 
@@ -40,6 +42,9 @@ class AttentionMask {
 
   /// What both masks allow; biases add up. Throws std::invalid_argument where they do not broadcast together.
   friend AttentionMask operator&(const AttentionMask& a, const AttentionMask& b);
+
+  /// The mask's parts and their shapes: "causal & lengths (2, 1, 1, 1)"; "none" without any.
+  friend std::string to_string(const AttentionMask& mask);
 
  private:
   template <class T> friend class detail::MaskRows;

@@ -141,7 +141,7 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
       CHECK(seen == expected);
       tg::Array<T> added = source;
       poison(source.size() * sizeof(T));
-      tg::detail::scatter_add(added, elements, view);
+      tg::detail::scatter_add(added.data(), added.size(), elements, view);
       check_close(added, sums, std::is_same_v<T, float> ? 1e-4 : 1e-12);
       if (!each_once) continue;
       tg::Array<T> overwritten = source;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "../array/internal/error.hpp"
+#include "rows.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -60,6 +61,14 @@ std::size_t MaskRows<T>::apply(std::size_t b, std::size_t h, std::size_t t, std:
   const std::size_t rounded = std::min(count, (seen + kWhole - 1) / kWhole * kWhole);
   std::fill(scores + seen, scores + rounded, hidden);
   return rounded;
+}
+
+template <class T> void MaskRows<T>::softmax(std::size_t b, std::size_t h, std::size_t t, T* scores) const {
+  const std::size_t seen = apply(b, h, t, 0, keys_, scores);
+  const bool hidden =
+      std::all_of(scores, scores + seen, [](T score) { return score == -std::numeric_limits<T>::infinity(); });
+  if (!hidden) row_softmax(vector_loops<T>(), scores, scores, seen);
+  std::fill(hidden ? scores : scores + seen, scores + keys_, T(0));
 }
 
 template class MaskRows<float>;

@@ -21,6 +21,9 @@ template <class T> class MaskRows {
   /// as well, and keep what they hold. It is rounded up, so that vector loops end with whole vectors.
   std::size_t apply(std::size_t b, std::size_t h, std::size_t t, std::size_t first, std::size_t count, T* scores) const;
 
+  /// Turns query t's scores of all keys into weights: zeros where the mask hides, and throughout a row hidden whole.
+  void softmax(std::size_t b, std::size_t h, std::size_t t, T* scores) const;
+
  private:
   AttentionMask mask_;
   std::size_t queries_, keys_;

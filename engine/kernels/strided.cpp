@@ -73,9 +73,9 @@ void add_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_step, st
 }
 
 // sum += x
-template <class T> void add_elements(const Array<T>& x, Array<T>& sum) {
-  parallel_for(sum.size(), chunks_for(sum.size()), [&](std::size_t begin, std::size_t end) {
-    vector_loops<T>().add(x.data() + begin, sum.data() + begin, end - begin);
+template <class T> void add_elements(const Array<T>& x, T* sum) {
+  parallel_for(x.size(), chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
+    vector_loops<T>().add(x.data() + begin, sum + begin, end - begin);
   });
 }
 
@@ -161,29 +161,27 @@ std::optional<Cut> cut_of(const Walk<2>& walk) {
 }
 
 // sum += x, each element added where the walk leads from an offset on: many slices by way of partial sums.
-template <class T> void add_slices(Array<T>& sum, std::ptrdiff_t offset, const T* x, const Walk<2>& walk) {
+template <class T> void add_slices(T* sum, std::size_t size, std::ptrdiff_t offset, const T* x, const Walk<2>& walk) {
   const std::optional<Cut> cut = cut_of(walk);
   if (!cut)
-    return for_each_run_in_parallel<T>(walk.shape, {sum.data(), walk.strides[0], offset}, {x, walk.strides[1], 0},
-                                       add_run<T>);
-  Array<T> partial(sum.shape());
+    return for_each_run_in_parallel<T>(walk.shape, {sum, walk.strides[0], offset}, {x, walk.strides[1], 0}, add_run<T>);
+  Array<T> partial(Shape{size});
   Walk<2> part = walk;
   for (std::size_t first = 0; first < walk.shape[cut->axis]; first += cut->block) {
     part.shape[cut->axis] = std::min(cut->block, walk.shape[cut->axis] - first);
     partial.fill(T(0));
-    add_slices(partial, offset, x + static_cast<std::ptrdiff_t>(first) * walk.strides[1][cut->axis], part);
+    add_slices(partial.data(), size, offset, x + static_cast<std::ptrdiff_t>(first) * walk.strides[1][cut->axis], part);
     add_elements(partial, sum);
   }
 }
 
 }  // namespace
 
-template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view) {
+template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view) {
   const Strides from = contiguous_strides(view.shape);
   if (gradient.size() > kLongestSum)
-    return add_slices(sum, view.offset, gradient.data(), coalesced<2>(view.shape, {view.strides, from}));
-  for_each_run_in_parallel<T>(view.shape, {sum.data(), view.strides, view.offset}, {gradient.data(), from, 0},
-                              add_run<T>);
+    return add_slices(sum, size, view.offset, gradient.data(), coalesced<2>(view.shape, {view.strides, from}));
+  for_each_run_in_parallel<T>(view.shape, {sum, view.strides, view.offset}, {gradient.data(), from, 0}, add_run<T>);
 }
 
 namespace {
@@ -216,10 +214,11 @@ template <class T> Array<T> gather_along(const Array<T>& source, const IntArray&
 }
 
 template <class T>
-void scatter_add_along(Array<T>& sum, const Array<T>& gradient, const IntArray& indices, std::size_t axis) {
-  const AlongAxis along(sum.shape(), axis);
-  const Shape shape = with_an_axis(indices.shape());
-  for_each_run_in_parallel<T>(shape, {sum.data(), along.strides, 0}, {gradient.data(), contiguous_strides(shape), 0},
+void scatter_add_along(T* sum, const Shape& shape, const Array<T>& gradient, const IntArray& indices,
+                       std::size_t axis) {
+  const AlongAxis along(shape, axis);
+  const Shape walked = with_an_axis(indices.shape());
+  for_each_run_in_parallel<T>(walked, {sum, along.strides, 0}, {gradient.data(), contiguous_strides(walked), 0},
                               [&](T* to, const T* from, std::size_t count, std::ptrdiff_t step, std::ptrdiff_t) {
                                 const std::int64_t* index = indices.data() + (from - gradient.data());
                                 for (std::size_t i = 0; i < count; ++i, to += step)
@@ -228,10 +227,10 @@ void scatter_add_along(Array<T>& sum, const Array<T>& gradient, const IntArray& 
 }
 
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
-  if (sum.shape() == gradient.shape()) return add_elements(gradient, sum);
+  if (sum.shape() == gradient.shape()) return add_elements(gradient, sum.data());
   require_usage(broadcasts_to(sum.shape(), gradient.shape()), "backward", "expected a gradient of shape ", sum.shape(),
                 " or one that it broadcasts to, given ", gradient.shape());
-  scatter_add(sum, gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});
+  scatter_add(sum.data(), sum.size(), gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});
 }
 
 template <class T> void take_largest(Array<T>& largest, const Array<T>& x) {
@@ -239,14 +238,14 @@ template <class T> void take_largest(Array<T>& largest, const Array<T>& x) {
                               {x.data(), contiguous_strides(x.shape()), 0}, take_larger_run<T>);
 }
 
-#define INSTANTIATE(T)                                                                       \
-  template Array<T> gather_along(const Array<T>&, const IntArray&, std::size_t);             \
-  template void scatter_add_along(Array<T>&, const Array<T>&, const IntArray&, std::size_t); \
-  template void take_largest(Array<T>&, const Array<T>&);                                    \
-  template T sum_run(const T*, std::size_t);                                                 \
-  template Array<T> gather(const Array<T>&, const View&);                                    \
-  template void scatter(Array<T>&, const Array<T>&, const View&);                            \
-  template void scatter_add(Array<T>&, const Array<T>&, const View&);                        \
+#define INSTANTIATE(T)                                                                              \
+  template Array<T> gather_along(const Array<T>&, const IntArray&, std::size_t);                    \
+  template void scatter_add_along(T*, const Shape&, const Array<T>&, const IntArray&, std::size_t); \
+  template void take_largest(Array<T>&, const Array<T>&);                                           \
+  template T sum_run(const T*, std::size_t);                                                        \
+  template Array<T> gather(const Array<T>&, const View&);                                           \
+  template void scatter(Array<T>&, const Array<T>&, const View&);                                   \
+  template void scatter_add(T*, std::size_t, const Array<T>&, const View&);                         \
   template void add_summed(Array<T>&, const Array<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -180,17 +180,17 @@ template <class T> Array<T> gather(const Array<T>& source, const View& view);
 /// Writes the elements to where the view sees them; each place is seen once.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
 
-/// sum += gradient, each element added where the view saw it: scatter-add, the transpose of gather. Many slices that
-/// are added to each other are added in blocks.
-template <class T> void scatter_add(Array<T>& sum, const Array<T>& gradient, const View& view);
+/// sum += gradient, each element added where the view saw it in an array of `size` elements: scatter-add, the transpose
+/// of gather. Many slices that are added to each other are added in blocks.
+template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view);
 
 /// Of every index the element of source that it names along the axis; along the other axes both are walked together,
 /// and the indices may be fewer. Source and indices have equally many axes; a scalar counts as one element along one.
 template <class T> Array<T> gather_along(const Array<T>& source, const IntArray& indices, std::size_t axis);
 
-/// Adds each element of the gradient, of the indices' shape, to where gather_along took it from.
+/// Adds each element of the gradient, of the indices' shape, to where gather_along took it from: `shape` is sum's.
 template <class T>
-void scatter_add_along(Array<T>& sum, const Array<T>& gradient, const IntArray& indices, std::size_t axis);
+void scatter_add_along(T* sum, const Shape& shape, const Array<T>& gradient, const IntArray& indices, std::size_t axis);
 
 /// sum += gradient, summed over the axes that sum's shape was broadcast along to become the gradient's.
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);

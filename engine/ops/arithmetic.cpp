@@ -13,6 +13,11 @@ using detail::zip;
 
 namespace {
 
+// Describes a scalar operand.
+template <class T> auto other(T scalar) {
+  return [scalar](auto& arguments) { arguments.add("other", scalar); };
+}
+
 // y = a o b with one of the vector loops, under the operands' names.
 template <class T>
 Array<T> combined(const char* operation, const Tensor<T>& a, const Tensor<T>& b, const detail::BinaryLoops<T>& loops) {
@@ -33,8 +38,9 @@ template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b) {
-  return record({"add", "y = x + c; dx = dy", b}, map<T>(a.value(), [b](T x) { return x + b; }), {a},
-                [](const auto& dy, auto& dx) { dx[0] += dy; });
+  return record(
+      {"add", "y = x + c; dx = dy", b}, map<T>(a.value(), [b](T x) { return x + b; }), {a},
+      [](const auto& dy, auto& dx) { dx[0] += dy; }, other(b));
 }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b) {
@@ -46,8 +52,9 @@ template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b) {
-  return record({"sub", "y = c − x; dx = −dy", a}, map<T>(b.value(), [a](T x) { return a - x; }), {b},
-                [](const auto& dy, auto& dx) { dx[0] += -dy; });
+  return record(
+      {"sub", "y = c − x; dx = −dy", a}, map<T>(b.value(), [a](T x) { return a - x; }), {b},
+      [](const auto& dy, auto& dx) { dx[0] += -dy; }, other(a));
 }
 
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
@@ -59,36 +66,38 @@ template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b) {
 }
 
 template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b) {
-  return record({"mul", "y = c x; dx = c dy", b}, map<T>(a.value(), [b](T x) { return x * b; }), {a},
-                [b](const auto& dy, auto& dx) { dx[0] += dy * b; });
+  return record(
+      {"mul", "y = c x; dx = c dy", b}, map<T>(a.value(), [b](T x) { return x * b; }), {a},
+      [b](const auto& dy, auto& dx) { dx[0] += dy * b; }, other(b));
 }
 
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b) {
-  Value<T> y = make_value<T>(combined("div", a, b, vector_loops<T>().over));
-  return record({"div", "y = a / b; da = dy / b; db = −dy ⊙ y / b"}, y, {a, b},
-                [y, b = b.shared_value()](const Array<T>& dy, auto& dx) {
+  return record({"div", "y = a / b; da = dy / b; db = −dy ⊙ y / b"}, combined("div", a, b, vector_loops<T>().over),
+                {a, b}, [b = b.shared_value()](const Array<T>& dy, auto& dx, const Array<T>& y) {
                   Array<T> da = zip<T>("div", dy, *b, vector_loops<T>().over);
-                  if (dx[1].needs_grad()) dx[1] += -da * *y;
+                  if (dx[1].needs_grad()) dx[1] += -da * y;
                   dx[0] += std::move(da);
                 });
 }
 
 template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b) {
-  return record({"div", "y = x / c; dx = dy / c", b}, map<T>(a.value(), [b](T x) { return x / b; }), {a},
-                [b](const auto& dy, auto& dx) { dx[0] += dy / b; });
+  return record(
+      {"div", "y = x / c; dx = dy / c", b}, map<T>(a.value(), [b](T x) { return x / b; }), {a},
+      [b](const auto& dy, auto& dx) { dx[0] += dy / b; }, other(b));
 }
 
 template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b) {
-  Value<T> y = make_value<T>(map<T>(b.value(), [a](T x) { return a / x; }));
-  return record({"div", "y = c / x; dx = −dy ⊙ y / x", a}, y, {b},
-                [y, b = b.shared_value()](const auto& dy, auto& dx) { dx[0] += -dy * *y / *b; });
+  return record(
+      {"div", "y = c / x; dx = −dy ⊙ y / x", a}, map<T>(b.value(), [a](T x) { return a / x; }), {b},
+      [b = b.shared_value()](const Array<T>& dy, auto& dx, const Array<T>& y) { dx[0] += -dy * y / *b; }, other(a));
 }
 
 template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b) { return b + a; }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b) {
-  return record({"sub", "y = x − c; dx = dy", b}, map<T>(a.value(), [b](T x) { return x - b; }), {a},
-                [](const auto& dy, auto& dx) { dx[0] += dy; });
+  return record(
+      {"sub", "y = x − c; dx = dy", b}, map<T>(a.value(), [b](T x) { return x - b; }), {a},
+      [](const auto& dy, auto& dx) { dx[0] += dy; }, other(b));
 }
 
 template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b) { return b * a; }
@@ -100,11 +109,13 @@ template <class T> Tensor<T> operator-(const Tensor<T>& x) {
 
 // x^0 is 1 everywhere, so its gradient is 0 even at x = 0.
 template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent) {
-  return record({"pow", "y = x^c; dx = c x^(c − 1) ⊙ dy", exponent},
-                map<T>(x.value(), [exponent](T a) { return std::pow(a, exponent); }), {x},
-                [x = x.shared_value(), p = exponent](const Array<T>& dy, auto& dx) {
-                  dx[0] += zip<T>("pow", dy, *x, [p](T d, T a) { return p == 0 ? T(0) : d * p * std::pow(a, p - 1); });
-                });
+  return record(
+      {"pow", "y = x^c; dx = c x^(c − 1) ⊙ dy", exponent},
+      map<T>(x.value(), [exponent](T a) { return std::pow(a, exponent); }), {x},
+      [x = x.shared_value(), p = exponent](const Array<T>& dy, auto& dx) {
+        dx[0] += zip<T>("pow", dy, *x, [p](T d, T a) { return p == 0 ? T(0) : d * p * std::pow(a, p - 1); });
+      },
+      [exponent](auto& arguments) { arguments.add("exponent", exponent); });
 }
 
 // a^0 is 1 for every a, and 0^b is 0 for every b > 0: there the gradients of a and of b are 0.

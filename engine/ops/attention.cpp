@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "../array/internal/layout.hpp"
+#include "../array/internal/parallel.hpp"
 #include "../kernels/strided.hpp"
-#include "../tape/internal/recording.hpp"
 #include "../tape/record.hpp"
-#include "../tape/tape.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
@@ -17,23 +17,48 @@ using detail::AttentionLayout;
 using detail::HeadLayout;
 using detail::require;
 
-// For readers of the tape: the weights, which the tiles never hold at once, before any dropout, and where the mask lets
-// queries attend, 1 or 0; (B, H, T, S).
+// c a bᵀ of the rows of every head: (B, H, T, S). b's heads are those of a's groups.
 template <class T>
-void keep_weights(detail::Recording<T>& recording, const Tensor<T>& y, const Tensor<T>& q, const Tensor<T>& k,
-                  const AttentionLayout& layout, const AttentionMask& mask, T scale, double dropout) {
-  const NoGrad pause;
-  const std::size_t queries = layout.q.rows, keys = layout.k.rows;
-  Array<T> scores(Shape{layout.batch, layout.heads, queries, keys}, T(0));
-  const Array<T> unmasked = masked_softmax(Tensor<T>(scores), mask).value();
-  recording.keep_beside(y, "allowed", detail::map<T>(unmasked, [](T weight) { return T(weight > 0); }));
-  for (std::size_t b = 0; b < layout.batch; ++b)
-    for (std::size_t h = 0; h < layout.heads; ++h)
-      detail::gemm<T>(layout.q.at(q.value().data(), b, h),
-                      layout.k.at(k.value().data(), b, h / layout.heads_of_group).t(),
-                      {scores.data() + (b * layout.heads + h) * queries * keys, queries, keys}, scale);
-  recording.keep_beside(y, "weights", masked_softmax(Tensor<T>(std::move(scores)), mask).value());
-  recording.keep_beside(y, "dropout", Array<T>(Shape{}, static_cast<T>(dropout)));
+Array<T> head_products(const AttentionLayout& layout, const HeadLayout& a_layout, const Array<T>& a,
+                       const HeadLayout& b_layout, const Array<T>& b, T c) {
+  const std::size_t rows = a_layout.rows, columns = b_layout.rows;
+  Array<T> products(Shape{layout.batch, layout.heads, rows, columns}, T(0));
+  for (std::size_t i = 0; i < layout.batch * layout.heads; ++i) {
+    const std::size_t batch = i / layout.heads, head = i % layout.heads;
+    detail::gemm<T>(a_layout.at(a.data(), batch, head), b_layout.at(b.data(), batch, head / layout.heads_of_group).t(),
+                    {products.data() + i * rows * columns, rows, columns}, c);
+  }
+  return products;
+}
+
+template <class T> Array<T> softmax_of(Array<T> scores, const detail::MaskRows<T>& masks) {
+  const std::size_t heads = scores.shape()[1], queries = scores.shape()[2], keys = scores.shape()[3];
+  const std::size_t rows = scores.shape()[0] * heads * queries;
+  detail::parallel_for(rows, detail::chunks_for(scores.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      masks.softmax(i / queries / heads, i / queries % heads, i % queries, scores.data() + i * keys);
+  });
+  return scores;
+}
+
+// The weights, which the tiles never hold at once, before any dropout; and where the mask lets queries attend, 1 or 0.
+template <class T>
+void add_intermediates(Arguments<T>& arguments, const detail::Attention<T>& attention, const Tensor<T>& q,
+                       const Tensor<T>& k, const Tensor<T>& v) {
+  arguments.add_intermediate("allowed", [attention] {
+    const Shape shape{attention.batch, attention.heads, attention.q.rows, attention.k.rows};
+    const Array<T> unmasked = softmax_of(Array<T>(shape, T(0)), attention.masks);
+    return detail::map<T>(unmasked, [](T weight) { return T(weight > 0); });
+  });
+  std::function<Array<T>(const Array<T>&)> gradient;  // dP = dy vᵀ
+  if (attention.dropout == 0)
+    gradient = [attention, v = v.shared_value()](const Array<T>& dy) {
+      return head_products<T>(attention, attention.out, dy, attention.v, *v, T(1));
+    };
+  const auto weights = [attention, q = q.shared_value(), k = k.shared_value()] {
+    return softmax_of(head_products<T>(attention, attention.q, *q, attention.k, *k, attention.scale), attention.masks);
+  };
+  arguments.add_intermediate("weights", weights, std::move(gradient));
 }
 
 // What the two forms of the operation share, whose heads lie in memory as the layout says.
@@ -45,32 +70,35 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
           options.dropout);
   const std::size_t queries = layout.q.rows, keys = layout.k.rows;
   detail::MaskRows<T> masks(operation, mask, layout.batch, layout.heads, queries, keys);
-  auto y = make_value<T>(detail::uninitialized<T>(operation, out_shape));
-  auto statistics = make_value<T>(detail::uninitialized<T>(operation, {layout.batch, layout.heads, queries, 2}));
+  auto y = detail::uninitialized<T>(operation, out_shape);
+  auto statistics = detail::uninitialized<T>(operation, {layout.batch, layout.heads, queries, 2});
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(layout.q.width)));
-  detail::Attention<T> attention{layout, static_cast<T>(scale), options.dropout,
-                                 options.dropout > 0 ? detail::generator_or_default(options.generator).next_key() : 0,
-                                 std::move(masks)};
-  attention.forward(q.value().data(), k.value().data(), v.value().data(), y->data(), statistics->data());
+  const detail::Attention<T> attention{
+      layout, static_cast<T>(scale), options.dropout,
+      options.dropout > 0 ? detail::generator_or_default(options.generator).next_key() : 0, std::move(masks)};
+  attention.forward(q.value().data(), k.value().data(), v.value().data(), y.data(), statistics.data());
   const char* formula = options.dropout > 0
                             ? "y = R v, R = dropout(P), P = softmax(S + mask), S = c q kᵀ; "
                               "dq = c dS k, dS = P ⊙ (dP − Σ dP ⊙ P), dP = dropout(dy vᵀ); dk = c dSᵀ q; dv = Rᵀ dy"
                             : "y = P v, P = softmax(S + mask), S = c q kᵀ; "
                               "dq = c dS k, dS = P ⊙ (dP − Σ dP ⊙ P), dP = dy vᵀ; dk = c dSᵀ q; dv = Pᵀ dy";
-  Tensor<T> out =
-      record({operation, formula, scale}, Value<T>(y), {q, k, v},
-             [attention = std::move(attention), q = q.shared_value(), k = k.shared_value(), v = v.shared_value(),
-              y = Value<T>(y), statistics = Value<T>(statistics)](const Array<T>& dy, auto& dx) {
-               Array<T> dq(q->shape()), dk(k->shape()), dv(v->shape());
-               attention.backward(q->data(), k->data(), v->data(), y->data(), statistics->data(), dy.data(), dq.data(),
-                                  dk.data(), dv.data());
-               dx[0] += std::move(dq);
-               dx[1] += std::move(dk);
-               dx[2] += std::move(dv);
-             });
-  if (detail::Recordings* const tape = detail::TapeScope::current(); out.requires_grad() && tape->options().keep_values)
-    keep_weights(tape->of<T>(), out, q, k, layout, mask, static_cast<T>(scale), options.dropout);
-  return out;
+  return record(
+      {operation, formula, scale}, std::move(y), {q, k, v},
+      [attention, q = q.shared_value(), k = k.shared_value(), v = v.shared_value(), statistics = std::move(statistics)](
+          const Array<T>& dy, auto& dx, const Array<T>& y) {
+        Array<T> dq(q->shape()), dk(k->shape()), dv(v->shape());
+        attention.backward(q->data(), k->data(), v->data(), y.data(), statistics.data(), dy.data(), dq.data(),
+                           dk.data(), dv.data());
+        dx[0] += std::move(dq);
+        dx[1] += std::move(dk);
+        dx[2] += std::move(dv);
+      },
+      [&](auto& arguments) {
+        arguments.add("heads", layout.heads).add("scale", scale);
+        if (options.dropout > 0) arguments.add("dropout", options.dropout);
+        arguments.add("mask", to_string(mask));
+        add_intermediates(arguments, attention, q, k, v);
+      });
 }
 
 }  // namespace

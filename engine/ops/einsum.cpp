@@ -1,6 +1,7 @@
 #include <string>
 
 #include "../array/internal/layout.hpp"
+#include "internal/matmul.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
@@ -96,9 +97,9 @@ template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& 
   const Shape column_extents = extents_of(right.shape(), e.right, columns);
   const std::size_t n = element_count(left_extents(batch)), k = element_count(left_extents(summed));
 
-  const Tensor<T> product =
-      matmul(reshape(ordered(left, e.left, batch + rows + summed), {n, element_count(left_extents(rows)), k}),
-             reshape(ordered(right, e.right, batch + summed + columns), {n, k, element_count(column_extents)}));
+  const Tensor<T> product = detail::matmul_for(
+      equation, reshape(ordered(left, e.left, batch + rows + summed), {n, element_count(left_extents(rows)), k}),
+      reshape(ordered(right, e.right, batch + summed + columns), {n, k, element_count(column_extents)}));
   Shape out = left_extents(batch + rows);
   for (std::size_t extent : column_extents) out.push_back(extent);
   return ordered(reshape(product, out), batch + rows + columns, e.out);

@@ -18,34 +18,39 @@ using detail::vector_loops;
 using detail::zip;
 
 // y = f(x), dx = dy derivative(x): the input is saved.
-template <class T, class F, class D>
-Tensor<T> of_input(const Operation& operation, const Tensor<T>& x, F f, D derivative) {
-  return record(operation, map<T>(x.value(), f), {x},
-                [name = operation.name, x = x.shared_value(), derivative](const Array<T>& dy, auto& dx) {
-                  dx[0] += zip<T>(name, dy, *x, [derivative](T d, T a) { return d * derivative(a); });
-                });
+template <class T, class F, class D, class Describe = detail::NoArguments>
+Tensor<T> of_input(const Operation& operation, const Tensor<T>& x, F f, D derivative, const Describe& describe = {}) {
+  return record(
+      operation, map<T>(x.value(), f), {x},
+      [name = operation.name, x = x.shared_value(), derivative](const Array<T>& dy, auto& dx) {
+        dx[0] += zip<T>(name, dy, *x, [derivative](T d, T a) { return d * derivative(a); });
+      },
+      describe);
 }
 
-// y = f(x), dx = dy derivative(y): the output is saved, where that makes the derivative simpler.
+// y = f(x), dx = dy derivative(y): the output is stored, where that makes the derivative simpler.
 template <class T, class F, class D>
 Tensor<T> of_output(const Operation& operation, const Tensor<T>& x, F f, D derivative) {
-  Value<T> y = make_value<T>(map<T>(x.value(), f));
-  return record(operation, y, {x}, [name = operation.name, y, derivative](const Array<T>& dy, auto& dx) {
-    dx[0] += zip<T>(name, dy, *y, [derivative](T d, T b) { return d * derivative(b); });
-  });
+  return record(operation, map<T>(x.value(), f), {x},
+                [name = operation.name, derivative](const Array<T>& dy, auto& dx, const Array<T>& y) {
+                  dx[0] += zip<T>(name, dy, y, [derivative](T d, T b) { return d * derivative(b); });
+                });
 }
 
 // y = f(x), dx = dy f'(x) by loops over runs of elements, forward(x, y, n) and backward(x, dy, dx, n).
-template <class T, class F, class B>
-Tensor<T> by_loops(const Operation& operation, const Tensor<T>& x, F forward, B backward) {
-  return record(operation, map<T>(x.value(), forward), {x},
-                [x = x.shared_value(), backward](const Array<T>& dy, auto& dx) {
-                  Array<T> gradient(dy.shape());
-                  parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
-                    backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
-                  });
-                  dx[0] += std::move(gradient);
-                });
+template <class T, class F, class B, class Describe = detail::NoArguments>
+Tensor<T> by_loops(const Operation& operation, const Tensor<T>& x, F forward, B backward,
+                   const Describe& describe = {}) {
+  return record(
+      operation, map<T>(x.value(), forward), {x},
+      [x = x.shared_value(), backward](const Array<T>& dy, auto& dx) {
+        Array<T> gradient(dy.shape());
+        parallel_for(dy.size(), chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
+          backward(x->data() + begin, dy.data() + begin, gradient.data() + begin, end - begin);
+        });
+        dx[0] += std::move(gradient);
+      },
+      describe);
 }
 
 }  // namespace
@@ -99,8 +104,10 @@ template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> 
     const T above = a >= low || std::isnan(a) ? a : low;
     return above <= high || std::isnan(above) ? above : high;
   };
-  return of_input({"clamp", "y = min(max(x, low), high); dx = dy ⊙ [low ≤ x ≤ high]"}, x, held,
-                  [low, high](T a) { return T(a >= low && a <= high); });
+  return of_input(
+      {"clamp", "y = min(max(x, low), high); dx = dy ⊙ [low ≤ x ≤ high]"}, x, held,
+      [low, high](T a) { return T(a >= low && a <= high); },
+      [&](auto& arguments) { arguments.add("min", min).add("max", max); });
 }
 
 // What follows is computed in kernels/vector_loops.ipp.
@@ -108,12 +115,15 @@ template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> 
 // Φ is the normal distribution's, φ its density; or they are approximated by tanh.
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
   const auto& loops = vector_loops<T>();
+  const auto describe = [formula](auto& arguments) {
+    arguments.add("approximate", formula == Gelu::exact ? "none" : "tanh");
+  };
   if (formula == Gelu::exact)
-    return by_loops({"gelu", "y = x Φ(x); dx = dy ⊙ (Φ(x) + x φ(x))"}, x, loops.gelu, loops.gelu_backward);
+    return by_loops({"gelu", "y = x Φ(x); dx = dy ⊙ (Φ(x) + x φ(x))"}, x, loops.gelu, loops.gelu_backward, describe);
   return by_loops({"gelu",
                    "y = x (1 + t) / 2, t = tanh(√(2/π) (x + 0.044715 x³)); "
                    "dx = dy ⊙ (1 + t + x (1 − t²) √(2/π) (1 + 0.134145 x²)) / 2"},
-                  x, loops.gelu_tanh, loops.gelu_tanh_backward);
+                  x, loops.gelu_tanh, loops.gelu_tanh_backward, describe);
 }
 
 // σ is the sigmoid.
@@ -129,20 +139,21 @@ template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta, double th
       [b, most](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, most); },
       [b, most](const T* a, const T* dy, T* dx, std::size_t n) {
         vector_loops<T>().softplus_backward(a, dy, dx, n, b, most);
-      });
+      },
+      [&](auto& arguments) { arguments.add("beta", beta).add("threshold", threshold); });
 }
 
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value) {
   detail::require(value.dimension() == 0, "masked_fill", "expected a value of shape (), given ", value);
   const T fill = value.item();
-  return record({"masked_fill", "y = (1 − m) ⊙ x + m v; dx = (1 − m) ⊙ dy; dv = Σ m ⊙ dy"},
-                zip<T>("masked_fill", x.value(), mask, [fill](T a, bool m) { return m ? fill : a; }), {x, value},
-                [mask = Value<bool>(make_value<bool>(mask))](const Array<T>& dy, auto& dx) {
-                  if (dx[0].needs_grad())
-                    dx[0] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? T(0) : d; });
-                  if (dx[1].needs_grad())
-                    dx[1] += zip<T>("masked_fill", dy, *mask, [](T d, bool m) { return m ? d : T(0); });
-                });
+  return record(
+      {"masked_fill", "y = (1 − m) ⊙ x + m v; dx = (1 − m) ⊙ dy; dv = Σ m ⊙ dy"},
+      zip<T>("masked_fill", x.value(), mask, [fill](T a, bool m) { return m ? fill : a; }), {x, value},
+      [mask = mask](const Array<T>& dy, auto& dx) {
+        if (dx[0].needs_grad()) dx[0] += zip<T>("masked_fill", dy, mask, [](T d, bool m) { return m ? T(0) : d; });
+        if (dx[1].needs_grad()) dx[1] += zip<T>("masked_fill", dy, mask, [](T d, bool m) { return m ? d : T(0); });
+      },
+      [&](auto& arguments) { arguments.add("mask", mask).add("value", fill); });
 }
 
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value) {
@@ -152,11 +163,13 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b) {
   const auto chosen = [](bool c, T left, T right) { return c ? left : right; };
   auto y = detail::zip_all<T>("where", chosen, condition, a.value(), b.value());
-  return record({"where", "y = m ⊙ a + (1 − m) ⊙ b; da = m ⊙ dy; db = (1 − m) ⊙ dy"}, std::move(y), {a, b},
-                [c = Value<bool>(make_value<bool>(condition))](const Array<T>& dy, auto& dx) {
-                  if (dx[0].needs_grad()) dx[0] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? d : T(0); });
-                  if (dx[1].needs_grad()) dx[1] += zip<T>("where", dy, *c, [](T d, bool m) { return m ? T(0) : d; });
-                });
+  return record(
+      {"where", "y = m ⊙ a + (1 − m) ⊙ b; da = m ⊙ dy; db = (1 − m) ⊙ dy"}, std::move(y), {a, b},
+      [c = condition](const Array<T>& dy, auto& dx) {
+        if (dx[0].needs_grad()) dx[0] += zip<T>("where", dy, c, [](T d, bool m) { return m ? d : T(0); });
+        if (dx[1].needs_grad()) dx[1] += zip<T>("where", dy, c, [](T d, bool m) { return m ? T(0) : d; });
+      },
+      [&](auto& arguments) { arguments.add("condition", condition); });
 }
 
 // k is 0 with probability c and 1 otherwise. The random numbers are recomputed in the sweep instead of being saved.
@@ -170,8 +183,10 @@ template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training
     });
     return out;
   };
-  return record({"dropout", "y = x ⊙ k / (1 − c); dx = dy ⊙ k / (1 − c)", p}, dropped(x.value()), {x},
-                [dropped](const Array<T>& dy, auto& dx) { dx[0] += dropped(dy); });
+  return record(
+      {"dropout", "y = x ⊙ k / (1 − c); dx = dy ⊙ k / (1 − c)", p}, dropped(x.value()), {x},
+      [dropped](const Array<T>& dy, auto& dx) { dx[0] += dropped(dy); },
+      [p](auto& arguments) { arguments.add("p", p); });
 }
 
 #define INSTANTIATE(T)                                                                            \

@@ -34,19 +34,20 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
   });
   return record(
       {"embedding", "y = W[ids]; dW = one_hot(ids)ᵀ dy"}, std::move(y), {weight},
-      [ids = Value<std::int64_t>(make_value<std::int64_t>(ids)), padding_idx, width](const Array<T>& dy, auto& dx) {
-        T* dw = dx[0].accumulator().data();
+      [ids = ids, padding_idx, width](const Array<T>& dy, auto& dx) {
+        T* dw = dx[0].destination().zeroed();
         const auto& loops = detail::vector_loops<T>();
         // Parallel over columns: ids may repeat, so that threads with rows of their own would race for those of dW.
         const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 127) / 128);
         parallel_for(width, chunks, [&](std::size_t begin, std::size_t end) {
-          for (std::size_t i = 0; i < ids->size(); ++i) {
-            const std::int64_t id = ids->data()[i];
+          for (std::size_t i = 0; i < ids.size(); ++i) {
+            const std::int64_t id = ids.data()[i];
             if (id == padding_idx) continue;
             loops.add(dy.data() + i * width + begin, dw + static_cast<std::size_t>(id) * width + begin, end - begin);
           }
         });
-      });
+      },
+      [&](auto& arguments) { arguments.add("ids", ids).add("padding_idx", padding_idx); });
 }
 
 #define INSTANTIATE(T) template Tensor<T> embedding(const Tensor<T>&, const IntArray&, std::optional<std::int64_t>);

@@ -39,11 +39,13 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
   Array<T> y(shape);
   for (std::size_t i = 0; i < tensors.size(); ++i) detail::scatter(y, tensors[i].value(), places[i]);
   const std::vector<Input<T>> inputs(tensors.begin(), tensors.end());
-  return record({"cat", "y = [x₁ x₂ …]; dxᵢ = dyᵢ"}, std::move(y), std::span(inputs),
-                [places = std::move(places)](const Array<T>& dy, auto& dx) {
-                  for (std::size_t i = 0; i < places.size(); ++i)
-                    if (dx[i].needs_grad()) dx[i] += detail::gather(dy, places[i]);
-                });
+  return record(
+      {"cat", "y = [x₁ x₂ …]; dxᵢ = dyᵢ"}, std::move(y), std::span(inputs),
+      [places = std::move(places)](const Array<T>& dy, auto& dx) {
+        for (std::size_t i = 0; i < places.size(); ++i)
+          if (dx[i].needs_grad()) dx[i] += detail::gather(dy, places[i]);
+      },
+      [axis](auto& arguments) { arguments.add("axis", axis); });
 }
 
 template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {

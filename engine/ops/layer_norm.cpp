@@ -106,7 +106,8 @@ Shape normalized_shape(const char* operation, const Shape& shape, const Tensor<T
 template <class T>
 Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, const Tensor<T>& weight,
                     const Tensor<T>& bias, double eps) {
-  const std::size_t n = element_count(normalized_shape(operation, x.shape(), weight, bias));
+  const Shape normalized = normalized_shape(operation, x.shape(), weight, bias);
+  const std::size_t n = element_count(normalized);
   require(eps >= 0, operation, "expected eps of at least 0, given ", eps);
   const std::size_t rows = n == 0 ? 0 : x.size() / n;
   const Normalization<T> rule{centred, n, static_cast<T>(eps)};
@@ -124,9 +125,8 @@ Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, con
 
   return record(
       {operation, normalization_formula(centred, weight.defined(), bias.defined())}, std::move(y), {x, weight, bias},
-      [rule, rows, h = Value<T>(make_value<T>(std::move(h))), r = Value<T>(make_value<T>(std::move(r))),
-       weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
-        if (dx[1].needs_grad()) rule.add_weight_gradient(dy, *h, dx[1].accumulator().data());
+      [rule, rows, h = std::move(h), r = std::move(r), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
+        if (dx[1].needs_grad()) rule.add_weight_gradient(dy, h, dx[1].destination().zeroed());
         dx[2] += dy;
         if (!dx[0].needs_grad()) return;
         const T* w = weight ? weight->data() : nullptr;
@@ -134,11 +134,12 @@ Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, con
         parallel_for(rows, chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
           for (std::size_t row = begin; row < end; ++row) {
             const std::size_t first = row * rule.n;
-            rule.backward_row(dy.data() + first, w, h->data() + first, r->data()[row], gradient.data() + first);
+            rule.backward_row(dy.data() + first, w, h.data() + first, r.data()[row], gradient.data() + first);
           }
         });
         dx[0] += std::move(gradient);
-      });
+      },
+      [&](auto& arguments) { arguments.add("normalized_shape", normalized).add("eps", eps); });
 }
 
 }  // namespace

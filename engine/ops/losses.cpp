@@ -2,6 +2,7 @@
 #include <cmath>
 #include <concepts>
 #include <functional>
+#include <optional>
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/parallel.hpp"
@@ -20,7 +21,7 @@ namespace detail {
 template <class T> struct CrossEntropy {
   std::size_t classes;
   T smoothing;
-  Value<T> weight;  // null: all 1
+  std::optional<Array<T>> weight;  // none: all 1
   // e/C sum w
   T smooth_sum =
       smoothing / static_cast<T>(classes) * (weight ? sum_run(weight->data(), classes) : static_cast<T>(classes));
@@ -112,8 +113,8 @@ template <class T> bool is_plain(const CrossEntropyOptions<T>& options) {
   return options.label_smoothing == 0 && !options.weight;
 }
 
-template <class T> Value<T> shared(const std::optional<Array<T>>& weight) {
-  return weight ? Value<T>(make_value<T>(*weight)) : nullptr;
+constexpr const char* name_of(Reduction reduction) {
+  return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
 }
 
 // As readers see it: q are the shares of the classes, c is what the sum of the rows' losses is multiplied by. Plain
@@ -136,6 +137,11 @@ const char* formula_of_probabilities(bool each, bool plain) {
               : "y = −c Σ t ⊙ log softmax(x); dx = c (softmax(x) Σ t − t) dy; dt = −c log softmax(x) dy";
 }
 
+template <class T> void describe(Arguments<T>& arguments, const CrossEntropyOptions<T>& options) {
+  arguments.add("label_smoothing", options.label_smoothing).add("weight", options.weight);
+  arguments.add("reduction", name_of(options.reduction));
+}
+
 // All losses, or their sum times the factor.
 template <class T> Array<T> reduced(Array<T> losses, Reduction reduction, T factor) {
   if (reduction == Reduction::none) return losses;
@@ -148,8 +154,7 @@ template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options) {
   check(logits, labels, options);
-  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing),
-                                     shared(options.weight)};
+  detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const std::size_t rows = labels.size(), classes = rule.classes;
 
   Array<T> largest(labels.shape()), sums(labels.shape());
@@ -172,22 +177,25 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
   return record(
       {"cross_entropy", formula_of_labels(each, is_plain(options)), factor},
       reduced(std::move(losses), options.reduction, factor), {logits},
-      [=, x = logits.shared_value(), largest = Value<T>(make_value<T>(std::move(largest))),
-       sums = Value<T>(make_value<T>(std::move(sums))), labels = Value<std::int64_t>(make_value<std::int64_t>(labels)),
-       ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
+      [=, rule = std::move(rule), x = logits.shared_value(), largest = std::move(largest), sums = std::move(sums),
+       labels = labels, ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
         Array<T> gradient(x->shape());
         parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
           for (std::size_t i = begin; i < end; ++i) {
-            const std::int64_t label = labels->data()[i];
+            const std::int64_t label = labels.data()[i];
             T* g = gradient.data() + i * classes;
             if (label == ignored)
               std::fill_n(g, classes, T(0));
             else
               rule.backward(x->data() + i * classes, static_cast<std::size_t>(label),
-                            {largest->data()[i], sums->data()[i]}, dy.data()[each ? i : 0] * factor, g);
+                            {largest.data()[i], sums.data()[i]}, dy.data()[each ? i : 0] * factor, g);
           }
         });
         dx[0] += std::move(gradient);
+      },
+      [&](auto& arguments) {
+        arguments.add("labels", labels).add("ignore_index", options.ignore_index);
+        describe(arguments, options);
       });
 }
 
@@ -199,8 +207,7 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
           ", given ", probabilities);
   require(options.ignore_index < 0, "cross_entropy", "expected no ignore_index beside probabilities, given ",
           options.ignore_index);
-  const detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing),
-                                     shared(options.weight)};
+  detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const std::size_t classes = rule.classes, rows = logits.size() / classes;
 
   Array<T> largest(shape), sums(shape), losses(shape);
@@ -219,15 +226,15 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
   return record(
       {"cross_entropy", formula_of_probabilities(each, is_plain(options)), factor},
       reduced(std::move(losses), options.reduction, factor), {logits, probabilities},
-      [=, x = logits.shared_value(), t = probabilities.shared_value(), largest = Value<T>(make_value<T>(largest)),
-       sums = Value<T>(make_value<T>(sums))](const Array<T>& dy, auto& dx) {
+      [=, rule = std::move(rule), x = logits.shared_value(), t = probabilities.shared_value(),
+       largest = std::move(largest), sums = std::move(sums)](const Array<T>& dy, auto& dx) {
         // row(i's first element, exps, dloss, out) makes row i of an input's gradient.
         const auto add = [&](Gradient<T> input, auto row) {
           if (!input.needs_grad()) return;
           Array<T> gradient(x->shape());
           parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i)
-              row(i * classes, detail::SumExp<T>{largest->data()[i], sums->data()[i]}, dy.data()[each ? i : 0] * factor,
+              row(i * classes, detail::SumExp<T>{largest.data()[i], sums.data()[i]}, dy.data()[each ? i : 0] * factor,
                   gradient.data() + i * classes);
           });
           input += std::move(gradient);
@@ -238,7 +245,8 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
         add(dx[1], [&](std::size_t first, detail::SumExp<T> exps, T dloss, T* out) {
           rule.backward_to_probabilities(x->data() + first, exps, dloss, out);
         });
-      });
+      },
+      [&](auto& arguments) { describe(arguments, options); });
 }
 
 namespace detail {
@@ -249,11 +257,13 @@ namespace detail {
 //   dloss/dx = w ((1 - t) sigmoid(x) - t p sigmoid(-x)), dloss/dt = w (p s(-x) - s(x))
 template <class T> struct BinaryCrossEntropy {
   Value<T> x, target;
-  Value<T> weight, pos_weight;  // of x's shape; null: all 1
+  std::optional<Array<T>> weight, pos_weight;  // of x's shape; none: all 1
 
   static T softplus(T a) { return (a > 0 ? a : T(0)) + std::log1p(std::exp(-std::abs(a))); }
   static T sigmoid(T a) { return 1 / (1 + std::exp(-a)); }
-  static T weight_at(const Value<T>& weights, std::size_t i) { return weights ? weights->data()[i] : T(1); }
+  static T weight_at(const std::optional<Array<T>>& weights, std::size_t i) {
+    return weights ? weights->data()[i] : T(1);
+  }
 
   T loss(std::size_t i) const {
     const T a = x->data()[i], t = target->data()[i];
@@ -283,12 +293,13 @@ template <class T, class F> Array<T> each_of(const Shape& shape, F f) {
   return y;
 }
 
-// A weight's elements for all of x's; null where none is given.
-template <class T> Value<T> stretched(const std::optional<Array<T>>& weight, const char* name, const Tensor<T>& x) {
-  if (!weight) return nullptr;
+// A weight's elements for all of x's; none if none is given.
+template <class T>
+std::optional<Array<T>> stretched(const std::optional<Array<T>>& weight, const char* name, const Tensor<T>& x) {
+  if (!weight) return std::nullopt;
   require(detail::broadcasts_to(weight->shape(), x.shape()), "binary_cross_entropy_with_logits", "expected a ", name,
           " that broadcasts to ", x, ", given ", weight->shape());
-  return make_value<T>(detail::gather(*weight, {x.shape(), detail::broadcast_strides(weight->shape(), x.shape())}));
+  return detail::gather(*weight, {x.shape(), detail::broadcast_strides(weight->shape(), x.shape())});
 }
 
 }  // namespace
@@ -300,9 +311,8 @@ Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& 
   require(x.shape() == target.shape(), kName, "expected a target of the shape of ", x, ", given ", target);
   require(x.size() > 0 || options.reduction != Reduction::mean, kName,
           "expected at least one element to average over, given shape ", x.shape());
-  const detail::BinaryCrossEntropy<T> rule{x.shared_value(), target.shared_value(),
-                                           stretched(options.weight, "weight", x),
-                                           stretched(options.pos_weight, "pos_weight", x)};
+  detail::BinaryCrossEntropy<T> rule{x.shared_value(), target.shared_value(), stretched(options.weight, "weight", x),
+                                     stretched(options.pos_weight, "pos_weight", x)};
   const bool each = options.reduction == Reduction::none;
   const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
   Array<T> losses = each_of<T>(x.shape(), [&](std::size_t i) { return rule.loss(i); });
@@ -311,15 +321,18 @@ Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& 
                                "dx = w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) ⊙ dy; dt = w ⊙ (p ⊙ s(−x) − s(x)) ⊙ dy"
                              : "y = c Σ w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
                                "dx = c w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) dy; dt = c w ⊙ (p ⊙ s(−x) − s(x)) dy";
-  return record({kName, formula, factor}, reduced(std::move(losses), options.reduction, factor), {x, target},
-                [rule, each, factor](const Array<T>& dy, auto& dx) {
-                  const Shape& shape = rule.x->shape();
-                  const auto dloss = [&](std::size_t i) { return dy.data()[each ? i : 0] * factor; };
-                  if (dx[0].needs_grad())
-                    dx[0] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_logit(i); });
-                  if (dx[1].needs_grad())
-                    dx[1] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_target(i); });
-                });
+  return record(
+      {kName, formula, factor}, reduced(std::move(losses), options.reduction, factor), {x, target},
+      [rule = std::move(rule), each, factor](const Array<T>& dy, auto& dx) {
+        const Shape& shape = rule.x->shape();
+        const auto dloss = [&](std::size_t i) { return dy.data()[each ? i : 0] * factor; };
+        if (dx[0].needs_grad()) dx[0] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_logit(i); });
+        if (dx[1].needs_grad()) dx[1] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_target(i); });
+      },
+      [&](auto& arguments) {
+        arguments.add("weight", options.weight).add("pos_weight", options.pos_weight);
+        arguments.add("reduction", name_of(options.reduction));
+      });
 }
 
 template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
@@ -327,19 +340,21 @@ template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& targe
           target.shape());
   require(x.size() > 0 || reduction != Reduction::mean, "mse_loss",
           "expected at least one element to average over, given shape ", x.shape());
-  const Value<T> difference = make_value<T>(detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>()));
+  Array<T> difference = detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>());
   const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
-  Array<T> squares = detail::map<T>(*difference, [](T d) { return d * d; });
+  Array<T> squares = detail::map<T>(difference, [](T d) { return d * d; });
   const char* formula = reduction == Reduction::none
                             ? "y = (x − t)²; dx = 2 (x − t) ⊙ dy; dt = −2 (x − t) ⊙ dy"
                             : "y = c Σ (x − t)²; dx = 2 · c (x − t) dy; dt = −2 · c (x − t) dy";
-  return record({"mse_loss", formula, factor}, reduced(std::move(squares), reduction, factor), {x, target},
-                [difference, factor](const Array<T>& dy, auto& dx) {
-                  Array<T> gradient =
-                      detail::zip<T>("mse_loss", *difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });
-                  if (dx[1].needs_grad()) dx[1] += -gradient;
-                  dx[0] += std::move(gradient);
-                });
+  return record(
+      {"mse_loss", formula, factor}, reduced(std::move(squares), reduction, factor), {x, target},
+      [difference = std::move(difference), factor](const Array<T>& dy, auto& dx) {
+        Array<T> gradient =
+            detail::zip<T>("mse_loss", difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });
+        if (dx[1].needs_grad()) dx[1] += -gradient;
+        dx[0] += std::move(gradient);
+      },
+      [&](auto& arguments) { arguments.add("reduction", name_of(reduction)); });
 }
 
 #define INSTANTIATE(T)                                                                                         \

@@ -1,5 +1,8 @@
+#include "internal/matmul.hpp"
+
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "../array/internal/error.hpp"
 #include "../kernels/gemm.hpp"
@@ -80,13 +83,14 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
 // Where the products add an operand's gradient: a matrix that several products read receives from each.
 template <class T>
 Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
-  if (p.read_apart(dx.size(), matrix_size)) return dx.destination();
-  return {dx.accumulator().data(), T(1)};
+  const Destination<T> sum = dx.destination();
+  if (p.read_apart(sum.size, matrix_size)) return sum;
+  return {sum.zeroed(), T(1), sum.size};
 }
 
 }  // namespace
 
-template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T> Tensor<T> detail::matmul_for(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b) {
   const Products p = plan(a, b);
   auto y = detail::uninitialized<T>("matmul", p.out);
   p.for_each(true, [&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
@@ -97,21 +101,26 @@ template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) {
       [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
         const std::size_t m = p.m, k = p.k, n = p.n;
         if (dx[0].needs_grad()) {
-          const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
+          const auto [da, beta, size] = operand_destination<T>(dx[0], p, m * k);
           p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
             gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1,
                     beta);
           });
         }
         if (dx[1].needs_grad()) {
-          const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
+          const auto [db, beta, size] = operand_destination<T>(dx[1], p, k * n);
           p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
             gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1,
                     beta);
           });
         }
+      },
+      [equation](auto& arguments) {
+        if (!equation.empty()) arguments.add("equation", equation);
       });
 }
+
+template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) { return detail::matmul_for({}, a, b); }
 
 template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
   require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", weight);
@@ -139,7 +148,7 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
                     const Array<T>& dy, auto& dx) {
                   const Matrix<const T> d(dy.data(), rows, out);
                   if (dx[0].needs_grad()) {
-                    const auto [data, beta] = dx[0].destination();
+                    const auto [data, beta, size] = dx[0].destination();
                     const Matrix<T> sum(data, rows, in);
                     if (bfloat16)
                       gemm<T>(d, Matrix<const BFloat16>(bfloat16->data(), out, in), sum, 1, beta);
@@ -147,15 +156,16 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
                       gemm<T>(d, Matrix<const T>(weight->data(), out, in), sum, 1, beta);
                   }
                   if (dx[1].needs_grad()) {
-                    const auto [data, beta] = dx[1].destination();
+                    const auto [data, beta, size] = dx[1].destination();
                     gemm<T>(d.t(), {x->data(), rows, in}, {data, out, in}, 1, beta);
                   }
                   dx[2] += dy;
                 });
 }
 
-#define INSTANTIATE(T)                                           \
-  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&); \
+#define INSTANTIATE(T)                                                                         \
+  template Tensor<T> detail::matmul_for(std::string_view, const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&);                               \
   template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)

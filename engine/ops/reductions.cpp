@@ -19,6 +19,13 @@ struct Reduced {
   Shape kept;
   Shape out;          // what the user asked for: kept, or without those axes
   std::size_t count;  // how many elements go into one
+  Axes axes;          // as the user gave them
+  KeepDims keep;
+
+  template <class T> void describe(Arguments<T>& arguments) const {
+    if (!axes.empty()) arguments.add("axes", axes);
+    arguments.add("keepdims", keep == KeepDims::yes);
+  }
 };
 
 Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, KeepDims keep) {
@@ -28,7 +35,7 @@ Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, Keep
     detail::require(!reduced[i], operation, "expected every axis at most once, given ", axes);
     reduced[i] = true;
   }
-  Reduced r{shape, {}, 1};
+  Reduced r{shape, {}, 1, axes, keep};
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (reduced[i]) r.count *= std::exchange(r.kept[i], 1);
     if (!reduced[i] || keep == KeepDims::yes) r.out.push_back(r.kept[i]);
@@ -54,11 +61,13 @@ template <class T> Tensor<T> divided_sum(const Operation& operation, const Tenso
   Array<T> y = summed(operation.name, x.value(), r);
   if (divisor != 1) y /= divisor;
   y.reshape(r.out);
-  return record(operation, std::move(y), {x},
-                [kept = r.kept, shape = x.shape(), divisor](const Array<T>& dy, auto& dx) {
-                  const Array<T> each = with_shape<T>(dy / divisor, kept);
-                  dx[0] += detail::gather(each, {shape, detail::broadcast_strides(kept, shape)});
-                });
+  return record(
+      operation, std::move(y), {x},
+      [kept = r.kept, shape = x.shape(), divisor](const Array<T>& dy, auto& dx) {
+        const Array<T> each = with_shape<T>(dy / divisor, kept);
+        dx[0] += detail::gather(each, {shape, detail::broadcast_strides(kept, shape)});
+      },
+      [&](auto& arguments) { r.describe(arguments); });
 }
 
 }  // namespace
@@ -88,9 +97,13 @@ template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double co
   y.reshape(r.out);
   return record(
       {"var", "y = Σ (x − mean(x))² / c; dx = 2 (x − mean(x)) ⊙ dy / c", divisor}, std::move(y), {x},
-      [centered = Value<T>(make_value<T>(std::move(centered))), kept = r.kept, divisor](const Array<T>& dy, auto& dx) {
+      [centered = std::move(centered), kept = r.kept, divisor](const Array<T>& dy, auto& dx) {
         const Array<T> scaled = with_shape<T>(dy * (2 / divisor), kept);
-        dx[0] += zip<T>("var", *centered, scaled, vector_loops<T>().times);
+        dx[0] += zip<T>("var", centered, scaled, vector_loops<T>().times);
+      },
+      [&](auto& arguments) {
+        r.describe(arguments);
+        arguments.add("correction", correction);
       });
 }
 
@@ -101,16 +114,17 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
   auto y = detail::uninitialized<T>("amax", r.kept);
   y.fill(-std::numeric_limits<T>::infinity());
   detail::take_largest(y, x.value());
-  const Value<T> largest = make_value<T>(std::move(y));
-  return record({"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, with_shape(*largest, r.out), {x},
-                [x = x.shared_value(), largest](const Array<T>& dy, auto& dx) {
-                  const Shape& kept = largest->shape();
-                  Array<T> share = zip<T>("amax", *x, *largest, [](T a, T b) { return T(a == b); });
-                  Array<T> winners(kept, T(0));
-                  detail::add_summed(winners, share);
-                  const Array<T> each = with_shape<T>(dy, kept) / winners;
-                  dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
-                });
+  y.reshape(r.out);
+  return record(
+      {"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, std::move(y), {x},
+      [x = x.shared_value(), kept = r.kept](const Array<T>& dy, auto& dx, const Array<T>& y) {
+        Array<T> share = zip<T>("amax", *x, with_shape(y, kept), [](T a, T b) { return T(a == b); });
+        Array<T> winners(kept, T(0));
+        detail::add_summed(winners, share);
+        const Array<T> each = with_shape<T>(dy, kept) / winners;
+        dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
+      },
+      [&](auto& arguments) { r.describe(arguments); });
 }
 
 #define INSTANTIATE(T)                                                     \

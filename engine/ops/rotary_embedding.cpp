@@ -66,18 +66,23 @@ template <class T> Tensor<T> rotary_embedding(const Tensor<T>& x, std::size_t nu
           "expected heads of an even width, given ", num_heads, " heads and ", x);
   require(options.base > 0 && std::isfinite(options.base), operation, "expected a base above 0, given ", options.base);
   // There are no more angles than elements, whatever the extents of an x that has none.
-  auto cos_sin = make_value<T>(make_cos_sin<T>(x.size() == 0 ? 0 : shape[1], shape[2] / num_heads, options));
+  Array<T> cos_sin = make_cos_sin<T>(x.size() == 0 ? 0 : shape[1], shape[2] / num_heads, options);
   Array<T> y(shape);
-  rotate(x.value(), *cos_sin, T(1), y);
-  return record({operation,
-                 "y = x ⊙ cos θ + x′ ⊙ sin θ, x′ = (−x₂, x₁) for x = (x₁, x₂) in each head, θ = t c^(−2i/D); "
-                 "dx = dy ⊙ cos θ − dy′ ⊙ sin θ",
-                 options.base},
-                std::move(y), {x}, [cos_sin = Value<T>(cos_sin)](const Array<T>& dy, auto& dx) {
-                  Array<T> gradient(dy.shape());
-                  rotate(dy, *cos_sin, T(-1), gradient);
-                  dx[0] += std::move(gradient);
-                });
+  rotate(x.value(), cos_sin, T(1), y);
+  return record(
+      {operation,
+       "y = x ⊙ cos θ + x′ ⊙ sin θ, x′ = (−x₂, x₁) for x = (x₁, x₂) in each head, θ = t c^(−2i/D); "
+       "dx = dy ⊙ cos θ − dy′ ⊙ sin θ",
+       options.base},
+      std::move(y), {x},
+      [cos_sin = std::move(cos_sin)](const Array<T>& dy, auto& dx) {
+        Array<T> gradient(dy.shape());
+        rotate(dy, cos_sin, T(-1), gradient);
+        dx[0] += std::move(gradient);
+      },
+      [&](auto& arguments) {
+        arguments.add("num_heads", num_heads).add("base", options.base).add("first", options.first);
+      });
 }
 
 #define INSTANTIATE(T) template Tensor<T> rotary_embedding(const Tensor<T>&, std::size_t, const RotaryOptions&);

@@ -72,15 +72,17 @@ Shape without_axis(Shape shape, std::size_t axis) {
 }
 
 // The elements at these indices along the axis, under another shape of as many elements; the rule is a scatter-add.
-template <class T>
+template <class T, class Describe>
 Tensor<T> take_along(const Operation& operation, const Tensor<T>& x, std::size_t axis, const IntArray& indices,
-                     const Shape& shape) {
+                     const Shape& shape, const Describe& describe) {
   Array<T> y = detail::gather_along(x.value(), indices, axis);
   y.reshape(shape);
-  return record(operation, std::move(y), {x},
-                [axis, indices = Value<std::int64_t>(make_value<std::int64_t>(indices))](const Array<T>& dy, auto& dx) {
-                  detail::scatter_add_along(dx[0].accumulator(), dy, *indices, axis);
-                });
+  return record(
+      operation, std::move(y), {x},
+      [axis, indices = indices, shape = x.shape()](const Array<T>& dy, auto& dx) {
+        detail::scatter_add_along(dx[0].destination().zeroed(), shape, dy, indices, axis);
+      },
+      describe);
 }
 
 }  // namespace
@@ -95,7 +97,8 @@ template <class T> Tensor<T> gather(const Tensor<T>& x, std::ptrdiff_t axis, con
   for (std::int64_t i : index)
     require_in_range(i >= 0 && static_cast<std::size_t>(i) < rows.extent, "gather", "expected indices from 0 to ",
                      static_cast<std::ptrdiff_t>(rows.extent) - 1, " along axis ", axis, " of ", x, ", given ", i);
-  return take_along({"gather", "y = x[index]; dx = Σ dy at index"}, x, rows.axis, index, index.shape());
+  return take_along({"gather", "y = x[index]; dx = Σ dy at index"}, x, rows.axis, index, index.shape(),
+                    [&](auto& arguments) { arguments.add("axis", axis).add("index", index); });
 }
 
 template <class T> IntArray argmax(const Array<T>& x, std::ptrdiff_t axis) {
@@ -109,7 +112,8 @@ template <class T> ValuesAndIndices<T> max(const Tensor<T>& x, std::ptrdiff_t ax
   const std::size_t along = detail::normalize_axis_or_scalar("max", axis, x.dimension());
   const Shape shape = keep == KeepDims::yes ? indices.shape() : without_axis(indices.shape(), along);
   Tensor<T> values =
-      take_along({"max", "y = max(x); dx = dy at the first of the largest, 0 elsewhere"}, x, along, indices, shape);
+      take_along({"max", "y = max(x); dx = dy at the first of the largest, 0 elsewhere"}, x, along, indices, shape,
+                 [&](auto& arguments) { arguments.add("axis", axis).add("keepdims", keep == KeepDims::yes); });
   indices.reshape(shape);
   return {std::move(values), std::move(indices)};
 }
@@ -140,7 +144,8 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
     }
   });
   Tensor<T> values =
-      take_along({"topk", "y = x[indices]; dx = dy at indices, 0 elsewhere"}, x, rows.axis, indices, shape);
+      take_along({"topk", "y = x[indices]; dx = dy at indices, 0 elsewhere"}, x, rows.axis, indices, shape,
+                 [&](auto& arguments) { arguments.add("k", k).add("axis", axis).add("largest", largest); });
   return {std::move(values), std::move(indices)};
 }
 

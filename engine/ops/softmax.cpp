@@ -33,13 +33,17 @@ template <class T, class Row> Array<T> by_rows(const Array<T>& x, Row row) {
   return y;
 }
 
-template <class T> Tensor<T> record_softmax(const Operation& operation, const Tensor<T>& x, Array<T> value) {
-  Value<T> y = make_value<T>(std::move(value));
-  return record(operation, y, {x}, [y](const Array<T>& dy, auto& dx) {
+// Describes an operation on rows: along_last makes their axis the last one.
+constexpr auto last_axis = [](auto& arguments) { arguments.add("axis", -1); };
+
+template <class T, class Describe>
+Tensor<T> record_softmax(const Operation& operation, const Tensor<T>& x, Array<T> value, const Describe& describe) {
+  const auto rule = [](const Array<T>& dy, auto& dx, const Array<T>& y) {
     dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
-      detail::row_softmax_backward(vector_loops<T>(), y->data() + i * n, d, out, n);
+      detail::row_softmax_backward(vector_loops<T>(), y.data() + i * n, d, out, n);
     });
-  });
+  };
+  return record(operation, std::move(value), {x}, rule, describe);
 }
 
 }  // namespace
@@ -47,28 +51,30 @@ template <class T> Tensor<T> record_softmax(const Operation& operation, const Te
 template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("softmax", x, axis, [](const Tensor<T>& rows) {
     return record_softmax({"softmax", "y = softmax(x); dx = y ⊙ (dy − Σ dy ⊙ y)"}, rows,
-                          by_rows(rows.value(), [](const T* a, T* y, std::size_t, std::size_t n) {
-                            detail::row_softmax(vector_loops<T>(), a, y, n);
-                          }));
+                          by_rows(rows.value(), [](const T* a, T* y, std::size_t,
+                                                   std::size_t n) { detail::row_softmax(vector_loops<T>(), a, y, n); }),
+                          last_axis);
   });
 }
 
 template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("log_softmax", x, axis, [](const Tensor<T>& rows) {
-    Value<T> y = make_value<T>(by_rows(rows.value(), [](const T* a, T* out, std::size_t, std::size_t n) {
+    Array<T> y = by_rows(rows.value(), [](const T* a, T* out, std::size_t, std::size_t n) {
       const auto [largest, sum] = detail::row_sum_exp(vector_loops<T>(), a, n);
       const T log_sum = std::log(sum);
       for (std::size_t j = 0; j < n; ++j) out[j] = (a[j] - largest) - log_sum;
-    }));
-    return record({"log_softmax", "y = x − log Σ exp(x); dx = dy − exp(y) Σ dy"}, y, {rows},
-                  [y](const Array<T>& dy, auto& dx) {
-                    dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
-                      const T sum = detail::sum_run(d, n);
-                      const T* log_p = y->data() + i * n;
-                      vector_loops<T>().exp(log_p, out, n);
-                      for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - out[j] * sum;
-                    });
-                  });
+    });
+    return record(
+        {"log_softmax", "y = x − log Σ exp(x); dx = dy − exp(y) Σ dy"}, std::move(y), {rows},
+        [](const Array<T>& dy, auto& dx, const Array<T>& y) {
+          dx[0] += by_rows(dy, [&](const T* d, T* out, std::size_t i, std::size_t n) {
+            const T sum = detail::sum_run(d, n);
+            const T* log_p = y.data() + i * n;
+            vector_loops<T>().exp(log_p, out, n);
+            for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - out[j] * sum;
+          });
+        },
+        last_axis);
   });
 }
 
@@ -81,13 +87,10 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
   const detail::MaskRows<T> masks("masked_softmax", mask, batch, heads, queries, keys);
   Array<T> y = by_rows(scores.value(), [&](const T* x, T* out, std::size_t i, std::size_t n) {
     std::copy_n(x, n, out);
-    const std::size_t seen = masks.apply(i / queries / heads, i / queries % heads, i % queries, 0, n, out);
-    const bool hidden =
-        std::all_of(out, out + seen, [](T score) { return score == -std::numeric_limits<T>::infinity(); });
-    if (!hidden) detail::row_softmax(vector_loops<T>(), out, out, seen);
-    std::fill(hidden ? out : out + seen, out + n, T(0));
+    masks.softmax(i / queries / heads, i / queries % heads, i % queries, out);
   });
-  return record_softmax({"masked_softmax", "y = softmax(x + mask); dx = y ⊙ (dy − Σ dy ⊙ y)"}, scores, std::move(y));
+  return record_softmax({"masked_softmax", "y = softmax(x + mask); dx = y ⊙ (dy − Σ dy ⊙ y)"}, scores, std::move(y),
+                        [&](auto& arguments) { arguments.add("mask", to_string(mask)); });
 }
 
 #define INSTANTIATE(T)                                              \

@@ -15,12 +15,15 @@ using detail::require;
 using detail::View;
 
 // The operations below differ in the view alone: forward is a gather, the rule a scatter-add.
-template <class T> Tensor<T> viewed(const Operation& operation, const Tensor<T>& x, View view) {
+template <class T, class Describe>
+Tensor<T> viewed(const Operation& operation, const Tensor<T>& x, View view, const Describe& describe) {
   detail::require_addressable<T>(operation.name, view.shape);
   Array<T> y = detail::gather(x.value(), view);
-  return record(operation, std::move(y), {x}, [view = std::move(view)](const Array<T>& dy, auto& dx) {
-    detail::scatter_add(dx[0].accumulator(), dy, view);
-  });
+  auto rule = [view = std::move(view)](const Array<T>& dy, auto& dx) {
+    const Destination<T> sum = dx[0].destination();
+    detail::scatter_add(sum.zeroed(), sum.size, dy, view);
+  };
+  return record(operation, std::move(y), {x}, std::move(rule), describe);
 }
 
 template <class T> View whole(const Tensor<T>& x) { return {x.shape(), contiguous_strides(x.shape())}; }
@@ -37,23 +40,32 @@ template <class List> List inserted(const List& list, std::size_t i, typename Li
 }
 
 // The same elements in the same order under another shape.
-template <class T> Tensor<T> reshaped(const char* operation, const Tensor<T>& x, const Shape& shape) {
+template <class T, class Describe = detail::NoArguments>
+Tensor<T> reshaped(const char* operation, const Tensor<T>& x, const Shape& shape, const Describe& describe = {}) {
   Array<T> y = x.value();
   y.reshape(shape);
-  return record({operation, "y = reshape(x); dx = reshape(dy)"}, std::move(y), {x},
-                [before = x.shape()](const Array<T>& dy, auto& dx) {
-                  Array<T> g = dy;
-                  g.reshape(before);
-                  dx[0] += std::move(g);
-                });
+  return record(
+      {operation, "y = reshape(x); dx = reshape(dy)"}, std::move(y), {x},
+      [before = x.shape()](const Array<T>& dy, auto& dx) {
+        Array<T> g = dy;
+        g.reshape(before);
+        dx[0] += std::move(g);
+      },
+      describe);
 }
 
-template <class T>
-Tensor<T> narrowed(const char* operation, const Tensor<T>& x, std::size_t axis, std::size_t start, std::size_t length) {
+template <class T, class Describe>
+Tensor<T> narrowed(const char* operation, const Tensor<T>& x, std::size_t axis, std::size_t start, std::size_t length,
+                   const Describe& describe) {
   View view = whole(x);
   view.shape[axis] = length;
   view.offset = static_cast<std::ptrdiff_t>(start) * view.strides[axis];
-  return viewed({operation, "y = x[range]; dx = dy at range, 0 elsewhere"}, x, std::move(view));
+  return viewed({operation, "y = x[range]; dx = dy at range, 0 elsewhere"}, x, std::move(view), describe);
+}
+
+// Describes an axis.
+auto along(std::ptrdiff_t axis) {
+  return [axis](auto& arguments) { arguments.add("axis", axis); };
 }
 
 }  // namespace
@@ -66,7 +78,8 @@ template <class T> Tensor<T> transpose(const Tensor<T>& x, std::ptrdiff_t axis0,
     std::swap(view.shape[i], view.shape[j]);
     std::swap(view.strides[i], view.strides[j]);
   }
-  return viewed({"transpose", "y = xᵀ; dx = dyᵀ"}, x, std::move(view));
+  return viewed({"transpose", "y = xᵀ; dx = dyᵀ"}, x, std::move(view),
+                [&](auto& arguments) { arguments.add("axis0", axis0).add("axis1", axis1); });
 }
 
 template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
@@ -82,7 +95,8 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
     view.strides[i] = before.strides[from];
   }
   require(all_once, "permute", "expected every axis of shape ", x.shape(), " once, given axes ", axes);
-  return viewed({"permute", "y = permute(x); dx = dy permuted back"}, x, std::move(view));
+  return viewed({"permute", "y = permute(x); dx = dy permuted back"}, x, std::move(view),
+                [&](auto& arguments) { arguments.add("axes", axes); });
 }
 
 template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
@@ -102,12 +116,12 @@ template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
   }
   require(fits && element_count(out) == x.size(), "reshape", "expected a shape for the ", x.size(),
           " elements of shape ", x.shape(), ", at most one extent -1; given ", shape);
-  return reshaped("reshape", x, out);
+  return reshaped("reshape", x, out, [&](auto& arguments) { arguments.add("shape", shape); });
 }
 
 template <class T> Tensor<T> unsqueeze(const Tensor<T>& x, std::ptrdiff_t axis) {
   const std::size_t i = normalize_axis("unsqueeze", axis, x.dimension() + 1);
-  return reshaped("unsqueeze", x, inserted(x.shape(), i, 1));
+  return reshaped("unsqueeze", x, inserted(x.shape(), i, 1), along(axis));
 }
 
 template <class T> Tensor<T> squeeze(const Tensor<T>& x) {
@@ -121,7 +135,7 @@ template <class T> Tensor<T> squeeze(const Tensor<T>& x, std::ptrdiff_t axis) {
   const std::size_t i = normalize_axis_or_scalar("squeeze", axis, x.dimension());
   Shape shape = x.shape();
   if (!shape.empty() && shape[i] == 1) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
-  return reshaped("squeeze", x, shape);
+  return reshaped("squeeze", x, shape, along(axis));
 }
 
 template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
@@ -135,7 +149,8 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
   require(fits && detail::broadcasts_to(x.shape(), out), "expand", "expected a shape that ", x.shape(),
           " broadcasts to, given ", shape);
   return viewed({"expand", "y = expand(x); dx = Σ dy over the copies"}, x,
-                {out, detail::broadcast_strides(x.shape(), out)});
+                {out, detail::broadcast_strides(x.shape(), out)},
+                [&](auto& arguments) { arguments.add("shape", shape); });
 }
 
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
@@ -155,7 +170,9 @@ template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) 
     view.strides.push_back(i < lead ? 0 : before.strides[i - lead]);
     shape.push_back(copies * extent);
   }
-  return reshaped("repeat", viewed({"repeat", "y = repeat(x); dx = Σ dy over the copies"}, x, std::move(view)), shape);
+  const auto describe = [&](auto& arguments) { arguments.add("repeats", repeats); };
+  return reshaped("repeat",
+                  viewed({"repeat", "y = repeat(x); dx = Σ dy over the copies"}, x, std::move(view), describe), shape);
 }
 
 template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t repeats, std::ptrdiff_t axis) {
@@ -164,8 +181,10 @@ template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t r
   View view{inserted(before.shape, i + 1, repeats), inserted(before.strides, i + 1, 0)};
   Shape shape = x.shape();
   shape[i] *= repeats;
-  return reshaped("repeat_interleave",
-                  viewed({"repeat_interleave", "y = repeat(x); dx = Σ dy over the copies"}, x, std::move(view)), shape);
+  const auto describe = [&](auto& arguments) { arguments.add("repeats", repeats).add("axis", axis); };
+  return reshaped(
+      "repeat_interleave",
+      viewed({"repeat_interleave", "y = repeat(x); dx = Σ dy over the copies"}, x, std::move(view), describe), shape);
 }
 
 template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t index) {
@@ -177,7 +196,8 @@ template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std
   view.offset = (index < 0 ? index + extent : index) * view.strides[i];
   view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
   view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(i));
-  return viewed({"select", "y = x[index]; dx = dy at index, 0 elsewhere"}, x, std::move(view));
+  return viewed({"select", "y = x[index]; dx = dy at index, 0 elsewhere"}, x, std::move(view),
+                [&](auto& arguments) { arguments.add("axis", axis).add("index", index); });
 }
 
 template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std::ptrdiff_t start, std::size_t length) {
@@ -187,7 +207,8 @@ template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std
   detail::require_in_range(first >= 0 && length <= extent && static_cast<std::size_t>(first) <= extent - length,
                            "narrow", "expected slices of axis ", axis, " of shape ", x.shape(), ", given ", length,
                            " from ", start);
-  return narrowed("narrow", x, i, static_cast<std::size_t>(first), length);
+  return narrowed("narrow", x, i, static_cast<std::size_t>(first), length,
+                  [&](auto& arguments) { arguments.add("axis", axis).add("start", start).add("length", length); });
 }
 
 template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t size, std::ptrdiff_t axis) {
@@ -197,7 +218,9 @@ template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t 
   const std::size_t extent = x.shape()[i];
   std::size_t start = 0;
   do {
-    pieces.push_back(narrowed("split", x, i, start, std::min(size, extent - start)));
+    pieces.push_back(narrowed("split", x, i, start, std::min(size, extent - start), [&](auto& arguments) {
+      arguments.add("split_size", size).add("axis", axis).add("start", start);
+    }));
     start += size;
   } while (start < extent);
   return pieces;
@@ -210,7 +233,8 @@ template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift, std:
   if (extent == 0) return x;
   const auto moved = static_cast<std::size_t>((shift % extent + extent) % extent);  // from the end to the start
   const std::size_t kept = x.shape()[i] - moved;
-  return cat({narrowed("roll", x, i, kept, moved), narrowed("roll", x, i, 0, kept)}, axis);
+  const auto describe = [&](auto& arguments) { arguments.add("shift", shift).add("axis", axis); };
+  return cat({narrowed("roll", x, i, kept, moved, describe), narrowed("roll", x, i, 0, kept, describe)}, axis);
 }
 
 template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift) {
@@ -220,7 +244,8 @@ template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift) {
 namespace {
 
 // Keeps the elements of the last two axes whose column minus row satisfies the condition; the others become 0.
-template <class T, class Keep> Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, Keep keep) {
+template <class T, class Keep>
+Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, std::ptrdiff_t diagonal, Keep keep) {
   require(x.dimension() >= 2, operation.name, "expected at least two axes, given shape ", x.shape());
   const auto kept = [keep](const Array<T>& a) {
     const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
@@ -234,17 +259,21 @@ template <class T, class Keep> Tensor<T> triangle(const Operation& operation, co
     }
     return out;
   };
-  return record(operation, kept(x.value()), {x}, [kept](const Array<T>& dy, auto& dx) { dx[0] += kept(dy); });
+  return record(
+      operation, kept(x.value()), {x}, [kept](const Array<T>& dy, auto& dx) { dx[0] += kept(dy); },
+      [diagonal](auto& arguments) { arguments.add("diagonal", diagonal); });
 }
 
 }  // namespace
 
 template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle({"tril", "y = tril(x); dx = tril(dy)"}, x, [diagonal](std::ptrdiff_t d) { return d <= diagonal; });
+  return triangle({"tril", "y = tril(x); dx = tril(dy)"}, x, diagonal,
+                  [diagonal](std::ptrdiff_t d) { return d <= diagonal; });
 }
 
 template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle({"triu", "y = triu(x); dx = triu(dy)"}, x, [diagonal](std::ptrdiff_t d) { return d >= diagonal; });
+  return triangle({"triu", "y = triu(x); dx = triu(dy)"}, x, diagonal,
+                  [diagonal](std::ptrdiff_t d) { return d >= diagonal; });
 }
 
 #define INSTANTIATE(T)                                                                      \

@@ -9,6 +9,7 @@
 #include "engine/array/shape.hpp"
 #include "engine/array/threads.hpp"
 #include "engine/ops/ops.hpp"
+#include "engine/tape/constants.hpp"
 #include "engine/tape/parameter_handle.hpp"
 #include "engine/tape/recompute.hpp"
 #include "engine/tape/record.hpp"

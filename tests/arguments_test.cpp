@@ -40,9 +40,9 @@ TEST_CASE_TEMPLATE("Arguments store copies, and skip what is empty", T, float, d
 TEST_CASE("Intermediates are computed on request") {
   tg::Arguments<double> arguments;
   int calls = 0;
-  arguments.add_intermediate("weights", [&] { return tg::Array<double>(tg::Shape{}, ++calls); })
+  arguments.add_intermediate("weights", tg::Shape{}, [&] { return tg::Array<double>(tg::Shape{}, ++calls); })
       .add_intermediate(
-          "twice",
+          "twice", tg::Shape{2},
           [] {
             return tg::Array<double>{1, 2};
           },

@@ -56,7 +56,7 @@ TEST_CASE("A frozen parameter is given no gradient") {
   w.set_name("w");
   w.set_requires_grad(false);
   CHECK_THROWS_WITH_AS(w.set_grad(Array{3.0, 4.0}),
-                       "[set_grad] expected a parameter that wants a gradient, given w (2), which is frozen",
+                       "[set_grad] expected a parameter that requires a gradient, given w (2), which is frozen",
                        std::logic_error);
   CHECK_FALSE(w.has_grad());
 }
@@ -221,7 +221,7 @@ TEST_CASE("A sweep that meets a gradient of another shape changes no gradient") 
   b.mutable_grad() = Array{5.0};
   const tg::Tape tape;
   const Tensor loss = tg::sum(a * b * c);
-  CHECK_THROWS_WITH_AS(loss.backward(), "[backward] expected a gradient to keep the shape of b (2), given (1)",
+  CHECK_THROWS_WITH_AS(loss.backward(), "[backward] expected a gradient to keep its shape (2), given b (1)",
                        std::logic_error);
   CHECK_FALSE(a.has_grad());
   CHECK_FALSE(c.has_grad());

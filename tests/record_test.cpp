@@ -1,5 +1,7 @@
 #include <tapegrad/tapegrad.hpp>
 
+#include <tapegrad/testing.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -43,7 +43,7 @@ TEST_CASE("A tensor is made from an array, an expression, a view or a shared val
   check_close(Tensor(xt::xarray<int>{1, 2}).value(), Array{1.0, 2.0}, 0.0);
   check_close(tg::Tensor<float>(a).value(), a, 0.0);
   const tg::Value<double> value = tg::make_value<double>(a);
-  CHECK(&Tensor(value).value() == value.get());
+  CHECK(Tensor(value).shared_value() == value);
 }
 
 TEST_CASE("A tensor keeps a copy of an array that goes on changing, and takes over one that is moved") {

@@ -45,8 +45,8 @@ template <class T> Array<T> softmax_of(Array<T> scores, const detail::MaskRows<T
 template <class T>
 void add_intermediates(Arguments<T>& arguments, const detail::Attention<T>& attention, const Tensor<T>& q,
                        const Tensor<T>& k, const Tensor<T>& v) {
-  arguments.add_intermediate("allowed", [attention] {
-    const Shape shape{attention.batch, attention.heads, attention.q.rows, attention.k.rows};
+  const Shape shape{attention.batch, attention.heads, attention.q.rows, attention.k.rows};
+  arguments.add_intermediate("allowed", shape, [attention, shape] {
     const Array<T> unmasked = softmax_of(Array<T>(shape, T(0)), attention.masks);
     return detail::map<T>(unmasked, [](T weight) { return T(weight > 0); });
   });
@@ -58,7 +58,7 @@ void add_intermediates(Arguments<T>& arguments, const detail::Attention<T>& atte
   const auto weights = [attention, q = q.shared_value(), k = k.shared_value()] {
     return softmax_of(head_products<T>(attention, attention.q, *q, attention.k, *k, attention.scale), attention.masks);
   };
-  arguments.add_intermediate("weights", weights, std::move(gradient));
+  arguments.add_intermediate("weights", shape, weights, std::move(gradient));
 }
 
 // What the two forms of the operation share, whose heads lie in memory as the layout says.

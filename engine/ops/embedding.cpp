@@ -35,7 +35,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
   return record(
       {"embedding", "y = W[ids]; dW = one_hot(ids)ᵀ dy"}, std::move(y), {weight},
       [ids = ids, padding_idx, width](const Array<T>& dy, auto& dx) {
-        T* dw = dx[0].destination().zeroed();
+        T* dw = detail::zeroed_destination(dx[0]);
         const auto& loops = detail::vector_loops<T>();
         // Parallel over columns: ids may repeat, so that threads with rows of their own would race for those of dW.
         const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 127) / 128);

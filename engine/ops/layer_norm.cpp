@@ -126,7 +126,7 @@ Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, con
   return record(
       {operation, normalization_formula(centred, weight.defined(), bias.defined())}, std::move(y), {x, weight, bias},
       [rule, rows, h = std::move(h), r = std::move(r), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
-        if (dx[1].needs_grad()) rule.add_weight_gradient(dy, h, dx[1].destination().zeroed());
+        if (dx[1].needs_grad()) rule.add_weight_gradient(dy, h, detail::zeroed_destination(dx[1]));
         dx[2] += dy;
         if (!dx[0].needs_grad()) return;
         const T* w = weight ? weight->data() : nullptr;

@@ -83,9 +83,8 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
 // Where the products add an operand's gradient: a matrix that several products read receives from each.
 template <class T>
 Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
-  const Destination<T> sum = dx.destination();
-  if (p.read_apart(sum.size, matrix_size)) return sum;
-  return {sum.zeroed(), T(1), sum.size};
+  if (p.read_apart(dx.size(), matrix_size)) return dx.destination();
+  return {detail::zeroed_destination(dx), T(1)};
 }
 
 }  // namespace
@@ -101,14 +100,14 @@ template <class T> Tensor<T> detail::matmul_for(std::string_view equation, const
       [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
         const std::size_t m = p.m, k = p.k, n = p.n;
         if (dx[0].needs_grad()) {
-          const auto [da, beta, size] = operand_destination<T>(dx[0], p, m * k);
+          const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
           p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
             gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1,
                     beta);
           });
         }
         if (dx[1].needs_grad()) {
-          const auto [db, beta, size] = operand_destination<T>(dx[1], p, k * n);
+          const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
           p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
             gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1,
                     beta);
@@ -148,7 +147,7 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
                     const Array<T>& dy, auto& dx) {
                   const Matrix<const T> d(dy.data(), rows, out);
                   if (dx[0].needs_grad()) {
-                    const auto [data, beta, size] = dx[0].destination();
+                    const auto [data, beta] = dx[0].destination();
                     const Matrix<T> sum(data, rows, in);
                     if (bfloat16)
                       gemm<T>(d, Matrix<const BFloat16>(bfloat16->data(), out, in), sum, 1, beta);
@@ -156,7 +155,7 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
                       gemm<T>(d, Matrix<const T>(weight->data(), out, in), sum, 1, beta);
                   }
                   if (dx[1].needs_grad()) {
-                    const auto [data, beta, size] = dx[1].destination();
+                    const auto [data, beta] = dx[1].destination();
                     gemm<T>(d.t(), {x->data(), rows, in}, {data, out, in}, 1, beta);
                   }
                   dx[2] += dy;

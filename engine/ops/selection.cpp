@@ -80,7 +80,7 @@ Tensor<T> take_along(const Operation& operation, const Tensor<T>& x, std::size_t
   return record(
       operation, std::move(y), {x},
       [axis, indices = indices, shape = x.shape()](const Array<T>& dy, auto& dx) {
-        detail::scatter_add_along(dx[0].destination().zeroed(), shape, dy, indices, axis);
+        detail::scatter_add_along(detail::zeroed_destination(dx[0]), shape, dy, indices, axis);
       },
       describe);
 }

@@ -20,8 +20,7 @@ Tensor<T> viewed(const Operation& operation, const Tensor<T>& x, View view, cons
   detail::require_addressable<T>(operation.name, view.shape);
   Array<T> y = detail::gather(x.value(), view);
   auto rule = [view = std::move(view)](const Array<T>& dy, auto& dx) {
-    const Destination<T> sum = dx[0].destination();
-    detail::scatter_add(sum.zeroed(), sum.size, dy, view);
+    detail::scatter_add(detail::zeroed_destination(dx[0]), dx[0].size(), dy, view);
   };
   return record(operation, std::move(y), {x}, std::move(rule), describe);
 }

@@ -35,12 +35,19 @@ std::string time_text(double seconds) {
   return seconds < 1e-3 ? number_text(seconds * 1e6, fixed, 1) + " us" : number_text(seconds * 1e3, fixed, 2) + " ms";
 }
 
+// Of a tape with an observer; "" for others.
+template <class T> std::string arguments_of(const NodeView<T>& node) {
+  if (node.profile != nullptr) return node.profile->arguments;
+  return node.kept != nullptr ? to_string(node.kept->arguments) : "";
+}
+
 template <class T> std::vector<std::string> row_of(const NodeView<T>& node) {
   std::string reads;
   for (const std::int32_t input : node.inputs)
     reads += (reads.empty() ? "" : " ") + (input < 0 ? "const" : '#' + std::to_string(input));
   std::vector<std::string> row{
-      std::to_string(node.number), node.operation.name, node.name, to_string(node.shape), reads, "-", "-", "-", "-"};
+      std::to_string(node.number), node.operation.name, node.name, to_string(node.shape), reads, "-", "-", "-", "-",
+      arguments_of(node)};
   if (node.parameter_gradient != nullptr) row[8] = number_text(detail::norm(*node.parameter_gradient), general, 3);
   if (node.profile != nullptr) {
     row[5] = bytes_text(node.profile->saved);
@@ -75,8 +82,11 @@ template <class T> void add_to_dot(std::ostream& out, const NodeView<T>& node) {
 
 void Tape::print(std::ostream& out) const {
   using enum detail::Table::Align;
-  detail::Table table({right, left, left, left, left, right, right, right, right});
-  table.add({"#", "operation", "name", "shape", "reads", "saved", "forward", "backward", "|gradient|"});
+  detail::Table table({right, left, left, left, left, right, right, right, right, left});
+  const TapeOptions& options = recording_->options();
+  const bool describes = options.profile || options.keep_values;
+  table.add({"#", "operation", "name", "shape", "reads", "saved", "forward", "backward", "|gradient|",
+             describes ? "arguments" : ""});
   detail::for_each_node(*recording_, [&](const auto& node) { table.add(row_of(node)); });
   out << table;
 }

@@ -17,16 +17,23 @@ template <class X> std::string text(const Value<X>& x) { return to_string(x->sha
 
 }  // namespace
 
+template <class T> std::string Arguments<T>::Argument::text() const {
+  return std::visit([](const auto& x) { return tapegrad::text(x); }, value);
+}
+
 template <class T> std::string to_string(const Arguments<T>& arguments) {
   std::string line;
   for (const auto& argument : arguments.arguments()) {
     if (!line.empty()) line += ' ';
-    line += argument.name + '=' + std::visit([](const auto& x) { return text(x); }, argument.value);
+    line += argument.name + '=' + argument.text();
   }
   return line;
 }
 
-template std::string to_string(const Arguments<float>&);
-template std::string to_string(const Arguments<double>&);
+#define INSTANTIATE(T)                                       \
+  template std::string Arguments<T>::Argument::text() const; \
+  template std::string to_string(const Arguments<T>&);
+INSTANTIATE(float)
+INSTANTIATE(double)
 
 }  // namespace tapegrad

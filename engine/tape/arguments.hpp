@@ -26,12 +26,14 @@ template <class T> class Arguments {
   struct Argument {
     std::string name;  ///< PyTorch's name, `axis` where PyTorch says dim
     std::variant<bool, std::int64_t, double, std::string, IntList, Value<std::int64_t>, Value<bool>, Value<T>>
-        value;  ///< a copy, independent of the operation's call
+        value;                 ///< a copy, independent of the operation's call
+    std::string text() const;  ///< on one line; of an array its shape
   };
 
   /// A value computed inside the operation and not stored, such as attention's weights. Recomputed on request.
   struct Intermediate {
     std::string name;                                   ///< "weights"
+    Shape shape;                                        ///< its extents
     std::function<Array<T>()> value;                    ///< computes it
     std::function<Array<T>(const Array<T>&)> gradient;  ///< its gradient from the output's; empty if there is none
   };
@@ -61,9 +63,9 @@ template <class T> class Arguments {
   }
 
   /// Adds a value that is recomputed on request. The functions outlive the call: they capture values, not references.
-  Arguments& add_intermediate(std::string name, std::function<Array<T>()> value,
+  Arguments& add_intermediate(std::string name, const Shape& shape, std::function<Array<T>()> value,
                               std::function<Array<T>(const Array<T>&)> gradient = nullptr) {
-    intermediates_.push_back({std::move(name), std::move(value), std::move(gradient)});
+    intermediates_.push_back({std::move(name), shape, std::move(value), std::move(gradient)});
     return *this;
   }
 

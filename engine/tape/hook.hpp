@@ -32,9 +32,29 @@ class HookHandle {
 
 namespace detail {
 
-/// The hooks of one tensor, in the order of registration. They are shared because a backward pass calls the hooks
-/// registered when the gradient arrived, even if a hook changes the list.
-template <class T> using Hooks = std::vector<std::shared_ptr<GradientHook<T>>>;
+/// The hooks of one tensor, in the order of registration.
+template <class T> class Hooks {
+ public:
+  using List = std::vector<std::shared_ptr<GradientHook<T>>>;
+
+  /// The handle keeps neither the hook nor the list alive.
+  HookHandle add(GradientHook<T> hook) {
+    if (!list_) list_ = std::make_shared<List>();
+    const auto added = std::make_shared<GradientHook<T>>(std::move(hook));
+    list_->push_back(added);
+    return HookHandle([list = std::weak_ptr(list_), hook = std::weak_ptr(added)] {
+      if (const auto alive = list.lock()) std::erase(*alive, hook.lock());
+    });
+  }
+  void clear() { list_.reset(); }
+  bool empty() const { return !list_ || list_->empty(); }
+
+  /// The hooks registered now. A backward pass calls these, even if a hook adds or removes others.
+  List registered() const { return list_ ? *list_ : List(); }
+
+ private:
+  std::shared_ptr<List> list_;  // null until the first hook
+};
 
 }  // namespace detail
 }  // namespace tapegrad

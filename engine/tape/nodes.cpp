@@ -23,7 +23,7 @@ template <class T> std::int32_t Nodes<T>::find(const char* operation, const Tens
   Variable<T>& variable = x.variable();
   if (observers_) observers_->reading(operation, x);
   if (!variable.requires_grad) return -1;
-  variable.require_shape(operation, "parameter", variable.name, x.value());
+  variable.require_shape(operation, "parameter", variable.name.c_str(), x.value());
   if (const std::int32_t known = find_variable(variable); known >= 0) return known;
   return append_parameter(x);
 }
@@ -65,11 +65,10 @@ template <class T> void Nodes<T>::retain_grad(Tensor<T>& y) {
   y.slot_ = node.slot;
 }
 
-template <class T> const Hooks<T>* Nodes<T>::registered_hooks(std::int32_t i) const {
-  const Node<T>& node = (*this)[i];
-  if (node.is_parameter) return node.variable().hooks.empty() ? nullptr : &node.variable().hooks;
+template <class T> typename Hooks<T>::List Nodes<T>::registered_hooks(std::int32_t i) const {
+  if ((*this)[i].is_parameter) return (*this)[i].variable().hooks.registered();
   const auto found = hooks_.empty() ? hooks_.end() : hooks_.find(i);
-  return found == hooks_.end() || found->second.empty() ? nullptr : &found->second;
+  return found == hooks_.end() ? typename Hooks<T>::List() : found->second.registered();
 }
 
 template <class T> std::string Nodes<T>::name(std::int32_t i) const {

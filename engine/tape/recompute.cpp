@@ -104,7 +104,7 @@ template <class T> class Recomputation final : public Rule<T> {
       if (leaf >= 0 && leaf < y.origin_.node) leaves.emplace_back(leaf, dx[n]);  // not frozen since, and read again
     }
     for (const auto& [leaf, gradient] : leaves) sweep.load(leaf, gradient);
-    sweep.run_inner();
+    sweep.run(true);
     for (const auto& [leaf, gradient] : leaves) sweep.store(leaf, gradient);
   }
 
@@ -138,7 +138,7 @@ template <class T> class Recomputation final : public Rule<T> {
       return Tensor<T>(f_(given));
     }();
     if (is_recorded_)
-      require_usage(nodes.registered_hooks(given.origin_.node) == nullptr && !nodes[given.origin_.node].slot,
+      require_usage(nodes.registered_hooks(given.origin_.node).empty() && !nodes[given.origin_.node].slot,
                     kRecompute.name,
                     "expected hooks and retain_grad() on x before the call, given them in the function");
     if (y.origin_.tape != tape.recording()->number()) return {y, {}, {}};

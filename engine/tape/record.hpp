@@ -38,10 +38,6 @@ template <class T> struct Describe {
   void operator()(Arguments<T>& arguments) const { call(function, arguments); }
 };
 
-struct NoArguments {
-  template <class T> void operator()(Arguments<T>&) const {}
-};
-
 /// The nodes that made an operation's inputs, -1 for a constant.
 using Edges = xt::svector<std::int32_t, 4>;
 
@@ -86,9 +82,10 @@ Tensor<T> record(const Operation& operation, V&& value, std::type_identity_t<Inp
   Tensor<T> y(std::forward<V>(value));
   detail::Edges edges;
   if (!detail::find_inputs<T>(operation, y, inputs, edges)) return y;
-  detail::append<T>(operation, y, inputs, std::move(edges),
-                 detail::make_pooled<const detail::RuleOf<T, std::decay_t<F>>>(std::forward<F>(rule), y.shared_value()),
-                 {&describe, [](const void* d, Arguments<T>& a) { (*static_cast<const D*>(d))(a); }});
+  detail::append<T>(
+      operation, y, inputs, std::move(edges),
+      detail::make_pooled<const detail::RuleOf<T, std::decay_t<F>>>(std::forward<F>(rule), y.shared_value()),
+      {&describe, [](const void* d, Arguments<T>& a) { (*static_cast<const D*>(d))(a); }});
   return y;
 }
 

@@ -39,15 +39,11 @@ Sweep<T>::Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, R
 }
 
 // Every node is visited after all nodes that read its output, so its gradient is complete by then.
-template <class T> void Sweep<T>::run() {
-  for (std::size_t i = slots_.size(); i-- > 0;)
-    if (slots_[i].reached) visit(static_cast<std::int32_t>(i));
-  deliver();
-}
-
-template <class T> void Sweep<T>::run_inner() {
-  for (std::size_t i = slots_.size(); i-- > 0;)
-    if (const auto node = static_cast<std::int32_t>(i); slots_[i].reached && !nodes_[node].is_leaf()) visit(node);
+template <class T> void Sweep<T>::run(bool stop_at_leaves) {
+  for (std::size_t i = slots_.size(); i-- > 0;) {
+    const auto node = static_cast<std::int32_t>(i);
+    if (slots_[i].reached && !(stop_at_leaves && nodes_[node].is_leaf())) visit(node);
+  }
   deliver();
 }
 
@@ -67,11 +63,9 @@ template <class T> void Sweep<T>::visit(std::int32_t i) {
   if (retain_ == RetainGraph::no) node.rule.reset();  // frees what it saved
 }
 
-// Hooks may add and remove hooks: those registered when the gradient arrives are called.
 template <class T> bool Sweep<T>::call_hooks(std::int32_t i, GradPointer<T>& dy) const {
-  const Hooks<T>* const registered = nodes_.registered_hooks(i);
-  if (registered == nullptr) return false;
-  const Hooks<T> hooks = *registered;
+  const typename Hooks<T>::List hooks = nodes_.registered_hooks(i);
+  if (hooks.empty()) return false;
   dy = copy_if_shared(dy);
   for (const auto& hook : hooks) {
     (*hook)(*dy);
@@ -104,7 +98,8 @@ template <class T> void Sweep<T>::deliver() {
   for (const Delivery& delivery : deliveries_) {
     const Node<T>& node = *delivery.node;
     if (node.slot->grad)
-      node.slot->require_shape("backward", "gradient", node.is_parameter ? node.variable().name : "", *node.slot->grad);
+      node.slot->require_shape("backward", "gradient", node.is_parameter ? node.variable().name.c_str() : "",
+                               *node.slot->grad);
     parameters += node.is_parameter && node.variable().requires_grad;
   }
   for (Delivery& delivery : deliveries_) {

@@ -1,9 +1,5 @@
 #include "tensor.hpp"
 
-#include <xtensor/xio.hpp>
-
-#include <ostream>
-
 #include "../array/internal/error.hpp"
 #include "internal/sweep.hpp"
 
@@ -13,26 +9,13 @@ using detail::fail;
 using detail::require;
 using detail::require_usage;
 
-namespace {
-
 // The living tape that recorded a tensor. Throws std::logic_error if there is none.
-detail::Recording& recording_of(const char* operation, const detail::Origin& origin) {
+static detail::Recording& recording_of(const char* operation, const detail::Origin& origin) {
   require_usage(origin.node >= 0, operation, "expected a tensor that a Tape recorded, given one without a recording");
   detail::Recording* const recording = Tape::find(origin.tape);
-  require_usage(
-      recording != nullptr, operation,
-      "expected the Tape that recorded the tensor to be alive on this thread, given a stale tensor: its Tape ",
-      "has ended");
+  require_usage(recording != nullptr, operation, "expected the Tape that recorded the tensor to be alive on this ",
+                "thread, given a stale tensor: its Tape has ended");
   return *recording;
-}
-
-}  // namespace
-
-template <class T>
-void detail::GradSlot<T>::require_shape(const char* operation, const char* what, const std::string& name,
-                                        const Array<T>& x) const {
-  require_usage(x.shape() == shape, operation, "expected a ", what, " to keep its shape ", shape, ", given ", name,
-                name.empty() ? "" : " ", x.shape());
 }
 
 template <class T> void Tensor<T>::throw_undefined() const {
@@ -66,26 +49,10 @@ template <class T> const Array<T>& Tensor<T>::grad() const& {
   return slot_->grad ? *slot_->grad : slot_->zeros();
 }
 
-// The list is in a parameter's Variable or on the tape. The handle keeps neither alive.
 template <class T> HookHandle Tensor<T>::register_hook(GradientHook<T> hook) {
-  auto registered = std::make_shared<GradientHook<T>>(std::move(hook));
-  const auto add_to = [&](detail::Hooks<T>& hooks, auto hooks_if_alive) {
-    HookHandle handle([hooks_if_alive, added = std::weak_ptr(registered)] {
-      if (detail::Hooks<T>* const list = hooks_if_alive()) std::erase(*list, added.lock());
-    });
-    hooks.push_back(std::move(registered));
-    return handle;
-  };
-  if (has_variable())
-    return add_to(variable().hooks, [slot = std::weak_ptr(slot_)] {
-      const auto alive = slot.lock();
-      return alive ? &static_cast<detail::Variable<T>&>(*alive).hooks : nullptr;
-    });
-  detail::Recording& recording = recording_of("register_hook", origin_);
-  return add_to(recording.of<T>().hooks(origin_.node), [tape = recording.weak_from_this(), node = origin_.node] {
-    const auto alive = tape.lock();
-    return alive ? &alive->template of<T>().hooks(node) : nullptr;
-  });
+  detail::Hooks<T>& hooks =
+      has_variable() ? variable().hooks : recording_of("register_hook", origin_).of<T>().hooks(origin_.node);
+  return hooks.add(std::move(hook));
 }
 
 template <class T> void Tensor<T>::set_name(std::string name) {
@@ -122,25 +89,7 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
   detail::Sweep<T>(recording, origin_.node, make_value<T>(std::move(seed)), retain).run();
 }
 
-template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor) {
-  const char* element = std::same_as<T, float> ? "float" : "double";
-  if (!tensor.defined()) return out << "Tensor<" << element << "> undefined";
-  return out << tensor.value() << "\nTensor<" << element << "> " << to_string(tensor.shape());
-}
-
-template <class T> std::ostream& operator<<(std::ostream& out, const Array<T>& array) {
-  return xt::operator<<(out, array);
-}
-
-template std::ostream& operator<<(std::ostream&, const BoolArray&);
-template std::ostream& operator<<(std::ostream&, const IntArray&);
-
-#define INSTANTIATE(T)                                               \
-  template struct detail::GradSlot<T>;                               \
-  template class Tensor<T>;                                          \
-  template std::ostream& operator<<(std::ostream&, const Array<T>&); \
-  template std::ostream& operator<<(std::ostream&, const Tensor<T>&);
-INSTANTIATE(float)
-INSTANTIATE(double)
+template class Tensor<float>;
+template class Tensor<double>;
 
 }  // namespace tapegrad

@@ -155,18 +155,6 @@ template <class T> class Tensor {
   friend class detail::Recomputation<T>;
 };
 
-/// A constant from numbers in braces, like `array`: `tg::tensor({{1, 2}, {3, 4}})`.
-template <class T = float> Tensor<T> tensor(const detail::Braces<T>& numbers) { return numbers.array(); }
-/// The n numbers of a range, of shape (n).
-template <class T = float, std::ranges::sized_range Numbers> Tensor<T> tensor(const Numbers& numbers) {
-  return array<T>(numbers);
-}
-/// The numbers of a range in row-major order. Throws std::invalid_argument if their count does not fit the shape.
-template <class T = float, std::ranges::sized_range Numbers>
-Tensor<T> tensor(const Numbers& numbers, const Shape& shape) {
-  return array<T>(numbers, shape);
-}
-
 /// A tensor in an error's text: "head.weight (3, 64)", "(3, 64)" without a name, "none" if undefined.
 template <class T> std::string described(const Tensor<T>& x) {
   if (!x.defined()) return "none";

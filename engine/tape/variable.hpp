@@ -45,7 +45,7 @@ template <class T> struct GradSlot {
 
   /// Throws std::logic_error if the value or gradient of the tensor `name`, an array that users change in place, has
   /// not kept the slot's shape.
-  void require_shape(const char* operation, const char* what, const std::string& name, const Array<T>& x) const;
+  void require_shape(const char* operation, const char* what, const char* name, const Array<T>& x) const;
 
  private:
   mutable std::once_flag zeros_made_;

@@ -239,7 +239,7 @@ class StepWriter {
   template <class T> std::vector<Json> arguments_json(const Arguments<T>& arguments) {
     std::vector<Json> out;
     for (const auto& argument : arguments.arguments()) {
-      JsonObject json{{"name", argument.name}, {"text", to_string<T>(argument)}};
+      JsonObject json{{"name", argument.name}, {"text", argument.text()}};
       std::visit(
           [&]<class X>(const X& x) {
             if constexpr (requires { x->shape(); }) json["value"] = array(Array<T>(*x), limits_.others);

@@ -27,8 +27,8 @@ template <class T> void require_in_use(const char* optimizer, const ParameterHan
                 " belongs to none any more: its model ended, or was assigned another in its stead");
   if (!parameter.has_grad()) return;
   const Variable<T>& variable = *handle.variable();
-  variable.require_shape(optimizer, "parameter", variable.name, parameter.value());
-  variable.require_shape(optimizer, "gradient", variable.name, parameter.grad());
+  variable.require_shape(optimizer, "parameter", variable.name.c_str(), parameter.value());
+  variable.require_shape(optimizer, "gradient", variable.name.c_str(), parameter.grad());
 }
 
 /// The gradient of an element with its weight decay. Without one nothing is added: an infinite p would make it NaN.

@@ -49,8 +49,8 @@ template <class T> class Nodes {
 
   void retain_grad(Tensor<T>& y);
   Hooks<T>& hooks(std::int32_t i) { return hooks_[i]; }
-  /// The hooks of a node's gradient; null if there are none.
-  const Hooks<T>* registered_hooks(std::int32_t i) const;
+  /// The hooks of a node's gradient, as they are now.
+  typename Hooks<T>::List registered_hooks(std::int32_t i) const;
   void set_name(std::int32_t i, std::string name) { names_[i] = std::move(name); }
   /// The given name, a parameter's path, or "".
   std::string name(std::int32_t i) const;

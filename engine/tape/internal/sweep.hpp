@@ -18,13 +18,11 @@ template <class T> class Sweep {
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
 
-  /// Visits the nodes from the last recorded to the first and delivers the gradients at the end, when nothing can fail
-  /// any more.
-  void run();
+  /// Visits the nodes from the last recorded to the first. Delivers the gradients at the end, when nothing can fail.
+  void run(bool stop_at_leaves = false);
 
-  /// Runs as a part of another sweep, for `recompute`: the gradients of the leaves stay here. Their sums start with
-  /// what the other sweep has added up, so that the numbers are added in the order, and to the bits, of one sweep.
-  void run_inner();
+  /// For `recompute`, which runs a sweep inside another and stops at the leaves: their sums start with those of the
+  /// outer sweep and go back there, so that numbers are added in the order, and to the bits, of one sweep.
   void load(std::int32_t leaf, const Gradient<T>& outer) { grad(leaf) = std::move(*outer.sum_); }
   void store(std::int32_t leaf, const Gradient<T>& outer) { *outer.sum_ = std::move(grad(leaf)); }
 

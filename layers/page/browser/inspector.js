@@ -37,8 +37,24 @@ function renderInspector(dialog, view) {
     ),
     element("div", { class: "choices" }, ...(shown ? axisChoices(view, shown, again) : [])),
     element("div", { class: "pair" }, ...sideBySide(step, view)),
+    ...argumentsOf(view),
     element("ul", { class: "origins" }, ...origins(step, node)),
   );
+}
+
+/** What an operation was given besides its inputs: all of it in a line, and each array in large. */
+function argumentsOf({ node, table }) {
+  const given = node.arguments ?? [];
+  if (!given.length) return [];
+  const line = given.map(({ name, text }) => `${name} = ${text}`).join(", ");
+  const large = ({ name, value }) => {
+    const unlabeled = { ...node, shape: value.shape, axes: undefined, axis_names: undefined };
+    return inLarge({ node: unlabeled, axes: lastAxes(value.shape), table }, value, { name }, {});
+  };
+  return [
+    element("p", { class: "arguments", text: `Arguments: ${line}` }),
+    element("div", { class: "pair" }, ...given.filter(({ value }) => value).map(large)),
+  ];
 }
 
 /** A value's kind, shape and layer in a sentence, and what its gradient means. */

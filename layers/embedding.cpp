@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "../engine/array/internal/layout.hpp"
-#include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 #include "skip_initialization.hpp"
 

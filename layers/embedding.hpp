@@ -7,6 +7,7 @@
 
 #include "../engine/array/random.hpp"
 #include "model/fields.hpp"
+#include "weight.hpp"
 
 namespace tapegrad {
 
@@ -18,7 +19,7 @@ struct EmbeddingOptions {
 
 /// Looks ids up in a table. Starts with normally distributed numbers, as in PyTorch.
 template <class T = float> struct Embedding {
-  Parameter<T> weight;                      ///< (num_embeddings, embedding_dim)
+  Weight<T> weight;                         ///< (num_embeddings, embedding_dim)
   std::optional<std::int64_t> padding_idx;  ///< the id whose vector is not learned
   TAPEGRAD_FIELDS(weight)
   TAPEGRAD_SETTINGS(padding_idx)

@@ -5,42 +5,31 @@
 #include <optional>
 
 #include "../engine/array/random.hpp"
+#include "low_rank_update.hpp"
 #include "model/fields.hpp"
+#include "weight.hpp"
 
 namespace tapegrad {
 
-/// What may be set beside the sizes.
+/// Options of Linear.
 struct LinearOptions {
-  bool bias = true;                ///< whether b is added
-  Generator* generator = nullptr;  ///< of the first weight and bias; null: the default one
+  bool bias = true;                ///< adds b
+  Generator* generator = nullptr;  ///< draws the initial weight and bias; null: the default generator
 };
 
-/// One of the two matrices whose product is a low-rank update.
-template <class T = float> struct LowRankFactor {
-  Parameter<T> weight;  ///< (rank, in_features) or (out_features, rank)
-  TAPEGRAD_FIELDS(weight)
-};
-
-/// x W^T + b, and where it has a low-rank update (see add_low_rank) + (alpha / rank) (x A^T) B^T. Starts with weight
-/// and bias evenly from +-1 / sqrt(in_features), as in PyTorch.
+/// x W^T + b, plus the low-rank update if there is one (see add_low_rank). Weight and bias start uniformly distributed
+/// within +-1 / sqrt(in_features), as in PyTorch.
 template <class T = float> struct Linear {
-  Parameter<T> weight;  ///< (out_features, in_features)
-  Parameter<T> bias;    ///< (out_features); undefined when there is none
-  std::optional<LowRankFactor<T>>
-      lora_A{};  ///< (rank, in_features); of a layer with a low-rank update, as the next two
-  std::optional<LowRankFactor<T>> lora_B{};  ///< (out_features, rank)
-  std::optional<double> lora_alpha{};        ///< what the update is multiplied by, over the rank
-  TAPEGRAD_FIELDS(weight, bias, lora_A, lora_B)
-  TAPEGRAD_SETTINGS(lora_alpha)
+  Weight<T> weight;                      ///< (out_features, in_features)
+  Parameter<T> bias;                     ///< (out_features); undefined without a bias
+  std::optional<LowRank<T>> low_rank{};  ///< named lora_A.weight and lora_B.weight
+  TAPEGRAD_FIELDS(weight, bias, low_rank)
 
-  /// Throws std::invalid_argument for a size that is not positive.
+  /// Throws std::invalid_argument for a size of 0.
   Linear(std::size_t in_features, std::size_t out_features, const LinearOptions& options = {});
 
   /// x: (..., in_features) -> (..., out_features)
   Tensor<T> operator()(const Tensor<T>& x) const;
-
-  /// alpha / rank of the low-rank update that there is.
-  T low_rank_scale() const { return static_cast<T>(*lora_alpha / static_cast<double>(lora_A->weight.shape()[0])); }
 };
 
 }  // namespace tapegrad

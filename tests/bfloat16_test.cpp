@@ -296,18 +296,20 @@ TEST_CASE("What needs a weight's numbers says that they are held in bfloat16") {
     }
     return std::string("nothing");
   };
-  const std::string held =
-      "[value] expected a tensor whose numbers are at hand, given layer.weight (12, 12), which is "
-      "held in bfloat16: linear and embedding alone take it";
   auto& weight = model.layer.weight;
-  CHECK(says([&] { weight.value(); }) == held);
-  CHECK(says([&] { weight.mutable_value(); }) == held);
-  CHECK(says([&] { tg::sum(weight); }) == held);
+  CHECK(says([&] { weight.value(); }) ==
+        "[value] expected a weight of float or double, got layer.weight (12, 12), which is held in bfloat16; only "
+        "linear and embedding read it");
+  const std::string released = "[value] expected a parameter that holds its value, got layer.weight (12, 12)";
+  CHECK(says([&] { weight.mutable_value(); }).starts_with(released));
+  CHECK(says([&] { tg::sum(weight); }).starts_with(released));
+  const tg::Parameter<float>& parameter = weight;
+  CHECK(says([&] { tg::linear(tg::Tensor<float>(tg::Array<float>(Shape{1, 12})), parameter); }).starts_with(released));
   CHECK(says([&] { tg::save_bytes(model.layer); }).find("held in bfloat16") != std::string::npos);
-  CHECK(says([&] { weight.set_requires_grad(true); }).starts_with("[set_requires_grad] expected"));
+  CHECK(says([&] { weight.set_requires_grad(true); }).starts_with(released));
   CHECK(says([] { tg::Tensor<float>().shape(); }) ==
         "[value] expected a tensor with a value, given a default-constructed one");
-  CHECK_THROWS_AS(tg::Parameter<float>().hold_in_bfloat16(), std::logic_error);
+  CHECK_THROWS_AS(tg::Weight<float>().hold_in_bfloat16(), std::logic_error);
   CHECK_THROWS_WITH_AS(
       model.layer(tg::Array<float>{1.0f}),
       "[linear] expected an input of shape (..., 12) for layer.weight (12, 12), given (1): axis -1 is 1",
@@ -337,11 +339,11 @@ TEST_CASE("Anomaly mode looks at weights in bfloat16, too") {
   CHECK(message(1e30f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
   layer.weight.set_value(tg::Array<float>{{1.0f, 3.4e38f}});  // which bfloat16 rounds to infinity
   layer.weight.hold_in_bfloat16();
-  CHECK(message(1.0f) == "[linear] expected finite parameters, given inf at (0, 1) of weight (1, 2)");
+  CHECK(message(1.0f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
 }
 
 TEST_CASE("A weight in bfloat16 is printed as its numbers") {
-  tg::Parameter<float> weight(tg::Array<float>{1.0f, 2.5f});
+  tg::Weight<float> weight(tg::Array<float>{1.0f, 2.5f});
   weight.hold_in_bfloat16();
   std::ostringstream printed;
   printed << weight;
@@ -356,11 +358,35 @@ TEST_CASE("Loading and set_value give a weight its numbers again") {
   CHECK_FALSE(layer.weight.is_in_bfloat16());
   CHECK(layer.weight.value() == other.weight.value());
   layer.weight.hold_in_bfloat16();
-  CHECK_THROWS_WITH_AS(other.weight.share_value(layer.weight.shared_value()),
-                       "[share_value] expected a value, given none", std::invalid_argument);
+  CHECK_THROWS_AS(other.weight.share_value(layer.weight.shared_value()), std::invalid_argument);
   CHECK_THROWS_AS(layer.weight.set_value(tg::Array<float>{1.0f}), std::invalid_argument);
   CHECK(layer.weight.is_in_bfloat16());
   layer.weight.set_value(other.weight.value());
   layer.weight.set_requires_grad(true);
   CHECK(tg::parameters(layer).size() == 2);
+}
+
+TEST_CASE("A Weight is a parameter: it converts, copies and is assigned as one") {
+  tg::Linear<> layer(3, 2), other(3, 2);
+  const tg::ParameterHandle handle(layer.weight);
+  tg::Parameter<float>& parameter = layer.weight;
+  CHECK(handle == tg::ParameterHandle(parameter));
+  tg::hold_in_bfloat16(layer);
+  const tg::Linear<> copy = layer;
+  CHECK(copy.weight.bfloat16().data() == layer.weight.bfloat16().data());  // shared
+  other.weight = layer.weight;
+  CHECK(other.weight.is_in_bfloat16());
+  handle->set_value(tg::Array<float>{{1, 2, 3}, {4, 5, 6}});  // past the Weight
+  CHECK_FALSE(layer.weight.is_in_bfloat16());
+  CHECK_THROWS_AS(layer.weight.bfloat16(), std::logic_error);
+  CHECK(layer(tg::Array<float>{1, 0, 0}).value() == tg::Array<float>{1, 4} + layer.bias.value());
+  CHECK(tg::parameters(layer).size() == 2);
+  other.weight = parameter;
+  CHECK(other.weight.value() == layer.weight.value());
+  other.weight = tg::Parameter<float>(tg::Array<float>{{1, 1, 1}, {2, 2, 2}});
+  CHECK(other.weight.value() == tg::Array<float>{{1, 1, 1}, {2, 2, 2}});
+  other.weight = std::move(layer.weight);
+  CHECK(handle == tg::ParameterHandle(other.weight));
+  other.weight = {};
+  CHECK_FALSE(other.weight.defined());
 }

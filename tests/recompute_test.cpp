@@ -347,7 +347,8 @@ TEST_CASE("A weight that was rounded to bfloat16 since the function read it is w
   const Tensor x(Array(one, 3.0));
   for (const bool recomputes : {false, true}) {
     CAPTURE(recomputes);
-    Parameter w(exact), v(Array(one, 1.0));
+    tg::Weight<double> w(exact);
+    Parameter v(Array(one, 1.0));
     const tg::Tape tape;
     const Tensor y = tg::sum(Caller{recomputes}([&](const Tensor& in) { return tg::linear(in, w); }, v * x));
     w.hold_in_bfloat16();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 
 #include "../array/internal/layout.hpp"
 #include "../array/internal/parallel.hpp"
@@ -11,27 +12,33 @@ namespace tapegrad {
 using detail::chunks_for;
 using detail::parallel_for;
 
-// The product with one_hot(ids)ᵀ is a scatter-add: dW[ids_i] += dy_i.
-template <class T>
-Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx) {
+namespace {
+
+// Rows of the weight, which errors show as `shown`.
+template <class T, class W> Array<T> rows_of(const Array<W>& weight, const IntArray& ids, const auto& shown) {
   detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), given ",
                   weight.shape());
   const std::size_t rows = weight.shape()[0], width = weight.shape()[1];
   for (std::int64_t id : ids)
     detail::require_in_range(id >= 0 && static_cast<std::size_t>(id) < rows, "embedding", "expected ids from 0 to ",
-                             static_cast<std::ptrdiff_t>(rows) - 1, " for ", weight, ", given ", id);
+                             static_cast<std::ptrdiff_t>(rows) - 1, " for ", shown, ", given ", id);
   Shape shape = ids.shape();
   shape.push_back(width);
   auto y = detail::uninitialized<T>("embedding", shape);
   parallel_for(ids.size(), chunks_for(y.size()), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::size_t first = static_cast<std::size_t>(ids.data()[i]) * width;
-      if (weight.is_in_bfloat16())
-        std::copy_n(weight.bfloat16().data() + first, width, y.data() + i * width);
-      else
-        std::copy_n(weight.value().data() + first, width, y.data() + i * width);
-    }
+    for (std::size_t i = begin; i < end; ++i)
+      std::copy_n(weight.data() + static_cast<std::size_t>(ids.data()[i]) * width, width, y.data() + i * width);
   });
+  return y;
+}
+
+}  // namespace
+
+// The product with one_hot(ids)ᵀ is a scatter-add: dW[ids_i] += dy_i.
+template <class T>
+Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx) {
+  auto y = rows_of<T>(weight.value(), ids, weight);
+  const std::size_t width = weight.shape()[1];
   return record(
       {"embedding", "y = W[ids]; dW = one_hot(ids)ᵀ dy"}, std::move(y), {weight},
       [ids = ids, padding_idx, width](const Array<T>& dy, auto& dx) {
@@ -50,7 +57,14 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
       [&](auto& arguments) { arguments.add("ids", ids).add("padding_idx", padding_idx); });
 }
 
-#define INSTANTIATE(T) template Tensor<T> embedding(const Tensor<T>&, const IntArray&, std::optional<std::int64_t>);
+template <class T> Tensor<T> embedding(const Value<BFloat16>& weight, const IntArray& ids, std::string_view name) {
+  return rows_of<T>(*weight, ids,
+                    [&] { return std::string(name) + (name.empty() ? "" : " ") + to_string(weight->shape()); });
+}
+
+#define INSTANTIATE(T)                                                                          \
+  template Tensor<T> embedding(const Tensor<T>&, const IntArray&, std::optional<std::int64_t>); \
+  template Tensor<T> embedding(const Value<BFloat16>&, const IntArray&, std::string_view);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

@@ -121,51 +121,74 @@ template <class T> Tensor<T> detail::matmul_for(std::string_view equation, const
 
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) { return detail::matmul_for({}, a, b); }
 
-template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
-  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", weight);
+namespace {
+
+std::size_t row_count(const Shape& shape) { return element_count(Shape(shape.begin(), shape.end() - 1)); }
+
+// x Wᵀ + b for a weight of T or in bfloat16, which errors show as `shown`.
+template <class T, class W>
+Array<T> affine(const Tensor<T>& x, const Array<W>& weight, const Tensor<T>& bias, const auto& shown) {
+  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", shown);
   const std::size_t out = weight.shape()[0], in = weight.shape()[1];
   require(x.dimension() >= 1 && x.shape().back() == in, "linear", "expected an input of shape (..., ", in, ") for ",
-          weight, ", given ", x,
+          shown, ", given ", x,
           [&] { return x.dimension() >= 1 ? ": axis -1 is " + std::to_string(x.shape().back()) : ""; });
-  require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, ") for ", weight,
+  require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, ") for ", shown,
           ", given ", bias);
   Shape shape = x.shape();
   shape.back() = out;
-  const std::size_t rows = element_count(Shape(shape.begin(), shape.end() - 1));
+  const std::size_t rows = row_count(shape);
   auto y = detail::uninitialized<T>("linear", shape);
   const Matrix<const T> X(x.value().data(), rows, in);
   const Matrix<T> Y(y.data(), rows, out);
-  const auto multiply = [&](const auto& W) {
-    bias.defined() ? detail::gemm_plus_bias(X, W.t(), bias.value().data(), Y) : gemm(X, W.t(), Y);
-  };
-  weight.is_in_bfloat16() ? multiply(Matrix<const BFloat16>(weight.bfloat16().data(), out, in))
-                          : multiply(Matrix<const T>(weight.value().data(), out, in));
+  const Matrix<const W> W_(weight.data(), out, in);
+  bias.defined() ? detail::gemm_plus_bias(X, W_.t(), bias.value().data(), Y) : gemm(X, W_.t(), Y);
+  return y;
+}
+
+// dx += dy W
+template <class T, class W> void add_input_gradient(const Array<T>& dy, const Array<W>& weight, const Gradient<T>& dx) {
+  if (!dx.needs_grad()) return;
+  const std::size_t out = weight.shape()[0], in = weight.shape()[1], rows = row_count(dy.shape());
+  const auto [data, beta] = dx.destination();
+  gemm<T>({dy.data(), rows, out}, Matrix<const W>(weight.data(), out, in), {data, rows, in}, 1, beta);
+}
+
+}  // namespace
+
+template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
+  auto y = affine(x, weight.value(), bias, weight);
   const char* formula =
       bias.defined() ? "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy" : "y = x Wᵀ; dx = dy W; dW = dyᵀ x";
   return record({"linear", formula}, std::move(y), {x, weight, bias},
-                [=, x = x.shared_value(), weight = weight.shared_value(), bfloat16 = weight.shared_bfloat16()](
-                    const Array<T>& dy, auto& dx) {
-                  const Matrix<const T> d(dy.data(), rows, out);
-                  if (dx[0].needs_grad()) {
-                    const auto [data, beta] = dx[0].destination();
-                    const Matrix<T> sum(data, rows, in);
-                    if (bfloat16)
-                      gemm<T>(d, Matrix<const BFloat16>(bfloat16->data(), out, in), sum, 1, beta);
-                    else
-                      gemm<T>(d, Matrix<const T>(weight->data(), out, in), sum, 1, beta);
-                  }
+                [x = x.shared_value(), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
+                  add_input_gradient(dy, *weight, dx[0]);
                   if (dx[1].needs_grad()) {
+                    const std::size_t out = weight->shape()[0], in = weight->shape()[1];
+                    const std::size_t rows = row_count(dy.shape());
                     const auto [data, beta] = dx[1].destination();
-                    gemm<T>(d.t(), {x->data(), rows, in}, {data, out, in}, 1, beta);
+                    gemm<T>(Matrix<const T>(dy.data(), rows, out).t(), {x->data(), rows, in}, {data, out, in}, 1, beta);
                   }
                   dx[2] += dy;
                 });
 }
 
-#define INSTANTIATE(T)                                                                         \
+template <class T>
+Tensor<T> linear(const Tensor<T>& x, const Value<BFloat16>& weight, const Tensor<T>& bias, std::string_view name) {
+  auto y = affine(x, *weight, bias,
+                  [&] { return std::string(name) + (name.empty() ? "" : " ") + to_string(weight->shape()); });
+  const char* formula = bias.defined() ? "y = x Wᵀ + b; dx = dy W; db = Σ dy" : "y = x Wᵀ; dx = dy W";
+  return record({"linear", formula}, std::move(y), {x, bias}, [weight](const Array<T>& dy, auto& dx) {
+    add_input_gradient(dy, *weight, dx[0]);
+    dx[1] += dy;
+  });
+}
+
+#define INSTANTIATE(T)                                                             \
   template Tensor<T> detail::matmul_for(std::string_view, const Tensor<T>&, const Tensor<T>&); \
-  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&);                               \
-  template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&);
+  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&);                   \
+  template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> linear(const Tensor<T>&, const Value<BFloat16>&, const Tensor<T>&, std::string_view);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

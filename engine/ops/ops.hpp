@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "../array/bfloat16.hpp"
 #include "../array/mask.hpp"
 #include "../array/random.hpp"
 #include "../tape/tensor.hpp"
@@ -128,9 +129,13 @@ Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true, Generator&
 /// the leading axes broadcast.
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b);
 
-/// x W^T + b. x: (..., in), weight: (out, in), bias: (out), or an undefined tensor for none -> (..., out). The
-/// weight may be a parameter held in bfloat16.
+/// x W^T + b. x: (..., in), weight: (out, in), bias: (out), or an undefined tensor for none -> (..., out)
 template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias = {});
+
+/// The same with a constant weight in bfloat16. Errors call it by its name.
+template <class T>
+Tensor<T> linear(const Tensor<T>& x, const Value<BFloat16>& weight, const Tensor<T>& bias = {},
+                 std::string_view name = {});
 
 /// Einstein's summation over two operands, as "bqd,bkd->bqk": every letter names an axis; letters that the output lacks
 /// are summed over. Within an operand or the output a letter stands once.
@@ -253,9 +258,12 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
 template <class T> Tensor<T> rms_norm(const Tensor<T>& x, const Tensor<T>& weight = {}, double eps = 1e-6);
 
 /// Rows of the weight. weight: (rows, D), ids: any shape S -> (S, D). Throws std::out_of_range naming the first id
-/// outside [0, rows). No gradient reaches the row `padding_idx`. The weight may be a parameter held in bfloat16.
+/// outside [0, rows). No gradient reaches the row `padding_idx`.
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
+
+/// Rows of a constant weight in bfloat16, as a constant. Errors call it by its name.
+template <class T> Tensor<T> embedding(const Value<BFloat16>& weight, const IntArray& ids, std::string_view name = {});
 
 // ---- attention.cpp, rotary_embedding.cpp --------------------------------------------------------------------------
 

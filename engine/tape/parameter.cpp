@@ -105,7 +105,13 @@ template <class T> Array<T>& Parameter<T>::mutable_grad() {
   return *grad;
 }
 
+template <class T> void Parameter<T>::release_value() {
+  set_requires_grad(false);
+  this->variable().value.reset();
+}
+
 template <class T> void Parameter<T>::set_requires_grad(bool requires_grad) {
+  if (requires_grad) (void)this->defined_value();
   defined_variable().requires_grad = requires_grad;
   if (!requires_grad) this->variable().clear_grad();
 }

@@ -70,6 +70,11 @@ template <class T> class Parameter : public Tensor<T> {
     if (this->slot_) this->variable().hooks.clear();
   }
 
+ protected:
+  /// Freezes the parameter and drops its value and gradient: it is undefined until set_value() or share_value(). For a
+  /// derived class that stores the numbers in another type.
+  void release_value();
+
  private:
   template <class P> friend class ParameterHandle;
 

@@ -106,9 +106,6 @@ template <std::size_t N> constexpr std::array<std::string_view, N> split_names(s
   return names;
 }
 
-template <class F> inline constexpr bool is_parameter = false;
-template <class T> inline constexpr bool is_parameter<Parameter<T>> = true;
-
 template <class F> inline constexpr bool is_optional = false;
 template <class F> inline constexpr bool is_optional<std::optional<F>> = true;
 
@@ -226,6 +223,9 @@ template <class M, class Visit> void for_each_parameter(M& model, Visit visit) {
   });
 }
 
+/// False for a Weight in bfloat16, which is defined all the same.
+template <class T> bool has_value(const Parameter<T>& parameter) { return parameter.defined(); }
+
 struct Scalars {
   bool of_float = false, of_double = false;
   constexpr Scalars operator|(Scalars other) const {
@@ -265,13 +265,13 @@ template <class M> using ScalarOf = decltype(scalar<M>());
 
 }  // namespace detail
 
-/// Handles on a model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which they also
-/// take on for reports and errors. Parameters that are undefined, as a Linear's bias may be, are left out, here and
-/// below; and here those that are held in bfloat16, which cannot be trained.
+/// Handles on a model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which it
+/// also sets for reports and errors. Omits undefined parameters, such as the bias of a Linear without one, and weights
+/// without a value (tg::hold_in_bfloat16).
 template <detail::ModelArgument M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
   NamedParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
-    if (parameter.is_in_bfloat16()) return;
+    if (!detail::has_value(parameter)) return;
     const std::string name = path.text();
     parameter.set_name(name);
     named.emplace_back(name, ParameterHandle(parameter));
@@ -283,7 +283,7 @@ template <detail::ModelArgument M> NamedParameters<detail::ScalarOf<M>> named_pa
 template <detail::ModelArgument M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
   NamedConstParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
-    if (!parameter.is_in_bfloat16()) named.emplace_back(path.text(), ParameterHandle(parameter));
+    if (detail::has_value(parameter)) named.emplace_back(path.text(), ParameterHandle(parameter));
   });
   return named;
 }

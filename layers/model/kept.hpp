@@ -113,12 +113,19 @@ template <> struct Kept<RandomState> : KeptInShape<Kept<RandomState>> {
   static Shape shape(RandomState) { return {2}; }
 };
 
-template <class T> struct Kept<Parameter<T>> : KeptInShape<Kept<Parameter<T>>> {
+template <class T> void as_parameter(const Parameter<T>*);
+/// True for a Parameter and for types derived from it.
+template <class F> inline constexpr bool is_parameter = requires(const F* field) { as_parameter(field); };
+
+template <class F>
+requires is_parameter<F>
+struct Kept<F> : KeptInShape<Kept<F>> {
+  using T = typename F::value_type;
   using Number = T;
-  static const Array<T>& get(const Parameter<T>& field) { return field.value(); }
+  static const Array<T>& get(const F& field) { return field.value(); }
   static std::shared_ptr<Array<T>> make(Array<T>&& array) { return make_value<T>(std::move(array)); }
-  static void set(Parameter<T>& field, std::shared_ptr<Array<T>>&& made) { field.share_value(std::move(made)); }
-  static const Shape& shape(const Parameter<T>& field) { return field.shape(); }
+  static void set(F& field, std::shared_ptr<Array<T>>&& made) { field.share_value(std::move(made)); }
+  static const Shape& shape(const F& field) { return field.shape(); }
 };
 
 template <class F>

@@ -73,6 +73,13 @@ template <class F> void list_value(Listing& listing, const Path& path, const F& 
   }
 }
 
+/// The address of the numbers, which copies share.
+const void* numbers_of(const auto& parameter) {
+  if constexpr (requires { parameter.bfloat16(); })
+    if (parameter.is_in_bfloat16()) return parameter.bfloat16().data();
+  return parameter.value().data();
+}
+
 }  // namespace detail
 
 /// Prints a model's layers with their settings, the shapes of their parameters, and how many numbers these have:
@@ -93,9 +100,7 @@ template <detail::ModelArgument M> void print(std::ostream& out, const M& model)
     if constexpr (detail::HasList<F>)
       listing.add_struct(path, typeid(F));
     else if constexpr (detail::is_parameter<F>)
-      listing.add_parameter(
-          path, field.shape(),
-          field.is_in_bfloat16() ? static_cast<const void*>(field.bfloat16().data()) : field.value().data());
+      listing.add_parameter(path, field.shape(), detail::numbers_of(field));
     else if constexpr (detail::is_setting<F>)
       detail::list_value(listing, path, field.value);
     else

@@ -21,8 +21,7 @@ template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_fe
 
 template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const {
   const Tensor<T> y = linear(x, weight, bias);
-  if (!lora_A) return y;
-  return y + linear(linear(x, lora_A->weight), lora_B->weight) * low_rank_scale();
+  return low_rank ? y + (*low_rank)(x) : y;
 }
 
 template struct Linear<float>;

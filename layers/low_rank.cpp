@@ -4,6 +4,18 @@
 
 #include "../engine/array/internal/error.hpp"
 #include "../engine/kernels/gemm.hpp"
+#include "../engine/ops/ops.hpp"
+
+namespace tapegrad {
+
+template <class T> Tensor<T> LowRank<T>::operator()(const Tensor<T>& x) const {
+  return linear(linear(x, A), B) * scale();
+}
+
+template struct LowRank<float>;
+template struct LowRank<double>;
+
+}  // namespace tapegrad
 
 namespace tapegrad::detail {
 
@@ -12,32 +24,27 @@ void add_low_rank(Linear<T>& layer, std::size_t rank, double alpha, Generator& g
   if (!change) {
     require(rank > 0, "add_low_rank", "expected a rank of at least 1, given 0");
     require(std::isfinite(alpha), "add_low_rank", "expected a finite alpha, given ", alpha);
-    require_usage(!layer.lora_A, "add_low_rank",
-                  "expected layers without a low-rank update, given one that has it for ", layer.weight);
+    require_usage(!layer.low_rank, "add_low_rank", "expected layers without a low-rank update, got one for ",
+                  layer.weight, "; call merge_low_rank first");
     return;
   }
   const std::size_t out = layer.weight.shape()[0], in = layer.weight.shape()[1];
   const double bound = 1 / std::sqrt(static_cast<double>(in));  // He et al.'s with a = sqrt 5, as in the paper's code
-  LowRankFactor<T> a{Parameter<T>(uniform<T>({rank, in}, -bound, bound, generator))};
-  LowRankFactor<T> b{Parameter<T>(Array<T>(Shape{out, rank}, T(0)))};
-  layer.lora_A = std::move(a);
-  layer.lora_B = std::move(b);
-  layer.lora_alpha = alpha;
+  layer.low_rank = LowRank<T>{.A = Parameter<T>(uniform<T>({rank, in}, -bound, bound, generator)),
+                              .B = Parameter<T>(Array<T>(Shape{out, rank}, T(0))),
+                              .alpha = alpha};
 }
 
 template <class T> void merge_low_rank(Linear<T>& layer, bool change) {
-  if (!layer.lora_A) return;
-  for (const Parameter<T>* part : {&layer.weight, &layer.lora_A->weight, &layer.lora_B->weight})
-    require_usage(!part->is_in_bfloat16(), "merge_low_rank",
-                  "expected weights and updates that can be added, given one held in bfloat16: ", *part);
+  if (!layer.low_rank) return;
+  require_usage(!layer.weight.is_in_bfloat16(), "merge_low_rank", "expected weights of float or double, got ",
+                layer.weight, " held in bfloat16; merge before tg::hold_in_bfloat16, or load the weights again");
   if (!change) return;
-  const Array<T>&a = layer.lora_A->weight.value(), &b = layer.lora_B->weight.value();
+  const Array<T>&a = layer.low_rank->A.value(), &b = layer.low_rank->B.value();
   const std::size_t rank = a.shape()[0], in = a.shape()[1], out = b.shape()[0];
   gemm<T>({b.data(), out, rank}, {a.data(), rank, in}, {layer.weight.mutable_value().data(), out, in},
-          layer.low_rank_scale(), 1);
-  layer.lora_A.reset();
-  layer.lora_B.reset();
-  layer.lora_alpha.reset();
+          layer.low_rank->scale(), 1);
+  layer.low_rank.reset();
 }
 
 #define INSTANTIATE(T)                                                                  \

@@ -1,9 +1,9 @@
-/// Low-rank updates of linear layers, LoRA (Hu et al. 2021, arXiv:2106.09685): a large model is trained by few numbers.
+/// Low-rank updates of linear layers, LoRA (Hu et al. 2021, arXiv:2106.09685): fine-tuning with few parameters.
 ///
 ///     for (const auto& parameter : tg::parameters(model)) parameter->set_requires_grad(false);
-///     tg::add_low_rank(model, 8, 16);      // trains y = x W^T + b + 16/8 (x A^T) B^T in A and B alone
+///     tg::add_low_rank(model, 8, 16);      // y = x W^T + b + 16/8 (x A^T) B^T; only A and B are trained
 ///     ...
-///     tg::merge_low_rank(model);           // as fast as before
+///     tg::merge_low_rank(model);           // W += 16/8 B A: as fast as before
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,7 @@ namespace tapegrad {
 
 namespace detail {
 
-/// All layers are checked before the first changes: with `change` false nothing happens but that.
+/// With `change` false, only checks the layer: all layers are checked before the first one changes.
 template <class T>
 void add_low_rank(Linear<T>& layer, std::size_t rank, double alpha, Generator& generator, bool change);
 template <class T> void merge_low_rank(Linear<T>& layer, bool change);
@@ -32,22 +32,22 @@ template <class M, class Visit> void for_each_linear(M& model, Visit visit) {
 
 }  // namespace detail
 
-/// Adds an update of that rank to every Linear in the model, or to a model that is a Linear itself, (alpha / rank)
-/// (x A^T) B^T, with A evenly from +-1 / sqrt(in_features) and B of zeros, so that the model computes at first what it
-/// did. Their names are PEFT's, `q_proj.lora_A.weight` and `q_proj.lora_B.weight`. The other parameters stay as they
-/// are: who freezes them calls set_requires_grad(false) before. Weights may be held in bfloat16. Throws
-/// std::invalid_argument for a rank of 0 or an alpha that is not finite, std::logic_error for a layer that has an
-/// update, before any layer changes.
-template <class M>
+/// Adds an update (alpha / rank) (x A^T) B^T to every Linear in the model. A is uniformly distributed within
+/// +-1 / sqrt(in_features) and B is zero, so the outputs stay the same at first. The names are PEFT's,
+/// `q_proj.lora_A.weight` and `q_proj.lora_B.weight`. Freezes nothing: call set_requires_grad(false) on the other
+/// parameters before. Weights may be held in bfloat16.
+/// Throws std::invalid_argument if the rank is 0 or alpha is not finite, and std::logic_error if a layer already has an
+/// update, in each case before any layer changes.
+template <detail::ModelArgument M>
 void add_low_rank(M& model, std::size_t rank, double alpha, Generator& generator = default_generator()) {
   detail::for_each_linear(model, [&](auto& layer, bool change) {
     detail::add_low_rank<detail::ScalarOf<M>>(layer, rank, alpha, generator, change);
   });
 }
 
-/// Adds each update to its layer's weight, W + (alpha / rank) B A, and drops it. Layers without one stay as they are.
-/// Throws std::logic_error where the weight or update of a layer that has one is held in bfloat16, before any changes.
-template <class M> void merge_low_rank(M& model) {
+/// Adds each update to its layer's weight, W += (alpha / rank) B A, and removes it.
+/// Throws std::logic_error before any layer changes if a weight to be updated is held in bfloat16.
+template <detail::ModelArgument M> void merge_low_rank(M& model) {
   detail::for_each_linear(model,
                           [](auto& layer, bool change) { detail::merge_low_rank<detail::ScalarOf<M>>(layer, change); });
 }

@@ -69,7 +69,7 @@ TEST_CASE("Updates are all that is trained, and change nothing at first") {
       CAPTURE(entry.first);
       CHECK(entry.second->has_grad() == (entry.first.find("lora_") != std::string::npos));
     }
-    CHECK(*after.model.blocks[0].attention.q_proj.lora_alpha == 6);  // twice the rank
+    CHECK(after.model.blocks[0].attention.q_proj.low_rank->alpha == 6);  // twice the rank
   }
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("A pattern's names are those of layers, or what these end in") {
 TEST_CASE("Updates that are not finite are refused by their name") {
   const TemporaryFolder folder;
   Pretrained changed = updated("gpt2"), read = published("gpt2");
-  auto& lora_b = changed.model.blocks[1].attention.out_proj.lora_B->weight;
+  auto& lora_b = changed.model.blocks[1].attention.out_proj.low_rank->B;
   lora_b.set_value(tg::Array<float>(lora_b.shape(), std::numeric_limits<float>::infinity()));
   save_adapter(changed, folder / "adapter");
   CHECK(refusal(read, folder / "adapter") ==

@@ -86,13 +86,13 @@ struct Updates {
 std::pair<tg::Array<float>, tg::Array<float>> joined(const Target& target) {
   std::size_t outputs = 0;
   for (const tg::Linear<>* layer : target.layers) outputs += layer->weight.shape()[0];
-  const std::size_t rank = target.layers.front()->lora_A->weight.shape()[0], all = rank * target.layers.size();
+  const std::size_t rank = target.layers.front()->low_rank->A.shape()[0], all = rank * target.layers.size();
   std::vector<tg::Tensor<float>> below;
   tg::Array<float> b(tg::Shape{outputs, all}, 0.0f);
   std::size_t row = 0, column = 0;
   for (const tg::Linear<>* layer : target.layers) {
-    below.push_back(layer->lora_A->weight.detach());
-    const tg::Array<float>& of_layer = layer->lora_B->weight.value();
+    below.push_back(layer->low_rank->A.detach());
+    const tg::Array<float>& of_layer = layer->low_rank->B.value();
     for (std::size_t r = 0; r < of_layer.shape()[0]; ++r, ++row)
       for (std::size_t c = 0; c < rank; ++c) b(row, column + c) = of_layer(r, c);
     column += rank;
@@ -135,7 +135,7 @@ void save_adapter(const Pretrained& pretrained, const fs::path& folder) {
     const std::string kind = kind_of(target);
     const std::size_t rank = a.shape()[0];
     least = rank / target.layers.size();
-    alpha = *target.layers.front()->lora_alpha;
+    alpha = target.layers.front()->low_rank->alpha;
     if (!ranks.contains(kind)) kinds.push_back(kind);
     ranks[kind] = rank;
     alphas[kind] = alpha * static_cast<double>(target.layers.size());
@@ -183,9 +183,9 @@ void set_updates(const Target& target, const tg::Array<float>& a, const tg::Arra
     const std::size_t rows = layer->weight.shape()[0];
     tg::Array<float> of_layer(tg::Shape{rows, rank});
     std::copy_n(b.data() + first * rank, of_layer.size(), of_layer.data());
-    layer->lora_A = tg::LowRankFactor<>{tg::Parameter<float>(tg::Array<float>(a))};
-    layer->lora_B = tg::LowRankFactor<>{tg::Parameter<float>(std::move(of_layer))};
-    layer->lora_alpha = scale * static_cast<double>(rank);
+    layer->low_rank = tg::LowRank<>{.A = tg::Parameter<float>(tg::Array<float>(a)),
+                                    .B = tg::Parameter<float>(std::move(of_layer)),
+                                    .alpha = scale * static_cast<double>(rank)};
     first += rows;
   }
 }

@@ -182,13 +182,16 @@ template <class F, class Visit> void walk_settings(const Path& path, const F& fi
 }
 
 /// Calls visit(path, x) for the field itself and all below it that are a struct with a list, a parameter that is
-/// defined, something else that a file keeps, or a Setting; a struct before its fields.
+/// defined, something else that a file keeps, or a Setting; a struct before its fields. The fields of a struct with a
+/// type tapegrad_inline are visited as its owner's.
 template <class Field, class Visit> void walk(const Path& path, Field& field, Visit& visit) {
   using F = std::remove_const_t<Field>;
   if constexpr (HasList<F>) {
-    visit(path, field);
-    if constexpr (HasFields<F>) walk_list(path, field, visit);
-    if constexpr (HasSettings<F>) walk_settings(path, std::as_const(field), visit);
+    constexpr bool is_inline = requires { typename F::tapegrad_inline; };
+    if constexpr (!is_inline) visit(path, field);
+    const Path& owner = is_inline && path.outer ? *path.outer : path;
+    if constexpr (HasFields<F>) walk_list(owner, field, visit);
+    if constexpr (HasSettings<F>) walk_settings(owner, std::as_const(field), visit);
   } else if constexpr (is_parameter<F>) {
     if (field.defined()) visit(path, field);
   } else if constexpr (is_kept<F>) {

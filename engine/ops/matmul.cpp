@@ -141,8 +141,8 @@ Array<T> affine(const Tensor<T>& x, const Array<W>& weight, const Tensor<T>& bia
   auto y = detail::uninitialized<T>("linear", shape);
   const Matrix<const T> X(x.value().data(), rows, in);
   const Matrix<T> Y(y.data(), rows, out);
-  const Matrix<const W> W_(weight.data(), out, in);
-  bias.defined() ? detail::gemm_plus_bias(X, W_.t(), bias.value().data(), Y) : gemm(X, W_.t(), Y);
+  const Matrix<const W> transposed = Matrix<const W>(weight.data(), out, in).t();
+  bias.defined() ? detail::gemm_plus_bias(X, transposed, bias.value().data(), Y) : gemm(X, transposed, Y);
   return y;
 }
 
@@ -184,10 +184,10 @@ Tensor<T> linear(const Tensor<T>& x, const Value<BFloat16>& weight, const Tensor
   });
 }
 
-#define INSTANTIATE(T)                                                             \
+#define INSTANTIATE(T)                                                                         \
   template Tensor<T> detail::matmul_for(std::string_view, const Tensor<T>&, const Tensor<T>&); \
-  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&);                   \
-  template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&); \
+  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&);                               \
+  template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&);             \
   template Tensor<T> linear(const Tensor<T>&, const Value<BFloat16>&, const Tensor<T>&, std::string_view);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -19,8 +19,9 @@ static detail::Recording& recording_of(const char* operation, const detail::Orig
 }
 
 template <class T> void Tensor<T>::throw_undefined() const {
-  require_usage(!slot_, "value", "expected a parameter that holds its value, given ", name(), " ",
-                [this] { return to_string(slot_->shape); }, ", which released it; set_value() sets a new one");
+  require_usage(
+      !slot_, "value", "expected a parameter that holds its value, got ", name().empty() ? "one of shape" : name(), " ",
+      [this] { return to_string(slot_->shape); }, ", which released it; set_value() sets a new one");
   fail<std::logic_error>("value", "expected a tensor with a value, given a default-constructed one");
 }
 

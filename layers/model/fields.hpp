@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../engine/tape/parameter.hpp"
+#include "../../engine/tape/parameter_handle.hpp"
 #include "kept.hpp"
 
 /// Lists the fields of a struct, in the order in which they are to be walked and printed; the struct stays an

@@ -1,9 +1,8 @@
-// Printing of tensors and arrays.
+#include "print_values.hpp"
+
 #include <xtensor/xio.hpp>
 
 #include <ostream>
-
-#include "../tape/tensor.hpp"
 
 namespace tapegrad {
 

@@ -92,6 +92,13 @@ template <class T> std::string to_string(const Arguments<T>& arguments);
 
 namespace detail {
 
+/// A reference to a describe function.
+template <class T> struct Describe {
+  const void* function;
+  void (*call)(const void* function, Arguments<T>& arguments);
+  void operator()(Arguments<T>& arguments) const { call(function, arguments); }
+};
+
 /// The `describe` of an operation without arguments besides its tensors.
 struct NoArguments {
   template <class T> void operator()(Arguments<T>&) const {}

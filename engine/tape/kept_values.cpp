@@ -1,5 +1,7 @@
 #include "internal/kept_values.hpp"
 
+#include "internal/sweep.hpp"
+
 namespace tapegrad::detail {
 
 template <class T>
@@ -32,7 +34,10 @@ template <class T> std::vector<GradPointer<T>>* KeptValues<T>::contributions(std
   return &contributions_;
 }
 
-template <class T> void KeptValues<T>::propagated(std::int32_t node) {
+// The backward pass goes on with the sums of the contributions.
+template <class T> void KeptValues<T>::propagated(std::int32_t node, Sweep<T>& sweep) {
+  for (std::size_t n = 0; n < contributions_.size(); ++n)
+    if (contributions_[n]) sweep.add(nodes_[node].inputs[n], contributions_[n]);
   entries_[static_cast<std::size_t>(node)].contributions.assign(contributions_.begin(), contributions_.end());
   contributions_.clear();
 }

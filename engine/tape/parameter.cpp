@@ -1,24 +1,16 @@
 #include "parameter.hpp"
 
-#include <new>
-
 #include "../array/internal/error.hpp"
 
 namespace tapegrad {
-namespace {
 
-// True if the pointer is the only owner of the array, which may then be changed in place. Copying the pointer orders
-// later writes after the reads of a thread that has released it; use_count() alone orders nothing. (libstdc++ counts
-// with acquire and release. A fence would do by the standard, but ThreadSanitizer does not understand fences.)
-template <class T> bool is_only_owner(const std::shared_ptr<T>& array) {
+using namespace detail;
+
+// True if the array may be changed in place. Copying the pointer orders later writes after the reads of a thread that
+// has released it, because libstdc++ counts with acquire and release; use_count() alone orders nothing.
+template <class T> static bool is_only_owner(const std::shared_ptr<T>& array) {
   return std::shared_ptr<T>(array).use_count() == 2;
 }
-
-}  // namespace
-
-using detail::require;
-using detail::require_usage;
-using detail::Variable;
 
 template <class T> Parameter<T>::Parameter(const Parameter& other) : Tensor<T>() { *this = other; }
 
@@ -53,10 +45,7 @@ template <class T> Parameter<T>& Parameter<T>::operator=(Parameter&& other) noex
     other.slot_.reset();
     return *this;
   }
-  if (both && other.variable().name.empty()) try {
-      other.variable().name = this->variable().name;
-    } catch (const std::bad_alloc&) {  // no name, then: a move must not fail
-    }
+  if (both && other.variable().name.empty()) other.variable().name.swap(this->variable().name);
   this->slot_ = std::move(other.slot_);
   return *this;
 }

@@ -10,9 +10,8 @@ namespace tapegrad {
 
 template <class P> class ParameterHandle;
 
-/// A tensor that training changes. Its storage, a Variable, is shared with tapes and optimizers. A parameter is a
-/// value: a copy has storage of its own and starts with the same numbers and name, without a gradient. Copies share
-/// arrays until one is changed, so values saved on a tape never change.
+/// A tensor that training changes. Tapes and optimizers share its storage, a Variable. A copy is a new parameter with
+/// the same numbers and name, without a gradient; they share the array until one is changed.
 template <class T> class Parameter : public Tensor<T> {
  public:
   /// Undefined, like the bias of a Linear without one; traversals skip it.
@@ -29,17 +28,16 @@ template <class T> class Parameter : public Tensor<T> {
   Parameter(Parameter&& other) noexcept : Tensor<T>() { this->slot_ = std::move(other.slot_); }
   /// Copies the value. Tapes and handles still reach this parameter if the shape stays the same.
   Parameter& operator=(const Parameter& other);
-  /// Takes over the storage with its gradient and hooks. If something else, such as an optimizer, holds this parameter
-  /// and nothing holds the other, and the shapes are equal, only takes the value, as a copy does.
+  /// Takes over the storage with its gradient and hooks; only the value if the shapes are equal and this parameter has
+  /// other owners, such as an optimizer, and the other one has none.
   Parameter& operator=(Parameter&& other) noexcept;
   ~Parameter() = default;
 
   /// Replaces the value. Throws std::invalid_argument if the shape differs.
   void set_value(Array<T> value);
 
-  /// Replaces the value by a shared one, such as a tensor's shared_value(), without copying. The array must have been
-  /// made non-const, since mutable_value() changes it in place once it is the only owner. Throws like set_value, and if
-  /// null.
+  /// Replaces the value by a shared one, such as a tensor's shared_value(). The array must have been made non-const:
+  /// mutable_value() changes it in place once it is the only owner. Throws like set_value, and if null.
   void share_value(Value<T> value);
 
   /// The value for changes in place; tapes and copies keep the old one. Operations and optimizers reject a parameter

@@ -1,42 +1,17 @@
-/// How an operation is made: compute the value, then `record` it with its rule. The library's operations and a user's
-/// are made alike.
+/// How operations, the library's and a user's, are made: compute the value, then `record` it with its rule.
 #pragma once
 
-#include <initializer_list>
 #include <memory>
-#include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "arguments.hpp"
+#include "inputs.hpp"
 #include "operation.hpp"
 #include "rule.hpp"
-#include "tensor.hpp"
 
 namespace tapegrad {
-
-/// An input of an operation, held by reference.
-template <class T> struct Input {
-  const Tensor<T>* tensor;                   ///< the input
-  Input(const Tensor<T>& t) : tensor(&t) {}  ///< implicit, for inputs in braces
-};
-
-/// The inputs of an operation: tensors in braces, or any number of Inputs.
-template <class T> struct Inputs : std::span<const Input<T>> {
-  Inputs(std::initializer_list<Input<T>> inputs) : std::span<const Input<T>>(inputs.begin(), inputs.size()) {}
-  Inputs(std::span<const Input<T>> inputs) : std::span<const Input<T>>(inputs) {}     ///< refers to them
-  Inputs(const std::vector<Input<T>>& inputs) : std::span<const Input<T>>(inputs) {}  ///< refers to them
-};
-
 namespace detail {
-
-/// A reference to a describe function.
-template <class T> struct Describe {
-  const void* function;
-  void (*call)(const void* function, Arguments<T>& arguments);
-  void operator()(Arguments<T>& arguments) const { call(function, arguments); }
-};
 
 /// The nodes that made an operation's inputs, -1 for a constant.
 using Edges = xt::svector<std::int32_t, 4>;

@@ -7,22 +7,19 @@
 #include "internal/observers.hpp"
 
 namespace tapegrad::detail {
-namespace {
 
 // The array, or a copy to change if it has other owners.
-template <class T> GradPointer<T> copy_if_shared(const GradPointer<T>& array) {
+template <class T> static GradPointer<T> copy_if_shared(const GradPointer<T>& array) {
   return array.use_count() > 1 ? make_value<T>(*array) : array;
 }
 
 // Adds a gradient to a sum. The first one becomes the sum.
-template <class T> void add_to(GradPointer<T>& sum, GradPointer<T> gradient) {
-  if (!sum)
-    sum = std::move(gradient);
-  else if (gradient)
+template <class T> static void add_to(GradPointer<T>& sum, GradPointer<T> gradient) {
+  if (sum && gradient)
     add_summed(*sum, *gradient);
+  else if (gradient)
+    sum = std::move(gradient);
 }
-
-}  // namespace
 
 template <class T>
 Sweep<T>::Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, RetainGraph retain)
@@ -33,18 +30,14 @@ Sweep<T>::Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, R
       slots_(static_cast<std::size_t>(start) + 1) {
   slots_.back() = {std::move(seed), true};
   recording.begin_backward();
-  if (observers_ == nullptr) return;
-  recording.of<float>().observers()->started(std::same_as<T, float> ? start : -1);
-  recording.of<double>().observers()->started(std::same_as<T, double> ? start : -1);
+  if (observers_) observers_->started(recording, start);
 }
 
 // Every node is visited after all nodes that read its output, so its gradient is complete by then.
 template <class T> void Sweep<T>::run(bool stop_at_leaves) {
-  for (std::size_t i = slots_.size(); i-- > 0;) {
-    const auto node = static_cast<std::int32_t>(i);
-    if (slots_[i].reached && !(stop_at_leaves && nodes_[node].is_leaf())) visit(node);
-  }
-  deliver();
+  for (auto i = static_cast<std::int32_t>(slots_.size()) - 1; i >= 0; --i)
+    if (slot(i).reached && !(stop_at_leaves && nodes_[i].is_leaf())) visit(i);
+  deliver(!stop_at_leaves);
 }
 
 template <class T> void Sweep<T>::visit(std::int32_t i) {
@@ -53,14 +46,19 @@ template <class T> void Sweep<T>::visit(std::int32_t i) {
                 "expected a recording that is whole, but an earlier backward() consumed the ", node.operation.name,
                 " of shape ", node.shape, "; the earlier one keeps it as backward(tapegrad::retain_graph)");
   for (const std::int32_t input : node.inputs)
-    if (input >= 0) slots_[static_cast<std::size_t>(input)].reached = true;
+    if (input >= 0) slot(input).reached = true;
 
   GradPointer<T> dy = std::move(grad(i));  // null if no operation passed a gradient on
   const bool hooked = dy && call_hooks(i, dy);
   if (observers_) observers_->arrived(i, dy, hooked);
-  if (node.slot) deliveries_.push_back({&node, copy_if_shared(dy)});
+  if (node.slot) grad(i) = copy_if_shared(dy);
   if (node.rule && dy) apply_rule(i, dy);
   if (retain_ == RetainGraph::no) node.rule.reset();  // frees what it saved
+}
+
+template <class T> void Sweep<T>::add(std::int32_t i, const GradPointer<T>& gradient) {
+  grad(i) = copy_if_shared(grad(i));
+  add_to(grad(i), gradient);
 }
 
 template <class T> bool Sweep<T>::call_hooks(std::int32_t i, GradPointer<T>& dy) const {
@@ -80,45 +78,34 @@ template <class T> void Sweep<T>::apply_rule(std::int32_t i, const GradPointer<T
   contributions_ = observers_ ? observers_->contributions(node.inputs.size()) : nullptr;
   Gradients<T> dx(*this, node);
   (*node.rule)(*dy, dx);
-  if (contributions_ != nullptr)
-    for (std::size_t n = 0; n < node.inputs.size(); ++n)
-      if (GradPointer<T>& added = (*contributions_)[n]) {
-        GradPointer<T>& sum = grad(node.inputs[n]);
-        sum = copy_if_shared(sum);
-        add_to(sum, added);
-      }
   if (observers_) observers_->propagated(i, *dy, *this);
 }
 
 // Everything is checked before the first gradient changes.
-template <class T> void Sweep<T>::deliver() {
+template <class T> void Sweep<T>::deliver(bool to_leaves) {
   static std::atomic<std::uint64_t> sweeps{0};
   const std::uint64_t number = ++sweeps;
-  std::size_t parameters = 0;  // reached, and not frozen since they were read
-  for (const Delivery& delivery : deliveries_) {
-    const Node<T>& node = *delivery.node;
-    if (node.slot->grad)
-      node.slot->require_shape("backward", "gradient", node.is_parameter ? node.variable().name.c_str() : "",
-                               *node.slot->grad);
-    parameters += node.is_parameter && node.variable().requires_grad;
-  }
-  for (Delivery& delivery : deliveries_) {
-    const Node<T>& node = *delivery.node;
-    if (node.is_parameter) {
-      Variable<T>& variable = node.variable();
-      if (!variable.requires_grad) continue;
-      ++variable.sweeps.total;
-      variable.last_sweep = number;
-      variable.reached_with_it = parameters;
+  std::size_t parameters = 0;
+  const auto for_each_delivery = [&](auto deliver_to) {
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(slots_.size()); ++i) {
+      Node<T>& node = nodes_[i];
+      if (!slot(i).reached || !node.slot || (node.is_leaf() && !to_leaves)) continue;
+      Variable<T>* const variable = node.is_parameter ? &node.variable() : nullptr;
+      if (variable == nullptr || variable->requires_grad) deliver_to(*node.slot, variable, grad(i));
     }
-    add_to(node.slot->grad, std::move(delivery.grad));
-  }
-}
-
-template <class T> Gradient<T> Sweep<T>::gradient_of_input(const Node<T>& node, std::size_t input) {
-  const std::int32_t edge = node.inputs[input];
-  if (edge < 0) return {nullptr, nullptr};
-  return {contributions_ != nullptr ? &(*contributions_)[input] : &grad(edge), &nodes_[edge].shape};
+  };
+  for_each_delivery([&](GradSlot<T>& slot, Variable<T>* variable, const GradPointer<T>&) {
+    if (slot.grad) slot.require_shape("backward", "gradient", variable ? variable->name.c_str() : "", *slot.grad);
+    if (variable) ++parameters;
+  });
+  for_each_delivery([&](GradSlot<T>& slot, Variable<T>* variable, GradPointer<T>& gradient) {
+    if (variable) {
+      ++variable->sweeps.total;
+      variable->last_sweep = number;
+      variable->reached_with_it = parameters;
+    }
+    add_to(slot.grad, std::move(gradient));
+  });
 }
 
 template class Sweep<float>;

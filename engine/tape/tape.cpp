@@ -18,17 +18,13 @@ Tape::Tape(std::shared_ptr<detail::Recording> recording) noexcept
 }
 
 Tape::~Tape() {
-  if (innermost == this) {  // nearly always; tapes on the heap may end in any order
-    innermost = outer_;
-    return;
-  }
-  const Tape* inner = innermost;
-  while (inner != nullptr && inner->outer_ != this) inner = inner->outer_;
-  if (inner == nullptr) {  // another thread's list of tapes would keep a pointer to freed memory
+  const Tape** link = &innermost;  // tapes on the heap may end in any order
+  while (*link != nullptr && *link != this) link = &(*link)->outer_;
+  if (*link == nullptr) {  // another thread's list of tapes would keep a pointer to freed memory
     std::fputs("[Tape] expected to be destroyed on the thread that made it, given another thread\n", stderr);
     std::terminate();
   }
-  inner->outer_ = outer_;
+  *link = outer_;
 }
 
 detail::Recording* Tape::current() noexcept { return innermost == nullptr ? nullptr : innermost->recording_.get(); }

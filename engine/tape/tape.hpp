@@ -7,7 +7,6 @@
 #include <memory>
 
 namespace tapegrad {
-
 namespace detail {
 class Recording;
 }
@@ -28,9 +27,8 @@ struct TapeOptions {
 };
 
 /// Records this thread's operations from its construction to the end of its scope. Tapes nest: the innermost records.
-/// Without a tape operations only compute values. A tape can be neither copied nor moved and is destroyed on its own
-/// thread; otherwise the program ends with a message. If a hook or rule ends the tape that is calling it, the backward
-/// pass still finishes.
+/// Without a tape operations only compute values. A tape must be destroyed on its own thread, or else the program ends
+/// with a message. If a hook or rule ends the tape that is calling it, the backward pass still finishes.
 class Tape {
  public:
   /// Records from now on.
@@ -45,10 +43,9 @@ class Tape {
   /// The number of operations and parameters recorded so far.
   std::size_t size() const;
 
-  /// Prints a line for each operation and parameter in the order of recording: number, operation, name or path, shape,
-  /// the numbers of its inputs, and the norm of a parameter's accumulated gradient. With TapeOptions::profile also the
-  /// bytes saved for the backward pass, the times forward and backward, and after a pass the norm of the gradient; with
-  /// that or TapeOptions::keep_values the operation's arguments.
+  /// Prints a line for each operation and parameter in the order of recording: number, operation, name, shape, inputs,
+  /// and the norm of a parameter's gradient. With TapeOptions::profile also the bytes saved for the backward pass, the
+  /// times, and after a pass the norm of the gradient; with that or keep_values the operation's arguments.
   void print(std::ostream& out) const;
 
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
@@ -66,21 +63,6 @@ class Tape {
 
   mutable const Tape* outer_;                     // the next tape of this thread; mutable since a Tape may be const
   std::shared_ptr<detail::Recording> recording_;  // null: a pause
-};
-
-/// Pauses recording in its scope: results are constants, at the cost of no tape. A Tape inside it records again.
-///
-///     tg::NoGrad pause;
-///     const double validation = loss(model, held_out).item();
-class NoGrad {
- public:
-  /// Pauses from now on.
-  NoGrad() noexcept : pause_(nullptr) {}
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  Tape pause_;
 };
 
 }  // namespace tapegrad

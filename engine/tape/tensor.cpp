@@ -5,14 +5,12 @@
 
 namespace tapegrad {
 
-using detail::fail;
-using detail::require;
-using detail::require_usage;
+using namespace detail;
 
 // The living tape that recorded a tensor. Throws std::logic_error if there is none.
-static detail::Recording& recording_of(const char* operation, const detail::Origin& origin) {
+static Recording& recording_of(const char* operation, const Origin& origin) {
   require_usage(origin.node >= 0, operation, "expected a tensor that a Tape recorded, given one without a recording");
-  detail::Recording* const recording = Tape::find(origin.tape);
+  Recording* const recording = Tape::find(origin.tape);
   require_usage(recording != nullptr, operation, "expected the Tape that recorded the tensor to be alive on this ",
                 "thread, given a stale tensor: its Tape has ended");
   return *recording;
@@ -26,7 +24,7 @@ template <class T> void Tensor<T>::throw_undefined() const {
 }
 
 template <class T> Tensor<T>& Tensor<T>::operator=(Tensor&& other) {
-  require_usage(!is_parameter(), "Parameter", "expected set_value() to change ", described(*this),
+  require_usage(!is_parameter(), "Parameter", "expected set_value() to change ", *this,
                 ", given an assignment to it as a Tensor, which would make it a constant");
   Tensor taken(std::move(other));
   value_ = std::move(taken.value_);
@@ -53,7 +51,7 @@ template <class T> const Array<T>& Tensor<T>::grad() const& {
 }
 
 template <class T> HookHandle Tensor<T>::register_hook(GradientHook<T> hook) {
-  detail::Hooks<T>& hooks =
+  Hooks<T>& hooks =
       has_variable() ? variable().hooks : recording_of("register_hook", origin_).of<T>().hooks(origin_.node);
   return hooks.add(std::move(hook));
 }
@@ -71,7 +69,7 @@ template <class T> void Tensor<T>::set_name(std::string name) {
 
 template <class T> std::string Tensor<T>::name() const {
   if (origin_.node < 0) return has_variable() ? variable().name : name_ ? *name_ : "";
-  detail::Recording* const recording = Tape::find(origin_.tape);
+  Recording* const recording = Tape::find(origin_.tape);
   return recording == nullptr ? "" : recording->of<T>().name(origin_.node);
 }
 
@@ -88,8 +86,8 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
     fail<std::logic_error>("backward", "expected a tensor that depends on a parameter, given ",
                            has_variable() ? "a parameter itself" : "one that depends on none");
   }
-  detail::Recording& recording = recording_of("backward", origin_);
-  detail::Sweep<T>(recording, origin_.node, make_value<T>(std::move(seed)), retain).run();
+  Recording& recording = recording_of("backward", origin_);
+  Sweep<T>(recording, origin_.node, make_value<T>(std::move(seed)), retain).run();
 }
 
 template class Tensor<float>;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <concepts>
-#include <iosfwd>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,19 +32,14 @@ template <class T> class Tensor {
   /// An undefined tensor: asking for its value throws std::logic_error.
   Tensor() = default;
 
-  /// A constant with a copy of the expression's values. Implicit if the numbers are of type T, so that `model(x)` takes
-  /// arrays; otherwise converts on request, `tg::Tensor<float>(ids)`.
+  /// A constant with a copy of the expression's values. Implicit if they are of type T; else `tg::Tensor<float>(ids)`.
   template <class E>
   explicit(!std::same_as<typename E::value_type, T>) Tensor(const xt::xexpression<E>& expression)
       : value_(make_value<T>(expression)) {}
 
-  /// A constant that takes the array over.
+  /// Constants: take the array over, copy numbers of one axis, share the value. `tg::tensor` takes numbers in braces.
   Tensor(Array<T>&& array) : value_(make_value<T>(std::move(array))) {}
-
-  /// A constant of one axis; `tg::tensor` takes numbers in braces and a shape.
   Tensor(const std::vector<T>& numbers) : Tensor(array<T>(numbers)) {}
-
-  /// A constant that shares the value.
   explicit Tensor(Value<T> value) : value_(std::move(value)) {}
 
   /// Copies the handle. A copy of a parameter as a Tensor holds the parameter's present value.
@@ -61,9 +55,8 @@ template <class T> class Tensor {
       slot_ = std::move(other.slot_);
     }
   }
-  /// Throws std::logic_error if the target is a parameter seen as a Tensor: set_value() changes its value.
+  /// Assignments throw std::logic_error if the target is a parameter seen as a Tensor: set_value() changes its value.
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
-  /// Throws like the copy assignment.
   Tensor& operator=(Tensor&& other);
   ~Tensor() {  // in the destructor, because xtensor asks whether types convert to Tensor<void>
     static_assert(std::same_as<T, float> || std::same_as<T, double>,
@@ -73,11 +66,9 @@ template <class T> class Tensor {
   /// True if it has a value.
   bool defined() const { return shared_value() != nullptr; }
 
-  /// The numbers. Throws std::logic_error if undefined.
+  /// The numbers, and the extents of the axes. These and the next two throw std::logic_error if undefined.
   const Array<T>& value() const& { return *defined_value(); }
   Array<T> value() const&& { return *defined_value(); }  ///< a copy
-
-  /// The extents of the axes. Throws std::logic_error if undefined.
   const Shape& shape() const& { return defined_value()->shape(); }
   Shape shape() const&& { return defined_value()->shape(); }              ///< a copy
   std::size_t dimension() const { return defined_value()->dimension(); }  ///< the number of axes; 0 for a scalar
@@ -96,8 +87,8 @@ template <class T> class Tensor {
   /// True if gradients flow to or through it: it was recorded, or is a parameter and not frozen.
   bool requires_grad() const { return origin_.node >= 0 || (slot_ && variable().requires_grad); }
 
-  /// Accumulates this tensor's gradient in the next backward passes, for grad(). Parameters always do. Throws
-  /// std::logic_error unless a living tape of this thread recorded the tensor.
+  /// Accumulates this tensor's gradient for grad(), as parameters do. Throws std::logic_error unless a living tape of
+  /// this thread recorded the tensor.
   void retain_grad();
 
   /// True if a gradient has arrived.
@@ -108,24 +99,22 @@ template <class T> class Tensor {
   const Array<T>& grad() const&;
   Array<T> grad() const&& { return static_cast<const Tensor&>(*this).grad(); }  ///< a copy
 
-  /// Calls the hook in every backward pass, once this tensor's gradient is complete and before it propagates. Changes
-  /// in place take effect. Hooks run in the order of registration; one added during a pass starts with the next. On a
-  /// parameter a hook sees each pass's contribution and stays until removed; elsewhere it ends with the tape. A hook
-  /// may compute, record, and use a tape of its own, but not call backward() on the tape that is calling it. Throws
-  /// std::logic_error for a constant and for a tensor of a tape that has ended.
+  /// Calls the hook in every backward pass, once this tensor's gradient is complete and before it propagates; changes
+  /// in place take effect. Hooks run in the order of registration, from the next pass on. A parameter keeps them until
+  /// removed, a recorded tensor until its tape ends. A hook may record and use a tape of its own, but not call
+  /// backward() on the tape that is calling it. Throws std::logic_error for a constant and after the tape has ended.
   HookHandle register_hook(GradientHook<T> hook);
 
-  /// Names the tensor for reports, pages and errors. Parameters keep the name; the tape keeps that of a recorded
-  /// tensor; a constant's belongs to this handle and later copies. Throws std::logic_error if undefined or stale.
+  /// Names the tensor for reports, pages and errors. A constant's name belongs to this handle and later copies. Throws
+  /// std::logic_error if undefined, and if its tape has ended.
   void set_name(std::string name);
   /// The given name, or a parameter's path in its model ("attention.q_proj.weight"); empty without one.
   std::string name() const;
 
   /// Propagates gradients from this scalar back through the tape and adds d(this)/d(parameter) to every parameter's
-  /// gradient. Consumes the recording, freeing saved values on the way, unless given `retain_graph`. Throws
-  /// std::logic_error without a living tape, on a consumed recording, during another pass of the same tape, and if no
-  /// parameter is reached; std::invalid_argument unless there is one element. If it, a rule or a hook throws, all
-  /// gradients are unchanged; the recording may be partly consumed.
+  /// gradient. Consumes the recording and frees what it saved, unless given `retain_graph`. Throws std::logic_error
+  /// without a living tape, on a consumed recording, during another pass of the same tape, and if no parameter is
+  /// reached; std::invalid_argument unless there is one element. If anything throws, all gradients are unchanged.
   void backward(RetainGraph retain = RetainGraph::no) const;
 
   /// The same for any shape, given the gradient `seed` of a scalar with respect to this tensor.
@@ -161,10 +150,5 @@ template <class T> std::string described(const Tensor<T>& x) {
   const std::string name = x.name();
   return (name.empty() ? "" : name + ' ') + to_string(x.shape());
 }
-
-/// Prints the values, the element type and the shape.
-template <class T> std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor);
-/// Prints the values: `std::cout << loss.grad()` needs no header of xtensor.
-template <class T> std::ostream& operator<<(std::ostream& out, const Array<T>& array);
 
 }  // namespace tapegrad

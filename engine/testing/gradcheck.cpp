@@ -15,7 +15,7 @@
 #include "../array/internal/layout.hpp"
 #include "../array/random.hpp"
 #include "../ops/ops.hpp"
-#include "../tape/tape.hpp"
+#include "../tape/no_grad.hpp"
 
 namespace tapegrad::testing {
 namespace {

@@ -11,6 +11,8 @@ namespace tapegrad::detail {
 /// Keeps values and gradients for readers.
 template <class T> class KeptValues {
  public:
+  explicit KeptValues(const Nodes<T>& nodes) : nodes_(nodes) {}
+
   /// What is kept of a node.
   struct Entry {
     /// An input without a node. A frozen parameter has its name, an undefined input no value.
@@ -38,9 +40,10 @@ template <class T> class KeptValues {
   void started(std::int32_t start);
   void arrived(std::int32_t node, const GradPointer<T>& dy);
   std::vector<GradPointer<T>>* contributions(std::size_t inputs);
-  void propagated(std::int32_t node);
+  void propagated(std::int32_t node, Sweep<T>& sweep);
 
  private:
+  const Nodes<T>& nodes_;
   std::vector<Entry> entries_;
   std::vector<GradPointer<T>> contributions_;  // of the running rule
   std::int32_t start_ = -1;

@@ -6,6 +6,7 @@
 #include "anomaly.hpp"
 #include "kept_values.hpp"
 #include "profile.hpp"
+#include "recording.hpp"
 
 namespace tapegrad::detail {
 
@@ -16,7 +17,7 @@ template <class T> class Observers {
   Observers(Nodes<T>& nodes, const TapeOptions& options) {
     if (options.profile) profile_.emplace();
     if (options.detect_anomaly) anomaly_.emplace(nodes, options.keep_values);
-    if (options.keep_values) kept_.emplace();
+    if (options.keep_values) kept_.emplace(nodes);
   }
 
   const std::optional<Profile<T>>& profile() const { return profile_; }
@@ -43,9 +44,14 @@ template <class T> class Observers {
     if (profile_) profile_->recording(node, y, inputs, rule, arguments);
   }
 
-  /// A backward pass starts; -1 if at a node on the other type.
-  void started(std::int32_t start) {
+  /// A backward pass starts at a node on T.
+  void started(Recording& recording, std::int32_t start) {
+    recording.of<float>().observers()->forget_backward();
+    recording.of<double>().observers()->forget_backward();
     if (kept_) kept_->started(start);
+  }
+  void forget_backward() {
+    if (kept_) kept_->started(-1);
     if (anomaly_) anomaly_->started();
   }
 
@@ -64,7 +70,7 @@ template <class T> class Observers {
   /// A node's rule has run.
   void propagated(std::int32_t node, const Array<T>& dy, Sweep<T>& sweep) {
     if (profile_) profile_->propagated(node, dy);
-    if (kept_) kept_->propagated(node);
+    if (kept_) kept_->propagated(node, sweep);
     if (anomaly_) anomaly_->check_gradients(node, sweep);
   }
 

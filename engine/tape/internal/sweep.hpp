@@ -26,33 +26,34 @@ template <class T> class Sweep {
   void load(std::int32_t leaf, const Gradient<T>& outer) { grad(leaf) = std::move(*outer.sum_); }
   void store(std::int32_t leaf, const Gradient<T>& outer) { *outer.sum_ = std::move(grad(leaf)); }
 
-  /// What has been added to a node's gradient so far; null if nothing.
-  GradPointer<T>& grad(std::int32_t node) { return slots_[static_cast<std::size_t>(node)].grad; }
+  /// The sum of a node's gradient so far; null if nothing was added.
+  GradPointer<T>& grad(std::int32_t node) { return slot(node).grad; }
+  void add(std::int32_t node, const GradPointer<T>& gradient);
 
  private:
   friend class Gradients<T>;
 
   struct Slot {
-    GradPointer<T> grad;
+    GradPointer<T> grad;   // the sum so far; once visited, what will be delivered
     bool reached = false;  // the start depends on the node
   };
-  struct Delivery {
-    Node<T>* node;
-    GradPointer<T> grad;  // null if no operation passed a gradient on
-  };
 
+  Slot& slot(std::int32_t node) { return slots_[static_cast<std::size_t>(node)]; }
   void visit(std::int32_t i);
   bool call_hooks(std::int32_t i, GradPointer<T>& dy) const;
   void apply_rule(std::int32_t i, const GradPointer<T>& dy);
-  void deliver();
-  Gradient<T> gradient_of_input(const Node<T>& node, std::size_t input);
+  void deliver(bool to_leaves);
+  Gradient<T> gradient_of_input(const Node<T>& node, std::size_t input) {
+    const std::int32_t edge = node.inputs[input];
+    if (edge < 0) return {nullptr, nullptr};
+    return {contributions_ != nullptr ? &(*contributions_)[input] : &grad(edge), &nodes_[edge].shape};
+  }
 
   const std::shared_ptr<Recording> recording_;  // keeps the nodes if a hook ends the tape
   Nodes<T>& nodes_;
   const RetainGraph retain_;
   Observers<T>* const observers_;
   std::vector<Slot, PoolAllocator<Slot>> slots_;
-  std::vector<Delivery, PoolAllocator<Delivery>> deliveries_;
   std::vector<GradPointer<T>>* contributions_ = nullptr;  // where a rule adds if an observer wants that separately
 };
 

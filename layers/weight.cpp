@@ -25,12 +25,12 @@ template <class T> void Weight<T>::hold_in_bfloat16() {
   bfloat16_ = Value<BFloat16>(rounded);
 }
 
-template <class T> const Value<BFloat16>& Weight<T>::shared_bfloat16() const {
+template <class T> const Value<BFloat16>& Weight<T>::shared_bfloat16() const& {
   detail::require_usage(is_in_bfloat16(), "bfloat16", "expected a weight held in bfloat16, got a parameter");
   return bfloat16_;
 }
 
-template <class T> const Array<T>& Weight<T>::value() const {
+template <class T> const Array<T>& Weight<T>::value() const& {
   detail::require_usage(!is_in_bfloat16(), "value", "expected a weight of float or double, got ", *this,
                         ", which is held in bfloat16; only linear and embedding read it");
   return Parameter<T>::value();

@@ -38,14 +38,16 @@ template <class T> struct Weight : Parameter<T> {
   /// and load() give it a value again, still frozen.
   void hold_in_bfloat16();
   bool is_in_bfloat16() const { return bfloat16_ && !Parameter<T>::defined(); }  ///< true if only bfloat16 is stored
-  const Array<BFloat16>& bfloat16() const { return *shared_bfloat16(); }  ///< throws std::logic_error for a parameter
+  const Array<BFloat16>& bfloat16() const& { return *shared_bfloat16(); }  ///< throws std::logic_error for a parameter
   /// The same, shared. Throws std::logic_error for a parameter.
-  const Value<BFloat16>& shared_bfloat16() const;
+  const Value<BFloat16>& shared_bfloat16() const&;
 
   bool defined() const { return Parameter<T>::defined() || bfloat16_; }  ///< false only without any numbers
   /// The value. Throws std::logic_error if it is stored in bfloat16, as do the parameter's other members that need it.
-  const Array<T>& value() const;
-  const Shape& shape() const { return is_in_bfloat16() ? bfloat16_->shape() : Parameter<T>::shape(); }  ///< (out, in)
+  const Array<T>& value() const&;
+  Array<T> value() const&& { return static_cast<const Weight&>(*this).value(); }                         ///< a copy
+  const Shape& shape() const& { return is_in_bfloat16() ? bfloat16_->shape() : Parameter<T>::shape(); }  ///< (out, in)
+  Shape shape() const&& { return static_cast<const Weight&>(*this).shape(); }                            ///< a copy
   std::size_t dimension() const { return shape().size(); }                                          ///< number of axes
   std::size_t size() const { return is_in_bfloat16() ? bfloat16_->size() : Parameter<T>::size(); }  ///< of elements
 

@@ -146,9 +146,7 @@ TEST_CASE_TEMPLATE("A value or gradient that was assigned one of another shape i
   set_gradients({a, b}, 1.0);
   SUBCASE("the value") { b.mutable_value() = Array{1.0}; }
   SUBCASE("the gradient") { b.mutable_grad() = Array{1.0}; }
-  CHECK_THROWS_WITH_AS(optimizer.step(),
-                       Contains("to keep its shape (2), given b (1)"),
-                       std::logic_error);
+  CHECK_THROWS_WITH_AS(optimizer.step(), Contains("to keep its shape (2), given b (1)"), std::logic_error);
   check_close(a.value(), Array{1.0, 2.0}, 0.0);
 }
 

@@ -157,6 +157,21 @@ TEST_CASE("Attention's weights are made for the page, with their gradient and wh
   CHECK(attention_of(false)["gradient"].is_null());
 }
 
+TEST_CASE("An operation's arguments are on the page, masks as arrays") {
+  const Parameter w(Array{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
+  tg::Tape tape(keeping);
+  tg::sum(tg::softmax(tg::masked_fill(w, tg::BoolArray{{true, false, false}}, -9.0), -1)).backward();
+  const json nodes = step_of(tape)["nodes"];
+  const json& filled = nodes[2]["arguments"];  // node 1 is the constant -9
+  REQUIRE(filled.size() == 2);
+  CHECK(filled[0]["name"] == "mask");
+  CHECK(filled[0]["text"] == "(1, 3)");
+  CHECK(decoded(filled[0]["value"]["data"]) == std::vector<float>{1, 0, 0});
+  CHECK(filled[1] == json{{"name", "value"}, {"text", "-9"}});
+  CHECK(nodes[3]["arguments"] == json::array({{{"name", "axis"}, {"text", "-1"}}}));
+  CHECK_FALSE(nodes[0].contains("arguments"));
+}
+
 TEST_CASE("A parameter that is of no layer, as an input may be, does not take an operation out of its layer") {
   Classifier model;
   tg::parameters(model);

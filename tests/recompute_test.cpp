@@ -251,7 +251,7 @@ TEST_CASE("The function is called once without a tape, and once more in each swe
   CHECK(calls == 5);
   CHECK(w.grad()() == 12);
   CHECK(w.sweeps().total == 2);
-  CHECK_THROWS_WITH_AS(z.backward(), Contains("consumed the recompute of shape ()"), std::logic_error);
+  CHECK_THROWS_WITH_AS(z.backward(), Contains("up to the recompute of shape ()"), std::logic_error);
 }
 
 TEST_CASE("A layer is called where it is, and what is moved in is taken over") {
@@ -279,7 +279,8 @@ TEST_CASE("The tape keeps x, and not what the function's operations save") {
   const auto& recording = tape.recording()->of<double>();
   REQUIRE(recording.size() == 4);
   CHECK(recording.observers()->profile()->entries()[2].saved == 100 * sizeof(double));
-  CHECK(recording.observers()->profile()->entries()[3].saved == 150 * sizeof(double));
+  // An array that a function shares with others is not counted: here the one of `more`.
+  CHECK(recording.observers()->profile()->entries()[3].saved == 100 * sizeof(double));
   tg::sum(z).backward();
   CHECK(recording.observers()->profile()->entries()[2].backward > 0);
   std::ostringstream printed;

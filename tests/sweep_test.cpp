@@ -181,7 +181,7 @@ TEST_CASE("A second backward says which operation the first consumed, and change
   const Tensor loss = tg::sum(w * w);
   loss.backward();
   const Array once = w.grad();
-  CHECK_THROWS_WITH_AS(loss.backward(), Contains("consumed the sum of shape ()"), std::logic_error);
+  CHECK_THROWS_WITH_AS(loss.backward(), Contains("up to the sum of shape ()"), std::logic_error);
   CHECK_THROWS_WITH_AS(loss.backward(), Contains("retain_graph"), std::logic_error);
   check_close(w.grad(), once, 0.0);
 }
@@ -205,7 +205,7 @@ TEST_CASE("Of two losses that share a trunk the second fails before any gradient
   const Tensor trunk = w * w;
   const Tensor first = trunk * 2.0, second = trunk * head;
   first.backward();
-  CHECK_THROWS_WITH_AS(second.backward(), Contains("consumed the mul of shape ()"), std::logic_error);
+  CHECK_THROWS_WITH_AS(second.backward(), Contains("up to the mul of shape ()"), std::logic_error);
   CHECK(w.grad()() == 12.0);
   CHECK_FALSE(head.has_grad());
 }
@@ -251,7 +251,7 @@ TEST_CASE("What a failed sweep has consumed stays consumed, and a new recording 
   const tg::Tape tape;
   const Tensor loss = failing(w * w, failures) * 2.0;
   CHECK_THROWS_AS(loss.backward(), std::runtime_error);
-  CHECK_THROWS_WITH_AS(loss.backward(), Contains("consumed the mul"), std::logic_error);
+  CHECK_THROWS_WITH_AS(loss.backward(), Contains("consumed by an earlier backward(), up to the mul"), std::logic_error);
   (w * w).backward();
   CHECK(w.grad()() == 6.0);
 }

@@ -31,6 +31,18 @@ static_assert(std::is_convertible_v<std::vector<double>, Tensor>);
 static_assert(!std::is_convertible_v<tg::IntArray, Tensor> && !std::is_convertible_v<tg::Array<float>, Tensor>);
 static_assert(std::is_constructible_v<Tensor, tg::IntArray> && std::is_constructible_v<Tensor, tg::Array<float>>);
 
+// Accessors of a temporary return copies: a reference would dangle.
+template <class X> constexpr bool kReturnsValue = !std::is_reference_v<X>;
+static_assert(kReturnsValue<decltype(std::declval<Tensor>().value())>);
+static_assert(kReturnsValue<decltype(std::declval<Tensor>().shape())>);
+static_assert(kReturnsValue<decltype(std::declval<Tensor>().grad())>);
+static_assert(kReturnsValue<decltype(std::declval<Tensor>().shared_value())>);
+static_assert(kReturnsValue<decltype(std::declval<const Parameter>().value())>);
+static_assert(kReturnsValue<decltype(std::declval<const Parameter>().grad())>);
+static_assert(kReturnsValue<decltype(std::declval<tg::Weight<double>>().value())>);
+static_assert(kReturnsValue<decltype(std::declval<tg::Weight<double>>().shape())>);
+static_assert(std::is_same_v<decltype(std::declval<const Tensor&>().value()), const tg::Array<double>&>);
+
 // ---- values -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("A tensor is made from an array, an expression, a view or a shared value") {
@@ -54,6 +66,20 @@ TEST_CASE("A tensor keeps a copy of an array that goes on changing, and takes ov
   const double* elements = a.data();
   const Tensor moved(std::move(a));
   CHECK(moved.value().data() == elements);
+}
+
+TEST_CASE("The value, shape and gradient of a temporary can be kept and iterated over") {
+  const auto made = [] { return tg::softmax(Tensor(Array{{1.0, 2.0, 3.0}}), -1); };
+  const auto& value = made().value();
+  const auto& shape = made().shape();
+  const auto again = made();
+  CHECK(value == again.value());
+  CHECK(shape == tg::Shape{1, 3});
+  double sum = 0;
+  for (const double p : made().value()) sum += p;
+  CHECK(sum == doctest::Approx(1.0));
+  const auto& gradient = Parameter(Array{1.0, 2.0}).grad();
+  CHECK(gradient == Array{0.0, 0.0});
 }
 
 TEST_CASE("Copies of a tensor and its detached form share one value") {

@@ -235,6 +235,17 @@ TEST_CASE("A parameter that the sweep reached and the model does not list is nam
   CHECK(sound(frozen));
 }
 
+TEST_CASE("A listed parameter that was cleared or frozen after the sweep does not count as missing") {
+  Model model;
+  for (const bool freeze : {false, true}) {
+    sweep(model);
+    freeze ? model.used.bias.set_requires_grad(false) : model.used.bias.zero_grad();
+    std::ostringstream out;
+    tg::gradient_report(out, model);
+    CHECK_FALSE(contains(out.str(), "not listed"));
+  }
+}
+
 TEST_CASE("What is not listed is that of the last sweep, and parameters alone") {
   Forgetful model;
   for (const bool all : {false, true}) {  // without zero_grad() between them

@@ -24,6 +24,12 @@ template <class T> class MaskRows {
   /// Turns query t's scores of all keys into weights: zeros where the mask hides, and throughout a row hidden whole.
   void softmax(std::size_t b, std::size_t h, std::size_t t, T* scores) const;
 
+  /// Adds the mask's parts to an operation's arguments.
+  template <class A> void describe(A& arguments) const {
+    if (mask_.causal_) arguments.add("causal", true);
+    arguments.add("valid_lens", mask_.lengths_).add("allowed", mask_.allowed_).add("bias", mask_.bias_);
+  }
+
  private:
   AttentionMask mask_;
   std::size_t queries_, keys_;

@@ -96,7 +96,7 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
       [&](auto& arguments) {
         arguments.add("heads", layout.heads).add("scale", scale);
         if (options.dropout > 0) arguments.add("dropout", options.dropout);
-        arguments.add("mask", to_string(mask));
+        attention.masks.describe(arguments);
         add_intermediates(arguments, attention, q, k, v);
       });
 }

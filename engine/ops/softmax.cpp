@@ -90,7 +90,7 @@ template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const Atten
     masks.softmax(i / queries / heads, i / queries % heads, i % queries, out);
   });
   return record_softmax({"masked_softmax", "y = softmax(x + mask); dx = y ⊙ (dy − Σ dy ⊙ y)"}, scores, std::move(y),
-                        [&](auto& arguments) { arguments.add("mask", to_string(mask)); });
+                        [&](auto& arguments) { masks.describe(arguments); });
 }
 
 #define INSTANTIATE(T)                                              \

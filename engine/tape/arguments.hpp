@@ -25,7 +25,8 @@ template <class T> class Arguments {
   /// A named argument.
   struct Argument {
     std::string name;  ///< PyTorch's name, `axis` where PyTorch says dim
-    std::variant<bool, std::int64_t, double, std::string, IntList, Value<std::int64_t>, Value<bool>, Value<T>>
+    std::variant<bool, std::int64_t, double, std::string, IntList, Value<std::int64_t>, Value<bool>, Value<float>,
+                 Value<double>>
         value;                 ///< a copy, independent of the operation's call
     std::string text() const;  ///< on one line; of an array its shape
   };

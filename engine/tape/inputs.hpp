@@ -17,6 +17,7 @@ template <class T> struct Input {
 
 /// The inputs of an operation: tensors in braces, or any number of Inputs.
 template <class T> struct Inputs : std::span<const Input<T>> {
+  /// Refers to tensors in braces, during the call.
   Inputs(std::initializer_list<Input<T>> inputs) : std::span<const Input<T>>(inputs.begin(), inputs.size()) {}
   Inputs(std::span<const Input<T>> inputs) : std::span<const Input<T>>(inputs) {}     ///< refers to them
   Inputs(const std::vector<Input<T>>& inputs) : std::span<const Input<T>>(inputs) {}  ///< refers to them

@@ -31,8 +31,7 @@ template <class T> std::int32_t Nodes<T>::find(const char* operation, const Tens
 template <class T> std::int32_t Nodes<T>::append_parameter(const Tensor<T>& x) {
   const auto node = static_cast<std::int32_t>(size());
   if (observers_) observers_->recording(node, x, {}, {}, nullptr, {});
-  nodes_.push_back(
-      {.operation = "parameter", .shape = x.slot_->shape, .rule = nullptr, .slot = x.slot_, .is_parameter = true});
+  nodes_.emplace_back(x.slot_);
   x.variable().last_read = {tape_, node};
   return node;
 }
@@ -55,7 +54,7 @@ void Nodes<T>::append(const Operation& operation, Tensor<T>& y, const Inputs<T>&
                       std::shared_ptr<const Rule<T>>&& rule, const Describe<T>& describe) {
   const auto node = static_cast<std::int32_t>(size());
   if (observers_) observers_->recording(node, y, inputs, edges, rule.get(), describe);
-  nodes_.push_back({.operation = operation, .shape = y.shape(), .inputs = std::move(edges), .rule = std::move(rule)});
+  nodes_.emplace_back(operation, y.value().shape(), std::move(edges), std::move(rule));
   y.origin_ = {tape_, node};
 }
 

@@ -45,7 +45,7 @@ template <class T> Parameter<T>& Parameter<T>::operator=(Parameter&& other) noex
     other.slot_.reset();
     return *this;
   }
-  if (both && other.variable().name.empty()) other.variable().name.swap(this->variable().name);
+  if (both && other.variable().name.empty()) other.variable().name = this->variable().name;
   this->slot_ = std::move(other.slot_);
   return *this;
 }

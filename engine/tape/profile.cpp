@@ -11,17 +11,34 @@ template <class T> double norm(const Array<T>& x) {
   return std::sqrt(squares);
 }
 
+// The arrays that an operation's rule may share, each once.
+template <class T>
+static std::vector<SharedArray> shared_arrays(const Tensor<T>& y, const Inputs<T>& inputs,
+                                              const Arguments<T>& arguments) {
+  std::vector<SharedArray> shared;
+  const auto add = [&]<class X>(const Value<X>& x) {
+    if (x && std::ranges::find(shared, x, &SharedArray::array) == shared.end())
+      shared.push_back({x, x->size() * sizeof(X)});
+  };
+  add(y.shared_value());
+  for (const Input<T>& input : inputs) add(input.tensor->shared_value());
+  for (const auto& argument : arguments.arguments())
+    std::visit(
+        [&](const auto& x) {
+          if constexpr (requires { add(x); }) add(x);
+        },
+        argument.value);
+  return shared;
+}
+
 template <class T>
 void Profile<T>::recording(std::int32_t node, const Tensor<T>& y, const Inputs<T>& inputs, const Rule<T>* rule,
                            const Arguments<T>& arguments) {
   entries_.resize(static_cast<std::size_t>(node) + 1);
   if (rule == nullptr) return;  // a parameter
-  std::vector<Value<T>> values{y.shared_value()};
-  for (const Input<T>& input : inputs)
-    if (input.tensor->defined()) values.push_back(input.tensor->shared_value());
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  entries_.back() = {.saved = rule->saved_bytes(values), .forward = forward_, .arguments = to_string(arguments)};
+  entries_.back() = {.saved = rule->saved_bytes(shared_arrays(y, inputs, arguments)),
+                     .forward = forward_,
+                     .arguments = to_string(arguments)};
   idle_since_ = Clock::now();
 }
 

@@ -109,8 +109,8 @@ template <class T> class Recomputation final : public Rule<T> {
   }
 
   // Values of parameters, which their model holds, do not count.
-  std::size_t saved_bytes(std::span<const Value<T>> values) const override {
-    return bytes_of_copy(f_, values) + x_.size() * sizeof(T);
+  std::size_t saved_bytes(std::span<const SharedArray> shared) const override {
+    return bytes_of_copy(f_, shared) + x_.size() * sizeof(T);
   }
 
  private:

@@ -15,8 +15,8 @@ Recording::Recording(const TapeOptions& options)
     : number_(next_number()), options_(options), of_float_(number_, options), of_double_(number_, options) {}
 
 void Recording::begin_backward() {
-  require_usage(!in_backward_, "backward", "expected no sweep of this Tape under way, given a call within one, as a ",
-                "hook may make it; a Tape of its own can be swept there");
+  require_usage(!in_backward_, "backward",
+                "called within a backward pass of the same Tape, as from a hook; use another ", "Tape there");
   in_backward_ = true;
 }
 

@@ -10,25 +10,31 @@
 
 namespace tapegrad::detail {
 
+/// An array that an operation's rule may share: its value, an input's value, or one of its arguments.
+struct SharedArray {
+  std::shared_ptr<const void> array;
+  std::size_t bytes;
+};
+
 /// The rule of an operation: given the output y and its gradient dy, adds to the gradients dx of the inputs.
 template <class T> struct Rule {
   virtual ~Rule() = default;
   virtual void operator()(const Array<T>& dy, Gradients<T>& dx) const = 0;
-  /// The bytes of arrays that the rule keeps alive: those it owns, and of the operation's `values` those it shares.
-  virtual std::size_t saved_bytes(std::span<const Value<T>> values) const = 0;
+  /// The bytes of arrays that the rule keeps alive: those it owns, and those of `shared` that it shares.
+  virtual std::size_t saved_bytes(std::span<const SharedArray> shared) const = 0;
 };
 
-/// The bytes that a copy of a rule's function shares or allocates; 0 if it cannot be copied.
-template <class T, class F> std::size_t bytes_of_copy(const F& function, std::span<const Value<T>> values) {
+/// The bytes of arrays that a copy of a rule's function shares or allocates; 0 if it cannot be copied.
+template <class F> std::size_t bytes_of_copy(const F& function, std::span<const SharedArray> shared) {
   if constexpr (std::is_copy_constructible_v<F>) {
-    const auto shared = [&] {
-      std::size_t bytes = 0;
-      for (const Value<T>& x : values) bytes += static_cast<std::size_t>(x.use_count()) * x->size() * sizeof(T);
-      return bytes + static_cast<std::size_t>(array_bytes_in_use);
+    const auto bytes = [&] {
+      auto sum = static_cast<std::size_t>(array_bytes_in_use);
+      for (const SharedArray& x : shared) sum += static_cast<std::size_t>(x.array.use_count()) * x.bytes;
+      return sum;
     };
-    const std::size_t before = shared();
+    const std::size_t before = bytes();
     [[maybe_unused]] const F copy(function);
-    return shared() - before;
+    return bytes() - before;
   }
   return 0;
 }
@@ -46,8 +52,8 @@ template <class T, class F> struct RuleOf final : Rule<T> {
     else
       function(dy, dx);
   }
-  std::size_t saved_bytes(std::span<const Value<T>> values) const override {
-    return bytes_of_copy(function, values) + (y ? y->size() * sizeof(T) : 0);
+  std::size_t saved_bytes(std::span<const SharedArray> shared) const override {
+    return bytes_of_copy(function, shared) + (y ? y->size() * sizeof(T) : 0);
   }
 };
 

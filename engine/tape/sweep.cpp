@@ -27,26 +27,27 @@ Sweep<T>::Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, R
       nodes_(recording.of<T>()),
       retain_(retain),
       observers_(nodes_.observers()),
-      slots_(static_cast<std::size_t>(start) + 1) {
-  slots_.back() = {std::move(seed), true};
+      states_(static_cast<std::size_t>(start) + 1) {
+  states_.back() = {std::move(seed), true};
   recording.begin_backward();
-  if (observers_) observers_->started(recording, start);
 }
 
 // Every node is visited after all nodes that read its output, so its gradient is complete by then.
 template <class T> void Sweep<T>::run(bool stop_at_leaves) {
-  for (auto i = static_cast<std::int32_t>(slots_.size()) - 1; i >= 0; --i)
-    if (slot(i).reached && !(stop_at_leaves && nodes_[i].is_leaf())) visit(i);
+  const auto start = static_cast<std::int32_t>(states_.size()) - 1;
+  if (observers_) observers_->started(*recording_, start);
+  for (std::int32_t i = start; i >= 0; --i)
+    if (state(i).reached && !(stop_at_leaves && nodes_[i].is_leaf())) visit(i);
   deliver(!stop_at_leaves);
 }
 
 template <class T> void Sweep<T>::visit(std::int32_t i) {
   Node<T>& node = nodes_[i];
   require_usage(node.rule || node.is_leaf(), "backward",
-                "expected a recording that is whole, but an earlier backward() consumed the ", node.operation.name,
-                " of shape ", node.shape, "; the earlier one keeps it as backward(tapegrad::retain_graph)");
+                "the graph was already consumed by an earlier backward(), up to the ", node.operation.name,
+                " of shape ", node.shape, "; pass tapegrad::retain_graph to that call");
   for (const std::int32_t input : node.inputs)
-    if (input >= 0) slot(input).reached = true;
+    if (input >= 0) state(input).reached = true;
 
   GradPointer<T> dy = std::move(grad(i));  // null if no operation passed a gradient on
   const bool hooked = dy && call_hooks(i, dy);
@@ -68,7 +69,7 @@ template <class T> bool Sweep<T>::call_hooks(std::int32_t i, GradPointer<T>& dy)
   for (const auto& hook : hooks) {
     (*hook)(*dy);
     require(dy->shape() == nodes_[i].shape, "hook", "expected the gradient of the ", nodes_[i].operation.name,
-            " to keep its shape ", nodes_[i].shape, ", given ", dy->shape());
+            " to keep its shape ", nodes_[i].shape, ", got ", dy->shape());
   }
   return true;
 }
@@ -87,9 +88,9 @@ template <class T> void Sweep<T>::deliver(bool to_leaves) {
   const std::uint64_t number = ++sweeps;
   std::size_t parameters = 0;
   const auto for_each_delivery = [&](auto deliver_to) {
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(slots_.size()); ++i) {
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(states_.size()); ++i) {
       Node<T>& node = nodes_[i];
-      if (!slot(i).reached || !node.slot || (node.is_leaf() && !to_leaves)) continue;
+      if (!state(i).reached || !node.slot || (node.is_leaf() && !to_leaves)) continue;
       Variable<T>* const variable = node.is_parameter ? &node.variable() : nullptr;
       if (variable == nullptr || variable->requires_grad) deliver_to(*node.slot, variable, grad(i));
     }
@@ -102,7 +103,7 @@ template <class T> void Sweep<T>::deliver(bool to_leaves) {
     if (variable) {
       ++variable->sweeps.total;
       variable->last_sweep = number;
-      variable->reached_with_it = parameters;
+      variable->parameters_in_last_sweep = parameters;
     }
     add_to(slot.grad, std::move(gradient));
   });

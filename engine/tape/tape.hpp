@@ -51,11 +51,10 @@ class Tape {
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
   void to_dot(std::ostream& out) const;
 
-  /// For the library's own sources: what was recorded, and the recordings of this thread's innermost tape (null if none
-  /// records) and of its living tape with a number (null if there is none).
-  const std::shared_ptr<detail::Recording>& recording() const { return recording_; }
-  static detail::Recording* current() noexcept;
-  static detail::Recording* find(std::uint64_t number) noexcept;
+  // current(): of this thread's innermost tape. find(): of its living tape with that number. Both may be null.
+  const std::shared_ptr<detail::Recording>& recording() const { return recording_; }  ///< for the library's sources
+  static detail::Recording* current() noexcept;                                       ///< for the library's sources
+  static detail::Recording* find(std::uint64_t number) noexcept;                      ///< for the library's sources
 
  private:
   friend class NoGrad;

@@ -23,8 +23,8 @@ template <class T> class Nodes;
 template <class T> class Recomputation;
 }  // namespace detail
 
-/// A cheap handle: a shared value that never changes, and the place on a tape where it was made. A tensor made from an
-/// array is a constant. Gradients flow to parameters. Accessors of a temporary return copies, so nothing dangles.
+/// A cheap handle to an immutable shared value and to the operation on a tape that made it. A tensor made from an array
+/// is a constant; gradients flow to parameters. Accessors of a temporary return copies, so nothing dangles.
 template <class T> class Tensor {
  public:
   using value_type = T;  ///< float or double
@@ -37,10 +37,9 @@ template <class T> class Tensor {
   explicit(!std::same_as<typename E::value_type, T>) Tensor(const xt::xexpression<E>& expression)
       : value_(make_value<T>(expression)) {}
 
-  /// Constants: take the array over, copy numbers of one axis, share the value. `tg::tensor` takes numbers in braces.
-  Tensor(Array<T>&& array) : value_(make_value<T>(std::move(array))) {}
-  Tensor(const std::vector<T>& numbers) : Tensor(array<T>(numbers)) {}
-  explicit Tensor(Value<T> value) : value_(std::move(value)) {}
+  Tensor(Array<T>&& array) : value_(make_value<T>(std::move(array))) {}  ///< a constant that takes the array over
+  Tensor(const std::vector<T>& numbers) : Tensor(array<T>(numbers)) {}   ///< a constant of one axis
+  explicit Tensor(Value<T> value) : value_(std::move(value)) {}          ///< a constant that shares the value
 
   /// Copies the handle. A copy of a parameter as a Tensor holds the parameter's present value.
   Tensor(const Tensor& other)
@@ -55,10 +54,10 @@ template <class T> class Tensor {
       slot_ = std::move(other.slot_);
     }
   }
-  /// Assignments throw std::logic_error if the target is a parameter seen as a Tensor: set_value() changes its value.
+  /// Throws std::logic_error if the target is a parameter seen as a Tensor: set_value() changes its value.
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
-  Tensor& operator=(Tensor&& other);
-  ~Tensor() {  // in the destructor, because xtensor asks whether types convert to Tensor<void>
+  Tensor& operator=(Tensor&& other);  ///< throws like the copy assignment
+  ~Tensor() {                         // in the destructor, because xtensor asks whether types convert to Tensor<void>
     static_assert(std::same_as<T, float> || std::same_as<T, double>,
                   "tapegrad: a Tensor is of float or double; ids, labels and lengths are a tapegrad::IntArray");
   }
@@ -66,10 +65,10 @@ template <class T> class Tensor {
   /// True if it has a value.
   bool defined() const { return shared_value() != nullptr; }
 
-  /// The numbers, and the extents of the axes. These and the next two throw std::logic_error if undefined.
+  /// The numbers. Throws std::logic_error if undefined, as do shape(), dimension() and size().
   const Array<T>& value() const& { return *defined_value(); }
-  Array<T> value() const&& { return *defined_value(); }  ///< a copy
-  const Shape& shape() const& { return defined_value()->shape(); }
+  Array<T> value() const&& { return *defined_value(); }                   ///< a copy
+  const Shape& shape() const& { return defined_value()->shape(); }        ///< the extents of the axes
   Shape shape() const&& { return defined_value()->shape(); }              ///< a copy
   std::size_t dimension() const { return defined_value()->dimension(); }  ///< the number of axes; 0 for a scalar
   std::size_t size() const { return defined_value()->size(); }            ///< the number of elements

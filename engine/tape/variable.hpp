@@ -45,9 +45,14 @@ template <class T> struct GradSlot {
 
   /// Throws std::logic_error if the value or gradient of the tensor `name`, an array that users change in place, has
   /// not kept the slot's shape.
-  void require_shape(const char* operation, const char* what, const char* name, const Array<T>& x) const;
+  void require_shape(const char* operation, const char* what, const char* name, const Array<T>& x) const {
+    if (x.shape() != shape) [[unlikely]]
+      throw_resized(operation, what, name, x);
+  }
 
  private:
+  [[noreturn]] void throw_resized(const char* operation, const char* what, const char* name, const Array<T>& x) const;
+
   mutable std::once_flag zeros_made_;
   mutable Value<T> zeros_;
 };
@@ -59,16 +64,15 @@ template <class T> struct Variable : GradSlot<T> {
   std::string name{};         // as given, or the parameter's path in its model
   Hooks<T> hooks{};
   SweepCount sweeps{};
-  Origin last_read{};               // the node of the last tape that read it
-  std::uint64_t last_sweep = 0;     // the number of the last backward pass that reached it
-  std::size_t reached_with_it = 0;  // how many parameters that pass reached
+  Origin last_read{};                        // the node of the last tape that read it
+  std::uint64_t last_sweep = 0;              // the number of the last backward pass that reached it
+  std::size_t parameters_in_last_sweep = 0;  // reached by that pass
 
   Variable(const Shape& shape, Value<T> v) : GradSlot<T>(shape), value(std::move(v)) {}
 
   void clear_grad() {
     this->grad.reset();
     sweeps = {};
-    last_sweep = 0;
   }
 };
 

@@ -67,7 +67,7 @@ template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& para
   std::size_t missing = 0, listed = 0;
   for (const auto& named : parameters) {
     const Variable<T>& variable = *named.second.variable();
-    if (variable.last_sweep == last) missing = variable.reached_with_it, ++listed;
+    if (variable.last_sweep == last) missing = variable.parameters_in_last_sweep, ++listed;
   }
   missing -= std::min(missing, listed);
   if (missing == 0) return {};

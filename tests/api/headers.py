@@ -13,7 +13,7 @@ import sys
 GROUPS = {
     "arrays": ("Arrays", "What holds numbers: arrays and shapes, masks, random numbers, threads.", ["engine/array"]),
     "tape": ("Tensors and the tape", "What differentiates: tensors, parameters, the tape and its sweep, operations of "
-             "one's own.", ["engine/tape"]),
+             "one's own.", ["engine/tape", "engine/report"]),
     "operations": ("Operations", "What computes: PyTorch's operations on tensors, each with its gradient.",
                    ["engine/ops"]),
     "layers": ("Layers", "What models are made of: layers with parameters, their first weights, sampling. Inputs of other "

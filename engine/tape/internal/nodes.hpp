@@ -16,12 +16,17 @@ template <class T> class Observers;
 
 /// An operation, or a leaf: a parameter, or a placeholder for a tensor of an outer tape.
 template <class T> struct Node {
-  Operation operation;                  // "parameter" for a parameter, "input" for a placeholder
-  Shape shape;                          // of the output
-  Edges inputs{};                       // the nodes that made the inputs; -1 for a constant
-  std::shared_ptr<const Rule<T>> rule;  // null for a leaf, and once consumed
-  std::shared_ptr<GradSlot<T>> slot{};  // where the output's gradient is delivered; null if nowhere
-  bool is_parameter = false;            // the slot is a Variable
+  Operation operation;                    // "parameter" for a parameter, "input" for a placeholder
+  Shape shape;                            // of the output
+  Edges inputs{};                         // the nodes that made the inputs; -1 for a constant
+  std::shared_ptr<const Rule<T>> rule{};  // null for a leaf, and once consumed
+  std::shared_ptr<GradSlot<T>> slot{};    // where the output's gradient is delivered; null if nowhere
+  bool is_parameter = false;              // the slot is a Variable
+
+  Node(const Operation& made_by, const Shape& of, Edges&& read, std::shared_ptr<const Rule<T>>&& backward)
+      : operation(made_by), shape(of), inputs(std::move(read)), rule(std::move(backward)) {}
+  explicit Node(const std::shared_ptr<GradSlot<T>>& variable)
+      : operation("parameter"), shape(variable->shape), slot(variable), is_parameter(true) {}
 
   bool is_leaf() const { return inputs.empty(); }  // an operation is recorded only if an input requires a gradient
   Variable<T>& variable() const { return static_cast<Variable<T>&>(*slot); }

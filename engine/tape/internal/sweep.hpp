@@ -27,18 +27,18 @@ template <class T> class Sweep {
   void store(std::int32_t leaf, const Gradient<T>& outer) { *outer.sum_ = std::move(grad(leaf)); }
 
   /// The sum of a node's gradient so far; null if nothing was added.
-  GradPointer<T>& grad(std::int32_t node) { return slot(node).grad; }
+  GradPointer<T>& grad(std::int32_t node) { return state(node).grad; }
   void add(std::int32_t node, const GradPointer<T>& gradient);
 
  private:
   friend class Gradients<T>;
 
-  struct Slot {
+  struct State {           // of a node
     GradPointer<T> grad;   // the sum so far; once visited, what will be delivered
     bool reached = false;  // the start depends on the node
   };
 
-  Slot& slot(std::int32_t node) { return slots_[static_cast<std::size_t>(node)]; }
+  State& state(std::int32_t node) { return states_[static_cast<std::size_t>(node)]; }
   void visit(std::int32_t i);
   bool call_hooks(std::int32_t i, GradPointer<T>& dy) const;
   void apply_rule(std::int32_t i, const GradPointer<T>& dy);
@@ -53,7 +53,7 @@ template <class T> class Sweep {
   Nodes<T>& nodes_;
   const RetainGraph retain_;
   Observers<T>* const observers_;
-  std::vector<Slot, PoolAllocator<Slot>> slots_;
+  std::vector<State, PoolAllocator<State>> states_;
   std::vector<GradPointer<T>>* contributions_ = nullptr;  // where a rule adds if an observer wants that separately
 };
 

@@ -1,5 +1,7 @@
 #include "parameter.hpp"
 
+#include <new>
+
 #include "../array/internal/error.hpp"
 
 namespace tapegrad {
@@ -45,7 +47,10 @@ template <class T> Parameter<T>& Parameter<T>::operator=(Parameter&& other) noex
     other.slot_.reset();
     return *this;
   }
-  if (both && other.variable().name.empty()) other.variable().name = this->variable().name;
+  if (both && other.variable().name.empty()) try {
+      other.variable().name = this->variable().name;
+    } catch (const std::bad_alloc&) {  // stays unnamed: a move must not fail
+    }
   this->slot_ = std::move(other.slot_);
   return *this;
 }

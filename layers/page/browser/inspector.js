@@ -43,17 +43,17 @@ function renderInspector(dialog, view) {
 }
 
 /** What an operation was given besides its inputs: all of it in a line, and each array in large. */
-function argumentsOf({ node, table }) {
-  const given = node.arguments ?? [];
-  if (!given.length) return [];
-  const line = given.map(({ name, text }) => `${name} = ${text}`).join(", ");
+function argumentsOf(view) {
+  const all = view.node.arguments ?? [];
+  if (!all.length) return [];
+  const line = all.map(({ name, text }) => `${name} = ${text}`).join(", ");
   const large = ({ name, value }) => {
-    const unlabeled = { ...node, shape: value.shape, axes: undefined, axis_names: undefined };
-    return inLarge({ node: unlabeled, axes: lastAxes(value.shape), table }, value, { name }, {});
+    const unlabeled = { ...view.node, shape: value.shape, axes: undefined, axis_names: undefined };
+    return inLarge({ ...view, node: unlabeled, axes: lastAxes(value.shape) }, value, { name }, {});
   };
   return [
     element("p", { class: "arguments", text: `Arguments: ${line}` }),
-    element("div", { class: "pair" }, ...given.filter(({ value }) => value).map(large)),
+    element("div", { class: "pair" }, ...all.filter(({ value }) => value).map(large)),
   ];
 }
 

@@ -1,4 +1,4 @@
-/// The gradients of an operation's inputs, as its rule sees them.
+/// The gradients of an operation's inputs, for its rule.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tapegrad {
 
-/// Where a rule's kernel writes, as in BLAS: if beta is 0, `data` is uninitialized; if 1, it is a sum to add to.
+/// Output of a rule's kernel, as in BLAS: with beta 0 `data` is uninitialized, with beta 1 it is a sum to add to.
 template <class T> struct Destination {
   T* data;  ///< as many elements as the input has, in row-major order
   T beta;   ///< 0 or 1
@@ -31,7 +31,7 @@ template <class T> class Gradient {
   /// The number of elements of the input. Requires needs_grad().
   std::size_t size() const { return element_count(*shape_); }
 
-  /// Adds a gradient of the input's shape, or of one that the input was broadcast to: then it is summed back.
+  /// Adds a gradient of the input's shape, or of a shape it was broadcast to: the broadcast axes are summed.
   void operator+=(const Array<T>& gradient) const;
   void operator+=(Array<T>&& gradient) const;  ///< the same; takes the array over if possible
   /// The same for an expression, evaluated only if needed.
@@ -39,7 +39,7 @@ template <class T> class Gradient {
     if (needs_grad()) *this += Array<T>(gradient);
   }
 
-  /// For kernels that accumulate in place. Requires needs_grad(). Ask just before writing, since two inputs may be the
+  /// For kernels accumulating in place. Requires needs_grad(). Call it just before writing, since two inputs may be the
   /// same tensor.
   Destination<T> destination() const;
 
@@ -70,7 +70,7 @@ template <class T> class Gradients {
 
 namespace detail {
 
-/// The destination, filled with zeros if uninitialized: for rules that add to some elements only.
+/// The destination, filled with zeros if uninitialized: for rules adding to some elements only.
 template <class T> T* zeroed_destination(const Gradient<T>& dx) {
   const auto [data, beta] = dx.destination();
   if (beta == 0) std::fill_n(data, dx.size(), T(0));

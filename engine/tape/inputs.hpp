@@ -1,4 +1,4 @@
-/// The inputs of an operation, as it hands them to record().
+/// The inputs of an operation, for record().
 #pragma once
 
 #include <initializer_list>

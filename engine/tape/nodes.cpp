@@ -36,8 +36,7 @@ template <class T> std::int32_t Nodes<T>::append_parameter(const Tensor<T>& x) {
   return node;
 }
 
-// A parameter remembers the tape that read it last. If that is a newer one, nested in this tape, this tape may have
-// read it before.
+// A parameter remembers its last reader. If this is a newer tape, nested in ours, ours may have read it earlier.
 template <class T> std::int32_t Nodes<T>::find_variable(Variable<T>& variable) const {
   if (variable.last_read.tape == tape_) return variable.last_read.node;
   if (variable.last_read.tape < tape_) return -1;

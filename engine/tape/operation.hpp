@@ -1,24 +1,21 @@
-/// What an operation is called, and what it computes.
+/// An operation's name and formula.
 #pragma once
 
 #include <limits>
 
 namespace tapegrad {
 
-/// An operation's name and, for readers, its formula and rule. A name alone converts to it. The texts must outlive the
-/// tape, as string literals do: nothing is copied in a training step.
+/// An operation's name, formula and rule. Converts from a name alone. The texts must outlive the tape, as string
+/// literals do, since a training step copies nothing.
 struct Operation {
-  /// What reports and errors call it.
-  const char* name;
+  const char* name;  ///< in reports and errors
 
-  /// In the mathematics that Unicode writes, its value y and then what its rule adds to the gradient of each input, in
-  /// their order, separated by "; ": "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy". What follows the d is what the
-  /// input is called in all of them; ⊙ multiplies element by element. Where an input was broadcast, what is added is
-  /// summed back, which needs not be said. "" where nobody has written it.
+  /// For readers, in Unicode: the value y, then each input's gradient in the order of the inputs, separated by "; ".
+  /// "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy" names the inputs x, W and b; ⊙ multiplies elementwise. The sum
+  /// over broadcast axes is implied. "" if unknown.
   const char* formula;
 
-  /// The number that the letter c of the formula stands for: "y = c x; dx = c dy". NaN for none: c is a letter then.
-  double c;
+  double c;  ///< value of the letter c in the formula, as in "y = c x; dx = c dy"; NaN if there is no constant
 
   /// From a name, or a name with its formula.
   constexpr Operation(const char* name_text, const char* formula_text = "",

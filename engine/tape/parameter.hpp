@@ -1,4 +1,4 @@
-/// Parameters, the tensors that training changes.
+/// Parameters: tensors changed by training.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace tapegrad {
 
 template <class P> class ParameterHandle;
 
-/// A tensor that training changes. Tapes and optimizers share its storage, a Variable. A copy is a new parameter with
+/// A tensor changed by training. Tapes and optimizers share its storage, a Variable. A copy is a new parameter with
 /// the same numbers and name, without a gradient; they share the array until one is changed.
 template <class T> class Parameter : public Tensor<T> {
  public:
@@ -24,7 +24,7 @@ template <class T> class Parameter : public Tensor<T> {
 
   /// A new parameter with the same value and name, without a gradient.
   Parameter(const Parameter& other);
-  /// Takes over the storage: optimizers and tapes that use it follow.
+  /// Takes over the storage: its optimizers and tapes follow.
   Parameter(Parameter&& other) noexcept : Tensor<T>() { this->slot_ = std::move(other.slot_); }
   /// Copies the value. Tapes and handles still reach this parameter if the shape stays the same.
   Parameter& operator=(const Parameter& other);
@@ -69,8 +69,8 @@ template <class T> class Parameter : public Tensor<T> {
   }
 
  protected:
-  /// Freezes the parameter and drops its value and gradient: it is undefined until set_value() or share_value(). For a
-  /// derived class that stores the numbers in another type.
+  /// Freezes the parameter and drops its value and gradient: it is undefined until set_value() or share_value(). For
+  /// derived classes with another storage type.
   void release_value();
 
  private:

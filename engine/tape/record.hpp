@@ -1,4 +1,4 @@
-/// How operations, the library's and a user's, are made: compute the value, then `record` it with its rule.
+/// The way to write an operation: compute its value, then `record` it with its rule.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace tapegrad {
 namespace detail {
 
-/// The nodes that made an operation's inputs, -1 for a constant.
+/// The nodes of an operation's inputs, -1 for a constant.
 using Edges = xt::svector<std::int32_t, 4>;
 
 /// Finds the nodes of the inputs on the current tape. Returns false if nothing is to be recorded: no tape, or constants
@@ -21,7 +21,7 @@ using Edges = xt::svector<std::int32_t, 4>;
 template <class T>
 bool find_inputs(const Operation& operation, const Tensor<T>& y, const Inputs<T>& inputs, Edges& edges);
 
-/// Appends the operation that made y to the current tape.
+/// Appends an operation with the output y to the current tape.
 template <class T>
 void append(const Operation& operation, Tensor<T>& y, const Inputs<T>& inputs, Edges&& edges,
             std::shared_ptr<const Rule<T>> rule, const Describe<T>& describe);
@@ -34,10 +34,10 @@ template <class A> struct ElementOf<std::shared_ptr<A>> { using type = typename 
 /// Makes a tensor with the value and, if a tape records and an input requires a gradient, puts the operation on it.
 ///
 /// `operation` is a name or a name with a formula; both must outlive the tape, as string literals do.
-/// `value` is an array, which is taken over if temporary, an expression, or a shared pointer to an array.
+/// `value` is an array (moved from if temporary), an expression, or a shared pointer to an array.
 /// `rule(dy, dx)` gets the gradient of the value and adds to the gradients of the inputs: `dx[0] += dy * ...`. It
-/// captures the values it needs, never a Tensor: x.shared_value() shares an input's value. A rule that needs the
-/// operation's output takes it as a third argument.
+/// captures values, never a Tensor: x.shared_value() shares an input's value. The output is an optional third argument:
+/// `rule(dy, dx, y)`.
 /// `describe(arguments)` adds the operation's arguments other than tensors: `arguments.add("axis", axis)`. It runs
 /// before `record` returns, and only on a tape that profiles or keeps values.
 ///

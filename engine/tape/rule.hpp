@@ -1,4 +1,4 @@
-/// What a tape stores of an operation to propagate gradients through it. For the library's own sources.
+/// The stored form of an operation's rule. For the library's own sources.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace tapegrad::detail {
 
-/// An array that an operation's rule may share: its value, an input's value, or one of its arguments.
+/// An array within a rule's reach: the operation's value, an input's value, or one of its arguments.
 struct SharedArray {
   std::shared_ptr<const void> array;
   std::size_t bytes;
@@ -20,11 +20,11 @@ struct SharedArray {
 template <class T> struct Rule {
   virtual ~Rule() = default;
   virtual void operator()(const Array<T>& dy, Gradients<T>& dx) const = 0;
-  /// The bytes of arrays that the rule keeps alive: those it owns, and those of `shared` that it shares.
+  /// The bytes of arrays saved by the rule: its own, and the ones it captured out of `shared`.
   virtual std::size_t saved_bytes(std::span<const SharedArray> shared) const = 0;
 };
 
-/// The bytes of arrays that a copy of a rule's function shares or allocates; 0 if it cannot be copied.
+/// The bytes of arrays shared or allocated by a copy of a rule's function; 0 if it cannot be copied.
 template <class F> std::size_t bytes_of_copy(const F& function, std::span<const SharedArray> shared) {
   if constexpr (std::is_copy_constructible_v<F>) {
     const auto bytes = [&] {

@@ -32,7 +32,7 @@ Sweep<T>::Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, R
   recording.begin_backward();
 }
 
-// Every node is visited after all nodes that read its output, so its gradient is complete by then.
+// A node's gradient is complete when it is visited: all readers of its output come earlier in the pass.
 template <class T> void Sweep<T>::run(bool stop_at_leaves) {
   const auto start = static_cast<std::int32_t>(states_.size()) - 1;
   if (observers_) observers_->started(*recording_, start);

@@ -1,4 +1,4 @@
-/// The tape, which records operations from its construction to the end of its scope.
+/// The tape: records operations from its construction to the end of its scope.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace detail {
 class Recording;
 }
 
-/// What a tape does besides recording.
+/// Optional work of a tape besides recording.
 struct TapeOptions {
-  bool profile = false;  ///< measure for Tape::print what each operation saved, its times and its gradient
+  bool profile = false;  ///< measure each operation's saved bytes, times and gradient for Tape::print
 
   /// Check every value and gradient. Where the first NaN or infinity appears, throw std::runtime_error with the
-  /// operation, its inputs and the layer. A parameter that is not finite is reported before an operation reads it.
+  /// operation, its inputs and the layer. A non-finite parameter is reported before an operation reads it.
   /// Infinity from an input, such as the value of masked_fill, may pass.
   bool detect_anomaly = false;
 
@@ -28,7 +28,7 @@ struct TapeOptions {
 
 /// Records this thread's operations from its construction to the end of its scope. Tapes nest: the innermost records.
 /// Without a tape operations only compute values. A tape must be destroyed on its own thread, or else the program ends
-/// with a message. If a hook or rule ends the tape that is calling it, the backward pass still finishes.
+/// with a message. If a hook or rule ends the calling tape, the backward pass still finishes.
 class Tape {
  public:
   /// Records from now on.
@@ -51,7 +51,7 @@ class Tape {
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
   void to_dot(std::ostream& out) const;
 
-  // current(): of this thread's innermost tape. find(): of its living tape with that number. Both may be null.
+  // current(): of this thread's innermost tape. find(): of its living tape with this number. Both may be null.
   const std::shared_ptr<detail::Recording>& recording() const { return recording_; }  ///< for the library's sources
   static detail::Recording* current() noexcept;                                       ///< for the library's sources
   static detail::Recording* find(std::uint64_t number) noexcept;                      ///< for the library's sources

@@ -1,4 +1,4 @@
-/// Tensors: handles that operations take and return.
+/// Tensors: inputs and outputs of operations.
 #pragma once
 
 #include <concepts>
@@ -23,8 +23,8 @@ template <class T> class Nodes;
 template <class T> class Recomputation;
 }  // namespace detail
 
-/// A cheap handle to an immutable shared value and to the operation on a tape that made it. A tensor made from an array
-/// is a constant; gradients flow to parameters. Accessors of a temporary return copies, so nothing dangles.
+/// A cheap handle to an immutable shared value and to its operation on a tape. A tensor made from an array is a
+/// constant; gradients flow to parameters. Accessors of a temporary return copies, so nothing dangles.
 template <class T> class Tensor {
  public:
   using value_type = T;  ///< float or double
@@ -37,9 +37,9 @@ template <class T> class Tensor {
   explicit(!std::same_as<typename E::value_type, T>) Tensor(const xt::xexpression<E>& expression)
       : value_(make_value<T>(expression)) {}
 
-  Tensor(Array<T>&& array) : value_(make_value<T>(std::move(array))) {}  ///< a constant that takes the array over
+  Tensor(Array<T>&& array) : value_(make_value<T>(std::move(array))) {}  ///< a constant; moves the array
   Tensor(const std::vector<T>& numbers) : Tensor(array<T>(numbers)) {}   ///< a constant of one axis
-  explicit Tensor(Value<T> value) : value_(std::move(value)) {}          ///< a constant that shares the value
+  explicit Tensor(Value<T> value) : value_(std::move(value)) {}          ///< a constant; shares the value
 
   /// Copies the handle. A copy of a parameter as a Tensor holds the parameter's present value.
   Tensor(const Tensor& other)
@@ -101,7 +101,7 @@ template <class T> class Tensor {
   /// Calls the hook in every backward pass, once this tensor's gradient is complete and before it propagates; changes
   /// in place take effect. Hooks run in the order of registration, from the next pass on. A parameter keeps them until
   /// removed, a recorded tensor until its tape ends. A hook may record and use a tape of its own, but not call
-  /// backward() on the tape that is calling it. Throws std::logic_error for a constant and after the tape has ended.
+  /// backward() on the calling tape. Throws std::logic_error for a constant and after the tape has ended.
   HookHandle register_hook(GradientHook<T> hook);
 
   /// Names the tensor for reports, pages and errors. A constant's name belongs to this handle and later copies. Throws
@@ -135,7 +135,7 @@ template <class T> class Tensor {
   [[noreturn]] void throw_undefined() const;
 
   Value<T> value_;
-  std::shared_ptr<detail::GradSlot<T>> slot_;  // of a parameter, or of a tensor that retains its gradient
+  std::shared_ptr<detail::GradSlot<T>> slot_;  // of a parameter, or after retain_grad()
   std::shared_ptr<const std::string> name_;    // of a constant
   detail::Origin origin_;
 

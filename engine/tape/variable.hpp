@@ -24,27 +24,26 @@ struct SweepCount {
 
 namespace detail {
 
-/// Which operation of which tape made a value.
+/// The tape and the operation of a value.
 struct Origin {
   std::uint64_t tape = 0;  // tapes are numbered from 1; numbers are never reused
   std::int32_t node = -1;  // -1 if no recorded operation made it
 };
 
-/// The accumulated gradient of a tensor that called retain_grad(), or of a parameter.
+/// The accumulated gradient of a parameter, or of a tensor after retain_grad().
 template <class T> struct GradSlot {
   const Shape shape;
   std::shared_ptr<Array<T>> grad{};  // null until a gradient arrives
 
   explicit GradSlot(const Shape& s) : shape(s) {}
 
-  /// Zeros, shown until a gradient arrives. Threads that read a shared model may ask at once.
+  /// Zeros, shown until a gradient arrives. Thread-safe, for threads reading a shared model.
   const Array<T>& zeros() const {
     std::call_once(zeros_made_, [this] { zeros_ = make_value<T>(shape, T(0)); });
     return *zeros_;
   }
 
-  /// Throws std::logic_error if the value or gradient of the tensor `name`, an array that users change in place, has
-  /// not kept the slot's shape.
+  /// Throws std::logic_error if a user resized the value or gradient of the tensor `name` while changing it in place.
   void require_shape(const char* operation, const char* what, const char* name, const Array<T>& x) const {
     if (x.shape() != shape) [[unlikely]]
       throw_resized(operation, what, name, x);
@@ -57,15 +56,15 @@ template <class T> struct GradSlot {
   mutable Value<T> zeros_;
 };
 
-/// A parameter's storage, shared by the parameter, its handles and the tapes that read it.
+/// A parameter's storage, shared by the parameter, its handles and its readers' tapes.
 template <class T> struct Variable : GradSlot<T> {
   Value<T> value;
   bool requires_grad = true;  // false if frozen
   std::string name{};         // as given, or the parameter's path in its model
   Hooks<T> hooks{};
   SweepCount sweeps{};
-  Origin last_read{};                        // the node of the last tape that read it
-  std::uint64_t last_sweep = 0;              // the number of the last backward pass that reached it
+  Origin last_read{};                        // its node on the last tape to read it
+  std::uint64_t last_sweep = 0;              // the number of the last backward pass to reach it
   std::size_t parameters_in_last_sweep = 0;  // reached by that pass
 
   Variable(const Shape& shape, Value<T> v) : GradSlot<T>(shape), value(std::move(v)) {}

@@ -18,7 +18,7 @@ template <class T> class Observers;
 template <class T> struct Node {
   Operation operation;                    // "parameter" for a parameter, "input" for a placeholder
   Shape shape;                            // of the output
-  Edges inputs{};                         // the nodes that made the inputs; -1 for a constant
+  Edges inputs{};                         // the nodes of the inputs; -1 for a constant
   std::shared_ptr<const Rule<T>> rule{};  // null for a leaf, and once consumed
   std::shared_ptr<GradSlot<T>> slot{};    // where the output's gradient is delivered; null if nowhere
   bool is_parameter = false;              // the slot is a Variable
@@ -41,11 +41,11 @@ template <class T> class Nodes {
   Node<T>& operator[](std::int32_t i) { return nodes_[static_cast<std::size_t>(i)]; }
   const Node<T>& operator[](std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
 
-  /// The node that made x; -1 for a constant, a frozen parameter or an undefined x. A parameter gets a node when it is
-  /// first read. Throws std::logic_error if x belongs to another tape or its value was resized.
+  /// The node of x; -1 for a constant, a frozen parameter or an undefined x. The first read of a parameter appends its
+  /// node. Throws std::logic_error if x belongs to another tape or its value was resized.
   std::int32_t find(const char* operation, const Tensor<T>& x);
 
-  /// Appends a parameter that x reads.
+  /// Appends a node for the parameter x.
   std::int32_t append_parameter(const Tensor<T>& x);
 
   /// Appends an operation and makes y its output.

@@ -1,4 +1,4 @@
-/// What a tape has recorded. For the library's own sources.
+/// The contents of a tape. For the library's own sources.
 #pragma once
 
 #include <concepts>
@@ -9,7 +9,7 @@
 
 namespace tapegrad::detail {
 
-/// All that one tape has recorded. Outlives the tape if a backward pass or a page still uses it.
+/// The contents of one tape. Outlives it while a backward pass or a page uses them.
 class Recording : public std::enable_shared_from_this<Recording> {
  public:
   explicit Recording(const TapeOptions& options);
@@ -25,7 +25,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
   }
   template <class T> const Nodes<T>& of() const { return const_cast<Recording*>(this)->of<T>(); }
 
-  /// Called by the one backward pass that may run at a time.
+  /// Throws std::logic_error if a backward pass of this tape is running.
   void begin_backward();
   void end_backward() noexcept { in_backward_ = false; }
 

@@ -21,8 +21,8 @@ template <class T> class Sweep {
   /// Visits the nodes from the last recorded to the first. Delivers the gradients at the end, when nothing can fail.
   void run(bool stop_at_leaves = false);
 
-  /// For `recompute`, which runs a sweep inside another and stops at the leaves: their sums start with those of the
-  /// outer sweep and go back there, so that numbers are added in the order, and to the bits, of one sweep.
+  /// For `recompute`, a sweep inside another one: sums of the leaves are moved here from the outer sweep and back,
+  /// which adds the numbers in the order of a single sweep, with the same bits.
   void load(std::int32_t leaf, const Gradient<T>& outer) { grad(leaf) = std::move(*outer.sum_); }
   void store(std::int32_t leaf, const Gradient<T>& outer) { *outer.sum_ = std::move(grad(leaf)); }
 
@@ -34,7 +34,7 @@ template <class T> class Sweep {
   friend class Gradients<T>;
 
   struct State {           // of a node
-    GradPointer<T> grad;   // the sum so far; once visited, what will be delivered
+    GradPointer<T> grad;   // the sum so far; after the visit, the gradient to deliver
     bool reached = false;  // the start depends on the node
   };
 
@@ -54,7 +54,7 @@ template <class T> class Sweep {
   const RetainGraph retain_;
   Observers<T>* const observers_;
   std::vector<State, PoolAllocator<State>> states_;
-  std::vector<GradPointer<T>>* contributions_ = nullptr;  // where a rule adds if an observer wants that separately
+  std::vector<GradPointer<T>>* contributions_ = nullptr;  // a rule's results if an observer wants them separately
 };
 
 }  // namespace tapegrad::detail

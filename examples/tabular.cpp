@@ -1,0 +1,90 @@
+// Predicts the last column of a CSV file from the other columns with a multilayer perceptron.
+//   build/release/examples/tabular table.csv
+#include <tapegrad/tapegrad.hpp>
+
+#include <xtensor/xcsv.hpp>
+#include <xtensor/xview.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+namespace tg = tapegrad;
+using Table = tg::Array<float>;  // (rows, columns)
+
+struct Mlp {
+  tg::Linear<> first, second, last;
+  TAPEGRAD_FIELDS(first, second, last)
+
+  explicit Mlp(std::size_t features) : first(features, 64), second(64, 64), last(64, 1) {}
+  tg::Tensor<float> operator()(const tg::Tensor<float>& x) const {  // (B, features) -> (B, 1)
+    return last(tg::relu(second(tg::relu(first(x)))));
+  }
+};
+
+Table load(const std::string& path) try {
+  std::ifstream file(path);
+  std::string header;
+  std::getline(file, header);
+  const Table table = xt::load_csv<float>(file);
+  if (table.shape(0) < 20 || table.shape(1) < 2) throw std::runtime_error("");
+  return table;
+} catch (const std::exception&) {
+  throw std::runtime_error(path +
+                           ": expected a header line, then at least 20 lines of 2 or more numbers, split by commas");
+}
+
+// The rows numbered order[from], ..., order[to - 1].
+Table rows(const Table& table, const tg::IntArray& order, std::size_t from, std::size_t to) {
+  Table chosen(tg::Shape{to - from, table.shape(1)});
+  for (std::size_t i = from; i < to; ++i) xt::row(chosen, i - from) = xt::row(table, order(i));
+  return chosen;
+}
+
+tg::Tensor<float> squared_error(const Mlp& model, const Table& table) {
+  const Table features = xt::view(table, xt::all(), xt::range(0, -1));
+  const Table target = xt::view(table, xt::all(), xt::range(table.shape(1) - 1, table.shape(1)));
+  return tg::mse_loss(model(features), target);
+}
+
+// R²: 1 for perfect predictions, 0 for always predicting the mean.
+float r_squared(const Mlp& model, const Table& table) {
+  const auto target = xt::col(table, -1);
+  return 1 - squared_error(model, table).item() / xt::mean(xt::square(target - xt::mean(target)()))();
+}
+
+int main(int argc, char** argv) try {
+  Table table = load(argc == 2 ? argv[1] : "tabular table.csv");
+  const std::size_t count = table.shape(0), train_end = count * 7 / 10, valid_end = count * 85 / 100;
+  const tg::IntArray order = tg::random_permutation(count);
+
+  // Normalize every column by its mean and standard deviation over the training rows.
+  const Table raw = rows(table, order, 0, train_end), mean = xt::mean(raw, {0});
+  const Table variance = xt::mean(xt::square(raw - mean), {0});
+  table = (table - mean) / xt::sqrt(variance + 1e-12f);
+  const Table train = rows(table, order, 0, train_end), valid = rows(table, order, train_end, valid_end);
+
+  Mlp model(table.shape(1) - 1), best = model;
+  tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 3e-3});
+  std::size_t best_epoch = 0;
+  float best_r = -1e9f;
+  for (std::size_t epoch = 1; epoch <= best_epoch + 20; ++epoch) {  // early stopping: 20 epochs without improvement
+    const tg::IntArray shuffled = tg::random_permutation(train_end);
+    for (std::size_t i = 0; i < train_end; i += 32) {
+      const tg::Tape tape;
+      optimizer.zero_grad();
+      squared_error(model, rows(train, shuffled, i, std::min(i + 32, train_end))).backward();
+      optimizer.step();
+    }
+    const float r = r_squared(model, valid);
+    std::cout << "epoch " << epoch << ", validation R² " << r << '\n';
+    if (r > best_r) best = model, best_r = r, best_epoch = epoch;
+  }
+  std::cout << "test R² " << r_squared(best, rows(table, order, valid_end, count)) << " after epoch " << best_epoch
+            << '\n';
+} catch (const std::exception& error) {
+  std::cerr << "tabular: " << error.what() << '\n';
+  return 1;
+}

@@ -1,0 +1,76 @@
+// The programs of one file learn small made-up data up to a fixed loss.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "run_example.hpp"
+
+namespace tg = tapegrad;
+
+static double number_after(const std::string& text, const std::string& words) {
+  const std::size_t at = text.rfind(words);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + words.size()));
+}
+
+TEST_CASE("microgpt learns a few names by heart and prints names") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "names.txt") << "anna\nbert\ncarla\ndavid\nemma\nfelix\ngreta\nhugo\nInvalid\n";
+  const Run run = run_example("microgpt " + folder.path("names.txt"));
+  CHECK(run.status == 0);
+  CHECK(number_after(run.out, "step 0, loss ") > 3);
+  CHECK(number_after(run.out, "step 2000, loss ") < 0.6);
+  CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 16);
+  int known = 0;
+  for (const char* name :
+       {"\nanna\n", "\nbert\n", "\ncarla\n", "\ndavid\n", "\nemma\n", "\nfelix\n", "\ngreta\n", "\nhugo\n"})
+    known += run.out.find(name) != run.out.npos;
+  CHECK(known >= 3);
+}
+
+TEST_CASE("tabular predicts Friedman's first function") {
+  const TemporaryFolder folder;
+  {
+    std::ofstream table(folder / "table.csv");
+    table << "x1,x2,x3,x4,x5,y\n";
+    tg::Generator generator(1);
+    const tg::Array<double> x = tg::uniform<double>({1000, 5}, 0, 1, generator);
+    for (std::size_t i = 0; i < 1000; ++i) {
+      for (std::size_t j = 0; j < 5; ++j) table << x(i, j) << ',';
+      table << 10 * std::sin(3.14159265 * x(i, 0) * x(i, 1)) + 20 * std::pow(x(i, 2) - 0.5, 2) + 10 * x(i, 3) +
+                   5 * x(i, 4)
+            << '\n';
+    }
+  }
+  const Run run = run_example("tabular " + folder.path("table.csv"));
+  CHECK(run.status == 0);
+  CHECK(number_after(run.out, "test R² ") > 0.95);
+}
+
+TEST_CASE("train_gpt learns a repetitive text, saves its weights and starts from them") {
+  const TemporaryFolder folder;
+  {
+    std::ofstream text(folder / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "the tape records, the sweep propagates.\n";
+  }
+  const std::string command = "cd " + folder.path("") + " && $examples/train_gpt text.txt ";
+  const Run run = run_shell(command + "60");
+  CHECK(run.status == 0);
+  CHECK(number_after(run.out, "step 60: validation loss ") < 1.5);
+  const Run again = run_shell(command + "1");
+  CHECK(again.out.find("starting from gpt.safetensors") != std::string::npos);
+  CHECK(number_after(again.out, "step 0: validation loss ") < 1.5);
+}
+
+TEST_CASE("the programs of one file name the input they expect") {
+  const Run names = run_example("microgpt");
+  CHECK(names.status == 2);
+  CHECK(names.err == "expected a file of lowercase names: microgpt names.txt\n");
+  check_message(run_example("tabular missing.csv"), "tabular", "missing.csv: expected a header line");
+  check_message(run_example("train_gpt missing.txt"), "train_gpt", "got \"missing.txt\"");
+}

@@ -19,14 +19,14 @@ std::size_t checked_heads(std::size_t dim, std::size_t num_heads, const MultiHea
   detail::require_size(kName, "query_dim", or_else(options.query_dim, dim));
   detail::require_size(kName, "key_dim", or_else(options.key_dim, dim));
   detail::require_size(kName, "value_dim", or_else(options.value_dim, dim));
-  detail::require(dim % num_heads == 0, kName, "expected a dim that num_heads divides, given dim ", dim,
+  detail::require(dim % num_heads == 0, kName, "expected a dim that num_heads divides, got dim ", dim,
                   " and num_heads ", num_heads);
   const std::size_t groups = or_else(options.num_kv_heads, num_heads), width = dim / num_heads;
-  detail::require(num_heads % groups == 0, kName, "expected a num_heads that num_kv_heads divides, given num_heads ",
+  detail::require(num_heads % groups == 0, kName, "expected a num_heads that num_kv_heads divides, got num_heads ",
                   num_heads, " and num_kv_heads ", groups);
   if (const auto base = options.rotary_base) {
-    detail::require(*base > 0 && std::isfinite(*base), kName, "expected a rotary_base above 0, given ", *base);
-    detail::require(width % 2 == 0, kName, "expected heads of an even width to be rotated, given ", num_heads,
+    detail::require(*base > 0 && std::isfinite(*base), kName, "expected a rotary_base above 0, got ", *base);
+    detail::require(width % 2 == 0, kName, "expected heads of an even width to be rotated, got ", num_heads,
                     " heads of width ", width);
   }
   return num_heads;
@@ -49,7 +49,7 @@ void require_inputs(const MultiHeadAttention<T>& layer, const Tensor<T>& queries
   const auto is_batch = [&](const Tensor<T>& x) { return x.dimension() == 3 && x.shape()[0] == queries.shape()[0]; };
   detail::require(is_batch(queries) && is_batch(keys) && is_batch(values) && values.shape()[1] == keys.shape()[1],
                   kName, "expected queries (B, T, ", layer.q_proj.weight.shape()[1], "), keys (B, S, ",
-                  layer.k_proj.weight.shape()[1], ") and values (B, S, ", layer.v_proj.weight.shape()[1], "), given ",
+                  layer.k_proj.weight.shape()[1], ") and values (B, S, ", layer.v_proj.weight.shape()[1], "), got ",
                   queries.shape(), ", ", keys.shape(), " and ", values.shape());
 }
 
@@ -105,7 +105,7 @@ Tensor<T> MultiHeadAttention<T>::attention_weights(const Tensor<T>& queries, con
                                                    const AttentionMask& mask) const {
   detail::require(queries.dimension() == 3 && keys.dimension() == 3 && keys.shape()[0] == queries.shape()[0], kName,
                   "expected queries (B, T, ", q_proj.weight.shape()[1], ") and keys (B, S, ", k_proj.weight.shape()[1],
-                  "), given ", queries.shape(), " and ", keys.shape());
+                  "), got ", queries.shape(), " and ", keys.shape());
   const Tensor<T> q = split_heads(rotated(q_proj(queries), num_heads), num_heads, num_heads);     // (B, H, T, D)
   const Tensor<T> k = split_heads(rotated(k_proj(keys), num_kv_heads), num_kv_heads, num_heads);  // (B, H, S, D)
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));

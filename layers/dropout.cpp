@@ -5,7 +5,7 @@
 namespace tapegrad {
 
 Dropout::Dropout(double probability) : p(probability) {
-  detail::require(p >= 0 && p < 1, "Dropout", "expected a probability p in [0, 1), given ", p);
+  detail::require(p >= 0 && p < 1, "Dropout", "expected a probability p in [0, 1), got ", p);
 }
 
 }  // namespace tapegrad

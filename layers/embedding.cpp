@@ -15,7 +15,7 @@ Embedding<T>::Embedding(std::size_t num_embeddings, std::size_t embedding_dim, c
   detail::require_size("Embedding", "embedding_dim", embedding_dim);
   detail::require_addressable<T>("Embedding", {num_embeddings, embedding_dim});
   const bool is_id = !padding_idx || (0 <= *padding_idx && static_cast<std::size_t>(*padding_idx) < num_embeddings);
-  detail::require_in_range(is_id, "Embedding", "expected a padding_idx from 0 to ", num_embeddings - 1, ", given ",
+  detail::require_in_range(is_id, "Embedding", "expected a padding_idx from 0 to ", num_embeddings - 1, ", got ",
                            padding_idx.value_or(0));
   Array<T> table = detail::first_weights<T>({num_embeddings, embedding_dim}, [&](const Shape& shape) {
     return normal<T>(shape, 0, 1, detail::generator_or_default(options.generator));
@@ -32,7 +32,7 @@ template <class T> Tensor<T> Embedding<T>::operator()(const IntArray& ids) const
 template <class T>
 Tensor<T> Embedding<T>::operator()(std::initializer_list<std::initializer_list<std::int64_t>> ids) const {
   for (const auto& row : ids)
-    detail::require(row.size() == ids.begin()->size(), "Embedding", "expected rows of as many ids, given ",
+    detail::require(row.size() == ids.begin()->size(), "Embedding", "expected rows of as many ids, got ",
                     ids.begin()->size(), " and ", row.size());
   return (*this)(IntArray(ids));
 }

@@ -42,11 +42,11 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   const Shape &sq = q.shape(), &sk = k.shape();
   detail::require(
       sq.size() == 3 && sk.size() == 3 && sk[1] == sq[1], kName,
-      "expected queries (B, T, H D), and the keys (B, T, G D) and values (B, T, G E) of the same tokens, given ", sq,
+      "expected queries (B, T, H D), and the keys (B, T, G D) and values (B, T, G E) of the same tokens, got ", sq,
       ", ", sk, " and ", v.shape());
   detail::AttentionLayout layout = detail::layout_of_columns(kName, sq, sk, v.shape(), num_heads);
   detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kName,
-                        "expected to be used without a tape, since no gradient reaches the keys that it keeps, given "
+                        "expected to be used without a tape, since no gradient reaches the keys that it keeps, got "
                         "tensors that are recorded (tg::NoGrad pauses a tape)");
   const std::size_t batch = layout.batch, groups = layout.groups(), rows = size_ + layout.k.rows;
   const auto fits = [&](const Array<T>& kept, const HeadLayout& added) {
@@ -54,8 +54,8 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   };
   detail::require(size_ == 0 || (fits(keys_, layout.k) && fits(values_, layout.v)), kName, "expected what follows ",
                   size_, " tokens of ", keys_.shape()[0], " sequences in ", keys_.shape()[1],
-                  " heads with keys of width ", keys_.shape()[3], " and values of width ", values_.shape()[3],
-                  ", given ", batch, " sequences in ", groups, " heads with keys of width ", layout.k.width,
+                  " heads with keys of width ", keys_.shape()[3], " and values of width ", values_.shape()[3], ", got ",
+                  batch, " sequences in ", groups, " heads with keys of width ", layout.k.width,
                   " and values of width ", layout.v.width);
 
   Array<T> out = detail::uninitialized<T>(kName, {batch, layout.q.rows, num_heads * layout.v.width});

@@ -10,14 +10,14 @@ template <class T>
 LayerNorm<T>::LayerNorm(const Extents& normalized_shape, const LayerNormOptions& options)
     : eps(options.eps), center(options.center) {
   const char* name = center ? "LayerNorm" : "RMSNorm";
-  detail::require(!normalized_shape.empty(), name, "expected the extents of one axis or more, given ()");
+  detail::require(!normalized_shape.empty(), name, "expected the extents of one axis or more, got ()");
   Shape shape;
   for (std::ptrdiff_t extent : normalized_shape) {
     shape.push_back(static_cast<std::size_t>(extent));
     detail::require_size(name, "normalized_shape", shape.back());
   }
   detail::require_addressable<T>(name, shape);
-  detail::require(eps >= 0, name, "expected an eps of 0 or more, given ", eps);
+  detail::require(eps >= 0, name, "expected an eps of 0 or more, got ", eps);
   weight = Parameter<T>(Array<T>(shape, T(1)));
   if (options.bias) bias = Parameter<T>(Array<T>(shape, T(0)));
 }

@@ -54,16 +54,16 @@ std::size_t draw(const std::vector<Candidate>& candidates, double number) {
 
 void check(const SampleOptions& options) {
   const auto& [temperature, top_k, top_p, generator] = options;
-  detail::require(temperature >= 0 && std::isfinite(temperature), "sample",
-                  "expected a temperature of 0 or more, given ", temperature);
-  detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], given ", top_p);
+  detail::require(temperature >= 0 && std::isfinite(temperature), "sample", "expected a temperature of 0 or more, got ",
+                  temperature);
+  detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], got ", top_p);
 }
 
 // The first of the largest logits of a row.
 template <class T> std::size_t likeliest_id(const T* x, std::size_t vocabulary, std::size_t row) {
   const bool has_nan = std::any_of(x, x + vocabulary, [](T logit) { return std::isnan(logit); });
   const T* const largest = std::max_element(x, x + vocabulary);
-  detail::require(!has_nan && std::isfinite(*largest), "sample", "expected a finite largest logit, given ",
+  detail::require(!has_nan && std::isfinite(*largest), "sample", "expected a finite largest logit, got ",
                   has_nan ? T(NAN) : *largest, " in row ", row);
   return static_cast<std::size_t>(largest - x);
 }
@@ -73,7 +73,7 @@ template <class T> std::size_t likeliest_id(const T* x, std::size_t vocabulary, 
 template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& options) {
   check(options);
   Shape rows = logits.shape();
-  detail::require(!rows.empty() && rows.back() > 0, "sample", "expected logits (..., vocabulary), given shape ", rows);
+  detail::require(!rows.empty() && rows.back() > 0, "sample", "expected logits (..., vocabulary), got shape ", rows);
   const std::size_t vocabulary = rows.back();
   rows.pop_back();
 

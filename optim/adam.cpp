@@ -13,7 +13,7 @@ template <class Options> void check(const char* optimizer, const Options& option
   detail::require_option(optimizer, "weight_decay", options.weight_decay);
   const auto [beta1, beta2] = options.betas;
   detail::require(0 <= beta1 && beta1 < 1 && 0 <= beta2 && beta2 < 1, optimizer,
-                  "expected betas of 0 or more and below 1, given ", beta1, " and ", beta2);
+                  "expected betas of 0 or more and below 1, got ", beta1, " and ", beta2);
 }
 
 // The weight decay is added to the gradient, the decoupled one taken off the parameter before the step.

@@ -50,7 +50,7 @@ template <class T> void scale(Array<T>& x, double factor) {
 }  // namespace
 
 template <class T> double clip_grad_norm(const Parameters<T>& parameters, double max_norm) {
-  require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, given ", max_norm);
+  require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, got ", max_norm);
   Parameters<T> defined;
   std::ranges::copy_if(parameters, std::back_inserter(defined),
                        [](const auto& parameter) { return parameter->defined(); });

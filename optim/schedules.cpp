@@ -12,17 +12,17 @@ using detail::require;
 namespace {
 
 void require_rate(const char* schedule, const char* name, double rate) {
-  require(rate >= 0 && std::isfinite(rate), schedule, "expected a finite ", name, " of 0 or more, given ", rate);
+  require(rate >= 0 && std::isfinite(rate), schedule, "expected a finite ", name, " of 0 or more, got ", rate);
 }
 
 void require_fall(const char* schedule, double peak, double floor) {
   require_rate(schedule, "peak", peak);
   require_rate(schedule, "floor", floor);
-  require(floor <= peak, schedule, "expected a floor of the peak at most, given floor ", floor, " and peak ", peak);
+  require(floor <= peak, schedule, "expected a floor of the peak at most, got floor ", floor, " and peak ", peak);
 }
 
 void require_steps(const char* schedule, const char* name, std::size_t steps) {
-  require(steps > 0, schedule, "expected ", name, " of 1 or more, given 0");
+  require(steps > 0, schedule, "expected ", name, " of 1 or more, got 0");
 }
 
 // How far a step is on the way from `first` to `last`: from 0 to 1, and 1 from `last` on, also where both are equal.
@@ -44,7 +44,7 @@ Schedule constant(double lr) {
 
 Schedule step_decay(const StepDecayOptions& options) {
   require_rate("step_decay", "peak", options.peak);
-  require(options.factor >= 0 && options.factor <= 1, "step_decay", "expected a factor in [0, 1], given ",
+  require(options.factor >= 0 && options.factor <= 1, "step_decay", "expected a factor in [0, 1], got ",
           options.factor);
   require_steps("step_decay", "every", options.every);
   return [options](std::size_t step) {
@@ -69,7 +69,7 @@ Schedule warmup_cosine(const WarmupCosineOptions& options) {
   require_fall("warmup_cosine", options.peak, options.floor);
   require_steps("warmup_cosine", "steps", options.steps);
   require(options.warmup <= options.steps, "warmup_cosine", "expected a warmup of ", options.steps,
-          " steps at most, given ", options.warmup);
+          " steps at most, got ", options.warmup);
   return [options](std::size_t step) {
     const auto [peak, floor, warmup, steps] = options;
     if (step < warmup) return peak * ((static_cast<double>(step) + 1) / (static_cast<double>(warmup) + 1));

@@ -286,12 +286,12 @@ TEST_CASE("Negative axes count from the end, and axes outside the range are name
   CHECK(normalize_axis("op", -1, 3) == 2);
   CHECK(normalize_axis("op", -3, 3) == 0);
   for (const std::ptrdiff_t axis : {3, -4, 100}) {
-    const std::string given = "given " + std::to_string(axis);
+    const std::string given = "got " + std::to_string(axis);
     CHECK_THROWS_WITH_AS(normalize_axis("op", axis, 3), Contains("[op]"), std::invalid_argument);
     CHECK_THROWS_WITH_AS(normalize_axis("op", axis, 3), Contains("from -3 to 2"), std::invalid_argument);
     CHECK_THROWS_WITH_AS(normalize_axis("op", axis, 3), Contains(given.c_str()), std::invalid_argument);
   }
-  CHECK_THROWS_WITH_AS(normalize_axis("op", 0, 0), Contains("0 axes; given 0"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(normalize_axis("op", 0, 0), Contains("0 axes; got 0"), std::invalid_argument);
 }
 
 TEST_CASE("Shapes broadcast as in NumPy: aligned at the last axis, extents of 1 stretch") {
@@ -327,7 +327,7 @@ TEST_CASE("Shapes that do not broadcast together are named, both") {
   for (const auto& [a, b] : cases) {
     CHECK_FALSE(tg::detail::broadcast_together(a, b));
     CHECK_FALSE(tg::detail::broadcasts_to(a, b));
-    const std::string given = "given " + tg::to_string(a) + " and " + tg::to_string(b);
+    const std::string given = "got " + tg::to_string(a) + " and " + tg::to_string(b);
     CHECK_THROWS_WITH_AS(tg::detail::broadcast_shapes("op", a, b), Contains("[op]"), std::invalid_argument);
     CHECK_THROWS_WITH_AS(tg::detail::broadcast_shapes("op", a, b), Contains(given.c_str()), std::invalid_argument);
   }

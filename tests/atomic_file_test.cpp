@@ -80,9 +80,9 @@ TEST_CASE("A file that cannot be written is refused by name") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(tg::save(One(), folder / "missing/a.safetensors"),
                        doctest::Contains("missing/a.safetensors: No such file or directory"), std::runtime_error);
-  CHECK_THROWS_WITH_AS(tg::save(One(), ""), "[save] expected the name of a file, given ", std::runtime_error);
+  CHECK_THROWS_WITH_AS(tg::save(One(), ""), "[save] expected the name of a file, got ", std::runtime_error);
   fs::create_directory(folder / "sub");
-  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "sub"), doctest::Contains("[save] expected the name of a file, given"),
+  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "sub"), doctest::Contains("[save] expected the name of a file, got"),
                        std::runtime_error);
   // What is no regular file, such as a pipe or a device, stays what it is.
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
@@ -162,7 +162,7 @@ TEST_CASE("Saving through links that lead nowhere, or to what is no file, is ref
   for (const char* link : {"a", "b", "self"})
     CHECK_THROWS_WITH_AS(tg::save(One(), folder / link), doctest::Contains("Too many levels of symbolic links"),
                          std::runtime_error);
-  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "folder"), doctest::Contains("expected the name of a file, given"),
+  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "folder"), doctest::Contains("expected the name of a file, got"),
                        std::runtime_error);
   CHECK(folder.files() == 5);
   CHECK(fs::read_symlink(folder / "a") == "b");

@@ -73,7 +73,7 @@ TEST_CASE("attention with its weights refuses what attention refuses") {
   const tg::MultiHeadAttention<double> attention(4, 2);
   const tg::Tensor<double> x(tg::normal<double>({2, 3, 4})), other(tg::normal<double>({2, 5, 4}));
   CHECK_THROWS_WITH_AS(attention.with_weights(x, x, other),
-                       "[MultiHeadAttention] expected queries (B, T, 4), keys (B, S, 4) and values (B, S, 4), given "
+                       "[MultiHeadAttention] expected queries (B, T, 4), keys (B, S, 4) and values (B, S, 4), got "
                        "(2, 3, 4), (2, 3, 4) and (2, 5, 4)",
                        std::invalid_argument);
 }
@@ -93,7 +93,7 @@ TEST_CASE("an attention map holds one batch entry, with gradients when there are
 
   CHECK_THROWS_AS(tg::attention_map(weights, 2, {"a", "b", "c"}, {"d", "e", "f"}), std::out_of_range);
   CHECK_THROWS_WITH_AS(tg::attention_map(weights, 0, {"a", "b"}, {"d", "e", "f"}),
-                       "[attention_map] expected weights (H, 2, 3) for these tokens, given (2, 3, 3)",
+                       "[attention_map] expected weights (H, 2, 3) for these tokens, got (2, 3, 3)",
                        std::invalid_argument);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("A map of several layers says of which layer a head is") {
 
   map.layers = 4;
   CHECK_THROWS_WITH_AS(tg::save_csv(map, folder.path("other.csv")),
-                       "[save_csv] expected weights of as many heads in each of 4 layers, given (6, 1, 1)",
+                       "[save_csv] expected weights of as many heads in each of 4 layers, got (6, 1, 1)",
                        std::invalid_argument);
   map.layers = 0;
   CHECK_THROWS_AS(tg::save_csv(map, folder.path("other.csv")), std::invalid_argument);
@@ -215,6 +215,6 @@ TEST_CASE("maps that are not whole are refused before anything is written") {
   CHECK_THROWS_AS(tg::save_csv(map, folder.path("map")), std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       tg::save_picture(tg::AttentionMap<double>{{}, {}, tg::Array<double>(tg::Shape{1, 0, 0})}, folder.path("map"), ""),
-      "[save_picture] expected a map with elements, given weights (1, 0, 0)", std::invalid_argument);
+      "[save_picture] expected a map with elements, got weights (1, 0, 0)", std::invalid_argument);
   CHECK_FALSE(std::filesystem::exists(folder.path("map")));
 }

@@ -192,24 +192,22 @@ TEST_CASE("Masks of a shape that cannot fit are refused by the maker's name") {
       CHECK(message.find(given) != std::string::npos);
     }
   };
-  refuses("AttentionMask::key_padding", "given (3)", [] { Mask::key_padding({true, false, true}); });
-  refuses("AttentionMask::key_padding", "given (1, 1, 3)", [] { Mask::key_padding({{{true, false, true}}}); });
-  refuses("AttentionMask::valid_lens", "given ()", [] { Mask::valid_lens(tg::IntArray(3)); });
-  refuses("AttentionMask::valid_lens", "given (1, 1, 2)", [] { Mask::valid_lens({{{3, 1}}}); });
-  refuses("AttentionMask::boolean", "given (1, 1, 1, 1, 2)", [] {
-    Mask::boolean(tg::BoolArray({1, 1, 1, 1, 2}, true));
-  });
-  refuses("AttentionMask::boolean", "given (2, 3, 4); for a mask of each batch entry reshape it to (B, 1, T, S)", [] {
+  refuses("AttentionMask::key_padding", "got (3)", [] { Mask::key_padding({true, false, true}); });
+  refuses("AttentionMask::key_padding", "got (1, 1, 3)", [] { Mask::key_padding({{{true, false, true}}}); });
+  refuses("AttentionMask::valid_lens", "got ()", [] { Mask::valid_lens(tg::IntArray(3)); });
+  refuses("AttentionMask::valid_lens", "got (1, 1, 2)", [] { Mask::valid_lens({{{3, 1}}}); });
+  refuses("AttentionMask::boolean", "got (1, 1, 1, 1, 2)", [] { Mask::boolean(tg::BoolArray({1, 1, 1, 1, 2}, true)); });
+  refuses("AttentionMask::boolean", "got (2, 3, 4); for a mask of each batch entry reshape it to (B, 1, T, S)", [] {
     Mask::boolean(tg::BoolArray({2, 3, 4}, true));
   });
-  refuses("AttentionMask::additive", "given (1, 1, 1, 1, 2)", [] { Mask::additive(Array({1, 1, 1, 1, 2}, 0.0)); });
-  refuses("AttentionMask::additive", "given (2, 3, 4)", [] { Mask::additive(Array({2, 3, 4}, 0.0)); });
+  refuses("AttentionMask::additive", "got (1, 1, 1, 1, 2)", [] { Mask::additive(Array({1, 1, 1, 1, 2}, 0.0)); });
+  refuses("AttentionMask::additive", "got (2, 3, 4)", [] { Mask::additive(Array({2, 3, 4}, 0.0)); });
   refuses("AttentionMask &", "(2, 3) and (2, 4)", [] {
     return Mask::boolean(tg::BoolArray({2, 3}, true)) & Mask::boolean(tg::BoolArray({2, 4}, true));
   });
 }
 
 TEST_CASE("Negative lengths are out of range") {
-  CHECK_THROWS_WITH_AS(Mask::valid_lens({2, -1}),
-                       "[AttentionMask::valid_lens] expected lengths of at least 0, given -1", std::out_of_range);
+  CHECK_THROWS_WITH_AS(Mask::valid_lens({2, -1}), "[AttentionMask::valid_lens] expected lengths of at least 0, got -1",
+                       std::out_of_range);
 }

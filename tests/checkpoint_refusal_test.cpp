@@ -74,17 +74,17 @@ const std::string kTwoFloats = raw({3.0f, 4.0f});
 
 TEST_CASE("Tensors that do not fit the model are refused by name, with both shapes") {
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", kTwoFloats) ==
-        "expected w of shape (2), given (2, 1)");
+        "expected w of shape (2), got (2, 1)");
   CHECK(refusal(R"({"v":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
-        "expected w of shape (2), given no such tensor");
+        "expected w of shape (2), got no such tensor");
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                 R"("x\u0007":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]}})",
-                kTwoFloats) == R"(expected what the model has alone, given "x\u0007" of shape (0, 3))");
-  CHECK(refusal("{}", "") == "expected w of shape (2), given no such tensor");
+                kTwoFloats) == R"(expected what the model has alone, got "x\u0007" of shape (0, 3))");
+  CHECK(refusal("{}", "") == "expected w of shape (2), got no such tensor");
   const std::string empty = R"({"dtype":"I8","shape":[0],"data_offsets":[8,8]})";  // of several the first by name
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":)" + empty + ",\"x\":" + empty +
                     ",\"y\":" + empty + "}",
-                kTwoFloats) == R"(expected what the model has alone, given "x" of shape (0))");
+                kTwoFloats) == R"(expected what the model has alone, got "x" of shape (0))");
 }
 
 TEST_CASE("A file that is saved anew while it is read is read whole, the old one or the new one") {
@@ -122,25 +122,25 @@ TEST_CASE("A file cut off anywhere, or with anything behind its end, is refused"
     CAPTURE(length);
     CHECK(refusal(whole.substr(0, length)) != "none");
   }
-  CHECK(refusal("") == "expected a safetensors file, of 8 bytes or more, given 0");
-  CHECK(refusal("1234567") == "expected a safetensors file, of 8 bytes or more, given 7");
-  CHECK(refusal(whole + '\0') == "expected 8 bytes of data for the tensors, given 9");
+  CHECK(refusal("") == "expected a safetensors file, of 8 bytes or more, got 0");
+  CHECK(refusal("1234567") == "expected a safetensors file, of 8 bytes or more, got 7");
+  CHECK(refusal(whole + '\0') == "expected 8 bytes of data for the tensors, got 9");
 }
 
 TEST_CASE("A header longer than the file, or than a header can be, is refused without making room for it") {
   CHECK(refusal("not a checkpoint") ==
-        "expected a safetensors file, its header shorter than its 16 bytes, given a header of 7521891404167278446");
+        "expected a safetensors file, its header shorter than its 16 bytes, got a header of 7521891404167278446");
   for (const std::uint64_t length :
        {std::uint64_t{3}, std::uint64_t{1} << 60, ~std::uint64_t{0} - 7, ~std::uint64_t{0}})
     CHECK(refusal(raw({length}) + "{}") ==
-          "expected a safetensors file, its header shorter than its 10 bytes, given a header of " +
+          "expected a safetensors file, its header shorter than its 10 bytes, got a header of " +
               std::to_string(length));
 
   const TemporaryFolder folder;  // a file with a hole: long, but empty
   write_bytes(folder / "a.safetensors", raw<std::uint64_t>({std::uint64_t{1} << 27}));
   fs::resize_file(folder / "a.safetensors", std::uint64_t{1} << 28);
   CHECK_THROWS_WITH_AS(tg::load_metadata(folder / "a.safetensors"),
-                       doctest::Contains("a header of at most 100000000 bytes, given one of 134217728"),
+                       doctest::Contains("a header of at most 100000000 bytes, got one of 134217728"),
                        std::runtime_error);
 }
 
@@ -148,55 +148,55 @@ TEST_CASE("A header that is not JSON is refused") {
   for (const std::string header :
        {"", "   ", "{", "{]", "{\"w\":", "w", "{} {}", "{\"\xff\": 1}", "{\"w\": 1e999}", "{'w': 1}", "\n\x1b"}) {
     CAPTURE(header);
-    CHECK(refusal(header, "").starts_with("expected a header in JSON, given "));
+    CHECK(refusal(header, "").starts_with("expected a header in JSON, got "));
   }
 }
 
 TEST_CASE("A header whose JSON is of other types than the format's is refused") {
   const auto tensor = [](const std::string& description) { return refusal("{\"w\":" + description + "}", kTwoFloats); };
-  CHECK(refusal("[]", "") == "expected a header that is a JSON object, given []");
-  CHECK(refusal("3", "") == "expected a header that is a JSON object, given 3");
-  CHECK(tensor("3") == R"(expected "w" with dtype, shape and data_offsets, given 3)");
-  CHECK(tensor("{}") == R"(expected "w" with dtype, shape and data_offsets, given {})");
+  CHECK(refusal("[]", "") == "expected a header that is a JSON object, got []");
+  CHECK(refusal("3", "") == "expected a header that is a JSON object, got 3");
+  CHECK(tensor("3") == R"(expected "w" with dtype, shape and data_offsets, got 3)");
+  CHECK(tensor("{}") == R"(expected "w" with dtype, shape and data_offsets, got {})");
   CHECK(tensor(R"({"dtype":"F32","shape":[2],"offsets":[0,8]})") ==
-        R"(expected "w" with dtype, shape and data_offsets, given {"dtype":"F32","offsets":[0,8],"shape":[2]})");
+        R"(expected "w" with dtype, shape and data_offsets, got {"dtype":"F32","offsets":[0,8],"shape":[2]})");
   CHECK(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1})").starts_with("expected \"w\" with"));
   for (const std::string dtype : {"\"F8_E4M3\"", "\"f32\"", "\"F32\\u0000\"", "\"\"", "32", "null", "[\"F32\"]"}) {
     CAPTURE(dtype);
     CHECK(tensor(std::string(R"({"shape":[2],"data_offsets":[0,8],"dtype":)") + dtype + "}") ==
-          "expected \"w\" of dtype BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64 or F64, given " + dtype);
+          "expected \"w\" of dtype BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64 or F64, got " + dtype);
   }
   for (const std::string shape : {"2", "[-2]", "[2.0]", "[\"2\"]", "null", "{}", "[18446744073709551616]"}) {
     CAPTURE(shape);
     CHECK(tensor(std::string(R"({"dtype":"F32","data_offsets":[0,8],"shape":)") + shape + "}")
-              .starts_with("expected \"w\" with a shape of whole numbers, given "));
+              .starts_with("expected \"w\" with a shape of whole numbers, got "));
   }
   for (const std::string offsets : {"8", "[]", "[8]", "[0,4,8]", "[-8,0]", "[0.0,8.0]", "[\"0\",\"8\"]", "null"}) {
     CAPTURE(offsets);
     CHECK(tensor(std::string(R"({"dtype":"F32","shape":[2],"data_offsets":)") + offsets + "}")
-              .starts_with("expected \"w\" with two data_offsets, given "));
+              .starts_with("expected \"w\" with two data_offsets, got "));
   }
-  CHECK(refusal(R"({"__metadata__":[]})", "") == "expected __metadata__ that is a JSON object, given []");
-  CHECK(refusal(R"({"__metadata__":{"step":7}})", "") == R"(expected __metadata__ that is text, given 7 for "step")");
+  CHECK(refusal(R"({"__metadata__":[]})", "") == "expected __metadata__ that is a JSON object, got []");
+  CHECK(refusal(R"({"__metadata__":{"step":7}})", "") == R"(expected __metadata__ that is text, got 7 for "step")");
 }
 
 TEST_CASE("Names given twice, deep nesting and long nonsense are refused") {
   const std::string w = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
-  CHECK(refusal("{" + w + "," + w + "}", kTwoFloats) == R"(expected each name once, given "w" twice)");
+  CHECK(refusal("{" + w + "," + w + "}", kTwoFloats) == R"(expected each name once, got "w" twice)");
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
-        R"(expected each name once, given "shape" twice)");
-  CHECK(refusal(R"({"__metadata__":{"a":"","a":""}})", "") == R"(expected each name once, given "a" twice)");
+        R"(expected each name once, got "shape" twice)");
+  CHECK(refusal(R"({"__metadata__":{"a":"","a":""}})", "") == R"(expected each name once, got "a" twice)");
   CHECK(refusal(R"({"__metadata__":{},"__metadata__":{}})", "") ==
-        R"(expected each name once, given "__metadata__" twice)");
+        R"(expected each name once, got "__metadata__" twice)");
   const std::size_t depth = 1'000'000;
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", kTwoFloats) ==
-        "expected a header of tensors, given JSON that nests deeper");
+        "expected a header of tensors, got JSON that nests deeper");
   const auto objects = [](std::string front) {
     for (int i = 0; i < 10'000; ++i) front += "{\"w\":";
     return front;
   };
   for (const std::string& header : {std::string(depth, '['), objects(""), objects("{\"__metadata__\":")})
-    CHECK(refusal(header, "") == "expected a header of tensors, given JSON that nests deeper");
+    CHECK(refusal(header, "") == "expected a header of tensors, got JSON that nests deeper");
   CHECK(refusal("{\"w\":\"" + std::string(depth, 'x') + "\"}", "").size() < 200);
 }
 
@@ -206,16 +206,16 @@ TEST_CASE("Shapes and places that cannot be are refused") {
                    kTwoFloats);
   };
   CHECK(tensor("[4611686018427387904]", "[0,8]") ==
-        R"(expected "w" of a size that can be, given [4611686018427387904])");  // 4 bytes each: 2^64
+        R"(expected "w" of a size that can be, got [4611686018427387904])");  // 4 bytes each: 2^64
   for (const std::string shape : {"[4294967296,4294967296]", "[4294967296,4294967296,0]"})
-    CHECK(tensor(shape.c_str(), "[0,0]") == "expected \"w\" of a size that can be, given " + shape);
+    CHECK(tensor(shape.c_str(), "[0,0]") == "expected \"w\" of a size that can be, got " + shape);
   for (const std::string shape : {"[4611686018427387905]", "[7,7905747460161236407]"})  // 4 bytes, beyond 2^64
-    CHECK(tensor(shape.c_str(), "[0,4]") == "expected \"w\" of a size that can be, given " + shape);
-  CHECK(tensor("[2]", "[8,0]") == R"(expected "w" in 8 bytes for its shape (2), given data_offsets [8,0])");
+    CHECK(tensor(shape.c_str(), "[0,4]") == "expected \"w\" of a size that can be, got " + shape);
+  CHECK(tensor("[2]", "[8,0]") == R"(expected "w" in 8 bytes for its shape (2), got data_offsets [8,0])");
   CHECK(tensor("[1000000000000]", "[0,4000000000000]") ==
-        "expected 4000000000000 bytes of data for the tensors, given 8");
+        "expected 4000000000000 bytes of data for the tensors, got 8");
   CHECK(tensor("[0]", "[1000000000000,1000000000000]") ==
-        R"(expected "w" to begin at byte 0 of the data, given 1000000000000)");
+        R"(expected "w" to begin at byte 0 of the data, got 1000000000000)");
   CHECK(tensor("[2]", "[18446744073709551608,0]").starts_with("expected \"w\" in 8 bytes"));
 }
 
@@ -225,12 +225,12 @@ TEST_CASE("Tensors that overlap or leave holes are refused") {
                        R"(},"w":{"dtype":"F32","shape":[2],"data_offsets":)" + second + "}}",
                    raw({1.0f, 2.0f, 3.0f}));
   };
-  CHECK(two("[0,4]", "[4,12]") == "expected what the model has alone, given \"v\" of shape (1)");
-  CHECK(two("[0,4]", "[0,8]") == R"(expected "w" to begin at byte 4 of the data, given 0)");
-  CHECK(two("[4,8]", "[0,8]") == R"(expected "v" to begin at byte 8 of the data, given 4)");
-  CHECK(two("[0,4]", "[5,13]") == R"(expected "w" to begin at byte 4 of the data, given 5)");
-  CHECK(two("[4,8]", "[8,16]") == R"(expected "v" to begin at byte 0 of the data, given 4)");
-  CHECK(two("[8,12]", "[12,20]") == R"(expected "v" to begin at byte 0 of the data, given 8)");
+  CHECK(two("[0,4]", "[4,12]") == "expected what the model has alone, got \"v\" of shape (1)");
+  CHECK(two("[0,4]", "[0,8]") == R"(expected "w" to begin at byte 4 of the data, got 0)");
+  CHECK(two("[4,8]", "[0,8]") == R"(expected "v" to begin at byte 8 of the data, got 4)");
+  CHECK(two("[0,4]", "[5,13]") == R"(expected "w" to begin at byte 4 of the data, got 5)");
+  CHECK(two("[4,8]", "[8,16]") == R"(expected "v" to begin at byte 0 of the data, got 4)");
+  CHECK(two("[8,12]", "[12,20]") == R"(expected "v" to begin at byte 0 of the data, got 8)");
 }
 
 TEST_CASE("A shape of fewer or more numbers than its bytes hold is refused") {
@@ -239,11 +239,11 @@ TEST_CASE("A shape of fewer or more numbers than its bytes hold is refused") {
         std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
         kTwoFloats);
   };
-  CHECK(tensor("F32", "[1]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (1), given data_offsets [0,8])");
-  CHECK(tensor("F32", "[]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (), given data_offsets [0,8])");
-  CHECK(tensor("F32", "[0,2]", "[0,8]") == R"(expected "w" in 0 bytes for its shape (0, 2), given data_offsets [0,8])");
-  CHECK(tensor("F32", "[3]", "[0,8]") == R"(expected "w" in 12 bytes for its shape (3), given data_offsets [0,8])");
-  CHECK(tensor("F64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), given data_offsets [0,8])");
+  CHECK(tensor("F32", "[1]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (1), got data_offsets [0,8])");
+  CHECK(tensor("F32", "[]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (), got data_offsets [0,8])");
+  CHECK(tensor("F32", "[0,2]", "[0,8]") == R"(expected "w" in 0 bytes for its shape (0, 2), got data_offsets [0,8])");
+  CHECK(tensor("F32", "[3]", "[0,8]") == R"(expected "w" in 12 bytes for its shape (3), got data_offsets [0,8])");
+  CHECK(tensor("F64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), got data_offsets [0,8])");
 }
 
 TEST_CASE("Empty tensors lie between others, wherever their names are in the order") {
@@ -269,8 +269,7 @@ TEST_CASE("Empty tensors lie between others, wherever their names are in the ord
   CHECK(load("[0,8]", "[8,8]", "[8,12]") == 1.0f);
   CHECK(load("[0,8]", "[12,12]", "[8,12]") == 1.0f);
   CHECK_THROWS_WITH_AS(load("[0,8]", "[4,4]", "[8,12]"),
-                       doctest::Contains(R"(expected "b" to begin at byte 8 of the data, given 4)"),
-                       std::runtime_error);
+                       doctest::Contains(R"(expected "b" to begin at byte 8 of the data, got 4)"), std::runtime_error);
   CHECK_THROWS_AS(load("[0,8]", "[16,16]", "[8,12]"), std::runtime_error);
 }
 
@@ -301,7 +300,7 @@ TEST_CASE("What a header says at length is refused in few words, and not kept") 
     for (int i = 0; i < 10'000; ++i) header += (i == 0 ? "" : ",") + item;
     return refusal(header + end, kTwoFloats);
   };
-  const std::string message = "expected a header of tensors, given one described in more than 1000 characters";
+  const std::string message = "expected a header of tensors, got one described in more than 1000 characters";
   CHECK(many("[", "1", "]") == message);
   CHECK(many("{\"", R"(\n\u001b)", "\":1}").starts_with(R"(expected "\n\u001b,\n)"));
   CHECK(many("{\"w\":[", "{}", "]}") == message);
@@ -311,7 +310,7 @@ TEST_CASE("What a header says at length is refused in few words, and not kept") 
   CHECK(refusal("{\"w\":{\"dtype\":\"" + text + "\"}}", "") == message);
   CHECK(refusal("{\"w\":{\"" + text + "\":1}}", "") == message);
   CHECK(refusal("{\"" + text + "\":1}", "") ==
-        "expected \"" + text.substr(0, 99) + "... with dtype, shape and data_offsets, given 1");
+        "expected \"" + text.substr(0, 99) + "... with dtype, shape and data_offsets, got 1");
 }
 
 TEST_CASE("A file with any of its bits flipped is loaded whole or refused whole") {
@@ -348,16 +347,16 @@ TEST_CASE("Numbers of every width are held against their bytes") {
   CHECK(tensor("BOOL", "[2305843009213693952]", "[0,8]").starts_with(R"(expected "w" of a size that can be)"));
   CHECK(tensor("BF16", "[4611686018427387905,2]", "[0,4]").starts_with(R"(expected "w" of a size that can be)"));
   CHECK(tensor("I64", "[2305843009213693953]", "[0,8]").starts_with(R"(expected "w" of a size that can be)"));
-  CHECK(tensor("F16", "[2]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (2), given data_offsets [0,8])");
-  CHECK(tensor("U64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), given data_offsets [0,8])");
+  CHECK(tensor("F16", "[2]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (2), got data_offsets [0,8])");
+  CHECK(tensor("U64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), got data_offsets [0,8])");
   CHECK(tensor("I8", "[1000000000000000]", "[0,1000000000000000]") ==
-        "expected 1000000000000000 bytes of data for the tensors, given 8");
-  CHECK(tensor("I32", "[2]", "[0,8]") == "expected w of dtype F32, given I32");
+        "expected 1000000000000000 bytes of data for the tensors, got 8");
+  CHECK(tensor("I32", "[2]", "[0,8]") == "expected w of dtype F32, got I32");
 }
 
 TEST_CASE("What is no file is refused unread") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   for (const fs::path& path : {folder / "pipe", folder / ".", fs::path("/dev/zero")})
-    CHECK(refusal_of(path, path.string()) == "expected a file, given something else");
+    CHECK(refusal_of(path, path.string()) == "expected a file, got something else");
 }

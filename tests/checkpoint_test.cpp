@@ -151,7 +151,7 @@ TEST_CASE("Metadata that is not UTF-8 is refused, and the old file stays") {
   tg::save(One(), folder / "a.safetensors");
   const std::string before = bytes_of(folder / "a.safetensors");
   CHECK_THROWS_WITH_AS(tg::save(One(), folder / "a.safetensors", {{"name", "\xe9t\xe9"}}),
-                       R"([save] expected names and texts in UTF-8, given "\ufffdt\ufffd")", std::invalid_argument);
+                       R"([save] expected names and texts in UTF-8, got "\ufffdt\ufffd")", std::invalid_argument);
   CHECK(bytes_of(folder / "a.safetensors") == before);
   CHECK(folder.files() == 1);
 }
@@ -176,7 +176,7 @@ TEST_CASE("A file that cannot be read is refused by name") {
                        doctest::Contains("a.safetensors: cannot be opened: No such file or directory"),
                        std::runtime_error);
   fs::create_directory(folder / "sub");
-  CHECK_THROWS_WITH_AS(tg::load(model, folder / "sub"), doctest::Contains("sub: expected a file, given something else"),
+  CHECK_THROWS_WITH_AS(tg::load(model, folder / "sub"), doctest::Contains("sub: expected a file, got something else"),
                        std::runtime_error);
   CHECK_THROWS_WITH_AS(tg::load_metadata(folder / "a.safetensors"), doctest::Contains("[load_metadata] "),
                        std::runtime_error);
@@ -189,7 +189,7 @@ TEST_CASE("Nothing of a model changes when its last tensor does not fit") {
   Pair<float> wider{tg::Linear<float>(2, 3), tg::Linear<float>(3, 2, {.bias = false})};
   const tg::Array<float> before = wider.first.weight.value();
   CHECK_THROWS_WITH_AS(tg::load(wider, folder / "a.safetensors"),
-                       doctest::Contains("a.safetensors: expected second.weight of shape (2, 3), given (1, 3)"),
+                       doctest::Contains("a.safetensors: expected second.weight of shape (2, 3), got (1, 3)"),
                        std::runtime_error);
   CHECK(wider.first.weight.value() == before);
 }

@@ -96,8 +96,8 @@ TEST_CASE("Parameters without gradients, frozen, empty or undefined do not count
 TEST_CASE("A bound that is none and a parameter that is there twice are refused, and no gradient changes") {
   auto p = with_gradient<float>({3.0F, 4.0F}), q = with_gradient<float>({1.0F});
   const tg::Parameters<float> parameters{p, q};
-  check_refused("clip_grad_norm", "max_norm of 0 or more, given -1", [&] { tg::clip_grad_norm(parameters, -1.0); });
-  check_refused("clip_grad_norm", "max_norm of 0 or more, given nan", [&] { tg::clip_grad_norm(parameters, kNaN); });
+  check_refused("clip_grad_norm", "max_norm of 0 or more, got -1", [&] { tg::clip_grad_norm(parameters, -1.0); });
+  check_refused("clip_grad_norm", "max_norm of 0 or more, got nan", [&] { tg::clip_grad_norm(parameters, kNaN); });
   p.set_name("head.weight");
   check_refused("clip_grad_norm", "head.weight", [&] { tg::clip_grad_norm(tg::Parameters<float>{p, q, p}, 1.0); });
   CHECK(p.grad() == tg::Array<float>{3.0F, 4.0F});

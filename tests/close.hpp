@@ -18,7 +18,7 @@ void check_close(const Actual& actual, const Expected& expected, double toleranc
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double x = a.data()[i], y = e.data()[i];
     if (x == y || (std::isfinite(y) && std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y)))) continue;
-    FAIL_CHECK("flat index " << i << ": expected " << y << ", given " << x);
+    FAIL_CHECK("flat index " << i << ": expected " << y << ", got " << x);
     return;
   }
 }

@@ -101,7 +101,7 @@ TEST_CASE("TAPEGRAD_NUM_THREADS sets the number of threads, and set_num_threads 
   for (const char* given : {"0", "-1", "abc", "1e3", "2.5", "+2", "'2 '", "' 2'", "0x2", "99999999999999999999999"}) {
     const std::string shown = given[0] == '\'' ? std::string(given + 1, 2) : given;
     check_refuses("TAPEGRAD_NUM_THREADS=" + std::string(given),
-                  "[num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, given " + shown);
+                  "[num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, got " + shown);
   }
   check_runs("child: set_num_threads stands above the environment", "TAPEGRAD_NUM_THREADS=abc ");
 }
@@ -127,13 +127,12 @@ TEST_CASE("TAPEGRAD_INSTRUCTION_SET chooses the loops, and the same one gives th
     for (const char* threads : {"1", "4"})  // what a worker throws arrives at the caller
       check_refuses("TAPEGRAD_NUM_THREADS=" + std::string(threads) + " TAPEGRAD_INSTRUCTION_SET=" + given,
                     "[instruction_set] expected TAPEGRAD_INSTRUCTION_SET to be one that this processor has (" + names +
-                        "), given " + given);
+                        "), got " + given);
 }
 
 TEST_CASE("A program says what is wrong with a setting in one line") {
   const Run run = run_shell("TAPEGRAD_NUM_THREADS=none $examples/manual_backward");
   CHECK(run.status == 1);
-  CHECK(
-      run.err ==
-      "manual_backward: [num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, given none\n");
+  CHECK(run.err ==
+        "manual_backward: [num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, got none\n");
 }

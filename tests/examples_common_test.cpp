@@ -40,7 +40,7 @@ TEST_CASE("what is not UTF-8 is refused with the byte and its place") {
     CAPTURE(bytes);
     CHECK_THROWS_WITH_AS(decode(bytes), doctest::Contains("as character 3"), std::invalid_argument);
   }
-  CHECK_THROWS_WITH(decode("na\xefve"), "expected UTF-8, given the byte 0xef as character 3");
+  CHECK_THROWS_WITH(decode("na\xefve"), "expected UTF-8, got the byte 0xef as character 3");
 }
 
 TEST_CASE("in ISO-8859-1 every byte is the character of its number") {
@@ -62,10 +62,10 @@ TEST_CASE("what a terminal would obey is printed escaped, and what is long in pa
   CHECK(one_line("a\nb\x1b") == "a b\\x1b");
   std::string umlauts;
   for (int i = 0; i < 1000; ++i) umlauts += "ü";
-  const std::string line = one_line("x" + umlauts + "given 3");
+  const std::string line = one_line("x" + umlauts + "got 3");
   CHECK(line.size() < 1000);
   CHECK(line.find("üü ... üü") != std::string::npos);
-  CHECK(line.ends_with("given 3"));
+  CHECK(line.ends_with("got 3"));
 }
 
 TEST_CASE("capitals become small letters in Latin, Greek and Cyrillic, and nothing else changes") {
@@ -97,12 +97,12 @@ TEST_CASE("files that are no text are refused by name, and by line where there i
     CHECK_THROWS_WITH_AS(read_lines(path), doctest::Contains((path + why).c_str()), std::runtime_error);
   };
   refuses(folder.path("missing"), ": expected a text file, but it cannot be opened: No such file");
-  refuses(folder.write("empty", ""), ": expected a text file, given an empty one");
-  refuses(folder.path(""), ": expected a text file, given a folder");
-  refuses(folder.write("latin1", "one\ntwo\nthr\xe9\n"), ":3: expected UTF-8, given the byte 0xe9 as character 4");
-  refuses(folder.write("zero", std::string("one\0two", 7)), ": expected a text file, given one with a byte 0");
+  refuses(folder.write("empty", ""), ": expected a text file, got an empty one");
+  refuses(folder.path(""), ": expected a text file, got a folder");
+  refuses(folder.write("latin1", "one\ntwo\nthr\xe9\n"), ":3: expected UTF-8, got the byte 0xe9 as character 4");
+  refuses(folder.write("zero", std::string("one\0two", 7)), ": expected a text file, got one with a byte 0");
   refuses("/proc/self/mem", ": expected a text file, but it cannot be read: Input/output error");
-  refuses(folder.write("cut", "one\ntw\xc3"), ":2: expected UTF-8, given the byte 0xc3 as character 3");
+  refuses(folder.write("cut", "one\ntw\xc3"), ":2: expected UTF-8, got the byte 0xc3 as character 3");
 }
 
 TEST_CASE("a text is cut into characters or words") {
@@ -117,7 +117,7 @@ TEST_CASE("a vocabulary numbers its tokens after the marks, and knows what it la
   CHECK(vocabulary.id("b") == 5);
   CHECK(vocabulary.token(5) == "b");
   CHECK(vocabulary.id("c") == Vocabulary::unknown);
-  CHECK_THROWS_WITH_AS(Vocabulary({"a", "b", "a"}), doctest::Contains("given 'a' twice"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Vocabulary({"a", "b", "a"}), doctest::Contains("got 'a' twice"), std::invalid_argument);
 }
 
 TEST_CASE("a tokenizer marks begin and end, cuts what is too long, and leaves rare tokens unknown") {
@@ -157,7 +157,7 @@ TEST_CASE("batches hand out every sequence once before any again, similar length
     CHECK(seen == std::vector<int>(70, 1));
     CHECK(padding < 60);  // in random order it would be about 190
   }
-  CHECK_THROWS_WITH_AS(Batches({}, 16), doctest::Contains("given none"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Batches({}, 16), doctest::Contains("got none"), std::invalid_argument);
 }
 
 TEST_CASE("progress is plain lines, one in so many steps and the last, when piped") {
@@ -293,7 +293,7 @@ TEST_CASE("word lists keep words of letters alone, in small letters, each once, 
 }
 
 TEST_CASE("languages that are unknown or named twice are refused") {
-  CHECK_THROWS_WITH_AS(read_word_lists({"klingon"}), doctest::Contains("given 'klingon'"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(read_word_lists({"klingon"}), doctest::Contains("got 'klingon'"), std::invalid_argument);
   const TemporaryFolder folder;
   const std::string list = folder.write("list", "a\n");
   CHECK_THROWS_WITH_AS(read_word_lists({list, list}), doctest::Contains("twice"), std::invalid_argument);

@@ -152,7 +152,7 @@ TEST_CASE("Updates that are not finite are refused by their name") {
   save_adapter(changed, folder / "adapter");
   CHECK(refusal(read, folder / "adapter") ==
         (folder / "adapter" / "adapter_model.safetensors").string() +
-            ": expected finite numbers in base_model.model.transformer.h.1.attn.c_proj.lora_B.weight, given others");
+            ": expected finite numbers in base_model.model.transformer.h.1.attn.c_proj.lora_B.weight, got others");
 }
 
 TEST_CASE("An adapter that does not fit is refused by its file") {

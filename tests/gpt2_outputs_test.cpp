@@ -18,19 +18,19 @@ TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what 
   };
   for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
     const std::string file = published.model + '/' + read;
-    refuses("--page " + file + " 'The cat'", "given one which is read");
-    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "given one which is read");
+    refuses("--page " + file + " 'The cat'", "got one which is read");
+    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "got one which is read");
   }
   const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
   REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
   refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
-          "given one which is read");
+          "got one which is read");
   refuses(learn + "--save " + adapter, "without adapter_config.json, which is not the model's");
-  refuses("--adapter " + adapter + " --merge --save " + adapter, "given the one that is read");
+  refuses("--adapter " + adapter + " --merge --save " + adapter, "got the one that is read");
   fs::create_directory(folder.path("other"));
   folder.write("other/tokenizer.json", "{}");
   refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not the model's");
-  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "given it twice");
+  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got it twice");
   CHECK(folder.read("model/model.safetensors") == weights);
 }
 
@@ -45,24 +45,24 @@ TEST_CASE("gpt2 refuses before the work what it could not save behind it") {
   };
   fs::create_directory(mine);
   fs::create_symlink("../model/model.safetensors", mine + "/model.safetensors");
-  refuses("--save " + mine, "given another name of " + published.model + "/model.safetensors which is read");
+  refuses("--save " + mine, "got another name of " + published.model + "/model.safetensors which is read");
   CHECK(folder.read("model/model.safetensors") == weights);
   fs::remove(mine + "/model.safetensors");
   fs::create_directory(mine + "/vocab.json");
-  refuses("--best " + mine, mine + "/vocab.json: expected the path of a file to write, given a folder");
+  refuses("--best " + mine, mine + "/vocab.json: expected the path of a file to write, got a folder");
   fs::remove(mine + "/vocab.json");
-  refuses("--save " + mine + " --checkpoint " + mine + "/model.safetensors", "given it twice");
-  refuses("--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json", "given it twice");
+  refuses("--save " + mine + " --checkpoint " + mine + "/model.safetensors", "got it twice");
+  refuses("--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json", "got it twice");
 
   const std::string none = folder.path("none");
   for (const std::string option : {"--log ", "--checkpoint ", "--page "})
     for (const std::string below : {"", "/", "/below"})
       refuses(option + none + " --save " + none + below,
-              none + ": expected the path of a file to write, given that of a folder to write to");
+              none + ": expected the path of a file to write, got that of a folder to write to");
   fs::create_symlink("nowhere", folder / "link");
-  refuses("--save " + folder.path("link"), "link: expected a folder to write to, given a file or a link to nothing");
-  refuses("--save " + folder.path("link/below"), "below: expected a folder to write to, given a file or a link");
-  refuses("--save " + kText + "/below", "below: expected a folder to write to, given a file");
+  refuses("--save " + folder.path("link"), "link: expected a folder to write to, got a file or a link to nothing");
+  refuses("--save " + folder.path("link/below"), "below: expected a folder to write to, got a file or a link");
+  refuses("--save " + kText + "/below", "below: expected a folder to write to, got a file");
   CHECK(folder.files() == 3);
 }
 
@@ -73,10 +73,10 @@ TEST_CASE("--save and --best are two folders, however they are spelled, and one 
                     long_name = folder.path(std::string(300, 'x'));
   for (const std::string& other : {mine, mine + '/', folder.path("./mine"), folder.path("model/../mine")})
     check_message(published.run(learn + "--save " + other + " --best " + mine), "gpt2",
-                  "mine: expected the path of a folder to write to, given it twice");
+                  "mine: expected the path of a folder to write to, got it twice");
   const Run run =
       run_shell("cd " + folder.path("") + " && $examples/gpt2 model " + learn + "--save ./mine --best mine");
-  check_message(run, "gpt2", "mine: expected the path of a folder to write to, given it twice");
+  check_message(run, "gpt2", "mine: expected the path of a folder to write to, got it twice");
   const Run alone = published.run(learn + "--save " + long_name);  // which the system cannot look up
   check_message(alone, "gpt2", "File name too long");
   CHECK(folder.files() == 1);
@@ -99,7 +99,7 @@ TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
   const std::string learn = "--train " + kText + short_run(1), name = folder.path("x") + "$(printf '\\377')";
   for (const std::string option : {"--save ", "--best ", "--log "})
     check_message(published.run(learn + "--checkpoint " + folder.path("run") + ' ' + option + name), "gpt2",
-                  option.substr(0, option.size() - 1) + ": expected UTF-8, given the byte 0xff");
+                  option.substr(0, option.size() - 1) + ": expected UTF-8, got the byte 0xff");
   check_message(published.run(learn + "--checkpoint " + name), "gpt2", "--checkpoint: expected UTF-8");
   CHECK(run_shell("cp " + kText + ' ' + name + "\n$examples/gpt2 " + published.model + " --train " + name +
                   short_run(1) + "--save " + name + "s")

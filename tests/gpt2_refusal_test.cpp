@@ -57,12 +57,11 @@ std::function<void(CheckpointFolder&)> without(const std::string& name) {
 
 TEST_CASE("A configuration that is none, or asks for what is not done, is refused by its setting") {
   const std::vector<Broken> all{
-      {"gpt2", without("model_type"), "config.json", "expected a setting model_type, given none"},
+      {"gpt2", without("model_type"), "config.json", "expected a setting model_type, got none"},
       {"gpt2", setting("eos_token_id", "<|endoftext|>"), "config.json",
        "eos_token_id: expected an id or a list of ids"},
-      {"gpt2", setting("model_type", "bert"), "config.json",
-       R"(model_type: expected one of gpt2, llama, given "bert")"},
-      {"gpt2", setting("n_head", 5), "config.json", "n_head: expected a number that divides 32, given 5"},
+      {"gpt2", setting("model_type", "bert"), "config.json", R"(model_type: expected one of gpt2, llama, got "bert")"},
+      {"gpt2", setting("n_head", 5), "config.json", "n_head: expected a number that divides 32, got 5"},
       {"gpt2", setting("n_layer", 0), "config.json", "n_layer: expected a whole number from 1 to"},
       {"gpt2", setting("n_embd", -1), "config.json", "n_embd: expected a whole number from 1 to"},
       {"gpt2", setting("n_embd", 32.5), "config.json", "n_embd: expected a whole number from 1 to"},
@@ -72,22 +71,22 @@ TEST_CASE("A configuration that is none, or asks for what is not done, is refuse
       {"gpt2", setting("activation_function", "gelu_old"), "config.json", "activation_function: expected one of"},
       {"gpt2", setting("vocab_size", 385), "vocab.json", "expected 385 tokens"},
       {"gpt2", setting("scale_attn_by_inverse_layer_idx", true), "config.json", "scale_attn_by_inverse_layer_idx"},
-      {"llama", without("intermediate_size"), "config.json", "expected a setting intermediate_size, given none"},
+      {"llama", without("intermediate_size"), "config.json", "expected a setting intermediate_size, got none"},
       {"llama", setting("num_key_value_heads", 3), "config.json",
        "num_key_value_heads: expected a number that divides"},
-      {"llama", setting("attention_bias", true), "config.json", "attention_bias: expected false, given true"},
+      {"llama", setting("attention_bias", true), "config.json", "attention_bias: expected false, got true"},
       {"llama", setting("hidden_act", "relu"), "config.json", "hidden_act: expected one of silu"},
       {"llama", setting("rope_theta", "x"), "config.json", "rope_theta: expected a number above 0"},
       {"llama", setting("rope_scaling", {{"type", "linear"}, {"factor", 2}}), "config.json",
-       R"(rope_scaling: type: expected "default", given "linear")"},
+       R"(rope_scaling: type: expected "default", got "linear")"},
       {"llama", setting("rope_parameters", {{"type", "linear"}, {"rope_theta", 5e5}}), "config.json",
        R"(rope_parameters: type: expected "default")"},
       {"llama", setting("rope_parameters", {{"rope_theta", 5e5}, {"factor", 4}}), "config.json",
-       "rope_parameters: factor: expected none, given 4"},
+       "rope_parameters: factor: expected none, got 4"},
       {"gpt2", setting("quantization_config", {{"quant_method", "x"}}), "config.json",
        "quantization_config: expected none"},
       {"gpt2", [](CheckpointFolder& folder) { folder.config = nlohmann::json::array(); }, "config.json",
-       "expected settings, an object, given []"},
+       "expected settings, an object, got []"},
       {"llama with wide heads", [](CheckpointFolder&) {}, "config.json", "head_dim"},
   };
   for (const Broken& broken : all) {
@@ -192,6 +191,6 @@ TEST_CASE("A folder without a file, or with one of other bytes, is refused by th
   CheckpointFolder("llama").write(folder / "parts");
   fs::rename(folder / "parts" / "model.safetensors", folder / "parts" / "model.safetensors.index.json");
   check_refusal(refusal(folder / "parts"), folder / "parts" / "model.safetensors.index.json",
-                "expected all weights in one model.safetensors, given them in parts");
+                "expected all weights in one model.safetensors, got them in parts");
   check_refusal(refusal(folder / "none"), folder / "none", "expected a folder with config.json");
 }

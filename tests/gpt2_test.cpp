@@ -76,7 +76,7 @@ TEST_CASE("Weights that are not finite are refused before anything is learned or
   broken.write(folder / "model");
   for (const std::string& work : {"--train " + kText + short_run(), "--score " + kText})
     check_message(run_example("gpt2 " + folder.path("model") + ' ' + work), "gpt2",
-                  "model.safetensors: expected weights that give the text a finite loss, given others");
+                  "model.safetensors: expected weights that give the text a finite loss, got others");
 }
 
 TEST_CASE("gpt2 explains as many tokens as the model sees and the one that follows") {
@@ -84,7 +84,7 @@ TEST_CASE("gpt2 explains as many tokens as the model sees and the one that follo
   const std::string name = " --explain-to " + published.folder.path("map");
   check_drawn(published.run("--explain '" + std::string(25, '!') + "'" + name), published.folder.path("map.png"));
   check_message(published.run("--explain '" + std::string(26, '!') + "'" + name), "gpt2",
-                "--explain: expected from 2 to 25 tokens, given 26");
+                "--explain: expected from 2 to 25 tokens, got 26");
 }
 
 TEST_CASE("gpt2 --tokens prints the ids of a text") {
@@ -153,9 +153,9 @@ TEST_CASE("A kept fine-tuning whose options the command line would refuse is ref
     change_kept_option(run, wrong, "gpt2 --checkpoint", pointer, value);
     check_message(published.run("--resume " + wrong), "gpt2", "wrong: " + message);
   };
-  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, given '0'");
-  refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, given '2000000'");
-  refuses("/fine_tune/context", -1, "expected settings that gpt2 --checkpoint saved, given others: /fine_tune/context");
+  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
+  refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, got '2000000'");
+  refuses("/fine_tune/context", -1, "expected settings that gpt2 --checkpoint saved, got others: /fine_tune/context");
 }
 
 TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds to the weights") {
@@ -213,11 +213,11 @@ TEST_CASE("gpt2 --train-tokenizer makes the files that a folder lacks") {
   for (const std::string name : {"vocab.json", "merges.txt"})
     CHECK(published.folder.read("model/" + name) == Published().folder.read("model/" + name));
   check_message(published.run("--train-tokenizer " + kText + " --vocabulary 384"), "gpt2",
-                "expected a folder without a tokenizer, given one with vocab.json");
+                "expected a folder without a tokenizer, got one with vocab.json");
   for (const char* name : {"vocab.json", "merges.txt"}) fs::remove(published.model + '/' + name);
   published.folder.write("model/tokenizer.json", "{}");
   check_message(published.run("--train-tokenizer " + kText + " --vocabulary 384"), "gpt2",
-                "expected a folder without a tokenizer, given one with tokenizer.json");
+                "expected a folder without a tokenizer, got one with tokenizer.json");
 }
 
 TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
@@ -230,7 +230,7 @@ TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
                 "none: expected a folder with config.json");
   refuses("--score " + published.folder.path("none"), "none: expected a file");
   refuses("--score " + published.folder.write("short", "a"), "short: expected a text of two tokens or more");
-  refuses("--explain a", "--explain: expected from 2 to 25 tokens, given 1");
+  refuses("--explain a", "--explain: expected from 2 to 25 tokens, got 1");
   refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
   refuses("--lora 2", "--lora: expected together with --train");
   refuses("--merge", "--merge: expected together with --save, and --lora or --adapter");
@@ -241,16 +241,15 @@ TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
   refuses("--tokens " + kText + " --seed 3", "--seed: expected without --tokens");
   refuses("--train " + kText + " --score " + published.folder.path("none"), "none: expected a file");
   check_message(run_example("gpt2 " + kText + " --train-tokenizer " + kText + " --vocabulary 300"), "gpt2",
-                "expected a folder to write to, given a file");
+                "expected a folder to write to, got a file");
   check_message(
       run_example("gpt2 " + published.folder.path("new") + " --train-tokenizer " + kText + " --vocabulary 100000"),
       "gpt2", "text.txt: training a tokenizer: expected a vocabulary of at most");
   refuses("--train " + kText + " --weights bf16", "--weights: expected without --train");
   refuses("--train " + kText + " --context 25", "--context: expected at most 24");
   refuses("--train " + published.folder.write("few", "a few"), "few: expected a text of 20 tokens or more");
-  refuses("--train " + kText + " --save " + published.model,
-          "expected a folder to write to, given the one that is read");
-  refuses("--train " + kText + " --save " + kText, "expected a folder to write to, given a file");
+  refuses("--train " + kText + " --save " + published.model, "expected a folder to write to, got the one that is read");
+  refuses("--train " + kText + " --save " + kText, "expected a folder to write to, got a file");
   refuses("--tokens " + kText + " --prompt a", "--prompt: expected without --tokens");
   refuses("--adapter " + published.folder.path("none"), "adapter_config.json: expected a file");
 }

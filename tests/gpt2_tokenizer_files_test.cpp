@@ -212,7 +212,7 @@ TEST_CASE("SmolLM's tokenizer.json parts digits, and puts nothing before a text"
   const Tokenizer tokenizer = read_json_tokenizer(file);
   CHECK(tokenizer.encode_alone(" ab 12") == Ids{257, ' ', '1', '2'});
   check_json_refused(file, "/pre_tokenizer/pretokenizers/0/individual_digits", false,
-                     "pre_tokenizer.pretokenizers[0].individual_digits", "true, given false");
+                     "pre_tokenizer.pretokenizers[0].individual_digits", "true, got false");
 }
 
 TEST_CASE("a vocabulary that is none is refused") {
@@ -221,45 +221,45 @@ TEST_CASE("a vocabulary that is none is refused") {
     vocabulary[token] = id;
     check_vocabulary_refused(vocabulary.dump(), words);
   };
-  refused_with("ab", 258, "the ids 0 to 258, each once, given 258 for 'ab', which another token has");
-  refused_with("ab", 259, "the ids 0 to 258, each once, given 259 for 'ab'");
-  refused_with("ab", -1, "given -1 for 'ab'");
-  refused_with("ab", 1.5, "given 1.5 for 'ab'");
-  refused_with("ab", "1", "given \"1\" for 'ab'");
-  refused_with("ab", nullptr, "given null for 'ab'");
-  refused_with("ab", std::uint64_t{1} << 63, "given 9223372036854775808 for 'ab'");
-  refused_with("ab", json::array({256}), "given [256] for 'ab'");
-  refused_with("a b", 259, "tokens spelt in the 256 characters that stand for bytes, given 'a b'");
-  refused_with("文", 259, "given '文'");
-  refused_with("", 259, "given an empty one");
+  refused_with("ab", 258, "the ids 0 to 258, each once, got 258 for 'ab', which another token has");
+  refused_with("ab", 259, "the ids 0 to 258, each once, got 259 for 'ab'");
+  refused_with("ab", -1, "got -1 for 'ab'");
+  refused_with("ab", 1.5, "got 1.5 for 'ab'");
+  refused_with("ab", "1", "got \"1\" for 'ab'");
+  refused_with("ab", nullptr, "got null for 'ab'");
+  refused_with("ab", std::uint64_t{1} << 63, "got 9223372036854775808 for 'ab'");
+  refused_with("ab", json::array({256}), "got [256] for 'ab'");
+  refused_with("a b", 259, "tokens spelt in the 256 characters that stand for bytes, got 'a b'");
+  refused_with("文", 259, "got '文'");
+  refused_with("", 259, "got an empty one");
   json lacking = small_vocabulary();
   lacking.erase("Ā");
   lacking["aa"] = 0;
-  check_vocabulary_refused(lacking.dump(), "a token for each byte, given none for 'Ā'");
-  check_vocabulary_refused("{\"a\": 0, \"a\": 0}", "each name once in an object, given 'a' twice");
+  check_vocabulary_refused(lacking.dump(), "a token for each byte, got none for 'Ā'");
+  check_vocabulary_refused("{\"a\": 0, \"a\": 0}", "each name once in an object, got 'a' twice");
   for (const char* other : {"[]", "null", "1", "\"a\""})
     check_vocabulary_refused(other, "a vocabulary {\"token\": id, ...}");
   check_vocabulary_refused("{}", "a token for each byte");
   for (const char* no_json : {"", "{", "{\"a\": 0", "\x1b[31m\n", "{\"\xff\": 0}", "{} {}"})
-    check_vocabulary_refused(no_json, "JSON, given something else at byte ");
-  check_vocabulary_refused(std::string(1000, '\0'), "JSON, given something else at byte 1");
-  check_vocabulary_refused(std::string(10'000, '['), "JSON of at most 100 levels, given more");
-  check_vocabulary_refused(repeated("{\"a\":", 10'000), "JSON of at most 100 levels, given more");
+    check_vocabulary_refused(no_json, "JSON, got something else at byte ");
+  check_vocabulary_refused(std::string(1000, '\0'), "JSON, got something else at byte 1");
+  check_vocabulary_refused(std::string(10'000, '['), "JSON of at most 100 levels, got more");
+  check_vocabulary_refused(repeated("{\"a\":", 10'000), "JSON of at most 100 levels, got more");
 }
 
 TEST_CASE("merges that do not fit the vocabulary are refused by their line") {
   check_merges_refused("#version: 0.2\na b\na c\n", 3,
-                       "a merge of tokens of the vocabulary into one, given 'ac', which it lacks");
-  check_merges_refused("a b\n文 b\n", 2, "given '文', which it lacks");
-  check_merges_refused("a b\nab abc\n", 2, "given 'abc', which it lacks");
-  check_merges_refused("a b\na b\n", 2, "each merge once, given 'a b' again");
+                       "a merge of tokens of the vocabulary into one, got 'ac', which it lacks");
+  check_merges_refused("a b\n文 b\n", 2, "got '文', which it lacks");
+  check_merges_refused("a b\nab abc\n", 2, "got 'abc', which it lacks");
+  check_merges_refused("a b\na b\n", 2, "each merge once, got 'a b' again");
   for (const char* line : {"ab", "a b c", "a  b", "a b ", " a b", "a\tb"}) {
     CAPTURE(line);
     check_merges_refused("a b\n" + std::string(line) + "\n", 2, "");
   }
-  check_merges_refused("a b\n\nĠ ab\n", 2, "two tokens with a space between them, given ''");
+  check_merges_refused("a b\n\nĠ ab\n", 2, "two tokens with a space between them, got ''");
   check_merges_refused("a b\n" + std::string(1'000'000, 'x'), 2, "two tokens with a space between them");
-  check_merges_refused("a b\n\x1b[31m \xff\n", 2, "given '\\x1b[31m', which it lacks");
+  check_merges_refused("a b\n\x1b[31m \xff\n", 2, "got '\\x1b[31m', which it lacks");
 }
 
 TEST_CASE("merges that end early are refused by the token that they lack; names of tokens need none") {
@@ -269,7 +269,7 @@ TEST_CASE("merges that end early are refused by the token that they lack; names 
   for (const auto& [merges, token] : {std::pair("", "'ab'"), std::pair("#version: 0.2\na b\n", "'Ġab'")}) {
     folder.write("merges.txt", merges);
     check_refused(folder, "merges.txt",
-                  "merges into all tokens of the vocabulary, given none into " + std::string(token));
+                  "merges into all tokens of the vocabulary, got none into " + std::string(token));
   }
   vocabulary["<pad>"] = 259;
   folder.write("vocab.json", vocabulary.dump());
@@ -287,10 +287,10 @@ TEST_CASE("what is no file is refused, and not waited for") {
     make(folder, file);
     check_refused(folder, file, "expected a file, which cannot be opened: No such file");
     fs::create_directory(folder / file);
-    check_refused(folder, file, "expected a file, given something else");
+    check_refused(folder, file, "expected a file, got something else");
     fs::remove(folder / file);
     REQUIRE(::mkfifo((folder / file).c_str(), 0600) == 0);
-    check_refused(folder, file, "expected a file, given something else");
+    check_refused(folder, file, "expected a file, got something else");
     fs::remove(folder / file);
     fs::create_symlink(file, folder / file);
     check_refused(folder, file, "expected a file, which cannot be opened: Too many levels");
@@ -298,7 +298,7 @@ TEST_CASE("what is no file is refused, and not waited for") {
     folder.write(file, "");
     fs::resize_file(folder / file, std::uintmax_t{1} << 40);                        // holes
     const std::string most = file == "vocab.json" ? "134,217,728" : "536,870,912";  // values of JSON take more memory
-    check_refused(folder, file, "expected at most " + most + " bytes, given 1,099,511,627,776");
+    check_refused(folder, file, "expected at most " + most + " bytes, got 1,099,511,627,776");
   }
   const TemporaryFolder empty;
   check_refused(empty, "vocab.json", "No such file");
@@ -308,48 +308,48 @@ TEST_CASE("what is no file is refused, and not waited for") {
 
 TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its name") {
   const json gpt2 = small_tokenizer_json(), llama3 = small_llama3_json();
-  check_json_refused(gpt2, "/normalizer", {{"type", "NFC"}}, "normalizer", "null, given {\"type\":\"NFC\"}");
+  check_json_refused(gpt2, "/normalizer", {{"type", "NFC"}}, "normalizer", "null, got {\"type\":\"NFC\"}");
   check_json_refused(gpt2, "/truncation", {{"max_length", 8}}, "truncation", "null");
   check_json_refused(gpt2, "/padding", {{"length", 8}}, "padding", "null");
-  check_json_refused(gpt2, "/another", 1, "another", "none, given 1");
+  check_json_refused(gpt2, "/another", 1, "another", "none, got 1");
   check_json_refused(gpt2, "/pre_tokenizer/add_prefix_space", true, "pre_tokenizer.add_prefix_space",
-                     "false, given true");
-  check_json_refused(gpt2, "/pre_tokenizer/use_regex", false, "pre_tokenizer.use_regex", "true or null, given false");
+                     "false, got true");
+  check_json_refused(gpt2, "/pre_tokenizer/use_regex", false, "pre_tokenizer.use_regex", "true or null, got false");
   check_json_refused(gpt2, "/pre_tokenizer/type", "Whitespace", "pre_tokenizer.type",
-                     "\"ByteLevel\", given \"Whitespace\"");
-  check_json_refused(gpt2, "/pre_tokenizer", nullptr, "pre_tokenizer", "an object, given null");
-  check_json_refused(gpt2, "/post_processor/type", "BertProcessing", "post_processor.type", "given \"BertProcessing\"");
-  check_json_refused(gpt2, "/decoder/type", "WordPiece", "decoder.type", "\"ByteLevel\", given \"WordPiece\"");
-  check_json_refused(gpt2, "/decoder", nullptr, "decoder", "an object, given null");
-  check_json_refused(gpt2, "/model/type", "Unigram", "model.type", "\"BPE\" or null, given \"Unigram\"");
-  check_json_refused(gpt2, "/model/dropout", 0.1, "model.dropout", "null or 0, given 0.1");
-  check_json_refused(gpt2, "/model/byte_fallback", true, "model.byte_fallback", "false or null, given true");
-  check_json_refused(gpt2, "/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix", "given \"</w>\"");
-  check_json_refused(gpt2, "/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix", "given \"##\"");
-  check_json_refused(gpt2, "/model/vocab", nullptr, "model.vocab", "a vocabulary {\"token\": id, ...}, given null");
+                     "\"ByteLevel\", got \"Whitespace\"");
+  check_json_refused(gpt2, "/pre_tokenizer", nullptr, "pre_tokenizer", "an object, got null");
+  check_json_refused(gpt2, "/post_processor/type", "BertProcessing", "post_processor.type", "got \"BertProcessing\"");
+  check_json_refused(gpt2, "/decoder/type", "WordPiece", "decoder.type", "\"ByteLevel\", got \"WordPiece\"");
+  check_json_refused(gpt2, "/decoder", nullptr, "decoder", "an object, got null");
+  check_json_refused(gpt2, "/model/type", "Unigram", "model.type", "\"BPE\" or null, got \"Unigram\"");
+  check_json_refused(gpt2, "/model/dropout", 0.1, "model.dropout", "null or 0, got 0.1");
+  check_json_refused(gpt2, "/model/byte_fallback", true, "model.byte_fallback", "false or null, got true");
+  check_json_refused(gpt2, "/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix", "got \"</w>\"");
+  check_json_refused(gpt2, "/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix", "got \"##\"");
+  check_json_refused(gpt2, "/model/vocab", nullptr, "model.vocab", "a vocabulary {\"token\": id, ...}, got null");
   check_json_refused(gpt2, "/model/vocab/ab", 7, "model.vocab", ", which another token has");
-  check_json_refused(gpt2, "/model/merges", "a b", "model.merges", "a list, given \"a b\"");
-  check_json_refused(gpt2, "/model/merges/1", "a c", "model.merges[1]", "given 'ac', which it lacks");
-  check_json_refused(gpt2, "/model/merges/1", json::array({"a"}), "model.merges[1]", "two tokens, given [\"a\"]");
-  check_json_refused(gpt2, "/model/merges/1", json::array({"a", 1}), "model.merges[1][1]", "text, given 1");
-  check_json_refused(gpt2, "/model", 1, "model", "an object, given 1");
-  check_json_refused(gpt2, "/added_tokens/0/lstrip", true, "added_tokens[0].lstrip", "false or null, given true");
-  check_json_refused(gpt2, "/added_tokens/0/single_word", true, "added_tokens[0].single_word", "given true");
-  check_json_refused(gpt2, "/added_tokens/0/content", 1, "added_tokens[0].content", "text, given 1");
-  check_json_refused(gpt2, "/added_tokens/0/content", "", "model.vocab", "given an empty one");
-  check_json_refused(gpt2, "/added_tokens/0/id", 7, "model.vocab", "one id for '<|endoftext|>', given 258 and 7");
+  check_json_refused(gpt2, "/model/merges", "a b", "model.merges", "a list, got \"a b\"");
+  check_json_refused(gpt2, "/model/merges/1", "a c", "model.merges[1]", "got 'ac', which it lacks");
+  check_json_refused(gpt2, "/model/merges/1", json::array({"a"}), "model.merges[1]", "two tokens, got [\"a\"]");
+  check_json_refused(gpt2, "/model/merges/1", json::array({"a", 1}), "model.merges[1][1]", "text, got 1");
+  check_json_refused(gpt2, "/model", 1, "model", "an object, got 1");
+  check_json_refused(gpt2, "/added_tokens/0/lstrip", true, "added_tokens[0].lstrip", "false or null, got true");
+  check_json_refused(gpt2, "/added_tokens/0/single_word", true, "added_tokens[0].single_word", "got true");
+  check_json_refused(gpt2, "/added_tokens/0/content", 1, "added_tokens[0].content", "text, got 1");
+  check_json_refused(gpt2, "/added_tokens/0/content", "", "model.vocab", "got an empty one");
+  check_json_refused(gpt2, "/added_tokens/0/id", 7, "model.vocab", "one id for '<|endoftext|>', got 258 and 7");
   check_json_refused(gpt2, "/added_tokens/1", added("<|endoftext|>", 258), "added_tokens[1]", "each token once");
-  check_json_refused(gpt2, "/added_tokens/1", added("<|x|>", 300), "model.vocab", "given 300 for '<|x|>'");
-  check_json_refused(gpt2, "", json::array(), "", "an object, given []");
+  check_json_refused(gpt2, "/added_tokens/1", added("<|x|>", 300), "model.vocab", "got 300 for '<|x|>'");
+  check_json_refused(gpt2, "", json::array(), "", "an object, got []");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\d+",
                      "pre_tokenizer.pretokenizers[0].pattern.Regex",
-                     "the regular expression of GPT-2 or of Llama 3, given \"\\\\d+\"");
+                     "the regular expression of GPT-2 or of Llama 3, got \"\\\\d+\"");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/behavior", "Removed",
-                     "pre_tokenizer.pretokenizers[0].behavior", "\"Isolated\", given \"Removed\"");
+                     "pre_tokenizer.pretokenizers[0].behavior", "\"Isolated\", got \"Removed\"");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/invert", true, "pre_tokenizer.pretokenizers[0].invert",
-                     "given true");
+                     "got true");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/1/use_regex", true,
-                     "pre_tokenizer.pretokenizers[1].use_regex", "false, given true");
+                     "pre_tokenizer.pretokenizers[1].use_regex", "false, got true");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/2", {{"type", "Digits"}}, "pre_tokenizer",
                      "ByteLevel, or Split or Digits before it");
   check_json_refused(llama3, "/post_processor/processors/1/single/2", {{"SpecialToken", {{"id", "<|begin|>"}}}},
@@ -362,7 +362,7 @@ TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its nam
                      json::array({{{"SpecialToken", {{"id", "<|begin|>"}}}}}), "post_processor.processors[1].single",
                      "the text, a Sequence");
   check_json_refused(llama3, "/post_processor/processors/0/type", "RobertaProcessing",
-                     "post_processor.processors[0].type", "given \"RobertaProcessing\"");
+                     "post_processor.processors[0].type", "got \"RobertaProcessing\"");
 }
 
 TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its name") {
@@ -373,13 +373,13 @@ TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its
                R"({"add_prefix_space": false, "add_bos_token": false, "model_max_length": 8})");
   CHECK_NOTHROW(Tokenizer::read(folder / "."));
   folder.write("tokenizer_config.json", R"({"add_bos_token": true})");
-  check_refused(folder, "tokenizer_config.json: add_bos_token", "false, given true");
+  check_refused(folder, "tokenizer_config.json: add_bos_token", "false, got true");
   folder.write("tokenizer.json", small_tokenizer_json().dump());  // which says itself what it adds
   CHECK_NOTHROW(Tokenizer::read(folder / "."));
   folder.write("tokenizer_config.json", R"({"add_prefix_space": true})");
-  check_refused(folder, "tokenizer_config.json: add_prefix_space", "false, given true");
+  check_refused(folder, "tokenizer_config.json: add_prefix_space", "false, got true");
   folder.write("tokenizer_config.json", "[]");
-  check_refused(folder, "tokenizer_config.json", "settings, an object, given []");
+  check_refused(folder, "tokenizer_config.json", "settings, an object, got []");
 }
 
 TEST_CASE("what cannot be saved says so, and leaves the files as they were") {
@@ -390,6 +390,6 @@ TEST_CASE("what cannot be saved says so, and leaves the files as they were") {
   CHECK(folder.read("file") == "x");
   fs::create_directories(folder / "taken/vocab.json/in it");
   CHECK(message_of([&] { tokenizer.save(folder / "taken"); }) ==
-        "[save_text] expected the name of a file, given " + folder.path("taken/vocab.json"));
+        "[save_text] expected the name of a file, got " + folder.path("taken/vocab.json"));
   CHECK(fs::is_directory(folder / "taken/vocab.json/in it"));
 }

@@ -193,6 +193,6 @@ TEST_CASE("A model's folder is read whole before its weights, and a file of it t
   CheckpointFolder("gpt2").write(folder / "model");
   fs::create_directory(folder / "model" / "chat_template.jinja");
   CHECK_THROWS_WITH_AS(read_description(folder / "model"),
-                       (folder.path("model/chat_template.jinja") + ": expected a file, given something else").c_str(),
+                       (folder.path("model/chat_template.jinja") + ": expected a file, got something else").c_str(),
                        std::runtime_error);
 }

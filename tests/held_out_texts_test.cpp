@@ -199,15 +199,15 @@ TEST_CASE("text_classifier refuses what does not go with validation and folds") 
     CHECK(run.err.starts_with("text_classifier: " + message));
     CHECK(run.err.find('\n') == run.err.size() - 1);
   };
-  refuses(good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, given '0'");
-  refuses(good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, given '1'");
+  refuses(good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, got '0'");
+  refuses(good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, got '1'");
   refuses(good + " --validation 0.001", "--validation: expected a share that takes some of the 36 texts to learn from");
   refuses(good + " --patience 3", "--patience: expected together with --validation");
   refuses(good + " --eval-every 3", "--eval-every: expected together with --validation");
-  refuses(good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, given '0'");
-  refuses(good + " --folds 1", "--folds: expected a whole number of at least 2, given '1'");
-  refuses(good + " --folds ten", "--folds: expected a whole number of at least 2, given 'ten'");
-  refuses(good + " --folds 41", "--folds: expected at most 40, as many as there are texts, given 41");
+  refuses(good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, got '0'");
+  refuses(good + " --folds 1", "--folds: expected a whole number of at least 2, got '1'");
+  refuses(good + " --folds ten", "--folds: expected a whole number of at least 2, got 'ten'");
+  refuses(good + " --folds 41", "--folds: expected at most 40, as many as there are texts, got 41");
   for (const char* option : {"--save", "--classify", "--explain"})
     refuses(good + " --folds 3 " + option + " a", option + std::string(": expected without --folds"));
   refuses("--train a --test b --folds 3", "--train: expected without --folds");

@@ -282,7 +282,7 @@ TEST_CASE("Optional layers and maps of layers are in the file when they are ther
                        std::runtime_error);
   Model with_extra = into;
   CHECK_THROWS_WITH_AS(tg::load(with_extra, InMemory(saved(without_extra))),
-                       doctest::Contains("expected extra.weight of shape (1, 2), given no such tensor"),
+                       doctest::Contains("expected extra.weight of shape (1, 2), got no such tensor"),
                        std::runtime_error);
   CHECK(saved(with_extra) == saved(into));
 }

@@ -292,7 +292,7 @@ TEST_CASE("Gradients are summed back to the shape that was stretched, and refuse
   tg::detail::add_summed(sum, Array{{{1, 2, 3}}, {{4, 5, 6}}});
   CHECK(sum == Array{{11, 15, 19}});
   CHECK_THROWS_WITH_AS(tg::detail::add_summed(sum, Array{{1, 2}, {3, 4}}),
-                       "[backward] expected a gradient of shape (1, 3) or one that it broadcasts to, given (2, 2)",
+                       "[backward] expected a gradient of shape (1, 3) or one that it broadcasts to, got (2, 2)",
                        std::logic_error);
   CHECK(sum == Array{{11, 15, 19}});
 }

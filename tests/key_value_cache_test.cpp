@@ -146,7 +146,7 @@ TEST_CASE("A refused piece leaves the cache as it was") {
     const auto one = piece(x, 2, 3);
     cache.attend(one, one, tg::narrow(one, 2, 0, 4), 2);
   });
-  check_refused("KeyValueCache", "given 2 sequences in 1 heads with keys of width 4", [&] {
+  check_refused("KeyValueCache", "got 2 sequences in 1 heads with keys of width 4", [&] {
     const auto one = piece(x, 2, 3), half = tg::narrow(one, 2, 0, 4);
     cache.attend(one, half, half, 2);
   });

@@ -130,7 +130,7 @@ TEST_CASE("a run goes on for more steps, with its own options and no others") {
   CHECK(folder.read("more") == folder.read("whole"));
 
   folder.write("text", rhyme(101));
-  refuses("", "expected the texts that the run has learned from, given others");
+  refuses("", "expected the texts that the run has learned from, got others");
   const std::string model = folder.path("more");
   const Run no_run = run_example("language_model --resume " + model);
   CHECK(no_run.err.find("more: expected a model that language_model --checkpoint saved") != std::string::npos);
@@ -146,16 +146,16 @@ TEST_CASE("a kept run whose options the command line would refuse is refused") {
     change_kept_option(run, wrong, "language_model --checkpoint", pointer, value);
     check_message(run_example("language_model --resume " + wrong), "language_model", "wrong: " + message);
   };
-  refuses("/model/heads", 0, "--heads: expected a whole number from 1 to 1000000, given '0'");
-  refuses("/model/layers", 1001, "--layers: expected a whole number from 0 to 1000, given '1001'");
-  refuses("/model/dropout", 1.5, "--dropout: expected a number from 0 to 0.99, given '1.5'");
-  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, given '0'");
-  refuses("/training/lr", -0.5, "--lr: expected a number from 0 to 1e+06, given '-0.5'");
-  const std::string others = "expected settings that language_model --checkpoint saved, given others: ";
-  refuses("/training/steps", -1, others + "/training/steps: expected a value that the program writes, given -1");
-  refuses("/training/steps", 2.5, others + "/training/steps: expected a value that the program writes, given 2.5");
+  refuses("/model/heads", 0, "--heads: expected a whole number from 1 to 1000000, got '0'");
+  refuses("/model/layers", 1001, "--layers: expected a whole number from 0 to 1000, got '1001'");
+  refuses("/model/dropout", 1.5, "--dropout: expected a number from 0 to 0.99, got '1.5'");
+  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
+  refuses("/training/lr", -0.5, "--lr: expected a number from 0 to 1e+06, got '-0.5'");
+  const std::string others = "expected settings that language_model --checkpoint saved, got others: ";
+  refuses("/training/steps", -1, others + "/training/steps: expected a value that the program writes, got -1");
+  refuses("/training/steps", 2.5, others + "/training/steps: expected a value that the program writes, got 2.5");
   refuses("/training/optimizer", "adam",
-          others + "/training/optimizer: expected a value that the program writes, given \"adam\"");
+          others + "/training/optimizer: expected a value that the program writes, got \"adam\"");
   refuses("/outputs/checkpoint_every", -1,
           others + "/outputs/checkpoint_every: expected a value that the program writes");
   change_kept_option(run, wrong, "language_model --checkpoint", "/training/steps", 3);
@@ -180,7 +180,7 @@ TEST_CASE("a log is cut back to the step that its run goes on from, and to whole
 
   const std::string table = folder.write("table.csv", "a,b\n1,2\n");
   const Run refused = run_example("language_model --data " + folder.path("text") + all_that_draws + " --log " + table);
-  CHECK(refused.err.find("table.csv: expected a log of training to write on, given another file") != std::string::npos);
+  CHECK(refused.err.find("table.csv: expected a log of training to write on, got another file") != std::string::npos);
   CHECK(folder.read("table.csv") == "a,b\n1,2\n");
 }
 

@@ -129,24 +129,24 @@ TEST_CASE("Layers refuse sizes that are not positive before they draw random num
   tg::manual_seed(4);
   const std::uint64_t untouched = tg::default_generator().next_key();
   tg::manual_seed(4);
-  CHECK_THROWS_WITH_AS(tg::Linear<>(0, 3), "[Linear] expected in_features from 1 to 2147483647, given 0",
+  CHECK_THROWS_WITH_AS(tg::Linear<>(0, 3), "[Linear] expected in_features from 1 to 2147483647, got 0",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::Linear<>(3, std::size_t(-2)),
-                       "[Linear] expected out_features from 1 to 2147483647, given -2", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::Embedding<>(0, 3), "[Embedding] expected num_embeddings from 1 to 2147483647, given 0",
+  CHECK_THROWS_WITH_AS(tg::Linear<>(3, std::size_t(-2)), "[Linear] expected out_features from 1 to 2147483647, got -2",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::Embedding<>(3, 0), "[Embedding] expected embedding_dim from 1 to 2147483647, given 0",
+  CHECK_THROWS_WITH_AS(tg::Embedding<>(0, 3), "[Embedding] expected num_embeddings from 1 to 2147483647, got 0",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<>({4, -1}), "[LayerNorm] expected normalized_shape from 1 to 2147483647, given -1",
+  CHECK_THROWS_WITH_AS(tg::Embedding<>(3, 0), "[Embedding] expected embedding_dim from 1 to 2147483647, got 0",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(tg::Extents{}), "[LayerNorm] expected the extents of one axis or more, given ()",
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<>({4, -1}), "[LayerNorm] expected normalized_shape from 1 to 2147483647, got -1",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(0, 1),
-                       "[MultiHeadAttention] expected dim from 1 to 2147483647, given 0", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(tg::Extents{}), "[LayerNorm] expected the extents of one axis or more, got ()",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(0, 1), "[MultiHeadAttention] expected dim from 1 to 2147483647, got 0",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 0),
-                       "[MultiHeadAttention] expected num_heads from 1 to 2147483647, given 0", std::invalid_argument);
+                       "[MultiHeadAttention] expected num_heads from 1 to 2147483647, got 0", std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 2, {.value_dim = std::size_t(-1)}),
-                       "[MultiHeadAttention] expected value_dim from 1 to 2147483647, given -1", std::invalid_argument);
+                       "[MultiHeadAttention] expected value_dim from 1 to 2147483647, got -1", std::invalid_argument);
   CHECK(tg::default_generator().next_key() == untouched);
 }
 
@@ -195,9 +195,9 @@ TEST_CASE("Embedding starts normally distributed") {
 
 TEST_CASE("Embedding refuses ids and a padding_idx outside its table") {
   CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = 4}),
-                       "[Embedding] expected a padding_idx from 0 to 3, given 4", std::out_of_range);
+                       "[Embedding] expected a padding_idx from 0 to 3, got 4", std::out_of_range);
   CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = -1}),
-                       "[Embedding] expected a padding_idx from 0 to 3, given -1", std::out_of_range);
+                       "[Embedding] expected a padding_idx from 0 to 3, got -1", std::out_of_range);
   const tg::Embedding<> layer(4, 2);
   CHECK_THROWS_WITH_AS(layer(tg::IntArray{1, 4}), doctest::Contains("4"), std::out_of_range);
   CHECK_THROWS_WITH_AS(layer(tg::IntArray{1, -1}), doctest::Contains("-1"), std::out_of_range);
@@ -230,8 +230,7 @@ TEST_CASE("Dropout passes the gradient where it passed the value") {
 }
 
 TEST_CASE("Dropout refuses a p outside [0, 1)") {
-  CHECK_THROWS_WITH_AS(tg::Dropout(1.0), "[Dropout] expected a probability p in [0, 1), given 1",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::Dropout(1.0), "[Dropout] expected a probability p in [0, 1), got 1", std::invalid_argument);
   CHECK_THROWS_AS(tg::Dropout(-0.1), std::invalid_argument);
   CHECK_THROWS_AS(tg::Dropout{kNaN}, std::invalid_argument);
   CHECK(tg::Dropout(0.0).p == 0);
@@ -273,7 +272,7 @@ TEST_CASE("LayerNorm's gradients agree with finite differences") {
 }
 
 TEST_CASE("LayerNorm refuses a negative eps and an input of another width") {
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(3, {.eps = -1}), "[LayerNorm] expected an eps of 0 or more, given -1",
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(3, {.eps = -1}), "[LayerNorm] expected an eps of 0 or more, got -1",
                        std::invalid_argument);
   CHECK_THROWS_AS(tg::LayerNorm<>(3, {.eps = kNaN}), std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::LayerNorm<double>(3)(constant({2, 4})), doctest::Contains("(2, 4)"), std::invalid_argument);
@@ -369,7 +368,7 @@ TEST_CASE("Attention drops weights while training and none in evaluation") {
 
 TEST_CASE("Attention refuses heads that do not divide its width and a dropout outside [0, 1)") {
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(100, 3),
-                       "[MultiHeadAttention] expected a dim that num_heads divides, given dim 100 and num_heads 3",
+                       "[MultiHeadAttention] expected a dim that num_heads divides, got dim 100 and num_heads 3",
                        std::invalid_argument);
   CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = 1}), std::invalid_argument);
   CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = kNaN}), std::invalid_argument);
@@ -381,11 +380,11 @@ TEST_CASE("Attention names what it expected of inputs that do not fit") {
   CHECK(tg::parameters(layer).size() == 8);  // the walk names the parameters
   CHECK_THROWS_WITH_AS(
       layer(q, k, k),
-      "[linear] expected an input of shape (..., 5) for v_proj.weight (6, 5), given (2, 7, 4): axis -1 is 4",
+      "[linear] expected an input of shape (..., 5) for v_proj.weight (6, 5), got (2, 7, 4): axis -1 is 4",
       std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       layer.attention_weights(k, k),
-      "[linear] expected an input of shape (..., 3) for q_proj.weight (6, 3), given (2, 7, 4): axis -1 is 4",
+      "[linear] expected an input of shape (..., 3) for q_proj.weight (6, 3), got (2, 7, 4): axis -1 is 4",
       std::invalid_argument);
   const auto misfit = doctest::Contains("[MultiHeadAttention] expected queries");
   const Tensor other_batch = constant({1, 7, 4});

@@ -98,14 +98,14 @@ TEST_CASE("A prefix takes a part of a file, as deep as it lies") {
 TEST_CASE("A missing name is told with the prefix, and a part that is not there is missed") {
   Net model;
   check_refused(model, parts_of(trained(1)), {.prefix = "mode."},
-                "expected mode.head.weight of shape (1, 2), given no such tensor");
+                "expected mode.head.weight of shape (1, 2), got no such tensor");
   check_refused(model, parts_of(Net()), {.prefix = "model."},
-                "expected model.head.weight of shape (1, 2), given no such tensor");
+                "expected model.head.weight of shape (1, 2), got no such tensor");
   Run run;
   FileParts file = parts_of(trained(1));
   file.texts.clear();
   for (auto& tensor : file.tensors) tensor.name.insert(0, "a.");
-  check_refused(run, file, {.prefix = "a."}, "expected a.phase, a text in the metadata, given no such text");
+  check_refused(run, file, {.prefix = "a."}, "expected a.phase, a text in the metadata, got no such text");
 }
 
 TEST_CASE("Renaming maps the names of a file, less the prefix, to the model's; those of texts as well") {
@@ -146,7 +146,7 @@ TEST_CASE("Two texts that are renamed to one are refused where a field asks for 
   file.texts = {{"a.phase", "a"}, {"b.phase", "b"}, {"a.note", "c"}, {"b.note", "d"}};
   const auto rename = [](const std::string& name) { return name.substr(name.find('.') + 1); };
   Texts texts;
-  check_refused(texts, file, {.rename = rename}, "expected phase, a text in the metadata, given two after renaming");
+  check_refused(texts, file, {.rename = rename}, "expected phase, a text in the metadata, got two after renaming");
   file.texts.erase("b.phase");
   load(texts, file, {.rename = rename});
   CHECK(texts.phase == "a");
@@ -160,9 +160,9 @@ TEST_CASE("What may be missing stays as it is, and only that") {
   file.texts.clear();
   Run run = trained(5);
   check_refused(run, file, {.allow_missing = {"step", "best"}},
-                "expected phase, a text in the metadata, given no such text");
+                "expected phase, a text in the metadata, got no such text");
   check_refused(run, file, {.allow_missing = {"phase", "best", "ste"}},
-                "expected step of shape (), given no such tensor");
+                "expected step of shape (), got no such tensor");
   run.phase = "kept";
   load(run, file, {.allow_missing = {"step", "phase", "best"}});
   CHECK(run.step == 5);
@@ -198,17 +198,17 @@ TEST_CASE("What a file has too much is passed over where it is named, whatever i
   file.add<double>("extra.a", "F64", {1.0, 2.0});
   file.add<unsigned char>("extra.b", "U8", {7});
   Net model;
-  check_refused(model, file, {}, R"(expected what the model has alone, given "extra.a" of shape (2))");
+  check_refused(model, file, {}, R"(expected what the model has alone, got "extra.a" of shape (2))");
   check_refused(model, file, {.ignore = {"extra.a"}},
-                R"(expected what the model has alone, given "extra.b" of shape (1))");
+                R"(expected what the model has alone, got "extra.b" of shape (1))");
   check_refused(model, file, {.ignore = {"extra", "*.c", "xtra.*"}},
-                R"(expected what the model has alone, given "extra.a" of shape (2))");
+                R"(expected what the model has alone, got "extra.a" of shape (2))");
   load(model, file, {.ignore = {"extra.*"}});
   CHECK(bytes_of_saved(model) == bytes_of_saved(saved));
 
   // To be passed over is no leave to be wrong: what the model has is read all the same.
   file.at("mean").shape = {1, 1};
-  check_refused(model, file, {.ignore = {"*"}}, "expected mean of shape (1), given (1, 1)");
+  check_refused(model, file, {.ignore = {"*"}}, "expected mean of shape (1), got (1, 1)");
 }
 
 TEST_CASE("A star stands for any text, none as well, as often as it is there") {

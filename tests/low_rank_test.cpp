@@ -139,7 +139,7 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
 
 TEST_CASE("What cannot be updated or merged is refused before anything changes") {
   Model model;
-  CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, given 0",
+  CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, got 0",
                        std::invalid_argument);
   for (const double alpha : {std::nan(""), HUGE_VAL})
     CHECK_THROWS_AS(tg::add_low_rank(model, 2, alpha), std::invalid_argument);

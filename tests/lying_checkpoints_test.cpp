@@ -63,8 +63,8 @@ std::vector<Liar> liars() {
   const auto add_length = [&](const std::string& name, std::uint64_t length) {
     all.push_back({name, raw<std::uint64_t>({length}) + "{}" + data, "a header of " + std::to_string(length)});
   };
-  all.push_back({"empty", "", "of 8 bytes or more, given 0"});
-  all.push_back({"short", "1234567", "of 8 bytes or more, given 7"});
+  all.push_back({"empty", "", "of 8 bytes or more, got 0"});
+  all.push_back({"short", "1234567", "of 8 bytes or more, got 7"});
   add_length("header of 2^60 bytes", std::uint64_t{1} << 60);
   add_length("header of 2^64 - 1 bytes", std::numeric_limits<std::uint64_t>::max());
   add_length("header of 100 million bytes", 100'000'000);
@@ -73,7 +73,7 @@ std::vector<Liar> liars() {
   add("extents whose product is 1 beyond 2^64", of_tensor("\"F32\"", "[7,7905747460161236407]", "[0,4]"),
       "of a size that can be");
   add("extent whose bytes are 2^64", of_tensor("\"F32\"", "[4611686018427387904]", "[0,0]"), "of a size that can be");
-  add("a terabyte", of_tensor("\"F32\"", "[250000000000]", "[0,1000000000000]"), "given 8");
+  add("a terabyte", of_tensor("\"F32\"", "[250000000000]", "[0,1000000000000]"), "got 8");
   add("a hole of a terabyte", of_tensor("\"F32\"", "[0]", "[1000000000000,1000000000000]"), "to begin at byte 0");
   add("offsets beyond the end", of_tensor("\"F32\"", "[2]", "[8,16]"), "to begin at byte 0");
   add("offsets backwards", of_tensor("\"F32\"", "[2]", "[8,0]"), "in 8 bytes for its shape (2)");
@@ -83,10 +83,10 @@ std::vector<Liar> liars() {
   add("fraction of an offset", of_tensor("\"F32\"", "[2]", "[0,8.5]"), "with two data_offsets");
   add("name twice",
       R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)" + of_tensor("\"F32\"", "[0]", "[8,8]").substr(1),
-      "each name once, given \"w\" twice");
+      "each name once, got \"w\" twice");
   add("member twice", R"({"w":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "each name once");
-  add("dtype that is none", of_tensor("\"F4\"", "[2]", "[0,8]"), "or F64, given \"F4\"");
-  add("dtype that is a number", of_tensor("32", "[2]", "[0,8]"), "or F64, given 32");
+  add("dtype that is none", of_tensor("\"F4\"", "[2]", "[0,8]"), "or F64, got \"F4\"");
+  add("dtype that is a number", of_tensor("32", "[2]", "[0,8]"), "or F64, got 32");
   add("10,000 lists in lists", std::string(10'000, '['), "nests deeper");
   add("10,000 objects in objects", repeated("{\"w\":", 10'000), "nests deeper");
   add("10,000 levels of metadata", "{\"__metadata__\":" + repeated("{\"w\":", 10'000), "nests deeper");
@@ -166,7 +166,7 @@ std::vector<std::pair<fs::path, std::string>> make_others(const TemporaryFolder&
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("loop", folder / "loop");
   write_bytes(folder / "file", "x");
-  const std::string no_file = "expected a file, given something else", none = "cannot be opened: ";
+  const std::string no_file = "expected a file, got something else", none = "cannot be opened: ";
   std::vector<std::pair<fs::path, std::string>> others{{folder / "pipe", no_file}, {folder / ".", no_file}};
   for (const char* device : {"/dev/zero", "/dev/full", "/dev/null", "/dev/urandom"})
     others.emplace_back(device, no_file);

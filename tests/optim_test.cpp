@@ -146,7 +146,7 @@ TEST_CASE_TEMPLATE("A value or gradient that was assigned one of another shape i
   set_gradients({a, b}, 1.0);
   SUBCASE("the value") { b.mutable_value() = Array{1.0}; }
   SUBCASE("the gradient") { b.mutable_grad() = Array{1.0}; }
-  CHECK_THROWS_WITH_AS(optimizer.step(), Contains("to keep its shape (2), given b (1)"), std::logic_error);
+  CHECK_THROWS_WITH_AS(optimizer.step(), Contains("to keep its shape (2), got b (1)"), std::logic_error);
   check_close(a.value(), Array{1.0, 2.0}, 0.0);
 }
 
@@ -253,11 +253,11 @@ TEST_CASE_TEMPLATE("A group that is refused is refused whole", Optimizer, OPTIMI
     CHECK(b.item() == 2.0);
     CHECK(optimizer.lr() == 0.1);
   };
-  check_refused({b, undefined}, {}, "] expected parameters with a value, given one without");
-  check_refused({b, b}, {}, "] expected each parameter once, given (1) twice");
-  check_refused({b, a}, {}, "] expected each parameter once, given a (1) twice");
-  check_refused({b}, {.lr = -1}, "] expected lr of 0 or more, given -1");
-  check_refused({b}, {.weight_decay = -1}, "] expected weight_decay of 0 or more, given -1");
+  check_refused({b, undefined}, {}, "] expected parameters with a value, got one without");
+  check_refused({b, b}, {}, "] expected each parameter once, got (1) twice");
+  check_refused({b, a}, {}, "] expected each parameter once, got a (1) twice");
+  check_refused({b}, {.lr = -1}, "] expected lr of 0 or more, got -1");
+  check_refused({b}, {.weight_decay = -1}, "] expected weight_decay of 0 or more, got -1");
 
   optimizer.add_group({b}, options<Optimizer>(0.5));
   b.set_grad(Array{1.0});
@@ -281,24 +281,24 @@ TEST_CASE_TEMPLATE("Options that a file brought are looked at before a step chan
   Spoiled<Optimizer> file{optimizer.groups()};
   file.groups[1].lr = std::nan("");
   tg::load(optimizer, std::span<const std::byte>(tg::save_bytes(file)), {.allow_missing = {"state.*"}});
-  check_refused("] expected lr of 0 or more, given nan");
+  check_refused("] expected lr of 0 or more, got nan");
   if constexpr (requires { file.groups[0].betas; }) {
     file.groups[0].betas[1] = 1;
     tg::load(optimizer, std::span<const std::byte>(tg::save_bytes(file)), {.allow_missing = {"state.*"}});
-    check_refused("] expected betas of 0 or more and below 1, given 0.9 and 1");
+    check_refused("] expected betas of 0 or more and below 1, got 0.9 and 1");
   }
 }
 
 TEST_CASE("An optimizer refuses parameters that are none, undefined, or there twice") {
   Parameter p(Array{1.0}), undefined;
   using Invalid = std::invalid_argument;
-  CHECK_THROWS_WITH_AS(tg::SGD<double>(Parameters{}), "[SGD] expected parameters, given none", Invalid);
-  CHECK_THROWS_WITH_AS(tg::Adam<double>(Parameters{}), "[Adam] expected parameters, given none", Invalid);
-  CHECK_THROWS_WITH_AS(tg::AdamW<double>(Parameters{}), "[AdamW] expected parameters, given none", Invalid);
+  CHECK_THROWS_WITH_AS(tg::SGD<double>(Parameters{}), "[SGD] expected parameters, got none", Invalid);
+  CHECK_THROWS_WITH_AS(tg::Adam<double>(Parameters{}), "[Adam] expected parameters, got none", Invalid);
+  CHECK_THROWS_WITH_AS(tg::AdamW<double>(Parameters{}), "[AdamW] expected parameters, got none", Invalid);
   CHECK_THROWS_WITH_AS(tg::SGD<double>(Parameters{p, undefined}),
-                       "[SGD] expected parameters with a value, given one without", Invalid);
+                       "[SGD] expected parameters with a value, got one without", Invalid);
   CHECK_THROWS_AS(tg::SGD<double>(Parameters{static_cast<Parameter*>(nullptr)}), Invalid);
-  CHECK_THROWS_WITH_AS(tg::AdamW<double>(Parameters{p, p}), "[AdamW] expected each parameter once, given (1) twice",
+  CHECK_THROWS_WITH_AS(tg::AdamW<double>(Parameters{p, p}), "[AdamW] expected each parameter once, got (1) twice",
                        Invalid);
 }
 
@@ -316,7 +316,7 @@ TEST_CASE_TEMPLATE("The parameters are had in their order, and with each its sta
   const Parameter moved = std::move(b);
   CHECK(&optimizer.state(moved) == &optimizer.state().at("b"));
   other.set_name("z");
-  CHECK_THROWS_WITH_AS(optimizer.state(other), Contains("] expected one of the optimizer's parameters, given z (1)"),
+  CHECK_THROWS_WITH_AS(optimizer.state(other), Contains("] expected one of the optimizer's parameters, got z (1)"),
                        std::invalid_argument);
   const Parameter copy = a;
   CHECK_THROWS_AS(optimizer.state(copy), std::invalid_argument);

@@ -135,10 +135,10 @@ TEST_CASE("Errors name tensors by the names that they were given, and the axis i
   p.set_name("head.weight");
   const Tensor x(Array{{1, 2, 3, 4}});
   CHECK_THROWS_WITH_AS(p + x,
-                       "[add] expected shapes that broadcast together, given head.weight (2, 2) and (1, 4): they "
+                       "[add] expected shapes that broadcast together, got head.weight (2, 2) and (1, 4): they "
                        "differ in axis -1",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(x * p, Contains("given (1, 4) and head.weight (2, 2): they differ in axis -1"),
+  CHECK_THROWS_WITH_AS(x * p, Contains("got (1, 4) and head.weight (2, 2): they differ in axis -1"),
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(p - Tensor(Array({4, 2}, 1.0)), Contains("they differ in axis -2"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::linear(x, p), Contains("head.weight (2, 2)"), std::invalid_argument);

@@ -142,7 +142,7 @@ TEST_CASE("A step can be opened at a value by its name, with what there is to se
   CHECK(step_of(tape, {.numeric = {{"w", Array{2.5}}}})["nodes"][0]["compared"]["gradient"]["statistics"]["mean"] ==
         2.5);
   CHECK_THROWS_WITH_AS(step_of(tape, {.numeric = {{"w", Array{1.0, 2.0}}}}),
-                       doctest::Contains("expected a numeric gradient of the shape (1) of w, given (2)"),
+                       doctest::Contains("expected a numeric gradient of the shape (1) of w, got (2)"),
                        std::invalid_argument);
 }
 

@@ -44,9 +44,9 @@ TEST_CASE("Setting a value or gradient of another shape names both shapes and ch
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{3.0, 4.0});
   CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("[set_value]"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("(2), given (3)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("(2), got (3)"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(w.set_grad(Array{{1.0, 2.0}}), Contains("[set_grad]"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(w.set_grad(Array{{1.0, 2.0}}), Contains("(2), given (1, 2)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(w.set_grad(Array{{1.0, 2.0}}), Contains("(2), got (1, 2)"), std::invalid_argument);
   check_close(w.value(), Array{1.0, 2.0}, 0.0);
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
@@ -56,7 +56,7 @@ TEST_CASE("A frozen parameter is given no gradient") {
   w.set_name("w");
   w.set_requires_grad(false);
   CHECK_THROWS_WITH_AS(w.set_grad(Array{3.0, 4.0}),
-                       "[set_grad] expected a parameter that requires a gradient, given w (2), which is frozen",
+                       "[set_grad] expected a parameter that requires a gradient, got w (2), which is frozen",
                        std::logic_error);
   CHECK_FALSE(w.has_grad());
 }
@@ -205,10 +205,10 @@ TEST_CASE("A parameter whose value was assigned one of another shape is refused 
   w.mutable_value() = Array{{1.0, 2.0}};
   const tg::Tape tape;
   CHECK_THROWS_WITH_AS(tg::matmul(w, w), Contains("[matmul]"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::sum(w), "[sum] expected a parameter to keep its shape (2, 2), given head.weight (1, 2)",
+  CHECK_THROWS_WITH_AS(tg::sum(w), "[sum] expected a parameter to keep its shape (2, 2), got head.weight (1, 2)",
                        std::logic_error);
   CHECK(tape.size() == 0);
-  CHECK_THROWS_WITH_AS(w.set_value(Array{{1.0, 2.0}}), Contains("shape (2, 2), given (1, 2)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(w.set_value(Array{{1.0, 2.0}}), Contains("shape (2, 2), got (1, 2)"), std::invalid_argument);
   w.set_value(Array{{1.0, 2.0}, {3.0, 4.0}});
   tg::sum(w * 2.0).backward();
   check_close(w.grad(), Array{{2.0, 2.0}, {2.0, 2.0}}, 0.0);
@@ -221,7 +221,7 @@ TEST_CASE("A sweep that meets a gradient of another shape changes no gradient") 
   b.mutable_grad() = Array{5.0};
   const tg::Tape tape;
   const Tensor loss = tg::sum(a * b * c);
-  CHECK_THROWS_WITH_AS(loss.backward(), "[backward] expected a gradient to keep its shape (2), given b (1)",
+  CHECK_THROWS_WITH_AS(loss.backward(), "[backward] expected a gradient to keep its shape (2), got b (1)",
                        std::logic_error);
   CHECK_FALSE(a.has_grad());
   CHECK_FALSE(c.has_grad());

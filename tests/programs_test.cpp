@@ -88,16 +88,16 @@ TEST_CASE("a message quotes no more of a file than can be read") {
   const TemporaryFolder folder;
   const std::string long_line(1'000'000, 'x');
   check_message(run_example("text_classifier --data " + folder.write("line", "a b\n " + long_line + '\n')),
-                "text_classifier", "line:2: expected a label, a space and a text, given ' xxx");
+                "text_classifier", "line:2: expected a label, a space and a text, got ' xxx");
 
   const std::string data = folder.write("data", labelled(30'010, "label", 3'001)), model = folder.path("model");
   const Run trained = run_example("text_classifier --data " + data + " --width 8 --heads 1 --steps 1 --save " + model);
   REQUIRE(trained.status == 0);
   const std::string loaded = "text_classifier --load " + model + " --test ";
   check_message(run_example(loaded + folder.write("other", "strange words\n")), "text_classifier",
-                " and 2,991 more), given 'strange'");
+                " and 2,991 more), got 'strange'");
   check_message(run_example(loaded + folder.write("long", long_line + " words\n")), "text_classifier",
-                " and 2,991 more), given 'xxx");
+                " and 2,991 more), got 'xxx");
   check_message(run_example("masking --seed " + std::string(100'000, '9')), "masking", "--seed: expected");
 }
 
@@ -131,8 +131,8 @@ TEST_CASE("control characters from a file or an option reach the terminal escape
   check(run_example("text_classifier --data " + labels + tiny + "--classify \"$(printf 'a\\033[2J')\" --save " + model),
         "\\x1b[31m\\x9b1m\\x7f0");
   check(run_example("text_classifier --load " + model + " --test " + folder.write("other", red + "x words\n")),
-        "given '\\x1b[31mx'");
-  check(run_example("text_classifier --data " + folder.write("line", "a b\n " + red + "\n")), "given ' \\x1b[31m'");
+        "got '\\x1b[31mx'");
+  check(run_example("text_classifier --data " + folder.write("line", "a b\n " + red + "\n")), "got ' \\x1b[31m'");
   check(run_example("text_classifier --data \"$(printf 'no\\033such')\""), "no\\x1bsuch");
 
   std::string names;
@@ -152,14 +152,14 @@ TEST_CASE("what is no text file is refused in one line") {
   const TemporaryFolder folder;
   for (const std::string program : {"text_classifier", "language_model"}) {
     CAPTURE(program);
-    check_message(run_example(program + " --data " + folder.path("")), program, "given a folder");
+    check_message(run_example(program + " --data " + folder.path("")), program, "got a folder");
     check_message(run_example(program + " --data " + folder.write("file", "x") + "/below"), program, "Not a directory");
     check_message(run_example(program + " --data /proc/self/mem"), program, "mem: expected a text file, ");
     check_message(run_example(program + " --load " + folder.path("") + (program[0] == 't' ? " --classify a" : "")),
-                  program, "expected a file, given something else");
+                  program, "expected a file, got something else");
     const std::string fifo = folder.path(program);
     check_message(run_shell("mkfifo " + fifo + "; : >" + fifo + " & $examples/" + program + " --data " + fifo), program,
-                  "expected a text file, given an empty one");
+                  "expected a text file, got an empty one");
     if (geteuid() == 0) continue;  // who reads everything
     const std::string secret = folder.write("secret", "x");
     std::filesystem::permissions(secret, std::filesystem::perms::none);
@@ -182,7 +182,7 @@ TEST_CASE("files that cannot be written, or are read, are refused before the wor
                   words);
   };
   const std::string classifier = "text_classifier --data " + data, model = "language_model --data " + text,
-                    a_file = "expected the path of a file to write, given ";
+                    a_file = "expected the path of a file to write, got ";
   for (const std::string& learner : {classifier, model}) {
     refuses(learner + " --save /dev/full", "/dev/full: " + a_file + "a device");
     refuses(learner + " --save " + folder.path(""), a_file + "a folder");
@@ -215,7 +215,7 @@ TEST_CASE("an empty path is refused, as of a variable that is not set") {
   const TemporaryFolder folder;
   const std::string data = " --data " + folder.write("data", labelled(40, "label", 2)) + forever,
                     text = " --data " + folder.write("text", rhyme(1000)) + forever,
-                    message = ": expected the path of a file, given an empty one";
+                    message = ": expected the path of a file, got an empty one";
   const auto refuses = [&](const std::string& command, const std::string& words) {
     CAPTURE(command);
     check_message(run_shell("timeout -s KILL 10 $examples/" + command), command.substr(0, command.find(' ')), words);
@@ -229,8 +229,7 @@ TEST_CASE("an empty path is refused, as of a variable that is not set") {
     refuses("language_model " + option + " ''" + text, option + message);
   refuses("masking --page ''", "--page" + message);
   for (const std::string name : {"''", "/", "none/"})
-    refuses("text_classifier --explain a --explain-to " + name + data,
-            "--explain-to: expected a name for files, given ");
+    refuses("text_classifier --explain a --explain-to " + name + data, "--explain-to: expected a name for files, got ");
 }
 
 // ---- signals ------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ std::string difference(const std::vector<Part>& english, const std::vector<Part>
     const Part &expected = english[i], &given = chinese[i];
     if (expected.kind != given.kind || expected.marks != given.marks)
       return "README.zh.md:" + std::to_string(given.line) + ": expected " + surplus(expected, given) +
-             ", as in README.md:" + std::to_string(expected.line) + ", given " + surplus(given, expected);
+             ", as in README.md:" + std::to_string(expected.line) + ", got " + surplus(given, expected);
   }
   return "";  // both have come to "the end"
 }
@@ -93,26 +93,26 @@ TEST_CASE("What the translation lacks, and what it has instead, is reported by i
   };
   CHECK(compare("## Run\n\nIt takes 9,000 words\nand `--help`.", "## 运行\n\n加上 `--help` 需要 9,000 个单词。") == "");
   CHECK(compare("It takes\n9,000 words.\n", "需要 900 个单词。\n") ==
-        R"(README.zh.md:1: expected "9,000", as in README.md:1, given "900")");
+        R"(README.zh.md:1: expected "9,000", as in README.md:1, got "900")");
   CHECK(compare("See [a](a.md), `b` and `c`.\n", "见 [a](b.md) 和 `b`。\n") ==
-        R"~(README.zh.md:1: expected "](a.md)" and "`c`", as in README.md:1, given "](b.md)")~");
+        R"~(README.zh.md:1: expected "](a.md)" and "`c`", as in README.md:1, got "](b.md)")~");
   CHECK(compare("```cpp\nint a;\n\nint b;\n```\n", "```cpp\nint a;\nint b;\n```\n") ==
-        R"(README.zh.md:3: expected "", as in README.md:3, given "int b;")");
+        R"(README.zh.md:3: expected "", as in README.md:3, got "int b;")");
   CHECK(compare("```sh\nrun\n```\n", "```text\nrun\n```\n") ==
-        R"(README.zh.md:1: expected "```sh", as in README.md:1, given "```text")");
-  CHECK(compare("    a\n", "    b\n") == R"(README.zh.md:1: expected "    a", as in README.md:1, given "    b")");
+        R"(README.zh.md:1: expected "```sh", as in README.md:1, got "```text")");
+  CHECK(compare("    a\n", "    b\n") == R"(README.zh.md:1: expected "    a", as in README.md:1, got "    b")");
   CHECK(compare("One.\n\n## B\n\nTwo.\n", "一。\n\n二。\n") ==
-        R"(README.zh.md:3: expected a heading ## "## B", as in README.md:3, given a paragraph "二。")");
+        R"(README.zh.md:3: expected a heading ## "## B", as in README.md:3, got a paragraph "二。")");
   CHECK(compare("## A\n", "### 甲\n") ==
-        R"(README.zh.md:1: expected a heading ## "## A", as in README.md:1, given a heading ### "### 甲")");
+        R"(README.zh.md:1: expected a heading ## "## A", as in README.md:1, got a heading ### "### 甲")");
   CHECK(compare("One.\n\n![a\nb](c.png)\n\nTwo.\n", "一。\n\n二。\n") ==
-        R"~(README.zh.md:3: expected "![" and "](c.png)", as in README.md:3, given nothing)~");
+        R"~(README.zh.md:3: expected "![" and "](c.png)", as in README.md:3, got nothing)~");
   CHECK(compare("One.\n\nTwo.\n", "一。\n") ==
-        R"(README.zh.md:1: expected a paragraph "Two.", as in README.md:3, given the end "")");
+        R"(README.zh.md:1: expected a paragraph "Two.", as in README.md:3, got the end "")");
   CHECK(compare("|a|b|\n|-|-|\n|1|2|\n|3|4|\n", "|甲|乙|\n|-|-|\n|3|4|\n") ==
-        R"(README.zh.md:3: expected "1", as in README.md:3, given "3")");
+        R"(README.zh.md:3: expected "1", as in README.md:3, got "3")");
   CHECK(compare("|a|b|\n", "|甲|\n") ==
-        R"(README.zh.md:1: expected a cell "b", as in README.md:1, given the end of a row "|")");
+        R"(README.zh.md:1: expected a cell "b", as in README.md:1, got the end of a row "|")");
 }
 
 }  // namespace

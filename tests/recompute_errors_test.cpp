@@ -79,12 +79,11 @@ TEST_CASE("Tensors of other tapes are refused, beside x and as x") {
   const Parameter w = scalar(2);
   const tg::Tape tape;
   const Tensor x = w * 2.0, beside = w * 3.0;
-  CHECK(
-      what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * beside; }, x); }) ==
-      "[mul] expected inputs recorded on this Tape, given one recorded on an outer Tape; detach() makes it a constant");
+  CHECK(what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * beside; }, x); }) ==
+        "[mul] expected inputs recorded on this Tape, got one recorded on an outer Tape; detach() makes it a constant");
   const tg::Tape inner;
   CHECK(what_is_thrown([&] { tg::recompute(std::ref(cube), x); }) ==
-        "[recompute] expected inputs recorded on this Tape, given "
+        "[recompute] expected inputs recorded on this Tape, got "
         "one recorded on an outer Tape; detach() makes it a constant");
 }
 
@@ -100,10 +99,9 @@ TEST_CASE("Watching x within the function is refused, and watching what it makes
         h.retain_grad();
       return h * 2.0;
     };
-    CHECK_THROWS_WITH_AS(
-        tg::recompute(std::ref(watches), x),
-        "[recompute] expected hooks and retain_grad() on x before the call, given them in the function",
-        std::logic_error);
+    CHECK_THROWS_WITH_AS(tg::recompute(std::ref(watches), x),
+                         "[recompute] expected hooks and retain_grad() on x before the call, got them in the function",
+                         std::logic_error);
   }
   std::vector<double> seen;
   Tensor kept;
@@ -136,16 +134,16 @@ TEST_CASE("A function that computes something else the second time is refused, a
   CHECK(thrown(cube, cube) == "nothing");
   w.zero_grad();
   CHECK(thrown(draws, cube) ==
-        "[recompute] expected a function that draws as often each time, given one that drew 1 "
+        "[recompute] expected a function that draws as often each time, got one that drew 1 "
         "times at first and now less often");
   CHECK(thrown(cube, draws) ==
-        "[recompute] expected a function that draws as often each time, given one that drew 0 "
+        "[recompute] expected a function that draws as often each time, got one that drew 0 "
         "times at first and now draws once more");
   CHECK(thrown(cube, other) ==
-        "[recompute] expected a function that computes the same each time, given one that made "
+        "[recompute] expected a function that computes the same each time, got one that made "
         "(2) at first and now ()");
   CHECK(thrown(cube, same) ==
-        "[recompute] expected a function that computes the same each time, given one that made "
+        "[recompute] expected a function that computes the same each time, got one that made "
         "(2) at first and now x itself");
   CHECK_FALSE(w.has_grad());
 }

@@ -22,7 +22,7 @@ template <class T> auto cube(const tg::Tensor<T>& x) {
 
 // x as it is, by an operation whose rule adds the given gradient to x's.
 template <class G> Tensor with_gradient(const Tensor& x, G gradient) {
-  return tg::record("given", Array(x.value()), {x}, [gradient](const Array&, auto& dx) { dx[0] += gradient; });
+  return tg::record("got", Array(x.value()), {x}, [gradient](const Array&, auto& dx) { dx[0] += gradient; });
 }
 
 // What arrives at a parameter of the given shape from a rule that adds the given gradient.
@@ -251,7 +251,7 @@ TEST_CASE("Gradients of any xtensor expression are taken and add up") {
 TEST_CASE("A gradient of a shape that does not fit is refused with both shapes") {
   for (const tg::Shape& wrong : {tg::Shape{2}, tg::Shape{2, 1}, tg::Shape{}, tg::Shape{1, 2}, tg::Shape{3, 2}}) {
     const Parameter w(Array{1.0, 2.0, 3.0});
-    const std::string shapes = "shape (3) or one that it broadcasts to, given " + tg::to_string(wrong);
+    const std::string shapes = "shape (3) or one that it broadcasts to, got " + tg::to_string(wrong);
     const tg::Tape tape;
     CHECK_THROWS_WITH_AS(tg::sum(with_gradient(w, Array(wrong, 1.0))).backward(), Contains(shapes.c_str()),
                          std::logic_error);

@@ -110,58 +110,57 @@ TEST_CASE("A file that lacks anything of a run is refused by the name of what it
   const auto refusal_without = [](const std::string& name) {
     return refusal([&](FileParts& file) { file.erase(name); });
   };
-  CHECK(refusal_without("model.bias") == "model.bias of shape (1), given no such tensor");
-  CHECK(refusal_without("mean") == "mean of shape (2), given no such tensor");
-  CHECK(refusal_without("optimizer.groups.0.lr") == "optimizer.groups.0.lr of shape (), given no such tensor");
-  CHECK(refusal_without("optimizer.state.bias.step") == "optimizer.state.bias.step of shape (), given no such tensor");
-  CHECK(refusal_without("random") == "random of shape (2), given no such tensor");
-  CHECK(refusal_without("noise") == "noise of shape (2), given no such tensor");
-  CHECK(refusal_without("step") == "step of shape (), given no such tensor");
-  CHECK(refusal_without("losses") == "losses of one axis, given no such tensor");
-  CHECK(refusal([](FileParts& file) { file.texts.clear(); }) == "phase, a text in the metadata, given no such text");
+  CHECK(refusal_without("model.bias") == "model.bias of shape (1), got no such tensor");
+  CHECK(refusal_without("mean") == "mean of shape (2), got no such tensor");
+  CHECK(refusal_without("optimizer.groups.0.lr") == "optimizer.groups.0.lr of shape (), got no such tensor");
+  CHECK(refusal_without("optimizer.state.bias.step") == "optimizer.state.bias.step of shape (), got no such tensor");
+  CHECK(refusal_without("random") == "random of shape (2), got no such tensor");
+  CHECK(refusal_without("noise") == "noise of shape (2), got no such tensor");
+  CHECK(refusal_without("step") == "step of shape (), got no such tensor");
+  CHECK(refusal_without("losses") == "losses of one axis, got no such tensor");
+  CHECK(refusal([](FileParts& file) { file.texts.clear(); }) == "phase, a text in the metadata, got no such text");
   CHECK(refusal([](FileParts& file) {
           file.texts = {{"phases", "x"}};
-        }) == "phase, a text in the metadata, given no such text");
+        }) == "phase, a text in the metadata, got no such text");
 }
 
 TEST_CASE("Numbers of another type are refused, floating-point ones among others") {
-  CHECK(refusal_as("step", "I64", {}) == "step of dtype U64, given I64");
-  CHECK(refusal_as("step", "F64", {}) == "step of dtype U64, given F64");
-  CHECK(refusal_as("done", "U8", {}) == "done of dtype BOOL, given U8");
-  CHECK(refusal_as("counts", "U32", {2}) == "counts of dtype I32, given U32");
-  CHECK(refusal_as("counts", "F32", {2}) == "counts of dtype I32, given F32");
-  CHECK(refusal_as("best", "I32", {}) == "best of dtype F32, given I32");
-  CHECK(refusal_as("losses", "I64", {4}) == "losses of dtype F64, given I64");
-  CHECK(refusal_as("noise", "F64", {2}) == "noise of dtype U64, given F64");
-  CHECK(refusal_as("random", "I64", {2}) == "random of dtype U64, given I64");
-  CHECK(refusal_as("model.weight", "I32", {1, 2}) == "model.weight of dtype F32, given I32");
-  CHECK(refusal_as("optimizer.groups.0.lr", "U64", {}) == "optimizer.groups.0.lr of dtype F64, given U64");
-  CHECK(refusal_as("optimizer.state.bias.step", "F64", {}) == "optimizer.state.bias.step of dtype U64, given F64");
-  CHECK(refusal_as("optimizer.state.bias.exp_avg", "U32", {1}) ==
-        "optimizer.state.bias.exp_avg of dtype F32, given U32");
+  CHECK(refusal_as("step", "I64", {}) == "step of dtype U64, got I64");
+  CHECK(refusal_as("step", "F64", {}) == "step of dtype U64, got F64");
+  CHECK(refusal_as("done", "U8", {}) == "done of dtype BOOL, got U8");
+  CHECK(refusal_as("counts", "U32", {2}) == "counts of dtype I32, got U32");
+  CHECK(refusal_as("counts", "F32", {2}) == "counts of dtype I32, got F32");
+  CHECK(refusal_as("best", "I32", {}) == "best of dtype F32, got I32");
+  CHECK(refusal_as("losses", "I64", {4}) == "losses of dtype F64, got I64");
+  CHECK(refusal_as("noise", "F64", {2}) == "noise of dtype U64, got F64");
+  CHECK(refusal_as("random", "I64", {2}) == "random of dtype U64, got I64");
+  CHECK(refusal_as("model.weight", "I32", {1, 2}) == "model.weight of dtype F32, got I32");
+  CHECK(refusal_as("optimizer.groups.0.lr", "U64", {}) == "optimizer.groups.0.lr of dtype F64, got U64");
+  CHECK(refusal_as("optimizer.state.bias.step", "F64", {}) == "optimizer.state.bias.step of dtype U64, got F64");
+  CHECK(refusal_as("optimizer.state.bias.exp_avg", "U32", {1}) == "optimizer.state.bias.exp_avg of dtype F32, got U32");
 }
 
 TEST_CASE("Arrays and numbers of another shape are refused, with both shapes") {
-  CHECK(refusal_as("model.weight", "F32", {2, 1}) == "model.weight of shape (1, 2), given (2, 1)");
-  CHECK(refusal_as("mean", "F32", {2, 1}) == "mean of shape (2), given (2, 1)");
-  CHECK(refusal_as("step", "U64", {1}) == "step of shape (), given (1)");
-  CHECK(refusal_as("best", "F32", {1}) == "best of shape (), given (1)");
-  CHECK(refusal_as("counts", "I32", {1, 2}) == "counts of shape (2), given (1, 2)");
-  CHECK(refusal_as("losses", "F64", {2, 2}) == "losses of one axis, given (2, 2)");
-  CHECK(refusal_as("optimizer.groups.0.betas", "F64", {2, 1}) == "optimizer.groups.0.betas of shape (2), given (2, 1)");
+  CHECK(refusal_as("model.weight", "F32", {2, 1}) == "model.weight of shape (1, 2), got (2, 1)");
+  CHECK(refusal_as("mean", "F32", {2, 1}) == "mean of shape (2), got (2, 1)");
+  CHECK(refusal_as("step", "U64", {1}) == "step of shape (), got (1)");
+  CHECK(refusal_as("best", "F32", {1}) == "best of shape (), got (1)");
+  CHECK(refusal_as("counts", "I32", {1, 2}) == "counts of shape (2), got (1, 2)");
+  CHECK(refusal_as("losses", "F64", {2, 2}) == "losses of one axis, got (2, 2)");
+  CHECK(refusal_as("optimizer.groups.0.betas", "F64", {2, 1}) == "optimizer.groups.0.betas of shape (2), got (2, 1)");
   CHECK(refusal_as("optimizer.state.weight.exp_avg_sq", "F32", {2}) ==
-        "optimizer.state.weight.exp_avg_sq of shape (1, 2), given (2)");
+        "optimizer.state.weight.exp_avg_sq of shape (1, 2), got (2)");
   CHECK(refusal_of("noise", [](auto& tensor) { tensor.shape = {3}, tensor.bytes += raw<std::uint64_t>({0}); }) ==
-        "noise of shape (2), given (3)");
+        "noise of shape (2), got (3)");
   CHECK(refusal_of("random", [](auto& tensor) { tensor.shape = {1}, tensor.bytes.resize(8); }) ==
-        "random of shape (2), given (1)");
+        "random of shape (2), got (1)");
 }
 
 TEST_CASE("What a run does not have is refused by name, the first in their order") {
   const auto refusal_with = [](const std::string& name) {
     return refusal([&](FileParts& file) { file.add<float>(name, "F32", {1.0F}); });
   };
-  const std::string front = "what the model has alone, given ";
+  const std::string front = "what the model has alone, got ";
   CHECK(refusal_with("model.extra") == front + R"("model.extra" of shape (1))");
   CHECK(refusal_with("optimizer.groups.1.lr") == front + R"("optimizer.groups.1.lr" of shape (1))");
   CHECK(refusal_with("optimizer.state.other.exp_avg") == front + R"("optimizer.state.other.exp_avg" of shape (1))");
@@ -172,7 +171,7 @@ TEST_CASE("What a run does not have is refused by name, the first in their order
 }
 
 TEST_CASE("A bool that is none is found before anything changes, also as the last of all") {
-  CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" of bools, 0 or 1, given 2)");
+  CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" of bools, 0 or 1, got 2)");
 }
 
 TEST_CASE("The text of a refusal begins with the file's name") {
@@ -181,7 +180,7 @@ TEST_CASE("The text of a refusal begins with the file's name") {
   tg::save(run.model, folder / "a.safetensors");
   CHECK_THROWS_WITH_AS(
       tg::load(run, folder / "a.safetensors"),
-      ("[load] " + folder.path("a.safetensors") + ": expected model.weight of shape (1, 2), given no such tensor")
+      ("[load] " + folder.path("a.safetensors") + ": expected model.weight of shape (1, 2), got no such tensor")
           .c_str(),
       std::runtime_error);
 }
@@ -214,13 +213,13 @@ template <class V> struct Twins {
 TEST_CASE("Names and texts that are not UTF-8, and names of fields that metadata takes, are not saved") {
   Run run;
   run.phase = "\xe9t\xe9";
-  check_not_saved(run, {}, R"(names and texts in UTF-8, given "\ufffdt\ufffd")");
+  check_not_saved(run, {}, R"(names and texts in UTF-8, got "\ufffdt\ufffd")");
   const Named named{{"\xe9t\xe9", tg::Parameter<float>(tg::Array<float>{1.0F})}};
-  check_not_saved(named, {}, R"(names and texts in UTF-8, given "\ufffdt\ufffd")");
+  check_not_saved(named, {}, R"(names and texts in UTF-8, got "\ufffdt\ufffd")");
   run.phase = "fine";
-  check_not_saved(run, {{"phase", "taken"}}, R"(each name once, given "phase" twice)");
-  check_not_saved(run, {{"step", "taken"}}, R"(each name once, given "step" twice)");
-  check_not_saved(run, {{"model.weight", "taken"}}, R"(each name once, given "model.weight" twice)");
+  check_not_saved(run, {{"phase", "taken"}}, R"(each name once, got "phase" twice)");
+  check_not_saved(run, {{"step", "taken"}}, R"(each name once, got "step" twice)");
+  check_not_saved(run, {{"model.weight", "taken"}}, R"(each name once, got "model.weight" twice)");
 }
 
 TEST_CASE("An array under the name that the format has for its texts is not saved, a text is") {
@@ -233,7 +232,7 @@ TEST_CASE("An array under the name that the format has for its texts is not save
 
 TEST_CASE_TEMPLATE("Two fields of one name are neither saved nor loaded", V, int, std::string, std::vector<float>) {
   Twins<V> twins, other;
-  check_not_saved(twins, {}, R"(each name once, given "x.a.b.c" twice)");
+  check_not_saved(twins, {}, R"(each name once, got "x.a.b.c" twice)");
   FileParts file;
   file.add<float>("weight", "F32", {2.0F});
   if constexpr (std::is_same_v<V, int>)
@@ -242,7 +241,7 @@ TEST_CASE_TEMPLATE("Two fields of one name are neither saved nor loaded", V, int
     file.texts = {{"x.a.b.c", "seven"}};
   else
     file.add<float>("x.a.b.c", "F32", {7.0F});
-  CHECK_THROWS_WITH_AS(tg::load(twins, InMemory(file.bytes())), doctest::Contains("given two fields of that name"),
+  CHECK_THROWS_WITH_AS(tg::load(twins, InMemory(file.bytes())), doctest::Contains("got two fields of that name"),
                        std::runtime_error);
   CHECK(twins.x == other.x);
   CHECK(twins.weight.item() == 1.0F);

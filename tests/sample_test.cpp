@@ -79,19 +79,19 @@ TEST_CASE("Rows have random numbers of their own, equal seeds equal ids") {
 
 TEST_CASE("Sampling refuses what has no likeliest, and options outside their ranges") {
   const tg::Array<double> logits{{0, 1}, {2, 3}};
-  check_refused("sample", "temperature of 0 or more, given -1", [&] { tg::sample(logits, {.temperature = -1}); });
+  check_refused("sample", "temperature of 0 or more, got -1", [&] { tg::sample(logits, {.temperature = -1}); });
   check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = std::nan("")}); });
   check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = kInf}); });
-  check_refused("sample", "top_p in (0, 1], given 0", [&] { tg::sample(logits, {.top_p = 0}); });
-  check_refused("sample", "given 1.5", [&] { tg::sample(logits, {.top_p = 1.5}); });
+  check_refused("sample", "top_p in (0, 1], got 0", [&] { tg::sample(logits, {.top_p = 0}); });
+  check_refused("sample", "got 1.5", [&] { tg::sample(logits, {.top_p = 1.5}); });
   check_refused("sample", "top_p", [&] { tg::sample(logits, {.top_p = std::nan("")}); });
   tg::Generator generator(3);
   const tg::Generator before = generator;
   for (const double temperature : {0.0, 1.0}) {
     const tg::SampleOptions options{.temperature = temperature, .generator = &generator};
     check_refused("sample", "nan in row 1", [&] { tg::sample(tg::Array<double>{{0, 1}, {2, std::nan("")}}, options); });
-    check_refused("sample", "given -inf", [&] { tg::sample(tg::Array<double>{{-kInf, -kInf}}, options); });
-    check_refused("sample", "given inf", [&] { tg::sample(tg::Array<double>{{kInf, 0}}, options); });
+    check_refused("sample", "got -inf", [&] { tg::sample(tg::Array<double>{{-kInf, -kInf}}, options); });
+    check_refused("sample", "got inf", [&] { tg::sample(tg::Array<double>{{kInf, 0}}, options); });
   }
   CHECK(generator == before);
   check_refused("sample", "(2, 0)", [] { tg::sample(tg::Array<double>(tg::Shape{2, 0})); });

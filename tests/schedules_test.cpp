@@ -97,7 +97,7 @@ TEST_CASE("Steps and lengths up to the largest number overflow nowhere") {
 
 TEST_CASE("Options that make no schedule are refused with their name and value") {
   for (const double bad : {-1.0, kNaN, kInfinity}) {
-    const std::string given = bad < 0 ? "given -1" : std::isnan(bad) ? "given nan" : "given inf";
+    const std::string given = bad < 0 ? "got -1" : std::isnan(bad) ? "got nan" : "got inf";
     check_refused("constant", given, [&] { tg::constant(bad); });
     check_refused("step_decay", "peak of 0 or more, " + given, [&] { tg::step_decay({.peak = bad, .every = 1}); });
     check_refused("linear_decay", "peak of 0 or more, " + given, [&] { tg::linear_decay({.peak = bad, .steps = 1}); });
@@ -112,15 +112,15 @@ TEST_CASE("Options that make no schedule are refused with their name and value")
                   [&] { tg::warmup_cosine({.floor = bad, .steps = 1}); });
   }
   for (const double factor : {-0.5, 1.5, kNaN})
-    check_refused("step_decay", "factor in [0, 1], given ", [&] { tg::step_decay({.factor = factor, .every = 1}); });
-  const std::string order = "given floor 2 and peak 1";
+    check_refused("step_decay", "factor in [0, 1], got ", [&] { tg::step_decay({.factor = factor, .every = 1}); });
+  const std::string order = "got floor 2 and peak 1";
   check_refused("linear_decay", order, [] { tg::linear_decay({.peak = 1, .floor = 2, .steps = 1}); });
   check_refused("cosine_decay", order, [] { tg::cosine_decay({.peak = 1, .floor = 2, .steps = 1}); });
   check_refused("warmup_cosine", order, [] { tg::warmup_cosine({.peak = 1, .floor = 2, .steps = 1}); });
-  check_refused("step_decay", "every of 1 or more, given 0", [] { tg::step_decay({.peak = 1}); });
-  check_refused("linear_decay", "steps of 1 or more, given 0", [] { tg::linear_decay({.peak = 1}); });
-  check_refused("cosine_decay", "steps of 1 or more, given 0", [] { tg::cosine_decay({.peak = 1}); });
-  check_refused("warmup_cosine", "steps of 1 or more, given 0", [] { tg::warmup_cosine({.peak = 1}); });
-  check_refused("warmup_cosine", "warmup of 5 steps at most, given 6",
+  check_refused("step_decay", "every of 1 or more, got 0", [] { tg::step_decay({.peak = 1}); });
+  check_refused("linear_decay", "steps of 1 or more, got 0", [] { tg::linear_decay({.peak = 1}); });
+  check_refused("cosine_decay", "steps of 1 or more, got 0", [] { tg::cosine_decay({.peak = 1}); });
+  check_refused("warmup_cosine", "steps of 1 or more, got 0", [] { tg::warmup_cosine({.peak = 1}); });
+  check_refused("warmup_cosine", "warmup of 5 steps at most, got 6",
                 [] { tg::warmup_cosine({.peak = 1, .warmup = 6, .steps = 5}); });
 }

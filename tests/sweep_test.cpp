@@ -165,9 +165,9 @@ TEST_CASE("backward from many elements asks for a seed of exactly their shape") 
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * 2.0;
-  CHECK_THROWS_WITH_AS(y.backward(), Contains("backward(seed), given a tensor of shape (2)"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(y.backward(Array{1.0}), Contains("seed of shape (2), given (1)"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(y.backward(Array{{1.0, 1.0}}), Contains("given (1, 2)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("backward(seed), got a tensor of shape (2)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(y.backward(Array{1.0}), Contains("seed of shape (2), got (1)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(y.backward(Array{{1.0, 1.0}}), Contains("got (1, 2)"), std::invalid_argument);
   CHECK_FALSE(w.has_grad());
   y.backward(Array{1.0, 1.0});
   check_close(w.grad(), Array{2.0, 2.0}, 0.0);

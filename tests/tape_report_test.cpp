@@ -100,11 +100,11 @@ TEST_CASE("Errors name the parameter, both shapes and the axis that disagrees") 
   tg::parameters(model);
   CHECK_THROWS_WITH_AS(
       model(Tensor(Array(xt::ones<double>({5, 2})))),
-      "[linear] expected an input of shape (..., 3) for hidden.weight (4, 3), given (5, 2): axis -1 is 2",
+      "[linear] expected an input of shape (..., 3) for hidden.weight (4, 3), got (5, 2): axis -1 is 2",
       std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       model.head.weight + Tensor(Array(xt::ones<double>({3, 4}))),
-      "[add] expected shapes that broadcast together, given head.weight (2, 4) and (3, 4): they differ in axis -2",
+      "[add] expected shapes that broadcast together, got head.weight (2, 4) and (3, 4): they differ in axis -2",
       std::invalid_argument);
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("A hook that changes the shape of a gradient is refused") {
   w.register_hook([](auto& gradient) { gradient = tg::Array<double>(Array{1.0}); });
   tg::Tape tape;
   CHECK_THROWS_WITH_AS(tg::sum(w * 2.0).backward(),
-                       "[hook] expected the gradient of the parameter to keep its shape (2), given (1)",
+                       "[hook] expected the gradient of the parameter to keep its shape (2), got (1)",
                        std::invalid_argument);
   CHECK(!w.has_grad());
   CHECK_THROWS_AS(Tensor(Array{1.0}).register_hook([](auto&) {}), std::logic_error);
@@ -241,7 +241,7 @@ TEST_CASE("Anomaly mode names a parameter that is not finite, not what its infin
   const Array x{{1.0, 1.0, 1.0}};
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -HUGE_VAL}) {
     model.head.weight.mutable_value()(1, 2) = bad;
-    const std::string expected = std::string("[linear] expected finite parameters, given ") +
+    const std::string expected = std::string("[linear] expected finite parameters, got ") +
                                  (std::isnan(bad) ? "NaN" : "-inf") + " at (1, 2) of head.weight (2, 4)";
     for (const bool frozen : {false, true}) {
       model.head.weight.set_requires_grad(!frozen);

@@ -19,7 +19,7 @@ find_lines(${page} "^</details>$" ends)
 foreach(exercise answer end IN ZIP_LISTS exercises answers ends)
   if(NOT exercise OR NOT answer GREATER exercise OR NOT end GREATER answer)
     message(FATAL_ERROR "${name}, line ${exercise}: expected an exercise, '**1.1 ', then its answer in "
-                        "<details><summary>Answer</summary> and </details>, given an answer in the lines "
+                        "<details><summary>Answer</summary> and </details>, got an answer in the lines "
                         "${answer} to ${end}")
   endif()
   if(previous_end AND exercise LESS previous_end)

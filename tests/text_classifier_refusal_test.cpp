@@ -29,18 +29,18 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
   const std::string forever = " --steps 100000000 ";  // what is refused is refused before training begins
   SUBCASE("files") {
     refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
-    refuses("--data " + file("empty", ""), "empty: expected a text file, given an empty one");
+    refuses("--data " + file("empty", ""), "empty: expected a text file, got an empty one");
     refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
             "blank: expected lines of a label, a space and a text");
     refuses("--data " + file("short", "a b\nc d\n"), "short: expected 10 lines or more, since every tenth is kept");
     refuses("--train " + good + " --test " + file("no_label", "praise a\n\n  good\n"),
-            "no_label:3: expected a label, a space and a text, given '  good'");
+            "no_label:3: expected a label, a space and a text, got '  good'");
     refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
-            "latin1:2: expected UTF-8, given the byte 0xe9 as character 6");
-    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, given the byte 0xc3 as character 6");
+            "latin1:2: expected UTF-8, got the byte 0xe9 as character 6");
+    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, got the byte 0xc3 as character 6");
     refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected two labels or more");
     refuses("--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
-            "other:2: expected a label that was learned (blame, praise), given 'shrug'");
+            "other:2: expected a label that was learned (blame, praise), got 'shrug'");
     refuses("--languages english " + folder.path("none"), "none: expected a text file");
     refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
     refuses("--load " + good + " --classify a", "good");
@@ -49,8 +49,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
     refuses("--data " + good + forever + "--page " + folder.path("none/page") + " a",
             "none/page: expected a path in a folder that can be written to");
-    refuses("--data " + good + forever + "--page " + good,
-            "good: expected the path of a file to write, given one which");
+    refuses("--data " + good + forever + "--page " + good, "good: expected the path of a file to write, got one which");
   }
   SUBCASE("saved models") {
     const std::string model = folder.path("model"), other = folder.path("other");
@@ -63,7 +62,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
       auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
       settings[setting] = 10'000'000;
       tg::save(strange, other, {{"text_classifier", settings.dump()}});
-      refuses("--classify a --load " + other, "other: expected settings that text_classifier saved, given others: " +
+      refuses("--classify a --load " + other, "other: expected settings that text_classifier saved, got others: " +
                                                   setting + ": expected a whole number from 1 to ");
     }
     auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
@@ -79,23 +78,23 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
   }
   SUBCASE("options") {
     refuses("--nonsense", "--nonsense");
-    refuses("--steps many", "--steps: expected a whole number of at least 1, given 'many'");
-    refuses("--steps -3", "--steps: expected a whole number of at least 1, given '-3'");
-    refuses("--seed 1.5", "--seed: expected a whole number of at least 0, given '1.5'");
-    refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, given 'nan'");
-    refuses("--dropout 1", "--dropout: expected a number from 0 to 0.99, given '1'");
-    refuses("--token-dropout 1", "--token-dropout: expected a number from 0 to 0.99, given '1'");
-    refuses("--min-count 0", "--min-count: expected a whole number of at least 1, given '0'");
-    refuses("--pairs maybe", "--pairs: expected yes|no, given 'maybe'");
-    refuses("--residual 1", "--residual: expected yes|no, given '1'");
-    refuses("--heads 7", "--heads: expected a number that divides the width 64, given 7");
-    refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, given 'bytes'");
-    refuses("--languages english klingon", "given 'klingon'");
-    refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, given the byte 0xe9 as character 4");
+    refuses("--steps many", "--steps: expected a whole number of at least 1, got 'many'");
+    refuses("--steps -3", "--steps: expected a whole number of at least 1, got '-3'");
+    refuses("--seed 1.5", "--seed: expected a whole number of at least 0, got '1.5'");
+    refuses("--lr nan", "--lr: expected a number from 0 to 1e+06, got 'nan'");
+    refuses("--dropout 1", "--dropout: expected a number from 0 to 0.99, got '1'");
+    refuses("--token-dropout 1", "--token-dropout: expected a number from 0 to 0.99, got '1'");
+    refuses("--min-count 0", "--min-count: expected a whole number of at least 1, got '0'");
+    refuses("--pairs maybe", "--pairs: expected yes|no, got 'maybe'");
+    refuses("--residual 1", "--residual: expected yes|no, got '1'");
+    refuses("--heads 7", "--heads: expected a number that divides the width 64, got 7");
+    refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, got 'bytes'");
+    refuses("--languages english klingon", "got 'klingon'");
+    refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, got the byte 0xe9 as character 4");
     refuses("--data " + good + forever + "--page", "--page: ");
-    refuses("--data " + good + forever + "--page ''", "--page: expected the path of a file, given an empty one");
+    refuses("--data " + good + forever + "--page ''", "--page: expected the path of a file, got an empty one");
     refuses("--data " + good + forever + "--page page $(printf 'caf\\351')",
-            "--page: expected UTF-8, given the byte 0xe9 as character 4");
+            "--page: expected UTF-8, got the byte 0xe9 as character 4");
     refuses("--data " + good + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
   }
   SUBCASE("options that do not go together") {

@@ -57,7 +57,7 @@ TEST_CASE("More threads than a loop has chunks compute the same") {
 
 TEST_CASE("The number of threads is at least 1") {
   const Threads three(3);
-  CHECK_THROWS_WITH_AS(tg::set_num_threads(0), "[set_num_threads] expected at least 1 thread, given 0",
+  CHECK_THROWS_WITH_AS(tg::set_num_threads(0), "[set_num_threads] expected at least 1 thread, got 0",
                        std::invalid_argument);
   CHECK(tg::num_threads() == 3);
 }

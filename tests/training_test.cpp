@@ -166,11 +166,11 @@ TEST_CASE("kept options are those that the command line takes, or stay at their 
   CHECK_NOTHROW(check({.lr = 0.1, .beta2 = 0.999999, .eval_every = 1}));
   CHECK_NOTHROW(check({.lr = 0x1p-1074, .clip = 1.0 / 3}));
   CHECK_THROWS_WITH_AS(check({.batch_size = 0}),
-                       "run: --batch-size: expected a whole number from 1 to 1000000, given '0'", std::runtime_error);
-  CHECK_THROWS_WITH_AS(check({.lr = std::nan("")}), "run: --lr: expected a number from 0 to 1e+06, given 'nan'",
+                       "run: --batch-size: expected a whole number from 1 to 1000000, got '0'", std::runtime_error);
+  CHECK_THROWS_WITH_AS(check({.lr = std::nan("")}), "run: --lr: expected a number from 0 to 1e+06, got 'nan'",
                        std::runtime_error);
   CHECK_THROWS_WITH_AS(check({.beta2 = 0.9999991}),
-                       "run: --beta2: expected a number from 0 to 0.999999, given '0.9999991'", std::runtime_error);
+                       "run: --beta2: expected a number from 0 to 0.999999, got '0.9999991'", std::runtime_error);
 }
 
 TEST_CASE("options that contradict others are known by name, and those that say the same are not") {

@@ -220,16 +220,16 @@ TEST_CASE("A block refuses sizes and probabilities that it cannot have, before i
   const tg::Generator before = tg::default_generator();
   check_refused("TransformerBlock", "width", [] { Block(0, 1); });
   for (const int width : {-5, -1})
-    check_refused("TransformerBlock", "feed_forward_width from 1 to 2147483647, given " + std::to_string(width),
+    check_refused("TransformerBlock", "feed_forward_width from 1 to 2147483647, got " + std::to_string(width),
                   [&] { Block(4, 1, {.feed_forward_width = static_cast<std::size_t>(width)}); });
   check_refused("MultiHeadAttention", "num_heads", [] { Block(6, 4); });
   check_refused("MultiHeadAttention", "num_kv_heads 3", [] { Block(8, 4, {.num_kv_heads = 3}); });
   check_refused("MultiHeadAttention", "num_kv_heads 8", [] { Block(8, 4, {.num_kv_heads = 8}); });
   check_refused("MultiHeadAttention", "4 heads of width 3", [] { Block(12, 4, {.rotary_base = 100}); });
-  check_refused("MultiHeadAttention", "rotary_base above 0, given 0", [] { Block(8, 4, {.rotary_base = 0}); });
-  check_refused("MultiHeadAttention", "given inf",
+  check_refused("MultiHeadAttention", "rotary_base above 0, got 0", [] { Block(8, 4, {.rotary_base = 0}); });
+  check_refused("MultiHeadAttention", "got inf",
                 [] { Block(8, 4, {.rotary_base = std::numeric_limits<double>::infinity()}); });
-  check_refused("RMSNorm", "given -1", [] { Block(8, 4, {.normalization = tg::Normalization::rms, .norm_eps = -1}); });
+  check_refused("RMSNorm", "got -1", [] { Block(8, 4, {.normalization = tg::Normalization::rms, .norm_eps = -1}); });
   check_refused("RMSNorm", "normalized_shape", [] { tg::RMSNorm<>(0); });
   check_refused("Dropout", "1.5", [] { Block(4, 2, {.dropout = 1.5}); });
   check_refused("Dropout", "1.5", [] { Block(4, 2, {.attention_dropout = 1.5}); });

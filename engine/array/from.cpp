@@ -12,8 +12,7 @@ template <class T> Braces<T>::Braces(std::initializer_list<Braces> rows) : shape
   const Shape& first = rows.begin()->shape_;
   for (std::size_t extent : first) shape_.push_back(extent);
   for (const Braces& row : rows) {
-    require(row.shape_ == first, "array", "expected rows of one shape in the braces, given ", first, " and ",
-            row.shape_);
+    require(row.shape_ == first, "array", "expected rows of one shape in the braces, got ", first, " and ", row.shape_);
     numbers_.insert(numbers_.end(), row.numbers_.begin(), row.numbers_.end());
   }
 }
@@ -26,7 +25,7 @@ template <class T> Array<T> Braces<T>::array() const {
 
 void require_count(const char* operation, std::size_t count, const Shape& shape) {
   require(addressable(shape, sizeof(double)) && count == element_count(shape), operation,
-          "expected as many numbers as a shape has elements, given ", count, " for ", shape);
+          "expected as many numbers as a shape has elements, got ", count, " for ", shape);
 }
 
 template class Braces<float>;

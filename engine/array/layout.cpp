@@ -9,7 +9,7 @@ std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size
   require(
       -axes <= axis && axis < axes, operation, "expected an axis of an array with ", dimension, " axes",
       [&] { return dimension == 0 ? "" : ", from " + std::to_string(-axes) + " to " + std::to_string(axes - 1); },
-      "; given ", axis);
+      "; got ", axis);
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
 

@@ -17,7 +17,7 @@ namespace {
 // Masks broadcast to (B, H, T, S). Of three axes the first could be meant as B or as H: which one is to be said.
 void require_broadcastable(const char* maker, const Shape& shape) {
   require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
-          "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), given ", shape,
+          "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), got ", shape,
           shape.size() == 3 ? "; for a mask of each batch entry reshape it to (B, 1, T, S)" : "");
 }
 
@@ -37,7 +37,7 @@ AttentionMask AttentionMask::causal() {
 }
 
 AttentionMask AttentionMask::key_padding(BoolArray keep) {
-  require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), given ", keep.shape());
+  require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), got ", keep.shape());
   keep.reshape(Shape{keep.shape()[0], 1, 1, keep.shape()[1]});
   AttentionMask mask;
   mask.allowed_ = make_value<bool>(std::move(keep));
@@ -46,10 +46,9 @@ AttentionMask AttentionMask::key_padding(BoolArray keep) {
 
 AttentionMask AttentionMask::valid_lens(IntArray lengths) {
   require(lengths.dimension() == 1 || lengths.dimension() == 2, "AttentionMask::valid_lens",
-          "expected shape (B) or (B, T), given ", lengths.shape());
+          "expected shape (B) or (B, T), got ", lengths.shape());
   for (std::int64_t length : lengths)
-    detail::require_in_range(length >= 0, "AttentionMask::valid_lens", "expected lengths of at least 0, given ",
-                             length);
+    detail::require_in_range(length >= 0, "AttentionMask::valid_lens", "expected lengths of at least 0, got ", length);
   lengths.reshape(Shape{lengths.shape()[0], 1, lengths.dimension() == 2 ? lengths.shape()[1] : 1, 1});
   AttentionMask mask;
   mask.lengths_ = make_value<std::int64_t>(std::move(lengths));

@@ -63,7 +63,7 @@ std::uint64_t KeyScope::next_key(Generator& generator) { return next_key(generat
 std::uint64_t KeyScope::next_key(Generator& generator, KeyScope* scope) {
   if (scope == nullptr) return generator.make_key();
   if (scope->repeated_ != nullptr) {
-    require_usage(!scope->is_used_up(), "recompute", "expected a function that draws as often each time, given one ",
+    require_usage(!scope->is_used_up(), "recompute", "expected a function that draws as often each time, got one ",
                   "that drew ", scope->repeated_->size(), " times at first and now draws once more");
     return (*scope->repeated_)[scope->next_++];
   }
@@ -81,7 +81,7 @@ void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
 template <class T> Array<T> uniform(const Shape& shape, double low, double high, Generator& generator) {
   constexpr double most = std::numeric_limits<T>::max();
   detail::require(-most <= low && low <= high && high <= most && high - low <= most, "uniform",
-                  "expected finite bounds, the lower one first, whose difference is finite too; given ", low, " and ",
+                  "expected finite bounds, the lower one first, whose difference is finite too; got ", low, " and ",
                   high);
   auto out = detail::uninitialized<T>("uniform", shape);
   const std::uint64_t key = generator.next_key();
@@ -95,7 +95,7 @@ template <class T> Array<T> uniform(const Shape& shape, double low, double high,
 
 // Box and Muller 1958: two uniform numbers give two normal ones.
 template <class T> Array<T> normal(const Shape& shape, double mean, double standard_deviation, Generator& generator) {
-  detail::require(standard_deviation >= 0, "normal", "expected a standard deviation of at least 0, given ",
+  detail::require(standard_deviation >= 0, "normal", "expected a standard deviation of at least 0, got ",
                   standard_deviation);
   auto out = detail::uninitialized<T>("normal", shape);
   const std::uint64_t key = generator.next_key();

@@ -180,7 +180,7 @@ std::size_t default_threads() {
   std::size_t count = 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), count);
   detail::require(error == std::errc() && end == given.data() + given.size() && count > 0, "num_threads",
-                  "expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, given ", given);
+                  "expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, got ", given);
   return count;
 }
 
@@ -245,7 +245,7 @@ class SharedPool {
 }  // namespace
 
 void set_num_threads(std::size_t count) {
-  detail::require(count > 0, "set_num_threads", "expected at least 1 thread, given 0");
+  detail::require(count > 0, "set_num_threads", "expected at least 1 thread, got 0");
   detail::require_usage(where == Where::outside_loops, "set_num_threads", "expected to be called outside an operation");
   SharedPool::instance().set_threads(count);
 }

@@ -52,7 +52,7 @@ template <class T> void require_blas_extents(const Matrix<const T>& a, const Mat
   constexpr std::size_t kMost = std::numeric_limits<BlasInt>::max();
   const std::size_t largest = std::max({c.rows, c.columns, a.columns, a.stride, b.stride, c.stride});
   require(largest <= kMost, "gemm", "expected at most ", kMost,
-          " rows, columns and elements from one row to the next, as many as BLAS counts, given ", largest);
+          " rows, columns and elements from one row to the next, as many as BLAS counts, got ", largest);
 }
 
 // The products share the pool's threads with our other loops: BLAS's own threads would oversubscribe the processors.

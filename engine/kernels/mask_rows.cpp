@@ -13,7 +13,7 @@ template <class T>
 Strides strides_for(const char* operation, const Value<T>& mask, const Shape& scores, const char* kind) {
   if (!mask) return {};
   require(broadcasts_to(mask->shape(), scores), operation, "expected ", kind,
-          " that fits scores of shape (B, H, T, S) ", scores, ", given one of shape ", mask->shape());
+          " that fits scores of shape (B, H, T, S) ", scores, ", got one of shape ", mask->shape());
   return broadcast_strides(mask->shape(), scores);
 }
 

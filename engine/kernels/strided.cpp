@@ -229,7 +229,7 @@ void scatter_add_along(T* sum, const Shape& shape, const Array<T>& gradient, con
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient) {
   if (sum.shape() == gradient.shape()) return add_elements(gradient, sum.data());
   require_usage(broadcasts_to(sum.shape(), gradient.shape()), "backward", "expected a gradient of shape ", sum.shape(),
-                " or one that it broadcasts to, given ", gradient.shape());
+                " or one that it broadcasts to, got ", gradient.shape());
   scatter_add(sum.data(), sum.size(), gradient, {gradient.shape(), broadcast_strides(sum.shape(), gradient.shape())});
 }
 

@@ -66,7 +66,7 @@ template <class T>
 Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                  const AttentionLayout& layout, const Shape& out_shape, const AttentionMask& mask,
                  const AttentionOptions& options) {
-  require(options.dropout >= 0 && options.dropout < 1, operation, "expected a dropout probability in [0, 1), given ",
+  require(options.dropout >= 0 && options.dropout < 1, operation, "expected a dropout probability in [0, 1), got ",
           options.dropout);
   const std::size_t queries = layout.q.rows, keys = layout.k.rows;
   detail::MaskRows<T> masks(operation, mask, layout.batch, layout.heads, queries, keys);
@@ -111,11 +111,11 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
   const auto given = [&] { return to_string(sq) + ", " + to_string(sk) + " and " + to_string(sv); };
   const std::size_t axes = sq.size();
   require(axes >= 2 && axes <= 4 && sk.size() == axes && sv.size() == axes, operation,
-          "expected queries, keys and values of shape (B, H, T, D), (B, T, D) or (T, D), given ", given);
+          "expected queries, keys and values of shape (B, H, T, D), (B, T, D) or (T, D), got ", given);
   require(std::equal(sq.begin(), sq.end() - 2, sk.begin()) && std::equal(sq.begin(), sq.end() - 2, sv.begin()),
-          operation, "expected equal batch and heads, given ", given);
-  require(sk.back() == sq.back(), operation, "expected keys as wide as the queries, given ", given);
-  require(sv[axes - 2] == sk[axes - 2], operation, "expected as many values as keys, given ", given);
+          operation, "expected equal batch and heads, got ", given);
+  require(sk.back() == sq.back(), operation, "expected keys as wide as the queries, got ", given);
+  require(sv[axes - 2] == sk[axes - 2], operation, "expected as many values as keys, got ", given);
 
   Shape out = sq;
   out.back() = sv.back();

@@ -18,7 +18,7 @@ bool has(const std::string& letters, char letter) { return letters.find(letter) 
 
 Equation parse(std::string_view text) {
   const auto check = [&](bool holds, const char* what) {
-    require(holds, "einsum", "expected ", what, ", given \"", text, '"');
+    require(holds, "einsum", "expected ", what, ", got \"", text, '"');
   };
   std::string letters;
   for (char c : text)
@@ -76,12 +76,12 @@ Shape extents_of(const Shape& shape, const std::string& letters, const std::stri
 template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b) {
   Equation e = parse(equation);
   require(e.left.size() == a.dimension() && e.right.size() == b.dimension(), "einsum", "expected operands with ",
-          e.left.size(), " and ", e.right.size(), " axes for \"", equation, "\", given shapes ", a.shape(), " and ",
+          e.left.size(), " and ", e.right.size(), " axes for \"", equation, "\", got shapes ", a.shape(), " and ",
           b.shape());
   for (std::size_t i = 0; i < e.left.size(); ++i)
     if (const std::size_t j = e.right.find(e.left[i]); j != std::string::npos)
       require(a.shape()[i] == b.shape()[j], "einsum", "expected one extent for axis '", e.left[i], "' in \"", equation,
-              "\", given shapes ", a.shape(), " and ", b.shape());
+              "\", got shapes ", a.shape(), " and ", b.shape());
 
   Shape result;
   for (char c : e.out) result.push_back(has(e.left, c) ? a.shape()[e.left.find(c)] : b.shape()[e.right.find(c)]);

@@ -97,7 +97,7 @@ template <class T> Tensor<T> relu(const Tensor<T>& x) {
 
 // NaN stays NaN, and a bound that is NaN makes all NaN.
 template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> min, std::optional<Scalar<T>> max) {
-  detail::require(min || max, "clamp", "expected min, max or both, given neither");
+  detail::require(min || max, "clamp", "expected min, max or both, got neither");
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   const T low = min.value_or(-kInfinity), high = max.value_or(kInfinity);
   const auto held = [low, high](T a) {
@@ -144,7 +144,7 @@ template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta, double th
 }
 
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value) {
-  detail::require(value.dimension() == 0, "masked_fill", "expected a value of shape (), given ", value);
+  detail::require(value.dimension() == 0, "masked_fill", "expected a value of shape (), got ", value);
   const T fill = value.item();
   return record(
       {"masked_fill", "y = (1 − m) ⊙ x + m v; dx = (1 − m) ⊙ dy; dv = Σ m ⊙ dy"},
@@ -174,7 +174,7 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
 
 // k is 0 with probability c and 1 otherwise. The random numbers are recomputed in the sweep instead of being saved.
 template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training, Generator& generator) {
-  detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), given ", p);
+  detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), got ", p);
   if (!training || p == 0) return x;
   const auto dropped = [p, key = generator.next_key()](const Array<T>& a) {
     Array<T> out(a.shape());

@@ -16,12 +16,12 @@ namespace {
 
 // Rows of the weight, which errors show as `shown`.
 template <class T, class W> Array<T> rows_of(const Array<W>& weight, const IntArray& ids, const auto& shown) {
-  detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), given ",
+  detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), got ",
                   weight.shape());
   const std::size_t rows = weight.shape()[0], width = weight.shape()[1];
   for (std::int64_t id : ids)
     detail::require_in_range(id >= 0 && static_cast<std::size_t>(id) < rows, "embedding", "expected ids from 0 to ",
-                             static_cast<std::ptrdiff_t>(rows) - 1, " for ", shown, ", given ", id);
+                             static_cast<std::ptrdiff_t>(rows) - 1, " for ", shown, ", got ", id);
   Shape shape = ids.shape();
   shape.push_back(width);
   auto y = detail::uninitialized<T>("embedding", shape);

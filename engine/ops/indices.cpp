@@ -12,7 +12,7 @@ IntArray one_hot(const IntArray& ids, std::size_t classes) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t id = ids.data()[i];
     detail::require_in_range(id >= 0 && static_cast<std::size_t>(id) < classes, "one_hot", "expected ids from 0 to ",
-                             static_cast<std::ptrdiff_t>(classes) - 1, ", given ", id);
+                             static_cast<std::ptrdiff_t>(classes) - 1, ", got ", id);
     out.data()[i * classes + static_cast<std::size_t>(id)] = 1;
   }
   return out;

@@ -11,7 +11,7 @@ using detail::require;
 using detail::View;
 
 template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {
-  require(!tensors.empty(), "cat", "expected at least one tensor, given none");
+  require(!tensors.empty(), "cat", "expected at least one tensor, got none");
   const Shape& first = tensors[0].shape();
   const std::size_t along = detail::normalize_axis("cat", axis, first.size());
   Shape shape = first;
@@ -21,7 +21,7 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
     const bool fits = other.size() == first.size();
     const std::size_t extent = fits ? other[along] : 0;
     if (fits) other[along] = first[along];
-    require(fits && other == first, "cat", "expected shapes equal but for axis ", axis, ", given ", first, " and ",
+    require(fits && other == first, "cat", "expected shapes equal but for axis ", axis, ", got ", first, " and ",
             x.shape());
     shape[along] += extent;
     detail::require_addressable<T>("cat", shape);
@@ -49,10 +49,10 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
 }
 
 template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {
-  require(!tensors.empty(), "stack", "expected at least one tensor, given none");
+  require(!tensors.empty(), "stack", "expected at least one tensor, got none");
   const std::size_t along = detail::normalize_axis("stack", axis, tensors[0].dimension() + 1);
   for (const Tensor<T>& x : tensors)
-    require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, given ", tensors[0].shape(), " and ",
+    require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, got ", tensors[0].shape(), " and ",
             x.shape());
   Shape shape = tensors[0].shape();
   shape.push_back(tensors.size());

@@ -92,13 +92,13 @@ template <class T> struct Normalization {
 // The shape of the rows, that of weight and bias; checks that all fit.
 template <class T>
 Shape normalized_shape(const char* operation, const Shape& shape, const Tensor<T>& weight, const Tensor<T>& bias) {
-  require(shape.size() >= 1, operation, "expected at least one axis, given shape ()");
+  require(shape.size() >= 1, operation, "expected at least one axis, got shape ()");
   const Shape normalized = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : Shape{shape.back()};
   require(normalized.size() >= 1 && normalized.size() <= shape.size() &&
               std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin()),
-          operation, "expected a weight of the shape of the input's last axes, given input ", shape, " and weight ",
+          operation, "expected a weight of the shape of the input's last axes, got input ", shape, " and weight ",
           weight.defined() ? weight : bias);
-  require(!bias.defined() || bias.shape() == normalized, operation, "expected weight and bias of one shape, given ",
+  require(!bias.defined() || bias.shape() == normalized, operation, "expected weight and bias of one shape, got ",
           normalized, " and ", bias);
   return normalized;
 }
@@ -108,7 +108,7 @@ Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, con
                     const Tensor<T>& bias, double eps) {
   const Shape normalized = normalized_shape(operation, x.shape(), weight, bias);
   const std::size_t n = element_count(normalized);
-  require(eps >= 0, operation, "expected eps of at least 0, given ", eps);
+  require(eps >= 0, operation, "expected eps of at least 0, got ", eps);
   const std::size_t rows = n == 0 ? 0 : x.size() / n;
   const Normalization<T> rule{centred, n, static_cast<T>(eps)};
 

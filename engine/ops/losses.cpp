@@ -85,15 +85,13 @@ namespace {
 // Checks all but the labels, or probabilities; returns the shape of the rows.
 template <class T> Shape check(const Tensor<T>& logits, const CrossEntropyOptions<T>& options) {
   const Shape& shape = logits.shape();
-  require(!shape.empty() && shape.back() > 0, "cross_entropy", "expected logits of shape (..., classes), given ",
-          shape);
+  require(!shape.empty() && shape.back() > 0, "cross_entropy", "expected logits of shape (..., classes), got ", shape);
   require(logits.size() > 0 || options.reduction != Reduction::mean, "cross_entropy",
-          "expected at least one label to average over, given logits of shape ", shape);
+          "expected at least one label to average over, got logits of shape ", shape);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "cross_entropy",
-          "expected label_smoothing in [0, 1], given ", options.label_smoothing);
+          "expected label_smoothing in [0, 1], got ", options.label_smoothing);
   require(!options.weight || options.weight->shape() == Shape{shape.back()}, "cross_entropy",
-          "expected a weight of shape (", shape.back(), "), given ",
-          [&] { return to_string(options.weight->shape()); });
+          "expected a weight of shape (", shape.back(), "), got ", [&] { return to_string(options.weight->shape()); });
   return Shape(shape.begin(), shape.end() - 1);
 }
 
@@ -101,11 +99,11 @@ template <class T> void check(const Tensor<T>& logits, const IntArray& labels, c
   const Shape rows = check(logits, options);
   const std::size_t classes = logits.shape().back();
   require(labels.shape() == rows, "cross_entropy", "expected labels of shape ", rows, " for logits of shape ",
-          logits.shape(), ", given ", labels.shape());
+          logits.shape(), ", got ", labels.shape());
   for (std::int64_t label : labels)
     detail::require_in_range(label == options.ignore_index || (label >= 0 && static_cast<std::size_t>(label) < classes),
                              "cross_entropy", "expected labels from 0 to ", classes - 1, " or ignore_index ",
-                             options.ignore_index, ", given ", label);
+                             options.ignore_index, ", got ", label);
 }
 
 // Whether the label, or the probabilities, are all that counts.
@@ -204,8 +202,8 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                         const CrossEntropyOptions<Scalar<T>>& options) {
   const Shape shape = check(logits, options);
   require(probabilities.shape() == logits.shape(), "cross_entropy", "expected probabilities of the shape of ", logits,
-          ", given ", probabilities);
-  require(options.ignore_index < 0, "cross_entropy", "expected no ignore_index beside probabilities, given ",
+          ", got ", probabilities);
+  require(options.ignore_index < 0, "cross_entropy", "expected no ignore_index beside probabilities, got ",
           options.ignore_index);
   detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const std::size_t classes = rule.classes, rows = logits.size() / classes;
@@ -298,7 +296,7 @@ template <class T>
 std::optional<Array<T>> stretched(const std::optional<Array<T>>& weight, const char* name, const Tensor<T>& x) {
   if (!weight) return std::nullopt;
   require(detail::broadcasts_to(weight->shape(), x.shape()), "binary_cross_entropy_with_logits", "expected a ", name,
-          " that broadcasts to ", x, ", given ", weight->shape());
+          " that broadcasts to ", x, ", got ", weight->shape());
   return detail::gather(*weight, {x.shape(), detail::broadcast_strides(weight->shape(), x.shape())});
 }
 
@@ -308,9 +306,9 @@ template <class T>
 Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
                                            const BCEWithLogitsOptions<Scalar<T>>& options) {
   constexpr const char* kName = "binary_cross_entropy_with_logits";
-  require(x.shape() == target.shape(), kName, "expected a target of the shape of ", x, ", given ", target);
+  require(x.shape() == target.shape(), kName, "expected a target of the shape of ", x, ", got ", target);
   require(x.size() > 0 || options.reduction != Reduction::mean, kName,
-          "expected at least one element to average over, given shape ", x.shape());
+          "expected at least one element to average over, got shape ", x.shape());
   detail::BinaryCrossEntropy<T> rule{x.shared_value(), target.shared_value(), stretched(options.weight, "weight", x),
                                      stretched(options.pos_weight, "pos_weight", x)};
   const bool each = options.reduction == Reduction::none;
@@ -336,10 +334,9 @@ Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& 
 }
 
 template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduction) {
-  require(x.shape() == target.shape(), "mse_loss", "expected a target of shape ", x.shape(), ", given ",
-          target.shape());
+  require(x.shape() == target.shape(), "mse_loss", "expected a target of shape ", x.shape(), ", got ", target.shape());
   require(x.size() > 0 || reduction != Reduction::mean, "mse_loss",
-          "expected at least one element to average over, given shape ", x.shape());
+          "expected at least one element to average over, got shape ", x.shape());
   Array<T> difference = detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>());
   const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
   Array<T> squares = detail::map<T>(difference, [](T d) { return d * d; });

@@ -52,17 +52,17 @@ struct Products {
 
 template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
   const auto given = [&] { return described(a) + " and " + described(b); };
-  require(a.dimension() >= 1 && b.dimension() >= 1, "matmul", "expected operands of at least one axis, given ", given);
+  require(a.dimension() >= 1 && b.dimension() >= 1, "matmul", "expected operands of at least one axis, got ", given);
   Shape left = a.shape(), right = b.shape();  // with the axis that a 1-d operand lacks
   if (a.dimension() == 1) left = Shape{1, left[0]};
   if (b.dimension() == 1) right = Shape{right[0], 1};
   Products p{{}, {}, {}, left[left.size() - 2], left.back(), right.back(), {}};
-  require(right[right.size() - 2] == p.k, "matmul", "expected as many columns on the left as rows on the right, given ",
+  require(right[right.size() - 2] == p.k, "matmul", "expected as many columns on the left as rows on the right, got ",
           given, ": ", p.k, " and ", right[right.size() - 2]);
 
   const Shape a_batch(left.begin(), left.end() - 2), b_batch(right.begin(), right.end() - 2);
-  require(detail::broadcast_together(a_batch, b_batch), "matmul",
-          "expected leading axes that broadcast together, given ", given);
+  require(detail::broadcast_together(a_batch, b_batch), "matmul", "expected leading axes that broadcast together, got ",
+          given);
   p.batch = detail::broadcast_shapes("matmul", a_batch, b_batch);
   p.out = p.batch;
   if (a.dimension() > 1) p.out.push_back(p.m);
@@ -128,13 +128,13 @@ std::size_t row_count(const Shape& shape) { return element_count(Shape(shape.beg
 // x Wᵀ + b for a weight of T or in bfloat16, which errors show as `shown`.
 template <class T, class W>
 Array<T> affine(const Tensor<T>& x, const Array<W>& weight, const Tensor<T>& bias, const auto& shown) {
-  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), given ", shown);
+  require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), got ", shown);
   const std::size_t out = weight.shape()[0], in = weight.shape()[1];
   require(x.dimension() >= 1 && x.shape().back() == in, "linear", "expected an input of shape (..., ", in, ") for ",
-          shown, ", given ", x,
+          shown, ", got ", x,
           [&] { return x.dimension() >= 1 ? ": axis -1 is " + std::to_string(x.shape().back()) : ""; });
   require(!bias.defined() || bias.shape() == Shape{out}, "linear", "expected a bias of shape (", out, ") for ", shown,
-          ", given ", bias);
+          ", got ", bias);
   Shape shape = x.shape();
   shape.back() = out;
   const std::size_t rows = row_count(shape);

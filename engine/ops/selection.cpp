@@ -46,7 +46,7 @@ template <class T> std::size_t first_of_largest(const T* x, std::size_t n) {
 // Where the largest element of every row lies, the first of equals; the axis is kept with extent 1.
 template <class T> IntArray indices_of_largest(const char* operation, const Array<T>& x, std::ptrdiff_t axis) {
   const Rows<T> rows(operation, x, axis);
-  require(rows.extent > 0, operation, "expected at least one element along axis ", axis, ", given shape ", x.shape());
+  require(rows.extent > 0, operation, "expected at least one element along axis ", axis, ", got shape ", x.shape());
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = 1;
   auto out = detail::uninitialized<std::int64_t>(operation, shape);
@@ -92,11 +92,11 @@ template <class T> Tensor<T> gather(const Tensor<T>& x, std::ptrdiff_t axis, con
   bool fits = std::max<std::size_t>(x.dimension(), 1) == std::max<std::size_t>(index.dimension(), 1);
   for (std::size_t i = 0; fits && i < std::min(x.dimension(), index.dimension()); ++i)
     fits = i == rows.axis || index.shape()[i] <= x.shape()[i];
-  require(fits, "gather", "expected an index of as many axes as ", x, ", and no longer but for axis ", axis, ", given ",
+  require(fits, "gather", "expected an index of as many axes as ", x, ", and no longer but for axis ", axis, ", got ",
           index.shape());
   for (std::int64_t i : index)
     require_in_range(i >= 0 && static_cast<std::size_t>(i) < rows.extent, "gather", "expected indices from 0 to ",
-                     static_cast<std::ptrdiff_t>(rows.extent) - 1, " along axis ", axis, " of ", x, ", given ", i);
+                     static_cast<std::ptrdiff_t>(rows.extent) - 1, " along axis ", axis, " of ", x, ", got ", i);
   return take_along({"gather", "y = x[index]; dx = Σ dy at index"}, x, rows.axis, index, index.shape(),
                     [&](auto& arguments) { arguments.add("axis", axis).add("index", index); });
 }
@@ -122,7 +122,7 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
   const Rows<T> rows("topk", x.value(), axis);
   const std::size_t least = x.dimension() == 0 ? 1 : 0;
   require_in_range(least <= k && k <= rows.extent, "topk", "expected k from ", least, " to ", rows.extent,
-                   ", the elements along axis ", axis, " of ", x, ", given ", k);
+                   ", the elements along axis ", axis, " of ", x, ", got ", k);
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = k;
   auto indices = detail::uninitialized<std::int64_t>("topk", shape);

@@ -81,7 +81,7 @@ template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis
 template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const AttentionMask& mask) {
   const Shape& s = scores.shape();
   detail::require(s.size() >= 2 && s.size() <= 4, "masked_softmax",
-                  "expected scores of shape (B, H, T, S), (B, T, S) or (T, S), given ", s);
+                  "expected scores of shape (B, H, T, S), (B, T, S) or (T, S), got ", s);
   const std::size_t queries = s[s.size() - 2], keys = s.back();
   const std::size_t heads = s.size() == 4 ? s[1] : 1, batch = s.size() > 2 ? s[0] : 1;
   const detail::MaskRows<T> masks("masked_softmax", mask, batch, heads, queries, keys);

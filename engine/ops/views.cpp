@@ -93,7 +93,7 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
     view.shape[i] = before.shape[from];
     view.strides[i] = before.strides[from];
   }
-  require(all_once, "permute", "expected every axis of shape ", x.shape(), " once, given axes ", axes);
+  require(all_once, "permute", "expected every axis of shape ", x.shape(), " once, got axes ", axes);
   return viewed({"permute", "y = permute(x); dx = dy permuted back"}, x, std::move(view),
                 [&](auto& arguments) { arguments.add("axes", axes); });
 }
@@ -114,7 +114,7 @@ template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
     if (fits) out[open] = x.size() / known;
   }
   require(fits && element_count(out) == x.size(), "reshape", "expected a shape for the ", x.size(),
-          " elements of shape ", x.shape(), ", at most one extent -1; given ", shape);
+          " elements of shape ", x.shape(), ", at most one extent -1; got ", shape);
   return reshaped("reshape", x, out, [&](auto& arguments) { arguments.add("shape", shape); });
 }
 
@@ -146,7 +146,7 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
     if (fits) out[i] = shape[i] == -1 ? x.shape()[i - lead] : static_cast<std::size_t>(shape[i]);
   }
   require(fits && detail::broadcasts_to(x.shape(), out), "expand", "expected a shape that ", x.shape(),
-          " broadcasts to, given ", shape);
+          " broadcasts to, got ", shape);
   return viewed({"expand", "y = expand(x); dx = Σ dy over the copies"}, x,
                 {out, detail::broadcast_strides(x.shape(), out)},
                 [&](auto& arguments) { arguments.add("shape", shape); });
@@ -154,7 +154,7 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
 
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
   require(repeats.size() >= x.dimension() && std::ranges::all_of(repeats, [](auto count) { return count >= 0; }),
-          "repeat", "expected a count of at least 0 for every axis of shape ", x.shape(), ", given ", repeats);
+          "repeat", "expected a count of at least 0 for every axis of shape ", x.shape(), ", got ", repeats);
   // Each axis becomes two, the copies and the elements; a view with stride 0 along the copies sees x over and over.
   const std::size_t lead = repeats.size() - x.dimension();
   const View before = whole(x);
@@ -190,7 +190,7 @@ template <class T> Tensor<T> select(const Tensor<T>& x, std::ptrdiff_t axis, std
   const std::size_t i = normalize_axis("select", axis, x.dimension());
   const auto extent = static_cast<std::ptrdiff_t>(x.shape()[i]);
   detail::require_in_range(-extent <= index && index < extent, "select", "expected an index into axis ", axis,
-                           " of shape ", x.shape(), ", given ", index);
+                           " of shape ", x.shape(), ", got ", index);
   View view = whole(x);
   view.offset = (index < 0 ? index + extent : index) * view.strides[i];
   view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(i));
@@ -204,7 +204,7 @@ template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std
   const std::size_t extent = x.shape()[i];
   const std::ptrdiff_t first = start < 0 ? start + static_cast<std::ptrdiff_t>(extent) : start;
   detail::require_in_range(first >= 0 && length <= extent && static_cast<std::size_t>(first) <= extent - length,
-                           "narrow", "expected slices of axis ", axis, " of shape ", x.shape(), ", given ", length,
+                           "narrow", "expected slices of axis ", axis, " of shape ", x.shape(), ", got ", length,
                            " from ", start);
   return narrowed("narrow", x, i, static_cast<std::size_t>(first), length,
                   [&](auto& arguments) { arguments.add("axis", axis).add("start", start).add("length", length); });
@@ -212,7 +212,7 @@ template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std
 
 template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t size, std::ptrdiff_t axis) {
   const std::size_t i = normalize_axis("split", axis, x.dimension());
-  require(size > 0, "split", "expected pieces of at least 1 slice, given 0");
+  require(size > 0, "split", "expected pieces of at least 1 slice, got 0");
   std::vector<Tensor<T>> pieces;
   const std::size_t extent = x.shape()[i];
   std::size_t start = 0;
@@ -245,7 +245,7 @@ namespace {
 // Keeps the elements of the last two axes whose column minus row satisfies the condition; the others become 0.
 template <class T, class Keep>
 Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, std::ptrdiff_t diagonal, Keep keep) {
-  require(x.dimension() >= 2, operation.name, "expected at least two axes, given shape ", x.shape());
+  require(x.dimension() >= 2, operation.name, "expected at least two axes, got shape ", x.shape());
   const auto kept = [keep](const Array<T>& a) {
     const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
     Array<T> out(a.shape());

@@ -90,7 +90,7 @@ template <class T> void AnomalyDetector<T>::check_parameter(const char* operatio
   const std::string name = x.name();
   if (keep_) nodes_.append_parameter(x);
   fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false,
-          message(operation, "expected finite parameters, given ", text_of(x.value(), *i), " of ",
+          message(operation, "expected finite parameters, got ", text_of(x.value(), *i), " of ",
                   name.empty() ? "a parameter" : name, " ", x.shape()));
 }
 

@@ -65,13 +65,13 @@ template <class T> void Parameter<T>::set_value(Array<T> value) {
 }
 
 template <class T> void Parameter<T>::share_value(Value<T> value) {
-  require(value != nullptr, "share_value", "expected a value, given null");
+  require(value != nullptr, "share_value", "expected a value, got null");
   replace("share_value", std::move(value));
 }
 
 template <class T> void Parameter<T>::replace(const char* operation, Value<T> value) {
   require(value->shape() == defined_variable().shape, operation, "expected a value of the parameter's shape ",
-          defined_variable().shape, ", given ", value->shape());
+          defined_variable().shape, ", got ", value->shape());
   defined_variable().value = std::move(value);
   count_change();
 }
@@ -86,15 +86,15 @@ template <class T> Array<T>& Parameter<T>::mutable_value() {
 
 template <class T> void Parameter<T>::set_grad(Array<T> grad) {
   require(grad.shape() == defined_variable().shape, "set_grad", "expected a gradient of the parameter's shape ",
-          defined_variable().shape, ", given ", grad.shape());
-  require_usage(defined_variable().requires_grad, "set_grad", "expected a parameter that requires a gradient, given ",
+          defined_variable().shape, ", got ", grad.shape());
+  require_usage(defined_variable().requires_grad, "set_grad", "expected a parameter that requires a gradient, got ",
                 *this, ", which is frozen");
   this->slot_->grad = make_value<T>(std::move(grad));
 }
 
 template <class T> Array<T>& Parameter<T>::mutable_grad() {
   std::shared_ptr<Array<T>>& grad = defined_variable().grad;
-  require_usage(grad != nullptr, "mutable_grad", "expected a parameter with a gradient, given ", *this, " without one");
+  require_usage(grad != nullptr, "mutable_grad", "expected a parameter with a gradient, got ", *this, " without one");
   if (!is_only_owner(grad)) grad = make_value<T>(*grad);
   return *grad;
 }

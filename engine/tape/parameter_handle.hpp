@@ -25,7 +25,7 @@ template <class P> class ParameterHandle {
   ParameterHandle(P* parameter)
       : ParameterHandle(
             parameter ? *parameter
-                      : throw std::invalid_argument("[ParameterHandle] expected a parameter, given a null pointer")) {}
+                      : throw std::invalid_argument("[ParameterHandle] expected a parameter, got a null pointer")) {}
   /// Another handle to the same parameter.
   ParameterHandle(const ParameterHandle& other) : parameter_(share(other.parameter_)) {}
   /// A read-only handle from a mutable one.

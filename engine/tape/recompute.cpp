@@ -91,7 +91,7 @@ template <class T> class Recomputation final : public Rule<T> {
     const bool is_recorded = y.origin_.tape == tape.recording()->number();
     const bool is_x = is_recorded && y.origin_.node == x.origin_.node;
     require_usage(y.shape() == dy.shape() && !is_x, kRecompute.name,
-                  "expected a function that computes the same each time, given one that made ", dy.shape(),
+                  "expected a function that computes the same each time, got one that made ", dy.shape(),
                   " at first and now ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
     if (!is_recorded) return;  // everything it depends on has been frozen since
 
@@ -139,8 +139,7 @@ template <class T> class Recomputation final : public Rule<T> {
     }();
     if (is_recorded_)
       require_usage(nodes.registered_hooks(given.origin_.node).empty() && !nodes[given.origin_.node].slot,
-                    kRecompute.name,
-                    "expected hooks and retain_grad() on x before the call, given them in the function");
+                    kRecompute.name, "expected hooks and retain_grad() on x before the call, got them in the function");
     if (y.origin_.tape != tape.recording()->number()) return {y, {}, {}};
     if (y.origin_.node == given.origin_.node) return {x, {}, {}};
 
@@ -164,7 +163,7 @@ template <class T> class Recomputation final : public Rule<T> {
     const RestoredValues<T> restored(reads_);
     const KeyScope repeated(keys_);
     Tensor<T> y = f_(x);
-    require_usage(repeated.is_used_up(), kRecompute.name, "expected a function that draws as often each time, given ",
+    require_usage(repeated.is_used_up(), kRecompute.name, "expected a function that draws as often each time, got ",
                   "one that drew ", keys_.size(), " times at first and now less often");
     return y;
   }

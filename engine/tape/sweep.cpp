@@ -69,7 +69,7 @@ template <class T> bool Sweep<T>::call_hooks(std::int32_t i, GradPointer<T>& dy)
   for (const auto& hook : hooks) {
     (*hook)(*dy);
     require(dy->shape() == nodes_[i].shape, "hook", "expected the gradient of the ", nodes_[i].operation.name,
-            " to keep its shape ", nodes_[i].shape, ", given ", dy->shape());
+            " to keep its shape ", nodes_[i].shape, ", got ", dy->shape());
   }
   return true;
 }

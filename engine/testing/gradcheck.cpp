@@ -105,7 +105,7 @@ class Probe {
 
   Tensor<double> outputs() const {
     Tensor<double> y = f_();
-    detail::require(y.shape() == weights_.shape(), "gradcheck", "expected outputs of one shape from every call, given ",
+    detail::require(y.shape() == weights_.shape(), "gradcheck", "expected outputs of one shape from every call, got ",
                     weights_.shape(), " and then ", y.shape());
     return y;
   }
@@ -167,7 +167,7 @@ void report_unlike_calls(std::ostream& report, const Probe& f, const Array<doubl
 
 GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedParameters<double>& parameters,
                           const GradcheckOptions& options) {
-  detail::require(!parameters.empty(), "gradcheck", "expected parameters to check, given none");
+  detail::require(!parameters.empty(), "gradcheck", "expected parameters to check, got none");
   const Checked checked(parameters);
   const Tape tape({.keep_values = options.on_failure != nullptr});
   const Tensor<double> y = f();

@@ -149,7 +149,7 @@ template <class Number> CLI::Validator within(const char* kind, Number least, Nu
     const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
     const bool parsed = error == std::errc() && end == given.data() + given.size();
     if (parsed && value >= least && value <= most) return "";  // NaN is neither
-    return "expected " + text + ", given " + in_quotes(given);
+    return "expected " + text + ", got " + in_quotes(given);
   };
   return CLI::Validator(check, "");
 }
@@ -173,21 +173,21 @@ CLI::Validator any_text() {
 
 CLI::Validator some_text() {
   const auto check = [](const std::string& given) {
-    return given.empty() ? "expected a text, given an empty one" : any_text()(given);
+    return given.empty() ? "expected a text, got an empty one" : any_text()(given);
   };
   return CLI::Validator(check, "");
 }
 
 CLI::Validator some_path() {
   const auto check = [](const std::string& given) {
-    return given.empty() ? "expected the path of a file, given an empty one" : "";
+    return given.empty() ? "expected the path of a file, got an empty one" : "";
   };
   return CLI::Validator(check, "");
 }
 
 CLI::Validator some_name() {
   const auto check = [](const std::string& given) -> std::string {
-    return fs::path(given).has_filename() ? "" : "expected a name for files, given " + in_quotes(given);
+    return fs::path(given).has_filename() ? "" : "expected a name for files, got " + in_quotes(given);
   };
   return CLI::Validator(check, "");
 }
@@ -201,7 +201,7 @@ void refuse_beside(const CLI::App& app, const std::string& option, const std::ve
 void check_heads(std::size_t heads, std::size_t width) {
   if (width % heads != 0)
     throw CLI::ValidationError("--heads", "expected a number that divides the width " + std::to_string(width) +
-                                              ", given " + std::to_string(heads));
+                                              ", got " + std::to_string(heads));
 }
 
 void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
@@ -222,8 +222,8 @@ void require_writable(const std::string& path) {
   const auto refuse = [&](const std::string& expected) { throw std::runtime_error(path + ": expected " + expected); };
   std::error_code none;
   const fs::file_status status = fs::status(path, none);
-  if (fs::is_directory(status)) refuse("the path of a file to write, given a folder");
-  if (fs::exists(status) && !fs::is_regular_file(status)) refuse("the path of a file to write, given a device");
+  if (fs::is_directory(status)) refuse("the path of a file to write, got a folder");
+  if (fs::exists(status) && !fs::is_regular_file(status)) refuse("the path of a file to write, got a device");
   if (fs::exists(status) && access(path.c_str(), W_OK) != 0) refuse("a file that may be written to");
   if (access(resolved(path).parent_path().c_str(), W_OK | X_OK) != 0)
     refuse("a path in a folder that can be written to");
@@ -238,13 +238,13 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
     if (folder.empty()) continue;
     fs::path path = resolved(folder);
     if (!seen.insert(path).second)
-      throw std::runtime_error(folder + ": expected the path of a folder to write to, given it twice");
+      throw std::runtime_error(folder + ": expected the path of a folder to write to, got it twice");
     for (; on_the_way.insert(path).second; path = path.parent_path()) continue;
   }
   for (const std::string& output : outputs) {
     if (output.empty()) continue;
     require_writable(output);
-    const std::string expected = output + ": expected the path of a file to write, given ";
+    const std::string expected = output + ": expected the path of a file to write, got ";
     if (on_the_way.contains(resolved(output))) throw std::runtime_error(expected + "that of a folder to write to");
     if (!seen.insert(resolved(output)).second) throw std::runtime_error(expected + "it twice");
     std::error_code none;

@@ -37,7 +37,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option, const std::fun
   const auto choose = [=](const std::string& given) {
     for (const auto& [name, meaning] : choices)
       if (given == name) return set(meaning);
-    throw CLI::ValidationError(option, "expected " + names + ", given " + in_quotes(given));
+    throw CLI::ValidationError(option, "expected " + names + ", got " + in_quotes(given));
   };
   return app.add_option_function<std::string>(option, choose, description)->type_name(names);
 }

@@ -40,7 +40,7 @@ namespace {
 std::string not_utf8(std::string_view bytes, std::size_t character) {
   char byte[8];
   std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(bytes[0]));
-  return "expected UTF-8, given the byte " + std::string(byte) + " as character " + std::to_string(character);
+  return "expected UTF-8, got the byte " + std::string(byte) + " as character " + std::to_string(character);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ std::string read_file(const std::filesystem::path& path) {
     return std::runtime_error(path.string() + ": expected a text file, " + reason);
   };
   std::error_code none;
-  if (std::filesystem::is_directory(path, none)) throw refuse("given a folder");
+  if (std::filesystem::is_directory(path, none)) throw refuse("got a folder");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw refuse(std::string("but it cannot be opened: ") + std::strerror(errno));
 
@@ -110,11 +110,11 @@ std::string read_file(const std::filesystem::path& path) {
   do {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     const std::string_view part(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (part.find('\0') != part.npos) throw refuse("given one with a byte 0, which no text has");
+    if (part.find('\0') != part.npos) throw refuse("got one with a byte 0, which no text has");
     bytes += part;
   } while (file);
   if (file.bad()) throw refuse(std::string("but it cannot be read: ") + std::strerror(errno));
-  if (bytes.empty()) throw refuse("given an empty one");
+  if (bytes.empty()) throw refuse("got an empty one");
   return bytes;
 }
 

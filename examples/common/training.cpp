@@ -207,8 +207,8 @@ class Steps {
   void require_finite(const char* what, double value) const {
     if (std::isfinite(value)) return;
     std::ostringstream message;
-    message << "--lr: expected a learning rate that lets the loss fall, given one under which " << what << " is "
-            << value << " at step " << state_.step;
+    message << "--lr: expected a learning rate that lets the loss fall, got one under which " << what << " is " << value
+            << " at step " << state_.step;
     throw Diverged(message.str());
   }
 

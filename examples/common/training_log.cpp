@@ -46,7 +46,7 @@ std::optional<std::size_t> step_of(const std::string& line) {
 std::size_t size_up_to(const std::string& path, std::size_t steps) {
   const auto require_log = [&](bool is_log) {
     if (!is_log)
-      throw std::runtime_error(printable(path) + ": expected a log of training to write on, given another file");
+      throw std::runtime_error(printable(path) + ": expected a log of training to write on, got another file");
   };
   std::ifstream file(path, std::ios::binary);
   std::string line;

@@ -163,7 +163,7 @@ void show(const Named& array, const Style& style) {
 
 void finish(const Comparison& table) {
   std::cout << '\n' << table;
-  if (!table) throw std::runtime_error("expected equal numbers from both computations, given different ones");
+  if (!table) throw std::runtime_error("expected equal numbers from both computations, got different ones");
 }
 
 }  // namespace examples

@@ -41,7 +41,7 @@ Source find_source(const std::string& language, const std::string& option) {
     if (source.language == language) return source;
   const std::filesystem::path path = language;
   if (path.has_parent_path() || std::filesystem::exists(path)) return {printable(path.stem().string()), path, ""};
-  throw std::invalid_argument(option + ": expected " + known_languages() + " or the path of a word list, given " +
+  throw std::invalid_argument(option + ": expected " + known_languages() + " or the path of a word list, got " +
                               in_quotes(language));
 }
 
@@ -76,7 +76,7 @@ std::vector<WordList> read_word_lists(const std::vector<std::string>& languages,
   for (const std::string& language : languages) {
     sources.push_back(find_source(language, option));
     if (!names.insert(sources.back().language).second)
-      throw std::invalid_argument(option + ": expected each language once, given " + in_quotes(language) + " twice");
+      throw std::invalid_argument(option + ": expected each language once, got " + in_quotes(language) + " twice");
   }
   require_installed(sources);
 

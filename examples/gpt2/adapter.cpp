@@ -162,7 +162,7 @@ namespace {
 
 void require_finite(const tg::Array<float>& update, const std::string& name, const fs::path& file) {
   if (!std::ranges::all_of(update, [](float number) { return std::isfinite(number); }))
-    throw std::runtime_error(file.string() + ": expected finite numbers in " + name + ", given others");
+    throw std::runtime_error(file.string() + ": expected finite numbers in " + name + ", got others");
 }
 
 /// Gives the layers in a target the parts of an update that the file has of it.
@@ -174,7 +174,7 @@ void set_updates(const Target& target, const tg::Array<float>& a, const tg::Arra
   const auto require = [&](const char* part, const tg::Shape& given, const tg::Shape& expected) {
     if (given != expected)
       throw std::runtime_error(file + ": expected " + name_of(target, part) + " of shape " + tg::to_string(expected) +
-                               ", given " + tg::to_string(given));
+                               ", got " + tg::to_string(given));
   };
   require("A", a.shape(), {rank, inputs});
   require("B", b.shape(), {outputs, rank});
@@ -272,7 +272,7 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
     const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
     if (a.has_value() != b.has_value())
       throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") +
-                               " beside its other half, given none");
+                               " beside its other half, got none");
     if (!a) continue;
     is_empty = false;
     for (const char* letter : {"A", "B"})
@@ -282,6 +282,6 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
   }
   if (is_empty)
     throw std::runtime_error(weights.string() + ": expected updates of attentions' projections, such as " +
-                             name_of(targets.front(), "A") + ", given none");
+                             name_of(targets.front(), "A") + ", got none");
   pretrained.model = std::move(model);
 }

@@ -56,7 +56,7 @@ void check_saved_folder(const std::string& folder, const Options& options) {
   for (const std::string& name : foreign_files(options))
     if (is_there(fs::path(folder) / name))
       throw std::runtime_error(folder + ": expected a folder to write to without " + name + ", which is not " +
-                               (options.saves_updates() ? "the adapter's" : "the model's") + ", given one with it");
+                               (options.saves_updates() ? "the adapter's" : "the model's") + ", got one with it");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::runtime_error refusal(const fs::path& file, const std::string& reason) {
 std::ifstream open_to_read(const fs::path& file) {
   std::error_code error;
   const auto status = fs::status(file, error);
-  if (fs::exists(status) && !fs::is_regular_file(status)) throw refusal(file, "expected a file, given something else");
+  if (fs::exists(status) && !fs::is_regular_file(status)) throw refusal(file, "expected a file, got something else");
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   if (!in) throw refusal(file, std::string("expected a file, which cannot be opened: ") + std::strerror(errno));
@@ -38,7 +38,7 @@ std::string read_file(const fs::path& file, std::uintmax_t most) {
   if (error) throw refusal(file, "expected a file, which cannot be read: " + error.message());
   if (size > most)
     throw refusal(file,
-                  "expected at most " + examples::with_commas(most) + " bytes, given " + examples::with_commas(size));
+                  "expected at most " + examples::with_commas(most) + " bytes, got " + examples::with_commas(size));
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
     throw refusal(file, "expected " + examples::with_commas(size) + " bytes, which cannot be read");
@@ -63,14 +63,13 @@ void check_output_folder(const fs::path& folder, const fs::path& read) {
   const auto refuse = [&](const std::string& reason) {
     throw std::runtime_error(folder.string() + ": expected a folder " + reason);
   };
-  if (fs::equivalent(folder, read, error)) refuse("to write to, given the one that is read");
+  if (fs::equivalent(folder, read, error)) refuse("to write to, got the one that is read");
   fs::path existing = fs::absolute(folder, error);
   for (; existing.has_relative_path(); existing = existing.parent_path()) {
     const fs::file_type type = fs::symlink_status(existing, error).type();
     if (type == fs::file_type::none) refuse("to write to, which cannot be made: " + error.message());
     if (type != fs::file_type::not_found) break;
   }
-  if (!fs::is_directory(existing, error))
-    refuse("to write to, given a file or a link to nothing, " + existing.string());
+  if (!fs::is_directory(existing, error)) refuse("to write to, got a file or a link to nothing, " + existing.string());
   if (access(existing.c_str(), W_OK | X_OK) != 0) refuse("that can be written to");
 }

@@ -48,7 +48,7 @@ Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::st
   const std::vector<std::int64_t> ids = tokenizer.encode(read_file(file), Special::as_tokens);
   const std::size_t test = ids.size() / 10;
   if (test < 2)
-    throw std::runtime_error(file + ": expected a text of 20 tokens or more, given " + std::to_string(ids.size()));
+    throw std::runtime_error(file + ": expected a text of 20 tokens or more, got " + std::to_string(ids.size()));
   examples::Fingerprint fingerprint;
   fingerprint.add(config.json.dump());
   fingerprint.add({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids.front()});
@@ -83,13 +83,13 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
   if (!options.resume.empty() && read_kept(options.resume).fingerprint != texts.fingerprint)
     throw std::runtime_error(examples::printable(options.fine_tune.data) +
                              ": expected the text that the run has learned from, in a folder with the same config.json "
-                             "and tokenizer, given others");
+                             "and tokenizer, got others");
   const std::size_t sees = pretrained.config.model.context;
   const std::size_t context =
       options.fine_tune.context > 0 ? options.fine_tune.context : std::min<std::size_t>(sees, 256);
   if (context > sees)
     throw std::runtime_error("--context: expected at most " + std::to_string(sees) +
-                             ", as many as the model sees, given " + std::to_string(context));
+                             ", as many as the model sees, got " + std::to_string(context));
 
   model.dropout.p = options.fine_tune.dropout;
   for (auto& block : model.blocks) block.dropout.p = options.fine_tune.dropout;

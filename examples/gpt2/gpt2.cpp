@@ -41,7 +41,7 @@ int make_tokenizer(const Options& options) {
   std::error_code none;
   for (const char* name : {file_names::vocabulary, file_names::tokenizer})
     if (fs::exists(fs::path(options.folder) / name, none))
-      throw std::runtime_error(options.folder + ": expected a folder without a tokenizer, given one with " + name);
+      throw std::runtime_error(options.folder + ": expected a folder without a tokenizer, got one with " + name);
   const Tokenizer tokenizer = [&] {
     const std::string text = read_file(options.train_tokenizer);
     try {

@@ -9,8 +9,7 @@
 using nlohmann::json;
 
 JsonSettings::JsonSettings(std::string file, const json& settings) : file_(std::move(file)), settings_(settings) {
-  if (!settings.is_object())
-    throw std::runtime_error(file_ + ": expected settings, an object, given " + shown(settings));
+  if (!settings.is_object()) throw std::runtime_error(file_ + ": expected settings, an object, got " + shown(settings));
 }
 
 std::size_t JsonSettings::size(const char* name) const {
@@ -55,11 +54,11 @@ const json& JsonSettings::members(const char* name) const {
 }
 
 void JsonSettings::refuse(const char* name, const std::string& expected, const json& given) const {
-  throw std::runtime_error(file_ + ": " + name + ": expected " + expected + ", given " + shown(given));
+  throw std::runtime_error(file_ + ": " + name + ": expected " + expected + ", got " + shown(given));
 }
 
 const json& JsonSettings::at(const char* name) const {
   const auto found = settings_.find(name);
-  if (found == settings_.end()) throw std::runtime_error(file_ + ": expected a setting " + name + ", given none");
+  if (found == settings_.end()) throw std::runtime_error(file_ + ": expected a setting " + name + ", got none");
   return *found;
 }

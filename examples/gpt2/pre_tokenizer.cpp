@@ -37,7 +37,7 @@ std::string for_icu(std::string expression) {
 
 PreTokenizer::PreTokenizer(const std::string& expression) {
   if (expression != kGpt2Expression && expression != kLlama3Expression && expression != kDigitsExpression)
-    throw std::invalid_argument("expected the regular expression of GPT-2, Llama 3 or SmolLM, given " +
+    throw std::invalid_argument("expected the regular expression of GPT-2, Llama 3 or SmolLM, got " +
                                 examples::in_quotes(expression));
   const auto pattern = icu::UnicodeString::fromUTF8(for_icu(expression));
   UErrorCode error = U_ZERO_ERROR;
@@ -48,7 +48,7 @@ PreTokenizer::PreTokenizer(const std::string& expression) {
 void PreTokenizer::cut(std::string_view text, const std::function<void(std::string_view)>& take) const {
   if (text.empty()) return;
   if (text.size() > std::numeric_limits<std::int32_t>::max())  // ICU's longest
-    throw std::invalid_argument("expected a text of less than 2 GB, given " + std::to_string(text.size()) + " bytes");
+    throw std::invalid_argument("expected a text of less than 2 GB, got " + std::to_string(text.size()) + " bytes");
 
   // ICU reads the bytes as they lie, those that are not UTF-8 as U+FFFD, and counts in bytes.
   UErrorCode error = U_ZERO_ERROR;

@@ -15,7 +15,7 @@ using examples::in_quotes, nlohmann::json;
 namespace {
 
 [[noreturn]] void refuse(const std::string& place, const std::string& expected, const std::string& given) {
-  throw std::runtime_error(place + ": expected " + expected + ", given " + given);
+  throw std::runtime_error(place + ": expected " + expected + ", got " + given);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
   if (parts.expression != kGpt2Expression || !parts.whole_words.empty() || parts.special != special ||
       !parts.before.empty())
     throw std::invalid_argument(std::string("expected a tokenizer of GPT-2's kind, whose one special token is ") +
-                                TokenizerParts::end_of_text + ", given one that vocab.json and merges.txt cannot say");
+                                TokenizerParts::end_of_text + ", got one that vocab.json and merges.txt cannot say");
 
   std::string vocabulary;
   for (std::size_t id = 0; id < parts.tokens.size(); ++id)

@@ -30,7 +30,7 @@ struct Part {
   std::string way;  // model.vocab; empty to the whole
 
   [[noreturn]] void refuse(const std::string& expected) const {
-    throw std::runtime_error(file.string() + (way.empty() ? "" : ": " + way) + ": expected " + expected + ", given " +
+    throw std::runtime_error(file.string() + (way.empty() ? "" : ": " + way) + ": expected " + expected + ", got " +
                              shown(value));
   }
 

@@ -140,7 +140,7 @@ Tokenizer train_tokenizer(std::string_view text, std::size_t vocabulary,
                           const std::function<void(std::size_t)>& report) {
   TokenizerParts parts = byte_tokens();
   const auto refuse = [&](const std::string& expected, std::size_t given) {
-    return std::invalid_argument("training a tokenizer: expected " + expected + ", given " +
+    return std::invalid_argument("training a tokenizer: expected " + expected + ", got " +
                                  examples::with_commas(given));
   };
   if (vocabulary <= parts.tokens.size())

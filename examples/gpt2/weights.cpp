@@ -49,7 +49,7 @@ void require_one_file(const fs::path& folder) {
   const fs::path list = folder / "model.safetensors.index.json";
   std::error_code none;
   if (fs::exists(list, none) && !fs::exists(folder / file_names::weights, none))
-    throw std::runtime_error(list.string() + ": expected all weights in one model.safetensors, given them in parts");
+    throw std::runtime_error(list.string() + ": expected all weights in one model.safetensors, got them in parts");
 }
 
 /// Refuses sizes whose weights, and their entries in the header, the file has no room for, so that a model takes no
@@ -68,7 +68,7 @@ void require_room(const Config& config, const fs::path& folder) {
   if (least <= static_cast<double>(bytes)) return;
   throw std::runtime_error((folder / file_names::config).string() + ": expected sizes of a model for which " +
                            file_names::weights + ", of " + examples::with_commas(bytes) +
-                           " bytes, has room, given sizes of more");
+                           " bytes, has room, got sizes of more");
 }
 
 }  // namespace

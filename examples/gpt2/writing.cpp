@@ -63,7 +63,7 @@ void check_texts(const Description& description, const Options& options) {
     const std::size_t most = description.config.model.context + 1;  // of which the last is only to be said
     const std::size_t given = tokenizer.encode_alone(options.explain.text).size();
     if (given < 2 || given > most)
-      throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(most) + " tokens, given " +
+      throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(most) + " tokens, got " +
                                   std::to_string(given));
   }
   if (options.page.text && tokenizer.encode_alone(*options.page.text).size() < 2)
@@ -145,7 +145,7 @@ void print_score(const Pretrained& pretrained, const std::string& folder, const 
   const auto& [config, tokenizer, model, beside] = pretrained;
   const Ids ids = tokenizer.encode_alone(read_file(file), Special::as_tokens);
   if (ids.size() < 2)
-    throw std::runtime_error(file + ": expected a text of two tokens or more, given " + std::to_string(ids.size()));
+    throw std::runtime_error(file + ": expected a text of two tokens or more, got " + std::to_string(ids.size()));
   const std::size_t context = config.model.context, windows = windows_of(ids.size(), context).size();
   Score result;
   {

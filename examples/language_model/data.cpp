@@ -26,7 +26,7 @@ std::vector<std::string> to_utf8(const std::vector<Text>& texts) {
 
 Corpus split_list(std::vector<std::string> lines, const std::string& name) {
   if (lines.size() < 10)
-    throw std::runtime_error(name + ": expected 10 lines or more, since every tenth is kept for the test, given " +
+    throw std::runtime_error(name + ": expected 10 lines or more, since every tenth is kept for the test, got " +
                              std::to_string(lines.size()));
   Corpus corpus{name, {}, {}};
   for (std::size_t n = 1; n <= lines.size(); ++n)
@@ -38,7 +38,7 @@ Corpus split_text(std::string text, const std::string& path) {
   const std::size_t characters = examples::character_count(text);
   if (characters < 20)
     throw std::runtime_error(path + ": expected 20 characters or more, since the last tenth is kept for the test, " +
-                             "given " + std::to_string(characters));
+                             "got " + std::to_string(characters));
   std::string_view rest = text;
   for (std::size_t i = characters / 10; i < characters; ++i) examples::take_character(rest);
   std::string test(rest);
@@ -88,6 +88,6 @@ examples::Vocabulary make_vocabulary(const Corpus& corpus) {
   for (char32_t c = 0; c < seen.size(); ++c)
     if (seen[c] == 2) characters.push_back(examples::encode(Text(1, c)));
   if (characters.empty())
-    throw std::runtime_error(corpus.name + ": expected characters that come twice or more, given none");
+    throw std::runtime_error(corpus.name + ": expected characters that come twice or more, got none");
   return examples::Vocabulary(std::move(characters));
 }

@@ -67,7 +67,7 @@ int learn_text(const Options& options) {
   const std::string print = fingerprint(corpus);
   if (!options.resume.empty() && read_kept_run(options.resume).fingerprint != print)
     throw std::runtime_error(examples::printable(corpus.name) +
-                             ": expected the texts that the run has learned from, given others");
+                             ": expected the texts that the run has learned from, got others");
   Writer writer = options.resume.empty() ? make_writer(corpus, options) : load(options.resume);
   check_use(writer, options);
   tg::print(std::cout, writer.model);

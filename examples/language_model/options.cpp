@@ -145,12 +145,12 @@ void check_heads(const ModelOptions& model) {
     if (!holds) throw CLI::ValidationError(option, expected);
   };
   require("--kv-heads", model.kv_heads == 0 || model.heads % model.kv_heads == 0,
-          "expected a number that divides the heads " + std::to_string(model.heads) + ", given " +
+          "expected a number that divides the heads " + std::to_string(model.heads) + ", got " +
               std::to_string(model.kv_heads));
   if (model.positions != Positions::rotary) return;
   require("--positions", model.layers > 0, "expected learned or no with --layers 0, whose attention turns nothing");
   require("--positions", model.width / model.heads % 2 == 0,
-          "expected heads of an even width for rotary, given " + std::to_string(model.width / model.heads));
+          "expected heads of an even width for rotary, got " + std::to_string(model.width / model.heads));
 }
 
 // Each option that does nothing, or something else than it says, beside another is refused.

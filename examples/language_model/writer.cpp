@@ -32,7 +32,7 @@ Ids read(const Writer& writer, const std::string& option, Text text) {
   Ids ids = character_ids(text, writer.vocabulary);
   if (const auto strange = std::find(ids.begin(), ids.end(), Vocabulary::unknown); strange != ids.end()) {
     const auto i = static_cast<std::size_t>(strange - ids.begin());
-    refuse(option, "characters that the model has learned, given " + examples::in_quotes(examples::encode({text[i]})) +
+    refuse(option, "characters that the model has learned, got " + examples::in_quotes(examples::encode({text[i]})) +
                        " as character " + std::to_string(i + 1));
   }
   if (writer.writes_lines()) ids.insert(ids.begin(), Vocabulary::begin);
@@ -41,13 +41,13 @@ Ids read(const Writer& writer, const std::string& option, Text text) {
 
 /// For a text of which each character but the first is to be said.
 void require_two(const std::string& option, const Ids& ids, const Text& text) {
-  if (ids.size() < 2) refuse(option, "two characters or more, given " + examples::in_quotes(examples::encode(text)));
+  if (ids.size() < 2) refuse(option, "two characters or more, got " + examples::in_quotes(examples::encode(text)));
 }
 
 void require_room(const Writer& writer, const std::string& option, const Ids& ids) {
   const std::size_t marks = writer.writes_lines() ? 1 : 0;
   if (ids.size() > writer.options.context)
-    refuse(option, "at most " + std::to_string(writer.options.context - marks) + " characters, given " +
+    refuse(option, "at most " + std::to_string(writer.options.context - marks) + " characters, got " +
                        std::to_string(ids.size() - marks));
 }
 

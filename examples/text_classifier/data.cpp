@@ -30,7 +30,7 @@ Data sample_words(const Options& options) {
   for (const auto& [language, words] : lists) {
     if (words.size() < options.words)
       throw std::runtime_error("--words: expected at most " + std::to_string(words.size()) +
-                               ", the words that only the list of " + language + " has, given " +
+                               ", the words that only the list of " + language + " has, got " +
                                std::to_string(options.words));
     const tapegrad::IntArray order = tapegrad::random_permutation(words.size());
     for (std::size_t n = 1; n <= options.words; ++n)
@@ -54,7 +54,7 @@ std::vector<Example> read_labelled_lines(const std::string& path, examples::Enco
     const auto text = std::find_if_not(label_end, line.end(), is_space);
     const auto text_end = std::find_if_not(line.rbegin(), line.rend(), is_space).base();
     if (label_end == line.begin() && text != line.end())
-      throw std::runtime_error(place + ": expected a label, a space and a text, given " +
+      throw std::runtime_error(place + ": expected a label, a space and a text, got " +
                                examples::in_quotes(examples::encode(line)));
     examples.push_back({examples::encode({line.begin(), label_end}),
                         text == line.end() ? Text() : examples::to_lower({text, text_end}), place});
@@ -64,7 +64,7 @@ std::vector<Example> read_labelled_lines(const std::string& path, examples::Enco
 
 void remove_blank(std::vector<Example>& examples, const std::string& path) {
   std::erase_if(examples, [](const Example& example) { return example.label.empty(); });
-  if (examples.empty()) throw std::runtime_error(path + ": expected lines of a label, a space and a text, given none");
+  if (examples.empty()) throw std::runtime_error(path + ": expected lines of a label, a space and a text, got none");
 }
 
 Data read_files(const Options& options) {
@@ -81,7 +81,7 @@ Data read_files(const Options& options) {
   std::vector<Example> lines = read_labelled_lines(options.data, options.encoding);
   if (lines.size() < 10)
     throw std::runtime_error(options.data +
-                             ": expected 10 lines or more, since every tenth is kept for the test, given " +
+                             ": expected 10 lines or more, since every tenth is kept for the test, got " +
                              std::to_string(lines.size()));
   for (std::size_t n = 1; n <= lines.size(); ++n)
     (held_out(n) ? data.test : data.train).push_back(std::move(lines[n - 1]));
@@ -112,7 +112,7 @@ std::vector<std::string> labels_of(const std::vector<Example>& examples) {
   std::set<std::string> labels;
   for (const Example& example : examples) labels.insert(example.label);
   if (labels.size() < 2)
-    throw std::runtime_error(examples.front().place + ": expected two labels or more in the file, given " +
+    throw std::runtime_error(examples.front().place + ": expected two labels or more in the file, got " +
                              examples::in_quotes(examples.front().label) + " alone");
   return {labels.begin(), labels.end()};
 }
@@ -125,7 +125,7 @@ std::vector<std::int64_t> label_ids(const std::vector<Example>& examples, const 
     const auto found = numbers.find(example.label);
     if (found == numbers.end())
       throw std::runtime_error(example.place + ": expected a label that was learned (" + examples::listed(labels) +
-                               "), given " + examples::in_quotes(example.label));
+                               "), got " + examples::in_quotes(example.label));
     ids.push_back(found->second);
   }
   return ids;

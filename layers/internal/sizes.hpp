@@ -12,7 +12,7 @@ namespace tapegrad::detail {
 /// the memory anyway.
 inline void require_size(const char* layer, const char* name, std::size_t size) {
   constexpr std::size_t largest = std::numeric_limits<std::int32_t>::max();
-  require(1 <= size && size <= largest, layer, "expected ", name, " from 1 to ", largest, ", given ",
+  require(1 <= size && size <= largest, layer, "expected ", name, " from 1 to ", largest, ", got ",
           static_cast<std::ptrdiff_t>(size));
 }
 

@@ -72,7 +72,7 @@ AtomicFile::AtomicFile(const char* operation, std::filesystem::path target)
   struct stat old {};
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
   if (!target_.has_filename() || (replaces && !S_ISREG(old.st_mode)))  // a rename would replace even a device
-    fail<std::runtime_error>(operation_, "expected the name of a file, given ", target_.string());
+    fail<std::runtime_error>(operation_, "expected the name of a file, got ", target_.string());
   follow_links();
   if (replaces && ::access(target_.c_str(), W_OK) != 0) fail_with_errno("write");  // a rename would not ask
   folder_ = Descriptor(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

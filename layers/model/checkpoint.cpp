@@ -38,7 +38,7 @@ struct CheckpointWriter::State {
   }
 
   void require_new(const std::string& name) const {
-    require(!entries.contains(name) && !texts.contains(name), "save", "expected each name once, given ", quoted(name),
+    require(!entries.contains(name) && !texts.contains(name), "save", "expected each name once, got ", quoted(name),
             " twice");
   }
 
@@ -147,7 +147,7 @@ struct CheckpointReader::State {
       std::string to = to_model(name);
       const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{std::move(tensor), name});
       if (!is_new)
-        file.refuse("expected each name once after renaming, given ", quoted(place->second.name), " and ", quoted(name),
+        file.refuse("expected each name once after renaming, got ", quoted(place->second.name), " and ", quoted(name),
                     ", both ", quoted(place->first));
     }
     for (const auto& [name, text] : file.metadata()) {
@@ -179,21 +179,21 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
     state_->file.refuse("expected ", state_->options.prefix, wanted.name, parts...);
   };
   if (place == state_->tensors.end()) {
-    if (!wanted.may_lack && !may_miss(wanted.name)) refuse(' ', wanted.shape, ", given no such tensor");
+    if (!wanted.may_lack && !may_miss(wanted.name)) refuse(' ', wanted.shape, ", got no such tensor");
     return nullptr;
   }
   State::Tensor& tensor = place->second;
-  if (!wanted.fits(tensor.shape)) refuse(' ', wanted.shape, ", given ", to_string(tensor.shape));
+  if (!wanted.fits(tensor.shape)) refuse(' ', wanted.shape, ", got ", to_string(tensor.shape));
   if (!reads_as<N>(tensor.dtype))
-    refuse(" of dtype ", info_of(dtype_of<N>()).name, ", given ", info_of(tensor.dtype).name);
-  if (std::exchange(tensor.is_taken, true)) refuse(" once in the model, given two fields of that name");
+    refuse(" of dtype ", info_of(dtype_of<N>()).name, ", got ", info_of(tensor.dtype).name);
+  if (std::exchange(tensor.is_taken, true)) refuse(" once in the model, got two fields of that name");
   return &tensor;
 }
 
 const std::string* CheckpointReader::find_text(const std::string& name, bool may_lack) {
   const auto place = state_->texts.find(name);
   const auto refuse = [&](const char* given) {
-    state_->file.refuse("expected ", state_->options.prefix, name, ", a text in the metadata, given ", given);
+    state_->file.refuse("expected ", state_->options.prefix, name, ", a text in the metadata, got ", given);
   };
   if (place == state_->texts.end()) {
     if (!may_lack && !may_miss(name)) refuse("no such text");
@@ -212,7 +212,7 @@ void CheckpointReader::refuse_rest() const {
         (first == nullptr || named.first < first->first))
       first = &named;
   if (first != nullptr)
-    state_->file.refuse("expected what the model has alone, given ", quoted(first->second.name), " of shape ",
+    state_->file.refuse("expected what the model has alone, got ", quoted(first->second.name), " of shape ",
                         to_string(first->second.shape));
 }
 

@@ -259,7 +259,7 @@ template <ModelArgument M> constexpr auto scalar() {
       "tapegrad: expected a model with parameters, a struct that holds its layers by value and lists them in a "
       "public TAPEGRAD_FIELDS(first, second)");
   static_assert(!(scalars.of_float && scalars.of_double),
-                "tapegrad: expected a model of one scalar type, given one with parameters of float and of double");
+                "tapegrad: expected a model of one scalar type, got one with parameters of float and of double");
   return std::conditional_t<scalars.of_float, float, double>();
 }
 

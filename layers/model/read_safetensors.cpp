@@ -74,7 +74,7 @@ template <class Stored, class T> void StoredArray::convert_integers(Array<T>& to
     if (!std::in_range<T>(number))
       detail::fail<std::invalid_argument>(detail::kOperation, "expected ", detail::quoted(name_), " of numbers from ",
                                           +std::numeric_limits<T>::min(), " to ", +std::numeric_limits<T>::max(),
-                                          ", given ", +number);
+                                          ", got ", +number);
     to.data()[i] = static_cast<T>(number);
   }
 }
@@ -83,7 +83,7 @@ template <detail::Number T> Array<T> StoredArray::as() const {
   constexpr detail::Dtype wanted = detail::dtype_of<T>();
   if (!detail::converts(dtype_, wanted))
     detail::fail<std::invalid_argument>(detail::kOperation, "expected ", detail::quoted(name_),
-                                        " of numbers that convert to ", detail::info_of(wanted).torch_name, ", given ",
+                                        " of numbers that convert to ", detail::info_of(wanted).torch_name, ", got ",
                                         dtype());
   Array<T> array(shape_);
   if constexpr (std::is_same_v<T, bool>) {

@@ -106,7 +106,7 @@ Dtype parse_dtype(const Quoted& name, const Value& dtype) {
   const auto* given = dtype.get<std::string>();
   const auto* found = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                    [&](const DtypeInfo& info) { return given && *given == info.name; });
-  if (found == std::end(kDtypes)) expect(false, name, " of dtype ", list_dtypes(), ", given ", Shown{dtype});
+  if (found == std::end(kDtypes)) expect(false, name, " of dtype ", list_dtypes(), ", got ", Shown{dtype});
   return static_cast<Dtype>(found - std::begin(kDtypes));
 }
 
@@ -117,22 +117,21 @@ StoredTensor parse_tensor(const Quoted& name, const Value& tensor) {
     if (members && members->size() == 3)
       for (const auto& [its_key, value] : *members)
         if (its_key == key) found = &value;
-    expect(found != nullptr, name, " with dtype, shape and data_offsets, given ", Shown{tensor});
+    expect(found != nullptr, name, " with dtype, shape and data_offsets, got ", Shown{tensor});
     return *found;
   };
   const Value &dtype = member("dtype"), &shape = member("shape"), &offsets = member("data_offsets");
-  expect(are_sizes(shape), name, " with a shape of whole numbers, given ", Shown{shape});
-  expect(are_sizes(offsets) && offsets.get<List>()->size() == 2, name, " with two data_offsets, given ",
-         Shown{offsets});
+  expect(are_sizes(shape), name, " with a shape of whole numbers, got ", Shown{shape});
+  expect(are_sizes(offsets) && offsets.get<List>()->size() == 2, name, " with two data_offsets, got ", Shown{offsets});
 
   const auto size = [](const Value& number) { return *number.get<std::uint64_t>(); };
   StoredTensor stored{
       parse_dtype(name, dtype), {}, size(offsets.get<List>()->front()), size(offsets.get<List>()->back())};
   for (const Value& extent : *shape.get<List>()) stored.shape.push_back(size(extent));
-  expect(addressable(stored.shape, kWidestNumber), name, " of a size that can be, given ", Shown{shape});
+  expect(addressable(stored.shape, kWidestNumber), name, " of a size that can be, got ", Shown{shape});
   const std::uint64_t bytes = element_count(stored.shape) * info_of(stored.dtype).size;
   expect(stored.begin <= stored.end && stored.end - stored.begin == bytes, name, " in ", bytes, " bytes for its shape ",
-         to_string(stored.shape), ", given data_offsets ", Shown{offsets});
+         to_string(stored.shape), ", got data_offsets ", Shown{offsets});
   return stored;
 }
 
@@ -172,7 +171,7 @@ class HeaderReader {
   static constexpr std::size_t kMostNames = 2'000'000;  // shorter ones take ten times their place in the file
 
   bool open(Value empty) {
-    expect(open_.size() < 3, "a header of tensors, given JSON that nests deeper");
+    expect(open_.size() < 3, "a header of tensors, got JSON that nests deeper");
     open_.push_back({std::move(empty), {}});
     return true;
   }
@@ -188,7 +187,7 @@ class HeaderReader {
   // Puts a value that is complete where it belongs.
   bool add(Value value) {
     if (open_.empty()) {
-      expect(value.get<Object>() != nullptr, "a header that is a JSON object, given ", Shown{value});
+      expect(value.get<Object>() != nullptr, "a header that is a JSON object, got ", Shown{value});
     } else if (open_.size() == 1 && open_[0].is_object()) {
       add_member(std::move(open_[0].key), value);
     } else if (open_.size() == 2 && open_[0].key == kMetadata && open_[1].is_object()) {
@@ -202,8 +201,8 @@ class HeaderReader {
   void add_member(std::string name, const Value& value) {
     held_ = 0;
     if (name == kMetadata) {
-      expect(value.get<Object>() != nullptr, kMetadata, " that is a JSON object, given ", Shown{value});
-      expect(!std::exchange(has_metadata_, true), "each name once, given ", Quoted{name}, " twice");
+      expect(value.get<Object>() != nullptr, kMetadata, " that is a JSON object, got ", Shown{value});
+      expect(!std::exchange(has_metadata_, true), "each name once, got ", Quoted{name}, " twice");
       return;
     }
     StoredTensor tensor = parse_tensor(Quoted{name}, value);
@@ -213,25 +212,25 @@ class HeaderReader {
   void add_metadata(std::string name, Value& value) {
     held_ = 0;
     auto* text = std::get_if<std::string>(&value.is);
-    expect(text != nullptr, kMetadata, " that is text, given ", Shown{value}, " for ", Quoted{name});
+    expect(text != nullptr, kMetadata, " that is text, got ", Shown{value}, " for ", Quoted{name});
     insert(header_.metadata, std::move(name), std::move(*text));
   }
 
   template <class Map> void insert(Map& map, std::string name, typename Map::mapped_type value) {
-    expect(++names_ <= kMostNames, "at most ", kMostNames, " names, given more");
+    expect(++names_ <= kMostNames, "at most ", kMostNames, " names, got more");
     const auto [place, is_new] = map.try_emplace(std::move(name), std::move(value));
-    expect(is_new, "each name once, given ", Quoted{place->first}, " twice");  // it would hide the first
+    expect(is_new, "each name once, got ", Quoted{place->first}, " twice");  // it would hide the first
   }
 
   void hold(Value value) {
     auto& [outer, key] = open_.back();
     const auto* text = value.get<std::string>();
     held_ += 1 + key.size() + (text ? text->size() : 0);
-    expect(held_ <= kMostHeld, "a header of tensors, given one described in more than ", kMostHeld, " characters");
+    expect(held_ <= kMostHeld, "a header of tensors, got one described in more than ", kMostHeld, " characters");
     if (auto* list = std::get_if<List>(&outer.is)) return list->push_back(std::move(value));
     auto& members = std::get<Object>(outer.is);
     const auto place = std::ranges::lower_bound(members, key, {}, &Member::key);
-    expect(place == members.end() || place->key != key, "each name once, given ", Quoted{key}, " twice");
+    expect(place == members.end() || place->key != key, "each name once, got ", Quoted{key}, " twice");
     members.insert(place, {key, std::move(value)});
   }
 
@@ -253,10 +252,10 @@ void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
             [](const Extent& a, const Extent& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   std::uint64_t place = 0;
   for (const auto& [begin, end, name] : in_order) {
-    expect(begin == place, Quoted{*name}, " to begin at byte ", place, " of the data, given ", begin);
+    expect(begin == place, Quoted{*name}, " to begin at byte ", place, " of the data, got ", begin);
     place = end;
   }
-  expect(place == data_size, place, " bytes of data for the tensors, given ", data_size);
+  expect(place == data_size, place, " bytes of data for the tensors, got ", data_size);
 }
 
 }  // namespace
@@ -271,7 +270,7 @@ SafetensorsHeader SafetensorsHeader::parse(std::string_view json, std::uint64_t 
   SafetensorsHeader header;
   HeaderReader reader(header);
   const bool is_json = nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
-  if (!is_json) expect(false, "a header in JSON, given ", Quoted{json});
+  if (!is_json) expect(false, "a header in JSON, got ", Quoted{json});
   check_layout(header.tensors, data_size);
   return header;
 }
@@ -281,7 +280,7 @@ std::string SafetensorsHeader::format() const {
     try {
       return nlohmann::json(text).dump();
     } catch (const nlohmann::json::type_error&) {
-      fail<std::invalid_argument>("save", "expected names and texts in UTF-8, given ", Quoted{text});
+      fail<std::invalid_argument>("save", "expected names and texts in UTF-8, got ", Quoted{text});
     }
   };
   std::map<std::string, std::string> members;  // in the order of their names

@@ -47,12 +47,12 @@ void save_page(const Tape& tape, const std::filesystem::path& path, const PageOp
 void Page::add(const Tape& tape, PageStep step) {
   const detail::Recording& recording = *tape.recording();
   detail::require_usage(recording.options().keep_values, "save_page",
-                        "expected a Tape({.keep_values = true}), given one that keeps no values");
+                        "expected a Tape({.keep_values = true}), got one that keeps no values");
   steps_.push_back({tape.recording(), std::move(step)});
 }
 
 void Page::save(const std::filesystem::path& path) const {
-  detail::require_usage(!steps_.empty(), "save_page", "expected a page with a step, given one to which none was added");
+  detail::require_usage(!steps_.empty(), "save_page", "expected a page with a step, got one to which none was added");
   const detail::Json data = detail::page_json(steps_, options_);
   const std::string title = title_text(options_.title);
   const auto bytes = embedded::page_template();

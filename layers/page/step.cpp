@@ -269,7 +269,7 @@ class StepWriter {
     const auto numeric = told_.numeric.find(name);
     if (name.empty() || numeric == told_.numeric.end()) return;
     require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
-            name, ", given ", numeric->second.shape());
+            name, ", got ", numeric->second.shape());
     out["compared"] = JsonObject{{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
   }
 

@@ -17,11 +17,11 @@ namespace {
 template <class T> void require_whole(const char* operation, const AttentionMap<T>& map) {
   const Shape& s = map.weights.shape();
   detail::require(s.size() == 3 && s[1] == map.queries.size() && s[2] == map.keys.size(), operation,
-                  "expected weights (H, ", map.queries.size(), ", ", map.keys.size(), ") for these tokens, given ", s);
+                  "expected weights (H, ", map.queries.size(), ", ", map.keys.size(), ") for these tokens, got ", s);
   detail::require(map.layers > 0 && s[0] % map.layers == 0, operation, "expected weights of as many heads in each of ",
-                  map.layers, " layers, given ", s);
+                  map.layers, " layers, got ", s);
   detail::require(map.gradients.size() == 0 || map.gradients.shape() == s, operation,
-                  "expected none or as many gradients as weights, ", s, ", given ", map.gradients.shape());
+                  "expected none or as many gradients as weights, ", s, ", got ", map.gradients.shape());
 }
 
 // The shortest digits that read back as the same number.
@@ -64,8 +64,8 @@ AttentionMap<T> attention_map(const Tensor<T>& weights, std::size_t entry, std::
                               std::vector<std::string> keys) {
   constexpr const char* name = "attention_map";
   const Shape& s = weights.shape();
-  detail::require(s.size() == 4, name, "expected weights (B, H, T, S), given ", s);
-  detail::require_in_range(entry < s[0], name, "expected one of ", s[0], " batch entries, given ", entry);
+  detail::require(s.size() == 4, name, "expected weights (B, H, T, S), got ", s);
+  detail::require_in_range(entry < s[0], name, "expected one of ", s[0], " batch entries, got ", entry);
   AttentionMap<T> map{
       .queries = std::move(queries), .keys = std::move(keys), .weights = xt::view(weights.value(), entry)};
   if (weights.has_grad()) map.gradients = xt::view(weights.grad(), entry);
@@ -101,7 +101,7 @@ template <class T>
 void save_picture(const AttentionMap<T>& map, const std::filesystem::path& path, const std::string& title) {
   constexpr const char* name = "save_picture";
   require_whole(name, map);
-  detail::require(map.weights.size() > 0, name, "expected a map with elements, given weights ", map.weights.shape());
+  detail::require(map.weights.size() > 0, name, "expected a map with elements, got weights ", map.weights.shape());
   const Array<double> weights = map.weights;
   save_plot(detail::picture_script(weights, map.layers, map.queries, map.keys, title), path, name);
 }

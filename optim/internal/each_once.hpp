@@ -12,9 +12,9 @@ namespace tapegrad::detail {
 template <class T> void require_each_once(const char* operation, const Parameters<T>& parameters) {
   std::set<const void*> variables;
   for (const auto& parameter : parameters) {
-    require(parameter->defined(), operation, "expected parameters with a value, given one without");
-    require(variables.insert(parameter.variable()).second, operation, "expected each parameter once, given ",
-            *parameter, " twice");
+    require(parameter->defined(), operation, "expected parameters with a value, got one without");
+    require(variables.insert(parameter.variable()).second, operation, "expected each parameter once, got ", *parameter,
+            " twice");
   }
 }
 

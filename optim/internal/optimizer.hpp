@@ -17,7 +17,7 @@ namespace tapegrad {
 namespace detail {
 
 inline void require_option(const char* optimizer, const char* name, double value) {
-  require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, given ", value);
+  require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, got ", value);
 }
 
 /// Throws std::logic_error for a parameter whose model is gone, and for one whose value or gradient was resized.
@@ -54,7 +54,7 @@ template <class T, class Options, class State>
 GroupedOptimizer<T, Options, State>::GroupedOptimizer(const char* name, Parameters<T> parameters,
                                                       const Options& options)
     : name_(name) {
-  detail::require(!parameters.empty(), name_, "expected parameters, given none");
+  detail::require(!parameters.empty(), name_, "expected parameters, got none");
   add_group(std::move(parameters), options);
 }
 
@@ -83,7 +83,7 @@ State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter)
   const auto* const variable = ParameterHandle(parameter).variable();
   const auto is_of = [&](const Member& member) { return member.parameter.variable() == variable; };
   const auto member = std::ranges::find_if(members_, is_of);
-  detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, given ", parameter);
+  detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, got ", parameter);
   return *member->state;
 }
 

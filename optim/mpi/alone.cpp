@@ -15,7 +15,7 @@ Session::Session(int, char**, const SessionOptions&) : exceptions_(0) {
   const std::string_view ranks = tapegrad::detail::environment("OMPI_COMM_WORLD_SIZE");
   if (!ranks.empty() && ranks != "1")
     tapegrad::detail::fail<std::runtime_error>(
-        "Session", "expected a program that was built with MPI, given one without among the ", ranks,
+        "Session", "expected a program that was built with MPI, got one without among the ", ranks,
         " ranks that mpirun has started: install libopenmpi-dev, and build it again");
 }
 Session::~Session() { static_cast<void>(exceptions_); }

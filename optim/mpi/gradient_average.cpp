@@ -34,8 +34,8 @@ template <class T> class GradientAverage<T>::State {
  public:
   State(const Parameters<T>& parameters, std::size_t bucket_bytes)
       : parameters_(parameters), bucket_bytes_(bucket_bytes), places_(parameters.size()) {
-    require(!parameters.empty(), kName, "expected parameters, given none");
-    require(bucket_bytes > 0, kName, "expected buckets of 1 byte or more, given ", bucket_bytes);
+    require(!parameters.empty(), kName, "expected parameters, got none");
+    require(bucket_bytes > 0, kName, "expected buckets of 1 byte or more, got ", bucket_bytes);
     tapegrad::detail::require_each_once(kName, parameters);
     std::vector<std::uint64_t> layout{sizeof(T), bucket_bytes};
     for (const auto& parameter : parameters) layout.push_back(parameter->size());
@@ -66,7 +66,7 @@ template <class T> class GradientAverage<T>::State {
   }
 
   void begin(double weight) {
-    require_usage(!is_averaging, kName, "expected finish() before the next begin(), given none");
+    require_usage(!is_averaging, kName, "expected finish() before the next begin(), got none");
     weight_ = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // then all ranks come to know
     totals_.assign(1 + detail::size(), 0.0);
     totals_[0] = weight_;
@@ -78,7 +78,7 @@ template <class T> class GradientAverage<T>::State {
   }
 
   void finish() {
-    require_usage(is_active_, kName, "expected begin() before finish(), given none");
+    require_usage(is_active_, kName, "expected begin() before finish(), got none");
     totals_sum_.wait(kName);
     if (!hooks_.empty() && layouts_agree() && !std::exchange(is_in_order_, true)) order_by_arrival();
     for (const std::size_t i : order_)
@@ -87,9 +87,9 @@ template <class T> class GradientAverage<T>::State {
     for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.wait(kName);
     is_active_ = is_averaging = false;
     require(std::isfinite(totals_[0]) && totals_[0] > 0, kName,
-            "expected weights of 0 or more on all ranks and above 0 on one, given ", weight_, " here and a sum of ",
+            "expected weights of 0 or more on all ranks and above 0 on one, got ", weight_, " here and a sum of ",
             totals_[0]);
-    require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, given others on ",
+    require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, got others on ",
             "another rank than the ", parameters_.size(), " parameters here");
     for (const std::size_t i : order_) take_out(i);
   }
@@ -128,7 +128,7 @@ template <class T> class GradientAverage<T>::State {
 
   void arrive(std::size_t i, const Array<T>& gradient) {
     require_usage(!arrived_[i], kName,
-                  "expected one sweep between begin() and finish(), given a second one that reaches ", *parameters_[i]);
+                  "expected one sweep between begin() and finish(), got a second one that reaches ", *parameters_[i]);
     arrived_[i] = true;
     arrivals_.push_back(i);
     if (!is_in_order_) return;

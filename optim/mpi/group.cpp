@@ -15,7 +15,7 @@ Group::Group() : rank_(detail::rank()), size_(detail::size()) {
   const std::string_view started = tapegrad::detail::environment("OMPI_COMM_WORLD_SIZE");
   tapegrad::detail::require_usage(size_ > 1 || started.empty() || started == "1", "Group",
                                   "expected a Session, which begins MPI, among the ", started,
-                                  " ranks that mpirun has started, given none");
+                                  " ranks that mpirun has started, got none");
 }
 
 void Group::broadcast_bytes(std::vector<std::byte>& bytes) const {
@@ -35,7 +35,7 @@ bool Group::same_on_all(double number) const { return all(sum(number) == number 
 
 template <class T> Array<T> Group::sum(Array<T> array) const {
   tapegrad::detail::require(same_on_all(static_cast<double>(array.size())), "sum",
-                            "expected arrays of one size on all ranks, given one of shape ", array.shape(), " here");
+                            "expected arrays of one size on all ranks, got one of shape ", array.shape(), " here");
   detail::start_sum(array.data(), array.size()).wait("sum");
   return array;
 }
@@ -51,7 +51,7 @@ Generator Group::fork_generator(const Generator& generator) const {
 // Rank 0's checksums go to all, and the number of the first that differs anywhere comes back.
 void Group::compare_with_first(std::span<const std::string> names, const std::vector<std::uint64_t>& checksums) const {
   if (!same_on_all(static_cast<double>(names.size())))
-    tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same fields on all ranks, given ",
+    tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same fields on all ranks, got ",
                                                names.size(), " of them on rank ", rank_,
                                                " and another number on some rank");
   std::vector<std::uint64_t> of_first = checksums;
@@ -66,7 +66,7 @@ void Group::compare_with_first(std::span<const std::string> names, const std::ve
   const auto field = static_cast<std::size_t>(*least);
   if (field == names.size()) return;
   tapegrad::detail::fail<std::runtime_error>("check_equal", "expected ", names[field],
-                                             " to be the same on all ranks, given another on rank ",
+                                             " to be the same on all ranks, got another on rank ",
                                              least - firsts.begin(), " than on rank 0");
 }
 

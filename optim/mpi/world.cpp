@@ -55,7 +55,7 @@ double timeout_of(const SessionOptions& options) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), timeout);
     if (error != std::errc() || end != text.data() + text.size()) timeout = 0;
   }
-  require(timeout > 0, "Session", "expected a timeout above 0 seconds, given ", options.timeout ? "" : kVariable,
+  require(timeout > 0, "Session", "expected a timeout above 0 seconds, got ", options.timeout ? "" : kVariable,
           options.timeout ? "" : "=", options.timeout ? std::to_string(*options.timeout) : std::string(text));
   return timeout;
 }
@@ -138,7 +138,7 @@ void abort_at_exit() {
 }  // namespace
 
 Session::Session(int argc, char** argv, const SessionOptions& options) : exceptions_(std::uncaught_exceptions()) {
-  require_usage(!world.has_begun, "Session", "expected one session in a program, given a second one");
+  require_usage(!world.has_begun, "Session", "expected one session in a program, got a second one");
   world.timeout = timeout_of(options);
   if (!was_started_by_launcher()) return;
   world.has_begun = true;
@@ -220,7 +220,7 @@ void Request::wait(const char* operation) {
   if (!state_ || come(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
   std::ostringstream message;
   message << '[' << operation << "] expected the other ranks within " << world.timeout
-          << " seconds, given none: one of them may have left, or does something else";
+          << " seconds, got none: one of them may have left, or does something else";
   end_all(message.str());
 }
 

@@ -80,7 +80,7 @@ int main(int argc, char** argv) try {
     throw std::runtime_error("usage: training_steps STEP_TAPEGRAD STEP_PRODUCTS [STEP_LIBTORCH [ROUNDS]]");
   const Programs programs{argv[1], argv[2], argc > 3 ? argv[3] : ""};
   const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
-  if (rounds < 1) throw std::runtime_error("expected at least 1 round, given " + std::string(argv[4]));
+  if (rounds < 1) throw std::runtime_error("expected at least 1 round, got " + std::string(argv[4]));
 
   std::vector<Row> rows;
   for (const Workload& workload : kWorkloads) rows.push_back({workload, {}, {}, {}});

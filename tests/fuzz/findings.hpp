@@ -27,7 +27,7 @@ inline void expect(bool holds, const std::string& what) {
 inline void expect_one_line(std::string_view message) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   expect(!message.empty() && message.size() < 2000 && std::ranges::none_of(message, is_control),
-         "expected a message of one line, given \"" + std::string(message) + '"');
+         "expected a message of one line, got \"" + std::string(message) + '"');
 }
 
 /// Whether it is one of the exceptions that the project documents, and not one that is derived from them.

@@ -89,7 +89,7 @@ def check_logits(logits, expected):
 
 
 def check_loss(loss, expected):
-    assert abs(loss - expected) < 1e-4, f"expected a loss of {expected}, given {loss}"
+    assert abs(loss - expected) < 1e-4, f"expected a loss of {expected}, got {loss}"
 
 
 def parse(arguments):

@@ -32,7 +32,7 @@ TEST_CASE("A weight that is none is refused on all ranks, and gradients stay") {
     for_each_way([&](const Way& way) {
       Two model;
       const double weight = world.rank() == world.size() - 1 ? bad : 2;
-      check_refused(kName, "weights of 0 or more on all ranks and above 0 on one, given",
+      check_refused(kName, "weights of 0 or more on all ranks and above 0 on one, got",
                     [&] { way.average(world, tg::parameters(model), weight, [&] { model.sweep(of_rank(world)); }); });
       check_close(model.a.grad(), tg::Array<double>({3}, 2 * of_rank(world)), 0);
       CHECK_FALSE(model.b.has_grad());
@@ -44,7 +44,7 @@ TEST_CASE("Weights that are all 0 are refused") {
   const Group world;
   for_each_way([&](const Way& way) {
     Two model;
-    check_refused(kName, "above 0 on one, given 0 here and a sum of 0",
+    check_refused(kName, "above 0 on one, got 0 here and a sum of 0",
                   [&] { way.average(world, tg::parameters(model), 0, [&] { model.sweep(); }); });
     check_close(model.a.grad(), tg::Array<double>({3}, 2.0), 0);
   });
@@ -86,7 +86,7 @@ TEST_CASE("Parameters of different sizes are refused on all ranks, also where so
         const tg::Tape tape;
         for (auto& parameter : model) tg::sum(parameter * of_rank(world)).backward();
       };
-      check_refused(kName, "of the same sizes on all ranks, given",
+      check_refused(kName, "of the same sizes on all ranks, got",
                     [&] { way.average(world, tg::parameters(model), 1, sweep); });
       for (auto& parameter : model)
         check_close(parameter.grad(), tg::Array<double>(parameter.shape(), of_rank(world)), 0);
@@ -100,7 +100,7 @@ TEST_CASE("Buckets of different bytes are refused as well") {
   if (world.size() == 1) return;
   Two model;
   model.sweep();
-  check_refused(kName, "of the same sizes on all ranks, given",
+  check_refused(kName, "of the same sizes on all ranks, got",
                 [&] { world.average_gradients(tg::parameters(model), {.bucket_bytes = 1 + world.rank() * 100}); });
 }
 
@@ -108,10 +108,10 @@ TEST_CASE("begin and finish come in turns") {
   const Group world;
   Two model;
   GradientAverage<double> average(world, tg::parameters(model));
-  CHECK_THROWS_WITH_AS(average.finish(), "[average_gradients] expected begin() before finish(), given none",
+  CHECK_THROWS_WITH_AS(average.finish(), "[average_gradients] expected begin() before finish(), got none",
                        std::logic_error);
   average.begin();
-  CHECK_THROWS_WITH_AS(average.begin(), "[average_gradients] expected finish() before the next begin(), given none",
+  CHECK_THROWS_WITH_AS(average.begin(), "[average_gradients] expected finish() before the next begin(), got none",
                        std::logic_error);
   model.sweep(of_rank(world));
   average.finish();
@@ -147,7 +147,7 @@ TEST_CASE("A second sweep between begin and finish is refused, and the first one
   average.begin();
   model.sweep(of_rank(world));
   CHECK_THROWS_WITH_AS(model.sweep(),
-                       "[average_gradients] expected one sweep between begin() and finish(), given a second one that "
+                       "[average_gradients] expected one sweep between begin() and finish(), got a second one that "
                        "reaches a (3)",
                        std::logic_error);
   average.finish();
@@ -165,8 +165,8 @@ TEST_CASE("Parameters that are none, undefined or there twice, and buckets of no
     check_refused(kName, words, [&] { GradientAverage<double>(world, parameters, bytes); });
     check_refused(kName, words, [&] { world.average_gradients(parameters, {.bucket_bytes = bytes}); });
   };
-  refuses("parameters, given none", {});
-  refuses("parameters with a value, given one without", {p, undefined});
-  refuses("each parameter once, given p (2) twice", {p, p});
-  refuses("buckets of 1 byte or more, given 0", {p}, 0);
+  refuses("parameters, got none", {});
+  refuses("parameters with a value, got one without", {p, undefined});
+  refuses("each parameter once, got p (2) twice", {p, p});
+  refuses("buckets of 1 byte or more, got 0", {p}, 0);
 }

@@ -70,7 +70,7 @@ TEST_CASE("A rank that leaves or does something else is waited for no longer tha
   for (const std::string what : {"last_leaves", "last_does_something_else"}) {
     const Run run = check_ends(25, 2, what, "TAPEGRAD_MPI_TIMEOUT=2");
     CHECK(contains(run.err,
-                   "tapegrad: rank 0 of 2: [sum] expected the other ranks within 2 seconds, given none: one of them "
+                   "tapegrad: rank 0 of 2: [sum] expected the other ranks within 2 seconds, got none: one of them "
                    "may have left, "
                    "or does something else\n"));
   }
@@ -116,7 +116,7 @@ TEST_CASE("What a rank leaks is reported, though what Open MPI leaks is not" * d
 TEST_CASE("A timeout that is none is refused by every rank, and by a program alone") {
   for (const std::string timeout : {"x", "0", "-1", "nan", "2s", "1e999", " 2"}) {
     const std::string words =
-        "mpi_program: [Session] expected a timeout above 0 seconds, given TAPEGRAD_MPI_TIMEOUT=" + timeout + "\n";
+        "mpi_program: [Session] expected a timeout above 0 seconds, got TAPEGRAD_MPI_TIMEOUT=" + timeout + "\n";
     const Run run = mpirun(2, "nothing", "TAPEGRAD_MPI_TIMEOUT='" + timeout + "'");
     CHECK(run.status != 0);
     CHECK(count(run.err, words) >= 1);  // mpirun may end the second rank before it comes to say it
@@ -130,19 +130,19 @@ TEST_CASE("A timeout that is none is refused by every rank, and by a program alo
 
 TEST_CASE("A timeout that the program gives counts, not the environment's") {
   const Run bad = run_shell("TAPEGRAD_MPI_TIMEOUT=5 $examples/mpi_program with_timeout -1");
-  CHECK(contains(bad.err, "[Session] expected a timeout above 0 seconds, given -1"));
+  CHECK(contains(bad.err, "[Session] expected a timeout above 0 seconds, got -1"));
   CHECK(run_shell("TAPEGRAD_MPI_TIMEOUT=x $examples/mpi_program with_timeout 5").status == 0);
 }
 
 TEST_CASE("A second session is refused, and a group among ranks without a session") {
   const Run twice = mpirun(2, "two_sessions");
   CHECK(twice.status != 0);
-  CHECK(contains(twice.err, "mpi_program: [Session] expected one session in a program, given a second one\n"));
+  CHECK(contains(twice.err, "mpi_program: [Session] expected one session in a program, got a second one\n"));
   const Run without = mpirun(2, "no_session");
   CHECK(without.status != 0);
   CHECK(contains(without.err,
                  "mpi_program: [Group] expected a Session, which begins MPI, among the 2 ranks that mpirun "
-                 "has started, given none\n"));
+                 "has started, got none\n"));
   CHECK(mpirun(1, "no_session").out == "1\n");
   CHECK(run_shell("$examples/mpi_program no_session").out == "1\n");
 }

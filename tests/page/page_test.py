@@ -80,8 +80,8 @@ class PageTest(unittest.TestCase):
 
     def open_step(self, step, **screen):
         """A page of one step, a dictionary of the format."""
-        file = pathlib.Path(self.folder) / "given.html"
-        file.write_text(assemble({"version": 1, "title": "given", "left_out": [], "steps": [step]}), encoding="utf-8")
+        file = pathlib.Path(self.folder) / "got.html"
+        file.write_text(assemble({"version": 1, "title": "got", "left_out": [], "steps": [step]}), encoding="utf-8")
         self.open(file, **screen)
 
     def screen(self, width, height, dark=False):

@@ -33,7 +33,7 @@ template <class X> const Shape& shape_of(const X& x) { return x.shape(); }
 /// tensors, which errors call by their names.
 template <class A, class B> void require_broadcast(const char* operation, const A& a, const B& b) {
   const std::ptrdiff_t axis = differing_axis(shape_of(a), shape_of(b));
-  require(axis == 0, operation, "expected shapes that broadcast together, given ", a, " and ", b,
+  require(axis == 0, operation, "expected shapes that broadcast together, got ", a, " and ", b,
           ": they differ in axis ", axis);
 }
 
@@ -53,7 +53,7 @@ bool addressable(const Shape& shape, std::size_t element_size);
 /// Throws std::invalid_argument naming `operation` unless an array of T of this shape can be addressed.
 template <class T> void require_addressable(const char* operation, const Shape& shape) {
   require(addressable(shape, sizeof(T)), operation, "expected a shape of at most ",
-          std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T), " elements, other extents than 0 multiplied, given ",
+          std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T), " elements, other extents than 0 multiplied, got ",
           shape);
 }
 

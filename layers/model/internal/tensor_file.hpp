@@ -35,7 +35,7 @@ class TensorFile {
   /// than 0 and 1. Takes the array's memory and no more.
   template <class T> Array<T> read(const std::string& name, const StoredTensor& tensor) const {
     if (!reads_as<T>(tensor.dtype))
-      refuse("expected ", quoted(name), " of dtype ", info_of(dtype_of<T>()).name, ", given ",
+      refuse("expected ", quoted(name), " of dtype ", info_of(dtype_of<T>()).name, ", got ",
              info_of(tensor.dtype).name);
     const std::span<const std::byte> bytes = bytes_of(name, tensor);
     Array<T> array(tensor.shape);

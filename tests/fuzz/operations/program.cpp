@@ -176,7 +176,7 @@ class Builder {
     if (message.empty()) return outcome;
     expect(tape_.size() == recorded, std::string(operation) + " was refused, and recorded something");
     expect(message.starts_with('[') && message.find("] expected ") != message.npos,
-           std::string(operation) + ": expected \"[operation] expected ...\", given \"" + message + '"');
+           std::string(operation) + ": expected \"[operation] expected ...\", got \"" + message + '"');
     outcome.refusal = message;
     return outcome;
   }

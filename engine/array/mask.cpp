@@ -2,8 +2,8 @@
 
 #include <xtensor/xmath.hpp>
 
-#include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "internal/error.hpp"
 #include "internal/layout.hpp"
@@ -14,7 +14,7 @@ using detail::require;
 
 namespace {
 
-// Masks broadcast to (B, H, T, S). Of three axes the first could be meant as B or as H: which one is to be said.
+// Masks broadcast to (B, H, T, S). The first of three axes is ambiguous, B or H.
 void require_broadcastable(const char* maker, const Shape& shape) {
   require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
           "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), given ", shape,
@@ -39,9 +39,7 @@ AttentionMask AttentionMask::causal() {
 AttentionMask AttentionMask::key_padding(BoolArray keep) {
   require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), given ", keep.shape());
   keep.reshape(Shape{keep.shape()[0], 1, 1, keep.shape()[1]});
-  AttentionMask mask;
-  mask.allowed_ = make_value<bool>(std::move(keep));
-  return mask;
+  return boolean(std::move(keep));
 }
 
 AttentionMask AttentionMask::valid_lens(IntArray lengths) {

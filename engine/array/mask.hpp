@@ -1,7 +1,9 @@
 /// Which keys each query may attend to.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "array.hpp"
 #include "shape.hpp"
@@ -47,6 +49,9 @@ class AttentionMask {
 
  private:
   template <class T> friend class detail::MaskRows;
+
+  AttentionMask(bool causal, Value<std::int64_t> lengths, Value<bool> allowed, Value<double> bias)
+      : causal_(causal), lengths_(std::move(lengths)), allowed_(std::move(allowed)), bias_(std::move(bias)) {}
 
   bool causal_ = false;
   Value<std::int64_t> lengths_;  // (B, 1, 1 or T, 1), or null

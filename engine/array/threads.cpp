@@ -10,9 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
-#include <new>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -65,11 +63,61 @@ bool has_room(std::size_t threads) {
   return room != MAP_FAILED && munmap(room, bytes) == 0;
 }
 
+std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
+
+// True on the main thread, and on the thread that runs the functions at exit: neither may wait for the program's end.
+thread_local bool ends_program = gettid() == getpid();
+
+// The pool shared by all operations. Never destroyed, since detached threads may compute after main returns: at exit it
+// waits for the loop and the products in progress and closes; later loops run on their caller's thread.
 class ThreadPool {
  public:
+  static ThreadPool& instance() {
+    static ThreadPool& shared = *new ThreadPool;
+    return shared;
+  }
+
+  // Runs the loop on the pool's threads; false if the pool is busy or closed.
+  bool run(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
+    const std::unique_lock lock(in_use_, std::try_to_lock);
+    if (!lock || closed_) return false;
+    if (!has_started_) start();
+    body_ = body;
+    context_ = context;
+    chunks_ = unfinished_ = chunks;
+    unclaimed_ = ~std::uint64_t{0} >> (kMostChunks - chunks);
+    announce();
+    const InLoop on_pool(Where::in_loop_on_pool);
+    work_on_chunks(0);
+    for (int spins = 0; unfinished_ != 0; ++spins) spins < kSpins ? relax() : std::this_thread::yield();
+    if (has_failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return true;
+  }
+
+  void set_threads(std::size_t count) {
+    const std::lock_guard lock(in_use_);
+    wanted_threads = count;
+    stop();
+  }
+
+  // Counts before it checks, and close() closes before it checks: one of the two sees the other.
+  void enter_product() {
+    ++products_;
+    if (!closed_) return;
+    --products_;
+    closed_.wait(true);  // forever
+  }
+  void leave_product() { --products_; }
+
+ private:
+  ThreadPool() {
+    std::atexit([] { instance().close(); });
+  }
+
   // Makes fewer threads if the system refuses more.
-  explicit ThreadPool(std::size_t threads) {
-    threads = std::min(threads, kMostChunks);
+  void start() {
+    has_started_ = true;
+    const std::size_t threads = std::min(num_threads(), kMostChunks);
     try {
       workers_.reserve(threads);
       for (std::size_t i = 1; i < threads && has_room(i + 1); ++i) workers_.emplace_back([this, i] { work(i); });
@@ -77,24 +125,22 @@ class ThreadPool {
     }
   }
 
-  ~ThreadPool() {
+  void stop() {
     stopping_ = true;
     announce();
     for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+    stopping_ = has_started_ = false;
   }
 
-  void run(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
-    body_ = body;
-    context_ = context;
-    chunks_ = unfinished_ = chunks;
-    unclaimed_ = ~std::uint64_t{0} >> (kMostChunks - chunks);
-    announce();
-    work_on_chunks(0);
-    for (int spins = 0; unfinished_ != 0; ++spins) spins < kSpins ? relax() : std::this_thread::yield();
-    if (has_failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
+  void close() {
+    ends_program = true;
+    const std::lock_guard lock(in_use_);
+    closed_ = true;
+    while (products_ > 0) std::this_thread::yield();
+    stop();
   }
 
- private:
   void announce() {
     ++announced_;
     announced_.notify_all();
@@ -130,74 +176,20 @@ class ThreadPool {
     }
   }
 
+  std::mutex in_use_;  // held while a loop runs, and while the workers change
+  std::vector<std::thread> workers_;
+  bool has_started_ = false;
+  std::atomic<bool> stopping_{false}, closed_{false};
+  std::atomic<std::size_t> products_{0};
+  std::atomic<std::uint32_t> announced_{0};  // counts loops and stops
+
+  // The current loop.
   void (*body_)(void*, std::size_t) = nullptr;
   void* context_ = nullptr;
-  std::atomic<std::size_t> chunks_{0}, unfinished_{0};  // of the current loop
-  std::atomic<std::uint64_t> unclaimed_{0};             // a bit for each of its chunks
+  std::atomic<std::size_t> chunks_{0}, unfinished_{0};
+  std::atomic<std::uint64_t> unclaimed_{0};  // a bit for each chunk
   std::atomic<bool> has_failed_{false};
   std::exception_ptr failure_;  // of the first chunk that failed
-  std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> announced_{0};  // counts loops and the end
-  std::vector<std::thread> workers_;
-};
-
-std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
-
-// True on the main thread, and on the thread that runs the functions at exit: neither may wait for the program's end.
-thread_local bool ends_program = gettid() == getpid();
-
-// The pool shared by all operations. Never destroyed, since detached threads may compute after main returns: at exit it
-// waits for the loop and the products in progress and closes; later loops run on their caller's thread.
-class SharedPool {
- public:
-  static SharedPool& instance() {
-    static SharedPool& shared = *new SharedPool;
-    return shared;
-  }
-
-  // Runs the loop on the pool's threads; false if the pool is busy or closed.
-  bool run(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
-    const std::unique_lock lock(in_use_, std::try_to_lock);
-    if (!lock || closed_) return false;
-    if (!pool_) pool_.reset(new (std::nothrow) ThreadPool(num_threads()));
-    if (!pool_) return false;
-    const InLoop on_pool(Where::in_loop_on_pool);
-    pool_->run(chunks, body, context);
-    return true;
-  }
-
-  void set_threads(std::size_t count) {
-    const std::lock_guard lock(in_use_);
-    wanted_threads = count;
-    pool_.reset();  // the next loop makes another one
-  }
-
-  // Counts before it checks, and close() closes before it checks: one of the two sees the other.
-  void enter() {
-    ++guards_;
-    if (!closed_) return;
-    --guards_;
-    closed_.wait(true);  // forever
-  }
-  void leave() { --guards_; }
-
- private:
-  SharedPool() {
-    std::atexit([] { instance().close(); });
-  }
-
-  void close() {
-    ends_program = true;
-    const std::lock_guard lock(in_use_);
-    closed_ = true;
-    while (guards_ > 0) std::this_thread::yield();
-    pool_.reset();
-  }
-
-  std::mutex in_use_;  // held while a loop runs, and while the pool changes
-  std::unique_ptr<ThreadPool> pool_;
-  std::atomic<bool> closed_{false};
-  std::atomic<std::size_t> guards_{0};
 };
 
 std::size_t default_threads() {
@@ -215,7 +207,7 @@ std::size_t default_threads() {
 void set_num_threads(std::size_t count) {
   detail::require(count > 0, "set_num_threads", "expected at least 1 thread, given 0");
   detail::require_usage(where == Where::outside_loops, "set_num_threads", "expected to be called outside an operation");
-  SharedPool::instance().set_threads(count);
+  ThreadPool::instance().set_threads(count);
 }
 
 std::size_t num_threads() {
@@ -227,14 +219,14 @@ std::size_t num_threads() {
 namespace detail {
 
 ExitGuard::ExitGuard() : counted_(!ends_program && where != Where::in_loop_on_pool) {
-  if (counted_) SharedPool::instance().enter();
+  if (counted_) ThreadPool::instance().enter_product();
 }
 ExitGuard::~ExitGuard() {
-  if (counted_) SharedPool::instance().leave();
+  if (counted_) ThreadPool::instance().leave_product();
 }
 
 void run_chunks(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
-  if (threads_here() > 1 && SharedPool::instance().run(chunks, body, context)) return;
+  if (threads_here() > 1 && ThreadPool::instance().run(chunks, body, context)) return;
   const InLoop alone(where == Where::in_loop_on_pool ? where : Where::in_loop_alone);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
 }

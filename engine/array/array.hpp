@@ -1,4 +1,4 @@
-/// The array types: xtensor containers with one allocator, whatever flags a user compiles with.
+/// The array types: xtensor containers over the pool.
 #pragma once
 
 #if __has_include(<xtensor/containers/xarray.hpp>)  // xtensor 0.26 sorted its headers into folders
@@ -20,18 +20,17 @@ namespace tapegrad {
 using Shape = xt::dynamic_shape<std::size_t>;
 
 /// A dense row-major array of any number of axes. Converts from and to any xtensor expression. Its own constructors,
-/// reshape and resize are xtensor's, which multiply extents without a check: a product beyond std::size_t wraps around
-/// before any allocator sees it. The operations and what draws random numbers refuse such extents.
+/// reshape and resize do not check the product of extents; the library's functions do.
 template <class T>
 using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_type::row_major, Shape>;
 
 using IntArray = Array<std::int64_t>;  ///< Indices: token ids, labels, lengths.
 using BoolArray = Array<bool>;         ///< A mask, as masked_fill and where take it.
 
-/// An array that tensors, recordings and parameters share. Its elements never change.
+/// A shared array whose elements never change.
 template <class T> using Value = std::shared_ptr<const Array<T>>;
 
-/// Makes an array to share; its reference count lies next to it in the pool.
+/// Makes a shared array in the pool.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
   return detail::make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
 }

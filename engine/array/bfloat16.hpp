@@ -1,4 +1,4 @@
-/// bfloat16, in which weights take half the memory of float.
+/// bfloat16, which halves the memory of float weights.
 #pragma once
 
 #include <bit>
@@ -8,13 +8,13 @@ namespace tapegrad {
 
 /// The upper half of a float: 1 bit of sign, 8 of exponent, 7 of fraction.
 struct BFloat16 {
-  std::uint16_t bits;  ///< as they lie in memory and in files
+  std::uint16_t bits;  ///< as in memory and files
 
-  /// The nearest to x, of two equally near ones the even; what is too large becomes infinite, and NaN stays NaN.
+  /// Rounds to nearest, ties to even. Too large numbers become infinite, NaN stays NaN.
   static constexpr BFloat16 nearest(float x) {
     const auto whole = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t rounded = whole + 0x7fff + (whole >> 16 & 1);
-    const std::uint32_t quiet = whole | 0x400000;  // whose upper half alone would be infinity otherwise
+    const std::uint32_t quiet = whole | 0x400000;  // the upper half alone might be infinity
     return {static_cast<std::uint16_t>((x != x ? quiet : rounded) >> 16)};
   }
 

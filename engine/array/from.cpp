@@ -10,7 +10,7 @@ namespace tapegrad::detail {
 template <class T> Braces<T>::Braces(std::initializer_list<Braces> rows) : shape_{rows.size()} {
   if (rows.size() == 0) return;
   const Shape& first = rows.begin()->shape_;
-  for (std::size_t extent : first) shape_.push_back(extent);
+  shape_.insert(shape_.end(), first.begin(), first.end());
   for (const Braces& row : rows) {
     require(row.shape_ == first, "array", "expected rows of one shape in the braces, got ", first, " and ", row.shape_);
     numbers_.insert(numbers_.end(), row.numbers_.begin(), row.numbers_.end());

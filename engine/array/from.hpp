@@ -1,10 +1,11 @@
-/// Arrays from what programs have: numbers in braces, std::vector and other ranges.
+/// Arrays from numbers in braces, std::vector and other ranges.
 ///
 ///     tg::int_array({{1, 2, 3}, {4, 5, 6}})       // (2, 3)
 ///     tg::int_array(ids)                          // a std::vector<int>: (n)
 ///     tg::array<float>(pixels, {28, 28})          // n numbers in row-major order under a shape
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <ranges>
@@ -17,7 +18,7 @@
 namespace tapegrad {
 namespace detail {
 
-/// Numbers in braces, nested as deep as there are axes; rows of different lengths throw std::invalid_argument.
+/// Numbers in nested braces, one level for each axis. Throws std::invalid_argument if rows differ in shape.
 template <class T> class Braces {
  public:
   template <class Number>
@@ -36,31 +37,29 @@ void require_count(const char* operation, std::size_t count, const Shape& shape)
 
 }  // namespace detail
 
-/// The array of numbers in braces, which has as many axes as they are deep. `Array<T>{{7}}` is ambiguous to C++;
-/// `array<T>({{7}})` has the shape (1, 1). Throws std::invalid_argument for rows of different lengths.
+/// An array from nested braces: `array<T>({{7}})` has the shape (1, 1). Throws std::invalid_argument if rows differ in
+/// length.
 template <class T> Array<T> array(const detail::Braces<T>& numbers) { return numbers.array(); }
 
-/// The numbers of a range in row-major order. Throws std::invalid_argument when the shape has another count of
-/// elements.
+/// The numbers of a range in row-major order. Throws std::invalid_argument if their count does not fit the shape.
 template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers, const Shape& shape) {
   detail::require_count("array", std::ranges::size(numbers), shape);
   Array<T> out(shape);
-  T* to = out.data();
-  for (const auto& number : numbers) *to++ = static_cast<T>(number);
+  std::ranges::transform(numbers, out.data(), [](const auto& number) { return static_cast<T>(number); });
   return out;
 }
-/// The same of shape (n) for n numbers.
+/// The same of shape (n).
 template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers) {
   return array<T>(numbers, Shape{std::ranges::size(numbers)});
 }
 
-/// Ids, labels or lengths from numbers in braces, as array makes of them: `embedding(tg::int_array({{id}}))`.
+/// Ids, labels or lengths from nested braces: `embedding(tg::int_array({{id}}))`.
 inline IntArray int_array(const detail::Braces<std::int64_t>& numbers) { return numbers.array(); }
-/// The n integers of a range, of shape (n).
+/// The integers of a range, of shape (n).
 template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers) {
   return array<std::int64_t>(numbers);
 }
-/// The integers of a range in row-major order under a shape. Throws as array.
+/// The integers of a range in row-major order. Throws like array.
 template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers, const Shape& shape) {
   return array<std::int64_t>(numbers, shape);
 }

@@ -1,8 +1,28 @@
 #include "internal/layout.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
-namespace tapegrad::detail {
+namespace tapegrad {
+namespace {
+
+template <class Integers> std::string in_parentheses(const Integers& integers) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < integers.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(integers[i]);
+  return text + ")";
+}
+
+}  // namespace
+
+std::string to_string(const Shape& shape) { return in_parentheses(shape); }
+std::string to_string(const IntList& list) { return in_parentheses(list); }
+
+std::size_t element_count(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+}
+
+namespace detail {
 
 std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension) {
   const auto axes = static_cast<std::ptrdiff_t>(dimension);
@@ -21,8 +41,6 @@ std::ptrdiff_t differing_axis(const Shape& a, const Shape& b) {
   return 0;
 }
 
-bool broadcast_together(const Shape& a, const Shape& b) { return differing_axis(a, b) == 0; }
-
 Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
   require_broadcast(operation, a, b);
   Shape out = a.size() >= b.size() ? a : b;
@@ -40,11 +58,8 @@ Shape index_of(std::size_t flat, const Shape& shape) {
 }
 
 bool broadcasts_to(const Shape& from, const Shape& to) {
-  if (from.size() > to.size()) return false;
-  const std::size_t lead = to.size() - from.size();
-  for (std::size_t i = 0; i < from.size(); ++i)
-    if (from[i] != to[lead + i] && from[i] != 1) return false;
-  return true;
+  return from.size() <= to.size() && std::equal(from.rbegin(), from.rend(), to.rbegin(),
+                                                [](std::size_t m, std::size_t n) { return m == n || m == 1; });
 }
 
 bool addressable(const Shape& shape, std::size_t element_size) {
@@ -74,4 +89,5 @@ Strides broadcast_strides(const Shape& from, const Shape& to) {
   return strides;
 }
 
-}  // namespace tapegrad::detail
+}  // namespace detail
+}  // namespace tapegrad

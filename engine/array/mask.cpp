@@ -2,8 +2,8 @@
 
 #include <xtensor/xmath.hpp>
 
-#include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "internal/error.hpp"
 #include "internal/layout.hpp"
@@ -14,7 +14,7 @@ using detail::require;
 
 namespace {
 
-// Masks broadcast to (B, H, T, S). Of three axes the first could be meant as B or as H: which one is to be said.
+// Masks broadcast to (B, H, T, S). The first of three axes is ambiguous, B or H.
 void require_broadcastable(const char* maker, const Shape& shape) {
   require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
           "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), got ", shape,
@@ -30,18 +30,12 @@ template <class T, class Join> Value<T> joined(const Value<T>& a, const Value<T>
 
 }  // namespace
 
-AttentionMask AttentionMask::causal() {
-  AttentionMask mask;
-  mask.causal_ = true;
-  return mask;
-}
+AttentionMask AttentionMask::causal() { return {true, {}, {}, {}}; }
 
 AttentionMask AttentionMask::key_padding(BoolArray keep) {
   require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), got ", keep.shape());
   keep.reshape(Shape{keep.shape()[0], 1, 1, keep.shape()[1]});
-  AttentionMask mask;
-  mask.allowed_ = make_value<bool>(std::move(keep));
-  return mask;
+  return boolean(std::move(keep));
 }
 
 AttentionMask AttentionMask::valid_lens(IntArray lengths) {
@@ -50,32 +44,23 @@ AttentionMask AttentionMask::valid_lens(IntArray lengths) {
   for (std::int64_t length : lengths)
     detail::require_in_range(length >= 0, "AttentionMask::valid_lens", "expected lengths of at least 0, got ", length);
   lengths.reshape(Shape{lengths.shape()[0], 1, lengths.dimension() == 2 ? lengths.shape()[1] : 1, 1});
-  AttentionMask mask;
-  mask.lengths_ = make_value<std::int64_t>(std::move(lengths));
-  return mask;
+  return {false, make_value<std::int64_t>(std::move(lengths)), {}, {}};
 }
 
 AttentionMask AttentionMask::boolean(BoolArray allowed) {
   require_broadcastable("AttentionMask::boolean", allowed.shape());
-  AttentionMask mask;
-  mask.allowed_ = make_value<bool>(std::move(allowed));
-  return mask;
+  return {false, {}, make_value<bool>(std::move(allowed)), {}};
 }
 
 AttentionMask AttentionMask::additive(Array<double> bias) {
   require_broadcastable("AttentionMask::additive", bias.shape());
-  AttentionMask mask;
-  mask.bias_ = make_value<double>(std::move(bias));
-  return mask;
+  return {false, {}, {}, make_value<double>(std::move(bias))};
 }
 
 AttentionMask operator&(const AttentionMask& a, const AttentionMask& b) {
-  AttentionMask both;
-  both.causal_ = a.causal_ || b.causal_;
-  both.lengths_ = joined(a.lengths_, b.lengths_, [](const auto& m, const auto& n) { return xt::minimum(m, n); });
-  both.allowed_ = joined(a.allowed_, b.allowed_, std::logical_and<>());
-  both.bias_ = joined(a.bias_, b.bias_, std::plus<>());
-  return both;
+  return {a.causal_ || b.causal_,
+          joined(a.lengths_, b.lengths_, [](const auto& m, const auto& n) { return xt::minimum(m, n); }),
+          joined(a.allowed_, b.allowed_, std::logical_and<>()), joined(a.bias_, b.bias_, std::plus<>())};
 }
 
 std::string to_string(const AttentionMask& mask) {

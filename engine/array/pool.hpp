@@ -1,5 +1,5 @@
-/// Memory for arrays: 64-byte aligned blocks from a bounded pool that each thread keeps for itself, so that a training
-/// step which repeats the sizes of the one before asks the system for nothing.
+/// Memory for arrays: 64-byte aligned blocks from a bounded pool of each thread. A training step that repeats the sizes
+/// of the one before asks the system for nothing.
 #pragma once
 
 #include <cstddef>
@@ -13,38 +13,38 @@ namespace tapegrad {
 
 namespace detail {
 
-/// A block of at least `bytes` bytes, 64-byte aligned; throws std::bad_alloc when the system has none.
+/// A block of at least `bytes` bytes, 64-byte aligned. Throws std::bad_alloc.
 void* pool_allocate(std::size_t bytes);
 
-/// Takes back a block; `bytes` is what it was asked for with. Any thread may give back any thread's block.
+/// Frees pool_allocate(bytes), on any thread.
 void pool_deallocate(void* block, std::size_t bytes) noexcept;
 
-/// Gives the system what this thread keeps for later.
+/// Returns this thread's idle blocks to the system.
 void pool_release_idle() noexcept;
 
-/// The bytes of numbers, as arrays hold them, that this thread took and has not given back.
+/// The bytes of numbers that this thread allocated for arrays and has not freed.
 inline thread_local std::ptrdiff_t array_bytes_in_use = 0;
 
 }  // namespace detail
 
-/// Blocks that this thread took and has not given back; a thread that frees another's blocks counts below zero.
+/// The blocks that this thread allocated less those that it freed, which may be another's.
 std::ptrdiff_t pool_blocks_in_use() noexcept;
 
 /// The standard allocator over the pool.
 template <class T> struct PoolAllocator {
-  using value_type = T;  ///< what is allocated
+  using value_type = T;  ///< the element
 
   PoolAllocator() noexcept = default;
   template <class U> PoolAllocator(const PoolAllocator<U>&) noexcept {}  ///< over the same pool
 
-  /// Memory for `count` elements. Throws std::bad_alloc when there is not so much.
+  /// Memory for `count` elements. Throws std::bad_alloc.
   T* allocate(std::size_t count) {
     if (count > std::numeric_limits<std::size_t>::max() / 2 / sizeof(T)) throw std::bad_alloc();
     T* const block = static_cast<T*>(detail::pool_allocate(count * sizeof(T)));
     if constexpr (std::is_arithmetic_v<T>) detail::array_bytes_in_use += static_cast<std::ptrdiff_t>(count * sizeof(T));
     return block;
   }
-  /// Gives back what allocate(count) gave, on any thread.
+  /// Frees allocate(count), on any thread.
   void deallocate(T* block, std::size_t count) noexcept {
     if constexpr (std::is_arithmetic_v<T>)
       if (block != nullptr) detail::array_bytes_in_use -= static_cast<std::ptrdiff_t>(count * sizeof(T));
@@ -56,7 +56,7 @@ template <class T> struct PoolAllocator {
 
 namespace detail {
 
-/// A shared object that lies, with its reference count, in a block of the pool.
+/// A shared object, next to its reference count in a block of the pool.
 template <class X, class... Arguments> std::shared_ptr<X> make_pooled(Arguments&&... arguments) {
   using Object = std::remove_const_t<X>;
   return std::allocate_shared<Object>(PoolAllocator<Object>(), std::forward<Arguments>(arguments)...);

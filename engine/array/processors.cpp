@@ -3,13 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace tapegrad::detail {
 namespace {
@@ -18,86 +19,65 @@ namespace fs = std::filesystem;
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-double ratio(long long quota, long long period) {
-  return quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : kUnlimited;
-}
-
-// Both in microseconds; "max" in place of the quota is no number.
-double quota_of_unified(const fs::path& group) {
-  std::ifstream file(group / "cpu.max");
+// One group's quota divided by its period, both in microseconds; "max" and -1 mean none.
+double quota_of(const fs::path& group, bool version_2) {
+  std::ifstream file(group / (version_2 ? "cpu.max" : "cpu.cfs_quota_us")), period_file(group / "cpu.cfs_period_us");
   long long quota, period;
-  return file >> quota >> period ? ratio(quota, period) : kUnlimited;
+  const bool known = file >> quota && (version_2 ? file : period_file) >> period && quota > 0 && period > 0;
+  return known ? static_cast<double>(quota) / static_cast<double>(period) : kUnlimited;
 }
-
-// A quota of -1 is none.
-double quota_of_version_1(const fs::path& group) {
-  std::ifstream quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
-  long long quota, period;
-  return quota_file >> quota && period_file >> period ? ratio(quota, period) : kUnlimited;
-}
-
-// Where groups of processors are mounted: version 2 has one tree for all controllers, version 1 one for this.
-struct Mount {
-  bool unified;
-  std::string top;  // the group that is seen at the mount point: in a container it may be the container's own
-  fs::path point;
-
-  double least_quota(const std::string& group) const {
-    const auto quota = unified ? quota_of_unified : quota_of_version_1;
-    fs::path folder = point;
-    double least = quota(folder);
-    const std::string above = top == "/" ? "" : top;
-    // A group that does not lie below the top cannot be seen from here: what can be seen is the top.
-    if (!(group + '/').starts_with(above + '/') || group.find("/..") != group.npos) return least;
-    for (const fs::path& part : fs::path(group.substr(above.size())).relative_path())
-      least = std::min(least, quota(folder /= part));
-    return least;
-  }
-};
 
 bool lists_cpu(const std::string& words) { return (',' + words + ',').find(",cpu,") != words.npos; }
 
-// Lines such as "31 23 0:28 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct".
-std::vector<Mount> cgroup_mounts(const fs::path& root) {
-  std::vector<Mount> mounts;
-  std::ifstream file(root / "proc/self/mountinfo");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string skipped, top, point, kind, source, options;
-    words >> skipped >> skipped >> skipped >> top >> point;
-    while (words >> skipped && skipped != "-") {
-    }
-    words >> kind >> source >> options;
-    if (kind == "cgroup2" || (kind == "cgroup" && lists_cpu(options)))
-      mounts.push_back({kind == "cgroup2", top, root / fs::path(point).relative_path()});
-  }
-  return mounts;
-}
-
-// Lines such as "0::/user.slice" of version 2 and "4:cpu,cpuacct:/user.slice" of version 1.
-double least_quota(const fs::path& root) {
-  const std::vector<Mount> mounts = cgroup_mounts(root);
-  double least = kUnlimited;
+// The groups of this process, for version 2 and not. Lines such as "0::/user.slice" of version 2 and
+// "4:cpu,cpuacct:/user.slice" of version 1.
+std::map<bool, std::string> groups_of_process(const fs::path& root) {
+  std::map<bool, std::string> groups;
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == line.npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
-    for (const Mount& mount : mounts)
-      if (mount.unified ? controllers.empty() : lists_cpu(controllers))
-        least = std::min(least, mount.least_quota(group));
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (controllers.empty() || lists_cpu(controllers)) groups[controllers.empty()] = line.substr(second + 1);
+  }
+  return groups;
+}
+
+// The least quota of a group and those around it, below a mount point that shows the group `top`: in a container it may
+// be the container's own. A group outside the top is hidden, and the top counts.
+double least_quota(const std::string& group, std::string top, fs::path folder, bool version_2) {
+  double least = quota_of(folder, version_2);
+  if (top == "/") top.clear();
+  if (!(group + '/').starts_with(top + '/') || group.find("/..") != group.npos) return least;
+  for (const fs::path& part : fs::path(group.substr(top.size())).relative_path())
+    least = std::min(least, quota_of(folder /= part, version_2));
+  return least;
+}
+
+// Reads mounts such as "31 23 0:28 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct".
+double least_quota(const fs::path& root) {
+  const std::map<bool, std::string> groups = groups_of_process(root);
+  double least = kUnlimited;
+  std::ifstream file(root / "proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string word, top, point, kind, source, options;
+    words >> word >> word >> word >> top >> point;
+    while (words >> word && word != "-") continue;
+    words >> kind >> source >> options;
+    const bool version_2 = kind == "cgroup2";
+    if (!version_2 && !(kind == "cgroup" && lists_cpu(options))) continue;
+    if (const auto group = groups.find(version_2); group != groups.end())
+      least = std::min(least, least_quota(group->second, top, root / fs::path(point).relative_path(), version_2));
   }
   return least;
 }
 
-// std::thread::hardware_concurrency() counts the processors of the machine.
+// std::thread::hardware_concurrency() counts the machine's processors.
 std::size_t processors_of_affinity() {
-  constexpr std::size_t kMostSets = 64;  // of 1,024 processors each
-  for (std::size_t sets = 1; sets <= kMostSets; sets *= 2) {
-    std::vector<cpu_set_t> mask(sets);
-    const std::size_t bytes = sets * sizeof(cpu_set_t);
-    if (sched_getaffinity(0, bytes, mask.data()) == 0) return static_cast<std::size_t>(CPU_COUNT_S(bytes, mask.data()));
-  }
+  std::array<cpu_set_t, 64> mask{};  // of 1,024 processors each
+  if (sched_getaffinity(0, sizeof mask, mask.data()) == 0)
+    return static_cast<std::size_t>(CPU_COUNT_S(sizeof mask, mask.data()));
   return std::max(1u, std::thread::hardware_concurrency());
 }
 

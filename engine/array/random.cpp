@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <utility>
 
 #include "internal/key_scope.hpp"
@@ -15,15 +16,9 @@ constinit Generator the_default_generator;
 
 thread_local detail::KeyScope* innermost = nullptr;
 
-// The largest T below `high`.
-template <class T> T largest_below(double high) {
-  const auto rounded = static_cast<T>(high);
-  return rounded < high ? rounded : std::nextafter(rounded, -std::numeric_limits<T>::infinity());
-}
-
 }  // namespace
 
-// One lock after the other, never both at once: two generators may be assigned to each other.
+// Holds one lock at a time: two generators may be assigned to each other.
 Generator& Generator::operator=(const Generator& other) {
   const State state = other.state();
   const std::lock_guard lock(in_use_);
@@ -31,12 +26,11 @@ Generator& Generator::operator=(const Generator& other) {
   return *this;
 }
 
-std::uint64_t Generator::next_key() { return detail::KeyScope::next_key(*this); }
+std::uint64_t Generator::next_key() { return detail::KeyScope::next_key(*this, innermost); }
 
 std::uint64_t Generator::make_key() {
   const std::lock_guard lock(in_use_);
-  auto& [key, count] = state_;
-  return random_bits(key, count++);
+  return random_bits(state_[0], state_[1]++);
 }
 
 Generator::State Generator::state() const {
@@ -52,13 +46,10 @@ Generator Generator::from_state(const State& state) {
 
 namespace detail {
 
-KeyScope::KeyScope(Keys* written, const Keys* repeated) : outer_(innermost), written_(written), repeated_(repeated) {
-  innermost = this;
-}
+KeyScope::KeyScope(Keys* written, const Keys* repeated)
+    : outer_(std::exchange(innermost, this)), written_(written), repeated_(repeated) {}
 
 KeyScope::~KeyScope() { innermost = outer_; }
-
-std::uint64_t KeyScope::next_key(Generator& generator) { return next_key(generator, innermost); }
 
 std::uint64_t KeyScope::next_key(Generator& generator, KeyScope* scope) {
   if (scope == nullptr) return generator.make_key();
@@ -85,10 +76,10 @@ template <class T> Array<T> uniform(const Shape& shape, double low, double high,
                   high);
   auto out = detail::uninitialized<T>("uniform", shape);
   const std::uint64_t key = generator.next_key();
-  const T last = low < high ? largest_below<T>(high) : static_cast<T>(high);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto drawn = static_cast<T>(low + (high - low) * random_uniform(key, i));
-    out.data()[i] = drawn < high ? drawn : last;  // rounding may have taken it up to high
+    const bool rounded_up = low < high && drawn >= high;
+    out.data()[i] = rounded_up ? std::nextafter(drawn, -std::numeric_limits<T>::infinity()) : drawn;
   }
   return out;
 }
@@ -108,11 +99,11 @@ template <class T> Array<T> normal(const Shape& shape, double mean, double stand
   return out;
 }
 
-// Fisher and Yates: each place takes one of the numbers not yet placed.
+// Fisher and Yates 1938.
 IntArray random_permutation(std::size_t count, Generator& generator) {
   auto out = detail::uninitialized<std::int64_t>("random_permutation", {count});
   const std::uint64_t key = generator.next_key();
-  for (std::size_t i = 0; i < count; ++i) out.data()[i] = static_cast<std::int64_t>(i);
+  std::iota(out.begin(), out.end(), 0);
   for (std::size_t i = count; i > 1; --i) {
     const auto j = static_cast<std::size_t>(random_uniform(key, i) * static_cast<double>(i));
     std::swap(out.data()[i - 1], out.data()[j]);

@@ -1,4 +1,4 @@
-/// Random numbers that repeat: a seed, from it a key for every use, and from a key the numbers.
+/// Repeatable random numbers: a seed gives a key for each use, and a key the numbers.
 #pragma once
 
 #include <array>
@@ -15,28 +15,26 @@ namespace detail {
 class KeyScope;
 }
 
-/// Hands out keys: the key that its seed makes, and how many it has handed out. It is a value: a copy goes on with the
-/// same keys, so that one which was kept and is assigned back draws the same numbers again. Any thread may draw from
-/// it, read it and assign to it while others do.
+/// Hands out keys. A generator is a value: a copy continues with the same keys. Any thread may draw from it, read it
+/// and assign to it while others do.
 class Generator {
  public:
-  /// All there is to a generator: the key of its seed, and how many keys it has handed out.
+  /// The key of its seed, and the number of keys handed out.
   using State = std::array<std::uint64_t, 2>;
 
   /// Equal seeds give equal keys, on any machine.
   constexpr explicit Generator(std::uint64_t seed = 0) : state_{random_bits(seed, 0), 0} {}
-  Generator(const Generator& other) : state_(other.state()) {}  ///< goes on where the other is
-  Generator& operator=(const Generator& other);                 ///< goes on where the other is
+  Generator(const Generator& other) : state_(other.state()) {}  ///< continues like the other
+  Generator& operator=(const Generator& other);                 ///< continues like the other
   ~Generator() = default;
 
-  /// The key of a batch of random numbers, another at every call.
+  /// A new key, for a batch of random numbers.
   std::uint64_t next_key();
 
-  State state() const;  ///< where it is now
-  /// The generator whose state that was.
-  static Generator from_state(const State& state);
+  State state() const;                              ///< to save it
+  static Generator from_state(const State& state);  ///< restores it
 
-  /// Whether both go on with the same keys.
+  /// True if both continue with the same keys.
   bool operator==(const Generator& other) const { return state() == other.state(); }
 
  private:
@@ -47,7 +45,7 @@ class Generator {
   State state_;
 };
 
-/// The generator that is drawn from where no other is given. Programs that never seed it start from seed 0.
+/// The generator used by default; its seed is 0 until manual_seed sets another.
 ///
 ///     const tg::Generator kept = tg::default_generator();
 ///     ...
@@ -56,16 +54,15 @@ Generator& default_generator();
 
 namespace detail {
 
-/// What an option names: the default generator for null.
 inline Generator& generator_or_default(Generator* generator) { return generator ? *generator : default_generator(); }
 
 }  // namespace detail
 
-/// Starts the default generator anew: after it the same operations give the same numbers, in any run and on any
-/// machine. Any thread may call it while others draw: a key belongs to the seed before or to this one.
+/// Restarts the default generator: the same operations then give the same numbers, in any run and on any machine. Any
+/// thread may call it while others draw.
 void manual_seed(std::uint64_t seed);
 
-/// A field that stands for the default generator: saving a struct that lists one keeps its state, loading puts it back.
+/// A field for the default generator's state: saving a struct that lists one saves the state, loading restores it.
 struct RandomState {};
 
 /// Random number i of a key, evenly from [0, 1).
@@ -73,13 +70,12 @@ inline double random_uniform(std::uint64_t key, std::uint64_t i) {
   return static_cast<double>(random_bits(key, i) >> 11) * 0x1p-53;
 }
 
-/// An array of numbers evenly from [low, high); of `low` alone where both are equal. Throws std::invalid_argument when
-/// low > high, and when a bound or their difference is NaN or no finite T.
+/// An array of numbers evenly from [low, high), or of `low` if both are equal. Throws std::invalid_argument if
+/// low > high, or if a bound or their difference is NaN or no finite T.
 template <class T>
 Array<T> uniform(const Shape& shape, double low, double high, Generator& generator = default_generator());
 
-/// An array of normally distributed numbers with that mean and standard deviation. Throws std::invalid_argument for a
-/// standard deviation below 0 or of NaN.
+/// An array of normally distributed numbers. Throws std::invalid_argument if the standard deviation is negative or NaN.
 template <class T>
 Array<T> normal(const Shape& shape, double mean = 0, double standard_deviation = 1,
                 Generator& generator = default_generator());

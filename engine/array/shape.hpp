@@ -1,4 +1,4 @@
-/// Shapes and axes: the arguments that name them.
+/// Shapes and axes as arguments.
 #pragma once
 
 #include <concepts>
@@ -11,8 +11,8 @@
 
 namespace tapegrad {
 
-/// A short list of integers in an argument: extents, axes or repeats. Takes `{2, -1}`, one integer, a Shape, and any
-/// mixture of integer types, so that `{shape[0], heads, -1}` needs no casts.
+/// A short list of extents, axes or repeats: `{2, -1}`, one integer, a Shape, or a mixture of integer types such as
+/// `{shape[0], heads, -1}`.
 class IntList {
  public:
   /// One integer of any type in braces.
@@ -38,20 +38,20 @@ class IntList {
     for (auto integer : integers) values_.push_back(static_cast<std::ptrdiff_t>(integer));
   }
 
-  std::size_t size() const { return values_.size(); }                    ///< how many there are
-  bool empty() const { return values_.empty(); }                         ///< whether there is none
+  std::size_t size() const { return values_.size(); }                    ///< the number of integers
+  bool empty() const { return values_.empty(); }                         ///< true without any
   std::ptrdiff_t operator[](std::size_t i) const { return values_[i]; }  ///< number i, unchecked
-  auto begin() const { return values_.begin(); }                         ///< for loops over them
-  auto end() const { return values_.end(); }                             ///< for loops over them
+  auto begin() const { return values_.begin(); }                         ///< for loops
+  auto end() const { return values_.end(); }                             ///< for loops
 
  private:
   xt::svector<std::ptrdiff_t, 4> values_;
 };
 
-using Extents = IntList;  ///< The extents of a shape; reshape works one that is -1 out.
-using Axes = IntList;     ///< Axes by their numbers; negative ones count from the end.
+using Extents = IntList;  ///< The extents of a shape; reshape infers one that is -1.
+using Axes = IntList;     ///< Axes; negative ones count from the end.
 
-/// Whether a reduction keeps the axes it sums over as axes of extent 1: `mean(x, {-1}, tg::keepdims)`.
+/// Keeps reduced axes with extent 1: `mean(x, {-1}, tg::keepdims)`.
 enum class KeepDims : bool { no, yes };
 inline constexpr KeepDims keepdims = KeepDims::yes;  ///< Short for KeepDims::yes.
 
@@ -60,7 +60,7 @@ std::string to_string(const Shape& shape);
 /// The same of extents or axes.
 std::string to_string(const IntList& list);
 
-/// How many elements an array of this shape has. The product is not checked: the shape is one that an array has.
+/// The number of elements of an existing array: the product is not checked.
 std::size_t element_count(const Shape& shape);
 
 }  // namespace tapegrad

@@ -1,4 +1,4 @@
-/// Settings of the environment. For the library's own sources.
+/// Environment variables. For the library's own sources.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 namespace tapegrad::detail {
 
-/// The value of an environment variable; empty where it is not set, which means the same.
+/// The value of an environment variable; empty if it is not set.
 inline std::string_view environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string_view() : value;

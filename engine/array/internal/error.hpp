@@ -1,4 +1,4 @@
-/// How errors are thrown: `[operation] what was expected, what was given`. For the library's own sources.
+/// Errors: `[operation] expected X, given Y`. For the library's own sources.
 #pragma once
 
 #include <locale>
@@ -11,8 +11,7 @@
 
 namespace tapegrad::detail {
 
-/// A part of an error's text: shapes and tensors are written out only when the error is thrown, and so is what a
-/// function without arguments returns.
+/// Writes a part of an error's text: a value, or a function without arguments that computes one for the error alone.
 template <class Part> void write(std::ostream& out, const Part& part) {
   if constexpr (std::is_invocable_v<const Part&>)
     write(out, part());
@@ -26,7 +25,7 @@ template <class Part> void write(std::ostream& out, const Part& part) {
 
 template <class... Parts> std::string message(const char* operation, const Parts&... parts) {
   std::ostringstream text;
-  text.imbue(std::locale::classic());  // whatever the program's global locale is
+  text.imbue(std::locale::classic());
   text << '[' << operation << "] ";
   (write(text, parts), ...);
   return text.str();
@@ -37,19 +36,19 @@ template <class Exception, class... Parts>
   throw Exception(message(operation, parts...));
 }
 
-/// Shapes, axes and options that do not fit: std::invalid_argument.
+/// Wrong shapes, axes and options: std::invalid_argument.
 template <class... Parts> void require(bool holds, const char* operation, const Parts&... parts) {
   if (!holds) [[unlikely]]
     fail<std::invalid_argument>(operation, parts...);
 }
 
-/// Indices outside their range: std::out_of_range.
+/// Wrong indices: std::out_of_range.
 template <class... Parts> void require_in_range(bool holds, const char* operation, const Parts&... parts) {
   if (!holds) [[unlikely]]
     fail<std::out_of_range>(operation, parts...);
 }
 
-/// Tapes and tensors used in a way they cannot be: std::logic_error.
+/// Wrong use of tapes and tensors: std::logic_error.
 template <class... Parts> void require_usage(bool holds, const char* operation, const Parts&... parts) {
   if (!holds) [[unlikely]]
     fail<std::logic_error>(operation, parts...);

@@ -1,4 +1,4 @@
-/// How many processors this process may use. For the library's own sources.
+/// The number of processors that this process may use. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,13 @@
 
 namespace tapegrad::detail {
 
-/// The whole processors in the quota of this process's control group, at least 1: the least of the quotas of its group
-/// and of all groups around it, in both versions of cgroups. The largest number where there is none, or none that can
-/// be read. `root` stands for the root of the file system: a test makes one of its own.
+/// The whole processors in the least quota of this process's control groups, version 1 or 2, at least 1; the largest
+/// number if there is no quota. `root` is the root of the file system, for tests.
 ///
-/// A quota of 1.5 counts as 1. Two threads would use it up after three quarters of each period, and the system then
-/// stops both to its end: a step waits for tens of milliseconds, and the time that a thread spins in is taken from the
-/// other's. What is left over serves the program's other threads.
+/// A quota of 1.5 counts as 1: two threads would use it up early in each period, and be stopped for the rest of it.
 std::size_t processors_in_quota(const std::filesystem::path& root = "/");
 
-/// The processors that the calling thread may run on, as taskset and cpusets limit them, at most those in its quota.
+/// The processors in the calling thread's affinity, at most those in the quota.
 std::size_t usable_processors();
 
 }  // namespace tapegrad::detail

@@ -1,4 +1,4 @@
-/// What the loops for products with a row or a few on the left are given.
+/// Arguments of the loops for products with a few rows on the left.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,7 @@
 
 namespace tapegrad::detail {
 
-/// c = alpha a b + beta c, or alpha a b^T + beta c, for an `a` of few rows; c is not read when beta is 0. The rows of
-/// each begin a stride apart. b's numbers are of type B.
+/// c = alpha a b + beta c, or alpha a b^T + beta c, for an `a` of few rows; c is not read if beta is 0.
 template <class T, class B = T> struct FewRows {
   const T* a;
   const B* b;

@@ -1,5 +1,5 @@
-/// Matrix products, on pointers with leading dimensions: no copies for transposes, heads or slices. Through BLAS but
-/// for those with a row or a few on the left, as a model has that makes one token at a time: they are bound by memory.
+/// Matrix products on pointers with leading dimensions, without copies for transposes, heads or slices. They use BLAS,
+/// except for a few rows on the left: generating one token at a time is bound by memory.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ template <class T> struct Matrix {
   T* data;
   std::size_t rows, columns;
   std::size_t stride;       // the leading dimension: elements from one stored row to the next
-  bool transposed = false;  // what is stored is the transpose
+  bool transposed = false;  // the transpose is stored
 
   Matrix(T* data_, std::size_t rows_, std::size_t columns_) : Matrix(data_, rows_, columns_, columns_) {}
   Matrix(T* data_, std::size_t rows_, std::size_t columns_, std::size_t stride_, bool transposed_ = false)
@@ -25,7 +25,7 @@ template <class T> struct Matrix {
   /// The transpose of the same elements.
   Matrix t() const { return {data, columns, rows, stride, !transposed}; }
 
-  /// The elements of row r where they are contiguous: not of a transpose.
+  /// The contiguous elements of row r. Requires !transposed.
   T* row(std::size_t r) const { return data + r * stride; }
 
   /// Rows first, ..., last - 1.
@@ -34,20 +34,19 @@ template <class T> struct Matrix {
   }
 };
 
-/// c = alpha a b + beta c; c is not read when beta is 0. c is not transposed and overlaps neither a nor b. Large
-/// products are parallel, on the threads of parallel.hpp. Of one row on the left, which matters most where a model
-/// makes one token at a time, the result does not depend on the number of threads. Throws std::invalid_argument where
-/// BLAS, which counts in int, would be given larger extents.
+/// c = alpha a b + beta c; c is not read if beta is 0. c is not transposed and overlaps neither a nor b. Large products
+/// run on the threads of parallel.hpp. With one row on the left the result is independent of the number of threads.
+/// Throws std::invalid_argument if an extent exceeds BLAS's int.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
-/// The same on this thread alone, for loops that are parallel themselves.
+/// The same on this thread only, for parallel loops.
 template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
-/// The same with b in bfloat16, widened on the way: of a few rows, with b transposed, in registers, so that half as
-/// much is read from memory; otherwise some columns at a time, into memory that stays in the cache.
+/// The same with b in bfloat16. For a few rows and a transposed b it is widened in registers, which halves the memory
+/// traffic; otherwise in blocks of columns that fit into the cache.
 template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
-/// c = a b, with the bias, of c.columns elements, added to every row.
+/// c = a b + bias, with the bias (columns) added to every row.
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c);
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const BFloat16> b, const T* bias, Matrix<T> c);
 

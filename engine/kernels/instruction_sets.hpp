@@ -1,5 +1,5 @@
-/// The instruction sets that loops are compiled for; one is chosen at run time. Those of x86-64 beyond its baseline are
-/// there when the build defines TAPEGRAD_X86_INSTRUCTION_SETS; otherwise the baseline is all there is.
+/// Instruction sets of the compiled loops; one is selected at run time. Without TAPEGRAD_X86_INSTRUCTION_SETS only the
+/// baseline is compiled.
 #pragma once
 
 #include <vector>
@@ -7,25 +7,24 @@
 namespace tapegrad::detail {
 
 enum class InstructionSet {
-  baseline,  ///< what every processor has that the build is for: SSE2 on x86-64
+  baseline,  ///< the build's target: SSE2 on x86-64
   avx2,      ///< with FMA
   avx512,    ///< F, CD, DQ and BW
 };
 
-/// Those that this processor has, the best last.
+/// The sets of this processor, the best last.
 std::vector<InstructionSet> instruction_sets();
 
-/// The one in use: that which the environment variable TAPEGRAD_INSTRUCTION_SET names, or without one the best, unless
-/// a test chose another. Throws std::invalid_argument where the variable names none of instruction_sets().
+/// The set in use: from the environment variable TAPEGRAD_INSTRUCTION_SET, by default the best, unless a test selected
+/// another one. Throws std::invalid_argument if the variable names none of instruction_sets().
 InstructionSet instruction_set();
 
-/// Chooses the set in use, one of instruction_sets(); for tests, while no other thread computes.
+/// Selects one of instruction_sets(); for tests, while no other thread computes.
 void use_instruction_set(InstructionSet set);
 
 #if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
-// A function may inline what is compiled for fewer instructions than itself: `flatten` makes the loop a part of it, and
-// the compiler vectorizes it there. Nothing else is compiled for that set. The loop is taken by value: what it has
-// captured is then known not to lie among the elements that it writes.
+// `flatten` inlines the loop here, where the compiler vectorizes it for the set; no other code is compiled for it. The
+// loop is passed by value, so its captures cannot alias the elements it writes.
 template <class Loop> [[gnu::target("avx2,fma"), gnu::flatten, gnu::noinline]] void run_with_avx2(Loop loop) { loop(); }
 template <class Loop>
 [[gnu::target("avx512f,avx512cd,avx512dq,avx512bw,avx2,fma"), gnu::flatten, gnu::noinline]] void run_with_avx512(
@@ -34,8 +33,8 @@ template <class Loop>
 }
 #endif
 
-/// Calls loop(), compiled for the instruction set in use. For plain loops that a compiler vectorizes by itself, which
-/// stand with the formula that they compute; what needs more than that is one of VectorLoops.
+/// Calls loop(), compiled for the instruction set in use. For plain loops next to their formula; loops beyond the
+/// compiler's vectorization are in VectorLoops.
 template <class Loop> void run_vectorized(Loop loop) {
 #if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
   switch (instruction_set()) {

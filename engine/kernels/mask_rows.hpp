@@ -1,4 +1,4 @@
-/// An AttentionMask made ready for scores of one shape.
+/// An AttentionMask prepared for scores of one shape.
 #pragma once
 
 #include "../array/internal/layout.hpp"
@@ -8,20 +8,18 @@ namespace tapegrad::detail {
 
 template <class T> class MaskRows {
  public:
-  /// Throws std::invalid_argument naming `operation` when the mask does not fit scores of shape (B, H, T, S).
+  /// Throws std::invalid_argument naming `operation` if the mask does not fit scores of shape (B, H, T, S).
   MaskRows(const char* operation, AttentionMask mask, std::size_t batch, std::size_t heads, std::size_t queries,
            std::size_t keys);
 
-  /// How many keys query t may attend to at most: the mask hides all from that one on, because they lie in its future
-  /// or beyond its valid length.
+  /// The max number of visible keys of query t: later ones are in its future or beyond its valid length.
   std::size_t visible(std::size_t b, std::size_t h, std::size_t t) const;
 
-  /// Masks query t's scores of the keys first, ..., first + count - 1: adds the mask's bias, and sets those that it
-  /// hides to -inf. Returns how many are worth looking at: those from there on lie beyond visible(b, h, t), are hidden
-  /// as well, and keep what they hold. It is rounded up, so that vector loops end with whole vectors.
+  /// Masks query t's scores of the keys first, ..., first + count - 1: adds the bias and sets masked scores to -inf.
+  /// Returns the number of scores to use, rounded up to whole vectors; later ones are masked, too, but not written.
   std::size_t apply(std::size_t b, std::size_t h, std::size_t t, std::size_t first, std::size_t count, T* scores) const;
 
-  /// Turns query t's scores of all keys into weights: zeros where the mask hides, and throughout a row hidden whole.
+  /// Turns query t's scores of all keys into weights, with zeros for masked keys and throughout fully masked rows.
   void softmax(std::size_t b, std::size_t h, std::size_t t, T* scores) const;
 
   /// Adds the mask's parts to an operation's arguments.

@@ -9,9 +9,8 @@
 
 namespace tapegrad::detail {
 
-/// Calls body(begin, end), or body(begin, end, chunk), for ranges that make up 0, ..., count - 1, compiled for the
-/// instruction set in use, on as many threads as the count is worth. Each call has a copy of the body: what it has
-/// captured by value is then known not to lie among the elements that it writes.
+/// Splits 0, ..., count - 1 into ranges and calls body(begin, end), or body(begin, end, chunk), on several threads and
+/// compiled for the instruction set in use. Each call copies the body, so its captures cannot alias its results.
 template <class Body> void parallel_vectorized(std::size_t count, const Body& body) {
   parallel_for(count, chunks_for(count), [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     run_vectorized([=] {

@@ -9,18 +9,17 @@
 
 namespace tapegrad::detail {
 
-/// y = exp(x) / sum(exp(x)), with the largest element subtracted before exp so that it cannot overflow. A row of -inf
-/// alone gives NaN: exp(-inf - -inf). x and y may be the same row.
+/// y = exp(x) / sum(exp(x)), computed as exp(x - max(x)) against overflow. A row of only -inf gives NaN:
+/// exp(-inf - -inf). x and y may be the same row.
 template <class T> void row_softmax(const VectorLoops<T>& loops, const T* x, T* y, std::size_t n) {
   loops.scale(y, n, 1 / loops.exp_sum(x, y, n, loops.max(x, n)));
 }
 
-/// The logarithm of sum(exp(x)), in two parts whose sum would lose digits when x is large: the largest element, and
-/// the sum of exp(x - largest).
+/// log(sum(exp(x))) = largest + log(sum), kept in two parts, since adding them loses digits for large x.
 template <class T> struct SumExp { T largest, sum; };
 
 template <class T> SumExp<T> row_sum_exp(const VectorLoops<T>& loops, const T* x, std::size_t n) {
-  constexpr std::size_t kBlock = 1024;  // whose sums are added in double: a float loses digits over many classes
+  constexpr std::size_t kBlock = 1024;  // blocks are added in double: a float loses digits over many classes
   const T largest = loops.max(x, n);
   double sum = 0;
   for (std::size_t i = 0; i < n; i += kBlock) sum += loops.sum_exp(x + i, std::min(kBlock, n - i), largest);

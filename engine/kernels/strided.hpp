@@ -1,4 +1,4 @@
-/// Walks over strided arrays: broadcasting, transposing, slicing and the reduction of a broadcast are one walk.
+/// Walks over strided arrays: one mechanism for broadcasting, transposing, slicing and reducing a broadcast.
 #pragma once
 
 #include <array>
@@ -16,17 +16,16 @@ namespace tapegrad::detail {
 
 template <std::size_t N> using Offsets = std::array<std::ptrdiff_t, N>;
 
-/// The most terms of a running sum in T, which loses digits with each: longer sums are made of partial ones.
+/// The max number of terms in a running sum in T. Longer sums add partial sums, to keep their digits.
 inline constexpr std::size_t kLongestSum = 1024;
 
-/// A shape that is walked in N arrays at once, each with its own strides (in elements).
+/// A walk over a shape in N arrays at once, each with its own strides (in elements).
 template <std::size_t N> struct Walk {
   Shape shape;
   std::array<Strides, N> strides;
 };
 
-/// The same walk along fewer axes: those of extent 1 are left out, neighbours that every array steps through evenly
-/// become one.
+/// The same walk with fewer axes: drops axes of extent 1 and merges neighbors contiguous in every array.
 template <std::size_t N> Walk<N> coalesced(const Shape& shape, const std::array<Strides, N>& strides) {
   Walk<N> walk;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
@@ -89,19 +88,19 @@ template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
   return y;
 }
 
-/// An operand of a run: the elements that begin at `data`, or the one there for all, where `step` is 0 and not 1.
+/// An operand of a run: consecutive elements (`step` 1) or the same element throughout (`step` 0).
 template <class X> struct Operand {
   const X* data;
   std::ptrdiff_t step;
 };
 
-/// The shape that all broadcast to.
+/// The common broadcast shape.
 inline const Shape& broadcast_all(const char*, const Shape& shape) { return shape; }
 template <class... Shapes> Shape broadcast_all(const char* operation, const Shape& first, const Shapes&... others) {
   return broadcast_shapes(operation, first, broadcast_all(operation, others...));
 }
 
-/// Calls run(z, count, operands...) for runs of z's elements, which the arrays x broadcast to.
+/// Calls run(z, count, operands...) for runs of z, the result of broadcasting the arrays x.
 template <class Z, class Run, class... X> Array<Z> zip_runs(const char* operation, Run run, const Array<X>&... x) {
   auto z = uninitialized<Z>(operation, broadcast_all(operation, x.shape()...));
   if (((x.shape() == z.shape()) && ...)) {
@@ -113,7 +112,7 @@ template <class Z, class Run, class... X> Array<Z> zip_runs(const char* operatio
   Z* to = z.data();
   for_each_run<sizeof...(X)>(z.shape(), {broadcast_strides(x.shape(), z.shape())...},
                              [&](const auto& offset, std::size_t count, const auto& step) {
-                               std::size_t n = 0;  // the operands' number: braces are evaluated from left to right
+                               std::size_t n = 0;  // index of the operand: braces are evaluated from left to right
                                const std::tuple operands{Operand<X>{x.data() + offset[n], step[n++]}...};
                                std::apply([&](const auto&... operand) { run(to, count, operand...); }, operands);
                                to += count;
@@ -121,8 +120,8 @@ template <class Z, class Run, class... X> Array<Z> zip_runs(const char* operatio
   return z;
 }
 
-/// Calls body(at...) with a function of i for each operand that gives its element i. Whether that is one for all is
-/// known to the compiler, so that it can vectorize the body's loops.
+/// Calls body(at...), where at(i) is element i of an operand. Each combination of steps is its own instantiation, so
+/// the compiler can vectorize the body's loops.
 template <class Body> void with_known_steps(const Body& body) { body(); }
 template <class Body, class X, class... Others>
 void with_known_steps(const Body& body, Operand<X> first, Others... others) {
@@ -133,7 +132,7 @@ void with_known_steps(const Body& body, Operand<X> first, Others... others) {
     with([x = *first.data](std::size_t) { return x; });
 }
 
-/// z[i] = f(x[i], ...) over the shape that all x broadcast to.
+/// z[i] = f(x[i], ...), broadcast.
 template <class Z, class F, class... X> Array<Z> zip_all(const char* operation, F f, const Array<X>&... x) {
   const auto run = [f](Z* to, std::size_t count, auto... operands) {
     with_known_steps(
@@ -147,7 +146,7 @@ template <class Z, class F, class... X> Array<Z> zip_all(const char* operation, 
   return zip_runs<Z>(operation, run, x...);
 }
 
-/// z[i] = f(x[i], y[i]) over the shape that both broadcast to.
+/// z[i] = f(x[i], y[i]), broadcast.
 template <class Z, class X, class Y, class F>
 Array<Z> zip(const char* operation, const Array<X>& x, const Array<Y>& y, F f) {
   return zip_all<Z>(operation, f, x, y);
@@ -167,36 +166,36 @@ Array<T> zip(const char* operation, const Array<T>& x, const Array<T>& y, const 
   return zip_runs<T>(operation, run, x, y);
 }
 
-/// A way of looking at another array's elements: each output element is one element of the source.
+/// A strided view: each output element is one element of the source.
 struct View {
   Shape shape;
   Strides strides;  // in elements of the source; 0 where elements repeat
   std::ptrdiff_t offset = 0;
 };
 
-/// The elements that the view sees, as an array of their own.
+/// Copies the view's elements.
 template <class T> Array<T> gather(const Array<T>& source, const View& view);
 
-/// Writes the elements to where the view sees them; each place is seen once.
+/// Writes the elements through the view, which has each destination once.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
 
-/// sum += gradient, each element added where the view saw it in an array of `size` elements: scatter-add, the transpose
-/// of gather. Many slices that are added to each other are added in blocks.
+/// Scatter-add, the transpose of gather: adds each element of the gradient to its source in the `size` elements of sum.
+/// Long sums are added in blocks.
 template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view);
 
-/// Of every index the element of source that it names along the axis; along the other axes both are walked together,
-/// and the indices may be fewer. Source and indices have equally many axes; a scalar counts as one element along one.
+/// out[i][j] = source[indices[i][j]][j] for axis 0 of two, and so on. Both have the same number of axes; along the
+/// other axes the indices may be fewer. A scalar counts as one element along one axis.
 template <class T> Array<T> gather_along(const Array<T>& source, const IntArray& indices, std::size_t axis);
 
-/// Adds each element of the gradient, of the indices' shape, to where gather_along took it from: `shape` is sum's.
+/// The transpose of gather_along: adds each element of the gradient to its source. `shape` is sum's.
 template <class T>
 void scatter_add_along(T* sum, const Shape& shape, const Array<T>& gradient, const IntArray& indices, std::size_t axis);
 
-/// sum += gradient, summed over the axes that sum's shape was broadcast along to become the gradient's.
+/// sum += gradient, summed over the axes along which sum's shape was broadcast.
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);
 
-/// largest = max(largest, x) over the axes that largest's shape was broadcast along to become x's. NaN counts as
-/// larger than every number.
+/// largest = max(largest, x) over the axes along which largest's shape was broadcast. NaN counts as larger than every
+/// number.
 template <class T> void take_largest(Array<T>& largest, const Array<T>& x);
 
 /// The sum of count contiguous elements. Runs of kLongestSum are summed in T, their sums in double.

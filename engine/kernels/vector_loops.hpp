@@ -1,5 +1,5 @@
-/// Loops over contiguous elements that a compiler does not vectorise by itself: reductions, whose order it must keep,
-/// and functions such as exp. Written once with xsimd, compiled for several instruction sets, chosen at run time.
+/// Loops over contiguous elements beyond a compiler's vectorization: reductions and functions such as exp. Written once
+/// with xsimd, compiled for several instruction sets, selected at run time.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,14 @@
 
 namespace tapegrad::detail {
 
-/// An operation of two operands, either of which may be one number for all elements.
+/// A binary operation. Either operand may be a single number.
 template <class T> struct BinaryLoops {
   void (*runs)(const T* x, const T* y, T* z, std::size_t n);
   void (*run_number)(const T* x, T y, T* z, std::size_t n);
   void (*number_run)(T x, const T* y, T* z, std::size_t n);
 };
 
-/// The loops for one instruction set. Arrays need no alignment; they may work in place, results and inputs the same
-/// array.
+/// The loops for one instruction set. Arrays need no alignment; results may overwrite inputs.
 template <class T> struct VectorLoops {
   const char* instruction_set;
 
@@ -31,12 +30,12 @@ template <class T> struct VectorLoops {
   void scale(T* y, std::size_t n, T factor) const { times.run_number(y, factor, y, n); }
 
   T (*sum)(const T* x, std::size_t n);
-  T (*max)(const T* x, std::size_t n);  ///< NaN when one is, -inf when n is 0
+  T (*max)(const T* x, std::size_t n);  ///< NaN if any element is, -inf if n is 0
   T (*dot)(const T* x, const T* y, std::size_t n);
 
-  // Products that read every element of b about once: bound by memory, where a BLAS would pack b first.
-  void (*row_by_matrix)(const FewRows<T>& product);                   ///< one row, with b, (inner, columns)
-  void (*few_rows_by_transpose)(const FewRows<T>& product);           ///< with b^T, b being (columns, inner)
+  // Products bound by memory: they read each element of b about once, without packing b first as BLAS does.
+  void (*row_by_matrix)(const FewRows<T>& product);                   ///< one row; b is (inner, columns)
+  void (*few_rows_by_transpose)(const FewRows<T>& product);           ///< with b^T; b is (columns, inner)
   void (*few_rows_by_bfloat16)(const FewRows<T, BFloat16>& product);  ///< the same with b in bfloat16
 
   // Softmax and cross-entropy.
@@ -60,7 +59,7 @@ template <class T> struct VectorLoops {
   /// y = x / (1 - p), but 0 with probability p: element i is dropped by random number first + i of the key.
   void (*dropout)(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first);
 
-  // y = f(x), and for the backward sweep dx = dy f'(x), of the input or of the output as the names say.
+  // y = f(x), and for the backward pass dx = dy f'(x) from the input or from the output, according to the name.
   void (*exp)(const T* x, T* y, std::size_t n);
   void (*log)(const T* x, T* y, std::size_t n);
   void (*tanh)(const T* x, T* y, std::size_t n);
@@ -80,12 +79,12 @@ template <class T> struct VectorLoops {
 /// The loops for the instruction set in use.
 template <class T> const VectorLoops<T>& vector_loops();
 
-/// Those for every instruction set that this processor has, the best last; for tests.
+/// The loops of every instruction set of this processor, the best last; for tests.
 template <class T> std::vector<const VectorLoops<T>*> all_vector_loops();
 
 /// The tables themselves, each defined in a file of its own.
 template <class T> struct VectorLoopsFor {
-  static const VectorLoops<T> baseline;  ///< what every processor has that the build is for: SSE2 on x86-64
+  static const VectorLoops<T> baseline;  ///< the build's target: SSE2 on x86-64
   static const VectorLoops<T> avx2;
   static const VectorLoops<T> avx512;
 };

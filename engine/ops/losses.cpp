@@ -29,7 +29,7 @@ template <class T> struct CrossEntropy {
   T weight_of(std::size_t c) const { return weight ? weight->data()[c] : T(1); }
   T label_share(std::size_t y) const { return (1 - smoothing) * weight_of(y); }
   T smooth_share(std::size_t c) const { return smoothing / static_cast<T>(classes) * weight_of(c); }
-  // The same for probabilities t in the label's place, which share what smoothing leaves.
+  // The same for probabilities t instead of a label; they divide the remaining share.
   T share(const T* t, std::size_t c) const { return (1 - smoothing) * weight_of(c) * t[c] + smooth_share(c); }
   T total_share(std::size_t y) const { return label_share(y) + smooth_sum; }
 
@@ -51,7 +51,7 @@ template <class T> struct CrossEntropy {
     dx[y] -= dloss * label_share(y);
   }
 
-  // The same of probabilities t: with the shares q_c = (1 - e) w_c t_c + e/C w_c,
+  // With probabilities t, the shares are q_c = (1 - e) w_c t_c + e/C w_c, and
   //   loss = sum_c q_c (lse - x_c), dloss/dx_c = p_c sum q - q_c, dloss/dt_c = (1 - e) w_c (lse - x_c)
   T loss(const T* x, const T* t, SumExp<T> exps) const {
     const T log_sum = std::log(exps.sum);
@@ -82,7 +82,7 @@ using detail::sum_run;
 
 namespace {
 
-// Checks all but the labels, or probabilities; returns the shape of the rows.
+// Checks everything but labels or probabilities. Returns the shape of the rows.
 template <class T> Shape check(const Tensor<T>& logits, const CrossEntropyOptions<T>& options) {
   const Shape& shape = logits.shape();
   require(!shape.empty() && shape.back() > 0, "cross_entropy", "expected logits of shape (..., classes), got ", shape);
@@ -106,7 +106,7 @@ template <class T> void check(const Tensor<T>& logits, const IntArray& labels, c
                              options.ignore_index, ", got ", label);
 }
 
-// Whether the label, or the probabilities, are all that counts.
+// True without smoothing and class weights.
 template <class T> bool is_plain(const CrossEntropyOptions<T>& options) {
   return options.label_smoothing == 0 && !options.weight;
 }
@@ -115,8 +115,8 @@ constexpr const char* name_of(Reduction reduction) {
   return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
 }
 
-// As readers see it: q are the shares of the classes, c is what the sum of the rows' losses is multiplied by. Plain
-// labels or probabilities t, without smoothing and weights, have the formula of textbooks.
+// The formula for readers, with the classes' shares q and the factor c of the sum over rows. Plain labels or
+// probabilities t have the textbook formula.
 const char* formula_of_labels(bool each, bool plain) {
   if (!plain)
     return each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"
@@ -250,7 +250,7 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
 namespace detail {
 
 // Binary cross-entropy with the weights w and p of an element and of the label 1. For a logit x and a label t, with
-// s(x) = log(1 + exp(x)), of which neither a large x nor a tiny result takes digits:
+// s(x) = log(1 + exp(x)) computed without overflow or loss of digits:
 //   loss = w ((1 - t) s(x) + t p s(-x))
 //   dloss/dx = w ((1 - t) sigmoid(x) - t p sigmoid(-x)), dloss/dt = w (p s(-x) - s(x))
 template <class T> struct BinaryCrossEntropy {
@@ -273,7 +273,8 @@ template <class T> struct BinaryCrossEntropy {
   }
   T to_target(std::size_t i) const {
     const T a = x->data()[i], p = weight_at(pos_weight, i);
-    const T common = softplus(-std::abs(a));  // to s(a) and s(-a), beside which their difference must not be lost
+    const T common =
+        softplus(-std::abs(a));  // of s(a) and s(-a); kept apart from their difference, which would lose digits
     return weight_at(weight, i) * (p * (a < 0 ? -a : T(0)) - (a > 0 ? a : T(0)) + (p - 1) * common);
   }
 };
@@ -291,7 +292,7 @@ template <class T, class F> Array<T> each_of(const Shape& shape, F f) {
   return y;
 }
 
-// A weight's elements for all of x's; none if none is given.
+// The weight broadcast to x's shape, if any.
 template <class T>
 std::optional<Array<T>> stretched(const std::optional<Array<T>>& weight, const char* name, const Tensor<T>& x) {
   if (!weight) return std::nullopt;
@@ -314,7 +315,7 @@ Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& 
   const bool each = options.reduction == Reduction::none;
   const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
   Array<T> losses = each_of<T>(x.shape(), [&](std::size_t i) { return rule.loss(i); });
-  // s(x) = log(1 + exp(x)), whose derivative is the sigmoid σ; w and p are the weights, 1 where none are given.
+  // s(x) = log(1 + exp(x)) has the sigmoid σ as its derivative; the weights w and p are 1 by default.
   const char* formula = each ? "y = w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
                                "dx = w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) ⊙ dy; dt = w ⊙ (p ⊙ s(−x) − s(x)) ⊙ dy"
                              : "y = c Σ w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "

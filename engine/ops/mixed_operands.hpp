@@ -1,6 +1,5 @@
-/// Arithmetic of a tensor with an array or an expression, which is a constant: `p + array`, `2 * array - p`. Without
-/// these, xtensor's own operators would take a Parameter for a number, and fail to compile where the result is used.
-/// And what compound assignment, `x += array`, does with its left side.
+/// Arithmetic of a tensor with a constant array or expression: `p + array`, `2 * array - p`, `x += array`. Without
+/// these operators, xtensor's own would treat a Parameter as a number and fail to compile at the use of the result.
 #pragma once
 
 #include <type_traits>
@@ -15,20 +14,20 @@ concept IsTensor = requires(const X& x) {
   []<class T>(const Tensor<T>&) {}(x);
 };
 
-// The constraint makes the operators below better matches than xtensor's, which take any two types.
+// Makes the operators below more constrained than xtensor's, so overload resolution prefers them.
 template <class A, class B>
-concept TensorBesideArray = (IsTensor<A> && xt::is_xexpression<std::remove_cvref_t<B>>::value) ||
-                            (xt::is_xexpression<std::remove_cvref_t<A>>::value && IsTensor<B>);
+concept TensorAndArray = (IsTensor<A> && xt::is_xexpression<std::remove_cvref_t<B>>::value) ||
+                         (xt::is_xexpression<std::remove_cvref_t<A>>::value && IsTensor<B>);
 
 /// A tensor of the other operand's type: itself, or a constant with an expression's values.
-template <class Other, class X> decltype(auto) beside(const X& x) {
+template <class Other, class X> decltype(auto) as_tensor(const X& x) {
   if constexpr (IsTensor<X>)
     return static_cast<const Tensor<typename X::value_type>&>(x);
   else
     return Tensor<typename std::remove_cvref_t<Other>::value_type>(x);
 }
 
-/// x = result(). The copy throws where a parameter hides behind a Tensor&, before anything is recorded.
+/// x = result(). The copy throws if x is a Parameter seen as a Tensor, before anything is recorded.
 template <class X, class F> X& rebind(X& x, F result) {
   static_assert(std::is_same_v<X, Tensor<typename X::value_type>>,
                 "tapegrad: compound assignment would make a parameter a handle on a result. Its value is changed by "
@@ -39,25 +38,25 @@ template <class X, class F> X& rebind(X& x, F result) {
 
 }  // namespace detail
 
-/// The same of an array or expression beside a tensor: it is a constant, and both broadcast.
+/// a + b for a tensor and a constant array or expression; both broadcast.
 template <class A, class B>
-requires detail::TensorBesideArray<A, B>
-auto operator+(A&& a, B&& b) { return detail::beside<B>(a) + detail::beside<A>(b); }
-/// The same of an array or expression beside a tensor.
+requires detail::TensorAndArray<A, B>
+auto operator+(A&& a, B&& b) { return detail::as_tensor<B>(a) + detail::as_tensor<A>(b); }
+/// a - b likewise.
 template <class A, class B>
-requires detail::TensorBesideArray<A, B>
-auto operator-(A&& a, B&& b) { return detail::beside<B>(a) - detail::beside<A>(b); }
-/// The same of an array or expression beside a tensor.
+requires detail::TensorAndArray<A, B>
+auto operator-(A&& a, B&& b) { return detail::as_tensor<B>(a) - detail::as_tensor<A>(b); }
+/// a * b likewise.
 template <class A, class B>
-requires detail::TensorBesideArray<A, B>
-auto operator*(A&& a, B&& b) { return detail::beside<B>(a) * detail::beside<A>(b); }
-/// The same of an array or expression beside a tensor.
+requires detail::TensorAndArray<A, B>
+auto operator*(A&& a, B&& b) { return detail::as_tensor<B>(a) * detail::as_tensor<A>(b); }
+/// a / b likewise.
 template <class A, class B>
-requires detail::TensorBesideArray<A, B>
-auto operator/(A&& a, B&& b) { return detail::beside<B>(a) / detail::beside<A>(b); }
-/// The same of an array or expression beside a tensor.
+requires detail::TensorAndArray<A, B>
+auto operator/(A&& a, B&& b) { return detail::as_tensor<B>(a) / detail::as_tensor<A>(b); }
+/// a^b likewise.
 template <class A, class B>
-requires detail::TensorBesideArray<A, B>
-auto pow(A&& a, B&& b) { return pow(detail::beside<B>(a), detail::beside<A>(b)); }
+requires detail::TensorAndArray<A, B>
+auto pow(A&& a, B&& b) { return pow(detail::as_tensor<B>(a), detail::as_tensor<A>(b)); }
 
 }  // namespace tapegrad

@@ -8,7 +8,7 @@
 namespace tapegrad::detail {
 namespace {
 
-// As it stands in a formula: with the minus sign of mathematics, and in brackets where it is negative.
+// A number in a formula: with the mathematical minus sign, in parentheses if negative.
 std::string in_formula(double number) {
   const std::string digits = number_text(std::abs(number), std::chars_format::general, 6);
   return std::signbit(number) ? "(−" + digits + ')' : digits;
@@ -16,7 +16,7 @@ std::string in_formula(double number) {
 
 bool is_of_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
-// The text with the number in place of every c that is a word of its own.
+// Replaces each word "c" by the number.
 std::string with_number(std::string_view text, double number) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

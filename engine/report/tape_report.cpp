@@ -1,4 +1,4 @@
-// Looking at a tape: as a table, and as a graph.
+// Prints a tape as a table and as a graph.
 #include <charconv>
 #include <ostream>
 #include <string>
@@ -29,7 +29,7 @@ std::string bytes_text(std::size_t bytes) {
   return number_text(amount, fixed, amount < 10 && *unit != 'B' ? 1 : 0) + ' ' + unit;
 }
 
-// "12.3 us"; "-" for a time that was not taken
+// "12.3 us"; "-" for a missing time
 std::string time_text(double seconds) {
   if (seconds <= 0) return "-";
   return seconds < 1e-3 ? number_text(seconds * 1e6, fixed, 1) + " us" : number_text(seconds * 1e3, fixed, 2) + " ms";
@@ -58,7 +58,7 @@ template <class T> std::vector<std::string> row_of(const NodeView<T>& node) {
   return row;
 }
 
-// As it may stand between quotes in Graphviz's language.
+// Escapes a text for Graphviz.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -52,7 +52,7 @@ CompareResult compare(const std::string& name, const Array<double>& mine, const 
     result.verdict = Verdict::wrong;
     return result;
   }
-  double worst = 0;  // in units of the tolerance's scale, so that a wrong element is never hidden by a large right one
+  double worst = 0;  // relative to the tolerance's scale: a large right element must not hide a wrong one
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const double a = mine.data()[i], b = reference.data()[i];
     if (a == b) continue;  // infinities too

@@ -1,5 +1,5 @@
-/// What makes doctest's messages about tapegrad readable. Works with doctest.h included before or after, and without.
-/// Part of tapegrad.hpp, as all files of a program that print a type must print it by one StringMaker.
+/// Readable arrays and shapes in doctest's messages, independent of whether and when doctest.h is included. Part of
+/// tapegrad.hpp, since all files of a program must print a type with the same StringMaker.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ namespace doctest {
 template <class T> struct StringMaker;
 class String;
 
-// String is known only in doctest.h: as a template's argument it is looked into when a message is made.
+// String is incomplete without doctest.h: as a template argument it is only needed when a message is made.
 template <class T> struct StringMaker<tapegrad::Array<T>> {
   template <class Text = String> static Text convert(const tapegrad::Array<T>& array) {
     return Text(tapegrad::detail::array_text(array).c_str());

@@ -37,7 +37,7 @@ struct Difference {
 
 using Variable = detail::Variable<double>;
 
-// The parameters to check, each once, without undefined and frozen ones. At its end everything is as it was.
+// The parameters to check, each once, without undefined and frozen ones. Restores them at the end of its scope.
 class Checked {
  public:
   struct Entry {
@@ -98,7 +98,7 @@ class Moved {
   const Value<double> before_;
 };
 
-// f as a function of a single number: its outputs weighted, one element of a parameter moved.
+// The weighted sum of f's outputs as a function of one element of a parameter.
 class Probe {
  public:
   Probe(const std::function<Tensor<double>()>& f, const Array<double>& weights) : f_(f), weights_(weights) {}
@@ -127,8 +127,8 @@ class Probe {
   const Array<double>& weights_;
 };
 
-// Says so when the differences to the two sides disagree, by enough to explain the error. Where f is curved they do
-// too, but ever less as the step shrinks; at a kink or a jump they do not come together like that.
+// Reports a kink or a jump: one-sided differences that disagree by enough to explain the error, and do not converge
+// with a smaller step as they do for a smooth f.
 void report_kink(std::ostream& report, const Probe& f, Variable& parameter, const Difference& worst, double h,
                  double tolerance) {
   const double here = f.at(parameter, worst.index, 0);
@@ -147,9 +147,9 @@ void report_kink(std::ostream& report, const Probe& f, Variable& parameter, cons
          << " above; check beside it\n";
 }
 
-// Says so when f at the same point does not give the same outputs again.
+// Reports an f with different outputs at the same point.
 void report_unlike_calls(std::ostream& report, const Probe& f, const Array<double>& first) {
-  constexpr int calls = 4;  // a dropout with a small p may well drop nothing twice
+  constexpr int calls = 4;  // a dropout with a small p may drop nothing twice
   for (int call = 0; call < calls; ++call) {
     const Tensor<double> again = f.outputs();
     for (std::size_t i = 0; i < first.size(); ++i) {
@@ -172,13 +172,13 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   const Tape tape({.keep_values = options.on_failure != nullptr});
   const Tensor<double> y = f();
   const Array<double> weights = cotangent(y.shape());
-  if (y.requires_grad()) y.backward(weights);  // without, every gradient is 0, which the differences confirm or refute
+  if (y.requires_grad()) y.backward(weights);  // otherwise every gradient is 0, to be confirmed by the differences
 
   const NoGrad pause;
   GradcheckResult result;
   const Probe probe(f, weights);
   std::ostringstream report;
-  report.imbue(std::locale::classic());  // whatever the program's global locale is
+  report.imbue(std::locale::classic());  // independent of the program's locale
   report << std::setprecision(10);
   std::size_t compared = 0;
   std::map<std::string, Array<double>> wrong;

@@ -1,4 +1,4 @@
-/// An operation's formula and its rules, each by itself. For the library's own sources.
+/// An operation's formula split into value and rules. For the library's own sources.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Formula {
   std::vector<std::string> rules;  ///< "dx = dy W", ..., in the order of the inputs
 };
 
-/// Of Operation::formula, with its number in place of the letter c.
+/// Splits Operation::formula, with the constant instead of the letter c.
 Formula formula_of(const Operation& operation);
 
 }  // namespace tapegrad::detail

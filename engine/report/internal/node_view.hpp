@@ -1,4 +1,4 @@
-/// What a tape has recorded, as reports and pages walk over it. For the library's own sources.
+/// A read-only view of a tape's nodes, for reports and pages. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tapegrad::detail {
 
-/// A node of a recording, to be read. Valid until the tape records or sweeps again.
+/// A node of a recording. Valid until the tape records or sweeps again.
 template <class T> struct NodeView {
   std::size_t number;  // among the nodes on T
   const Operation& operation;
@@ -22,7 +22,7 @@ template <class T> struct NodeView {
   const typename KeptValues<T>::Entry* kept;  // null unless it keeps values
 };
 
-/// Calls visit(view) for each node in the order of recording: first those on float, then those on double.
+/// Calls visit(view) for each node in the order of recording: first nodes on float, then nodes on double.
 template <class Visit> void for_each_node(const Recording& recording, Visit visit) {
   const auto walk = [&]<class T>(const Nodes<T>& nodes) {
     const Observers<T>* const observers = nodes.observers();

@@ -7,8 +7,7 @@
 
 namespace tapegrad::detail {
 
-/// As printf writes it with so many digits, "%g" in chars_format::general and "%f" in fixed, with a point in every
-/// locale; NaN as "NaN".
+/// Like printf with "%g" (chars_format::general) or "%f" (fixed), but with a point in every locale and NaN as "NaN".
 inline std::string number_text(double number, std::chars_format format, int digits) {
   if (std::isnan(number)) return "NaN";
   char text[352];  // room for the largest double in fixed

@@ -1,4 +1,4 @@
-/// Tables of text, their columns lined up. For the library's own sources.
+/// Text tables with aligned columns. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace tapegrad::detail {
 
-/// How many characters a text in UTF-8 has: each has one byte that continues no other.
+/// The number of characters in UTF-8: its bytes other than continuation bytes.
 std::size_t character_count(const std::string& text);
 
-/// Rows of cells; a row may have fewer than the widest one. Printed, every column is as wide as its widest cell, spaces
-/// stand between columns, and none at a line's end.
+/// Rows of cells, possibly of different lengths. Prints each column as wide as its widest cell, without spaces at the
+/// end of a line.
 class Table {
  public:
-  /// `overflow` is left, where a cell that nothing follows runs on into the next columns instead of widening its own.
+  /// `overflow` aligns left, and the last cell of a row does not widen its column.
   enum class Align { left, right, overflow };
 
-  /// `align` of the columns from the first on; further ones are aligned to the left. `gap` spaces between columns,
-  /// `indent` before the first.
+  /// `align` starts at the first column; further columns align left. `gap` spaces separate columns, `indent` spaces
+  /// precede the first.
   explicit Table(std::vector<Align> align = {}, std::size_t gap = 2, std::size_t indent = 0)
       : align_(std::move(align)), gap_(gap), indent_(indent) {}
 

@@ -14,20 +14,20 @@
 namespace tapegrad::detail {
 namespace {
 
-// A tile of scores and its two operands fit in a processor's second-level cache. Short strips of queries let a causal
-// mask spare more; in a long sequence it gains more to bring the keys to the processor less often.
+// A tile of scores and its two operands fit in the second-level cache. Short strips of queries skip more of a causal
+// mask; long sequences gain more by loading the keys less often.
 constexpr std::size_t kKeys = 256, kMostQueries = 128, kLeastQueries = 32;
 
-// Up to so many elements a head's keys and values are copied to be multiplied with as transposes: what OpenBLAS does
-// for small ones itself takes three times as long as the product, and more when several threads do it. Fewer queries
-// than these are not worth a copy.
+// Keys and values of up to this many elements per head are transposed into a copy: OpenBLAS's own packing of small
+// transposes takes three times as long as the product, and longer on several threads. Fewer queries than this are not
+// worth a copy.
 constexpr std::size_t kCopied = std::size_t{1} << 14, kQueriesWorthACopy = 9;
 std::size_t copy_size(const HeadLayout& layout, std::size_t queries) {
   const std::size_t size = layout.rows * layout.width;
   return size <= kCopied && queries >= kQueriesWorthACopy ? size : 0;
 }
 
-// The transpose, copied where there is room for it.
+// The transpose, copied if there is room.
 template <class T> Matrix<const T> transpose(Matrix<const T> m, T* room) {
   if (room == nullptr) return m.t();
   for (std::size_t r = 0; r < m.rows; ++r)
@@ -72,7 +72,7 @@ AttentionLayout layout_of_columns(const char* operation, const Shape& q, const S
           HeadLayout::of_columns(heads, q[1], v[2] / groups * heads)};
 }
 
-// Queries t0, ..., t1 - 1 of head h of batch entry b; the mask hides all keys from `visible` on from each of them.
+// Queries t0, ..., t1 - 1 of head h of batch entry b. Keys from `visible` on are masked for all of them.
 template <class T> struct Attention<T>::Strip { std::size_t b, h, t0, t1, visible; };
 
 // A strip's queries against the keys s0, ..., s1 - 1.
@@ -84,23 +84,23 @@ template <class T> struct Attention<T>::Tile : Strip {
   Matrix<T> matrix(T* data) const { return {data, queries(), keys()}; }
 };
 
-// Memory to work in: three tiles, and the copies of K^T and V^T, or null.
+// Working memory: three tiles, and copies of K^T and V^T or null.
 template <class T> struct Attention<T>::Scratch { T *P, *dS, *dropped, *keys, *values; };
 
-// How the work is shared out among threads: where there are few groups, the strips of queries of each group's heads in
-// several parts. It depends on the work alone, and so do the sums that parts make.
+// The division of work among threads. With few groups, the strips of each group's heads form several parts. Depends on
+// the shapes only, and so do the results.
 template <class T> struct Attention<T>::Shares {
   std::size_t strip, strips;  // queries of a strip, and strips of a head
   std::size_t part, parts;    // strips of a part, and parts of a group
   std::size_t chunks;         // of the loop over the parts of all groups
 };
 
-// The strips first, ..., last - 1 of those of a group's heads, one head after the other.
+// Strips first, ..., last - 1 of a group's heads, one head after the other.
 template <class T> struct Attention<T>::Part { std::size_t b, g, number, first, last; };
 
 template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
-  // A score costs the softmax about as much as 64 multiplications; few queries cost less than to read the keys.
-  constexpr std::size_t kMostParts = 8;  // of all groups: each has sums of its own for the gradients of keys and values
+  // A score costs the softmax about 64 multiplications. Few queries cost less than reading the keys.
+  constexpr std::size_t kMostParts = 8;  // of all groups: each has its own sums of the gradients of keys and values
   const auto ratio = [](std::size_t above, std::size_t below) { return (above + below - 1) / below; };  // rounded up
   const std::size_t all_heads = std::max<std::size_t>(batch * heads, 1), all = ratio(all_heads, heads_of_group);
   const std::size_t widths = q.width + v.width;
@@ -112,7 +112,7 @@ template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
   const std::size_t strips_of_group = heads_of_group * s.strips;
   s.part = ratio(strips_of_group, ratio(wanted, all));
   s.parts = ratio(strips_of_group, s.part);
-  s.chunks = ratio(all * s.parts, ratio(all * s.parts, chunks));  // all of one length
+  s.chunks = ratio(all * s.parts, ratio(all * s.parts, chunks));  // of equal length
   return s;
 }
 
@@ -120,7 +120,7 @@ template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
 template <class T> template <class Body> void Attention<T>::for_each_part(const Shares& shares, Body body) const {
   const std::size_t tile = std::min(shares.strip, q.rows) * std::min(kKeys, k.rows);
   const std::size_t keys = copy_size(k, q.rows), values = copy_size(v, q.rows), room = 3 * tile + keys + values;
-  Array<T> scratch(Shape{shares.chunks, room});  // taken by this thread: the pool's would each ask the system once
+  Array<T> scratch(Shape{shares.chunks, room});  // allocated on this thread, whose pool has it already
   const auto run = [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     T* const data = scratch.data() + chunk * room;
     T* const copies = data + 3 * tile;
@@ -150,9 +150,8 @@ template <class T> template <class Body> void Attention<T>::for_each_tile(const 
   for (std::size_t s0 = 0; s0 < strip.visible; s0 += kKeys) body(Tile{strip, s0, std::min(s0 + kKeys, strip.visible)});
 }
 
-// S = scale Q K^T within the tile, under the mask; Q holds the strip's queries. Of query t0 + i the first seen[i]
-// scores in the tile count: the others are hidden. All rows are masked before any is read: a vector loaded from
-// elements that have just been stored one by one is a store-forwarding stall.
+// S = scale Q K^T within the tile, masked; Q holds the strip's queries. Only the first seen[i] scores of query t0 + i
+// are visible. Masks all rows before reading any: loading a vector right after storing its elements one by one stalls.
 template <class T>
 void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S,
                                  std::size_t* seen) const {
@@ -170,19 +169,19 @@ template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
   }
 }
 
-// A strip's rows of queries, of the result and of what lies as these.
+// A strip's rows of an array laid out like the queries or the result.
 template <class T>
 template <class U>
 Matrix<U> Attention<T>::rows_of(const HeadLayout& layout, U* data, const Strip& strip) {
   return layout.at(data, strip.b, strip.h).rows_between(strip.t0, strip.t1);
 }
 
-// Where the statistics of a strip's queries stand.
+// The offset of a strip's statistics.
 template <class T> std::size_t Attention<T>::first_statistic(const Strip& strip) const {
   return 2 * ((strip.b * heads + strip.h) * q.rows + strip.t0);
 }
 
-// What a strip's forward pass works on.
+// Operands of a strip's forward pass.
 template <class T> struct Attention<T>::ForwardStrip : Strip {
   Matrix<const T> Q, Kt, V;
   Matrix<T> O;
@@ -219,7 +218,7 @@ template <class T> void Attention<T>::forward_strip(const ForwardStrip& strip) c
     for (std::size_t i = 0; i < O.rows; ++i) {
       T* const scores = tile.matrix(strip.P).row(i);
       const T larger = std::max(m[i], loops.max(scores, seen[i]));
-      const T shift = larger == -inf ? T(0) : larger;  // nothing to attend to yet: exp(-inf - 0) = 0
+      const T shift = larger == -inf ? T(0) : larger;  // no visible key yet: exp(-inf - 0) = 0
       const T shrink = tile.s0 > 0 ? std::exp(m[i] - shift) : T(0);
       l[i] = l[i] * shrink + loops.exp_sum(scores, scores, seen[i], shift);
       std::fill(scores + seen[i], scores + tile.keys(), T(0));
@@ -238,12 +237,12 @@ template <class T> void Attention<T>::forward_strip(const ForwardStrip& strip) c
   }
 }
 
-// What the backward pass of a part works on: the keys and values of its group.
+// Operands of a part's backward pass: the keys and values of its group.
 template <class T> struct Attention<T>::BackwardPart {
   Matrix<const T> K, Kt, Vt;
   Matrix<T> dK, dV;
   Scratch scratch;
-  std::size_t reached = 0;  // the keys before it have received: their rows of dK and dV hold sums
+  std::size_t reached = 0;  // keys before this one have sums in dK and dV
 
   void fill_up_to(std::size_t key) {
     if (key <= reached) return;
@@ -253,7 +252,7 @@ template <class T> struct Attention<T>::BackwardPart {
   }
 };
 
-// What a strip's backward pass works on.
+// Operands of a strip's backward pass.
 template <class T> struct Attention<T>::BackwardStrip : Strip {
   Matrix<const T> Q, O, dO;
   Matrix<T> dQ;
@@ -261,7 +260,7 @@ template <class T> struct Attention<T>::BackwardStrip : Strip {
   T dot[kMostQueries];  // rowsum(dO O)
 };
 
-// The parts of a group share its keys: each but the first sums their gradients in memory of its own.
+// The parts of a group share its keys. Each but the first sums their gradients in its own memory.
 template <class T> class Attention<T>::PartialSums {
  public:
   PartialSums(const Attention& attention, std::size_t parts)
@@ -274,7 +273,7 @@ template <class T> class Attention<T>::PartialSums {
   Matrix<T> dK(const Part& part) { return {sums_.data() + index(part) * size_, a_.k.rows, a_.k.width}; }
   Matrix<T> dV(const Part& part) { return {dK(part).data + a_.k.rows * a_.k.width, a_.v.rows, a_.v.width}; }
 
-  // The keys before it have received.
+  // Keys before this one have sums.
   std::int64_t& reached(const Part& part) { return reached_.data()[index(part)]; }
 
   // Adds the parts one after the other, on several threads by keys.
@@ -364,7 +363,7 @@ void Attention<T>::backward_tile(const Tile& tile, const BackwardStrip& strip, B
   if (dropout > 0) std::copy_n(P.data, P.rows * P.columns, dropped.data);
   drop(tile, dropped.data);
 
-  const bool first = tile.s0 == part.reached;  // to give these keys anything
+  const bool first = tile.s0 == part.reached;  // the first gradient of these keys
   if (first)
     part.reached = tile.s1;
   else

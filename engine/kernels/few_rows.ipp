@@ -1,7 +1,6 @@
-// Products with a row or a few on the left, for one instruction set; included by vector_loops.ipp. They are bound by
-// reading b: its rows are read one after the other, each from its start to its end, as memory delivers them fastest.
-// (Four rows side by side take twice as long from memory.) Every element of the result is summed in one order, whatever
-// is computed beside it: it does not depend on how a product's columns are cut among threads.
+// Products with a few rows on the left, for one instruction set; included by vector_loops.ipp. They are bound by
+// reading b, so they read its rows one after the other, the order in which memory is fastest: four rows side by side
+// take twice as long. Each element of the result is summed in a fixed order, independent of the division among threads.
 #include "few_rows.hpp"
 #include "lanes.ipp"
 
@@ -27,8 +26,8 @@ template <class T, class Arch, class B = T> struct FewRowsLoops {
     store(p.beta == 0 ? scaled : xsimd::fma(Batch(p.beta), load(c, n), scaled), c, n);
   }
 
-  // The products of rows r, ..., r + R - 1 of a with rows first, ..., first + n - 1 of b, n <= kLanes: a vector of
-  // partial sums for each, of which the lanes of kLanes vectors are added up at once.
+  // The products of rows r, ..., r + R - 1 of a with rows first, ..., first + n - 1 of b, n <= kLanes: each in a vector
+  // of partial sums. The lanes of kLanes vectors are then reduced together.
   template <std::size_t R> static void dots(const Product& p, std::size_t r, std::size_t first, std::size_t n) {
     const T* const a = p.a + r * p.a_stride;
     Batch sums[R][kLanes];
@@ -67,7 +66,7 @@ template <class T, class Arch, class B = T> struct FewRowsLoops {
     }
   }
 
-  // A row of N whole vectors and a part of one or a whole one, whose sums stay in registers.
+  // A row of N whole vectors and a partial or whole one, with sums in registers.
   template <std::size_t N> static void narrow_row(const Product& p) {
     if constexpr (N > 0)
       if (p.columns <= N * kLanes) return narrow_row<N - 1>(p);
@@ -99,7 +98,7 @@ template <class T, class Arch, class B = T> struct FewRowsLoops {
 
   static void row_by_matrix(const Product& p) {
     constexpr std::size_t kNarrow = 8;                 // vectors
-    constexpr std::size_t kBlock = 16384 / sizeof(T);  // columns, whose sums stay in the first-level cache
+    constexpr std::size_t kBlock = 16384 / sizeof(T);  // columns; their sums fit in the first-level cache
     if (p.columns <= kNarrow * kLanes) return narrow_row<kNarrow - 1>(p);
     for (std::size_t j = 0; j < p.columns; ++j) p.c[j] = p.beta == 0 ? T(0) : p.beta * p.c[j];
     for (std::size_t first = 0; first < p.columns; first += kBlock)

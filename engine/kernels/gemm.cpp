@@ -12,27 +12,27 @@
 #include "instruction_sets.hpp"
 #include "vector_loops.hpp"
 
-// OpenBLAS's own function; null when another BLAS is linked.
+// OpenBLAS's own function; null with another BLAS.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace tapegrad::detail {
 namespace {
 
-// The first-level cache: BLAS packs what does not fit into it, which takes longer than a product with a row or a few.
+// The first-level cache. BLAS packs a larger b, which takes longer than a product with a few rows.
 constexpr std::size_t kPackedBytes = std::size_t{1} << 15;
 
-// Parts are cut at multiples of so many rows or columns: of the BLAS kernels' register tiles, and of a vector.
+// Parts begin at multiples of this many rows or columns: a multiple of BLAS's register tiles and of a vector.
 constexpr std::size_t kUnit = 16;
 
 constexpr std::size_t kFewRows = 8;
 
-// How many threads share out a product that is bound by multiplying.
+// The number of threads for a compute-bound product.
 std::size_t threads_for(std::size_t multiplications) {
   constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // some five microseconds
   return std::clamp<std::size_t>(multiplications / kWorthAThread, 1, std::min(threads_here(), kMostChunks));
 }
 
-// Whether a product is bound by reading b, and not by multiplying.
+// True if a product is bound by reading b, not by multiplying.
 template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matrix<const T>& b) {
   const bool few = b.transposed && a.rows <= kFewRows && b.rows * b.columns * sizeof(T) > kPackedBytes;
   return !a.transposed && (a.rows == 1 || few);
@@ -46,7 +46,7 @@ void few_rows(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T
   b.transposed ? loops.few_rows_by_transpose(product) : loops.row_by_matrix(product);
 }
 
-using BlasInt = int;  // as BLAS libraries have it, but for those built for indices of 64 bits
+using BlasInt = int;  // except in BLAS libraries built for 64-bit indices
 
 template <class T> void require_blas_extents(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   constexpr std::size_t kMost = std::numeric_limits<BlasInt>::max();
@@ -55,7 +55,7 @@ template <class T> void require_blas_extents(const Matrix<const T>& a, const Mat
           " rows, columns and elements from one row to the next, as many as BLAS counts, got ", largest);
 }
 
-// The products share the pool's threads with our other loops: BLAS's own threads would oversubscribe the processors.
+// Products run on the pool's threads like our other loops: BLAS's own threads would oversubscribe the processors.
 bool blas_on_one_thread() {
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
   return true;
@@ -72,10 +72,10 @@ void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<
                          b.data, leading(b), beta, c.data, leading(c));
 }
 
-// How a product is made: by our loops or by BLAS, and shared out in how many parts, of rows or columns or of the inner
-// extent. That of few rows depends on the work alone, and so does its rounding.
+// The division of a product: by our loops or by BLAS, in parts of rows, columns or the inner extent. For few rows it
+// depends on the shapes only, and so does the rounding.
 template <class T> struct Plan {
-  bool reads_once;  // by our own loops, without BLAS
+  bool reads_once;  // by our loops, without BLAS
   std::size_t parts;
   bool splits_inner;
 
@@ -84,7 +84,7 @@ template <class T> struct Plan {
     const std::size_t inner = a.columns, size = inner * b.columns;
     if (reads_once) {
       parts = chunks_for(size / 2);  // reading an element takes half as long as a step
-      // A part reads whole rows of b as it is stored, where there are enough of them.
+      // A part reads whole stored rows of b if there are enough of them.
       const std::size_t enough = parts * kUnit;
       splits_inner = inner >= enough && (!b.transposed || b.columns < enough);
     } else {
@@ -99,8 +99,8 @@ template <class T> struct Plan {
   }
 };
 
-// part(rows of a, columns of b, rows and columns of c, the first of these columns): some rows of c for every thread, or
-// some columns where there are more of those.
+// part(rows of a, columns of b, rows and columns of c, the first of these columns): divides the rows of c among
+// threads, or the columns if there are more of them.
 template <class T, class Part>
 void for_each_part(std::size_t parts, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
                    Part part) {
@@ -114,8 +114,8 @@ void for_each_part(std::size_t parts, const Matrix<const T>& a, const Matrix<con
   });
 }
 
-// Split-K: every thread accumulates a part of the inner extent, the first in c, the others in partial products of their
-// own, which a reduction then adds to c.
+// Split-K: each thread accumulates a part of the inner extent, the first in c, the others in partial products, reduced
+// into c at the end.
 template <class T>
 void gemm_split_k(const Plan<T>& plan, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
   const std::size_t size = c.rows * c.columns;
@@ -134,7 +134,7 @@ void gemm_split_k(const Plan<T>& plan, Matrix<const T> a, Matrix<const T> b, Mat
   });
 }
 
-// The matrix in T, its stored rows one after the other in `to`.
+// The matrix converted to T, with contiguous stored rows in `to`.
 template <class T> Matrix<const T> widen(const Matrix<const BFloat16>& m, T* to) {
   const std::size_t rows = m.transposed ? m.columns : m.rows, length = m.transposed ? m.rows : m.columns;
   for (std::size_t r = 0; r < rows; ++r)
@@ -144,7 +144,7 @@ template <class T> Matrix<const T> widen(const Matrix<const BFloat16>& m, T* to)
   return {to, m.rows, m.columns, length, m.transposed};
 }
 
-// A row whose elements lie side by side, as a column does that is stored without gaps.
+// A contiguous row, such as a column stored without gaps.
 template <class T> Matrix<T> as_row(Matrix<T> m) {
   const bool is_column_in_memory = m.rows == 1 && m.transposed && m.stride == 1;
   return is_column_in_memory ? Matrix<T>(m.data, 1, m.columns) : m;
@@ -190,7 +190,7 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix
                                                 c_part.stride, c_part.rows, inner, c_part.columns, alpha, beta});
       });
     });
-  // As many parts for each thread, of as many columns at a time as a second-level cache has room for.
+  // Equally many parts per thread, of as many columns as fit into the second-level cache.
   constexpr std::size_t kCached = std::size_t{1} << 18;                                                     // elements
   const std::size_t at_once = std::max<std::size_t>(kCached / std::max<std::size_t>(inner, 1) / kUnit, 1);  // units
   const std::size_t threads = threads_for(a.rows * inner * c.columns);

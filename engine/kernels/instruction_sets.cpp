@@ -36,7 +36,7 @@ InstructionSet default_set() {
                               given);
 }
 
-constexpr auto kNone = static_cast<InstructionSet>(-1);  // before it is first asked for
+constexpr auto kNone = static_cast<InstructionSet>(-1);  // before the first use
 std::atomic<InstructionSet> chosen{kNone};
 
 }  // namespace
@@ -52,7 +52,7 @@ std::vector<InstructionSet> instruction_sets() {
   return sets;
 }
 
-// Threads that ask for the first time together find the same.
+// Threads racing for the first use get the same set.
 InstructionSet instruction_set() {
   InstructionSet set = chosen.load(std::memory_order_relaxed);
   if (set == kNone) chosen = set = default_set();

@@ -1,4 +1,4 @@
-// The lanes of a batch: a part of them, and their sums. Included where vector_loops.ipp is, whose rules hold here, too.
+// Partial batches and sums of lanes. Included like vector_loops.ipp, under the same rules.
 #pragma once
 
 #include <xsimd/xsimd.hpp>
@@ -11,10 +11,10 @@ namespace tapegrad::detail {
 namespace {
 
 #if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
-template <class Arch> xsimd::batch<float, Arch> widened_floats(const BFloat16* x);  // of as many as a batch has lanes
+template <class Arch> xsimd::batch<float, Arch> widened_floats(const BFloat16* x);  // as many as a batch has lanes
 #endif
 
-// The first n < size elements of a batch, from and to memory that may end after them.
+// The first n < size elements of a batch, without access to memory after them.
 template <class T, class Arch> struct Part {
   using Batch = xsimd::batch<T, Arch>;
   static constexpr std::size_t kLanes = Batch::size;
@@ -58,7 +58,7 @@ template <class T, class Arch> xsimd::batch<T, Arch> Widened<T, Arch>::load_whol
   return Batch::load_aligned(lanes);
 }
 
-// The sum of all lanes, whose function is reduce_add from xsimd 9 on.
+// The sum of all lanes, called reduce_add since xsimd 9.
 template <class T, class Arch> T sum_of_lanes(const xsimd::batch<T, Arch>& x) {
   if constexpr (requires { hadd(x); })
     return hadd(x);
@@ -66,7 +66,7 @@ template <class T, class Arch> T sum_of_lanes(const xsimd::batch<T, Arch>& x) {
     return reduce_add(x);
 }
 
-// Lane c of the result is the sum of the lanes of row c, of as many rows as there are lanes.
+// Lane c of the result is the sum of the lanes of row c; there are as many rows as lanes.
 template <class T, class Arch> xsimd::batch<T, Arch> sums_of_lanes(const xsimd::batch<T, Arch>* rows) {
   return xsimd::haddp(rows);
 }

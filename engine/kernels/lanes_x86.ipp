@@ -1,9 +1,9 @@
-// What AVX2 and AVX-512 have instructions for that xsimd does not use. Included by lanes.ipp.
+// Instructions of AVX2 and AVX-512 missing in xsimd. Included by lanes.ipp.
 
 namespace tapegrad::detail {
 namespace {
 
-// The numbers become the upper halves of lanes whose lower halves are 0.
+// Moves the numbers to the upper halves of lanes, with lower halves of 0.
 template <class Arch> xsimd::batch<float, Arch> widened_floats(const BFloat16* x) {
 #if defined(__AVX512F__)
   const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
@@ -35,7 +35,7 @@ template <class Arch> struct Part<double, Arch> {
   static void store(const Batch& batch, double* y, std::size_t n) { _mm512_mask_storeu_pd(y, first(n), batch); }
 };
 
-// For xsimd 8.1 gives the sums of sixteen lanes in another order. Pairs of rows are folded into one, until all are.
+// xsimd 8.1 returns the sums of sixteen lanes in another order. Folds pairs of rows until one is left.
 template <class Arch> xsimd::batch<float, Arch> sums_of_lanes(const xsimd::batch<float, Arch>* rows) {
   __m512 pairs[8], fours[4];  // in every quarter of a vector: sums of 2 rows, twice; sums of 4 rows
   for (int i = 0; i < 8; ++i)

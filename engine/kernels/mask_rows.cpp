@@ -35,7 +35,7 @@ MaskRows<T>::MaskRows(const char* operation, AttentionMask mask, std::size_t bat
 }
 
 template <class T> std::size_t MaskRows<T>::visible(std::size_t b, std::size_t h, std::size_t t) const {
-  // Of the queries after t, each sees one key more, and the last one all.
+  // Each later query sees one more key; the last one sees all.
   const std::size_t hidden = mask_.causal_ ? std::min(keys_, queries_ - 1 - t) : 0;
   std::size_t visible = keys_ - hidden;
   if (mask_.lengths_)
@@ -57,7 +57,7 @@ std::size_t MaskRows<T>::apply(std::size_t b, std::size_t h, std::size_t t, std:
     for (std::size_t s = 0; s < seen; ++s, allowed += allowed_[3])
       if (!*allowed) scores[s] = hidden;
   }
-  constexpr std::size_t kWhole = 16;  // of floats, the longest vectors have so many
+  constexpr std::size_t kWhole = 16;  // floats in the longest vectors
   const std::size_t rounded = std::min(count, (seen + kWhole - 1) / kWhole * kWhole);
   std::fill(scores + seen, scores + rounded, hidden);
   return rounded;

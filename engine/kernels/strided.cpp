@@ -18,21 +18,21 @@ template <class T> T sum_run(const T* x, std::size_t count) {
 
 namespace {
 
-// One of two arrays that are walked together. An empty one has no memory, so offsets are added within runs alone.
+// One of two arrays walked together. An empty one has no memory, so offsets are only added within runs.
 template <class T> struct Side {
   T* data;
   const Strides& strides;
   std::ptrdiff_t offset;
 };
 
-// Visits two arrays at once as for_each_run does, on several threads: `to` is cut along its first axis whose elements
-// lie apart, so that no two threads write to one place, and every place is written in one order however many there are.
+// for_each_run over two arrays on several threads. Cuts `to` along its first axis with distinct elements, so no two
+// threads write to the same element, and the order of writes is independent of the number of threads.
 template <class T, class Body>
 void for_each_run_in_parallel(const Shape& shape, const Side<T>& to, const Side<const T>& from, Body body) {
   std::size_t axis = 0;
   while (axis < shape.size() && (shape[axis] < 2 || to.strides[axis] == 0)) ++axis;
   const std::size_t extent = axis < shape.size() ? shape[axis] : 1;
-  // Neighbours go to one thread in runs of at least 128: shorter ones would be walked with little gain.
+  // Neighbors stay on one thread in runs of at least 128: shorter runs gain little.
   const std::size_t most = axis + 1 < shape.size() ? extent : (extent + 127) / 128;
   const std::size_t chunks = std::min(most, chunks_for(element_count(shape)));
   parallel_for(extent, chunks, [&](std::size_t begin, std::size_t end) {
@@ -107,7 +107,7 @@ View strips_of(const View& view, std::size_t strips, std::size_t width) {
   return out;
 }
 
-// The last axis from an index on.
+// The last axis from an index onward.
 View columns_from(View view, std::size_t first) {
   if (first == 0) return view;
   view.offset += static_cast<std::ptrdiff_t>(first) * view.strides.back();
@@ -124,8 +124,8 @@ template <class T> Array<T> gather(const Array<T>& source, const View& view) {
                                 {source.data(), from.strides, from.offset}, copy_run<T>);
   };
   const View whole{view.shape, contiguous_strides(view.shape), 0};
-  // As in a transpose, neighbours in a column may be neighbours in the source: columns are copied in strips as wide as
-  // a line of the cache, (..., R, C) as (..., C / strip, R, strip), so that each line that is read serves several rows.
+  // If neighbors in a column are neighbors in the source, as in a transpose, columns are copied in strips as wide as a
+  // cache line, (..., R, C) as (..., C / strip, R, strip): each line read serves several rows.
   constexpr std::size_t kStrip = 64 / sizeof(T);
   const std::size_t axes = view.shape.size();
   const bool by_columns = axes >= 2 && view.strides[axes - 2] == 1 && view.strides[axes - 1] != 1;
@@ -143,8 +143,8 @@ template <class T> void scatter(Array<T>& destination, const Array<T>& elements,
 
 namespace {
 
-// Where a walk is cut that adds more slices to each other than a running sum may have terms: along an axis, into
-// blocks. The last axis does not count: its runs are summed by sum_run.
+// The division of a sum of more slices than kLongestSum: an axis in blocks. The last axis is exempt, since sum_run sums
+// its runs.
 struct Cut {
   std::size_t axis, block;
 };
@@ -160,7 +160,7 @@ std::optional<Cut> cut_of(const Walk<2>& walk) {
   return terms > kLongestSum ? outermost : std::nullopt;
 }
 
-// sum += x, each element added where the walk leads from an offset on: many slices by way of partial sums.
+// sum += x along the walk from an offset; long sums add partial sums.
 template <class T> void add_slices(T* sum, std::size_t size, std::ptrdiff_t offset, const T* x, const Walk<2>& walk) {
   const std::optional<Cut> cut = cut_of(walk);
   if (!cut)
@@ -188,7 +188,7 @@ namespace {
 
 Shape with_an_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
-// How an array is walked beside indices along an axis: to the elements of index 0, from which index i lies i * apart.
+// The walk of an array along with indices along an axis: visits the elements of index 0; index i is i * apart away.
 struct AlongAxis {
   Strides strides;
   std::ptrdiff_t apart;

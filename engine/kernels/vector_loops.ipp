@@ -1,6 +1,6 @@
-// The bodies of vector_loops.hpp for one instruction set, an architecture of xsimd's. Included by one file for each
-// set, compiled with that set's flags. Whatever is emitted here may run on such processors alone: everything is a
-// template of Arch or static, and nothing of the standard library that could be shared with other files is called.
+// The bodies of vector_loops.hpp for one instruction set, an architecture of xsimd. Included by one file per set,
+// compiled with its flags. The code emitted here must not be shared with other files, since it may only run on such
+// processors: everything is static or a template of Arch, and no shared function of the standard library is called.
 #include <xsimd/xsimd.hpp>
 
 #include "../array/random_bits.hpp"
@@ -11,7 +11,7 @@
 namespace tapegrad::detail {
 namespace {
 
-// An operation f on batches, of two runs and of a run and a number.
+// An operation f on batches of two runs, or of a run and a number.
 template <class T, class Arch, class F> struct Binary {
   using Batch = xsimd::batch<T, Arch>;
   static constexpr std::size_t kLanes = Batch::size;
@@ -53,15 +53,14 @@ template <class T, class Arch> struct Loops {
   using Batch = xsimd::batch<T, Arch>;
   static constexpr std::size_t kLanes = Batch::size;
 
-  // f(x) for an f that xsimd computes by way of an integer, which some instruction sets make in C++ from a double: what
-  // does not fit into the integer, infinities and NaN among it, must not get there. Beyond `limit` f is constant. (A
-  // float is converted by an instruction, for which any float will do.)
+  // f(x), constant beyond `limit`, for an f that xsimd computes through an integer. Some instruction sets convert a
+  // double to it in C++, where values out of range, infinities and NaN are undefined; floats convert by an instruction.
   template <class F> static Batch within(T limit, const Batch& x, F f) {
     if constexpr (sizeof(T) == 4) return f(x);
-    const Batch held = xsimd::max(xsimd::min(x, Batch(limit)), Batch(-limit));  // of NaN, min gives the limit
+    const Batch held = xsimd::max(xsimd::min(x, Batch(limit)), Batch(-limit));  // min(NaN, limit) is the limit
     return xsimd::select(x == x, f(held), x);                                   // NaN stays NaN
   }
-  static Batch exp_of(const Batch& x) {  // 0 and inf well before
+  static Batch exp_of(const Batch& x) {  // 0 and inf well before the limits
     return within(T(1000), x, [](const Batch& a) { return xsimd::exp(a); });
   }
   static Batch tanh_of(const Batch& x) {
@@ -90,7 +89,7 @@ template <class T, class Arch> struct Loops {
     if (i < n) store_part(f(load_part(x + i, n - i, T(0)), load_part(z + i, n - i, T(0))), y + i, n - i);
   }
 
-  // NaN where one is; the processor's maximum may be either of two numbers there.
+  // NaN if either is; the processor's maximum may return the other.
   static T larger(T x, T y) { return x > y || x != x ? x : y; }
   static Batch larger(const Batch& x, const Batch& y) { return xsimd::select(x > y || xsimd::isnan(x), x, y); }
 

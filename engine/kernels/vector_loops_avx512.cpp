@@ -2,9 +2,8 @@
 
 namespace tapegrad::detail {
 
-// xsimd's avx512bw adds only operations on 8 and 16 bits, which nothing here uses, and those of xsimd 8.1 do not
-// compile without optimization where GCC's intrinsics are macros. (Its avx512dq is defined only where BW is there as
-// well.)
+// xsimd's avx512bw adds only operations on 8 and 16 bits, unused here, and in xsimd 8.1 they do not compile at -O0,
+// where GCC's intrinsics are macros. Its avx512dq is defined only together with BW.
 template <>
 constinit const VectorLoops<float> VectorLoopsFor<float>::avx512 = Loops<float, xsimd::avx512dq>::table("AVX-512");
 template <>

@@ -12,7 +12,7 @@ constexpr const char* kName = "MultiHeadAttention";
 
 std::size_t or_else(std::size_t size, std::size_t otherwise) { return size == 0 ? otherwise : size; }
 
-// Everything at once, before the projections draw their random numbers.
+// Checks everything before the projections draw random numbers.
 std::size_t checked_heads(std::size_t dim, std::size_t num_heads, const MultiHeadAttentionOptions& options) {
   detail::require_size(kName, "dim", dim);
   detail::require_size(kName, "num_heads", num_heads);
@@ -36,7 +36,7 @@ LinearOptions of_projections(const MultiHeadAttentionOptions& options) {
   return {.bias = options.bias, .generator = options.generator};
 }
 
-// (B, T, H D) -> (B, H, T, D); each head of fewer stands for those of its group.
+// (B, T, G D) -> (B, H, T, D), with each of the G heads repeated for its group.
 template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t groups, std::size_t heads) {
   const Shape& shape = x.shape();
   const Tensor<T> split = transpose(reshape(x, {shape[0], shape[1], groups, shape[2] / groups}), 1, 2);
@@ -112,7 +112,7 @@ Tensor<T> MultiHeadAttention<T>::attention_weights(const Tensor<T>& queries, con
   return masked_softmax(matmul(q, transpose(k, -1, -2)) * static_cast<T>(scale), mask);
 }
 
-// Where there are rotary positions: those of rows that begin at `first`.
+// Applies rotary positions, if any, starting at `first`.
 template <class T>
 Tensor<T> MultiHeadAttention<T>::rotated(const Tensor<T>& x, std::size_t heads, std::size_t first) const {
   return rotary_base ? rotary_embedding(x, heads, {.base = *rotary_base, .first = first}) : x;

@@ -6,11 +6,10 @@
 
 namespace tapegrad {
 
-/// While training, sets each element to 0 with probability p and divides the others by 1 - p; in evaluation it does
-/// nothing.
+/// In training, sets each element to 0 with probability p and divides the others by 1 - p. The identity in evaluation.
 struct Dropout {
   double p;              ///< in [0, 1)
-  bool training = true;  ///< what train(model) and eval(model) switch
+  bool training = true;  ///< set by train(model) and eval(model)
   TAPEGRAD_SETTINGS(p)
 
   /// Throws std::invalid_argument unless p is in [0, 1).

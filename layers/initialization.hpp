@@ -1,4 +1,4 @@
-/// First weights of models, other than those that layers begin with.
+/// Initialization schemes for whole models.
 #pragma once
 
 #include <cmath>
@@ -13,19 +13,18 @@
 
 namespace tapegrad {
 
-/// Normally distributed weights; biases of 0. Throws std::invalid_argument for a standard deviation below 0 or of NaN.
+/// Draws normal weights and sets biases to 0. Throws std::invalid_argument unless the standard deviation is >= 0.
 template <class T>
 void initialize_normal(Linear<T>& layer, double standard_deviation, Generator& generator = default_generator());
 
-/// The same for the vectors of all ids but the padding_idx, which stays as it is.
+/// The same for an embedding, except for the vector of padding_idx.
 template <class T>
 void initialize_normal(Embedding<T>& layer, double standard_deviation, Generator& generator = default_generator());
 
 namespace detail {
 
-/// All linear layers in the model normal with deviation_of(in_features), all embeddings with 0.02, and in each of n
-/// TransformerBlocks the layers whose output is added to the residual stream, out_proj and fc2, with
-/// deviation_of_residual(n).
+/// Draws normal weights: linear layers with deviation_of(in_features), embeddings with 0.02, and the residual layers
+/// out_proj and fc2 of n TransformerBlocks with deviation_of_residual(n).
 template <class M, class DeviationOf, class DeviationOfResidual>
 void initialize_transformer(M& model, DeviationOf deviation_of, DeviationOfResidual deviation_of_residual,
                             Generator& generator) {
@@ -46,18 +45,18 @@ void initialize_transformer(M& model, DeviationOf deviation_of, DeviationOfResid
 
 }  // namespace detail
 
-/// First weights as GPT-2 has them (Radford et al. 2019). All linear layers and embeddings in the model are normal with
-/// a standard deviation of 0.02, and the layers of n TransformerBlocks whose output is added to the residual stream,
-/// out_proj and fc2, with 0.02 / sqrt(2 n): the sum of 2 n such outputs then varies as one does.
+/// GPT-2's initialization (Radford et al. 2019): normal weights with a standard deviation of 0.02 in all linear layers
+/// and embeddings, and 0.02 / sqrt(2 n) in the residual layers out_proj and fc2 of n TransformerBlocks, so the sum of 2
+/// n outputs has the variance of one.
 template <detail::ModelArgument M> void initialize_gpt2(M& model, Generator& generator = default_generator()) {
   detail::initialize_transformer(
       model, [](std::size_t) { return 0.02; }, [](double n) { return 0.02 / std::sqrt(2 * n); }, generator);
 }
 
-/// First weights with which narrow models learn faster. Linear layers have a standard deviation of 1 /
-/// sqrt(in_features) (LeCun et al. 1998), so that what they compute varies as much as what they are given, where
-/// GPT-2's 0.02 suits thousands of them; and TransformerBlocks have an out_proj and fc2 of 0, so that each passes on
-/// what it is given before it has learned what to add (Zhang et al. 2019). Embeddings are as GPT-2's.
+/// An initialization for narrow models, which learn faster with it. Linear layers have a standard deviation of
+/// 1 / sqrt(in_features) (LeCun et al. 1998), which preserves the variance of the input; GPT-2's 0.02 does so only for
+/// thousands of features. out_proj and fc2 of TransformerBlocks start at 0, so each block is initially the identity
+/// (Zhang et al. 2019). Embeddings are initialized like GPT-2's.
 template <detail::ModelArgument M> void initialize_lecun(M& model, Generator& generator = default_generator()) {
   detail::initialize_transformer(
       model, [](std::size_t in_features) { return 1 / std::sqrt(static_cast<double>(in_features)); },

@@ -18,7 +18,7 @@ HeadLayout layout_of_kept(const Shape& shape, std::size_t rows) {
   return HeadLayout::of_heads(shape[1], shape[2], rows, shape[3]);
 }
 
-// Copies the rows of each head behind the first `size` of `to`'s.
+// Copies the rows of each head to `to`, after its first `size` rows.
 template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, Array<T>& to, std::size_t size) {
   const HeadLayout to_layout = layout_of_kept(to.shape(), size + from_layout.rows);
   for (std::size_t b = 0; b < to.shape()[0]; ++b)
@@ -27,7 +27,7 @@ template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, 
         std::copy_n(from_layout.at(from, b, h).row(r), from_layout.width, to_layout.at(to.data(), b, h).row(size + r));
 }
 
-// The same rows with room for more. Twice the room each time: of all rows, each is moved once on average.
+// The same rows with twice the capacity, so each row moves once on average.
 template <class T> Array<T> with_room(const Array<T>& kept, std::size_t size, const Shape& shape) {
   auto grown = detail::uninitialized<T>(kName, shape);
   if (size > 0) copy_rows(kept.data(), layout_of_kept(kept.shape(), size), grown, 0);

@@ -10,13 +10,13 @@
 namespace tapegrad {
 namespace {
 
-// An id and its probability, but for a factor that all have.
+// An id and its unnormalized probability.
 struct Candidate {
   std::size_t id;
   double weight;
 };
 
-// The likelier first; of equals the first.
+// Descending probability; equal ones by id.
 bool likelier(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
 }
@@ -43,13 +43,13 @@ void keep_top_p(std::vector<Candidate>& candidates, double p) {
   candidates.resize(count);
 }
 
-// The id in whose part of the whole the number falls, which is evenly from [0, 1).
+// The id selected by a uniform number from [0, 1).
 std::size_t draw(const std::vector<Candidate>& candidates, double number) {
   const double target = number * total(candidates);
   double sum = 0;
   for (const Candidate& candidate : candidates)
     if ((sum += candidate.weight) > target) return candidate.id;
-  return candidates.front().id;  // rounding took the target to the end
+  return candidates.front().id;  // rounding moved the target past the end
 }
 
 void check(const SampleOptions& options) {
@@ -59,7 +59,7 @@ void check(const SampleOptions& options) {
   detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], got ", top_p);
 }
 
-// The first of the largest logits of a row.
+// The id of the largest logit of a row, the first of equals.
 template <class T> std::size_t likeliest_id(const T* x, std::size_t vocabulary, std::size_t row) {
   const bool has_nan = std::any_of(x, x + vocabulary, [](T logit) { return std::isnan(logit); });
   const T* const largest = std::max_element(x, x + vocabulary);
@@ -77,7 +77,7 @@ template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& 
   const std::size_t vocabulary = rows.back();
   rows.pop_back();
 
-  IntArray ids(rows);  // the likeliest at first
+  IntArray ids(rows);  // initially the likeliest
   for (std::size_t row = 0; row < ids.size(); ++row)
     ids.data()[row] = static_cast<std::int64_t>(likeliest_id(logits.data() + row * vocabulary, vocabulary, row));
   if (options.temperature == 0) return ids;

@@ -1,4 +1,4 @@
-/// Layers without first weights.
+/// Constructing layers without initialization.
 #pragma once
 
 #include <utility>
@@ -7,9 +7,9 @@
 
 namespace tapegrad {
 
-/// While one lives on a thread, the layers that are made there draw no first weights, and initialize_gpt2 and its kind
-/// change nothing: what their parameters hold is not set. For a model that is loaded next, where drawing its random
-/// numbers would take longer than reading its file, as torch.nn.utils.skip_init does. Norms begin as ever.
+/// In its scope, layers made on this thread leave their parameters uninitialized, and initialize_gpt2 and the like do
+/// nothing, as with torch.nn.utils.skip_init. For a model to be loaded: drawing random numbers can take longer than
+/// reading its file. Norms are initialized as usual.
 ///
 ///     const tg::SkipInitialization skip;
 ///     Model model(sizes);
@@ -21,7 +21,7 @@ class SkipInitialization {
   SkipInitialization(const SkipInitialization&) = delete;
   SkipInitialization& operator=(const SkipInitialization&) = delete;
 
-  /// Whether one lives on this thread.
+  /// True in the scope of one on this thread.
   static bool lives() { return lives_; }
 
  private:
@@ -31,7 +31,7 @@ class SkipInitialization {
 
 namespace detail {
 
-/// What draw() gives, or where first weights are skipped an array of the shape that is not set.
+/// draw(shape), or an uninitialized array while initialization is skipped.
 template <class T, class Draw> Array<T> first_weights(const Shape& shape, const Draw& draw) {
   return SkipInitialization::lives() ? Array<T>(shape) : draw(shape);
 }

@@ -17,7 +17,7 @@ template <class T> Tensor<T> activate(const Tensor<T>& x, Activation activation)
     case Activation::gelu_tanh:
       return gelu(x, Gelu::tanh);
     case Activation::silu:
-    case Activation::swiglu:  // of the gate
+    case Activation::swiglu:  // for the gate
       return silu(x);
   }
   detail::fail<std::invalid_argument>("FeedForward", "expected one of the activations, got number ",
@@ -28,7 +28,7 @@ std::size_t width_inside(std::size_t width, const TransformerBlockOptions& optio
   return options.feed_forward_width == 0 ? 4 * width : options.feed_forward_width;
 }
 
-// Before any part draws its random numbers.
+// Checks before any part draws random numbers.
 std::size_t checked_width(std::size_t width, const TransformerBlockOptions& options) {
   detail::require_size("TransformerBlock", "width", width);
   detail::require_size("TransformerBlock", "feed_forward_width", width_inside(width, options));

@@ -1,4 +1,4 @@
-/// The check of a layer's sizes. For the library's own sources.
+/// Checks of layer sizes. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace tapegrad::detail {
 
-/// Sizes are positive. One above two thousand million is a negative number that became unsigned, or would be refused by
-/// the memory anyway.
+/// Throws std::invalid_argument unless the size is positive. Sizes above 2^31 are negative numbers converted to
+/// unsigned, or do not fit into memory.
 inline void require_size(const char* layer, const char* name, std::size_t size) {
   constexpr std::size_t largest = std::numeric_limits<std::int32_t>::max();
   require(1 <= size && size <= largest, layer, "expected ", name, " from 1 to ", largest, ", got ",

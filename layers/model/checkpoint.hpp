@@ -1,5 +1,5 @@
-/// Checkpoints: a model, or a whole run, in a safetensors file (https://github.com/huggingface/safetensors), under the
-/// names that its fields have. A model's file is PyTorch's state_dict.
+/// Checkpoints: a model or a training run in a safetensors file (https://github.com/huggingface/safetensors), named by
+/// its fields. A model's file equals PyTorch's state_dict.
 #pragma once
 
 #include <cstddef>
@@ -18,24 +18,23 @@
 
 namespace tapegrad {
 
-/// Texts, in UTF-8, that a checkpoint keeps beside the fields: a vocabulary, settings.
+/// UTF-8 texts stored in a checkpoint next to the fields, such as a vocabulary or settings.
 using Metadata = std::map<std::string, std::string>;
 
-/// How the names in a file and in a model are brought together. Otherwise they must be the same, with none missing and
-/// none left over.
+/// Maps names in a file to names in a model. By default they must match exactly, without missing or extra ones.
 struct LoadOptions {
-  std::string prefix{};                                   ///< takes the part of the file whose names begin so: "model."
-  std::function<std::string(std::string name)> rename{};  ///< from a name in the file, less the prefix, to the model's
-  std::vector<std::string> allow_missing{};  ///< the model's names that the file may lack; * stands for any text
-  std::vector<std::string> ignore{};         ///< names, after renaming, that the model may lack; * stands for any text
+  std::string prefix{};                                   ///< loads only names with this prefix, such as "model."
+  std::function<std::string(std::string name)> rename{};  ///< from the file's name without prefix to the model's
+  std::vector<std::string> allow_missing{};  ///< names in the model optional in the file; * matches any text
+  std::vector<std::string> ignore{};  ///< names in the file, after renaming, optional in the model; * matches any text
 };
 
 namespace detail {
 
 struct StoredTensor;
 
-/// Calls visit(path, x) for each field that a file keeps, with what it has of it: its text, or its array, as a
-/// temporary where it is made for that; std::nullopt where it has neither now.
+/// Calls visit(path, x) for each stored field with its text or array (a temporary if made on the fly), or std::nullopt
+/// if it has neither now.
 template <class M, class Visit> void for_each_stored(const M& model, Visit visit) {
   walk(model, [&]<class F>(const Path& path, const F& field) {
     if constexpr (is_text<F>) {
@@ -48,7 +47,7 @@ template <class M, class Visit> void for_each_stored(const M& model, Visit visit
   });
 }
 
-/// Gathers what a walk finds, and writes it.
+/// Collects the fields of a traversal and writes them.
 class CheckpointWriter {
  public:
   CheckpointWriter();
@@ -56,7 +55,7 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// An array that stays as it is until write(), or a new one.
+  /// A temporary array, or one that stays unchanged until write().
   template <class N> void add(std::string name, const Array<N>& array);
   template <class N> void add(std::string name, Array<N>&& array);
   void add(std::string name, const std::string& text);
@@ -68,8 +67,8 @@ class CheckpointWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Answers what a walk asks a file for. All of it is asked for before the first number is read, and read before the
-/// first field changes.
+/// Reads the fields of a traversal. Requests all before reading the first number, and reads all before changing the
+/// first field.
 class CheckpointReader {
  public:
   CheckpointReader(const std::filesystem::path& path, const LoadOptions& options);
@@ -78,18 +77,18 @@ class CheckpointReader {
   CheckpointReader(const CheckpointReader&) = delete;
   CheckpointReader& operator=(const CheckpointReader&) = delete;
 
-  /// What a field wants of its tensor.
+  /// A field's requirements on its tensor.
   struct Wanted {
     std::string name, shape;  ///< the shape in words: "of shape (2, 3)"
     std::function<bool(const Shape&)> fits;
     bool may_lack;
   };
-  /// Null where the file has no such tensor and need not have it.
+  /// Null if the file lacks an optional tensor.
   template <class N> const StoredTensor* find(const Wanted& wanted);
   const std::string* find_text(const std::string& name, bool may_lack);
-  /// Whether a field keeps what it has where the file has nothing.
+  /// True if a field keeps its value when the file lacks it.
   bool may_miss(const std::string& name) const;
-  /// Refuses what nobody asked for.
+  /// Throws if the file holds tensors the model does not have.
   void refuse_rest() const;
 
   template <class N> Array<N> read(const StoredTensor& tensor);
@@ -99,7 +98,7 @@ class CheckpointReader {
   std::unique_ptr<State> state_;
 };
 
-/// A field's part in loading.
+/// The loading of one field.
 struct LoadStep {
   std::function<void(CheckpointReader&)> read;
   std::function<void()> set;  // does not fail
@@ -146,11 +145,11 @@ template <class M> void gather(const M& model, CheckpointWriter& writer) {
 
 }  // namespace detail
 
-/// Writes a model's fields, or a run's, to a temporary file beside `path`, syncs it to the disk and renames it: a crash
-/// at any time leaves the old file or the new one, whole, and perhaps a .tapegrad-*.tmp beside it, which the next save
-/// in the folder removes. Numbers keep their types; texts go beside the metadata. Throws std::runtime_error when the
-/// file cannot be written, and std::invalid_argument for text that is not UTF-8, metadata under the name of a field,
-/// and two fields of one name; std::logic_error for a weight held in bfloat16.
+/// Writes the fields of a model or run to a temporary file in the folder of `path`, syncs it to disk and renames it: a
+/// crash leaves the complete old or new file, and possibly a .tapegrad-*.tmp removed by the next save in the folder.
+/// Numbers keep their types; texts are stored with the metadata. Throws std::runtime_error if the file cannot be
+/// written; std::invalid_argument for text other than UTF-8, metadata named like a field, and duplicate names;
+/// std::logic_error for a weight held in bfloat16.
 template <detail::ModelArgument M>
 void save(const M& model, const std::filesystem::path& path, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
@@ -158,33 +157,31 @@ void save(const M& model, const std::filesystem::path& path, const Metadata& met
   writer.write(path, metadata);
 }
 
-/// The bytes of the file that save() would write, for load() from memory: of what another process, or a database, is to
-/// have. Throws std::invalid_argument as save does.
+/// The bytes of save()'s file, for load() from memory, such as for another process or a database. Throws
+/// std::invalid_argument like save.
 template <detail::ModelArgument M> std::vector<std::byte> save_bytes(const M& model, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
   detail::gather(model, writer);
   return writer.bytes(metadata);
 }
 
-/// Reads a model's fields, or a run's, converting between floating-point numbers of any width. The file must have what
-/// the model has, in the same shapes and types, and nothing else, but for what the options name; std::vectors of
-/// numbers and std::optionals take on what is there. Throws std::runtime_error naming the file and the tensor
-/// otherwise, and for a file that is not a well-formed checkpoint. Whatever it throws, nothing of the model has
-/// changed. The file is mapped into memory: one that another program makes shorter while it is read ends this program
-/// (SIGBUS), as does a disk that cannot be read. What save() writes takes an older file's place and never does that.
+/// Reads the fields of a model or run, converting between floating-point types. The file must hold the model's tensors
+/// in the same shapes and types and no others, except as allowed by the options; std::vectors of numbers and
+/// std::optionals take the file's size. Otherwise, and for a malformed file, throws std::runtime_error naming the file
+/// and the tensor, and the model is unchanged. The file is memory-mapped: if another program truncates it meanwhile, or
+/// the disk fails, this program ends by SIGBUS. save() replaces files without truncating them.
 template <detail::ModelArgument M>
 void load(M& model, const std::filesystem::path& path, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(path, options));
 }
 
-/// The same from a file's bytes in memory, as tapegrad_embed of CMake puts them into a program.
+/// The same from a file's bytes in memory, such as from CMake's tapegrad_embed.
 template <detail::ModelArgument M>
 void load(M& model, std::span<const std::byte> bytes, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(bytes, options));
 }
 
-/// Reads the metadata alone, with the texts among the fields. Throws std::runtime_error for a file that is not a
-/// well-formed checkpoint.
+/// Reads only the metadata and the fields' texts. Throws std::runtime_error for a malformed file.
 Metadata load_metadata(const std::filesystem::path& path);
 /// The same from a file's bytes in memory.
 Metadata load_metadata(std::span<const std::byte> bytes);

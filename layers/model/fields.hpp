@@ -1,5 +1,5 @@
-/// A model is its fields, and so is a run: a plain struct lists them once, and names, parameters, counts, modes,
-/// printing and files are walks over that list.
+/// Models and runs are plain structs that list their fields once. Names, parameters, counts, modes, printing and files
+/// are traversals of this list.
 ///
 ///     struct Classifier {
 ///       tg::Embedding<> embedding;
@@ -27,12 +27,12 @@
 #include "../../engine/tape/parameter_handle.hpp"
 #include "kept.hpp"
 
-/// Lists the fields of a struct, in the order in which they are to be walked and printed; the struct stays an
-/// aggregate. A field is what save() keeps: a Parameter; what changes as a run goes on, which is a number, an array, a
-/// text, std::vector or std::array of numbers, or one of these in std::optional; RandomState or a Generator; an
-/// optimizer; a struct with a list of its own; and all but the numbers in std::vector, std::array, std::map by text,
-/// and std::optional. A derived struct's list takes the place of its base's, whose fields it lists along
-/// (`this->weight` in a template). A `bool training` in the struct is switched by train() and eval(), listed or not.
+/// Lists the fields of a struct in the order of traversal and printing; the struct stays an aggregate. save() stores
+/// fields of these types: Parameter; a run's state in numbers, arrays, texts, std::vector or std::array of numbers, and
+/// std::optional of these; RandomState and Generator; optimizers; structs with their own list; and std::vector,
+/// std::array, std::map by text and std::optional of all these except numbers. A derived struct's list replaces its
+/// base's and repeats its fields (`this->weight` in a template). train() and eval() set a `bool training`, listed or
+/// not.
 #define TAPEGRAD_FIELDS(...)                                                                                          \
   static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                                                    \
                 "tapegrad: expected the names of members alone in TAPEGRAD_FIELDS: they name what a checkpoint has"); \
@@ -43,8 +43,7 @@
   auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }                                                      \
   auto tapegrad_listed() const { return this; }
 
-/// Lists what a struct was told when it was made, a number of heads or a probability: it is printed, and not kept in
-/// files, since who makes the struct anew tells it again. May stand beside TAPEGRAD_FIELDS, or alone.
+/// Lists constructor arguments, such as a number of heads: printed, not saved. With or without TAPEGRAD_FIELDS.
 #define TAPEGRAD_SETTINGS(...)                                                         \
   static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                     \
                 "tapegrad: expected the names of members alone in TAPEGRAD_SETTINGS"); \
@@ -55,7 +54,7 @@ namespace tapegrad {
 
 namespace detail {
 
-/// Where a walk is: the fields that it went through, as a chain on the stack, so that a name costs only when asked for.
+/// The position of a traversal: a chain of fields on the stack, so a name is only built on request.
 struct Path {
   const Path* outer = nullptr;
   std::string_view field;
@@ -67,7 +66,7 @@ struct Path {
   }
 };
 
-/// Takes the first name off "a, b, c". A template names the fields of its base as this->a, a class its own as a_.
+/// Removes the first name from "a, b, c". Strips the prefix of this->a and the suffix of a_.
 constexpr std::string_view take_name(std::string_view& list) {
   const std::size_t end = list.find(',');
   std::string_view name = list.substr(0, end);
@@ -79,7 +78,7 @@ constexpr std::string_view take_name(std::string_view& list) {
   return name;
 }
 
-/// Whether all names in "a, b, c" are. One with a dot in it could be the path of another field.
+/// True if all names in "a, b, c" are valid. A dot would make one ambiguous with another field's path.
 constexpr bool are_identifiers(std::string_view list) {
   while (!list.empty())
     for (const char c : take_name(list)) {
@@ -89,7 +88,7 @@ constexpr bool are_identifiers(std::string_view list) {
   return true;
 }
 
-/// Whether a name in "a, b, c" is there twice.
+/// True if "a, b, c" contains a duplicate.
 constexpr bool has_twins(std::string_view list) {
   while (!list.empty()) {
     const std::string_view name = take_name(list);
@@ -127,7 +126,7 @@ concept HasSettings = requires(F& field) {
 template <class F>
 concept HasList = HasFields<F> || HasSettings<F>;
 
-/// What can be walked as a model: a struct with a list, a parameter, or some of them.
+/// A model to traverse: a struct with a list, a parameter, or a container of these.
 template <class F> inline constexpr bool is_model = HasList<F> || is_parameter<F>;
 template <class F> inline constexpr bool is_model<const F> = is_model<F>;
 template <class F> inline constexpr bool is_model<std::optional<F>> = is_model<F>;
@@ -135,13 +134,13 @@ template <class F> inline constexpr bool is_model<std::vector<F>> = is_model<F>;
 template <class F, std::size_t N> inline constexpr bool is_model<std::array<F, N>> = is_model<F>;
 template <class F> inline constexpr bool is_model<std::map<std::string, F>> = is_model<F>;
 
-/// A model, or a type that a caller may mistake for one: static_asserts then tell what is missing. xtensor's
-/// expressions are excluded: xtensor calls its eval() unqualified, and for Arrays, argument-dependent lookup finds this
+/// A model, or a type easily mistaken for one: static_asserts then name the missing part. Excludes xtensor's
+/// expressions: xtensor calls its own eval() unqualified, and for Arrays, argument-dependent lookup finds this
 /// namespace.
 template <class M>
 concept ModelArgument = !xt::is_xexpression<std::remove_const_t<M>>::value;
 
-/// What a walk shows of a setting: one that prints takes it, others pass over it.
+/// A setting during a traversal: printing shows it, others skip it.
 template <class S> struct Setting { const S& value; };
 template <class F> inline constexpr bool is_setting = false;
 template <class S> inline constexpr bool is_setting<Setting<S>> = true;
@@ -181,9 +180,9 @@ template <class F, class Visit> void walk_settings(const Path& path, const F& fi
       field.tapegrad_settings());
 }
 
-/// Calls visit(path, x) for the field itself and all below it that are a struct with a list, a parameter that is
-/// defined, something else that a file keeps, or a Setting; a struct before its fields. The fields of a struct with a
-/// type tapegrad_inline are visited as its owner's.
+/// Calls visit(path, x) for the field and everything below it: structs with a list, defined parameters, other stored
+/// fields, and Settings; a struct before its fields. The fields of a struct with a type tapegrad_inline are visited as
+/// its owner's.
 template <class Field, class Visit> void walk(const Path& path, Field& field, Visit& visit) {
   using F = std::remove_const_t<Field>;
   if constexpr (HasList<F>) {
@@ -226,7 +225,7 @@ template <class M, class Visit> void for_each_parameter(M& model, Visit visit) {
   });
 }
 
-/// False for a Weight in bfloat16, which is defined all the same.
+/// False for a Weight in bfloat16, although it is defined.
 template <class T> bool has_value(const Parameter<T>& parameter) { return parameter.defined(); }
 
 struct Scalars {
@@ -236,7 +235,7 @@ struct Scalars {
   }
 };
 
-/// Of which scalars the parameters in a model are.
+/// The scalar types of a model's parameters.
 template <class F> constexpr Scalars scalars_of() {
   if constexpr (HasFields<F>)
     return []<class... Fs>(std::type_identity<std::tuple<Fs&...>>) {
@@ -268,9 +267,9 @@ template <class M> using ScalarOf = decltype(scalar<M>());
 
 }  // namespace detail
 
-/// Handles on a model's parameters with their names, as in PyTorch's state_dict: `layers.0.weight`, which it
-/// also sets for reports and errors. Omits undefined parameters, such as the bias of a Linear without one, and weights
-/// without a value (tg::hold_in_bfloat16).
+/// Handles to a model's parameters with PyTorch's state_dict names, such as `layers.0.weight`; also sets these names
+/// for reports and errors. Omits undefined parameters, such as the bias of a Linear without one, and weights held in
+/// bfloat16.
 template <detail::ModelArgument M> NamedParameters<detail::ScalarOf<M>> named_parameters(M& model) {
   NamedParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
@@ -282,7 +281,7 @@ template <detail::ModelArgument M> NamedParameters<detail::ScalarOf<M>> named_pa
   return named;
 }
 
-/// The same of a model that is const, whose parameters keep the names they have.
+/// The same for a const model, without setting names.
 template <detail::ModelArgument M> NamedConstParameters<detail::ScalarOf<M>> named_parameters(const M& model) {
   NamedConstParameters<detail::ScalarOf<M>> named;
   detail::for_each_parameter(model, [&](const auto& path, auto& parameter) {
@@ -291,7 +290,7 @@ template <detail::ModelArgument M> NamedConstParameters<detail::ScalarOf<M>> nam
   return named;
 }
 
-/// Handles on those of a model's parameters for which choose(name, parameter) is true.
+/// Handles to the parameters with choose(name, parameter) true.
 template <detail::ModelArgument M, std::predicate<std::string_view, const Parameter<detail::ScalarOf<M>>&> Choose>
 Parameters<detail::ScalarOf<M>> parameters(M& model, Choose choose) {
   static_assert(
@@ -303,19 +302,19 @@ Parameters<detail::ScalarOf<M>> parameters(M& model, Choose choose) {
   return chosen;
 }
 
-/// Handles on all of them.
+/// Handles to all parameters.
 template <detail::ModelArgument M> Parameters<detail::ScalarOf<M>> parameters(M& model) {
   return parameters(model, [](std::string_view, const auto&) { return true; });
 }
 
-/// How many numbers a model's parameters have in all.
+/// The total number of elements in a model's parameters.
 template <detail::ModelArgument M> std::size_t count_parameters(const M& model) {
   std::size_t count = 0;
   detail::for_each_parameter(model, [&](const auto&, const auto& parameter) { count += parameter.size(); });
   return count;
 }
 
-/// Forgets the gradients of a model's parameters.
+/// Clears the gradients of a model's parameters.
 template <detail::ModelArgument M> void zero_grad(M& model) {
   detail::for_each_parameter(model, [](const auto&, auto& parameter) { parameter.zero_grad(); });
 }
@@ -333,10 +332,10 @@ template <class M> void set_training(M& model, bool training) {
 
 }  // namespace detail
 
-/// Switches a model to training: dropout drops. Models begin so.
+/// Switches a model to training mode, the default: dropout is active.
 template <detail::ModelArgument M> void train(M& model) { detail::set_training(model, true); }
 
-/// Switches a model to evaluation: dropout does nothing.
+/// Switches a model to evaluation mode: dropout is the identity.
 template <detail::ModelArgument M> void eval(M& model) { detail::set_training(model, false); }
 
 }  // namespace tapegrad

@@ -8,7 +8,7 @@
 
 namespace tapegrad::testing {
 
-/// The check of engine/testing/gradcheck.hpp over all parameters of a model, which the report names by their paths:
+/// gradcheck over all parameters of a model. The report names them by their paths:
 ///
 ///     gradcheck([&] { return tg::cross_entropy(model(ids), labels); }, model)
 template <class M>

@@ -15,7 +15,7 @@ namespace tapegrad {
 
 namespace detail {
 
-/// What a walk over a model finds: a row for each struct, with its own numbers, parameters and arrays.
+/// Collects a row for each struct, with its own numbers, parameters and arrays.
 class Listing {
  public:
   void add_struct(const Path& path, const std::type_info& type);
@@ -54,8 +54,8 @@ template <Number N> std::string number_text(N value) {
 template <class F> inline constexpr bool is_number_array = false;
 template <Number N, std::size_t M> inline constexpr bool is_number_array<std::array<N, M>> = true;
 
-/// The row's text for a field or a setting that is no layer: numbers by value, and std::arrays of them, such as Adam's
-/// betas; arrays by shape, when they are there. Others are passed over.
+/// The row's text for a field or setting other than a layer: numbers and std::arrays of numbers by value, arrays by
+/// shape. Others are skipped.
 template <class F> void list_value(Listing& listing, const Path& path, const F& value) {
   if constexpr (HasKept<F>) {
     if (!Kept<F>::has(value)) return;
@@ -73,7 +73,7 @@ template <class F> void list_value(Listing& listing, const Path& path, const F& 
   }
 }
 
-/// The address of the numbers, which copies share.
+/// The address of the numbers, shared by copies.
 const void* numbers_of(const auto& parameter) {
   if constexpr (requires { parameter.bfloat16(); })
     if (parameter.is_in_bfloat16()) return parameter.bfloat16().data();
@@ -82,7 +82,7 @@ const void* numbers_of(const auto& parameter) {
 
 }  // namespace detail
 
-/// Prints a model's layers with their settings, the shapes of their parameters, and how many numbers these have:
+/// Prints a model's layers with their settings, the shapes of their parameters and the number of elements:
 ///
 ///     Classifier
 ///       embedding   Embedding(padding_idx=0)  weight (26, 64)              1,664
@@ -92,8 +92,7 @@ const void* numbers_of(const auto& parameter) {
 ///       head        Linear                    weight (3, 64), bias (3)       195
 ///     total                                                               18,499
 ///
-/// Below it stands what began as a copy and has not been trained since, as the elements of std::vector<Block>(n,
-/// Block(d)) do.
+/// Then lists untrained copies, such as the elements of std::vector<Block>(n, Block(d)).
 template <detail::ModelArgument M> void print(std::ostream& out, const M& model) {
   detail::Listing listing;
   detail::walk(model, [&]<class F>(const detail::Path& path, const F& field) {

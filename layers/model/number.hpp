@@ -1,4 +1,4 @@
-/// The numbers that a safetensors file has types for.
+/// The number types of safetensors files.
 #pragma once
 
 #include <concepts>

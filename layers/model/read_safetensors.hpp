@@ -1,4 +1,4 @@
-/// The arrays of a safetensors file, without a model that has them.
+/// Reads the arrays of a safetensors file without a model.
 ///
 ///     const auto tensors = tg::read_safetensors("model.safetensors");
 ///     const tg::Array<float> weight = tensors.at("head.weight").as<float>();
@@ -21,12 +21,12 @@ namespace tapegrad {
 
 class StoredArray;
 
-/// Reads all tensors of a file, in the order of their names; the metadata is load_metadata's. Throws std::runtime_error
-/// naming the file for one that cannot be read or is not well-formed. The file is mapped into memory for as long as one
-/// of its arrays lives, and as() reads from it: as with load, it must not be made shorter or written over meanwhile.
-/// Files that save() or another program replaces by renaming stay as they were for those who have them.
+/// Reads all tensors of a file, in the order of their names; load_metadata reads the metadata. Throws
+/// std::runtime_error naming an unreadable or malformed file. The file stays memory-mapped while any of its arrays
+/// exists, and as() reads from it: as with load, it must not be truncated or overwritten meanwhile. Replacing it by
+/// renaming, as save() does, is safe.
 std::map<std::string, StoredArray> read_safetensors(const std::filesystem::path& path);
-/// The same from the bytes of a file, which may lie unaligned. They are copied.
+/// The same from a copy of a file's bytes, possibly unaligned.
 std::map<std::string, StoredArray> read_safetensors(std::span<const std::byte> bytes);
 
 namespace detail {
@@ -37,7 +37,7 @@ std::map<std::string, StoredArray> read_arrays(TensorFile&& file);
 
 }  // namespace detail
 
-/// An array as it is in a file, in whatever type.
+/// An array in a file, of any type.
 class StoredArray {
  public:
   /// PyTorch's name of the type: "bool", "uint8", "int8" to "uint64" and "int64", "float16", "bfloat16", "float32",
@@ -46,9 +46,8 @@ class StoredArray {
   const Shape& shape() const& { return shape_; }  ///< () for a single number
   Shape shape() && { return std::move(shape_); }  ///< the same, moved from a temporary
 
-  /// The numbers as T. Among floating-point types all are converted, rounded and too large ones made infinite as by a
-  /// cast; integers become integers of other types where each of them fits; bool stays bool. Throws
-  /// std::invalid_argument otherwise.
+  /// The numbers as T. Converts between floating-point types like a cast, with rounding and infinities, and between
+  /// integer types if every number fits; bool stays bool. Throws std::invalid_argument otherwise.
   template <detail::Number T> Array<T> as() const;
 
  private:
@@ -59,7 +58,7 @@ class StoredArray {
   std::string name_;  // for messages
   detail::Dtype dtype_;
   Shape shape_;
-  std::shared_ptr<const std::byte> bytes_;  // of its numbers, which share their file
+  std::shared_ptr<const std::byte> bytes_;  // of its numbers; they share ownership of the file
 };
 
 }  // namespace tapegrad

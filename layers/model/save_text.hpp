@@ -1,4 +1,4 @@
-/// Files of one's own beside a checkpoint, such as a configuration, written as safely.
+/// Writes other files next to a checkpoint, such as a configuration, with the same safety.
 ///
 ///     tg::save(model, "mine/model.safetensors");
 ///     tg::save_text(config.dump(2), "mine/config.json");
@@ -9,8 +9,8 @@
 
 namespace tapegrad {
 
-/// Writes a text, which may be any bytes, in place of the file that was there. Throws std::runtime_error naming the
-/// file when it cannot be written; what was there before is then still there, also after a crash.
+/// Replaces a file by these bytes. Throws std::runtime_error naming the file if it cannot be written. After an error or
+/// a crash the previous file is intact.
 void save_text(const std::string& text, const std::filesystem::path& path);
 
 }  // namespace tapegrad

@@ -16,7 +16,7 @@ template <class Options> void check(const char* optimizer, const Options& option
                   "expected betas of 0 or more and below 1, got ", beta1, " and ", beta2);
 }
 
-// The weight decay is added to the gradient, the decoupled one taken off the parameter before the step.
+// Weight decay adds to the gradient; decoupled decay is subtracted from the parameter before the step.
 template <class T, class Options>
 void adam_step(Parameter<T>& parameter, AdamState<T>& state, const Options& options, double weight_decay,
                double decoupled_weight_decay) {

@@ -16,8 +16,8 @@ using detail::require;
 
 namespace {
 
-// In double, where no float's square overflows or vanishes. As many sums as fill the registers, so that a compiler,
-// which keeps the order of additions, makes vectors of them.
+// In double, where the square of a float neither overflows nor vanishes. Uses enough sums to fill the registers, since
+// the compiler keeps the order of additions within each.
 template <class T> double sum_of_squares(const T* x, std::size_t n) {
   constexpr std::size_t kSums = 16;
   double sums[kSums] = {};
@@ -40,7 +40,7 @@ template <class T> double sum_of_squares(const Array<T>& x) {
   return std::accumulate(sums, sums + detail::kMostChunks, 0.0);
 }
 
-// The factor is a double: a float would lose its digits, or be 0, where the gradients are large.
+// The factor is a double: for large gradients a float loses its digits or is 0.
 template <class T> void scale(Array<T>& x, double factor) {
   parallel_vectorized(x.size(), [factor, data = x.data()](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) data[i] = static_cast<T>(data[i] * factor);
@@ -62,7 +62,7 @@ template <class T> double clip_grad_norm(const Parameters<T>& parameters, double
   const double norm = std::sqrt(squares), factor = max_norm / (norm + 1e-6);
   if (!std::isfinite(norm) || !(factor < 1)) return norm;
 
-  for (const auto& parameter : parameters)  // what takes memory first, so that all are scaled or none
+  for (const auto& parameter : parameters)  // allocations first, so all gradients are scaled or none
     if (parameter->has_grad()) parameter->mutable_grad();
   for (const auto& parameter : parameters)
     if (parameter->has_grad()) scale(parameter->mutable_grad(), factor);

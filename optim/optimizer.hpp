@@ -1,4 +1,4 @@
-/// What all optimizers have: groups of parameters with options of their own, and a state for each parameter.
+/// The base of all optimizers: groups of parameters with their options, and a state for each parameter.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace tapegrad {
 
-/// What a program that leaves the choice of the optimizer open needs to know of it.
+/// The interface common to all optimizers.
 template <class T> class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// Changes every parameter that has a gradient; the others keep their value and state. Throws, before anything
-  /// changes, std::logic_error when nobody but the optimizer holds one of the parameters any more,
-  /// std::invalid_argument for options outside their range, which a file may have brought, and std::bad_alloc.
+  /// Updates every parameter with a gradient; others keep their value and state. Before any change, throws
+  /// std::logic_error if the optimizer is the only owner of a parameter, std::invalid_argument if options, possibly
+  /// loaded from a file, are out of range, and std::bad_alloc.
   virtual void step() = 0;
 
-  /// Forgets the gradients.
+  /// Clears the gradients.
   virtual void zero_grad() = 0;
 
   /// The learning rate of the first group.
   virtual double lr() const = 0;
 
-  /// Sets the learning rate of all groups. Throws std::invalid_argument for one that is negative or not finite.
+  /// Sets the learning rate of all groups. Throws std::invalid_argument if it is negative or not finite.
   virtual void set_lr(double lr) = 0;
 
  protected:
@@ -38,7 +38,7 @@ template <class T> class Optimizer {
   Optimizer& operator=(Optimizer&&) = default;
 };
 
-/// An array of a parameter's shape in its state, there from the parameter's first step on.
+/// An array in a parameter's state, of its shape. It has a value after the parameter's first step.
 template <class T> class StateArray {
  public:
   /// Without a value.
@@ -46,28 +46,28 @@ template <class T> class StateArray {
 
   const Shape& shape() const& { return shape_; }  ///< the parameter's
   Shape shape() && { return std::move(shape_); }  ///< the same, moved from a temporary
-  bool has_value() const { return has_value_; }   ///< whether there was a step
-  /// The array. Throws std::bad_optional_access when there is none.
+  bool has_value() const { return has_value_; }   ///< true after the first step
+  /// The array. Throws std::bad_optional_access without a value.
   const Array<T>& value() const& { return has_value_ ? *array_ : throw std::bad_optional_access(); }
   /// The same, moved from a temporary.
   Array<T> value() && { return has_value_ ? std::move(*array_) : throw std::bad_optional_access(); }
 
-  /// Takes the memory that mutable_value() needs; there is no value yet.
+  /// Allocates the memory for mutable_value(), without setting a value.
   void reserve() {
     if (!array_) array_.emplace(shape_, T(0));
   }
-  /// For changing in place; zeros the first time.
+  /// The array for changes in place; initially zeros.
   Array<T>& mutable_value() & {
     reserve();
     has_value_ = true;
     return *array_;
   }
-  /// Takes the array, of the parameter's shape, over.
+  /// Takes over an array of the parameter's shape.
   void set_value(Array<T>&& array) {
     array_ = std::move(array);
     has_value_ = true;
   }
-  /// As before the first step.
+  /// Returns to the state before the first step.
   void reset() {
     array_.reset();
     has_value_ = false;
@@ -75,7 +75,7 @@ template <class T> class StateArray {
 
  private:
   Shape shape_;
-  std::optional<Array<T>> array_;  // zeros as long as they are only reserved
+  std::optional<Array<T>> array_;  // zeros while only reserved
   bool has_value_ = false;
 };
 
@@ -93,21 +93,21 @@ template <class T> struct Kept<StateArray<T>> : KeptInShape<Kept<StateArray<T>>>
 
 }  // namespace detail
 
-/// The base of the optimizers, each of which brings its Options, the State that it keeps for a parameter, with
-/// reserve(options) for all memory that a step needs, and its formula. It holds the parameters wherever their model
-/// moves. As a field of a run it is saved and loaded with it:
+/// The base of the optimizers. Each defines its Options, its State of a parameter, with reserve(options) for all memory
+/// of a step, and its formula. Holds the parameters' storage, wherever their model moves. As a field of a run it is
+/// saved and loaded with it:
 ///
 ///     groups.0.lr                       the options of each group
-///     state.layers.0.weight.exp_avg     the state of each parameter, under the name that it came with, or its number
+///     state.layers.0.weight.exp_avg     the state of each parameter, by the parameter's name or else its number
 ///
-/// It is moved, not copied: a copy of a model has parameters of its own, and needs an optimizer of its own.
+/// Movable, not copyable: a copied model has its own parameters and needs its own optimizer.
 template <class T, class Options_, class State_> class GroupedOptimizer : public Optimizer<T> {
  public:
   using Options = Options_;  ///< of a group
   using State = State_;      ///< of a parameter
 
-  /// Adds parameters with options of their own. Throws std::invalid_argument, and adds none, when one is undefined or
-  /// there already, and for options outside their range.
+  /// Adds parameters with their own options. Throws std::invalid_argument, without adding any, if a parameter is
+  /// undefined or already present, or options are out of range.
   void add_group(Parameters<T> parameters, const Options& options);
 
   void step() override;
@@ -115,23 +115,23 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
   double lr() const override { return groups_.front().lr; }
   void set_lr(double lr) override;
 
-  /// The options of each group, in the order in which they were added.
+  /// The options of each group, in the order of addition.
   const std::vector<Options>& groups() const& { return groups_; }
   /// The same, moved from a temporary.
   std::vector<Options> groups() && { return std::move(groups_); }
-  /// What is kept for each parameter.
+  /// The state of each parameter.
   const std::map<std::string, State>& state() const& { return state_; }
   /// The same, moved from a temporary.
   std::map<std::string, State> state() && { return std::move(state_); }
-  /// What is kept for one of them. Throws std::invalid_argument for a parameter that is not the optimizer's.
+  /// The state of one parameter. Throws std::invalid_argument for other parameters than the optimizer's.
   State& state(const Parameter<T>& parameter) &;
-  /// The parameters, in the order in which they were added.
+  /// The parameters, in the order of addition.
   Parameters<T> parameters() const;
 
   TAPEGRAD_FIELDS(groups_, state_)
 
  protected:
-  /// The first group. Throws as add_group, and when there are no parameters.
+  /// Makes the first group. Throws like add_group, and without parameters.
   GroupedOptimizer(const char* name, Parameters<T> parameters, const Options& options);
 
   ~GroupedOptimizer() override = default;
@@ -142,11 +142,11 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
   struct Member {
     ParameterHandle<Parameter<T>> parameter;
     std::size_t group;
-    State* state;  // in state_, whose elements stay where they are
+    State* state;  // in state_, whose elements have stable addresses
   };
 
-  /// The optimizer's formula: changes a parameter that has a gradient, and its state. It takes no memory: the value is
-  /// nobody else's by then, and the state has reserved its arrays.
+  /// The optimizer's formula: updates a parameter with a gradient, and its state. Must not allocate: by now the value
+  /// has no other owner, and the state has reserved its arrays.
   virtual void update(Parameter<T>& parameter, State& state, const Options& options) const = 0;
 
   const char* name_;  // for messages

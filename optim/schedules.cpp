@@ -25,12 +25,12 @@ void require_steps(const char* schedule, const char* name, std::size_t steps) {
   require(steps > 0, schedule, "expected ", name, " of 1 or more, got 0");
 }
 
-// How far a step is on the way from `first` to `last`: from 0 to 1, and 1 from `last` on, also where both are equal.
+// The progress of a step from `first` (0) to `last` (1), clamped; 1 if both are equal.
 double progress(std::size_t step, std::size_t first, std::size_t last) {
   return step < last ? static_cast<double>(step - first) / static_cast<double>(last - first) : 1;
 }
 
-// Half a cosine, from the peak where progress is 0 to the floor where it is 1.
+// Half a cosine from the peak at progress 0 to the floor at progress 1.
 double cosine(double peak, double floor, double progress) {
   return floor + (peak - floor) * ((1 + std::cos(std::numbers::pi * progress)) / 2);
 }

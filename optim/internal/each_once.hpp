@@ -1,4 +1,4 @@
-/// The check of parameters that are handed over in a list. For the library's own sources.
+/// Checks of lists of parameters. For the library's own sources.
 #pragma once
 
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace tapegrad::detail {
 
-/// Throws std::invalid_argument naming `operation` unless each of the parameters is there once, with a value.
+/// Throws std::invalid_argument naming `operation` for duplicate and undefined parameters.
 template <class T> void require_each_once(const char* operation, const Parameters<T>& parameters) {
   std::set<const void*> variables;
   for (const auto& parameter : parameters) {

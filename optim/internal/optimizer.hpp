@@ -1,4 +1,4 @@
-/// The bodies of optimizer.hpp, and what formulas need. For the optimizers' own sources.
+/// The bodies of optimizer.hpp and helpers for formulas. For the optimizers' own sources.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline void require_option(const char* optimizer, const char* name, double value
   require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, got ", value);
 }
 
-/// Throws std::logic_error for a parameter whose model is gone, and for one whose value or gradient was resized.
+/// Throws std::logic_error if a parameter's model is gone, or its value or gradient was resized.
 template <class T> void require_in_use(const char* optimizer, const ParameterHandle<Parameter<T>>& handle) {
   const Parameter<T>& parameter = *handle;
   require_usage(!handle.is_orphaned(), optimizer, "expected parameters of a model, but ", parameter,
@@ -31,7 +31,7 @@ template <class T> void require_in_use(const char* optimizer, const ParameterHan
   variable.require_shape(optimizer, "gradient", variable.name.c_str(), parameter.grad());
 }
 
-/// The gradient of an element with its weight decay. Without one nothing is added: an infinite p would make it NaN.
+/// The gradient of an element plus weight decay, if any: 0 times an infinite p would be NaN.
 template <class T> T decayed(T gradient, T weight_decay, T p) {
   return weight_decay == 0 ? gradient : gradient + weight_decay * p;
 }
@@ -74,7 +74,7 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
     members.push_back({parameter, groups_.size(), &state});
   }
   groups_.push_back(options);
-  state_.merge(added);  // the states stay where they are
+  state_.merge(added);  // the states keep their addresses
   members_ = std::move(members);
 }
 
@@ -94,9 +94,9 @@ template <class T, class Options, class State> Parameters<T> GroupedOptimizer<T,
 }
 
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::step() {
-  for (const Options& options : groups_) check_options(name_, options);  // they may come from a file
+  for (const Options& options : groups_) check_options(name_, options);  // possibly loaded from a file
   for (const Member& member : members_) detail::require_in_use(name_, member.parameter);
-  for (const Member& member : members_) {  // all memory first: where it ends, nothing has changed
+  for (const Member& member : members_) {  // allocates everything first: a failure changes nothing
     if (!member.parameter->has_grad()) continue;
     member.parameter->mutable_value();
     member.state->reserve(groups_[member.group]);

@@ -135,7 +135,7 @@ TEST_CASE("Ctrl-C ends a cross-validation with the folds that there are") {
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);
-  CHECK(run.out_from("stopped early, as you asked") != "");
+  CHECK(run.out_from("interrupted; keeping") != "");
   CHECK(run.out_from("\nmean accuracy of ") != "");
 }
 

@@ -287,7 +287,7 @@ TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);
-  CHECK(run.out_from("stopped early") != "");
+  CHECK(run.out_from("interrupted") != "");
   CHECK(run.out_from("test perplexity") != "");
   CHECK(run_example("language_model --load " + model).status == 0);
 }

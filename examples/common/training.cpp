@@ -290,7 +290,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
   if (!hooks.plot.empty()) draw(hooks);
   const bool stopped = ranks.any(interrupt.requested());
   if (stopped)
-    std::cout << "stopped early, as you asked; the model is as it is so far\n";
+    std::cout << "interrupted; keeping the current weights\n";
   else if (state.step < options.steps)
     std::cout << "stopped early: no lower validation loss than that after " << state.best_step << " steps\n";
   return stopped && !interrupt.requested() ? 128 + SIGTERM : interrupt.status();  // another rank's, of mpirun's signal

@@ -36,8 +36,7 @@ Data sample_words(const Options& options) {
     for (std::size_t n = 1; n <= options.words; ++n)
       (held_out(n) ? data.test : data.train).push_back({language, words[static_cast<std::size_t>(order(n - 1))], ""});
   }
-  std::cout << "Words of letters alone, in small letters; " << with_commas(shared)
-            << " that more than one list has are left out.\n"
+  std::cout << "Lowercase words; " << with_commas(shared) << " found in several lists were dropped.\n"
             << with_commas(options.words) << " words each of:";
   for (const auto& list : lists) std::cout << ' ' << list.language;
   std::cout << '\n';

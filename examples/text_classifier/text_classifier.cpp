@@ -36,7 +36,7 @@ void test(Classifier& classifier, const std::vector<Example>& data) {
   std::cout << '\n';
   print_confusion(std::cout, predictions, sequences.labels, labels);
 
-  std::cout << "\nthe first of each in the test: its label, then what the model takes it for\n";
+  std::cout << "\nthe first test text of each label, with predictions:\n";
   std::vector<std::string> texts, truth;
   std::vector<Ranking> firsts;
   for (const std::string& label : std::span(labels).first(std::min(many_labels, labels.size()))) {
@@ -54,7 +54,7 @@ void test(Classifier& classifier, const std::vector<Example>& data) {
 void classify(Classifier& classifier, const std::vector<std::string>& texts) {
   std::vector<Ids> ids;
   for (const std::string& text : texts) ids.push_back(classifier.tokenizer(examples::to_lower(examples::decode(text))));
-  std::cout << "\nyours: what the model takes them for\n";
+  std::cout << "\nyour words:\n";
   print_probabilities(std::cout, texts, {}, classifier.predict(ids), classifier.labels);
 }
 

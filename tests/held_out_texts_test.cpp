@@ -113,7 +113,7 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the folds' 
     while (table && !line.starts_with(label));
     CHECK(line.ends_with(std::string(" ") + count));
   }
-  CHECK(run.out.find("the first of each") == std::string::npos);
+  CHECK(run.out.find("the first test text") == std::string::npos);
 }
 
 TEST_CASE("what asks the whole of some work to stop asks each part of it that begins later") {

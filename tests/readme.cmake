@@ -1,18 +1,19 @@
-# Does what the README tells users to do: builds and runs the program and the CMakeLists.txt that stand there, and the
-# snippets from "Data in, results out" on, which must print what the README shows.
-#   cmake -D installed=<where the library is> -D folder=<to build in> -D config=Release -D generator=Ninja
+# Runs the documents' code: builds the README's program with its CMakeLists.txt, and builds and runs the C++ snippets of
+# docs/, which must print the text shown after them.
+#   cmake -D installed=<prefix of the library> -D folder=<build folder> -D config=Release -D generator=Ninja
 #         -D compiler=g++ -D flags= -D doctest_DIR=<of doctest's package> -P readme.cmake
 cmake_minimum_required(VERSION 3.22)
 
 file(REMOVE_RECURSE ${folder})
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
-set(readme ${root}/README.md)
 include(${CMAKE_CURRENT_LIST_DIR}/snippets.cmake)
-read_blocks(${readme} blocks)
+find_program(gnuplot gnuplot)
 
-# ---- the programs --------------------------------------------------------------------------------------------------
+# ---- the README's program -------------------------------------------------------------------------------------------
 
-# Gives the README's first block of a language.
+read_blocks(${root}/README.md blocks)
+
+# The README's first block of a language.
 function(first_block language result)
   foreach(line IN LISTS blocks)
     if(language_${line} STREQUAL language)
@@ -31,50 +32,76 @@ endif()
 set(definitions "${CMAKE_MATCH_1}")
 set(beginning "${CMAKE_MATCH_2}")
 
-# The snippets by their lines, and where the README shows what one prints, shown_<line>. What has test cases is a
-# program of its own; the others stand in the first program in place of its loop.
-find_lines(${readme} "^## (Data in, results out|Where things are)$" bounds)
-list(LENGTH bounds count)
-if(NOT count EQUAL 2)
-  message(FATAL_ERROR "README.md has no section 'Data in, results out' before 'Where things are'")
-endif()
-list(GET bounds 0 first)
-list(GET bounds 1 last)
-set(snippets)
-foreach(line IN LISTS blocks)
-  if(line LESS first OR line GREATER last)
-    continue()
-  endif()
-  if(language_${line} STREQUAL "text")
-    set(shown_${snippet} "${text_${line}}")
-  elseif(language_${line} STREQUAL "cpp")
-    set(snippet ${line})
-    list(APPEND snippets ${line})
-    if(text_${line} MATCHES "TEST_CASE")
-      set(tests ${line})
-    endif()
-  endif()
-endforeach()
+# ---- the snippets of one document -----------------------------------------------------------------------------------
 
-file(WRITE ${folder}/model.cpp "${program}")
-file(WRITE ${folder}/model_test.cpp "${text_${tests}}")
-set(functions ${snippets})
-list(REMOVE_ITEM functions ${tests})
-write_snippets(${readme} "${functions}" "${definitions}" "${beginning}")
-file(WRITE ${folder}/CMakeLists.txt "${lists}
-find_package(doctest REQUIRED)
-add_executable(model_test model_test.cpp)
-target_link_libraries(model_test PRIVATE tapegrad::tapegrad doctest::doctest)
-add_executable(snippets snippets.cpp)
+# Builds all snippets of a page with the README's program in ${folder}, and runs each. A snippet with test cases is a
+# program of its own; the others replace the loop of the README's program.
+function(check_page page)
+  get_filename_component(name ${page} NAME_WE)
+  set(folder ${folder}/${name})
+  read_blocks(${root}/${page} blocks)
+  set(snippets)
+  set(tests 0)
+  foreach(line IN LISTS blocks)
+    if(language_${line} STREQUAL "text")
+      set(shown_${snippet} "${text_${line}}")
+    elseif(language_${line} STREQUAL "cpp")
+      set(snippet ${line})
+      list(APPEND snippets ${line})
+      if(text_${line} MATCHES "TEST_CASE")
+        set(tests ${line})
+      endif()
+    endif()
+  endforeach()
+  if(NOT snippets)
+    message(FATAL_ERROR "${page} has no snippet of C++")
+  endif()
+
+  set(functions ${snippets})
+  list(REMOVE_ITEM functions ${tests})
+  file(WRITE ${folder}/model.cpp "${program}")
+  write_snippets(${root}/${page} "${functions}" "${definitions}" "${beginning}")
+  set(targets "add_executable(snippets snippets.cpp)
 target_link_libraries(snippets PRIVATE tapegrad::tapegrad)
 ")
-build_snippets(README.md "model.cpp is the first program, model_test.cpp the snippet in line ${tests}."
-               -D doctest_DIR=${doctest_DIR})
-run(${folder}/build/model)
+  if(tests)
+    file(WRITE ${folder}/model_test.cpp "${text_${tests}}")
+    string(APPEND targets "find_package(doctest REQUIRED)
+add_executable(model_test model_test.cpp)
+target_link_libraries(model_test PRIVATE tapegrad::tapegrad doctest::doctest)
+")
+  endif()
+  file(WRITE ${folder}/CMakeLists.txt "${lists}\n${targets}")
+  build_snippets(${page} "model.cpp is the README's program, model_test.cpp the snippet in line ${tests}."
+                 -D doctest_DIR=${doctest_DIR})
+  run(${folder}/build/model)
 
-# ---- what the snippets print ---------------------------------------------------------------------------------------
+  set(where ${folder}/build)
+  foreach(line ${snippets})
+    set(command ./snippets ${line})
+    if(line EQUAL tests)
+      set(command ./model_test --no-path-filenames=true)
+    endif()
+    execute_process(COMMAND ${command} WORKING_DIRECTORY ${where} OUTPUT_VARIABLE printed RESULT_VARIABLE status)
+    if(printed MATCHES "apt-get install gnuplot-nox" AND NOT gnuplot)
+      continue()  # the last thing the snippet does needs it
+    endif()
+    if(DEFINED shown_${line})
+      check_printed(${page} "The snippet in line ${line}" "${shown_${line}}" "${printed}")
+    elseif(NOT status EQUAL 0 OR NOT printed STREQUAL "")
+      message("${printed}")
+      message(FATAL_ERROR "The snippet in line ${line} of ${page} fails or prints text that is not shown (${status}).")
+    endif()
+    string(REGEX MATCHALL "[a-z]+\\.(csv|npy|png)" files "${text_${line}}")
+    foreach(file ${files})
+      if(NOT EXISTS ${where}/${file})
+        message(FATAL_ERROR "The snippet in line ${line} of ${page} has not written ${file}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
 
-# Fails unless the README's picture of the graph has the boxes and the arrows that to_dot has written.
+# Fails unless a picture has the boxes and arrows of a graph by to_dot.
 function(check_picture graph picture)
   file(READ ${graph} dot)
   file(READ ${picture} svg)
@@ -92,28 +119,7 @@ function(check_picture graph picture)
   endforeach()
 endfunction()
 
-find_program(gnuplot gnuplot)
-set(where ${folder}/build)
-foreach(line ${snippets})
-  set(command ./snippets ${line})
-  if(line EQUAL tests)
-    set(command ./model_test --no-path-filenames=true)
-  endif()
-  execute_process(COMMAND ${command} WORKING_DIRECTORY ${where} OUTPUT_VARIABLE printed RESULT_VARIABLE status)
-  if(printed MATCHES "apt-get install gnuplot-nox" AND NOT gnuplot)
-    continue()  # the last thing that the snippet does needs it
-  endif()
-  if(DEFINED shown_${line})
-    check_printed(README.md "The snippet in line ${line}" "${shown_${line}}" "${printed}")
-  elseif(NOT status EQUAL 0 OR NOT printed STREQUAL "")
-    message("${printed}")
-    message(FATAL_ERROR "The snippet in line ${line} of README.md fails or prints what is not shown (${status}).")
-  endif()
-  string(REGEX MATCHALL "[a-z]+\\.(csv|npy|png)" files "${text_${line}}")
-  foreach(file ${files})
-    if(NOT EXISTS ${where}/${file})
-      message(FATAL_ERROR "The snippet in line ${line} of README.md has not written ${file}")
-    endif()
-  endforeach()
+foreach(page data training inspecting_gradients writing_an_operation how_it_works)
+  check_page(docs/${page}.md)
 endforeach()
-check_picture(${where}/graph.dot ${root}/examples/graph.svg)
+check_picture(${folder}/inspecting_gradients/build/graph.dot ${root}/examples/graph.svg)

@@ -83,7 +83,7 @@ std::string difference(const std::vector<Part>& english, const std::vector<Part>
 TEST_CASE("README.zh.md has the code, tables, pictures, links, names and numbers of README.md, in its order") {
   const std::string root(TAPEGRAD_SOURCES "/");
   const std::vector<Part> english = parts_of(std::ifstream(root + "README.md"));
-  CHECK(english.size() > 400);
+  CHECK(english.size() > 200);
   CHECK(difference(english, parts_of(std::ifstream(root + "README.zh.md"))) == "");
 }
 

@@ -1,4 +1,4 @@
-/// What several threads may use at once, line by line of the README's table: ThreadSanitizer reads this with us.
+/// What several threads may use at once, line by line of the table in docs/threads_and_reproducibility.md: ThreadSanitizer reads this with us.
 #include <tapegrad/engine/array/internal/parallel.hpp>
 #include <tapegrad/tapegrad.hpp>
 

@@ -20,6 +20,7 @@
 namespace tg = tapegrad;
 
 constexpr std::size_t kContext = 64, kWidth = 128, kHeads = 4, kLayers = 4, kBatch = 12;
+constexpr double kPeak = 4e-3;  // learning rate
 constexpr const char* kCheckpoint = "gpt.safetensors";
 
 struct Gpt {
@@ -31,7 +32,7 @@ struct Gpt {
   explicit Gpt(std::size_t vocabulary) : tokens(vocabulary, kWidth), positions(kContext, kWidth), norm(kWidth) {
     for (std::size_t i = 0; i < kLayers; ++i)
       blocks.emplace_back(kWidth, kHeads, tg::TransformerBlockOptions{.dropout = 0});
-    for (auto* table : {&tokens, &positions}) table->weight.set_value(0.02f * tg::normal<float>(table->weight.shape()));
+    tg::initialize_lecun(*this);
   }
 
   // ids (B, T) -> logits (B, T, vocabulary) of the next characters
@@ -107,7 +108,7 @@ std::string sample(const Gpt& gpt, const Text& text, std::size_t length) {
 
 void train(Gpt& gpt, const Text& text, std::size_t steps) {
   const auto parameters = tg::parameters(gpt);
-  tg::AdamW<float> optimizer(parameters, {.lr = 2e-3, .betas = {0.9, 0.99}, .weight_decay = 0.1});
+  tg::AdamW<float> optimizer(parameters, {.lr = kPeak, .betas = {0.9, 0.99}, .weight_decay = 0.1});
   const tg::Schedule lr = tg::warmup_cosine(
       {.peak = 2e-3, .floor = 2e-4, .warmup = std::min<std::size_t>(100, steps / 10), .steps = steps});
   const auto start = std::chrono::steady_clock::now();

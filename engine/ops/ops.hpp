@@ -123,7 +123,7 @@ Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true, Generator&
 
 // ---- matmul.cpp, einsum.cpp ---------------------------------------------------------------------------------------
 
-/// As torch.matmul: (n) (n) -> (), (m, n) (n) -> (m), (n) (n, p) -> (p), (..., m, n) (..., n, p) -> (..., m, p) with
+/// Like torch.matmul, (n) (n) -> (), (m, n) (n) -> (m), (n) (n, p) -> (p), (..., m, n) (..., n, p) -> (..., m, p) with
 /// leading axes broadcast.
 template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b);
 

@@ -1,4 +1,4 @@
-/// What ranks compare instead of arrays.
+/// Checksums, compared by ranks instead of arrays.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace tapegrad::mpi::detail {
 
-/// Of 64 bits; any change of a byte changes it.
+/// A 64-bit checksum; changing any byte changes it.
 std::uint64_t checksum(const void* bytes, std::size_t count);
 
-/// Of what a file keeps: nothing, a text, or an array with its shape.
+/// The checksum of a stored field: nothing, a text, or an array with its shape.
 inline std::uint64_t checksum_of(std::nullopt_t) { return 0; }
 inline std::uint64_t checksum_of(const std::string& text) { return checksum(text.data(), text.size()); }
 template <class N> std::uint64_t checksum_of(const Array<N>& array) {
@@ -23,7 +23,7 @@ template <class N> std::uint64_t checksum_of(const Array<N>& array) {
   return checksum(parts, sizeof parts);
 }
 
-/// Of it under a name.
+/// The checksum of a field with its name.
 template <class Stored> std::uint64_t checksum_of(const std::string& name, const Stored& stored) {
   const std::uint64_t parts[] = {checksum_of(name), checksum_of(stored)};
   return checksum(parts, sizeof parts);

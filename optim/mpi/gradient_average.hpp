@@ -1,4 +1,4 @@
-/// The mean of the ranks' gradients.
+/// Averages gradients over the ranks.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@ namespace tapegrad::mpi {
 
 class Group;
 
-/// How gradients are averaged.
+/// Options of gradient averaging.
 struct AverageOptions {
-  /// What the rank's gradients count: how many labels or tokens its loss is the mean over; 0 where it has none.
+  /// The weight of this rank's gradients: the number of labels or tokens its loss is averaged over, possibly 0.
   double weight = 1;
-  /// Gradients are added up over the ranks in buckets of about so many bytes: smaller ones begin earlier, larger ones
-  /// lose less time in beginning.
+  /// The approximate size of the buckets in which gradients are summed. Smaller ones start earlier, larger ones have
+  /// less overhead.
   std::size_t bucket_bytes = std::size_t{4} << 20;
 };
 
-/// Averages gradients while the sweep that computes them goes on: each bucket of them is on its way as soon as it is
-/// complete, in the reverse order of recording.
+/// Averages gradients during the backward pass: each bucket of gradients is sent as soon as it is complete, in reverse
+/// order of recording.
 ///
 ///     tg::mpi::GradientAverage average(world, tg::parameters(model));  // once
 ///     ...
@@ -29,30 +29,29 @@ struct AverageOptions {
 ///     loss.backward();
 ///     average.finish();
 ///
-/// In a group of one the gradients stay as they are, and what is thrown is thrown as in any other.
+/// In a group of one the gradients stay unchanged; errors are the same as in larger groups.
 ///
-/// The result is that of mpi::Group::average_gradients after the sweep. The order of the buckets, the same on all
-/// ranks, is that in which rank 0's gradients come in the first step, whose buckets go off after its sweep. Of the
-/// sweeps that add up to a step's gradient, only the last lies between begin() and finish(), and the hooks that change
-/// gradients were registered before.
+/// The result equals mpi::Group::average_gradients after the pass. All ranks order their buckets by the arrival of rank
+/// 0's gradients in the first step, whose buckets are sent after its pass. If several passes accumulate a step's
+/// gradient, only the last one runs between begin() and finish(). Register hooks on gradients before.
 template <class T> class GradientAverage {
  public:
-  /// Registers hooks. Throws std::invalid_argument when there are no parameters, when one is undefined or there twice,
-  /// and for buckets of no bytes.
+  /// Registers hooks. Throws std::invalid_argument without parameters, for an undefined or duplicate one, and for
+  /// buckets of 0 bytes.
   GradientAverage(const Group& group, const Parameters<T>& parameters,
                   std::size_t bucket_bytes = AverageOptions().bucket_bytes);
   GradientAverage(GradientAverage&&) noexcept;             ///< takes the hooks over
   GradientAverage& operator=(GradientAverage&&) noexcept;  ///< takes the hooks over
-  /// Removes its hooks.
+  /// Unregisters the hooks.
   ~GradientAverage();
 
-  /// From here on gradients are averaged as they come, this rank's with that weight. The group's other calls may stand
-  /// between this and finish(). Throws std::logic_error without a finish() since the last, of this average or another.
+  /// Starts averaging gradients as they arrive, this rank's with the given weight. Other calls of the group are allowed
+  /// until finish(). Throws std::logic_error before the finish() of a previous begin(), of this average or another.
   void begin(double weight = 1);
 
-  /// Waits until all gradients are averages. Throws std::logic_error without a begin(), and std::invalid_argument, on
-  /// all ranks and with the gradients as they were, when a weight is below 0 or not finite, when all are 0, or when the
-  /// ranks' parameters or buckets are of different sizes.
+  /// Waits until all gradients are averaged. Throws std::logic_error without a begin(), and std::invalid_argument, on
+  /// all ranks and with unchanged gradients, if a weight is negative or not finite, all weights are 0, or the ranks'
+  /// parameters or buckets differ in size.
   void finish();
 
  private:

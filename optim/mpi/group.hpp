@@ -1,4 +1,4 @@
-/// The ranks that train one model, and what they tell each other.
+/// The group of ranks training one model.
 #pragma once
 
 #include <cstddef>
@@ -14,42 +14,41 @@
 
 namespace tapegrad::mpi {
 
-/// All ranks of the program; a single one where mpirun has not started it, for which all of this changes nothing, and
-/// refuses what it refuses on several. What is not `rank` and `size` is called by all ranks, in the same order, or else
-/// those that call wait for the others until the session's timeout ends them.
+/// All ranks of the program. Without mpirun it is a single rank: the calls then change nothing and throw the same
+/// errors. All ranks must make all calls except `rank` and `size`, in the same order; otherwise the session's timeout
+/// ends them.
 class Group {
  public:
-  /// The ranks of the session. Throws std::logic_error where mpirun has started several and there is none.
+  /// The ranks of the session. Throws std::logic_error if mpirun started several and there is no session.
   Group();
 
   std::size_t rank() const { return rank_; }  ///< this process's number, from 0
-  std::size_t size() const { return size_; }  ///< how many there are
+  std::size_t size() const { return size_; }  ///< the number of processes
 
-  /// Gives all ranks rank 0's model, or run: all that tapegrad::save() keeps of it. Throws std::runtime_error where
-  /// another rank's has other fields or shapes.
+  /// Copies rank 0's model or run, all fields of tapegrad::save(), to all ranks. Throws std::runtime_error if fields or
+  /// shapes differ on another rank.
   template <class M> void broadcast(M& model) const;
 
   /// The sum over the ranks, the same bits on each.
   double sum(double number) const;
-  /// The same of each element. Throws std::invalid_argument, on all ranks, for arrays of different sizes.
+  /// The same for each element. Throws std::invalid_argument, on all ranks, if the arrays differ in size.
   template <class T> Array<T> sum(Array<T> array) const;
-  bool any(bool holds) const { return sum(holds ? 1 : 0) > 0; }  ///< whether it holds on some rank
-  bool all(bool holds) const { return !any(!holds); }            ///< whether it holds on every rank
+  bool any(bool holds) const { return sum(holds ? 1 : 0) > 0; }  ///< true if it holds on any rank
+  bool all(bool holds) const { return !any(!holds); }            ///< true if it holds on every rank
 
-  /// Replaces each gradient by the mean over the ranks, weighted by `options.weight`: what each rank's loss was
-  /// averaged over, its labels or tokens. Then N ranks with parts of a batch have the gradient of the whole batch. A
-  /// parameter that some rank's loss has not reached counts as zero there; one that none has reached stays without a
-  /// gradient. To have this done while the sweep goes on, use a GradientAverage. Throws as that does.
+  /// Replaces each gradient by the mean over the ranks, weighted by `options.weight`, the number of labels or tokens of
+  /// each rank's loss: ranks with parts of a batch get the gradient of the whole batch. A missing gradient counts as
+  /// zero, unless it is missing on all ranks. GradientAverage does the same during the backward pass. Throws like it.
   template <class T> void average_gradients(const Parameters<T>& parameters, const AverageOptions& options = {}) const {
     GradientAverage<T>::of_whole_sweep(parameters, options);
   }
 
-  /// Throws std::runtime_error, on all ranks, when a field of the model, or run, has not the same name, shape and bits
-  /// on all, naming the first such field. It compares checksums; worth a call every so many steps.
+  /// Throws std::runtime_error, on all ranks, naming the first field of the model or run with a different name, shape
+  /// or bits. Compares checksums; cheap enough for every few steps.
   template <class M> void check_equal(const M& model) const;
 
-  /// The rank's own generator from one that is equal on all: draws from it are independent, rank 0 goes on with the
-  /// given one's. Dropout wants this, initialisation does not.
+  /// An independent generator for each rank, derived from one equal on all; rank 0 continues the given one. For
+  /// dropout, not for initialization.
   Generator fork_generator(const Generator& generator) const;
 
  private:

@@ -1,4 +1,4 @@
-/// The beginning and the end of a program that runs as several processes.
+/// Starting and ending a program with several processes.
 #pragma once
 
 #include <optional>
@@ -6,45 +6,44 @@
 
 namespace tapegrad::mpi {
 
-/// How a program behaves among others.
+/// Options of a Session.
 struct SessionOptions {
-  /// How many seconds a rank waits for the others before it ends them all with a message. Where it is not given, as
-  /// many as the environment variable TAPEGRAD_MPI_TIMEOUT says, or 600.
+  /// Seconds a rank waits for the others before it ends all with a message. By default from the environment variable
+  /// TAPEGRAD_MPI_TIMEOUT, or 600.
   std::optional<double> timeout{};
 };
 
-/// MPI from here to the end of the scope, in a program that mpirun (or a batch system) has started as several ranks; in
-/// any other it does nothing, and MPI is not even begun.
+/// Uses MPI until the end of its scope, if mpirun or a batch system started the program as several ranks. Otherwise
+/// does nothing and leaves MPI uninitialized.
 ///
 ///     int main(int argc, char** argv) {
 ///       const tg::mpi::Session session(argc, argv);
 ///       const tg::mpi::Group world;
 ///       ...
 ///
-/// Each rank works with its share of its node's processors (set_num_threads), unless TAPEGRAD_NUM_THREADS says
-/// otherwise. Where mpirun has bound it to fewer, as it does by default, rank 0 says so on standard error, and which
-/// option gives it all. Only the thread that made the session calls what is in this namespace.
+/// Each rank uses its share of its node's processors (set_num_threads), unless TAPEGRAD_NUM_THREADS is set. If mpirun
+/// bound it to fewer, its default, rank 0 prints a hint with the right option on standard error. Only the session's
+/// thread may use this namespace.
 ///
-/// A rank that an exception takes out of the session ends the others when its process ends, after whoever catches the
-/// exception has said what it was; a program that says it itself calls fail(). One that waits too long for the others
-/// says for what, and ends them all.
+/// If an exception leaves the session, the rank ends the others when its process ends, after the catcher has printed
+/// the exception; call fail() to print it yourself. A rank waiting too long for the others names the call and ends all.
 class Session {
  public:
-  /// Throws std::logic_error when there is a session of several ranks, or was one, and std::invalid_argument for a
-  /// timeout, given here or in the environment, that is not above 0.
+  /// Throws std::logic_error after another session of several ranks, and std::invalid_argument unless the timeout, here
+  /// or in the environment, is positive.
   Session(int argc, char** argv, const SessionOptions& options = {});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  /// Waits for the other ranks to come here, too.
+  /// Waits until all ranks end their sessions.
   ~Session();
 
-  /// Prints on standard error why this rank cannot go on: `program: message`. What all ranks fail by, as a file that is
-  /// not there, is printed once, and the program may end in its own way. A rank that fails alone says which it is and
-  /// ends the others, and itself, after two seconds in which none has followed.
+  /// Prints an error on standard error: `program: message`. An error of all ranks, such as a missing file, is printed
+  /// once, and the program may end in its own way. An error of one rank, unmatched for two seconds, is printed with the
+  /// rank's number and ends all ranks.
   void fail(const std::string& program, const std::string& message) const;
 
  private:
-  int exceptions_;  // under way when it began
+  int exceptions_;  // in flight at construction
 };
 
 }  // namespace tapegrad::mpi

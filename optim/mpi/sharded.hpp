@@ -1,4 +1,4 @@
-/// An optimizer whose state is divided among the ranks: the first stage of ZeRO (arXiv:1910.02054).
+/// Dividing an optimizer's state among the ranks: the first stage of ZeRO (arXiv:1910.02054).
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@ namespace tapegrad::mpi {
 
 namespace detail {
 
-/// Which of so many ranks owns each of things of these sizes: the largest first, each to the rank that has least.
+/// Assigns items to ranks by size: the largest first, each to the rank with the smallest total.
 std::vector<std::size_t> divide(const std::vector<std::size_t>& sizes, std::size_t ranks);
 
-/// Replaces the values of those parameters that have changed by their owners'.
+/// Replaces the values of changed parameters by their owners'.
 template <class T>
 void gather_values(const Parameters<T>& parameters, const std::vector<std::size_t>& owners,
                    const std::vector<bool>& changed);
 
-/// Bytes that one rank has, on rank 0.
+/// One rank's bytes, on rank 0.
 std::vector<std::byte> to_first(std::vector<std::byte> bytes, std::size_t from);
 
 }  // namespace detail
 
-/// Steps an optimizer, SGD, Adam or AdamW, of which each rank keeps the state of its own parameters alone. Every rank
-/// steps its own, and then all have all values: the same bits as the whole optimizer's on every rank.
+/// Divides the state of SGD, Adam or AdamW: each rank keeps the state of its own parameters and updates them, then all
+/// ranks exchange values. The results have the same bits as with the whole optimizer on every rank.
 ///
 ///     tg::AdamW optimizer(tg::parameters(model), {.lr = 1e-3});
 ///     tg::mpi::Sharded sharded(world, optimizer);
@@ -34,11 +34,11 @@ std::vector<std::byte> to_first(std::vector<std::byte> bytes, std::size_t from);
 ///     world.average_gradients(tg::parameters(model));
 ///     sharded.step();
 ///
-/// Parameters are owned as wholes, so that the largest decides how evenly memory is divided.
+/// Parameters are not split, so the largest one limits the balance of memory.
 template <class Optimizer> class Sharded {
  public:
-  /// Divides the optimizer's parameters, which are the same on all ranks and all there by now. The optimizer stays
-  /// where it is as long as this lives; state that other ranks keep is forgotten.
+  /// Divides the optimizer's parameters, which must be equal on all ranks and complete. Keeps a reference to the
+  /// optimizer, and drops state owned by other ranks.
   Sharded(const Group& group, Optimizer& optimizer) : group_(group), optimizer_(&optimizer) {
     std::vector<std::size_t> sizes;
     for (const auto& parameter : optimizer.parameters()) sizes.push_back(parameter->size());
@@ -46,8 +46,8 @@ template <class Optimizer> class Sharded {
     keep_own();
   }
 
-  /// Steps as the optimizer does. Gradients must be averages by now; those of others' parameters are forgotten. Throws
-  /// as the optimizer's step.
+  /// A step of the optimizer. Requires averaged gradients; clears those of other ranks' parameters. Throws like the
+  /// optimizer's step.
   void step() {
     if (group_.size() == 1) return optimizer_->step();
     const std::vector<bool> changed = keep_own_gradients();
@@ -55,8 +55,7 @@ template <class Optimizer> class Sharded {
     detail::gather_values(optimizer_->parameters(), owners_, changed);
   }
 
-  /// Brings all state together in rank 0's optimizer, which can be saved then; keep_own() afterwards. All ranks call
-  /// it.
+  /// Collects all state in rank 0's optimizer, to save it; call keep_own() afterwards. Called by all ranks.
   void gather() {
     const auto parameters = optimizer_->parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -67,7 +66,7 @@ template <class Optimizer> class Sharded {
     }
   }
 
-  /// Forgets the state that other ranks keep, after gather() or when the optimizer was loaded.
+  /// Drops state owned by other ranks, after gather() or loading the optimizer.
   void keep_own() {
     const auto parameters = optimizer_->parameters();
     for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -77,7 +76,7 @@ template <class Optimizer> class Sharded {
         });
   }
 
-  /// How many bytes of arrays this rank keeps.
+  /// The bytes of this rank's arrays.
   std::size_t state_bytes() const {
     std::size_t bytes = 0;
     tapegrad::detail::walk(std::as_const(*optimizer_), [&]<class F>(const auto&, const F& field) {
@@ -87,14 +86,14 @@ template <class Optimizer> class Sharded {
     return bytes;
   }
 
-  /// The rank that keeps the state of each parameter, in the optimizer's order.
+  /// The owning rank of each parameter, in the optimizer's order.
   const std::vector<std::size_t>& owners() const& { return owners_; }
   /// The same, moved from a temporary.
   std::vector<std::size_t> owners() && { return std::move(owners_); }
 
  private:
-  // Which parameters have a gradient on all ranks. No handle is left when the optimizer steps: by those that there are
-  // it knows whether its model is.
+  // The parameters with a gradient on all ranks. Holds no handle during the optimizer's step, which checks for other
+  // owners.
   std::vector<bool> keep_own_gradients() {
     const auto parameters = optimizer_->parameters();
     std::vector<bool> have;

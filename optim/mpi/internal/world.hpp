@@ -1,5 +1,4 @@
-/// What the ranks say to each other, in bytes and numbers: MPI stands behind this header alone. For the library's own
-/// sources.
+/// Communication of bytes and numbers. Only this header's sources use MPI. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +7,14 @@
 
 namespace tapegrad::mpi::detail {
 
-/// Of the session; a single rank outside one that mpirun has started.
+/// Of the session; 0 and 1 without mpirun.
 std::size_t rank();
 std::size_t size();
 
-/// Ends all ranks: prints the message as this rank's, and never returns.
+/// Prints the message as this rank's and ends all ranks.
 [[noreturn]] void end_all(const std::string& message);
 
-/// Something that MPI does behind our back, on memory that must stay. It is to be waited for: memory that MPI may still
-/// write to must not be given back.
+/// An asynchronous operation of MPI. Wait for it before freeing its memory.
 class Request {
  public:
   Request();
@@ -24,26 +22,26 @@ class Request {
   Request(Request&& other) noexcept;
   Request& operator=(Request&& other) noexcept;
 
-  /// Gives MPI the processor, and says whether it is done.
+  /// Lets MPI work, and returns true if the operation is complete.
   bool test();
-  /// Returns when it is done. Ends all ranks when the others do not come: `operation` is what they are waited for in.
+  /// Waits for completion. Ends all ranks at the timeout, with `operation` in the message.
   void wait(const char* operation);
 
  private:
   friend struct Start;
   struct State;
-  std::unique_ptr<State> state_;  // null: nothing under way
+  std::unique_ptr<State> state_;  // null: none
 };
 
-/// Done when all ranks are at the end of the session.
+/// Completes when all ranks have reached the end of the session.
 Request start_end();
-/// Sums of gradients go on beside what the ranks call meanwhile; which of them begins first differs from rank to rank.
+/// `calls` for sums of gradients, concurrent with other calls: the order of their starts may differ between ranks.
 enum class Beside { nothing, calls };
-/// Adds up each number over the ranks, in place. All ranks get the same bits.
+/// Sums each number over the ranks, in place, with the same bits on all.
 template <class T> Request start_sum(T* numbers, std::size_t count, Beside beside = Beside::nothing);
 /// Replaces the bytes by those of the rank `root`.
 Request start_broadcast(void* bytes, std::size_t count, std::size_t root);
-/// Bytes from one rank to another, which calls the one and the other.
+/// Bytes from one rank to another; each calls its side.
 Request start_send(const void* bytes, std::size_t count, std::size_t to);
 Request start_receive(void* bytes, std::size_t count, std::size_t from);
 

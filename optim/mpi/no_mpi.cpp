@@ -1,5 +1,4 @@
-// What stands in for world.cpp in programs that run with MPI where there is one, and are built where there is none:
-// each is a group of one.
+// Replaces world.cpp in builds without MPI: every program is a group of one.
 #include <iostream>
 #include <stdexcept>
 #include <string_view>

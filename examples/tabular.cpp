@@ -56,14 +56,14 @@ float r_squared(const Mlp& model, const Table& table) {
 }
 
 int main(int argc, char** argv) try {
-  Table table = load(argc == 2 ? argv[1] : "tabular table.csv");
+  if (argc != 2) throw std::runtime_error("expected a CSV file: tabular table.csv");
+  Table table = load(argv[1]);
   const std::size_t count = table.shape(0), train_end = count * 7 / 10, valid_end = count * 85 / 100;
   const tg::IntArray order = tg::random_permutation(count);
 
   // Normalize every column by its mean and standard deviation over the training rows.
   const Table raw = rows(table, order, 0, train_end), mean = xt::mean(raw, {0});
-  const Table variance = xt::mean(xt::square(raw - mean), {0});
-  table = (table - mean) / xt::sqrt(variance + 1e-12f);
+  table = (table - mean) / xt::sqrt(xt::mean(xt::square(raw - mean), {0}) + 1e-12f);
   const Table train = rows(table, order, 0, train_end), valid = rows(table, order, train_end, valid_end);
 
   Mlp model(table.shape(1) - 1), best = model;

@@ -40,15 +40,13 @@ template <class T> class Parameter : public Tensor<T> {
   /// mutable_value() changes it in place once it is the only owner. Throws like set_value, and if null.
   void share_value(Value<T> value);
 
-  /// The value for changes in place; tapes and copies keep the old one. Operations and optimizers reject a parameter
-  /// whose value has changed its shape.
+  /// The value for changes in place, but not of its shape. Tapes and copies keep the old one.
   Array<T>& mutable_value();
 
   /// Replaces the gradient. Throws std::invalid_argument if the shape differs, std::logic_error if frozen.
   void set_grad(Array<T> grad);
 
-  /// The gradient for changes in place; other owners keep the old one. Backward passes and optimizers reject a gradient
-  /// that has changed its shape. Throws std::logic_error without a gradient.
+  /// The gradient for changes in place, but not of its shape. Throws std::logic_error without a gradient.
   Array<T>& mutable_grad();
 
   /// Clears the gradient.

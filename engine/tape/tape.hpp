@@ -20,9 +20,8 @@ struct TapeOptions {
   /// Infinity from an input, such as the value of masked_fill, may pass.
   bool detect_anomaly = false;
 
-  /// Keep until the tape ends every value recorded or read, and of the last backward pass every gradient and each
-  /// rule's contribution. Takes the memory of all of them. Gradients summed from several operations may differ from
-  /// those of other tapes in the last digits.
+  /// Keep every value recorded or read, and the last backward pass's gradients and contributions, until the tape ends.
+  /// Sums of several contributions may differ from other tapes' in the last digits.
   bool keep_values = false;
 };
 

@@ -98,10 +98,10 @@ template <class T> class Tensor {
   const Array<T>& grad() const&;
   Array<T> grad() const&& { return static_cast<const Tensor&>(*this).grad(); }  ///< a copy
 
-  /// Calls the hook in every backward pass, once this tensor's gradient is complete and before it propagates; changes
-  /// in place take effect. Hooks run in the order of registration, from the next pass on. A parameter keeps them until
-  /// removed, a recorded tensor until its tape ends. A hook may record and use a tape of its own, but not call
-  /// backward() on the calling tape. Throws std::logic_error for a constant and after the tape has ended.
+  /// Calls the hook in every later backward pass, once this tensor's gradient is complete and before it propagates.
+  /// Hooks run in order of registration and may change the gradient in place, record, and sweep another tape.
+  /// Parameters keep them until removed, recorded tensors until the tape ends. Throws std::logic_error for a constant
+  /// and after the tape has ended.
   HookHandle register_hook(GradientHook<T> hook);
 
   /// Names the tensor for reports, pages and errors. A constant's name belongs to this handle and later copies. Throws
@@ -110,10 +110,10 @@ template <class T> class Tensor {
   /// The given name, or a parameter's path in its model ("attention.q_proj.weight"); empty without one.
   std::string name() const;
 
-  /// Propagates gradients from this scalar back through the tape and adds d(this)/d(parameter) to every parameter's
-  /// gradient. Consumes the recording and frees what it saved, unless given `retain_graph`. Throws std::logic_error
-  /// without a living tape, on a consumed recording, during another pass of the same tape, and if no parameter is
-  /// reached; std::invalid_argument unless there is one element. If anything throws, all gradients are unchanged.
+  /// Adds d(this)/d(parameter) to every parameter's gradient by a backward pass over the tape. Consumes the recording
+  /// and frees its memory unless given `retain_graph`. Throws std::logic_error without a living tape, on a consumed
+  /// recording, during another pass of the same tape, and if no parameter is reached; std::invalid_argument unless
+  /// there is one element. If anything throws, all gradients are unchanged.
   void backward(RetainGraph retain = RetainGraph::no) const;
 
   /// The same for any shape, given the gradient `seed` of a scalar with respect to this tensor.

@@ -98,10 +98,9 @@ template <class T> class Tensor {
   const Array<T>& grad() const&;
   Array<T> grad() const&& { return static_cast<const Tensor&>(*this).grad(); }  ///< a copy
 
-  /// Calls the hook in every later backward pass, once this tensor's gradient is complete and before it propagates.
-  /// Hooks run in order of registration and may change the gradient in place, record, and sweep another tape.
-  /// Parameters keep them until removed, recorded tensors until the tape ends. Throws std::logic_error for a constant
-  /// and after the tape has ended.
+  /// Calls the hook in every later backward pass with this tensor's complete gradient, before it propagates. Hooks run
+  /// in order and may change the gradient, record, and sweep another tape. Parameters keep them until removed, recorded
+  /// tensors until the tape ends. Throws std::logic_error for a constant and after the tape has ended.
   HookHandle register_hook(GradientHook<T> hook);
 
   /// Names the tensor for reports, pages and errors. A constant's name belongs to this handle and later copies. Throws

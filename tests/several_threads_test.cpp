@@ -1,4 +1,4 @@
-/// What several threads may use at once, line by line of the table in docs/threads_and_reproducibility.md: ThreadSanitizer reads this with us.
+/// Concurrent use, line by line of the table in docs/threads_and_reproducibility.md. Also runs under ThreadSanitizer.
 #include <tapegrad/engine/array/internal/parallel.hpp>
 #include <tapegrad/tapegrad.hpp>
 

@@ -195,7 +195,8 @@ TEST_CASE("a saved text_classifier says the same once it is loaded") {
   CHECK(loaded.err == "");
   REQUIRE(saved.out_from("test accuracy") != "");
   CHECK(saved.out_from("test accuracy") == loaded.out_from("test accuracy"));
-  CHECK(run_example("text_classifier --load " + model + words).out_from("your words:") == saved.out_from("your words:"));
+  CHECK(run_example("text_classifier --load " + model + words).out_from("your words:") ==
+        saved.out_from("your words:"));
 
   const auto tested = run_example("text_classifier --load " + model + " --test " + data);
   CHECK(first_line(tested.out) == "300 to test with");
@@ -212,7 +213,8 @@ TEST_CASE("a saved text_classifier of words has its pairs, and one saved before 
                     texts = " --classify 'the book is really dull .' 'good film'";
   const auto saved = run_example("text_classifier --data " + data + tiny + "--save " + model + texts);
   REQUIRE(saved.out_from("your words:") != "");
-  CHECK(run_example("text_classifier --load " + model + texts).out_from("your words:") == saved.out_from("your words:"));
+  CHECK(run_example("text_classifier --load " + model + texts).out_from("your words:") ==
+        saved.out_from("your words:"));
 
   const auto earlier =
       run_example("text_classifier --pairs no --residual no --data " + data + tiny + "--save " + model + texts);

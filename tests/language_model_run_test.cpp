@@ -87,7 +87,7 @@ TEST_CASE("Ctrl-C and SIGTERM keep a run in the middle of a step, and it goes on
         learn + "--save " + folder.path(signal) + " --log " + log + " --checkpoint " + run, log, 40 + kept++, signal));
     CAPTURE(stopped.out);
     CHECK(stopped.out.find(signal == "INT" ? "status 130" : "status 143") != std::string::npos);
-    CHECK(folder.read(signal + ".csv.out").find("stopped early") != std::string::npos);
+    CHECK(folder.read(signal + ".csv.out").find("interrupted") != std::string::npos);
     CHECK(folder.read(signal) != folder.read("whole"));
 
     const Run resumed = run_shell("$examples/language_model --resume " + run);

@@ -258,7 +258,7 @@ TEST_CASE("the first SIGTERM stops training, and the status says so") {
       "text_classifier --width 8 --heads 1 --batch-size 8 --data " + data + forever + "--save " + model, "TERM");
   CHECK(run.err == "");
   CHECK(run.status == 128 + 15);
-  CHECK(run.out_from("stopped early") != "");
+  CHECK(run.out_from("interrupted") != "");
   CHECK(run_example("text_classifier --load " + model + " --classify a").status == 0);
 }
 

@@ -71,7 +71,7 @@ double loss_of(const json& step, const Run& run) {
 
 /// How likely text_classifier has said that its only --classify is that label.
 double probability_of(const std::string& label, const Run& run) {
-  return number_after(Run{0, run.out_from("yours:"), ""}, " " + label + ' ') / 100;
+  return number_after(Run{0, run.out_from("your words:"), ""}, " " + label + ' ') / 100;
 }
 
 }  // namespace

@@ -264,7 +264,7 @@ TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked fo
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);
-  CHECK(run.out_from("stopped early") != "");
+  CHECK(run.out_from("interrupted") != "");
   CHECK(run.out_from("test accuracy") != "");
   const auto loaded = run_example("text_classifier --load " + model + " --classify 'a good film'");
   CHECK(loaded.status == 0);

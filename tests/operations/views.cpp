@@ -164,7 +164,7 @@ void add_joins(Table& table) {
   table.add("cat", "one that is empty", {draw({2, 2}), draw({0, 2})}, [](const auto& x) {
     return tg::cat({x[1], x[0]});
   });
-  table.add("cat", "one alone, got as a span", {draw({2, 2})}, [](const auto& x) { return tg::cat(std::span(x)); });
+  table.add("cat", "one alone, given as a span", {draw({2, 2})}, [](const auto& x) { return tg::cat(std::span(x)); });
   table.add("cat", "single elements", {draw({1}), draw({1})}, [](const auto& x) { return tg::cat({x[0], x[1]}); });
   table.add("cat", "nothing but empty tensors", {draw({0, 2}), draw({0, 2})}, [](const auto& x) { return tg::cat(x); });
 
@@ -175,7 +175,7 @@ void add_joins(Table& table) {
   table.add("stack", "a new middle axis, a tensor twice", {draw({2, 2}), draw({2, 2})}, [](const auto& x) {
     return tg::stack({x[0], x[1], x[0]}, 1);
   });
-  table.add("stack", "scalars, got as a span", {draw({}), draw({})},
+  table.add("stack", "scalars, given as a span", {draw({}), draw({})},
             [](const auto& x) { return tg::stack(std::span(x), 0); });
   table.add("stack", "one alone", {draw({1})}, [](const auto& x) { return tg::stack({x[0]}, -1); });
   table.add("stack", "empty tensors", {draw({0, 2}), draw({0, 2})}, [](const auto& x) { return tg::stack(x, 1); });

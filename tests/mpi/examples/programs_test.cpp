@@ -207,7 +207,7 @@ TEST_CASE("Ctrl-C ends all ranks, with the run as it is kept; so does a rank tha
     CAPTURE(run.err);
     CHECK(run.status != 0);
     CHECK(run.out == "");  // nothing runs on
-    if (contains(ending, "-INT")) CHECK(contains(folder.read("out"), "stopped early"));
+    if (contains(ending, "-INT")) CHECK(contains(folder.read("out"), "interrupted"));
     CHECK(run_interrupted_at("goes on after", "language_model --resume " + kept).status == 130);
   }
 }

@@ -1,6 +1,7 @@
 #include "threads.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -64,8 +65,8 @@ bool has_room(std::size_t threads) {
 
 std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
 
-// True on the thread that runs the functions at exit, which must not wait for the program's end.
-thread_local bool ends_program = false;
+// True on the main thread, and on the thread that runs the functions at exit: neither may wait for the program's end.
+thread_local bool ends_program = gettid() == getpid();
 
 // The pool shared by all operations. Never destroyed, since detached threads may compute after main returns: at exit it
 // waits for the loop and the products in progress and closes; later loops run on their caller's thread.

@@ -164,7 +164,7 @@ TEST_CASE("A bit that differs on one rank is found, with the field's name and th
     if (is_it) run.note = "Of rank 0";
     CHECK(message_of(world, run) == differs("note"));
     if (is_it) run.given.reset();
-    CHECK(message_of(world, run) == differs("got"));
+    CHECK(message_of(world, run) == differs("given"));
     if (is_it) {
       double& number = run.net.twice.bias.mutable_value()(7);
       number = std::bit_cast<double>(std::bit_cast<std::uint64_t>(number) ^ 1);

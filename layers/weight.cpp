@@ -6,7 +6,7 @@
 #include "../engine/array/internal/error.hpp"
 #include "../engine/array/internal/parallel.hpp"
 #include "../engine/kernels/instruction_sets.hpp"
-#include "../engine/report/print_values.hpp"
+#include "../engine/tape/print_values.hpp"
 
 namespace tapegrad {
 

@@ -1,6 +1,6 @@
 #include "training_log.hpp"
 
-#include <tapegrad/layers/report/gnuplot.hpp>
+#include <tapegrad/inspect/gnuplot.hpp>
 
 #include <algorithm>
 #include <cerrno>

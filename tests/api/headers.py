@@ -1,43 +1,44 @@
-"""Public headers as Doxygen is to read them.
+"""Prepares the public headers for Doxygen.
 
-The headers know nothing of Doxygen. What each declares goes into the group of its room, its first comment onto that
-group's page; what is for derived classes alone, and copies, moves and overrides without a comment, are left out. Lines
-stay where they are, so that warnings name them.
+The headers contain no Doxygen commands. Declarations go into the group of their folder, the header's first comment to
+that group's page. Protected members, and copies, moves and overrides without a comment, are omitted. Line numbers do not
+change, so warnings name the right line.
 """
 
 import pathlib
 import re
 import sys
 
-# Of each group its title, what is in it, and its rooms; testing.hpp's headers, wherever they lie, are the last one's.
+# Each group's title, summary and folders. TESTING lists the headers of testing.hpp, the last group.
+TESTING = ["compare.hpp", "doctest.hpp", "gradcheck.hpp", "gradcheck_page.hpp"]
 GROUPS = {
-    "arrays": ("Arrays", "What holds numbers: arrays and shapes, masks, random numbers, threads.", ["engine/array"]),
-    "tape": ("Tensors and the tape", "What differentiates: tensors, parameters, the tape and its sweep, operations of "
-             "one's own.", ["engine/tape", "engine/report"]),
-    "operations": ("Operations", "What computes: PyTorch's operations on tensors, each with its gradient.",
+    "arrays": ("Arrays", "Arrays and shapes, masks, random numbers, threads.", ["engine/array"]),
+    "tape": ("Tensors and the tape", "Automatic differentiation: tensors, parameters, the tape and its sweep, your own "
+             "operations.", ["engine/tape"]),
+    "operations": ("Operations", "PyTorch's operations on tensors, each with its gradient.",
                    ["engine/ops"]),
-    "layers": ("Layers", "What models are made of: layers with parameters, their first weights, sampling. Inputs of other "
-               "shapes than are told throw std::invalid_argument.", ["layers"]),
-    "models": ("Models and files", "What is done with whole models and runs: naming, counting, saving, loading.",
+    "layers": ("Layers", "Layers with parameters, initialization, sampling. Inputs of shapes other than documented throw "
+               "std::invalid_argument.", ["layers"]),
+    "models": ("Models and files", "Naming, counting, saving and loading the parameters of models and runs.",
                ["layers/model"]),
-    "optimizers": ("Optimizers", "What trains: optimizers, schedules of the learning rate, clipping of gradients.",
+    "optimizers": ("Optimizers", "Optimizers, learning-rate schedules, gradient clipping.",
                    ["optim"]),
-    "ranks": ("Several processes", "What trains one model on several machines, in &lt;tapegrad/mpi.hpp&gt;: the component "
-              "mpi.", ["optim/mpi"]),
-    "reports": ("Pages and reports", "What looks inside: a training step in the browser, attention maps, reports of "
-                "gradients.", ["layers/page", "layers/report"]),
-    "testing": ("Testing", "What checks, in &lt;tapegrad/testing.hpp&gt;: gradients against differences, steps against "
-                "a reference.", ["engine/testing"]),
+    "ranks": ("Several processes", "Training one model with several processes: the component mpi, in "
+              "&lt;tapegrad/mpi.hpp&gt;.", ["optim/mpi"]),
+    "reports": ("Pages and reports", "Inspecting models: a training step in the browser, attention maps, listings, "
+                "gradient reports.", ["inspect", "inspect/page"]),
+    "testing": ("Testing", "Checks in &lt;tapegrad/testing.hpp&gt;: gradients against differences, steps against a "
+                "reference.", []),
 }
 
 LEFT_OUT = re.compile(r".*\) (const )?(noexcept )?= (default|delete);|.*\boverride( \{.*\}|;)|  ~\w+\(\);")
 
 
 def group_of(header: pathlib.Path) -> str:
-    if header.name == "gradcheck.hpp":
+    if header.name in TESTING:
         return "testing"
-    groups = [group for group, (_, _, rooms) in GROUPS.items() if str(header.parent) in rooms]
-    return groups[0] if groups else sys.exit(f"{header} lies in a room that no group of {__file__} has")
+    groups = [group for group, (_, _, folders) in GROUPS.items() if str(header.parent) in folders]
+    return groups[0] if groups else sys.exit(f"{header} is in a folder that no group of {__file__} lists")
 
 
 def definitions() -> str:

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "../checkpoint_bytes.hpp"
+#include "../support/checkpoint_bytes.hpp"
 #include "fuzz.hpp"
 
 namespace fuzz {

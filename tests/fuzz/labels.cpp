@@ -6,7 +6,7 @@
 
 #include "../../examples/text_classifier/classifier.hpp"
 #include "../../examples/text_classifier/split.hpp"
-#include "../text_classifier_data.hpp"
+#include "../support/text_classifier_data.hpp"
 #include "program_refusal.hpp"
 
 namespace {

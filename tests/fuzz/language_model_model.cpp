@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "../../examples/language_model/writer.hpp"
-#include "../temporary_folder.hpp"
+#include "../support/temporary_folder.hpp"
 #include "saved_model.hpp"
 
 void fuzz::fuzz_one(std::string_view input) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "../../examples/text_classifier/classifier.hpp"
-#include "../temporary_folder.hpp"
-#include "../text_classifier_data.hpp"
+#include "../support/temporary_folder.hpp"
+#include "../support/text_classifier_data.hpp"
 #include "saved_model.hpp"
 
 void fuzz::fuzz_one(std::string_view input) {

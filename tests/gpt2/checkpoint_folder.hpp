@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "../checkpoint_bytes.hpp"
+#include "../support/checkpoint_bytes.hpp"
 
 /// What PyTorch gives for a model of fixtures/gpt2.json, which gpt2/make_fixtures.py writes and describes: "gpt2",
 /// "llama", "llama tied", "llama with one key head", "llama with wide heads".

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "../run_example.hpp"
-#include "../temporary_folder.hpp"
+#include "../support/run_example.hpp"
+#include "../support/temporary_folder.hpp"
 #include "checkpoint_folder.hpp"
 
 inline const std::string kText = TAPEGRAD_SOURCES "/tests/gpt2/text.txt";

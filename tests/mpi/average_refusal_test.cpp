@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../refused.hpp"
+#include "../support/refused.hpp"
 #include "ranks.hpp"
 
 namespace {

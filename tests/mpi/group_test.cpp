@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "../refused.hpp"
+#include "../support/refused.hpp"
 #include "ranks.hpp"
 
 namespace {

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <string>
 
-#include "../run_example.hpp"
-#include "../sanitized.hpp"
+#include "../support/run_example.hpp"
+#include "../support/sanitized.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <streambuf>
 #include <string>
 
-#include "../poison.hpp"
+#include "../support/poison.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../close.hpp"
+#include "../support/close.hpp"
 
 namespace tg = tapegrad;
 using doctest::Contains;

@@ -1,4 +1,4 @@
-"""Fills the template of layers/page/browser/ with data, as the library does."""
+"""Fills the template of inspect/page/browser/ with data, as the library does."""
 
 import html
 import json
@@ -9,7 +9,7 @@ folder = pathlib.Path(__file__).parents[2] / "layers" / "page" / "browser"
 
 
 def assemble(data):
-    """The page of data in the format of layers/page/FORMAT.md, a dictionary."""
+    """The page of data in the format of inspect/page/FORMAT.md, a dictionary."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")

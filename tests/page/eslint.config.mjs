@@ -1,6 +1,6 @@
 // Lints the page's scripts as the one script that they become, at the top of the project:
 //
-//     eslint --config tests/page/eslint.config.mjs layers/page/browser/scripts.txt
+//     eslint --config tests/page/eslint.config.mjs inspect/page/browser/scripts.txt
 //
 // Needs eslint 9 or newer, of npm: Debian 12's 6.4 neither reads this kind of configuration nor knows the syntax.
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sample pages in the format of layers/page/FORMAT.md, from small models in NumPy.
+"""Sample pages in the format of inspect/page/FORMAT.md, from small models in NumPy.
 
     sample.py FOLDER [NAME...]    writes NAME.html, or all of them
 """

@@ -1,4 +1,4 @@
-"""A tape in NumPy that writes what it recorded in the format of layers/page/FORMAT.md, to make sample pages from."""
+"""A tape in NumPy that writes what it recorded in the format of inspect/page/FORMAT.md, to make sample pages from."""
 
 import base64
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "../../run_example.hpp"
-#include "../../temporary_folder.hpp"
+#include "../../support/run_example.hpp"
+#include "../../support/temporary_folder.hpp"
 
 namespace {
 

@@ -1,0 +1,375 @@
+#include "internal/step.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "../../engine/array/internal/error.hpp"
+#include "../internal/formula.hpp"
+#include "../internal/node_view.hpp"
+#include "internal/arrays.hpp"
+#include "internal/labels.hpp"
+#include "internal/layer_paths.hpp"
+
+namespace tapegrad::detail {
+namespace {
+
+// The nodes on T of a tape.
+template <class T> class NodeViews {
+ public:
+  explicit NodeViews(const Recording& recording) {
+    for_each_node(recording, [&]<class U>(const NodeView<U>& node) {
+      if constexpr (std::same_as<T, U>) nodes_.push_back(node);
+    });
+    readers_.resize(nodes_.size());
+    for (const NodeView<T>& node : nodes_)
+      for (const std::int32_t input : node.inputs)
+        if (input >= 0 && node.kept->gradient) ++readers_[static_cast<std::size_t>(input)];
+  }
+
+  std::size_t size() const { return nodes_.size(); }
+  auto begin() const { return nodes_.begin(); }
+  auto end() const { return nodes_.end(); }
+  const NodeView<T>& operator[](std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
+
+  // What a node's rule added to the gradient of input n; null where it added nothing, and where that is all of the
+  // gradient, which stands on the page anyway.
+  Value<T> contribution(const NodeView<T>& node, std::size_t n) const {
+    if (node.inputs[n] < 0 || node.kept->contributions.empty()) return {};
+    const Value<T>& added = node.kept->contributions[n];
+    const bool is_all = readers_[static_cast<std::size_t>(node.inputs[n])] == 1;
+    return is_all && added == (*this)[node.inputs[n]].kept->gradient ? Value<T>() : added;
+  }
+
+ private:
+  std::vector<NodeView<T>> nodes_;
+  std::vector<std::size_t> readers_;  // how often each is read by operations that the sweep came to
+};
+
+template <class T> std::vector<std::string> layers_in(const NodeViews<T>& nodes) {
+  std::vector<std::optional<std::string>> of_parameters(nodes.size());
+  for (const NodeView<T>& node : nodes) {
+    std::optional<std::string>& known = of_parameters[node.number];
+    bool reads_parameter = false;
+    for (std::size_t n = 0; n < node.inputs.size(); ++n) {
+      const std::int32_t input = node.inputs[n];
+      const bool is_constant = input < 0;  // a parameter that is frozen, if its name is in a layer
+      if (!is_constant && !nodes[input].is_parameter) continue;
+      reads_parameter = reads_parameter || !is_constant;
+      const std::string layer = layer_of(is_constant ? node.kept->constants[n].name : nodes[input].name);
+      if (layer.empty()) continue;  // as of an input X, which tells nothing beside the parameters of a layer
+      known = known ? common_layer(*known, layer) : layer;
+    }
+    if (reads_parameter && !known) known = "";
+  }
+  return layers_of(of_parameters);
+}
+
+// A value that the operation computed without keeping it; null if it described none of that name.
+template <class T>
+const typename Arguments<T>::Intermediate* intermediate(const NodeView<T>& node, std::string_view name) {
+  const auto& all = node.kept->arguments.intermediates();
+  const auto found = std::ranges::find(all, name, &Arguments<T>::Intermediate::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+template <class T> bool has_gradient(const typename Arguments<T>::Intermediate& x, const NodeView<T>& node) {
+  return node.kept->gradient && x.gradient;
+}
+
+// How many numbers an array may have on the page.
+struct Limits {
+  std::size_t attention;  // its weights, their gradient and where they are allowed
+  std::size_t others;
+};
+
+// Writes the nodes of a tape, those on float and then those on double, as one step.
+class StepWriter {
+ public:
+  StepWriter(const PageStep& told, const PageOptions& options, const Limits& limits)
+      : told_(told), labels_(told, options), limits_(limits) {}
+
+  template <class T> void add(const Recording& recording) {
+    const NodeViews<T> nodes(recording);
+    const std::vector<std::string> layers = layers_in(nodes);
+    std::vector<std::size_t> places(nodes.size());     // of the nodes on the page
+    std::map<const Array<T>*, std::size_t> constants;  // the places of those that have been read
+    for (const NodeView<T>& node : nodes) {
+      const Places inputs = inputs_of(node, places, constants);
+      places[node.number] = nodes_.size();
+      add_node(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]);
+    }
+    const Observers<T>& observers = *recording.of<T>().observers();
+    const std::int32_t start = observers.kept_values()->start();
+    if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
+    const auto anomaly = observers.anomaly() ? observers.anomaly()->found() : std::nullopt;
+    if (anomaly && opened_at_.is_null())
+      opened_at_ = JsonObject{{"node", places[static_cast<std::size_t>(anomaly->node)]},
+                              {"backward", anomaly->backward},
+                              {"text", told_.about.empty() ? anomaly->text : told_.about}};
+  }
+
+  Json step() const {
+    JsonObject out{{"label", told_.label}, {"loss", loss_}, {"nodes", nodes_}};
+    if (!opened_at_.is_null())
+      out["opened_at"] = opened_at_;
+    else if (!told_.opened_at.empty())  // what nothing reads is not on the tape
+      out["opened_at"] = opening_at(loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1);
+    return out;
+  }
+  std::size_t arrays() const { return arrays_; }
+  std::size_t averaged() const { return averaged_; }
+  // How many numbers are left of any of those.
+  std::size_t most_left() const { return most_left_; }
+
+ private:
+  using Axes = Labels::Axes;
+  using Places = std::vector<std::optional<std::size_t>>;  // of inputs on the page, nothing for undefined ones
+
+  // Where the page opens.
+  JsonObject opening_at(std::int64_t node) const {
+    return {{"node", node}, {"backward", false}, {"text", told_.about}};
+  }
+
+  template <class T> Json array(const Value<T>& value) { return value ? array(*value, limits_.others) : Json(); }
+
+  template <class T> Json array(const Array<T>& array, std::size_t most) {
+    const std::size_t left = pooled_size(array.shape(), pooling(array.shape(), most));
+    ++arrays_;
+    if (left < array.size()) {
+      ++averaged_;
+      most_left_ = std::max(most_left_, left);
+    }
+    return array_json(array, most);
+  }
+
+  // Constants that have not been read before are added.
+  template <class T>
+  Places inputs_of(const NodeView<T>& node, const std::vector<std::size_t>& places,
+                   std::map<const Array<T>*, std::size_t>& constants) {
+    Places inputs;
+    for (std::size_t n = 0; n < node.inputs.size(); ++n) {
+      if (node.inputs[n] >= 0) {
+        inputs.emplace_back(places[static_cast<std::size_t>(node.inputs[n])]);
+        continue;
+      }
+      const auto& [value, name] = node.kept->constants[n];
+      if (!value) {
+        inputs.emplace_back();
+        continue;
+      }
+      const auto [place, is_new] = constants.try_emplace(value.get(), nodes_.size());
+      if (is_new) add_constant(value, name);
+      inputs.emplace_back(place->second);
+    }
+    return inputs;
+  }
+
+  template <class T> void add_constant(const Value<T>& value, const std::string& name) {
+    JsonObject out{{"kind", "constant"},
+                   {"operation", ""},
+                   {"name", name},
+                   {"layer", ""},
+                   {"inputs", std::vector<Json>()},
+                   {"formula", ""},
+                   {"rules", std::vector<Json>()},
+                   {"shape", value->shape()},
+                   {"value", array(value)},
+                   {"gradient", nullptr},
+                   {"reached", false}};
+    open_at_next_if(name);
+    add(std::move(out), labels_.of_value(name, value->shape()));
+  }
+
+  template <class T>
+  void add_node(const NodeView<T>& node, const NodeViews<T>& nodes, const Places& inputs, const std::string& layer) {
+    const auto& kept = *node.kept;
+    const Formula formula = formula_of(node.operation);
+    // An undefined input is left out, its rule too where there is one for each.
+    std::vector<std::size_t> present;
+    std::vector<std::string> rules;
+    std::vector<Json> contributions;
+    for (std::size_t n = 0; n < inputs.size(); ++n) {
+      if (!inputs[n]) continue;
+      present.push_back(*inputs[n]);
+      if (formula.rules.size() == inputs.size()) rules.push_back(formula.rules[n]);
+      contributions.push_back(array(nodes.contribution(node, n)));
+    }
+    if (formula.rules.size() != inputs.size()) rules = formula.rules;
+
+    JsonObject out{{"kind", node.is_parameter ? "parameter" : "operation"},
+                   {"operation", node.is_parameter ? "" : node.operation.name},
+                   {"name", node.name},
+                   {"layer", layer},
+                   {"inputs", present},
+                   {"formula", formula.value},
+                   {"rules", rules},
+                   {"shape", node.shape},
+                   {"value", array(kept.value)},
+                   {"gradient", array(kept.gradient)},
+                   {"reached", node.is_parameter ? kept.reached : kept.gradient != nullptr}};
+    if (!std::ranges::all_of(contributions, &Json::is_null)) out["contributions"] = contributions;
+    if (!kept.arguments.arguments().empty()) out["arguments"] = arguments_json(kept.arguments);
+    if (intermediate(node, "weights") != nullptr) out["attention"] = attention_json(node, inputs, layer);
+    add_numeric_gradient(out, node.name, node.shape);
+    open_at_next_if(node.name);
+    if (node.profile != nullptr && !node.is_parameter) {
+      out["forward_ns"] = node.profile->forward * 1e9;
+      if (node.profile->backward >= 0) out["backward_ns"] = node.profile->backward * 1e9;
+      out["saved_bytes"] = node.profile->saved;
+    }
+    const bool is_named = node.is_parameter || !node.name.empty();
+    add(std::move(out), is_named ? labels_.of_value(node.name, node.shape) : labels_.in_layer(layer, node.shape));
+  }
+
+  void add(JsonObject node, const Axes* axes) {
+    add_axes(node, axes);
+    nodes_.emplace_back(node);
+    axes_.push_back(axes);
+  }
+
+  // What the operation was given besides tensors: texts, and arrays as the other arrays of the page.
+  template <class T> std::vector<Json> arguments_json(const Arguments<T>& arguments) {
+    std::vector<Json> out;
+    for (const auto& argument : arguments.arguments()) {
+      JsonObject json{{"name", argument.name}, {"text", argument.text()}};
+      std::visit(
+          [&]<class X>(const X& x) {
+            if constexpr (requires { x->shape(); }) json["value"] = array(Array<T>(*x), limits_.others);
+          },
+          argument.value);
+      out.emplace_back(std::move(json));
+    }
+    return out;
+  }
+
+  // Of an operation of queries, keys and values that describes its weights.
+  template <class T>
+  JsonObject attention_json(const NodeView<T>& node, const Places& inputs, const std::string& layer) {
+    const auto& weights = *intermediate(node, "weights");
+    const std::size_t max = limits_.attention;
+    JsonObject out{{"weights", array(weights.value(), max)},
+                   {"gradient", nullptr},
+                   {"allowed", array(intermediate(node, "allowed")->value(), max)}};
+    if (has_gradient(weights, node)) out["gradient"] = array(weights.gradient(*node.kept->gradient), max);
+    const Shape& shape = weights.shape;  // (B, H, queries, keys)
+    for (const bool queries : {true, false})
+      labels_.add_tokens(out, queries, layer, axes_[inputs[queries ? 0 : 1].value()], shape[0], shape[queries ? 2 : 3]);
+    return out;
+  }
+
+  void add_numeric_gradient(JsonObject& out, const std::string& name, const Shape& shape) {
+    const auto numeric = told_.numeric.find(name);
+    if (name.empty() || numeric == told_.numeric.end()) return;
+    require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
+            name, ", got ", numeric->second.shape());
+    out["compared"] = JsonObject{{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
+  }
+
+  // The node that comes next, when that is its name.
+  void open_at_next_if(const std::string& name) {
+    if (!name.empty() && name == told_.opened_at) opened_at_ = opening_at(static_cast<std::int64_t>(nodes_.size()));
+  }
+
+  const PageStep& told_;
+  const Labels labels_;
+  const Limits limits_;
+  std::vector<Json> nodes_;
+  std::vector<const Axes*> axes_;  // of each node, null for none
+  std::int64_t loss_ = -1;
+  Json opened_at_;
+  std::size_t arrays_ = 0, averaged_ = 0, most_left_ = 0;
+};
+
+// The bytes of the numbers of all arrays, of which each has at most that many.
+std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most) {
+  std::size_t bytes = 0;
+  for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, most)) * sizeof(float) / 3 * 4 + 4;
+  return bytes;
+}
+
+// As many numbers as arrays may have each so that all of them fit, and 1 where even that is too much.
+std::size_t most_that_fit(const std::vector<Shape>& arrays, std::size_t bytes) {
+  std::size_t fitting = 1, most = 1;
+  for (const Shape& shape : arrays) most = std::max(most, element_count(shape));
+  if (bytes_of_numbers(arrays, most) <= bytes) return most;
+  while (most - fitting > 1) {
+    const std::size_t middle = fitting + (most - fitting) / 2;
+    (bytes_of_numbers(arrays, middle) <= bytes ? fitting : most) = middle;
+  }
+  return fitting;
+}
+
+// The shapes of all arrays of a page.
+struct Shapes {
+  std::vector<Shape> attention, others;
+
+  template <class T> void add(const Recording& recording) {
+    const NodeViews<T> nodes(recording);
+    const auto add_if_any = [&](const Value<T>& value) {
+      if (value) others.push_back(value->shape());
+    };
+    std::set<const Array<T>*> constants;  // each stands there once
+    for (const NodeView<T>& node : nodes) {
+      add_if_any(node.kept->value);
+      add_if_any(node.kept->gradient);
+      for (const auto& constant : node.kept->constants)
+        if (constants.insert(constant.value.get()).second) add_if_any(constant.value);
+      for (std::size_t n = 0; n < node.inputs.size(); ++n) add_if_any(nodes.contribution(node, n));
+      for (const auto& argument : node.kept->arguments.arguments())
+        std::visit(
+            [&]<class X>(const X& x) {
+              if constexpr (requires { x->shape(); }) others.push_back(x->shape());
+            },
+            argument.value);
+      const auto* const weights = intermediate(node, "weights");
+      if (weights == nullptr) continue;
+      attention.insert(attention.end(), has_gradient(*weights, node) ? 3 : 2, weights->shape);  // with "allowed"
+    }
+  }
+};
+
+// Tokens cannot be told in averaged attention: it stays whole in half of the bytes, or in all that others leave free.
+Limits limits_of(std::span<const RecordedStep> steps, std::size_t bytes) {
+  Shapes shapes;
+  for (const RecordedStep& step : steps) {
+    shapes.add<float>(*step.recorded);
+    shapes.add<double>(*step.recorded);
+    for (const auto& [name, numeric] : step.told.numeric) shapes.others.push_back(numeric.shape());
+  }
+  const auto without = [bytes](std::size_t taken) { return bytes - std::min(bytes, taken); };
+  const std::size_t of_others = bytes_of_numbers(shapes.others, std::numeric_limits<std::size_t>::max());
+  const std::size_t attention = most_that_fit(shapes.attention, std::max(bytes / 2, without(of_others)));
+  return {attention, most_that_fit(shapes.others, without(bytes_of_numbers(shapes.attention, attention)))};
+}
+
+}  // namespace
+
+Json page_json(std::span<const RecordedStep> steps, const PageOptions& options) {
+  const Limits limits = limits_of(steps, options.largest);
+  std::vector<Json> written;
+  std::vector<std::string> left_out;
+  std::size_t arrays = 0, averaged = 0, most_left = 0;
+  for (const RecordedStep& step : steps) {
+    StepWriter writer(step.told, options, limits);
+    writer.add<float>(*step.recorded);
+    writer.add<double>(*step.recorded);
+    written.push_back(writer.step());
+    arrays += writer.arrays();
+    averaged += writer.averaged();
+    most_left = std::max(most_left, writer.most_left());
+  }
+  if (averaged > 0)
+    left_out.push_back(std::to_string(averaged) + " of " + std::to_string(arrays) +
+                       " arrays are averaged down to at most " + std::to_string(most_left) + " numbers each.");
+  return JsonObject{{"version", 1}, {"title", options.title}, {"left_out", left_out}, {"steps", written}};
+}
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,195 @@
+/// Extents that come from outside, and whose product is more than any memory holds: what makes an array of them refuses
+/// them by its name, before anything is written or drawn.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "../../../engine/array/internal/layout.hpp"
+#include "refused.hpp"
+
+namespace tg = tapegrad;
+using tg::Shape;
+
+namespace {
+
+constexpr std::size_t kHuge = std::size_t{1} << 32;  // squared, it wraps around to 0
+constexpr std::size_t kThird = 0x5555555555555556;   // three times, it wraps around to 2
+constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+
+// Expects "[operation] expected ...", nothing recorded and no random number drawn.
+template <class Call> void check_refused(const std::string& operation, Call call) {
+  tg::manual_seed(0);
+  tg::Tape tape;
+  ::check_refused(operation, "", call);
+  CHECK(tape.size() == 0);
+  const std::uint64_t next_key = tg::default_generator().next_key();
+  tg::manual_seed(0);
+  CHECK(next_key == tg::default_generator().next_key());
+}
+
+template <class T> tg::Parameter<T> zeros(const Shape& shape) { return tg::Parameter<T>(tg::Array<T>(shape, T(0))); }
+
+// Its size is 0, whatever its other extents.
+template <class T> tg::Parameter<T> empty(const Shape& shape) { return zeros<T>(shape); }
+
+}  // namespace
+
+TEST_CASE("The shapes of arrays that could not be addressed are refused with their extents and the most there may be") {
+  using tg::detail::uninitialized;
+  CHECK(uninitialized<float>("op", {2, 3}).size() == 6);
+  CHECK(uninitialized<float>("op", {}).size() == 1);
+  CHECK(uninitialized<double>("op", {0, 5}).size() == 0);
+  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+  CHECK(tg::detail::addressable({most}, 1));
+  CHECK(tg::detail::addressable({most / 8}, 8));
+  CHECK(tg::detail::addressable({0, most / 8}, 8));
+  CHECK_FALSE(tg::detail::addressable({most + 1}, 1));
+  CHECK_FALSE(tg::detail::addressable({most / 8 + 1}, 8));
+  CHECK_FALSE(tg::detail::addressable({most / 4 + 1}, 4));
+  CHECK_FALSE(tg::detail::addressable({kMost}, 1));
+  CHECK_FALSE(tg::detail::addressable({kHuge, kHuge}, 1));
+  CHECK_FALSE(tg::detail::addressable({kHuge, kHuge / 2}, 1));
+  CHECK_FALSE(tg::detail::addressable({3, kThird}, 1));
+  CHECK_FALSE(tg::detail::addressable({kHuge, 1, kHuge, 0}, 1));  // an extent of 0 does not excuse the others
+  CHECK_FALSE(tg::detail::addressable({0, kHuge, kHuge}, 1));
+  CHECK_THROWS_WITH_AS(uninitialized<double>("op", {4294967296, 0, 4294967296}),
+                       "[op] expected a shape of at most 1152921504606846975 elements, other extents than 0 "
+                       "multiplied, got (4294967296, 0, 4294967296)",
+                       std::invalid_argument);
+}
+
+TEST_CASE("Masks and one-hot vectors of more elements than there are addresses are refused") {
+  check_refused("causal_mask", [] { tg::causal_mask(kHuge, kHuge); });
+  check_refused("causal_mask", [] { tg::causal_mask(kMost, kMost); });  // T - 1 with T = 0
+  check_refused("causal_mask", [] { tg::causal_mask(2, kMost); });
+  check_refused("causal_mask", [] { tg::causal_mask(0, kMost); });
+  check_refused("one_hot", [] { tg::one_hot({0, 1, 2, 3}, std::size_t{1} << 62); });
+  check_refused("one_hot", [] { tg::one_hot({0, 1, 2, 3}, kMost); });
+  check_refused("one_hot", [] { tg::one_hot(tg::IntArray(Shape{0}), kMost); });
+  check_refused("AttentionMask &", [] {
+    using Mask = tg::AttentionMask;
+    Mask::boolean(tg::BoolArray(Shape{kHuge, 1, 0, 1})) & Mask::boolean(tg::BoolArray(Shape{1, 1, 0, kHuge}));
+  });
+}
+
+TEST_CASE_TEMPLATE("Random arrays of more elements than there are addresses are refused, before a key is drawn", T,
+                   float, double) {
+  check_refused("uniform", [] { tg::uniform<T>({kHuge, kHuge}, 0, 1); });
+  check_refused("uniform", [] { tg::uniform<T>({kMost}, 0, 1); });
+  check_refused("normal", [] { tg::normal<T>({3, kThird}); });
+  check_refused("normal", [] { tg::normal<T>({0, kHuge, kHuge}); });
+  check_refused("random_permutation", [] { tg::random_permutation(kMost); });
+}
+
+TEST_CASE_TEMPLATE("Norms of more elements than there are addresses are refused", T, float, double) {
+  check_refused("LayerNorm", [] { tg::LayerNorm<T>({65536, 65536, 65536, 65536}); });
+  check_refused("RMSNorm", [] { tg::RMSNorm<T>({2147483647, 2147483647}); });
+}
+
+TEST_CASE_TEMPLATE("Layers without first weights are of no more elements than there are addresses", T, float, double) {
+  const tg::SkipInitialization skip;
+  check_refused("Linear", [] { tg::Linear<T>(2147483647, 2147483647); });
+  check_refused("Embedding", [] { tg::Embedding<T>(2147483647, 2147483647); });
+}
+
+TEST_CASE_TEMPLATE("Views of more elements than there are addresses are refused", T, float, double) {
+  const auto one = zeros<T>({1}), three = zeros<T>({3}), pair = zeros<T>({1, 1});
+  const auto none = empty<T>({0});
+  check_refused("expand", [&] { tg::expand(pair, {kHuge, kHuge}); });
+  check_refused("expand", [&] { tg::expand(one, {kHuge, kHuge, 1}); });
+  check_refused("expand", [&] { tg::expand(none, {kHuge, kHuge, -1}); });
+  check_refused("repeat", [&] { tg::repeat(three, {kThird}); });
+  check_refused("repeat", [&] { tg::repeat(pair, {kHuge, kHuge}); });
+  check_refused("repeat", [&] { tg::repeat(none, {kHuge, kHuge}); });
+  check_refused("repeat", [&] { tg::repeat(three, {0, kHuge, kHuge}); });
+  check_refused("repeat_interleave", [&] { tg::repeat_interleave(three, kThird, 0); });
+  check_refused("repeat_interleave", [&] { tg::repeat_interleave(one, kMost, 0); });
+  check_refused("repeat_interleave", [&] { tg::repeat_interleave(none, kMost, 0); });
+}
+
+TEST_CASE_TEMPLATE("Reshaping takes no product that wraps around for the number of elements", T, float, double) {
+  const auto one = zeros<T>({1}), three = zeros<T>({3}), six = zeros<T>({6});
+  const auto none = empty<T>({0, 3});
+  check_refused("reshape", [&] { tg::reshape(none, {kHuge, kHuge}); });
+  check_refused("reshape", [&] { tg::reshape(none, {kHuge, kHuge, 0}); });
+  check_refused("reshape", [&] { tg::reshape(none, {kHuge, kHuge, -1}); });
+  check_refused("reshape", [&] { tg::reshape(one, {7, 0x6DB6DB6DB6DB6DB7}); });
+  check_refused("reshape", [&] { tg::reshape(three, {7, 0x6DB6DB6DB6DB6DB7, -1}); });
+  check_refused("reshape", [&] { tg::reshape(six, {-1, 3, kThird}); });
+  CHECK(tg::to_string(tg::reshape(none, {kHuge, 0}).shape()) == "(4294967296, 0)");
+  CHECK(tg::to_string(tg::reshape(none, {kHuge, -1}).shape()) == "(4294967296, 0)");
+}
+
+TEST_CASE_TEMPLATE("Joining, reducing and comparing empty arrays can make nothing that is too large", T, float,
+                   double) {
+  const auto long_and_empty = empty<T>({std::size_t{1} << 59, 0});
+  const std::vector<tg::Tensor<T>> many(64, long_and_empty);
+  check_refused("cat", [&] { tg::cat(many, 0); });
+  check_refused("stack", [&] { tg::stack(many, 0); });
+  // xtensor makes such an array itself: its size is 0.
+  const auto deep = empty<T>({kHuge, kHuge, 0});
+  check_refused("sum", [&] { tg::sum(deep, {2}); });
+  check_refused("sum", [&] { tg::sum(deep, {2}, tg::keepdims); });
+  check_refused("argmax", [&] { tg::argmax(empty<T>({1, kHuge, kHuge, 0}), 0); });
+}
+
+TEST_CASE_TEMPLATE("Products of empty arrays can make nothing that is too large", T, float, double) {
+  const auto tall = empty<T>({kHuge, 0}), wide = empty<T>({0, kHuge});
+  check_refused("matmul", [&] { tg::matmul(tall, wide); });
+  check_refused("matmul", [&] { tg::matmul(empty<T>({kHuge, 1, 1, 0}), empty<T>({kHuge, 0, 1})); });
+  check_refused("linear", [&] { tg::linear(tall, tall); });
+  check_refused("einsum", [&] { tg::einsum("ai,aj->ij", wide, wide); });
+  check_refused("add", [&] { empty<T>({kHuge, 1, 0}) + empty<T>({1, kHuge, 0}); });
+  check_refused("where", [&] {
+    tg::where(tg::BoolArray(Shape{1, kHuge, 0}), empty<T>({kHuge, 1, 0}), empty<T>({1, 1, 1}));
+  });
+  check_refused("embedding", [&] { tg::embedding(empty<T>({0, kHuge}), tg::IntArray(Shape{0, kHuge})); });
+  check_refused("embedding", [&] { tg::embedding(empty<T>({0, kMost}), tg::IntArray(Shape{0})); });
+}
+
+TEST_CASE_TEMPLATE("Attention of empty queries and keys can make nothing that is too large", T, float, double) {
+  const auto queries = empty<T>({kHuge, 0}), keys = empty<T>({0, 0}), values = empty<T>({0, kHuge});
+  check_refused("scaled_dot_product_attention", [&] { tg::scaled_dot_product_attention(queries, keys, values); });
+  const auto most_queries = empty<T>({std::size_t{1} << 62, 0}), no_values = empty<T>({0, 0});
+  check_refused("scaled_dot_product_attention",  // two numbers are kept of every query
+                [&] { tg::scaled_dot_product_attention(most_queries, keys, no_values); });
+  check_refused("multi_head_attention", [&] {
+    tg::multi_head_attention(empty<T>({1, kHuge, 0}), empty<T>({1, 0, 0}), empty<T>({1, 0, kHuge}), 2);
+  });
+  check_refused("multi_head_attention", [&] {  // values of one head for three
+    tg::multi_head_attention(empty<T>({1, 0, 3}), empty<T>({1, 0, 1}), empty<T>({1, 0, kThird}), 3);
+  });
+}
+
+// What a sanitizer sees here: an empty array has no memory, and nothing may be added to its null pointer.
+TEST_CASE_TEMPLATE("Parts of empty arrays, and attention to nothing from nowhere, are empty", T, float, double) {
+  const auto sweep = [](auto f) {
+    const auto x = empty<T>({2, 0, 6});
+    tg::Tape tape;
+    const tg::Tensor<T> y = f(x);
+    y.backward(tg::Array<T>(y.shape(), T(1)));
+    CHECK(tg::to_string(x.grad().shape()) == "(2, 0, 6)");
+    return y;
+  };
+  const auto shape_of = [&](auto f) { return tg::to_string(sweep(f).shape()); };
+  CHECK(shape_of([](const auto& x) { return tg::narrow(x, 2, 3, 2); }) == "(2, 0, 2)");
+  CHECK(shape_of([](const auto& x) { return tg::select(x, 2, -1); }) == "(2, 0)");
+  CHECK(shape_of([](const auto& x) { return tg::split(x, 4, 2)[1]; }) == "(2, 0, 2)");
+  CHECK(shape_of([](const auto& x) { return tg::roll(x, 2, 2); }) == "(2, 0, 6)");
+  CHECK(shape_of([](const auto& x) { return tg::cat({x, x}, 2); }) == "(2, 0, 12)");
+  CHECK(shape_of([](const auto& x) { return tg::stack({x, x}, 2); }) == "(2, 0, 2, 6)");
+  CHECK(shape_of([](const auto& x) { return tg::multi_head_attention(x, x, x, 3); }) == "(2, 0, 6)");
+  CHECK(shape_of([](const auto& x) { return tg::rotary_embedding(x, 3); }) == "(2, 0, 6)");
+  CHECK(tg::rotary_embedding(empty<T>({0, kHuge, 4}), 2).shape() == Shape{0, kHuge, 4});  // no angle of any position
+  CHECK(tg::rotary_embedding(empty<T>({0, 1, kHuge}), 1).shape() == Shape{0, 1, kHuge});  // and no frequency
+  const auto some = zeros<T>({2, 4, 6});
+  CHECK(shape_of([&](const auto& x) { return tg::multi_head_attention(x, some, some, 3); }) == "(2, 0, 6)");
+  const auto blind = sweep([&](const auto& x) { return tg::multi_head_attention(some, x, x, 3); });
+  CHECK(blind.value() == tg::Array<T>(Shape{2, 4, 6}, T(0)));
+}

@@ -1,0 +1,103 @@
+// Every operation says in its formula what it computes and what its rule adds to the gradient of each input.
+#include <tapegrad/inspect/internal/formula.hpp>
+#include <tapegrad/inspect/internal/node_view.hpp>
+
+#include <doctest/doctest.h>
+
+#include <concepts>
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../../operations/table.hpp"
+#include "paths.hpp"
+
+namespace tg = tapegrad;
+using namespace operations;
+using tg::detail::Formula;
+using tg::detail::formula_of;
+
+namespace {
+
+using Node = tg::detail::NodeView<double>;
+
+// Calls visit for each operation that a sample records.
+template <class Visit> void for_each_operation(const Sample& sample, Visit visit) {
+  std::vector<tg::Parameter<double>> x;
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i) x.emplace_back(numbers<double>(sample.inputs[i], i));
+  const tg::Tape tape({.keep_values = true});
+  tg::manual_seed(0);
+  (void)sample.in_double(Inputs<double>(x.begin(), x.end()));
+  tg::detail::for_each_node(*tape.recording(), [&](const auto& node) {
+    if constexpr (std::same_as<decltype(node), const Node&>)
+      if (!node.is_parameter) visit(node);
+  });
+}
+
+// How many inputs there are, without undefined ones such as the bias that a layer lacks.
+std::size_t defined_inputs(const Node& node) {
+  std::size_t count = 0;
+  for (std::size_t n = 0; n < node.inputs.size(); ++n)
+    count += node.inputs[n] >= 0 || node.kept->constants[n].value != nullptr;
+  return count;
+}
+
+// What stands before the first " = ".
+std::string left_of(const std::string& equation) { return equation.substr(0, equation.find(" = ")); }
+
+}  // namespace
+
+TEST_CASE("Every operation has a formula, and a rule for each of its inputs") {
+  std::set<std::string> seen;
+  for (const Sample& sample : table().samples)
+    for_each_operation(sample, [&](const Node& node) {
+      CAPTURE(sample.title());
+      const std::string name = node.operation.name;
+      CAPTURE(name);
+      seen.insert(name);
+      const Formula formula = formula_of(node.operation);
+      CHECK(left_of(formula.value) == "y");
+      std::set<std::string> symbols;
+      for (const std::string& rule : formula.rules) {
+        CAPTURE(rule);
+        CHECK(rule.starts_with("d"));
+        CHECK(symbols.insert(left_of(rule)).second);
+        CHECK(formula.value.find(rule[1]) != std::string::npos);  // the input's symbol
+      }
+      CHECK(formula.rules.size() == (name == "cat" ? 1 : defined_inputs(node)));
+    });
+  CHECK(seen.size() > 40);
+}
+
+TEST_CASE("The operations that pages know by their names are the library's") {
+  std::set<std::string> recorded;
+  for (const Sample& sample : table().samples)
+    for_each_operation(sample, [&](const Node& node) { recorded.insert(node.operation.name); });
+  std::ifstream file(TAPEGRAD_SOURCES "/layers/page/browser/operations.js");
+  const std::string script(std::istreambuf_iterator<char>(file), {});
+  const std::regex quoted("\"(.*?)\"");
+  std::size_t names = 0;
+  for (std::sregex_iterator name(script.begin(), script.end(), quoted), end; name != end; ++name, ++names) {
+    CAPTURE((*name)[1].str());
+    CHECK(recorded.contains((*name)[1].str()));
+  }
+  CHECK(names > 20);
+}
+
+TEST_CASE("A formula falls apart into the value and the rules, with its number for the letter c") {
+  const Formula linear = formula_of({"linear", "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy"});
+  CHECK(linear.value == "y = x Wᵀ + b");
+  CHECK(linear.rules == std::vector<std::string>{"dx = dy W", "dW = dyᵀ x", "db = Σ dy"});
+  const Formula scaled = formula_of({"mul", "y = c x; dx = c cos(dy) c²", 0.5});
+  CHECK(scaled.value == "y = 0.5 x");
+  CHECK(scaled.rules == std::vector<std::string>{"dx = 0.5 cos(dy) 0.5²"});
+  CHECK(formula_of({"add", "y = x + c", -2}).value == "y = x + (−2)");
+  CHECK(formula_of({"add", "y = x + c", 0.0}).value == "y = x + 0");
+  CHECK(formula_of({"own", "y = a + c; da = dy; dc = dy"}).value == "y = a + c");  // c is an input
+  CHECK(formula_of("cube").value.empty());
+  CHECK(formula_of("cube").rules.empty());
+}

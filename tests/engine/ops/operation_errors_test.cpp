@@ -1,0 +1,402 @@
+/// What every operation answers to inputs that do not fit: the kind of exception, the operation's name, what was given,
+/// and that nothing has changed.
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "../../operations/table.hpp"
+
+namespace tg = tapegrad;
+using namespace operations;
+using Mask = tg::AttentionMask;
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+using X = Inputs<double>;
+
+// Runs a call with parameters under a tape, as a training step would, and expects it to fail before anything changes.
+// `told` are parts of the message, `shapes` those of the inputs.
+template <class Exception>
+void check_refused(const std::string& operation, const std::string& name, const std::vector<std::string>& told,
+                   const std::vector<tg::Shape>& shapes, void (*call)(const X&)) {
+  INFO(operation, ": ", name);
+  std::vector<tg::Parameter<double>> x;
+  for (const tg::Shape& shape : shapes) x.emplace_back(numbers<double>(draw(shape), x.size()));
+  tg::manual_seed(0);
+  tg::Tape tape;
+  try {
+    call(X(x.begin(), x.end()));
+    FAIL_CHECK("expected an error");
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    CAPTURE(message);
+    CHECK(typeid(error) == typeid(Exception));
+    CHECK(message.starts_with("[" + operation + "] expected "));
+    for (const std::string& part : told) {
+      CAPTURE(part);
+      CHECK(message.find(part) != std::string::npos);
+    }
+  }
+  CHECK(tape.size() == 0);
+  const std::uint64_t next_key = tg::default_generator().next_key();
+  tg::manual_seed(0);
+  CHECK(next_key == tg::default_generator().next_key());
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(x[i].value() == numbers<double>(draw(shapes[i]), i));
+}
+
+constexpr auto check_invalid = check_refused<std::invalid_argument>;
+constexpr auto check_range = check_refused<std::out_of_range>;
+
+}  // namespace
+
+TEST_CASE("Arithmetic and choices refuse shapes that do not broadcast and probabilities outside [0, 1)") {
+  check_invalid("add", "shapes", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) { x[0] + x[1]; });
+  check_invalid("sub", "shapes", {"(3)", "(2)"}, {{3}, {2}}, [](const X& x) { x[0] - x[1]; });
+  check_invalid("mul", "shapes", {"(2, 1, 3)", "(4, 2)"}, {{2, 1, 3}, {4, 2}}, [](const X& x) { x[0] * x[1]; });
+  check_invalid("div", "shapes", {"(0, 3)", "(2, 3)"}, {{0, 3}, {2, 3}}, [](const X& x) { x[0] / x[1]; });
+  check_invalid("pow", "shapes", {"(2, 3)", "(2)"}, {{2, 3}, {2}}, [](const X& x) { tg::pow(x[0], x[1]); });
+  check_invalid("add", "shapes of a compound assignment", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) {
+    auto y = x[0];
+    y += x[1];
+  });
+  check_invalid("clamp", "no bounds", {"neither"}, {{2, 3}}, [](const X& x) { tg::clamp(x[0], {}, {}); });
+  check_invalid("masked_fill", "a value of one axis", {"()", "(1)"}, {{2, 3}, {1}},
+                [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(2, 3), x[1]); });
+  check_invalid("masked_fill", "a mask that does not fit", {"(2, 3)", "(3, 3)"}, {{2, 3}},
+                [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
+  check_invalid("where", "branches", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
+                [](const X& x) { tg::where(tg::causal_mask(2, 3), x[0], x[1]); });
+  check_invalid("where", "condition", {"(2, 3)", "(3, 3)"}, {{2, 3}, {3}},
+                [](const X& x) { tg::where(tg::causal_mask(3, 3), x[0], x[1]); });
+  check_invalid("dropout", "probability 1", {"[0, 1)", "got 1"}, {{3}}, [](const X& x) { tg::dropout(x[0], 1); });
+  check_invalid("dropout", "a negative probability", {"got -0.5"}, {{3}},
+                [](const X& x) { tg::dropout(x[0], -0.5, false); });
+  check_invalid("dropout", "NaN", {"got nan"}, {{3}}, [](const X& x) { tg::dropout(x[0], kNaN); });
+}
+
+TEST_CASE("Views refuse axes, extents and counts that do not fit") {
+  check_invalid("transpose", "the first axis", {"2 axes", "got 2"}, {{2, 3}},
+                [](const X& x) { tg::transpose(x[0], 2, 0); });
+  check_invalid("transpose", "the second axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::transpose(x[0], 0, -3); });
+  check_invalid("permute", "too few axes", {"(2, 3)", "(1)"}, {{2, 3}}, [](const X& x) { tg::permute(x[0], 1); });
+  check_invalid("permute", "an axis twice", {"(2, 3)", "(1, -1)"}, {{2, 3}}, [](const X& x) {
+    tg::permute(x[0], {1, -1});
+  });
+  check_invalid("permute", "no such axis", {"2 axes", "got 5"}, {{2, 3}}, [](const X& x) {
+    tg::permute(x[0], {0, 5});
+  });
+  check_invalid("reshape", "another count", {"6 elements", "(2, 3)", "(4)"}, {{2, 3}},
+                [](const X& x) { tg::reshape(x[0], 4); });
+  check_invalid("reshape", "an open extent that does not divide", {"(2, 3)", "(4, -1)"}, {{2, 3}}, [](const X& x) {
+    tg::reshape(x[0], {4, -1});
+  });
+  check_invalid("reshape", "two open extents", {"(-1, -1)"}, {{2, 3}}, [](const X& x) { tg::reshape(x[0], {-1, -1}); });
+  check_invalid("reshape", "a negative extent", {"(-2, -3)"}, {{2, 3}}, [](const X& x) {
+    tg::reshape(x[0], {-2, -3});
+  });
+  check_invalid("reshape", "an open extent of nothing", {"(0, -1)"}, {{0, 3}}, [](const X& x) {
+    tg::reshape(x[0], {0, -1});
+  });
+  check_invalid("unsqueeze", "no such axis", {"got 4"}, {{2, 3}}, [](const X& x) { tg::unsqueeze(x[0], 4); });
+  check_invalid("squeeze", "a scalar's second axis", {"got 1"}, {{}}, [](const X& x) { tg::squeeze(x[0], 1); });
+  check_invalid("transpose", "a scalar's second axis", {"got 1"}, {{}}, [](const X& x) { tg::transpose(x[0], 0, 1); });
+  check_invalid("squeeze", "no such axis", {"got 2"}, {{1, 3}}, [](const X& x) { tg::squeeze(x[0], 2); });
+  check_invalid("expand", "another extent", {"(2, 3)", "(2, 4)"}, {{2, 3}}, [](const X& x) {
+    tg::expand(x[0], {2, 4});
+  });
+  check_invalid("expand", "fewer axes", {"(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) { tg::expand(x[0], 3); });
+  check_invalid("expand", "-1 for a new axis", {"(3)", "(-1, 3)"}, {{3}}, [](const X& x) {
+    tg::expand(x[0], {-1, 3});
+  });
+  check_invalid("expand", "a negative extent", {"(1)", "(-2)"}, {{1}}, [](const X& x) { tg::expand(x[0], -2); });
+  check_invalid("repeat", "fewer counts than axes", {"(2, 3)", "(2)"}, {{2, 3}},
+                [](const X& x) { tg::repeat(x[0], 2); });
+  check_invalid("repeat", "a negative count", {"(2)", "(-1)"}, {{2}}, [](const X& x) { tg::repeat(x[0], -1); });
+  check_invalid("repeat_interleave", "no such axis", {"got 1"}, {{3}},
+                [](const X& x) { tg::repeat_interleave(x[0], 2, 1); });
+  check_invalid("select", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::select(x[0], 2, 0); });
+  check_invalid("narrow", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::narrow(x[0], -3, 0, 1); });
+  check_invalid("split", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::split(x[0], 1, 2); });
+  check_invalid("split", "pieces of nothing", {"got 0"}, {{2, 3}}, [](const X& x) { tg::split(x[0], 0); });
+  check_invalid("roll", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::roll(x[0], 1, 1); });
+  check_invalid("tril", "a vector", {"(3)"}, {{3}}, [](const X& x) { tg::tril(x[0]); });
+  check_invalid("triu", "a scalar", {"()"}, {{}}, [](const X& x) { tg::triu(x[0]); });
+}
+
+TEST_CASE("Joining refuses no tensors at all and shapes that differ") {
+  check_invalid("cat", "no tensors", {"none"}, {}, [](const X& x) { tg::cat(x); });
+  check_invalid("cat", "other extents", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) { tg::cat(x); });
+  check_invalid("cat", "other counts of axes", {"(2, 3)", "(3)"}, {{2, 3}, {3}}, [](const X& x) { tg::cat(x); });
+  check_invalid("cat", "no such axis", {"got 1"}, {{3}, {3}}, [](const X& x) { tg::cat(x, 1); });
+  check_invalid("cat", "scalars", {"0 axes", "got 0"}, {{}, {}}, [](const X& x) { tg::cat(x); });
+  check_invalid("stack", "no tensors", {"none"}, {}, [](const X& x) { tg::stack(x); });
+  check_invalid("stack", "other shapes", {"(2, 3)", "(3, 2)"}, {{2, 3}, {3, 2}}, [](const X& x) { tg::stack(x); });
+  check_invalid("stack", "no such axis", {"got 2"}, {{3}, {3}}, [](const X& x) { tg::stack(x, 2); });
+}
+
+TEST_CASE("Products refuse shapes and equations that do not fit") {
+  check_invalid("matmul", "a scalar", {"()", "(3)"}, {{}, {3}}, [](const X& x) { tg::matmul(x[0], x[1]); });
+  check_invalid("matmul", "other inner extents", {"(2, 3) and (4, 5)", "3 and 4"}, {{2, 3}, {4, 5}},
+                [](const X& x) { tg::matmul(x[0], x[1]); });
+  check_invalid("matmul", "vectors of two lengths", {"(3) and (4)"}, {{3}, {4}},
+                [](const X& x) { tg::matmul(x[0], x[1]); });
+  check_invalid("matmul", "batches", {"(2, 3, 4)", "(3, 4, 5)"}, {{2, 3, 4}, {3, 4, 5}},
+                [](const X& x) { tg::matmul(x[0], x[1]); });
+  check_invalid("linear", "a weight of one axis", {"(3)"}, {{2, 3}, {3}}, [](const X& x) { tg::linear(x[0], x[1]); });
+  check_invalid("linear", "another width", {"(..., 4)", "(2, 4)", "(2, 3)"}, {{2, 3}, {2, 4}},
+                [](const X& x) { tg::linear(x[0], x[1]); });
+  check_invalid("linear", "a scalar", {"(2, 4)", "()"}, {{}, {2, 4}}, [](const X& x) { tg::linear(x[0], x[1]); });
+  check_invalid("linear", "another bias", {"(2)", "(1, 2)"}, {{2, 3}, {2, 3}, {1, 2}},
+                [](const X& x) { tg::linear(x[0], x[1], x[2]); });
+  check_invalid("einsum", "one operand", {"\"ij->ji\""}, {{2, 3}, {3}},
+                [](const X& x) { tg::einsum("ij->ji", x[0], x[1]); });
+  check_invalid("einsum", "three operands", {"\"i,j,k->i\""}, {{2}, {3}},
+                [](const X& x) { tg::einsum("i,j,k->i", x[0], x[1]); });
+  check_invalid("einsum", "no output", {"\"ij,jk\""}, {{2, 3}, {3, 2}},
+                [](const X& x) { tg::einsum("ij,jk", x[0], x[1]); });
+  check_invalid("einsum", "no output, where what is left could be one", {"\",i\""}, {{}, {3}},
+                [](const X& x) { tg::einsum(",i", x[0], x[1]); });
+  check_invalid("einsum", "dots", {"\"...i,i->...\""}, {{2, 3}, {3}},
+                [](const X& x) { tg::einsum("...i,i->...", x[0], x[1]); });
+  check_invalid("einsum", "a letter twice in an operand", {"\"ii,i->i\""}, {{3, 3}, {3}},
+                [](const X& x) { tg::einsum("ii,i->i", x[0], x[1]); });
+  check_invalid("einsum", "a letter twice in the output", {"\"i,j->ii\""}, {{3}, {3}},
+                [](const X& x) { tg::einsum("i,j->ii", x[0], x[1]); });
+  check_invalid("einsum", "an unknown letter in the output", {"\"i,j->ik\""}, {{3}, {3}},
+                [](const X& x) { tg::einsum("i,j->ik", x[0], x[1]); });
+  check_invalid("einsum", "other counts of axes", {"2 and 1", "(2, 3)", "(3, 3)"}, {{2, 3}, {3, 3}},
+                [](const X& x) { tg::einsum("ij,j->i", x[0], x[1]); });
+  check_invalid("einsum", "two extents for a letter", {"'j'", "(2, 3)", "(4)"}, {{2, 3}, {4}},
+                [](const X& x) { tg::einsum("ij,j->i", x[0], x[1]); });
+}
+
+TEST_CASE("Reductions and operations on rows refuse axes that are not there and rows of nothing") {
+  check_invalid("sum", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], 2); });
+  check_invalid("sum", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], {1, -1}); });
+  check_invalid("mean", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::mean(x[0], {0, -3}); });
+  check_invalid("mean", "nothing to average", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::mean(x[0], 1); });
+  check_invalid("amax", "no such axis", {"1 axes", "got 1"}, {{}}, [](const X& x) { tg::amax(x[0], 1); });
+  check_invalid("amax", "nothing to choose from", {"(0)"}, {{0}}, [](const X& x) { tg::amax(x[0]); });
+  check_invalid("softmax", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::softmax(x[0], 2); });
+  check_invalid("softmax", "a scalar's second axis", {"from -1 to 0", "got 1"}, {{}},
+                [](const X& x) { tg::softmax(x[0], 1); });
+  check_invalid("sum", "a scalar's axis twice", {"(0, -1)"}, {{}}, [](const X& x) { tg::sum(x[0], {0, -1}); });
+  check_invalid("var", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::var(x[0], 2); });
+  check_invalid("var", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::var(x[0], {1, -1}); });
+  check_invalid("var", "nothing", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::var(x[0], 1, 0); });
+  check_invalid("log_softmax", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::log_softmax(x[0], -3); });
+  check_invalid("layer_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::layer_norm(x[0], {}, {}); });
+  check_invalid("layer_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
+                [](const X& x) { tg::layer_norm(x[0], x[1], {}); });
+  check_invalid("layer_norm", "a weight of more axes", {"(3)", "(1, 3)"}, {{3}, {1, 3}},
+                [](const X& x) { tg::layer_norm(x[0], x[1], {}); });
+  check_invalid("layer_norm", "another bias", {"(3)", "(1)"}, {{2, 3}, {3}, {1}},
+                [](const X& x) { tg::layer_norm(x[0], x[1], x[2]); });
+  check_invalid("layer_norm", "a negative eps", {"got -1"}, {{3}},
+                [](const X& x) { tg::layer_norm(x[0], {}, {}, -1); });
+  check_invalid("layer_norm", "NaN for eps", {"got nan"}, {{3}},
+                [](const X& x) { tg::layer_norm(x[0], {}, {}, kNaN); });
+  check_invalid("rms_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::rms_norm(x[0]); });
+  check_invalid("rms_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
+                [](const X& x) { tg::rms_norm(x[0], x[1]); });
+  check_invalid("rms_norm", "a negative eps", {"got -1"}, {{3}}, [](const X& x) { tg::rms_norm(x[0], {}, -1); });
+  check_invalid("embedding", "a weight of one axis", {"(3)"}, {{3}}, [](const X& x) { tg::embedding(x[0], {0, 1}); });
+  check_invalid("argmax", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::argmax(x[0], 1); });
+  check_invalid("argmax", "a scalar's second axis", {"got -2"}, {{}}, [](const X& x) { tg::argmax(x[0], -2); });
+  check_invalid("max", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::max(x[0], 1); });
+  check_invalid("max", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::max(x[0], 1); });
+  check_invalid("topk", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::topk(x[0], 1, -3); });
+  check_invalid("gather", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 2, tg::IntArray(tg::Shape{1, 1}, 0));
+  });
+  check_invalid("gather", "an index of fewer axes", {"(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 1, tg::IntArray{0, 1, 2});
+  });
+  check_invalid("gather", "an index of more rows", {"(2, 3)", "axis 1", "(3, 1)"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 1, tg::IntArray(tg::Shape{3, 1}, 0));
+  });
+  check_invalid("gather", "a matrix's index of a scalar", {"()", "(1, 1)"}, {{}}, [](const X& x) {
+    tg::gather(x[0], 0, tg::IntArray(tg::Shape{1, 1}, 0));
+  });
+  check_invalid("argmax", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::argmax(x[0], 1); });
+}
+
+TEST_CASE("Losses refuse shapes and options that do not fit, and a mean of nothing") {
+  check_invalid("cross_entropy", "a scalar", {"()"}, {{}},
+                [](const X& x) { tg::cross_entropy(x[0], tg::IntArray(0)); });
+  check_invalid("cross_entropy", "no classes", {"(2, 0)"}, {{2, 0}}, [](const X& x) {
+    tg::cross_entropy(x[0], {0, 0});
+  });
+  check_invalid("cross_entropy", "labels of another shape", {"(2)", "(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) {
+    tg::cross_entropy(x[0], {0, 1, 2});
+  });
+  check_invalid("cross_entropy", "no labels to average over", {"(0, 3)"}, {{0, 3}},
+                [](const X& x) { tg::cross_entropy(x[0], tg::IntArray::from_shape({0})); });
+  check_invalid("cross_entropy", "too much smoothing", {"[0, 1]", "got 1.5"}, {{1, 3}},
+                [](const X& x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = 1.5}); });
+  check_invalid("cross_entropy", "NaN for smoothing", {"got nan"}, {{1, 3}},
+                [](const X& x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = kNaN}); });
+  check_invalid("cross_entropy", "another weight", {"(3)", "(2)"}, {{1, 3}}, [](const X& x) {
+    tg::cross_entropy(x[0], {0}, {.weight = tg::Array<double>{1, 2}});
+  });
+  check_invalid("cross_entropy", "probabilities of another shape", {"(2, 3)", "(2)"}, {{2, 3}, {2}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", "probabilities of no rows", {"(0, 3)"}, {{0, 3}, {0, 3}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", "probabilities of a scalar", {"()"}, {{}, {}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", "an ignored index beside probabilities", {"ignore_index", "got 1"}, {{2, 3}, {2, 3}},
+                [](const X& x) { tg::cross_entropy(x[0], x[1], {.ignore_index = 1}); });
+  check_invalid("cross_entropy", "another weight beside probabilities", {"(3)", "(2)"}, {{2, 3}, {2, 3}},
+                [](const X& x) {
+                  tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>{1, 2}});
+                });
+  const std::string binary = "binary_cross_entropy_with_logits";
+  check_invalid(binary, "another shape", {"(2, 3)", "(3)"}, {{2, 3}, {3}},
+                [](const X& x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
+  check_invalid(binary, "nothing to average", {"(0, 3)"}, {{0, 3}, {0, 3}},
+                [](const X& x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
+  check_invalid(binary, "a larger weight", {"a weight", "(3)", "(2, 3)"}, {{3}, {3}}, [](const X& x) {
+    tg::binary_cross_entropy_with_logits(x[0], x[1], {.weight = numbers<double>(draw({2, 3}), 0)});
+  });
+  check_invalid(binary, "another pos_weight", {"a pos_weight", "(3)", "(2)"}, {{3}, {3}}, [](const X& x) {
+    tg::binary_cross_entropy_with_logits(x[0], x[1], {.pos_weight = tg::Array<double>{1, 2}});
+  });
+  check_invalid("mse_loss", "another shape", {"(2, 3)", "(3)"}, {{2, 3}, {3}},
+                [](const X& x) { tg::mse_loss(x[0], x[1]); });
+  check_invalid("mse_loss", "nothing to average", {"(0, 3)"}, {{0, 3}, {0, 3}},
+                [](const X& x) { tg::mse_loss(x[0], x[1]); });
+}
+
+TEST_CASE("Attention refuses shapes, heads, probabilities and masks that do not fit") {
+  const auto attend = [](const X& x) { tg::scaled_dot_product_attention(x[0], x[1], x[2]); };
+  const auto two_heads = [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2); };
+  const std::string one = "scaled_dot_product_attention", many = "multi_head_attention";
+  check_invalid(one, "vectors", {"(3), (3) and (3)"}, {{3}, {3}, {3}}, attend);
+  check_invalid(one, "five axes", {"(1, 1, 1, 2, 3)"}, {{1, 1, 1, 2, 3}, {1, 1, 1, 2, 3}, {1, 1, 1, 2, 3}}, attend);
+  check_invalid(one, "other counts of axes", {"(2, 3), (1, 2, 3) and (2, 3)"}, {{2, 3}, {1, 2, 3}, {2, 3}}, attend);
+  check_invalid(one, "other batches", {"(2, 3, 4), (1, 3, 4)"}, {{2, 3, 4}, {1, 3, 4}, {2, 3, 4}}, attend);
+  check_invalid(one, "values of another batch", {"(1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}}, attend);
+  check_invalid(one, "keys of another width", {"(3, 4), (3, 5)"}, {{3, 4}, {3, 5}, {3, 5}}, attend);
+  check_invalid(one, "more values than keys", {"(2, 4) and (3, 4)"}, {{3, 4}, {2, 4}, {3, 4}}, attend);
+  check_invalid(one, "dropout", {"[0, 1)", "got 1"}, {{3, 4}, {3, 4}, {3, 4}},
+                [](const X& x) { tg::scaled_dot_product_attention(x[0], x[1], x[2], {}, {.dropout = 1}); });
+  check_invalid(one, "a mask, while dropping", {"(1, 1, 3, 4)", "(5, 4)"}, {{3, 2}, {4, 2}, {4, 2}}, [](const X& x) {
+    const Mask mask = Mask::boolean(tg::causal_mask(5, 4));
+    tg::scaled_dot_product_attention(x[0], x[1], x[2], mask, {.dropout = 0.5});
+  });
+  check_invalid(many, "two axes", {"(3, 4), (3, 4) and (3, 4)"}, {{3, 4}, {3, 4}, {3, 4}}, two_heads);
+  check_invalid(many, "other batches", {"(2, 3, 4), (2, 3, 4) and (1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}},
+                two_heads);
+  check_invalid(many, "keys of another width", {"(1, 3, 4), (1, 3, 6)"}, {{1, 3, 4}, {1, 3, 6}, {1, 3, 4}}, two_heads);
+  check_invalid(many, "more values than keys", {"(1, 2, 4) and (1, 3, 4)"}, {{1, 3, 4}, {1, 2, 4}, {1, 3, 4}},
+                two_heads);
+  check_invalid(many, "heads that do not divide the queries", {"2 heads", "(1, 3, 5)"},
+                {{1, 3, 5}, {1, 3, 5}, {1, 3, 4}}, two_heads);
+  check_invalid(many, "heads that do not divide the values", {"2 heads", "(1, 3, 5)"},
+                {{1, 3, 4}, {1, 3, 4}, {1, 3, 5}}, two_heads);
+  check_invalid(many, "no heads", {"0 heads"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
+                [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 0); });
+  check_invalid(many, "keys of no whole number of heads", {"2 heads", "(1, 3, 4), (1, 3, 3) and (1, 3, 4)"},
+                {{1, 3, 4}, {1, 3, 3}, {1, 3, 4}}, two_heads);
+  check_invalid(many, "more heads of keys than of queries", {"(1, 3, 4), (1, 3, 8) and (1, 3, 8)"},
+                {{1, 3, 4}, {1, 3, 8}, {1, 3, 8}}, two_heads);
+  check_invalid(many, "no heads of keys", {"(1, 3, 4), (1, 3, 0) and (1, 3, 0)"}, {{1, 3, 4}, {1, 3, 0}, {1, 3, 0}},
+                two_heads);
+  check_invalid(many, "groups that do not divide the heads", {"3 heads", "(1, 3, 6), (1, 3, 4) and (1, 3, 4)"},
+                {{1, 3, 6}, {1, 3, 4}, {1, 3, 4}}, [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 3); });
+  check_invalid(many, "values that the groups do not divide", {"2 heads", "(1, 3, 8), (1, 3, 4) and (1, 3, 3)"},
+                {{1, 3, 8}, {1, 3, 4}, {1, 3, 3}}, [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 4); });
+  check_invalid(many, "dropout", {"got -1"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
+                [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.dropout = -1}); });
+  const auto rotate = [](const X& x) { tg::rotary_embedding(x[0], 2); };
+  check_invalid("rotary_embedding", "two axes", {"(B, T, H D)", "(3, 4)"}, {{3, 4}}, rotate);
+  check_invalid("rotary_embedding", "heads of three elements", {"even", "2 heads", "(1, 2, 6)"}, {{1, 2, 6}}, rotate);
+  check_invalid("rotary_embedding", "heads that do not divide the width", {"2 heads", "(1, 2, 5)"}, {{1, 2, 5}},
+                rotate);
+  check_invalid("rotary_embedding", "no heads", {"0 heads"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 0); });
+  check_invalid("rotary_embedding", "a base of 0", {"above 0", "got 0"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = 0}); });
+  check_invalid("rotary_embedding", "NaN for a base", {"got nan"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = kNaN}); });
+  check_invalid("rotary_embedding", "an infinite base", {"got inf"}, {{1, 2, 4}},
+                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = std::numeric_limits<double>::infinity()}); });
+  check_invalid("masked_softmax", "a vector", {"(3)"}, {{3}}, [](const X& x) { tg::masked_softmax(x[0], {}); });
+  check_invalid("masked_softmax", "five axes", {"(1, 1, 1, 2, 3)"}, {{1, 1, 1, 2, 3}},
+                [](const X& x) { tg::masked_softmax(x[0], {}); });
+  check_invalid("masked_softmax", "padding of more keys", {"(2, 1, 3, 4)", "(2, 1, 1, 5)"}, {{2, 3, 4}},
+                [](const X& x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(2, 5))); });
+  check_invalid("masked_softmax", "padding of a larger batch", {"(2, 1, 3, 4)", "(3, 1, 1, 4)"}, {{2, 3, 4}},
+                [](const X& x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(3, 4))); });
+  check_invalid("masked_softmax", "lengths of a larger batch", {"(2, 1, 3, 4)", "(3, 1, 1, 1)"}, {{2, 3, 4}},
+                [](const X& x) {
+                  tg::masked_softmax(x[0], Mask::valid_lens({1, 2, 3}));
+                });
+  check_invalid("masked_softmax", "lengths of more queries", {"(2, 1, 3, 4)", "(2, 1, 2, 1)"}, {{2, 3, 4}},
+                [](const X& x) {
+                  tg::masked_softmax(x[0], Mask::valid_lens({{1, 2}, {3, 4}}));
+                });
+  check_invalid("masked_softmax", "another mask", {"(2, 1, 3, 4)", "(4, 3)"}, {{2, 3, 4}},
+                [](const X& x) { tg::masked_softmax(x[0], Mask::boolean(tg::causal_mask(4, 3))); });
+  check_invalid("masked_softmax", "another additive mask", {"(1, 1, 3, 4)", "(3)"}, {{3, 4}}, [](const X& x) {
+    tg::masked_softmax(x[0], Mask::additive({0, 0, 0}));
+  });
+}
+
+TEST_CASE("Indices outside their range are refused") {
+  check_range("select", "an index past the end", {"axis 1", "(2, 3)", "got 3"}, {{2, 3}},
+              [](const X& x) { tg::select(x[0], 1, 3); });
+  check_range("select", "an index before the start", {"got -3"}, {{2, 3}}, [](const X& x) { tg::select(x[0], 0, -3); });
+  check_range("select", "an empty axis", {"(0, 3)", "got 0"}, {{0, 3}}, [](const X& x) { tg::select(x[0], 0, 0); });
+  check_range("narrow", "slices past the end", {"axis 1", "(2, 3)", "2 from 2"}, {{2, 3}},
+              [](const X& x) { tg::narrow(x[0], 1, 2, 2); });
+  check_range("narrow", "a start before the start", {"1 from -4"}, {{2, 3}},
+              [](const X& x) { tg::narrow(x[0], 1, -4, 1); });
+  check_range("narrow", "a length that overflows", {"from 1"}, {{2, 3}},
+              [](const X& x) { tg::narrow(x[0], 1, 1, std::numeric_limits<std::size_t>::max()); });
+  check_range("gather", "an index past the end", {"0 to 2", "axis 1", "(2, 3)", "got 3"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 1, {{0, 1}, {2, 3}});
+  });
+  check_range("gather", "a negative index", {"got -1"}, {{2, 3}}, [](const X& x) {
+    tg::gather(x[0], 0, tg::IntArray{{0, -1}});
+  });
+  check_range("topk", "more than there are", {"0 to 3", "axis -1", "(2, 3)", "got 4"}, {{2, 3}},
+              [](const X& x) { tg::topk(x[0], 4); });
+  check_range("topk", "none of a scalar", {"1 to 1", "got 0"}, {{}}, [](const X& x) { tg::topk(x[0], 0); });
+  check_range("embedding", "an id past the end", {"0 to 3", "got 4"}, {{4, 2}}, [](const X& x) {
+    tg::embedding(x[0], {0, 4});
+  });
+  check_range("embedding", "a negative id", {"0 to 3", "got -1"}, {{4, 2}}, [](const X& x) {
+    tg::embedding(x[0], {-1, 0});
+  });
+  check_range("cross_entropy", "a label past the end", {"0 to 2", "-100", "got 3"}, {{2, 3}}, [](const X& x) {
+    tg::cross_entropy(x[0], {0, 3});
+  });
+  check_range("cross_entropy", "a negative label", {"got -1"}, {{2, 3}}, [](const X& x) {
+    tg::cross_entropy(x[0], {0, -1});
+  });
+  check_range("one_hot", "an id past the end", {"0 to 2", "got 3"}, {}, [](const X&) { tg::one_hot({0, 3}, 3); });
+  check_range("one_hot", "a negative id", {"got -1"}, {}, [](const X&) { tg::one_hot({-1, 0}, 3); });
+}
+
+TEST_CASE("Every operation refuses a tensor without a value, but where one means none") {
+  const std::set<std::string> with_optional_inputs{"linear", "layer_norm", "rms_norm"};
+  for (const Sample& sample : table().samples) {
+    const std::size_t needed = with_optional_inputs.contains(sample.operation) ? 1 : sample.inputs.size();
+    for (std::size_t i = 0; i < needed; ++i) {
+      INFO(sample.title(), ", input ", i);
+      Inputs<double> inputs;
+      for (const Draw& input : sample.inputs) inputs.emplace_back(numbers<double>(input, inputs.size()));
+      inputs[i] = {};
+      CHECK_THROWS_AS(sample.in_double(inputs), std::logic_error);
+    }
+  }
+}

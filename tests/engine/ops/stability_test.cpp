@@ -1,0 +1,301 @@
+/// Values and gradients where floats are easily lost: logits of +-10,000 and 50,000 classes. What is right is computed
+/// here, by the definitions, in long double.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <xtensor/xbuilder.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <type_traits>
+#include <vector>
+
+#include "../../operations/table.hpp"
+#include "close.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+using operations::draw, operations::numbers;
+using Real = long double;
+using Row = std::vector<Real>;
+using Mask = tg::AttentionMask;
+using Tensor = tg::Tensor<float>;
+
+Real dot(const Row& a, const Row& b) { return std::inner_product(a.begin(), a.end(), b.begin(), Real(0)); }
+Real sum(const Row& a) { return std::accumulate(a.begin(), a.end(), Real(0)); }
+
+Real log_sum_exp(const Row& x) {
+  const Real largest = *std::max_element(x.begin(), x.end());
+  Real sum = 0;
+  for (const Real a : x) sum += std::exp(a - largest);
+  return largest + std::log(sum);
+}
+
+Row softmax(Row x) {
+  const Real total = log_sum_exp(x);
+  for (Real& a : x) a = std::exp(a - total);
+  return x;
+}
+
+// dx for y = softmax(x)
+Row softmax_backward(const Row& y, const Row& dy) {
+  const Real mean = dot(y, dy);
+  Row dx(y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) dx[i] = y[i] * (dy[i] - mean);
+  return dx;
+}
+
+// Row i of an array that has `rows` of them, and back.
+template <class T> Row row_of(const tg::Array<T>& a, std::size_t i, std::size_t rows) {
+  const std::size_t n = a.size() / rows;
+  return Row(a.data() + i * n, a.data() + (i + 1) * n);
+}
+void set_row(tg::Array<double>& a, std::size_t i, std::size_t rows, const Row& row) {
+  REQUIRE(row.size() == a.size() / rows);
+  std::copy(row.begin(), row.end(), a.begin() + static_cast<std::ptrdiff_t>(i * row.size()));
+}
+
+// (8, 5 times): every row is one of these, as often as asked for; wide rows are cut into vectors.
+tg::Array<float> logits(std::size_t times) {
+  const tg::Array<float> rows{
+      {1e4f, -1e4f, 0, 1, 9999},      {1e4f, 9999.5f, 9999, -1e4f, 9998},    {-1e4f, -9999, -9999.5f, -1e4f, -9998},
+      {1e4f, 1e4f, 1e4f, 1e4f, 1e4f}, {-1e4f, -1e4f, -1e4f, -1e4f, -1e4f},   {1e4f, -1e4f, 1e4f, -1e4f, 1e4f},
+      {-4, -1.5f, -0.25f, 0.5f, 3},   {1e4f, 9999.5f, 9999, 9998.25f, 10001}};
+  return tg::repeat(Tensor(rows), {std::size_t{1}, times}).value();
+}
+
+struct Expected {
+  Row y, dx;
+};
+
+// Holds f of the logits against expected(row of x, row of dy, number of the row).
+template <class F, class Reference> void check_rows(F f, Reference expected, double tolerance = 1e-6) {
+  for (const std::size_t times : {1, 8}) {
+    CAPTURE(times);
+    const tg::Array<float> rows = logits(times);
+    const tg::Parameter<float> x(rows);
+    tg::Tape tape;
+    const Tensor y = f(x);
+    const tg::Array<float> dy = numbers<float>(draw(y.shape()), 1);
+    y.backward(dy);
+
+    const std::size_t count = rows.shape()[0];
+    tg::Array<double> expected_y(y.shape()), expected_dx(x.shape());
+    for (std::size_t i = 0; i < count; ++i) {
+      const Expected row = expected(row_of(rows, i, count), row_of(dy, i, count), i);
+      set_row(expected_y, i, count, row.y);
+      set_row(expected_dx, i, count, row.dx);
+    }
+    check_close(y.value(), expected_y, tolerance);
+    check_close(x.grad(), expected_dx, tolerance);
+  }
+}
+
+// Cross-entropy of one row and its gradient.
+Expected cross_entropy(const Row& x, std::size_t label, Real smoothing, Real dy) {
+  const Row p = softmax(x);
+  const Real share = smoothing / static_cast<Real>(x.size()), total = log_sum_exp(x);
+  Expected expected{{0}, Row(x.size())};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Real target = share + (i == label ? 1 - smoothing : 0);
+    expected.y[0] += target * (total - x[i]);
+    expected.dx[i] = dy * (p[i] - target);
+  }
+  return expected;
+}
+
+}  // namespace
+
+TEST_CASE("softmax is right for logits of 10,000 and for classes of hardly any probability") {
+  check_rows([](const Tensor& x) { return tg::softmax(x, -1); },
+             [](const Row& x, const Row& dy, std::size_t) {
+               const Row y = softmax(x);
+               return Expected{y, softmax_backward(y, dy)};
+             });
+}
+
+TEST_CASE("log_softmax is right for logits of 10,000") {
+  check_rows([](const Tensor& x) { return tg::log_softmax(x, -1); },
+             [](const Row& x, const Row& dy, std::size_t) {
+               Expected expected{x, softmax(x)};
+               for (Real& y : expected.y) y -= log_sum_exp(x);
+               for (std::size_t i = 0; i < x.size(); ++i) expected.dx[i] = dy[i] - expected.dx[i] * sum(dy);
+               return expected;
+             });
+}
+
+TEST_CASE("cross_entropy is right for logits of 10,000") {
+  const tg::IntArray labels{0, 3, 4, 1, 2, 1, 3, 3};
+  for (const double smoothing : {0.0, 0.25}) {
+    CAPTURE(smoothing);
+    check_rows(
+        [&](const Tensor& x) {
+          return tg::cross_entropy(x, labels, {.label_smoothing = smoothing, .reduction = tg::Reduction::none});
+        },
+        [&](const Row& x, const Row& dy, std::size_t i) {
+          return cross_entropy(x, static_cast<std::size_t>(labels(i)), smoothing, dy[0]);
+        });
+  }
+}
+
+TEST_CASE("gelu is right for inputs of 10,000") {
+  check_rows([](const Tensor& x) { return tg::gelu(x); },
+             [](const Row& x, const Row& dy, std::size_t) {
+               Expected expected{x, dy};
+               for (std::size_t i = 0; i < x.size(); ++i) {
+                 const Real Phi = std::erfc(-x[i] / std::numbers::sqrt2_v<Real>) / 2;
+                 const Real phi = std::exp(-x[i] * x[i] / 2) / std::sqrt(2 * std::numbers::pi_v<Real>);
+                 expected.y[i] = x[i] * Phi;
+                 expected.dx[i] = dy[i] * (Phi + x[i] * phi);
+               }
+               return expected;
+             });
+  check_rows([](const Tensor& x) { return tg::gelu(x, tg::Gelu::tanh); },
+             [](const Row& x, const Row& dy, std::size_t) {
+               Expected expected{x, dy};
+               for (std::size_t i = 0; i < x.size(); ++i) {
+                 const Real scale = std::sqrt(2 / std::numbers::pi_v<Real>);
+                 const Real t = std::tanh(scale * (x[i] + 0.044715L * x[i] * x[i] * x[i]));
+                 const Real du = scale * (1 + 3 * 0.044715L * x[i] * x[i]);
+                 expected.y[i] = x[i] * (1 + t) / 2;
+                 expected.dx[i] = dy[i] * (1 + t + x[i] * (1 - t * t) * du) / 2;
+               }
+               return expected;
+             });
+}
+
+TEST_CASE("layer_norm is right for inputs of 10,000, also where they hardly differ") {
+  check_rows([](const Tensor& x) { return tg::layer_norm(x, Tensor(), Tensor()); },
+             [](const Row& x, const Row& dy, std::size_t) {
+               const Real n = static_cast<Real>(x.size()), mean = sum(x) / n;
+               Row h = x;
+               for (Real& a : h) a -= mean;
+               const Real r = 1 / std::sqrt(dot(h, h) / n + 1e-5L);
+               for (Real& a : h) a *= r;
+               Expected expected{h, dy};
+               for (std::size_t i = 0; i < x.size(); ++i)
+                 expected.dx[i] = r * (dy[i] - sum(dy) / n - h[i] * dot(dy, h) / n);
+               return expected;
+             },
+             2e-5);
+}
+
+TEST_CASE("masked_softmax is right for scores of 10,000, hidden or seen") {
+  check_rows([](const Tensor& x) { return tg::masked_softmax(x, Mask::causal()); },
+             [](const Row& x, const Row& dy, std::size_t i) {
+               // The last of the 8 queries sees all keys; of 5 keys the first three see none.
+               if (i + 1 + x.size() <= 8) return Expected{Row(x.size()), Row(x.size())};
+               const auto visible = static_cast<std::ptrdiff_t>(i + 1 + x.size() - 8);
+               Expected expected{softmax(Row(x.begin(), x.begin() + visible)), {}};
+               expected.dx = softmax_backward(expected.y, Row(dy.begin(), dy.begin() + visible));
+               expected.y.resize(x.size());
+               expected.dx.resize(x.size());
+               return expected;
+             });
+}
+
+namespace {
+
+// Arrays for attention of one head, and what is right for them: q, dq: (T, D), k, dk: (S, D), v, dv: (S, E),
+// dy, y: (T, E). Query t sees the first visible(t) keys.
+struct Attention {
+  tg::Array<float> q, k, v, dy;
+  tg::Array<double> y{}, dq{}, dk{}, dv{};
+
+  template <class Visible> void compute(Visible visible) {
+    y = xt::zeros<double>(dy.shape());
+    dq = xt::zeros<double>(q.shape());
+    dk = xt::zeros<double>(k.shape());
+    dv = xt::zeros<double>(v.shape());
+    const std::size_t queries = q.shape()[0], keys = k.shape()[0], width = q.shape()[1];
+    for (std::size_t t = 0; t < queries; ++t) {
+      Row scores(visible(t)), dp(scores.size());
+      for (std::size_t s = 0; s < scores.size(); ++s) {
+        scores[s] = dot(row_of(q, t, queries), row_of(k, s, keys)) / std::sqrt(static_cast<Real>(width));
+        dp[s] = dot(row_of(dy, t, queries), row_of(v, s, keys));
+      }
+      const Row p = softmax(scores), dscores = softmax_backward(p, dp);
+      const Real scale = 1 / std::sqrt(static_cast<Real>(width));
+      for (std::size_t s = 0; s < scores.size(); ++s) {
+        for (std::size_t i = 0; i < v.shape()[1]; ++i) {
+          y(t, i) += static_cast<double>(p[s] * v(s, i));
+          dv(s, i) += static_cast<double>(p[s] * dy(t, i));
+        }
+        for (std::size_t i = 0; i < width; ++i) {
+          dq(t, i) += static_cast<double>(dscores[s] * scale * k(s, i));
+          dk(s, i) += static_cast<double>(dscores[s] * scale * q(t, i));
+        }
+      }
+    }
+  }
+};
+
+// (rows, columns) -> (1, rows, 2 columns): the same for each of two heads.
+tg::Array<float> for_two_heads(const tg::Array<float>& x) {
+  return tg::unsqueeze(tg::cat({Tensor(x), Tensor(x)}, 1), 0).value();
+}
+
+}  // namespace
+
+TEST_CASE("Attention is right for scores of 10,000") {
+  // Floats hold the scores, up to 20,000, exactly. The queries cannot tell some of the keys apart, or hardly.
+  const tg::Array<float> queries{{100, -100, 100, 64}, {-100, 100, 50, -100}, {-100, 100, 50, -100}, {1, 0, -2, 100}};
+  const tg::Array<float> keys{{100, -100, 100, 100},
+                              {-100, 100, 0, -100},
+                              {-100, 100, 0.015625f, -100},
+                              {100.015625f, -100, 100, 100},
+                              {-100, 100, 0, -100}};
+  // 1,500 keys come in tiles: some queries find their largest score in the first one, others later.
+  for (const std::size_t times : {1, 300})
+    for (const bool causal : {false, true}) {
+      CAPTURE(times);
+      CAPTURE(causal);
+      const std::size_t count = 5 * times;
+      Attention a{queries, tg::repeat_interleave(Tensor(keys), times, 0).value(), numbers<float>(draw({count, 2}), 0),
+                  numbers<float>(draw({4, 2}), 1)};
+      a.compute([&](std::size_t t) { return causal ? count - 3 + t : count; });  // the last of 4 sees all
+      const Mask mask = causal ? Mask::causal() : Mask::none();
+      {
+        const tg::Parameter<float> q(a.q), k(a.k), v(a.v);
+        tg::Tape tape;
+        const Tensor y = tg::scaled_dot_product_attention(q, k, v, mask);
+        y.backward(a.dy);
+        check_close(y.value(), a.y, 1e-6);
+        check_close(v.grad(), a.dv, 1e-6);
+        check_close(q.grad() / 100, a.dq / 100, 1e-6);  // sums of numbers of up to 100
+        check_close(k.grad() / 100, a.dk / 100, 1e-6);
+      }
+      const tg::Parameter<float> q(for_two_heads(a.q)), k(for_two_heads(a.k)), v(for_two_heads(a.v));
+      tg::Tape tape;
+      const Tensor y = tg::multi_head_attention(q, k, v, 2, mask);
+      y.backward(for_two_heads(a.dy));
+      check_close(y.value(), for_two_heads(a.y), 1e-6);
+      check_close(v.grad(), for_two_heads(a.dv), 1e-6);
+      check_close(q.grad() / 100, for_two_heads(a.dq) / 100, 1e-6);
+      check_close(k.grad() / 100, for_two_heads(a.dk) / 100, 1e-6);
+    }
+}
+
+TEST_CASE_TEMPLATE("cross_entropy of 50,000 classes is right", T, float, double) {
+  constexpr std::size_t kClasses = 50'000, kLabel = 1234;
+  const double tolerance = std::is_same_v<T, float> ? 2e-6 : 1e-11;
+  for (const double size : {0.0, 10.0, 1e4})
+    for (const double smoothing : {0.0, 0.25}) {
+      CAPTURE(size);
+      CAPTURE(smoothing);
+      const tg::Parameter<T> x(numbers<T>(draw({1, kClasses}, -size, size), 0));
+      tg::Tape tape;
+      const tg::Tensor<T> loss = tg::cross_entropy(x, tg::IntArray{kLabel}, {.label_smoothing = smoothing});
+      loss.backward();
+
+      const Expected expected = cross_entropy(row_of(x.value(), 0, 1), kLabel, smoothing, 1);
+      tg::Array<double> dx(x.shape());
+      set_row(dx, 0, 1, expected.dx);
+      check_close(loss.value(), tg::Array<double>(static_cast<double>(expected.y[0])), tolerance);
+      check_close(x.grad() * kClasses, dx * kClasses, tolerance);  // most are about 1 / classes
+    }
+}

@@ -1,0 +1,227 @@
+// Low-rank updates of a model that was read, in folders as Hugging Face's PEFT has them.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "../../../examples/gpt2/adapter.hpp"
+#include "../../gpt2/checkpoint_folder.hpp"
+#include "temporary_folder.hpp"
+
+namespace fs = std::filesystem;
+namespace tg = tapegrad;
+
+namespace {
+
+const tg::IntArray kIds{{5, 300, 12, 7, 99, 1}};  // (1, T)
+
+Pretrained published(const std::string& model) {
+  const TemporaryFolder folder;
+  CheckpointFolder(model).write(folder / "model");
+  return with_weights(read_description(folder / "model"), folder / "model");
+}
+
+/// With updates of rank 2 that are not 0.
+Pretrained updated(const std::string& model) {
+  Pretrained changed = published(model);
+  tg::Generator generator(3);
+  add_updates(changed.model, 2, 6);
+  for (const auto& parameter : trained_parameters(changed.model))
+    parameter->set_value(tg::uniform<float>(parameter->shape(), -0.5, 0.5, generator));
+  return changed;
+}
+
+double largest_difference(const tg::Array<float>& a, const tg::Array<float>& b) {
+  REQUIRE(a.shape() == b.shape());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a.data()[i]) - double(b.data()[i])));
+  return most;
+}
+
+std::string refusal(Pretrained& pretrained, const fs::path& folder) {
+  try {
+    load_adapter(pretrained, folder);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("Updates are all that is trained, and change nothing at first") {
+  for (const std::string model : {"gpt2", "llama"}) {
+    const Pretrained before = published(model);
+    Pretrained after = before;
+    add_updates(after.model, 3, 0);
+    CHECK(after.model(kIds).value() == before.model(kIds).value());
+    const std::size_t layers = after.model.blocks.size();
+    CHECK(trained_parameters(after.model).size() == layers * 4 * 2);
+    const tg::Tape tape;
+    tg::sum(after.model(kIds)).backward();
+    for (const auto& entry : tg::named_parameters(after.model)) {
+      CAPTURE(entry.first);
+      CHECK(entry.second->has_grad() == (entry.first.find("lora_") != std::string::npos));
+    }
+    CHECK(after.model.blocks[0].attention.q_proj.low_rank->alpha == 6);  // twice the rank
+  }
+}
+
+TEST_CASE("An adapter that is written and read gives the same logits, and so do the weights that it is added to") {
+  for (const std::string model : {"gpt2", "llama", "llama with one key head"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    const Pretrained changed = updated(model);
+    const tg::Array<float> logits = changed.model(kIds).value();
+    CHECK(largest_difference(published(model).model(kIds).value(), logits) > 0.1);
+
+    save_adapter(changed, folder / "adapter");
+    Pretrained read = published(model);
+    load_adapter(read, folder / "adapter");
+    CHECK(largest_difference(read.model(kIds).value(), logits) < 1e-4);
+    const Pretrained whole = merged(changed);
+    CHECK(largest_difference(whole.model(kIds).value(), logits) < 1e-4);
+    CHECK(tg::named_parameters(whole.model).size() == tg::named_parameters(published(model).model).size());
+
+    const auto config = nlohmann::json::parse(folder.read("adapter/adapter_config.json"));
+    CHECK(config["peft_type"] == "LORA");
+    CHECK(config["r"] == 2);
+    CHECK(config["lora_alpha"] == 6.0);
+    const auto tensors = tg::read_safetensors(folder / "adapter" / "adapter_model.safetensors");
+    CHECK(tensors.size() == read.model.blocks.size() * (model == "gpt2" ? 2 : 4) * 2);
+    const std::string layer = model == "gpt2" ? "transformer.h.0.attn.c_attn" : "model.layers.0.self_attn.v_proj";
+    CHECK(tensors.at("base_model.model." + layer + ".lora_A.weight").shape()[0] == (model == "gpt2" ? 6 : 2));
+  }
+}
+
+TEST_CASE("Updates of use_rslora are divided by the rank's root") {
+  const TemporaryFolder folder;
+  const Pretrained changed = updated("gpt2");
+  save_adapter(changed, folder / "adapter");
+  auto config = nlohmann::json::parse(folder.read("adapter/adapter_config.json"));
+  const double rank = config["rank_pattern"]["attn.c_attn"];
+  config["use_rslora"] = true;
+  for (auto& alpha : config["alpha_pattern"]) alpha = alpha.get<double>() / std::sqrt(rank);
+  config["alpha_pattern"]["attn.c_proj"] = 6 / std::sqrt(2.0);
+  folder.write("adapter/adapter_config.json", config.dump());
+  Pretrained read = published("gpt2");
+  load_adapter(read, folder / "adapter");
+  CHECK(largest_difference(read.model(kIds).value(), changed.model(kIds).value()) < 1e-4);
+}
+
+TEST_CASE("A pattern's names are those of layers, or what these end in") {
+  const TemporaryFolder folder;
+  const Pretrained changed = updated("gpt2");
+  save_adapter(changed, folder / "adapter");
+  const auto settings = nlohmann::json::parse(folder.read("adapter/adapter_config.json"));
+  const double own = settings["alpha_pattern"]["attn.c_attn"];
+  const auto with_pattern = [&](nlohmann::json pattern) {
+    auto config = settings;
+    pattern["attn.c_proj"] = settings["alpha_pattern"]["attn.c_proj"];
+    config["alpha_pattern"] = pattern;
+    folder.write("adapter/adapter_config.json", config.dump());
+    Pretrained read = published("gpt2");
+    const std::string message = refusal(read, folder / "adapter");
+    if (message != "none") return message;
+    return std::string(largest_difference(read.model(kIds).value(), changed.model(kIds).value()) < 1e-4 ? "the same"
+                                                                                                        : "another");
+  };
+  CHECK(with_pattern({{"c_attn", own}}) == "the same");
+  CHECK(with_pattern({{"transformer.h.0.attn.c_attn", own}, {"h.1.attn.c_attn", own}}) == "the same");
+  CHECK(with_pattern({{"h.0.attn.c_attn", own}}) == "another");
+  CHECK(with_pattern({{"n.c_attn", own}}) == "another");  // which is no name of a module
+  CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own}}) == "the same");
+  CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own + 1}}).find("alpha_pattern: expected one number") !=
+        std::string::npos);
+  CHECK(with_pattern({{R"(h\.\d+\.attn\.c_attn)", own}}).find("alpha_pattern: expected names of modules") !=
+        std::string::npos);
+  CHECK(with_pattern({{"c_attn", "x"}}).find("alpha_pattern: c_attn: expected a number") != std::string::npos);
+}
+
+TEST_CASE("Updates that are not finite are refused by their name") {
+  const TemporaryFolder folder;
+  Pretrained changed = updated("gpt2"), read = published("gpt2");
+  auto& lora_b = changed.model.blocks[1].attention.out_proj.low_rank->B;
+  lora_b.set_value(tg::Array<float>(lora_b.shape(), std::numeric_limits<float>::infinity()));
+  save_adapter(changed, folder / "adapter");
+  CHECK(refusal(read, folder / "adapter") ==
+        (folder / "adapter" / "adapter_model.safetensors").string() +
+            ": expected finite numbers in base_model.model.transformer.h.1.attn.c_proj.lora_B.weight, got others");
+}
+
+TEST_CASE("An adapter that does not fit is refused by its file") {
+  const TemporaryFolder folder;
+  save_adapter(updated("gpt2"), folder / "adapter");
+  const fs::path config = folder / "adapter" / "adapter_config.json",
+                 weights = folder / "adapter" / "adapter_model.safetensors";
+  Pretrained llama = published("llama"), gpt2 = published("gpt2");
+  const auto starts = [&](Pretrained& pretrained, const fs::path& file) {
+    const std::string message = refusal(pretrained, folder / "adapter");
+    CAPTURE(message);
+    CHECK(message.find(file.string() + ": ") != message.npos);
+    CHECK(message.find('\n') == message.npos);
+  };
+  starts(llama, weights);
+  const std::string settings = folder.read("adapter/adapter_config.json");
+  auto other = nlohmann::json::parse(settings);
+  other["peft_type"] = "IA3";
+  folder.write("adapter/adapter_config.json", other.dump());
+  starts(gpt2, config);
+  other.erase("peft_type");
+  folder.write("adapter/adapter_config.json", other.dump());
+  starts(gpt2, config);
+  other = nlohmann::json::parse(settings);
+  other["r"] = "x", other.erase("rank_pattern");
+  folder.write("adapter/adapter_config.json", other.dump());
+  starts(gpt2, config);
+  const nlohmann::json unknown{{"bias", "all"},
+                               {"use_dora", true},
+                               {"lora_bias", true},
+                               {"use_rslora", 1},
+                               {"modules_to_save", {"wte"}},
+                               {"init_lora_weights", "pissa"},
+                               {"layer_replication", {{0, 1}, {0, 1}}},
+                               {"alora_invocation_tokens", {1, 2}}};
+  for (const auto& entry : unknown.items()) {
+    other = nlohmann::json::parse(settings);
+    other[entry.key()] = entry.value();
+    folder.write("adapter/adapter_config.json", other.dump());
+    starts(gpt2, config);
+    CHECK(refusal(gpt2, folder / "adapter").find(entry.key() + ": expected") != std::string::npos);
+  }
+  other = nlohmann::json::parse(settings);
+  for (const char* unset : {"use_dora", "use_rslora", "layer_replication", "modules_to_save"}) other[unset] = nullptr;
+  other["init_lora_weights"] = false;
+  folder.write("adapter/adapter_config.json", other.dump());
+  CHECK(refusal(gpt2, folder / "adapter") == "none");
+  gpt2 = published("gpt2");
+  for (const double rank : {0.0, 0.5, -2.0, 1e300, 4.0}) {  // the last is not that of the weights
+    other = nlohmann::json::parse(settings);
+    other["rank_pattern"]["attn.c_attn"] = rank;
+    folder.write("adapter/adapter_config.json", other.dump());
+    starts(gpt2, rank == 4 ? weights : config);
+    if (rank == 1e300)
+      CHECK(refusal(gpt2, folder / "adapter").find("rank_pattern: expected a rank") != std::string::npos);
+  }
+  other = nlohmann::json::parse(settings);
+  other["alpha_pattern"]["attn.c_attn"] = 1e300;
+  folder.write("adapter/adapter_config.json", other.dump());
+  starts(gpt2, config);
+  CHECK(refusal(gpt2, folder / "adapter").find("alpha_pattern: expected a scale that a float") != std::string::npos);
+  folder.write("adapter/adapter_config.json", "{");
+  starts(gpt2, config);
+  folder.write("adapter/adapter_config.json", settings);
+  folder.write("adapter/adapter_model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
+  starts(gpt2, weights);
+  fs::remove(weights);
+  starts(gpt2, weights);
+  fs::remove(config);
+  starts(gpt2, config);
+  CHECK(gpt2.model(kIds).value() == published("gpt2").model(kIds).value());  // nothing has changed
+}

@@ -1,0 +1,158 @@
+// What the program gpt2 leaves, and that it loses neither what a user has nor what it has learned.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "../../gpt2/published.hpp"
+
+namespace fs = std::filesystem;
+
+TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what is not the model's") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string weights = folder.read("model/model.safetensors");
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    CAPTURE(arguments);
+    check_message(published.run(arguments), "gpt2", words);
+  };
+  for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
+    const std::string file = published.model + '/' + read;
+    refuses("--page " + file + " 'The cat'", "got one which is read");
+    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "got one which is read");
+  }
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
+  REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
+  refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
+          "got one which is read");
+  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not the model's");
+  refuses("--adapter " + adapter + " --merge --save " + adapter, "got the one that is read");
+  fs::create_directory(folder.path("other"));
+  folder.write("other/tokenizer.json", "{}");
+  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not the model's");
+  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got it twice");
+  CHECK(folder.read("model/model.safetensors") == weights);
+}
+
+TEST_CASE("gpt2 refuses before the work what it could not save behind it") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string weights = folder.read("model/model.safetensors"), mine = folder.path("mine"),
+                    learn = "--train " + kText + short_run(1);
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    CAPTURE(arguments);
+    check_message(published.run(learn + arguments), "gpt2", words);
+  };
+  fs::create_directory(mine);
+  fs::create_symlink("../model/model.safetensors", mine + "/model.safetensors");
+  refuses("--save " + mine, "got another name of " + published.model + "/model.safetensors which is read");
+  CHECK(folder.read("model/model.safetensors") == weights);
+  fs::remove(mine + "/model.safetensors");
+  fs::create_directory(mine + "/vocab.json");
+  refuses("--best " + mine, mine + "/vocab.json: expected the path of a file to write, got a folder");
+  fs::remove(mine + "/vocab.json");
+  refuses("--save " + mine + " --checkpoint " + mine + "/model.safetensors", "got it twice");
+  refuses("--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json", "got it twice");
+
+  const std::string none = folder.path("none");
+  for (const std::string option : {"--log ", "--checkpoint ", "--page "})
+    for (const std::string below : {"", "/", "/below"})
+      refuses(option + none + " --save " + none + below,
+              none + ": expected the path of a file to write, got that of a folder to write to");
+  fs::create_symlink("nowhere", folder / "link");
+  refuses("--save " + folder.path("link"), "link: expected a folder to write to, got a file or a link to nothing");
+  refuses("--save " + folder.path("link/below"), "below: expected a folder to write to, got a file or a link");
+  refuses("--save " + kText + "/below", "below: expected a folder to write to, got a file");
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("--save and --best are two folders, however they are spelled, and one of them may be given alone") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string learn = "--train " + kText + short_run(1), mine = folder.path("mine"),
+                    long_name = folder.path(std::string(300, 'x'));
+  for (const std::string& other : {mine, mine + '/', folder.path("./mine"), folder.path("model/../mine")})
+    check_message(published.run(learn + "--save " + other + " --best " + mine), "gpt2",
+                  "mine: expected the path of a folder to write to, got it twice");
+  const Run run =
+      run_shell("cd " + folder.path("") + " && $examples/gpt2 model " + learn + "--save ./mine --best mine");
+  check_message(run, "gpt2", "mine: expected the path of a folder to write to, got it twice");
+  const Run alone = published.run(learn + "--save " + long_name);  // which the system cannot look up
+  check_message(alone, "gpt2", "File name too long");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("An adapter is not saved beside the files of a whole model, which would be loaded with it") {
+  const Published published, other;
+  const std::string learn = "--train " + kText + short_run(1) + "--lora 2 --save ";
+  check_message(published.run(learn + other.model), "gpt2",
+                "model: expected a folder to write to without config.json, which is not the adapter's");
+  fs::remove(other.model + "/config.json");
+  check_message(published.run(learn + other.model), "gpt2", "without model.safetensors, which is not the adapter's");
+  fs::remove(other.model + "/model.safetensors");
+  CHECK(published.run(learn + other.model).status == 0);  // beside the tokenizer, as training with PEFT leaves it
+}
+
+TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string learn = "--train " + kText + short_run(1), name = folder.path("x") + "$(printf '\\377')";
+  for (const std::string option : {"--save ", "--best ", "--log "})
+    check_message(published.run(learn + "--checkpoint " + folder.path("run") + ' ' + option + name), "gpt2",
+                  option.substr(0, option.size() - 1) + ": expected UTF-8, got the byte 0xff");
+  check_message(published.run(learn + "--checkpoint " + name), "gpt2", "--checkpoint: expected UTF-8");
+  CHECK(run_shell("cp " + kText + ' ' + name + "\n$examples/gpt2 " + published.model + " --train " + name +
+                  short_run(1) + "--save " + name + "s")
+            .status == 0);  // what is not kept may have any name
+}
+
+TEST_CASE("Where there is too little room, an adapter stays as it was, and a tokenizer can be made later") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1) + "--lora 16 --save ";
+  REQUIRE(published.run(learn + adapter).status == 0);
+  const std::string settings = folder.read("adapter/adapter_config.json"),
+                    weights = folder.read("adapter/adapter_model.safetensors");
+  const Run full =
+      run_shell("ulimit -f 40; $examples/gpt2 " + published.model + ' ' + learn + adapter + " --lora-alpha 100");
+  CAPTURE(full.err);
+  CHECK(full.status == 1);
+  CHECK(full.err.find("adapter_model.safetensors") != std::string::npos);
+  CHECK(folder.read("adapter/adapter_config.json") == settings);
+  CHECK(folder.read("adapter/adapter_model.safetensors") == weights);
+
+  const std::string made = folder.path("made");
+  check_message(run_shell("ulimit -f 4; $examples/gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384"),
+                "gpt2", "[save_text] cannot write " + made + "/vocab.json: File too large");
+  CHECK(run_example("gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384").status == 0);
+  CHECK(folder.read("made/vocab.json") == folder.read("model/vocab.json"));
+}
+
+TEST_CASE("What is saved is the folder as it was read, whatever becomes of it meanwhile") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string vocabulary = folder.read("model/vocab.json");
+  const Run run = run_shell("$examples/gpt2 " + published.model + " --train " + kText + short_run(1000000) + "--save " +
+                            folder.path("mine") + " >" + folder.path("out") + " & program=$!\n" +
+                            "until grep -qs '^step' " + folder.path("out") + "; do sleep 0.05; done\n" + "rm -r " +
+                            published.model + "; kill -INT $program; wait $program");
+  CAPTURE(run.err);
+  CHECK(run.status == 130);
+  CHECK(folder.read("mine/vocab.json") == vocabulary);
+  CHECK(run_example("gpt2 " + folder.path("mine") + " --score " + kText).status == 0);
+}
+
+TEST_CASE("A SIGTERM that comes while a folder is saved ends gpt2 behind its last file") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string both = folder.path("both"), weights = both + "/model.safetensors",
+                    large = folder.write("model/chat_template.jinja", "");  // takes a while, behind the weights
+  fs::resize_file(large, 100'000'000);
+  REQUIRE(published.run("--train " + kText + short_run(1) + "--lora 2 --save " + folder.path("adapter")).status == 0);
+  const Run run =
+      run_shell("$examples/gpt2 " + published.model + " --adapter " + folder.path("adapter") + " --merge --save " +
+                both + " & program=$!\nuntil test -e " + weights + "; do :; done; kill -TERM $program; wait $program");
+  CAPTURE(run.err);
+  CHECK(run.status == 143);
+  CHECK(fs::exists(both + "/config.json"));
+}

@@ -1,0 +1,255 @@
+// The program gpt2 as its users run it, on the small models of fixtures/gpt2.json.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "../../../examples/common/text.hpp"
+#include "../../../examples/gpt2/pretrained.hpp"
+#include "../../gpt2/published.hpp"
+#include "kept_options.hpp"
+
+namespace fs = std::filesystem;
+namespace tg = tapegrad;
+
+namespace {
+
+bool is_utf8(const std::string& bytes) {
+  try {
+    examples::decode(bytes);
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gpt2 goes on with a prompt, the same each time, in valid UTF-8") {
+  for (const char* model : {"gpt2", "llama"}) {
+    const Published published(model);
+    const Run run = published.run("--prompt 'The cat, naïve 猫' --length 60");
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+    CHECK(run.out.starts_with("The cat, naïve 猫"));
+    CHECK(run.out.size() > 40);
+    CHECK(run.out.back() == '\n');
+    CHECK(is_utf8(run.out));
+    CHECK(published.run("--prompt 'The cat, naïve 猫' --length 60").out == run.out);
+    CHECK(published.run("--prompt 'The cat, naïve 猫' --length 60 --seed 1").out != run.out);
+    const std::string likeliest = published.run("--prompt The --temperature 0 --length 30").out;
+    CHECK(published.run("--prompt The --top-k 1 --length 30 --seed 2").out == likeliest);
+    CHECK(published.run("--prompt The --top-p 1e-9 --length 30 --seed 3").out == likeliest);
+    CHECK(published.run("--length 5").status == 0);  // from the mark between texts
+  }
+}
+
+TEST_CASE("A text ends where the model writes a token that the configuration has for that") {
+  std::vector<int> all(384);
+  std::iota(all.begin(), all.end(), 0);
+  CheckpointFolder published("llama");
+  published.config["eos_token_id"] = all;
+  const TemporaryFolder folder;
+  published.write(folder / "model");
+  CHECK(run_example("gpt2 " + folder.path("model") + " --prompt The").out == "The\n");
+}
+
+TEST_CASE("gpt2 --score tells a text's perplexity, and the weights' half of the bits changes it by less than 1%") {
+  for (const char* model : {"gpt2", "llama"}) {
+    const Published published(model);
+    const double perplexity = published.perplexity("");
+    CHECK(perplexity > 1);
+    CHECK(std::abs(published.perplexity("--weights bf16") / perplexity - 1) < 0.01);
+  }
+}
+
+TEST_CASE("Weights that are not finite are refused before anything is learned or scored") {
+  CheckpointFolder broken("gpt2");
+  broken.tensors.at("ln_f.bias").numbers(0) = std::numeric_limits<float>::infinity();
+  const TemporaryFolder folder;
+  broken.write(folder / "model");
+  for (const std::string& work : {"--train " + kText + short_run(), "--score " + kText})
+    check_message(run_example("gpt2 " + folder.path("model") + ' ' + work), "gpt2",
+                  "model.safetensors: expected weights that give the text a finite loss, got others");
+}
+
+TEST_CASE("gpt2 explains as many tokens as the model sees and the one that follows") {
+  const Published published;
+  const std::string name = " --explain-to " + published.folder.path("map");
+  check_drawn(published.run("--explain '" + std::string(25, '!') + "'" + name), published.folder.path("map.png"));
+  check_message(published.run("--explain '" + std::string(26, '!') + "'" + name), "gpt2",
+                "--explain: expected from 2 to 25 tokens, got 26");
+}
+
+TEST_CASE("gpt2 --tokens prints the ids of a text") {
+  const Published published;
+  const Run run = published.run("--tokens " + published.folder.write("text", "%~<|endoftext|>"));
+  CHECK(run.status == 0);
+  CHECK(run.out == "4 93 383\n");
+}
+
+TEST_CASE("gpt2 --train learns a text, and saves a folder of what it has learned") {
+  for (const char* model : {"gpt2", "llama tied"}) {
+    const Published published(model);
+    const std::string saved = published.folder.path("saved");
+    const Run run = published.run("--train " + kText + short_run() + "--save " + saved);
+    CAPTURE(run.err);
+    CAPTURE(run.out);
+    REQUIRE(run.status == 0);
+    CHECK(run.out.find("saved " + saved) != std::string::npos);
+    const double before = published.perplexity(""),
+                 after = Published::number(run_example("gpt2 " + saved + " --score " + kText), "perplexity ");
+    CHECK(after < before / 2);
+  }
+}
+
+TEST_CASE("gpt2 --recompute learns the same, to the bit") {
+  const Published published;
+  const auto learned = [&](const std::string& options, const std::string& name) {
+    const Run run = published.run("--train " + kText + short_run() + options + "--save " + published.folder.path(name));
+    REQUIRE(run.status == 0);
+    return published.folder.read(name + "/model.safetensors");
+  };
+  CHECK(learned("", "a") == learned("--recompute ", "b"));
+}
+
+TEST_CASE("A fine-tuning that is kept goes on to the same bits, and of other texts, weights and options does not") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string text = folder.write("text", folder.read("model/merges.txt")),
+                    learn = "--train " + text + " --dropout 0.1";
+  REQUIRE(published.run(learn + short_run() + "--save " + folder.path("whole")).status == 0);
+  const std::string run = folder.path("run");
+  REQUIRE(published.run(learn + short_run(9) + "--checkpoint " + run).status == 0);
+  const Run more = published.run("--resume " + run + " --steps 20 --save " + folder.path("more"));
+  CAPTURE(more.err);
+  CHECK(more.status == 0);
+  CHECK(more.out.find("goes on after 9 steps\n") != std::string::npos);
+  CHECK(folder.read("more/model.safetensors") == folder.read("whole/model.safetensors"));
+  check_message(published.run("--resume " + run + " --lr 0.02"), "gpt2", "--lr: expected as in the run");
+  check_message(published.run("--resume " + run + " --lora 2"), "gpt2", "--lora: expected as in the run");
+  const std::string config = folder.read("model/config.json");
+  auto other = nlohmann::json::parse(config);
+  other["layer_norm_epsilon"] = 0.5;
+  folder.write("model/config.json", other.dump());
+  check_message(published.run("--resume " + run), "gpt2", "in a folder with the same config.json and tokenizer");
+  folder.write("model/config.json", config);
+  folder.write("text", "another text, which is longer than twenty tokens, and has no more to say than that");
+  check_message(published.run("--resume " + run), "gpt2", "expected the text that the run has learned from");
+}
+
+TEST_CASE("A kept fine-tuning whose options the command line would refuse is refused") {
+  const Published published;
+  const std::string run = published.folder.path("run"), wrong = published.folder.path("wrong");
+  REQUIRE(published.run("--train " + kText + short_run(2) + "--lora 2 --checkpoint " + run).status == 0);
+  const auto refuses = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
+    CAPTURE(pointer);
+    change_kept_option(run, wrong, "gpt2 --checkpoint", pointer, value);
+    check_message(published.run("--resume " + wrong), "gpt2", "wrong: " + message);
+  };
+  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
+  refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, got '2000000'");
+  refuses("/fine_tune/context", -1, "expected settings that gpt2 --checkpoint saved, got others: /fine_tune/context");
+}
+
+TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds to the weights") {
+  for (const char* model : {"gpt2", "llama"}) {
+    const Published published(model);
+    const std::string adapter = published.folder.path("adapter"), merged = published.folder.path("merged"),
+                      learn = "--train " + kText + short_run(40, 0.03) + "--lora 4 ";
+    const Run run = published.run(learn + "--save " + adapter);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    REQUIRE(published.run(learn + "--merge --save " + merged).status == 0);
+    const double before = published.perplexity(""), with_adapter = published.perplexity("--adapter " + adapter),
+                 of_merged = Published::number(run_example("gpt2 " + merged + " --score " + kText), "perplexity ");
+    CHECK(with_adapter < before / 1.5);
+    CHECK(of_merged == doctest::Approx(with_adapter).epsilon(1e-3));
+    CHECK(fs::file_size(adapter + "/adapter_model.safetensors") < fs::file_size(merged + "/model.safetensors") / 3);
+
+    const std::string later = published.folder.path("later");  // merged without training
+    const Run merging = published.run("--adapter " + adapter + " --merge --save " + later);
+    CHECK(merging.out == "saved " + later + '\n');
+    CHECK(Published::number(run_example("gpt2 " + later + " --score " + kText), "perplexity ") ==
+          doctest::Approx(with_adapter).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("A fine-tuning of updates that is kept goes on to what it was to save, their sum with the weights") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string run = folder.path("run"), saved = folder.path("saved");
+  REQUIRE(published.run("--train " + kText + short_run(3) + "--lora 2 --merge --save " + saved + " --checkpoint " + run)
+              .status == 0);
+  REQUIRE(published.run("--resume " + run + " --steps 6").status == 0);
+  CHECK_FALSE(fs::exists(saved + "/adapter_config.json"));
+  CHECK(run_example("gpt2 " + saved + " --score " + kText).status == 0);
+}
+
+TEST_CASE("gpt2 --page and --explain show a step and what the heads attend to") {
+  const Published published;
+  const std::string page = published.folder.path("step.html");
+  const Run step = published.run("--page " + page + " 'The cat sat'");
+  CAPTURE(step.err);
+  CHECK(step.status == 0);
+  CHECK(published.folder.read("step.html").starts_with("<!"));
+  const Run explained = published.run("--explain 'The cat sat' --explain-to " + published.folder.path("cat"));
+  CHECK(explained.out.find("perplexity") != std::string::npos);
+  check_drawn(explained, published.folder.path("cat.png"));
+}
+
+TEST_CASE("gpt2 --train-tokenizer makes the files that a folder lacks") {
+  const Published published;
+  for (const char* name : {"vocab.json", "merges.txt"}) fs::remove(published.model + '/' + name);
+  const Run run = published.run("--train-tokenizer " + kText + " --vocabulary 384");
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  for (const std::string name : {"vocab.json", "merges.txt"})
+    CHECK(published.folder.read("model/" + name) == Published().folder.read("model/" + name));
+  check_message(published.run("--train-tokenizer " + kText + " --vocabulary 384"), "gpt2",
+                "expected a folder without a tokenizer, got one with vocab.json");
+  for (const char* name : {"vocab.json", "merges.txt"}) fs::remove(published.model + '/' + name);
+  published.folder.write("model/tokenizer.json", "{}");
+  check_message(published.run("--train-tokenizer " + kText + " --vocabulary 384"), "gpt2",
+                "expected a folder without a tokenizer, got one with tokenizer.json");
+}
+
+TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
+  const Published published;
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    CAPTURE(arguments);
+    check_message(published.run(arguments), "gpt2", words);
+  };
+  check_message(run_example("gpt2 " + published.folder.path("none")), "gpt2",
+                "none: expected a folder with config.json");
+  refuses("--score " + published.folder.path("none"), "none: expected a file");
+  refuses("--score " + published.folder.write("short", "a"), "short: expected a text of two tokens or more");
+  refuses("--explain a", "--explain: expected from 2 to 25 tokens, got 1");
+  refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
+  refuses("--lora 2", "--lora: expected together with --train");
+  refuses("--merge", "--merge: expected together with --save, and --lora or --adapter");
+  refuses("--train " + kText + " --lora 2 --merge", "--merge: expected together with --save");
+  refuses("--save " + published.folder.path("a"), "--save: expected together with --train, or --adapter and --merge");
+  refuses("--train " + kText + " --adapter a", "--adapter: expected without --train");
+  refuses("--score " + kText + " --top-k 3", "--top-k: expected together with --prompt or --length");
+  refuses("--tokens " + kText + " --seed 3", "--seed: expected without --tokens");
+  refuses("--train " + kText + " --score " + published.folder.path("none"), "none: expected a file");
+  check_message(run_example("gpt2 " + kText + " --train-tokenizer " + kText + " --vocabulary 300"), "gpt2",
+                "expected a folder to write to, got a file");
+  check_message(
+      run_example("gpt2 " + published.folder.path("new") + " --train-tokenizer " + kText + " --vocabulary 100000"),
+      "gpt2", "text.txt: training a tokenizer: expected a vocabulary of at most");
+  refuses("--train " + kText + " --weights bf16", "--weights: expected without --train");
+  refuses("--train " + kText + " --context 25", "--context: expected at most 24");
+  refuses("--train " + published.folder.write("few", "a few"), "few: expected a text of 20 tokens or more");
+  refuses("--train " + kText + " --save " + published.model, "expected a folder to write to, got the one that is read");
+  refuses("--train " + kText + " --save " + kText, "expected a folder to write to, got a file");
+  refuses("--tokens " + kText + " --prompt a", "--prompt: expected without --tokens");
+  refuses("--adapter " + published.folder.path("none"), "adapter_config.json: expected a file");
+}

@@ -1,0 +1,395 @@
+// The files of a tokenizer: what fits together is read, and what does not is refused in one line that names the file.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <paths.hpp>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../../../examples/gpt2/byte_level.hpp"
+#include "../../../examples/gpt2/files.hpp"
+#include "../../../examples/gpt2/json_file.hpp"
+#include "../../../examples/gpt2/tokenizer.hpp"
+#include "temporary_folder.hpp"
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+const fs::path kVocabulary = fs::path(TAPEGRAD_SOURCES) / "tests/gpt2/vocabulary";
+
+// The bytes, "ab", " ab" and <|endoftext|>.
+json small_vocabulary() {
+  json vocabulary = json::object();
+  for (int byte = 0; byte < 256; ++byte) vocabulary[spell(std::string(1, static_cast<char>(byte)))] = byte;
+  vocabulary["ab"] = 256;
+  vocabulary["Ġab"] = 257;
+  vocabulary["<|endoftext|>"] = 258;
+  return vocabulary;
+}
+
+constexpr const char* kMerges = "#version: 0.2\na b\nĠ ab\n";
+
+json added(const std::string& content, int id) {
+  return {{"id", id},        {"content", content}, {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", true}, {"special", true}};
+}
+
+// As the tokenizers of GPT-2 are written.
+json small_tokenizer_json() {
+  json vocabulary = small_vocabulary();
+  const json byte_level{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", {added("<|endoftext|>", 258)}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level},
+          {"post_processor", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}}},
+          {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}}},
+          {"model",
+           {{"dropout", nullptr},
+            {"unk_token", nullptr},
+            {"continuing_subword_prefix", ""},
+            {"end_of_word_suffix", ""},
+            {"fuse_unk", false},
+            {"vocab", vocabulary},
+            {"merges", {"a b", "Ġ ab"}}}}};
+}
+
+// The same with what Llama 3's has.
+json small_llama3_json() {
+  json file = small_tokenizer_json();
+  file["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", kLlama3Expression}}}, {"behavior", "Isolated"}, {"invert", false}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}}}}};
+  file["post_processor"] = {{"type", "Sequence"},
+                            {"processors",
+                             {{{"type", "ByteLevel"}},
+                              {{"type", "TemplateProcessing"},
+                               {"single",
+                                {{{"SpecialToken", {{"id", "<|begin|>"}, {"type_id", 0}}}},
+                                 {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}}}}};
+  json& model = file["model"];
+  model["type"] = "BPE";
+  model["byte_fallback"] = false;
+  model["ignore_merges"] = true;
+  model["merges"] = json::array({{"a", "b"}, {"Ġ", "ab"}});
+  model["vocab"].erase("<|endoftext|>");
+  model["vocab"]["bab"] = 258;  // which no merges make
+  file["added_tokens"] = {added("<|begin|>", 259), added("<|begin|>é", 260)};
+  return file;
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+    return "none";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+void check_refused(const TemporaryFolder& folder, const std::string& front, const std::string& words) {
+  const std::string message = message_of([&] { Tokenizer::read(folder / "."); });
+  CAPTURE(message);
+  CHECK(message.find("/./" + front + ": expected ") != std::string::npos);
+  CHECK(message.find(words) != std::string::npos);
+  CHECK(std::ranges::none_of(message, [](char c) { return static_cast<unsigned char>(c) < ' '; }));
+  CHECK(message.size() < folder.path("").size() + 300);
+}
+
+void check_vocabulary_refused(const std::string& vocabulary, const std::string& words) {
+  const TemporaryFolder folder;
+  folder.write("vocab.json", vocabulary);
+  folder.write("merges.txt", kMerges);
+  check_refused(folder, "vocab.json", words);
+}
+
+void check_merges_refused(const std::string& merges, int line, const std::string& words) {
+  const TemporaryFolder folder;
+  folder.write("vocab.json", small_vocabulary().dump());
+  folder.write("merges.txt", merges);
+  check_refused(folder, "merges.txt:" + std::to_string(line), words);
+}
+
+// What the file says at the place is refused by its name.
+void check_json_refused(json file, const std::string& place, const json& value, const std::string& way,
+                        const std::string& words) {
+  CAPTURE(place);
+  file[json::json_pointer(place)] = value;
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", file.dump());
+  check_refused(folder, "tokenizer.json" + (way.empty() ? "" : ": " + way), words);
+}
+
+Tokenizer read_json_tokenizer(const json& file) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", file.dump());
+  return Tokenizer::read(folder / ".");
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a tokenizer is read as Python writes its files, with escapes or without, and merges with either end of line") {
+  const TemporaryFolder folder;
+  for (const bool ascii : {true, false})
+    for (const char* merges : {"#version: 0.2\na b\nĠ ab\n", "#version: 0.2\r\na b\r\nĠ ab\r\n", "a b\nĠ ab"}) {
+      folder.write("vocab.json", small_vocabulary().dump(-1, ' ', ascii));
+      folder.write("merges.txt", merges);
+      const Tokenizer tokenizer = Tokenizer::read(folder / ".");
+      CHECK(tokenizer.size() == 259);
+      CHECK(tokenizer.encode("ab ab.") == Ids{256, 257, '.'});
+      CHECK(tokenizer.end_of_text() == 258);
+    }
+}
+
+TEST_CASE("a line of merges may begin with the sign of comments") {
+  const TemporaryFolder folder;
+  json vocabulary = small_vocabulary();
+  vocabulary["##"] = 259;
+  folder.write("vocab.json", vocabulary.dump());
+  folder.write("merges.txt", std::string(kMerges) + "# #\n");
+  CHECK(Tokenizer::read(folder / ".").encode("###") == Ids{259, '#'});
+}
+
+TEST_CASE("tokenizer.json is read, and where it is missing the two files") {
+  const Tokenizer tokenizer = read_json_tokenizer(small_tokenizer_json());
+  CHECK(tokenizer.encode("ab ab12 <|endoftext|>", Special::as_tokens) == Ids{256, 257, '1', '2', ' ', 258});
+  CHECK(tokenizer.end_of_text() == 258);
+
+  const TemporaryFolder folder;
+  tokenizer.save(folder / "saved");
+  CHECK(json::parse(read_file(folder / "saved/vocab.json")) == small_vocabulary());
+  CHECK(read_file(folder / "saved/merges.txt") == kMerges);
+
+  CHECK(Tokenizer::read(folder / "saved").size() == 259);
+  json other = small_tokenizer_json();
+  other["added_tokens"].push_back(added("<|x|>", 259));
+  folder.write("saved/tokenizer.json", other.dump());
+  CHECK(Tokenizer::read(folder / "saved").size() == 260);
+}
+
+TEST_CASE("Llama 3's tokenizer.json has another expression, words that stay whole, and special tokens of its own") {
+  const Tokenizer tokenizer = read_json_tokenizer(small_llama3_json());
+  CHECK(tokenizer.size() == 261);
+  CHECK(tokenizer.encode("ab.ab1 ab") == Ids{256, '.', 256, '1', 257});
+  CHECK(tokenizer.encode("bab") == Ids{258});
+  CHECK(tokenizer.encode("babab") == Ids{'b', 256, 256});
+  CHECK(tokenizer.encode("a<|begin|><|begin|>éb", Special::as_tokens) == Ids{'a', 259, 260, 'b'});
+  CHECK(tokenizer.decode(Ids{260}) == "<|begin|>é");
+  CHECK(!tokenizer.end_of_text());
+  CHECK(tokenizer.encode_alone("ab") == Ids{259, 256});
+
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS(tokenizer.save(folder / "saved"), std::invalid_argument);
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("SmolLM's tokenizer.json parts digits, and puts nothing before a text") {
+  json file = small_tokenizer_json();
+  const json byte_level = file["pre_tokenizer"];
+  file["pre_tokenizer"] = {{"type", "Sequence"},
+                           {"pretokenizers", {{{"type", "Digits"}, {"individual_digits", true}}, byte_level}}};
+  const Tokenizer tokenizer = read_json_tokenizer(file);
+  CHECK(tokenizer.encode_alone(" ab 12") == Ids{257, ' ', '1', '2'});
+  check_json_refused(file, "/pre_tokenizer/pretokenizers/0/individual_digits", false,
+                     "pre_tokenizer.pretokenizers[0].individual_digits", "true, got false");
+}
+
+TEST_CASE("a vocabulary that is none is refused") {
+  const auto refused_with = [](const std::string& token, const json& id, const std::string& words) {
+    json vocabulary = small_vocabulary();
+    vocabulary[token] = id;
+    check_vocabulary_refused(vocabulary.dump(), words);
+  };
+  refused_with("ab", 258, "the ids 0 to 258, each once, got 258 for 'ab', which another token has");
+  refused_with("ab", 259, "the ids 0 to 258, each once, got 259 for 'ab'");
+  refused_with("ab", -1, "got -1 for 'ab'");
+  refused_with("ab", 1.5, "got 1.5 for 'ab'");
+  refused_with("ab", "1", "got \"1\" for 'ab'");
+  refused_with("ab", nullptr, "got null for 'ab'");
+  refused_with("ab", std::uint64_t{1} << 63, "got 9223372036854775808 for 'ab'");
+  refused_with("ab", json::array({256}), "got [256] for 'ab'");
+  refused_with("a b", 259, "tokens spelt in the 256 characters that stand for bytes, got 'a b'");
+  refused_with("文", 259, "got '文'");
+  refused_with("", 259, "got an empty one");
+  json lacking = small_vocabulary();
+  lacking.erase("Ā");
+  lacking["aa"] = 0;
+  check_vocabulary_refused(lacking.dump(), "a token for each byte, got none for 'Ā'");
+  check_vocabulary_refused("{\"a\": 0, \"a\": 0}", "each name once in an object, got 'a' twice");
+  for (const char* other : {"[]", "null", "1", "\"a\""})
+    check_vocabulary_refused(other, "a vocabulary {\"token\": id, ...}");
+  check_vocabulary_refused("{}", "a token for each byte");
+  for (const char* no_json : {"", "{", "{\"a\": 0", "\x1b[31m\n", "{\"\xff\": 0}", "{} {}"})
+    check_vocabulary_refused(no_json, "JSON, got something else at byte ");
+  check_vocabulary_refused(std::string(1000, '\0'), "JSON, got something else at byte 1");
+  check_vocabulary_refused(std::string(10'000, '['), "JSON of at most 100 levels, got more");
+  check_vocabulary_refused(repeated("{\"a\":", 10'000), "JSON of at most 100 levels, got more");
+}
+
+TEST_CASE("merges that do not fit the vocabulary are refused by their line") {
+  check_merges_refused("#version: 0.2\na b\na c\n", 3,
+                       "a merge of tokens of the vocabulary into one, got 'ac', which it lacks");
+  check_merges_refused("a b\n文 b\n", 2, "got '文', which it lacks");
+  check_merges_refused("a b\nab abc\n", 2, "got 'abc', which it lacks");
+  check_merges_refused("a b\na b\n", 2, "each merge once, got 'a b' again");
+  for (const char* line : {"ab", "a b c", "a  b", "a b ", " a b", "a\tb"}) {
+    CAPTURE(line);
+    check_merges_refused("a b\n" + std::string(line) + "\n", 2, "");
+  }
+  check_merges_refused("a b\n\nĠ ab\n", 2, "two tokens with a space between them, got ''");
+  check_merges_refused("a b\n" + std::string(1'000'000, 'x'), 2, "two tokens with a space between them");
+  check_merges_refused("a b\n\x1b[31m \xff\n", 2, "got '\\x1b[31m', which it lacks");
+}
+
+TEST_CASE("merges that end early are refused by the token that they lack; names of tokens need none") {
+  const TemporaryFolder folder;
+  json vocabulary = small_vocabulary();
+  folder.write("vocab.json", vocabulary.dump());
+  for (const auto& [merges, token] : {std::pair("", "'ab'"), std::pair("#version: 0.2\na b\n", "'Ġab'")}) {
+    folder.write("merges.txt", merges);
+    check_refused(folder, "merges.txt",
+                  "merges into all tokens of the vocabulary, got none into " + std::string(token));
+  }
+  vocabulary["<pad>"] = 259;
+  folder.write("vocab.json", vocabulary.dump());
+  folder.write("merges.txt", kMerges);
+  CHECK(Tokenizer::read(folder / ".").encode("<pad>").size() == 5);
+}
+
+TEST_CASE("what is no file is refused, and not waited for") {
+  const auto make = [](const TemporaryFolder& folder, const std::string& but) {
+    if (but != "vocab.json") folder.write("vocab.json", small_vocabulary().dump());
+    if (but != "merges.txt") folder.write("merges.txt", kMerges);
+  };
+  for (const std::string file : {"vocab.json", "merges.txt"}) {
+    const TemporaryFolder folder;
+    make(folder, file);
+    check_refused(folder, file, "expected a file, which cannot be opened: No such file");
+    fs::create_directory(folder / file);
+    check_refused(folder, file, "expected a file, got something else");
+    fs::remove(folder / file);
+    REQUIRE(::mkfifo((folder / file).c_str(), 0600) == 0);
+    check_refused(folder, file, "expected a file, got something else");
+    fs::remove(folder / file);
+    fs::create_symlink(file, folder / file);
+    check_refused(folder, file, "expected a file, which cannot be opened: Too many levels");
+    fs::remove(folder / file);
+    folder.write(file, "");
+    fs::resize_file(folder / file, std::uintmax_t{1} << 40);                        // holes
+    const std::string most = file == "vocab.json" ? "134,217,728" : "536,870,912";  // values of JSON take more memory
+    check_refused(folder, file, "expected at most " + most + " bytes, got 1,099,511,627,776");
+  }
+  const TemporaryFolder empty;
+  check_refused(empty, "vocab.json", "No such file");
+  CHECK(message_of([&] { Tokenizer::read(empty / "missing"); }).find("missing/vocab.json: expected") !=
+        std::string::npos);
+}
+
+TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its name") {
+  const json gpt2 = small_tokenizer_json(), llama3 = small_llama3_json();
+  check_json_refused(gpt2, "/normalizer", {{"type", "NFC"}}, "normalizer", "null, got {\"type\":\"NFC\"}");
+  check_json_refused(gpt2, "/truncation", {{"max_length", 8}}, "truncation", "null");
+  check_json_refused(gpt2, "/padding", {{"length", 8}}, "padding", "null");
+  check_json_refused(gpt2, "/another", 1, "another", "none, got 1");
+  check_json_refused(gpt2, "/pre_tokenizer/add_prefix_space", true, "pre_tokenizer.add_prefix_space",
+                     "false, got true");
+  check_json_refused(gpt2, "/pre_tokenizer/use_regex", false, "pre_tokenizer.use_regex", "true or null, got false");
+  check_json_refused(gpt2, "/pre_tokenizer/type", "Whitespace", "pre_tokenizer.type",
+                     "\"ByteLevel\", got \"Whitespace\"");
+  check_json_refused(gpt2, "/pre_tokenizer", nullptr, "pre_tokenizer", "an object, got null");
+  check_json_refused(gpt2, "/post_processor/type", "BertProcessing", "post_processor.type", "got \"BertProcessing\"");
+  check_json_refused(gpt2, "/decoder/type", "WordPiece", "decoder.type", "\"ByteLevel\", got \"WordPiece\"");
+  check_json_refused(gpt2, "/decoder", nullptr, "decoder", "an object, got null");
+  check_json_refused(gpt2, "/model/type", "Unigram", "model.type", "\"BPE\" or null, got \"Unigram\"");
+  check_json_refused(gpt2, "/model/dropout", 0.1, "model.dropout", "null or 0, got 0.1");
+  check_json_refused(gpt2, "/model/byte_fallback", true, "model.byte_fallback", "false or null, got true");
+  check_json_refused(gpt2, "/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix", "got \"</w>\"");
+  check_json_refused(gpt2, "/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix", "got \"##\"");
+  check_json_refused(gpt2, "/model/vocab", nullptr, "model.vocab", "a vocabulary {\"token\": id, ...}, got null");
+  check_json_refused(gpt2, "/model/vocab/ab", 7, "model.vocab", ", which another token has");
+  check_json_refused(gpt2, "/model/merges", "a b", "model.merges", "a list, got \"a b\"");
+  check_json_refused(gpt2, "/model/merges/1", "a c", "model.merges[1]", "got 'ac', which it lacks");
+  check_json_refused(gpt2, "/model/merges/1", json::array({"a"}), "model.merges[1]", "two tokens, got [\"a\"]");
+  check_json_refused(gpt2, "/model/merges/1", json::array({"a", 1}), "model.merges[1][1]", "text, got 1");
+  check_json_refused(gpt2, "/model", 1, "model", "an object, got 1");
+  check_json_refused(gpt2, "/added_tokens/0/lstrip", true, "added_tokens[0].lstrip", "false or null, got true");
+  check_json_refused(gpt2, "/added_tokens/0/single_word", true, "added_tokens[0].single_word", "got true");
+  check_json_refused(gpt2, "/added_tokens/0/content", 1, "added_tokens[0].content", "text, got 1");
+  check_json_refused(gpt2, "/added_tokens/0/content", "", "model.vocab", "got an empty one");
+  check_json_refused(gpt2, "/added_tokens/0/id", 7, "model.vocab", "one id for '<|endoftext|>', got 258 and 7");
+  check_json_refused(gpt2, "/added_tokens/1", added("<|endoftext|>", 258), "added_tokens[1]", "each token once");
+  check_json_refused(gpt2, "/added_tokens/1", added("<|x|>", 300), "model.vocab", "got 300 for '<|x|>'");
+  check_json_refused(gpt2, "", json::array(), "", "an object, got []");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\d+",
+                     "pre_tokenizer.pretokenizers[0].pattern.Regex",
+                     "the regular expression of GPT-2 or of Llama 3, got \"\\\\d+\"");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/behavior", "Removed",
+                     "pre_tokenizer.pretokenizers[0].behavior", "\"Isolated\", got \"Removed\"");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/invert", true, "pre_tokenizer.pretokenizers[0].invert",
+                     "got true");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/1/use_regex", true,
+                     "pre_tokenizer.pretokenizers[1].use_regex", "false, got true");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/2", {{"type", "Digits"}}, "pre_tokenizer",
+                     "ByteLevel, or Split or Digits before it");
+  check_json_refused(llama3, "/post_processor/processors/1/single/2", {{"SpecialToken", {{"id", "<|begin|>"}}}},
+                     "post_processor.processors[1].single[2]", "nothing behind the text");
+  check_json_refused(llama3, "/post_processor/processors/1/single/0/SpecialToken/id", "<|other|>", "post_processor",
+                     "tokens of added_tokens before a text");
+  check_json_refused(llama3, "/post_processor/processors/2", llama3["post_processor"]["processors"][1],
+                     "post_processor.processors[2]", "one TemplateProcessing");
+  check_json_refused(llama3, "/post_processor/processors/1/single",
+                     json::array({{{"SpecialToken", {{"id", "<|begin|>"}}}}}), "post_processor.processors[1].single",
+                     "the text, a Sequence");
+  check_json_refused(llama3, "/post_processor/processors/0/type", "RobertaProcessing",
+                     "post_processor.processors[0].type", "got \"RobertaProcessing\"");
+}
+
+TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its name") {
+  const TemporaryFolder folder;
+  folder.write("vocab.json", small_vocabulary().dump());
+  folder.write("merges.txt", kMerges);
+  folder.write("tokenizer_config.json",
+               R"({"add_prefix_space": false, "add_bos_token": false, "model_max_length": 8})");
+  CHECK_NOTHROW(Tokenizer::read(folder / "."));
+  folder.write("tokenizer_config.json", R"({"add_bos_token": true})");
+  check_refused(folder, "tokenizer_config.json: add_bos_token", "false, got true");
+  folder.write("tokenizer.json", small_tokenizer_json().dump());  // which says itself what it adds
+  CHECK_NOTHROW(Tokenizer::read(folder / "."));
+  folder.write("tokenizer_config.json", R"({"add_prefix_space": true})");
+  check_refused(folder, "tokenizer_config.json: add_prefix_space", "false, got true");
+  folder.write("tokenizer_config.json", "[]");
+  check_refused(folder, "tokenizer_config.json", "settings, an object, got []");
+}
+
+TEST_CASE("what cannot be saved says so, and leaves the files as they were") {
+  const Tokenizer tokenizer = Tokenizer::read(kVocabulary);
+  const TemporaryFolder folder;
+  folder.write("file", "x");
+  CHECK(message_of([&] { tokenizer.save(folder / "file"); }).starts_with(folder.path("file") + ": expected a folder"));
+  CHECK(folder.read("file") == "x");
+  fs::create_directories(folder / "taken/vocab.json/in it");
+  CHECK(message_of([&] { tokenizer.save(folder / "taken"); }) ==
+        "[save_text] expected the name of a file, got " + folder.path("taken/vocab.json"));
+  CHECK(fs::is_directory(folder / "taken/vocab.json/in it"));
+}

@@ -1,0 +1,398 @@
+// GPT-2's tokenizer: pieces, ids and bytes against byte-pair encoding as its definition says it, on texts of all kinds.
+#include <doctest/doctest.h>
+#include <paths.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../../../examples/gpt2/byte_level.hpp"
+#include "../../../examples/gpt2/files.hpp"
+#include "../../../examples/gpt2/json_file.hpp"
+#include "../../../examples/gpt2/tokenizer.hpp"
+#include "../../../examples/gpt2/tokenizer_files.hpp"
+#include "../../../examples/gpt2/train_tokenizer.hpp"
+#include "../../../examples/gpt2/utf8_stream.hpp"
+#include "sanitized.hpp"
+#include "temporary_folder.hpp"
+
+using namespace std::string_literals;
+
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+using Strings = std::vector<std::string>;
+
+const std::filesystem::path kFolder = std::filesystem::path(TAPEGRAD_SOURCES) / "tests/gpt2";
+
+const Tokenizer& tokenizer() {
+  static const Tokenizer of_tests = Tokenizer::read(kFolder / "vocabulary");
+  return of_tests;
+}
+
+Strings pieces_of(std::string_view text, const std::string& expression = kGpt2Expression) {
+  Strings pieces;
+  PreTokenizer(expression).cut(text, [&](std::string_view piece) { pieces.emplace_back(piece); });
+  return pieces;
+}
+
+// The tokens of a word by the definition: step by step, all places of the pair of lowest rank, from left to right.
+std::vector<TokenId> merged_plainly(std::vector<TokenId> tokens, const std::vector<Merge>& merges) {
+  for (;;) {
+    const Merge* lowest = nullptr;
+    for (const Merge& merge : merges)
+      for (std::size_t i = 0; i + 1 < tokens.size() && lowest == nullptr; ++i)
+        if (tokens[i] == merge.left && tokens[i + 1] == merge.right) lowest = &merge;
+    if (lowest == nullptr) return tokens;
+    std::vector<TokenId> next;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const bool here = i + 1 < tokens.size() && tokens[i] == lowest->left && tokens[i + 1] == lowest->right;
+      next.push_back(here ? lowest->merged : tokens[i]);
+      i += here;
+    }
+    tokens = next;
+  }
+}
+
+Ids encoded_plainly(std::string_view text) {
+  static const TokenizerParts parts = read_tokenizer_parts(kFolder / "vocabulary");
+  Ids ids;
+  for (const std::string& piece : pieces_of(text)) {
+    std::vector<TokenId> tokens;
+    for (const char byte : piece) tokens.push_back(parts.bytes[static_cast<unsigned char>(byte)]);
+    for (const TokenId token : merged_plainly(tokens, parts.merges)) ids.push_back(token);
+  }
+  return ids;
+}
+
+// Parts of texts, put together at random.
+std::string random_text(std::mt19937& generator) {
+  static const Strings parts{"the",
+                             " the",
+                             " rule",
+                             "'s",
+                             "'ll",
+                             "'",
+                             " ",
+                             "  ",
+                             "\n",
+                             "\t",
+                             "\r\n",
+                             "1",
+                             "100",
+                             "½",
+                             "é",
+                             "e\u0301",
+                             "Größe",
+                             "Ελλάδα",
+                             "文字",
+                             "언어",
+                             "👩‍👩‍👧",
+                             "☺\ufe0f",
+                             "...",
+                             "\0"s,
+                             "\x1b",
+                             "\u0085",
+                             "\u3000",
+                             "\xff",
+                             "\xc3",
+                             "\xe2\x82",
+                             "\xf0\x9f\x99",
+                             "\x80",
+                             "\xed\xa0\x80",
+                             "<|endoftext|>",
+                             "<|",
+                             "aaaa",
+                             "Ġ"};
+  std::string text;
+  for (auto count = generator() % 40; count > 0; --count) text += parts[generator() % parts.size()];
+  return text;
+}
+
+std::string repeated(const std::string& text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("GPT-2's expression cuts words with the space before them, numbers, signs and spaces") {
+  CHECK(pieces_of("Hello, world! It's 2024.") == Strings{"Hello", ",", " world", "!", " It", "'s", " 2024", "."});
+  CHECK(pieces_of("I'm you're we've he'd they'll don't 'tis IT'S") == Strings{"I", "'m", " you", "'re", " we", "'ve",
+                                                                              " he", "'d", " they", "'ll", " don", "'t",
+                                                                              " '", "tis", " IT", "'", "S"});
+  CHECK(pieces_of("a  b   c \n\n d\t\te  ") ==
+        Strings{"a", " ", " b", "  ", " c", " \n\n", " d", "\t", "\t", "e", "  "});
+  CHECK(pieces_of("x²½Ⅻ 10") == Strings{"x", "²½Ⅻ", " 10"});
+  CHECK(pieces_of("e\u0301 नमस्ते") == Strings{"e", "\u0301", " नमस", "\u094d", "त", "\u0947"});  // marks are no letters
+  CHECK(pieces_of("日本語、한국어 Ελλάδα") == Strings{"日本語", "、", "한국어", " Ελλάδα"});
+  CHECK(pieces_of("👩‍👩‍👧 ☺\ufe0f") == Strings{"👩‍👩‍👧", " ☺\ufe0f"});
+  CHECK(pieces_of("").empty());
+}
+
+TEST_CASE("spaces are Unicode's White_Space, and no other characters") {
+  for (const char* space : {"\t", "\n", "\v", "\f", "\r", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028",
+                            "\u2029", "\u202f", "\u205f", "\u3000"}) {
+    CAPTURE(space);
+    CHECK(pieces_of("a"s + space + space + "b") == Strings{"a", space, space, "b"});
+    CHECK(pieces_of("."s + space) == Strings{".", space});
+  }
+  for (const char* other : {"\x1c", "\x1f", "\u180e", "\u200b", "\u2060", "\ufeff"}) {
+    CAPTURE(other);
+    CHECK(pieces_of("a "s + other + other + "b") == Strings{"a", " "s + other + other, "b"});
+    CHECK(pieces_of("."s + other) == Strings{"."s + other});
+  }
+}
+
+TEST_CASE("bytes that are not UTF-8 count as signs") {
+  for (const char* bytes :
+       {"\xff", "\x80", "\xc3", "\xc0\x80", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf0\x9f\x99"}) {
+    CAPTURE(bytes);
+    CHECK(pieces_of("a "s + bytes + "b1" + bytes + " ") == Strings{"a", " "s + bytes, "b", "1", bytes, " "});
+    CHECK(pieces_of("a"s + bytes) == Strings{"a", bytes});
+  }
+  CHECK(pieces_of("a\0b"s) == Strings{"a", "\0"s, "b"});
+}
+
+TEST_CASE("Llama 3's expression cuts numbers in threes, and contractions in any case") {
+  const auto pieces = [](std::string_view text) { return pieces_of(text, kLlama3Expression); };
+  CHECK(pieces("IT'S 1234567") == Strings{"IT", "'S", " ", "123", "456", "7"});
+  CHECK(pieces("(word) a\n\n  b!\n c  ") == Strings{"(word", ")", " a", "\n\n", " ", " b", "!\n", " c", "  "});
+  CHECK(pieces("\tx\u0085\u0085y") == Strings{"\tx", "\u0085", "\u0085y"});
+  CHECK_THROWS_WITH_AS(pieces_of("", "\\w+"), "expected the regular expression of GPT-2, Llama 3 or SmolLM, got '\\w+'",
+                       std::invalid_argument);
+}
+
+TEST_CASE("SmolLM's tokenizers part digits from each other, and from the spaces before them") {
+  const auto pieces = [](std::string_view text) { return pieces_of(text, kDigitsExpression); };
+  CHECK(pieces("it's 12,  3 a1b\n4 ") ==
+        Strings{"it", "'s", " ", "1", "2", ",", "  ", "3", " a", "1", "b", "\n", "4", " "});
+  CHECK(pieces("½  Ⅻ  x") == Strings{"½", "  ", "Ⅻ", " ", " x"});
+  // As two steps: each number is a piece, and GPT-2's expression cuts what is between.
+  for (const std::string text : {"a  12 b", "  3\u3000\u30004  ", "5'6's7!8 !9", " \n 0\t", "12",
+                                 ("\xff"
+                                  "1\xff 2 \xff")}) {
+    Strings in_steps;
+    std::string between;
+    const auto cut = [&] {
+      for (const std::string& piece : pieces_of(between)) in_steps.push_back(piece);
+      between.clear();
+    };
+    for (const char c : text)
+      if (c >= '0' && c <= '9')
+        cut(), in_steps.emplace_back(1, c);
+      else
+        between += c;
+    cut();
+    CHECK(pieces(text) == in_steps);
+  }
+}
+
+TEST_CASE("each byte is spelt as the character that GPT-2's files have for it") {
+  CHECK(spell(" a\n\t~\x7f\xa0\xad\xae\xff\0"s) == "ĠaĊĉ~ġłŃ®ÿĀ");
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  CHECK(unspell(spell(all)) == all);
+  for (const char* wrong : {" ", "\n", "文", "\xff", "\u0144", "\u00ad"}) CHECK(!unspell(wrong));
+}
+
+TEST_CASE("every text comes back from its ids, which are those of the definition") {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  Strings texts{"",
+                " ",
+                repeated(" ", 100),
+                repeated("\t", 33),
+                "\n\n \n",
+                "L'été où ça",
+                "Η γλώσσα",
+                "语言和文字",
+                "언어와 문자",
+                "👩‍👩‍👧🇨🇭👍🏽",
+                "\x1b[31m\x7f",
+                all,
+                all + all,
+                "\xff\xfe",
+                "\xe2\x82",
+                "\xc3\xc3\xa9",
+                repeated("a", 333),
+                repeated("ab", 100),
+                repeated("the", 100),
+                read_file(kFolder / "text.txt")};
+  std::mt19937 generator(7);
+  for (int i = 0; i < (kSanitized ? 100 : 1000); ++i) texts.push_back(random_text(generator));
+  for (const std::string& text : texts) {
+    CAPTURE(text);
+    const Ids ids = tokenizer().encode(text);
+    CHECK(tokenizer().decode(ids) == text);
+    CHECK(ids == encoded_plainly(text));
+  }
+}
+
+TEST_CASE("a word is merged by ranks, in every place at once, also where what is made merges with a lower rank") {
+  std::mt19937 generator(3);
+  for (int tries = 0; tries < 300; ++tries) {
+    // Random merges of a few tokens, each of a pair of its own into a token of its own or of another.
+    std::vector<Merge> merges;
+    for (TokenId left = 0; left < 6; ++left)
+      for (TokenId right = 0; right < 6; ++right)
+        if (generator() % 3 == 0) merges.push_back({left, right, static_cast<TokenId>(generator() % 3 + 3)});
+    std::ranges::shuffle(merges, generator);
+    // Tokens grow, as those of texts do: what is merged is larger than its parts.
+    std::erase_if(merges, [](const Merge& merge) { return merge.merged <= std::max(merge.left, merge.right); });
+    std::vector<TokenId> tokens(generator() % 30);
+    for (TokenId& token : tokens) token = static_cast<TokenId>(generator() % 4);
+    std::vector<TokenId> given = tokens;
+    Merges(merges).apply(given);
+    CHECK(given == merged_plainly(tokens, merges));
+  }
+  std::vector<TokenId> tokens{0, 1, 0, 1};
+  Merges({{2, 0, 3}, {0, 1, 2}}).apply(tokens);
+  CHECK(tokens == std::vector<TokenId>{2, 2});
+}
+
+TEST_CASE("<|endoftext|> in a text is a token where that is asked for, and text otherwise") {
+  REQUIRE(tokenizer().size() == 384);
+  REQUIRE(tokenizer().end_of_text() == 383);
+  CHECK(tokenizer().bytes(383) == "<|endoftext|>");
+  const std::string text = "one  <|endoftext|><|endoftext|> two <|endoftext";
+  const Ids ids = tokenizer().encode(text, Special::as_tokens);
+  Ids expected = tokenizer().encode("one  ");
+  expected.insert(expected.end(), {383, 383});
+  for (const auto id : tokenizer().encode(" two <|endoftext")) expected.push_back(id);
+  CHECK(ids == expected);
+  CHECK(tokenizer().decode(ids) == text);
+  CHECK(std::ranges::count(tokenizer().encode(text), 383) == 0);
+  CHECK(tokenizer().decode(tokenizer().encode(text)) == text);
+}
+
+TEST_CASE("an id that there is not is refused by its number") {
+  for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{384}, std::numeric_limits<std::int64_t>::max()}) {
+    const std::string message = "a tokenizer: expected an id from 0 to 383, got " + std::to_string(id);
+    CHECK_THROWS_WITH_AS(tokenizer().bytes(id), message.c_str(), std::out_of_range);
+    CHECK_THROWS_WITH_AS(tokenizer().decode(Ids{0, id}), message.c_str(), std::out_of_range);
+  }
+}
+
+TEST_CASE("threads share a tokenizer") {
+  const std::string text = read_file(kFolder / "text.txt");
+  const Ids expected = tokenizer().encode(text);
+  std::vector<Ids> given(4);
+  std::vector<std::thread> threads;
+  for (Ids& ids : given) threads.emplace_back([&] { ids = tokenizer().encode(text); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Ids& ids : given) CHECK(ids == expected);
+}
+
+TEST_CASE("the time grows with the text as its length does, also within one word") {
+  const auto seconds = [](const std::string& text) {
+    double least = std::numeric_limits<double>::infinity();
+    for (int tries = 0; tries < 3; ++tries) {
+      const std::clock_t start = std::clock();  // this program's own: others run beside it
+      tokenizer().encode(text);
+      least = std::min(least, double(std::clock() - start) / CLOCKS_PER_SEC);
+    }
+    return least;
+  };
+  for (const std::string& part : {"a"s, " "s, "the"s, " \n"s, "'"s, "<|"s, "文"s, "\xff"s}) {
+    CAPTURE(part);
+    const double small = seconds(repeated(part, 1 << 12)), large = seconds(repeated(part, 1 << 16));
+    CHECK(large < 16 * 5 * small + 0.01);  // quadratic: 256
+  }
+}
+
+TEST_CASE("text comes out in whole characters, and what is none as U+FFFD") {
+  const auto streamed = [](const Strings& parts) {
+    Utf8Stream stream;
+    Strings out;
+    for (const std::string& part : parts) out.push_back(stream.put(part));
+    out.push_back(stream.end());
+    return out;
+  };
+  CHECK(streamed({"a", "\xc3", "\xa9"}) == Strings{"a", "", "é", ""});
+  CHECK(streamed({"\xf0", "\x9f\x99", "\x82."}) == Strings{"", "", "🙂.", ""});
+  CHECK(streamed({"a\xf0\x9f"}) == Strings{"a", "\ufffd"});
+  CHECK(streamed({"\xff", "a\x80z"}) == Strings{"\ufffd", "a\ufffdz", ""});
+  CHECK(streamed({"\xe2", "\x82", "a"}) == Strings{"", "", "\ufffda", ""});  // one that breaks off is one
+  CHECK(streamed({"\xe2", "\xe2\x82\xac"}) == Strings{"", "\ufffd€", ""});
+  CHECK(streamed({"\xed", "\xa0", "\x80"}) == Strings{"", "\ufffd\ufffd", "\ufffd", ""});  // a surrogate
+  CHECK(streamed({"\xf4", "\x90"}) == Strings{"", "\ufffd\ufffd", ""});                    // beyond U+10FFFF
+  CHECK(streamed({"\xc0\x80", "\xf5"}) == Strings{"\ufffd\ufffd", "\ufffd", ""});
+  CHECK(streamed({}) == Strings{""});
+
+  Utf8Stream stream;
+  CHECK(stream.put("\xe2\x82").empty());
+  CHECK(stream.end() == "\ufffd");
+  CHECK(stream.put("\xac") == "\ufffd");  // anew
+}
+
+TEST_CASE("the tests' vocabulary is what the tests' text yields") {
+  const TemporaryFolder folder;
+  std::vector<std::size_t> reported;
+  const Tokenizer trained =
+      train_tokenizer(read_file(kFolder / "text.txt"), 384, [&](std::size_t tokens) { reported.push_back(tokens); });
+  trained.save(folder / "new" / "er");
+  for (const char* file : {"vocab.json", "merges.txt"})
+    CHECK(read_file(folder / "new/er" / file) == read_file(kFolder / "vocabulary" / file));
+  CHECK(reported.size() == 127);
+  CHECK(reported.back() == 383);
+  const Tokenizer read = Tokenizer::read(folder / "new/er");
+  CHECK(read.encode("the tape and the rule") == trained.encode("the tape and the rule"));
+  read.save(folder / "new");
+  CHECK(read_file(folder / "new/vocab.json") == read_file(kFolder / "vocabulary/vocab.json"));
+}
+
+TEST_CASE("pairs are merged by how often they stand in the text; of as many, the smaller ids first") {
+  const auto merges = [](const std::string& text, std::size_t count) {
+    const TemporaryFolder folder;
+    train_tokenizer(text, 257 + count).save(folder / "made");
+    const std::string file = read_file(folder / "made/merges.txt");
+    return file.substr(file.find('\n') + 1);
+  };
+  CHECK(merges("ab ab ab cd", 2) == "a b\nĠ ab\n");
+  CHECK(merges("cd.ab.cd.ab", 2) == "a b\nc d\n");
+  CHECK(merges("cb.ca.cb.ca", 2) == "c a\nc b\n");
+  CHECK(merges("aaaa.aaa.aaa", 2) == "a a\naa a\n");                         // aa aa, aa a, aa a
+  CHECK(merges("xyz<|endoftext|>xyz<|endoftext|>xyz", 2) == "x y\nxy z\n");  // nothing of what parts the texts
+}
+
+TEST_CASE("a vocabulary that the text does not yield is refused") {
+  CHECK(train_tokenizer("", 257).size() == 257);
+  CHECK_THROWS_WITH_AS(
+      train_tokenizer("aa", 256),
+      "training a tokenizer: expected a vocabulary of 257 or more, the bytes and <|endoftext|>, got 256",
+      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      train_tokenizer("ab ab", 1'000'000),
+      "training a tokenizer: expected a vocabulary of at most 258, since no pair of tokens comes twice in "
+      "the text after so many, got 1,000,000",
+      std::invalid_argument);
+  CHECK_THROWS_AS(train_tokenizer("ab ab", 258, [](std::size_t) { throw std::domain_error("stop"); }),
+                  std::domain_error);
+}
+
+// GPT-2's own files are not part of the project.
+TEST_CASE("texts have the ids that they have for GPT-2" * doctest::skip(std::getenv("TAPEGRAD_GPT2") == nullptr)) {
+  const char* folder = std::getenv("TAPEGRAD_GPT2");
+  REQUIRE(folder != nullptr);
+  const Tokenizer gpt2 = Tokenizer::read(folder);
+  CHECK(gpt2.size() == 50257);
+  CHECK(gpt2.end_of_text() == 50256);
+  CHECK(gpt2.encode("Hello world") == Ids{15496, 995});
+  CHECK(gpt2.encode("Hello, my dog is cute") == Ids{15496, 11, 616, 3290, 318, 13779});
+  CHECK(gpt2.encode("The quick brown fox jumps over the lazy dog") ==
+        Ids{464, 2068, 7586, 21831, 18045, 625, 262, 16931, 3290});
+  CHECK(gpt2.encode("<|endoftext|>", Special::as_tokens) == Ids{50256});
+  CHECK(gpt2.decode(Ids{15496, 995, 50256}) == "Hello world<|endoftext|>");
+}

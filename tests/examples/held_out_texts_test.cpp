@@ -1,0 +1,218 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <map>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../examples/common/interrupt.hpp"
+#include "../../examples/text_classifier/split.hpp"
+#include "run_example.hpp"
+
+namespace {
+
+const std::string tiny = " --width 8 --heads 2 --batch-size 16 ";
+
+/// Two in three tell their label; the others leave it to chance, so that learning long does harm.
+std::string noisy_texts(int lines) {
+  std::ostringstream text;
+  unsigned state = 7;
+  const auto next = [&](unsigned n) { return (state = state * 1103515245u + 12345u) / 65536u % n; };
+  for (int i = 0; i < lines; ++i) {
+    const bool up = i % 3 != 0;
+    text << (up ? "up" : "down") << ' '
+         << (next(3) == 0 ? "either"
+             : up         ? "rise"
+                          : "fall")
+         << " n" << next(40) << " n" << next(40) << '\n';
+  }
+  return text.str();
+}
+
+std::vector<double> numbers_after(const std::string& text, const std::string& words) {
+  std::vector<double> numbers;
+  for (std::size_t place = 0; (place = text.find(words, place)) != text.npos;)
+    numbers.push_back(std::stod(text.substr(place += words.size())));
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, which are saved and tested") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path("model"), shorter = folder.path("shorter"),
+                    learn = "text_classifier --data " + folder.write("data", noisy_texts(200)) + tiny +
+                            "--optimizer adamw --lr 0.01 --decay none --dropout 0 --token-dropout 0"
+                            " --validation 0.2 --eval-every 20 ";
+  const auto run = run_example(learn + "--steps 300 --save " + model);
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find("180 to learn from, 20 to test with\n36 of them are kept for validation\n") != std::string::npos);
+  const std::vector<double> losses = numbers_after(run.out, "steps: validation loss ");
+  REQUIRE(losses.size() == 15);
+  const auto best = std::min_element(losses.begin(), losses.end());
+  REQUIRE(best != losses.end() - 1);  // it learns longer than is good
+  const std::string step = std::to_string(20 * (best - losses.begin() + 1));
+  CHECK(run.out.find("\nkept: the weights after " + step + " steps, of the lowest validation loss, ") !=
+        std::string::npos);
+
+  const auto stopped = run_example(learn + "--steps " + step + " --save " + shorter);  // draws the same numbers
+  CHECK(folder.read("shorter") == folder.read("model"));
+  CHECK(stopped.out_from("test accuracy") == run.out_from("test accuracy"));
+
+  // Patience ends at the first lowest loss that three others follow.
+  std::size_t lowest = 0, n = 0;
+  while (n + 1 < losses.size() && n - lowest < 3)
+    if (losses[++n] < losses[lowest]) lowest = n;
+  REQUIRE(n == lowest + 3);
+  const auto impatient = run_example(learn + "--steps 300 --patience 3");
+  CAPTURE(impatient.out);
+  CHECK(impatient.status == 0);
+  CHECK(numbers_after(impatient.out, "steps: validation loss ").size() == n + 1);
+  CHECK(impatient.out.find("\nkept: the weights after " + std::to_string(20 * (lowest + 1)) + " steps") !=
+        std::string::npos);
+  CHECK(impatient.out.find("\nstopped early: no lower validation loss than that after " +
+                           std::to_string(20 * (lowest + 1)) + " steps\n") != std::string::npos);
+}
+
+TEST_CASE("text_classifier --folds tests every text once, and prints the folds' mean and spread") {
+  const TemporaryFolder folder;
+  const auto run = run_example("text_classifier --data " + folder.write("data", noisy_texts(125)) + tiny +
+                               "--optimizer adamw --lr 0.01 --steps 60 --validation 0.1 --folds 4");
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  REQUIRE(run.status == 0);
+  CHECK(run.out.starts_with("125 texts in 4 folds\n"));
+  std::vector<double> accuracies;
+  double sum = 0;
+  for (int n = 1; n <= 4; ++n) {
+    const std::string words = "\nfold " + std::to_string(n) + " of 4: accuracy ", line = run.out_from(words);
+    REQUIRE(line != "");
+    accuracies.push_back(std::stod(line.substr(words.size())));
+    CHECK(line.find(n == 1 ? "% of 32 texts\n" : "% of 31 texts\n") == line.find('%'));
+    sum += accuracies.back();
+  }
+  double squares = 0;
+  for (const double accuracy : accuracies) squares += (accuracy - sum / 4) * (accuracy - sum / 4);
+  CHECK(numbers_after(run.out, "\nmean accuracy of 4 folds ").at(0) == doctest::Approx(sum / 4).epsilon(0.002));
+  CHECK(numbers_after(run.out, "%, standard deviation ").at(0) ==
+        doctest::Approx(std::sqrt(squares / 3)).epsilon(0.02));
+  CHECK(sum / 4 > 60);
+  CHECK(run.out.find(" of 125 are right; ") != std::string::npos);
+  std::istringstream table(run.out_from("precision"));
+  for (const auto& [label, count] : {std::pair("down", "42"), std::pair("up", "83")}) {
+    std::string line;
+    do std::getline(table, line);
+    while (table && !line.starts_with(label));
+    CHECK(line.ends_with(std::string(" ") + count));
+  }
+  CHECK(run.out.find("the first test text") == std::string::npos);
+}
+
+TEST_CASE("what asks the whole of some work to stop asks each part of it that begins later") {
+  const examples::Interrupt whole;
+  {
+    const examples::Interrupt part;
+    CHECK(!part.requested());
+  }
+  std::raise(SIGINT);
+  const examples::Interrupt part;
+  CHECK(part.status() == 130);
+  CHECK(whole.status() == 130);
+}
+
+TEST_CASE("Ctrl-C ends a cross-validation with the folds that there are") {
+  const TemporaryFolder folder;
+  const auto run = run_interrupted_at(
+      "fold 2 of", "text_classifier --steps 300 --folds 100 --data " + folder.write("data", noisy_texts(200)) + tiny);
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  CHECK(run.status == 130);
+  CHECK(run.out_from("interrupted; keeping") != "");
+  CHECK(run.out_from("\nmean accuracy of ") != "");
+}
+
+namespace {
+
+std::vector<Example> examples_of(const std::string& labels) {
+  std::vector<Example> examples;
+  for (const char label : labels) examples.push_back({std::string(1, label), {}, std::to_string(examples.size())});
+  return examples;
+}
+
+}  // namespace
+
+TEST_CASE("texts are dealt to parts of equal size with their share of every label") {
+  const std::vector<Example> examples = examples_of("aaaaaaaaaaaabbbbbbbbccccd");  // 12, 8, 4 and 1
+  const std::vector<std::size_t> part_of = deal(examples, 4);
+  REQUIRE(part_of.size() == examples.size());
+  std::map<std::size_t, std::map<std::string, int>> counts;
+  for (std::size_t i = 0; i < examples.size(); ++i) ++counts[part_of[i]][examples[i].label];
+  REQUIRE(counts.size() == 4);
+  int with_d = 0;
+  for (auto& [part, labels] : counts) {
+    CHECK(labels["a"] == 3);
+    CHECK(labels["b"] == 2);
+    CHECK(labels["c"] == 1);
+    with_d += labels["d"];
+
+    const Data data = fold(examples, part_of, part);
+    CHECK(data.train.size() + data.test.size() == examples.size());
+    std::set<std::string> seen;
+    for (const auto* side : {&data.train, &data.test})
+      for (const Example& example : *side) CHECK(seen.insert(example.place).second);
+    for (const Example& example : data.test) CHECK(part_of[std::stoul(example.place)] == part);
+  }
+  CHECK(with_d == 1);
+  CHECK(deal(examples, 4) != part_of);  // at random
+}
+
+TEST_CASE("a share of the texts is taken of every label alike, and what is left stays in order") {
+  std::vector<Example> examples =
+      examples_of("abababababababababababababababababababababbbbbbbbbbbbbbbbbbb");  // 21 and 39
+  const std::vector<Example> taken = take_share(examples, 0.1);
+  CHECK(taken.size() == 6);
+  CHECK(examples.size() == 54);
+  CHECK(std::count_if(taken.begin(), taken.end(), [](const Example& e) { return e.label == "a"; }) == 2);
+  CHECK(std::is_sorted(examples.begin(), examples.end(),
+                       [](const Example& a, const Example& b) { return std::stoi(a.place) < std::stoi(b.place); }));
+  CHECK_THROWS_WITH_AS(take_share(examples, 0.001), doctest::Contains("--validation: expected a share that takes some"),
+                       std::runtime_error);
+  CHECK(examples.size() == 54);
+}
+
+TEST_CASE("text_classifier refuses what does not go with validation and folds") {
+  const TemporaryFolder folder;
+  const std::string good = "--data " + folder.write("good", noisy_texts(40));
+  const auto refuses = [](const std::string& arguments, const std::string& message) {
+    CAPTURE(arguments);
+    const auto run = run_example("text_classifier " + arguments);
+    CAPTURE(run.err);
+    CHECK(run.status == 1);
+    CHECK(run.err.starts_with("text_classifier: " + message));
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+  };
+  refuses(good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, got '0'");
+  refuses(good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, got '1'");
+  refuses(good + " --validation 0.001", "--validation: expected a share that takes some of the 36 texts to learn from");
+  refuses(good + " --patience 3", "--patience: expected together with --validation");
+  refuses(good + " --eval-every 3", "--eval-every: expected together with --validation");
+  refuses(good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, got '0'");
+  refuses(good + " --folds 1", "--folds: expected a whole number of at least 2, got '1'");
+  refuses(good + " --folds ten", "--folds: expected a whole number of at least 2, got 'ten'");
+  refuses(good + " --folds 41", "--folds: expected at most 40, as many as there are texts, got 41");
+  for (const char* option : {"--save", "--classify", "--explain"})
+    refuses(good + " --folds 3 " + option + " a", option + std::string(": expected without --folds"));
+  refuses("--train a --test b --folds 3", "--train: expected without --folds");
+  refuses("--data random --folds 3", "--folds: expected without --data random");
+  refuses("--data random --validation 0.1", "--validation: expected without --data random");
+  refuses("--load a --classify b --folds 3", "--folds: expected without --load");
+  refuses("--load a --classify b --validation 0.1", "--validation: expected without --load");
+}

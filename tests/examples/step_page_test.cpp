@@ -1,0 +1,270 @@
+// The pages that text_classifier and language_model write of a step of training.
+
+#include "../../examples/common/step_page.hpp"
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../examples/common/printable.hpp"
+#include "language_model_texts.hpp"
+#include "page_data.hpp"
+#include "run_example.hpp"
+#include "text_classifier_data.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+using nlohmann::json;
+using Texts = std::vector<std::string>;
+
+/// The only step of a page, without its times, which no two runs share.
+json step_of(const TemporaryFolder& folder, const std::string& file) {
+  const json steps = page_data(folder.read(file))["steps"];
+  REQUIRE(steps.size() == 1);
+  json step = steps[0];
+  for (json& node : step["nodes"]) {
+    CHECK(node.contains("forward_ns") == (node["kind"] == "operation"));
+    for (const char* time : {"forward_ns", "backward_ns"}) node.erase(time);
+  }
+  return step;
+}
+
+const json& named(const json& step, const std::string& name) {
+  for (const json& node : step["nodes"])
+    if (node["name"] == name) return node;
+  FAIL("no node is called " << name);
+  return step;
+}
+
+/// Expects every attention of a step to have these tokens, and as many attentions; nothing dropped out.
+void check_attentions(const json& step, const Texts& tokens, std::size_t count) {
+  std::size_t found = 0;
+  for (const json& node : step["nodes"]) {
+    CHECK(node["operation"] != "dropout");
+    if (!node.contains("attention")) continue;
+    ++found;
+    CHECK(node["attention"]["queries"] == json::array({tokens}));
+    CHECK(node["attention"]["keys"] == json::array({tokens}));
+    CHECK(node["attention"]["gradient"].is_object());
+  }
+  CHECK(found == count);
+}
+
+/// The loss of a step, which the program has printed.
+double loss_of(const json& step, const Run& run) {
+  const json& loss = step["nodes"][step["loss"].get<std::size_t>()];
+  CHECK(loss["operation"] == "cross_entropy");
+  const double number = loss["value"]["statistics"]["mean"];
+  CHECK(number_after(Run{0, run.out_from("a step of training on "), ""}, ": loss ") ==
+        doctest::Approx(number).epsilon(1e-4 / number));
+  return number;
+}
+
+/// How likely text_classifier has said that its only --classify is that label.
+double probability_of(const std::string& label, const Run& run) {
+  return number_after(Run{0, run.out_from("your words:"), ""}, " " + label + ' ') / 100;
+}
+
+}  // namespace
+
+TEST_CASE("Tokens are visible as labels") {
+  CHECK(examples::visible("a b\n\t\x1b") == "a␣b↵→\\x1b");
+  CHECK(examples::visible(Texts{" ", "ß"}) == Texts{"␣", "ß"});
+}
+
+TEST_CASE("A step for a page is taken without dropout, and leaves the model, its gradients and what is drawn next") {
+  const TemporaryFolder folder;
+  struct Model {
+    tg::Linear<> head{3, 2};
+    tg::Dropout dropout{0.5};
+    TAPEGRAD_FIELDS(head, dropout)
+  } model;
+  const tg::Tensor<float> x = tg::tensor({{1, 2, 3}});
+  {
+    tg::Tape tape;
+    tg::sum(model.head(x)).backward();
+  }
+  const tg::Array<float> gradient = model.head.weight.grad();
+  const tg::Generator random = tg::default_generator();
+
+  std::ostringstream out;
+  std::streambuf* const terminal = std::cout.rdbuf(out.rdbuf());
+  const auto loss_of = [&](const Model& m) { return tg::sum(m.dropout(m.head(x * 2.0f))); };
+  examples::write_step(folder.path("page"), model, loss_of, {"twice x", {}});
+  std::cout.rdbuf(terminal);
+
+  CHECK(out.str().starts_with("\na step of training on twice x: loss "));
+  CHECK(model.head.weight.grad() == gradient);
+  CHECK(model.dropout.training);
+  CHECK(tg::default_generator() == random);
+  const json step = step_of(folder, "page");
+  check_attentions(step, {}, 0);
+  CHECK(named(step, "head.weight")["gradient"]["statistics"]["largest"] == 6);
+}
+
+TEST_CASE("text_classifier --page shows a step on a text, with the label that it is taken for") {
+  const TemporaryFolder folder;
+  const std::string learn = "text_classifier --tokens characters --positions yes --dropout 0.2 --data " +
+                            folder.write("words", words_of_three_languages(200)) + tiny,
+                    save = " --save " + folder.path("model"),
+                    text = " --classify 'KA tö' --page " + folder.path("page");
+  const Run without = run_example(learn + save);
+  REQUIRE(without.status == 0);
+  const std::string model = folder.read("model");
+  const Run run = run_example(learn + save + text + " 'KA tö'");
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  REQUIRE(run.status == 0);
+  CHECK(folder.read("model") == model);
+
+  const json step = step_of(folder, "page");
+  check_attentions(step, {"⊢", "k", "a", "␣", "t", "ö", "⊣"}, 1);
+  const Texts labels{"isle", "nörd", "val"};
+  const json& logits = named(step, "logits");
+  CHECK(logits["axis_names"] == json{"batch", "label"});
+  CHECK(logits["axes"][1] == labels);
+  CHECK(named(step, "head.weight")["axes"][0] == labels);
+  CHECK(named(step, "embedding.weight")["axes"][0][2] == "⊢");
+  CHECK(named(step, "positions.weight")["gradient"].is_object());
+
+  const double loss = loss_of(step, run);
+  const std::string about = "'ka tö' with the label that it is taken for, ", said = run.out_from(about);
+  REQUIRE(said != "");
+  const std::string label = said.substr(about.size(), said.find(':') - about.size());
+  CHECK(page_data(folder.read("page"))["title"] == "A step of training on " + about + label);
+  CHECK(std::exp(-loss) == doctest::Approx(probability_of(label, run)).epsilon(0.002));
+  for (const std::string& other : labels) CHECK(probability_of(label, run) >= probability_of(other, run));
+
+  const Run loaded = run_example("text_classifier --load " + folder.path("model") + text + " 'KA tö'");
+  CHECK(loaded.err == "");
+  CHECK((step_of(folder, "page") == step));  // too long to print
+}
+
+TEST_CASE("text_classifier --page without a text shows a step on the first of the test, with its own label") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 1; i <= 100; ++i) lines += i % 10 ? (i % 2 ? "yes a b\n" : "no c d\n") : "no A new one\n";
+  const std::string data = " --data " + folder.write("lines", lines), page = " --page " + folder.path("page"),
+                    model = folder.path("model");
+  const Run run = run_example("text_classifier" + data + tiny + "--save " + model + page + " --classify 'a new one'");
+  CAPTURE(run.out);
+  CHECK(run.err == "");
+  const json step = step_of(folder, "page");
+  check_attentions(step, {"⊢", "a", "new", "one", "⊣"}, 1);
+  CHECK(run.out_from("a step of training on 'a new one', the first of the test, with its label, no: loss ") != "");
+  CHECK(probability_of("no", run) < 0.5);
+  CHECK(std::exp(-loss_of(step, run)) == doctest::Approx(probability_of("no", run)).epsilon(0.002 / 0.1));
+
+  CHECK(run_example("text_classifier --load " + model + data + page).err == "");
+  CHECK(named(step_of(folder, "page"), "logits") == named(step, "logits"));
+  const Run empty = run_example("text_classifier --load " + model + page + " ''");
+  CHECK(empty.err == "");
+  check_attentions(step_of(folder, "page"), {"⊢", "⊣"}, 1);
+}
+
+TEST_CASE("language_model --page shows a step on a line, and leaves the run as it would be") {
+  const TemporaryFolder folder;
+  const std::string files = " --checkpoint " + folder.path("run") + " --save " + folder.path("model"),
+                    page = " --page " + folder.path("page"), text = page + " katé",
+                    explain = " --explain katé --explain-to " + folder.path("map"),
+                    learn = "language_model --length 1 --lines --data " +
+                            folder.write("names", joined(names(100)) + "kate\n") + narrow + "--layers 2 --dropout 0.2";
+  REQUIRE(run_example(learn + files).status == 0);
+  const std::string run_before = folder.read("run"), model_before = folder.read("model");
+  const Run run = run_example(learn + files + text + explain);
+  CAPTURE(run.out);
+  CHECK(folder.read("run") == run_before);
+  CHECK(folder.read("model") == model_before);
+
+  const json step = step_of(folder, "page");
+  check_attentions(step, {"⊢", "k", "a", "t", "é"}, 2);
+  const json& logits = named(step, "logits");
+  CHECK(logits["axis_names"] == json{"batch", "token", "next token"});
+  CHECK(logits["axes"][1] == Texts{"⊢", "k", "a", "t", "é"});
+  CHECK(logits["axes"][2] == Texts{"(padding)", "(unknown)", "⊢", "⊣", "L", "a", "k", "o", "r", "t", "u", "ß", "é"});
+  CHECK(named(step, "embedding.weight")["axes"][0] == logits["axes"][2]);
+  CHECK(named(step, "blocks.1.feed_forward.fc1.weight")["gradient"].is_object());
+  CHECK(page_data(folder.read("page"))["title"] == "A step of training on 'katé'");
+  CHECK(std::exp(loss_of(step, run)) == doctest::Approx(number_after(run, "explained: perplexity ")).epsilon(0.002));
+
+  for (const char* source : {" --load ", " --resume "}) {
+    const Run again = run_example("language_model --length 1" + (source + folder.path("run")) + text);
+    CAPTURE(again.err);
+    CHECK(again.status == 0);
+    CHECK((step_of(folder, "page") == step));  // too long to print
+  }
+}
+
+TEST_CASE("language_model --page shows the first of the test, characters that were not learned too") {
+  const TemporaryFolder folder;
+  std::vector<std::string> lines = names(100);
+  lines[9] = "kaQ";
+  const std::string list = " --lines --data " + folder.write("list", joined(lines)), page = folder.path("page");
+  const Run of_list = run_example("language_model --length 1 --page " + page + list + one_block);
+  CHECK(of_list.err == "");
+  CHECK(of_list.out_from("a step of training on 'ka(unknown)', the first of the test: loss ") != "");
+  check_attentions(step_of(folder, "page"), {"⊢", "k", "a", "(unknown)"}, 1);
+
+  const std::string data = " --data " + folder.write("text", rhyme(50)), model = folder.path("model");
+  const Run of_text = run_example("language_model --length 1 --context 5 --layers 0 --save " + model + " --page " +
+                                  page + data + narrow);
+  CHECK(of_text.err == "");
+  CHECK(of_text.out_from("a step of training on 'über a', the first of the test: loss ") != "");
+  const json step = step_of(folder, "page");
+  check_attentions(step, {"ü", "b", "e", "r", "␣"}, 1);
+  loss_of(step, of_text);
+  CHECK(run_example("language_model --length 1 --load " + model + data + " --page " + page).err == "");
+  CHECK((step_of(folder, "page") == step));  // too long to print
+}
+
+TEST_CASE("language_model --page cuts a text to the context and the character after it, and says so") {
+  const TemporaryFolder folder;
+  const std::string learn =
+      "language_model --length 1 --context 5 --data " + folder.write("text", rhyme(50)) + one_block;
+  const auto about = [&](const std::string& text, const Texts& tokens) {
+    const Run run = run_example(learn + "--page " + folder.path("page") + " '" + text + "'");
+    CAPTURE(run.err);
+    CAPTURE(run.out);
+    check_attentions(step_of(folder, "page"), tokens, 1);
+    loss_of(step_of(folder, "page"), run);
+    const std::string found = run.out_from("a step of training on ");
+    CHECK(page_data(folder.read("page"))["title"] ==
+          examples::one_line("A" + found.substr(1, found.find(": loss") - 1)));
+    return found.substr(22, found.find(": loss") - 22);
+  };
+  CHECK(about("ist\nruh", {"i", "s", "t", "↵", "r"}) == "'ist\\nru', the first 6 of 7 characters");
+  CHECK(about("ist ru", {"i", "s", "t", "␣", "r"}) == "'ist ru'");
+  CHECK(about("is", {"i"}) == "'is'");
+}
+
+TEST_CASE("Where the loss is no number any more, --page shows the step that failed and opens where that began") {
+  const TemporaryFolder folder;
+  const std::string words = folder.write("words", words_of_three_languages(200)),
+                    list = folder.write("list", "anna\nbob\ncarla\ndan\nemma\nfinn\ngina\nhugo\nida\njan\n");
+  for (const std::string& learn :
+       {"text_classifier --tokens characters --width 16 --heads 2 --dropout 0.3 --lr 1e6 --steps 100 --data " + words,
+        "language_model --lines --width 16 --heads 2 --layers 1 --context 8 --optimizer sgd --clip 0 --dropout 0.3 "
+        "--accumulate 2 --lr 1e6 --steps 100 --data " +
+            list}) {
+    CAPTURE(learn);
+    const Run run = run_example(learn + " --page " + folder.path("page"));
+    CHECK(run.status == 1);
+    CHECK(run.err.find("--lr: expected a learning rate that lets the loss fall") != std::string::npos);
+    CHECK(run.out_from("as a page for a browser: ") == "as a page for a browser: " + folder.path("page") + '\n');
+    const json data = page_data(folder.read("page")), opened = data["steps"][0]["opened_at"];
+    CHECK(data["title"].get<std::string>().ends_with(" of training, which failed"));
+    CHECK(opened["text"].get<std::string>().find("expected finite ") != std::string::npos);
+    CHECK(run.out.find(opened["text"].get<std::string>() + '\n') != std::string::npos);
+    const json statistics = data["steps"][0]["nodes"][opened["node"].get<std::size_t>()]["value"]["statistics"];
+    CHECK(statistics["nan"].get<int>() + statistics["infinite"].get<int>() > 0);
+  }
+}

@@ -1,0 +1,482 @@
+// The page of a training step: its data, read back, are the tape's numbers.
+#include <tapegrad/engine/tape/internal/recording.hpp>
+#include <tapegrad/inspect/page/internal/arrays.hpp>
+#include <tapegrad/inspect/page/internal/layer_paths.hpp>
+#include <tapegrad/inspect/page/internal/step.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "in_double.hpp"
+#include "page_data.hpp"
+#include "temporary_folder.hpp"
+
+namespace {
+
+using nlohmann::json;
+
+constexpr tg::TapeOptions keeping{.keep_values = true};
+
+// Of base64 of float32.
+std::vector<float> decoded(const std::string& text) {
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  unsigned bits = 0, count = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<unsigned>(digits.find(c));
+    count += 6;
+    if (count >= 8) bytes += static_cast<char>(bits >> (count -= 8) & 255);
+  }
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(float));
+  return numbers;
+}
+
+template <class T> void check_array(const json& stored, const tg::Array<T>& array) {
+  REQUIRE(stored.is_object());
+  CHECK(stored["shape"] == json(std::vector<std::size_t>(array.shape().begin(), array.shape().end())));
+  CHECK(decoded(stored["data"]) == std::vector<float>(array.begin(), array.end()));
+}
+
+template <class T> json stored(const tg::Array<T>& array, std::size_t most) {
+  return json::parse(tg::detail::array_json(array, most).text());
+}
+
+json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}) {
+  const tg::detail::RecordedStep step{tape.recording(), {}};
+  return json::parse(tg::detail::page_json({&step, 1}, options).text());
+}
+
+json step_of(const tg::Tape& tape, const tg::PageOptions& options = {}) { return page_of(tape, options)["steps"][0]; }
+
+const json& named(const json& step, const std::string& name) {
+  for (const json& node : step["nodes"])
+    if (node["name"] == name) return node;
+  FAIL("no node is called " << name);
+  return step;
+}
+
+struct Classifier {
+  tg::Embedding<> embedding{12, 8};
+  tg::MultiHeadAttention<> attention{8, 2};
+  tg::Linear<> head{8, 3};
+  TAPEGRAD_FIELDS(embedding, attention, head)
+};
+
+}  // namespace
+
+TEST_CASE("A page has the tape's values and gradients, its formulas, layers and loss") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  tg::Tensor<float> x = model.attention(model.embedding(tg::IntArray{{1, 2, 3}, {4, 5, 6}}));
+  tg::Tensor<float> logits = model.head(tg::mean(x, {1}));
+  logits.set_name("logits");
+  logits.retain_grad();
+  tg::cross_entropy(logits, tg::IntArray{0, 2}).backward();
+
+  const json step = step_of(tape);
+  for (const auto& entry : tg::named_parameters(model)) {
+    const std::string& name = entry.first;
+    const auto& parameter = entry.second;
+    CAPTURE(name);
+    const json& node = named(step, name);
+    CHECK(node["kind"] == "parameter");
+    CHECK(node["reached"] == true);
+    check_array(node["value"], parameter->value());
+    check_array(node["gradient"], parameter->grad());
+  }
+  const json& node = named(step, "logits");
+  check_array(node["value"], logits.value());
+  check_array(node["gradient"], logits.grad());
+  CHECK(node["kind"] == "operation");
+  CHECK(node["operation"] == "linear");
+  CHECK(node["formula"] == "y = x Wᵀ + b");
+  CHECK(node["rules"] == json{"dx = dy W", "dW = dyᵀ x", "db = Σ dy"});
+  CHECK(node["layer"] == "head");
+  const json& weight = step["nodes"][node["inputs"][1].get<std::size_t>()];
+  CHECK(weight["name"] == "head.weight");
+  CHECK(step["nodes"][step["loss"].get<std::size_t>()]["operation"] == "cross_entropy");
+
+  std::vector<std::pair<std::string, std::string>> places;
+  for (const json& n : step["nodes"])
+    if (n["kind"] == "operation") places.emplace_back(n["operation"], n["layer"]);
+  const std::vector<std::pair<std::string, std::string>> expected{{"embedding", "embedding"},
+                                                                  {"linear", "attention.q_proj"},
+                                                                  {"linear", "attention.k_proj"},
+                                                                  {"linear", "attention.v_proj"},
+                                                                  {"multi_head_attention", "attention"},
+                                                                  {"linear", "attention.out_proj"},
+                                                                  {"mean", ""},
+                                                                  {"linear", "head"},
+                                                                  {"cross_entropy", ""}};
+  CHECK(places == expected);
+}
+
+TEST_CASE("Attention's weights are made for the page, with their gradient and where the mask lets queries attend") {
+  tg::manual_seed(5);
+  std::size_t num_kv_heads = 2;
+  SUBCASE("of keys and values for each head") {}
+  SUBCASE("of keys and values that the heads share") { num_kv_heads = 1; }
+  tg::MultiHeadAttention<double> layer(8, 2, {.num_kv_heads = num_kv_heads});
+  const auto mask =
+      tg::AttentionMask::causal() & tg::AttentionMask::key_padding({{true, true, true}, {true, true, false}});
+  const Tensor x(tg::normal<double>({2, 3, 8})), factors(tg::normal<double>({2, 3, 8}));
+  const auto attention_of = [&](bool composed) {
+    tg::Tape tape(keeping);
+    auto [y, weights] = composed ? layer.with_weights(x, x, x, mask) : std::pair(layer(x, mask), Tensor());
+    if (composed) weights.retain_grad();
+    tg::sum(y * factors).backward();
+    if (composed) return json{{"weights", stored(weights.value(), 1000)}, {"gradient", stored(weights.grad(), 1000)}};
+    const json step = step_of(tape);
+    for (const json& node : step["nodes"])
+      if (node.contains("attention")) return node["attention"];
+    return json();
+  };
+  const json made = attention_of(false), expected = attention_of(true);
+  REQUIRE(made.is_object());
+  for (const char* key : {"weights", "gradient"}) {
+    CHECK(made[key]["shape"] == json{2, 2, 3, 3});
+    const std::vector<float> actual = decoded(made[key]["data"]), wanted = decoded(expected[key]["data"]);
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(actual[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+  }
+  const std::vector<float> causal{1, 0, 0, 1, 1, 0, 1, 1, 1}, padded{1, 0, 0, 1, 1, 0, 1, 1, 0};
+  std::vector<float> allowed;
+  for (const auto& head : {causal, causal, padded, padded}) allowed.insert(allowed.end(), head.begin(), head.end());
+  CHECK(decoded(made["allowed"]["data"]) == allowed);
+
+  layer.dropout = tg::Dropout(0.5);
+  CHECK(attention_of(false)["gradient"].is_null());
+}
+
+TEST_CASE("An operation's arguments are on the page, masks as arrays") {
+  const Parameter w(Array{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
+  tg::Tape tape(keeping);
+  tg::sum(tg::softmax(tg::masked_fill(w, tg::BoolArray{{true, false, false}}, -9.0), -1)).backward();
+  const json nodes = step_of(tape)["nodes"];
+  const json& filled = nodes[2]["arguments"];  // node 1 is the constant -9
+  REQUIRE(filled.size() == 2);
+  CHECK(filled[0]["name"] == "mask");
+  CHECK(filled[0]["text"] == "(1, 3)");
+  CHECK(decoded(filled[0]["value"]["data"]) == std::vector<float>{1, 0, 0});
+  CHECK(filled[1] == json{{"name", "value"}, {"text", "-9"}});
+  CHECK(nodes[3]["arguments"] == json::array({{{"name", "axis"}, {"text", "-1"}}}));
+  CHECK_FALSE(nodes[0].contains("arguments"));
+}
+
+TEST_CASE("A parameter that is of no layer, as an input may be, does not take an operation out of its layer") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Parameter<float> x(tg::normal<float>({2, 8})), scale(tg::normal<float>({3}));
+  x.set_name("X"), scale.set_name("scale");
+  tg::Tape tape(keeping);
+  tg::Tensor<float> logits = model.head(x), scaled = scale * scale;
+  logits.set_name("logits"), scaled.set_name("scaled");
+  const json step = step_of(tape);
+  CHECK(named(step, "logits")["layer"] == "head");
+  CHECK(named(step, "scaled")["layer"] == "");
+}
+
+TEST_CASE("An operation whose weight is frozen is in the weight's layer") {
+  Classifier model;
+  tg::parameters(model);
+  model.attention.q_proj.weight.set_requires_grad(false);
+  model.attention.q_proj.bias.set_requires_grad(false);
+  tg::Tape tape(keeping);
+  tg::Tensor<float> q = model.attention.q_proj(model.embedding(tg::IntArray{{1, 2}}));
+  q.set_name("q");
+  const tg::Tensor<float> logits = model.head(q);
+  const json step = step_of(tape);
+  CHECK(named(step, "attention.q_proj.weight")["kind"] == "constant");
+  CHECK(named(step, "q")["layer"] == "attention.q_proj");
+}
+
+TEST_CASE("Constants are nodes where they are first read, undefined inputs are left out with their rules") {
+  const Parameter w(Array{{1, 2}});
+  const Tensor constant(Array{{3, 4}});
+  tg::Tape tape(keeping);
+  const Tensor x = w + constant, weight = w * 2.0, y = tg::linear(x, weight, Tensor()), z = y * constant;
+  const json nodes = step_of(tape)["nodes"];
+  REQUIRE(nodes.size() == 6);  // w, the constant, x, weight, y, z
+  CHECK(nodes[1]["kind"] == "constant");
+  check_array(nodes[1]["value"], constant.value());
+  CHECK(nodes[1]["gradient"].is_null());
+  CHECK(nodes[2]["inputs"] == json{0, 1});
+  CHECK(nodes[4]["inputs"] == json{2, 3});
+  CHECK(nodes[4]["rules"] == json{"dx = dy W", "dW = dyᵀ x"});
+  CHECK(nodes[5]["inputs"] == json{4, 1});
+}
+
+TEST_CASE("Constants have names on the page, and axes by these") {
+  const Parameter w(Array{1, 2});
+  Tensor target(Array{3, 4});
+  target.set_name("target");
+  tg::Tape tape(keeping);
+  tg::mse_loss(w, target).backward();
+  const json node = named(step_of(tape, {.axes = {{"target", {{"class", {"cat", "dog"}}}}}}), "target");
+  CHECK(node["kind"] == "constant");
+  CHECK(node["axes"] == json::parse(R"([["cat", "dog"]])"));
+}
+
+TEST_CASE("Attention's queries and keys have the tokens of the innermost layer that they are told for") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  (void)model.head(model.attention(model.embedding(tg::IntArray{{1, 2, 3}, {4, 5, 0}})));
+  using Lists = std::vector<std::vector<std::string>>;
+  const Lists of_all{{"the", "river", "bank"}}, of_each{{"the", "river", "bank"}, {"a", "dog", "[pad]"}};
+  const auto attention_with = [&](const std::map<std::string, tg::PageTokens>& tokens,
+                                  const std::map<std::string, tg::PageTokens>& of_step = {}) {
+    const tg::detail::RecordedStep step{tape.recording(), {.tokens = of_step}};
+    const json data = json::parse(tg::detail::page_json({&step, 1}, {.tokens = tokens}).text());
+    for (const json& node : data["steps"][0]["nodes"])
+      if (node.contains("attention")) return node["attention"];
+    return json();
+  };
+  json attention = attention_with({{"", {of_all, of_all}}, {"attention", {of_each, of_all}}, {"att", {{{"no"}}, {}}}});
+  CHECK(attention["queries"] == json(of_each));
+  CHECK(attention["keys"] == json(of_all));
+  attention = attention_with({{"attention", {of_each, of_each}}}, {{"", {of_all, {}}}});  // a step's come first
+  CHECK(attention["queries"] == json(of_all));
+  CHECK_FALSE(attention.contains("keys"));
+  CHECK_FALSE(attention_with({{"head", {of_all, of_all}}}).contains("queries"));
+  for (const Lists& wrong : {Lists{{"the", "river"}}, Lists(3, of_all[0]), Lists{of_all[0], {"a", "dog"}}})
+    CHECK_THROWS_WITH_AS(attention_with({{"", {wrong, {}}}}), Contains("[save_page]"), std::invalid_argument);
+}
+
+TEST_CASE("Contributions and gradients of a value read twice stand on the page, null where nothing arrived") {
+  const Parameter w(Array{1, 2}), unused(Array{1, 2});
+  tg::Tape tape(keeping);
+  const Tensor y = w * w, aside = unused * 2.0;
+  y.backward(Array{10, 100});
+  const json step = step_of(tape);
+  const json& nodes = step["nodes"];
+  check_array(nodes[1]["contributions"][0], Array{10, 200});
+  check_array(nodes[1]["contributions"][1], Array{10, 200});
+  check_array(nodes[0]["gradient"], Array{20, 400});
+  CHECK(step["loss"] == 1);
+  CHECK(nodes[2]["reached"] == false);
+  CHECK(nodes[2]["gradient"].is_null());
+  CHECK_FALSE(nodes[3].contains("contributions"));
+}
+
+TEST_CASE("A contribution that is all of an input's gradient is not written twice") {
+  const Parameter w(Array{1, 2});
+  tg::Tape tape(keeping);
+  Tensor y = w * 2.0;
+  tg::sum(y).backward();
+  const json first = step_of(tape);
+  REQUIRE(first["nodes"].size() == 3);
+  for (const json& node : first["nodes"]) CHECK_FALSE(node.contains("contributions"));
+
+  Tensor z = w * 2.0;
+  z.register_hook([](auto& gradient) { gradient *= 10.0; });
+  tg::sum(z).backward();
+  const json step = step_of(tape);
+  check_array(step["nodes"].back()["contributions"][0], Array{1, 1});  // z's gradient is what the hook made of it
+}
+
+TEST_CASE("Several steps stand on one page, also those of tapes that have ended") {
+  const TemporaryFolder folder;
+  {
+    Parameter w(Array{1, 2});
+    w.set_name("w");
+    tg::Page page({.title = "Two steps", .axes = {{"w", {{"of the page"}}}}});
+    for (int step = 0; step < 2; ++step) {
+      tg::Tape tape(keeping);
+      tg::sum(w * w).backward();
+      page.add(tape, {.label = "step " + std::to_string(step)});
+      if (step == 1) page.add(tape, {.label = "again", .axes = {{"w", {{"of the step"}}}}});
+      w.mutable_value() += 1.0;
+      w.zero_grad();
+    }
+    const tg::Tape keeps_nothing;
+    CHECK_THROWS_WITH_AS(page.add(keeps_nothing), Contains("keep_values"), std::logic_error);
+    CHECK_THROWS_WITH_AS(tg::Page().save(folder / "empty.html"),
+                         "[save_page] expected a page with a step, got one to which none was added", std::logic_error);
+    page.save(folder / "page.html");
+  }
+  const json steps = page_data(folder.read("page.html"))["steps"];
+  REQUIRE(steps.size() == 3);
+  CHECK(steps[0]["label"] == "step 0");
+  check_array(named(steps[0], "w")["value"], Array{1, 2});
+  check_array(named(steps[0], "w")["gradient"], Array{2, 4});
+  check_array(named(steps[1], "w")["gradient"], Array{4, 6});
+  CHECK(named(steps[1], "w")["axis_names"] == json::array({"of the page"}));
+  CHECK(named(steps[2], "w")["axis_names"] == json::array({"of the step"}));
+}
+
+TEST_CASE("Layers are told from the parameters read, and what reads none from those before and after") {
+  const auto layers = [](const std::vector<std::optional<std::string>>& of_parameters) {
+    return tg::detail::layers_of(of_parameters);
+  };
+  using Layers = std::vector<std::string>;
+  CHECK(layers({"a.b", {}, "a.c", {}, "d", {}}) == Layers{"a.b", "a", "a.c", "", "d", ""});
+  CHECK(layers({"blocks.0.norm", {}, "blocks.0.fc", {}, "blocks.1.norm", {}}) ==
+        Layers{"blocks.0.norm", "blocks.0", "blocks.0.fc", "blocks.0", "blocks.1.norm", "blocks.1"});
+  CHECK(layers({{}, "blocks.0.fc", {}, "head", {}}) == Layers{"", "blocks.0.fc", "blocks.0", "head", ""});
+  CHECK(tg::detail::common_layer("blocks.0.norm1", "blocks.0.attention.q_proj") == "blocks.0");
+  CHECK(tg::detail::common_layer("a.b", "ab") == "");
+}
+
+TEST_CASE("Large arrays are averaged down, with the statistics of all their numbers") {
+  Array x({3, 5}, 0.0);
+  for (std::size_t i = 0; i < 15; ++i) x.data()[i] = static_cast<double>(i);
+  const json averaged = stored(x, 4);
+  CHECK(averaged["pooled"] == json{2, 4});
+  CHECK(averaged["shape"] == json{2, 2});
+  CHECK(decoded(averaged["data"]) == std::vector<float>{4, 6.5, 11.5, 14});
+  const json& statistics = averaged["statistics"];
+  CHECK(statistics["count"] == 15);
+  CHECK(statistics["least"] == 0);
+  CHECK(statistics["largest"] == 14);
+  CHECK(statistics["mean"] == doctest::Approx(7));
+  CHECK(statistics["deviation"] == doctest::Approx(std::sqrt(56.0 / 3)));
+  CHECK(statistics["norm"] == doctest::Approx(std::sqrt(1015.0)));
+  CHECK(statistics["zeros"] == 1);
+  CHECK_FALSE(stored(x, 15).contains("pooled"));
+  check_array(stored(x, 15), x);
+  check_array(stored(Array(tg::Shape{}, 2.5), 1), Array(tg::Shape{}, 2.5));
+  check_array(stored(Array(tg::Shape{0, 3}), 1), Array(tg::Shape{0, 3}));
+}
+
+TEST_CASE("NaN and infinity are counted and kept apart from the other statistics") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const json some = stored(Array{1, nan, -infinity, 3, infinity}, 100)["statistics"];
+  CHECK(some["nan"] == 1);
+  CHECK(some["infinite"] == 2);
+  CHECK(some["mean"] == 2);
+  CHECK(some["largest"] == 3);
+  const json none = stored(Array{nan}, 100)["statistics"];
+  for (const char* key : {"least", "largest", "mean", "deviation", "norm"}) CHECK(none[key].is_null());
+}
+
+TEST_CASE("Statistics hold for numbers whose squares are too large or too small for a double") {
+  for (const double unit : {1e-300, 1e-200, 1e200, 1e300}) {
+    const json statistics = stored(Array{3 * unit, -4 * unit, 0}, 100)["statistics"];
+    CHECK(statistics["norm"] == doctest::Approx(5 * unit).epsilon(1e-12));
+    CHECK(statistics["mean"] == doctest::Approx(-unit / 3).epsilon(1e-12));
+    CHECK(statistics["deviation"] == doctest::Approx(unit * std::sqrt(74.0 / 9)).epsilon(1e-12));
+    CHECK(statistics["least"] == -4 * unit);
+    CHECK(statistics["zeros"] == 1);
+  }
+  const double denormal = std::numeric_limits<double>::denorm_min();
+  CHECK(stored(Array{denormal}, 1)["statistics"]["norm"] == denormal);
+  CHECK(stored(Array({4}, std::numeric_limits<double>::max() / 2), 9)["statistics"]["mean"] ==
+        std::numeric_limits<double>::max() / 2);
+}
+
+TEST_CASE("The bytes of a page's numbers are bounded, and what was left out is said") {
+  const Parameter w(Array({64, 64}, 1.0)), small(Array{1, 2});
+  tg::Tape tape(keeping);
+  tg::sum(tg::exp(w) * 2.0).backward();
+  const auto numbers_in = [&](std::size_t largest) {
+    const json page = page_of(tape, {.largest = largest});
+    CHECK(page["left_out"].size() == (largest < 100'000 ? 1 : 0));
+    return page.dump().size();
+  };
+  CHECK(numbers_in(1'000'000) > 100'000);
+  CHECK(numbers_in(20'000) < 30'000);
+  CHECK(numbers_in(2'000) < 12'000);
+}
+
+TEST_CASE("Axes have names and labels, which must fit") {
+  Parameter w(Array{{1, 2, 3}, {4, 5, 6}});
+  w.set_name("w");
+  tg::Tape tape(keeping);
+  const Tensor y = w * 2.0;
+  const json node = named(step_of(tape, {.axes = {{"w", {{"row"}, {"token", {"the", "river", "bank"}}}}}}), "w");
+  CHECK(node["axis_names"] == json{"row", "token"});
+  CHECK(node["axes"] == json::parse(R"([null, ["the", "river", "bank"]])"));
+  CHECK_THROWS_WITH_AS(step_of(tape, {.axes = {{"w", {{"row"}}}}}), Contains("[save_page]"), std::invalid_argument);
+  CHECK_THROWS_AS(step_of(tape, {.axes = {{"w", {{"row", {"one"}}, {"token"}}}}}), std::invalid_argument);
+}
+
+TEST_CASE(
+    "A layer's axes are those of the values in it that have no name and that they fit; attention has its tokens") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  tg::Tensor<float> x = model.attention(model.embedding(tg::IntArray{{1, 2, 3}}));
+  x.set_name("x");
+  tg::sum(model.head(tg::mean(x, {1}))).backward();
+  const tg::PageAxis batch{"batch"}, token{"token", {"the", "river", "bank"}}, key{"key", {"a", "b", "c"}}, width{};
+  const auto page_with = [&](const tg::PageAxes& axes) { return step_of(tape, {.axes = axes}); };
+  const auto made_by = [](const json& step, const std::string& operation, const std::string& layer) {
+    for (const json& node : step["nodes"])
+      if (node["operation"] == operation && node["layer"] == layer) return node;
+    FAIL("no " << operation << " in " << layer);
+    return json();
+  };
+
+  const json step = page_with({{"", {batch, token, width}}, {"attention.k_proj", {batch, key, width}}});
+  const json tokens = json::parse(R"([null, ["the", "river", "bank"], null])"), words = tokens[1], keys{"a", "b", "c"};
+  CHECK(made_by(step, "embedding", "embedding")["axes"] == tokens);
+  CHECK(made_by(step, "linear", "attention.q_proj")["axes"] == tokens);
+  CHECK(made_by(step, "linear", "attention.k_proj")["axes"][1] == keys);
+  const json heads = made_by(step, "multi_head_attention", "attention");
+  CHECK(heads["axes"] == tokens);
+  CHECK(heads["attention"]["queries"] == json::array({words}));
+  CHECK(heads["attention"]["keys"] == json::array({keys}));
+  CHECK_FALSE(named(step, "x").contains("axes"));
+  CHECK_FALSE(made_by(step, "mean", "").contains("axes"));
+  CHECK_FALSE(named(step, "head.weight").contains("axes"));
+
+  const tg::PageAxis other{"token", {"of another length"}};
+  const json outer = page_with({{"", {batch, token, width}}, {"attention.q_proj", {batch, other, width}}});
+  CHECK(made_by(outer, "linear", "attention.q_proj")["axes"] == tokens);  // the inner ones do not fit
+
+  const json bare = made_by(page_with({{"head", {batch, width}}}), "multi_head_attention", "attention")["attention"];
+  CHECK_FALSE(bare.contains("queries"));
+  CHECK_FALSE(bare.contains("keys"));
+}
+
+TEST_CASE("Names, titles and labels are shown as they are, whatever they contain") {
+  const std::string evil = "</script><img src=x onerror=alert(1)> & \"{{data}}\" '{{title}}' \xff";
+  Parameter w(Array{1, 2});
+  w.set_name(evil);
+  tg::Tape tape(keeping);
+  tg::sum(w * 2.0).backward();
+  const TemporaryFolder folder;
+  tg::save_page(tape, folder / "page.html", {.title = evil, .axes = {{evil, {{evil, {evil, evil}}}}}});
+  const std::string page = folder.read("page.html");
+  CHECK(page.find("<img") == std::string::npos);
+  CHECK(page.find("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; &amp; &quot;{{data}}&quot;") != std::string::npos);
+  const json data = page_data(page);
+  const std::string shown = evil.substr(0, evil.size() - 1) + "\uFFFD";  // what is no UTF-8 has no letters
+  CHECK(data["title"] == shown);
+  CHECK(data["steps"][0]["nodes"][0]["name"] == shown);
+  CHECK(data["steps"][0]["nodes"][0]["axes"][0][0] == shown);
+}
+
+TEST_CASE("A page is one file that needs nothing else; without values kept there is none") {
+  const Parameter w(Array{1, 2});
+  const TemporaryFolder folder;
+  folder.write("page.html", "before");
+  {
+    tg::Tape tape;
+    tg::sum(w * 2.0).backward();
+    CHECK_THROWS_WITH_AS(tg::save_page(tape, folder / "page.html"), Contains("[save_page]"), std::logic_error);
+    CHECK_THROWS_WITH_AS(tg::save_page(tape, folder / "page.html"), Contains("keep_values"), std::logic_error);
+    CHECK(folder.read("page.html") == "before");
+  }
+  tg::Tape tape(keeping);
+  tg::save_page(tape, folder / "page.html");  // of nothing yet
+  tg::sum(w * 2.0).backward();
+  tg::save_page(tape, folder / "page.html");
+  const std::string page = folder.read("page.html");
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(page.find("/*{{") == std::string::npos);
+  for (const char* outside : {"<script src", "<link", "@import", "fetch("})
+    CHECK(page.find(outside) == std::string::npos);
+  CHECK(folder.files() == 1);
+  CHECK_THROWS_AS(tg::save_page(tape, folder / "no/page.html"), std::runtime_error);
+}

@@ -1,0 +1,144 @@
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <paths.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "../../examples/gpt/model.hpp"
+#include "../operations/table.hpp"
+#include "close.hpp"
+
+namespace tg = tapegrad;
+
+TEST_CASE_TEMPLATE("The language model's loss and gradients are PyTorch's, with one head and with eight", T, float,
+                   double) {
+  constexpr std::size_t vocabulary = 5, batch = 3, time = 6, width = 8;  // as in fixtures/make_language_model.py
+  std::ifstream file(TAPEGRAD_SOURCES "/tests/fixtures/language_model.json");
+  const auto cases = nlohmann::json::parse(file);
+  REQUIRE(cases.size() == 3);
+  for (const auto& expected : cases) {
+    CAPTURE(expected["heads"]);
+    CAPTURE(expected["positions"]);
+    LanguageModel<T> model(
+        vocabulary, {.heads = expected["heads"], .width = width, .context = time, .positions = expected["positions"]});
+    std::uint64_t key = 0;
+    for (const auto& parameter : tg::parameters(model))
+      parameter->set_value(operations::numbers<T>(operations::draw(parameter->shape()), key++));
+    tg::IntArray ids(tg::Shape{batch, time}), next(tg::Shape{batch, time});
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids.data()[i] = static_cast<std::int64_t>(vocabulary * tg::random_uniform(100, i));
+    for (std::size_t i = 0; i < ids.size(); ++i) next.data()[i] = ids.data()[(i + 1) % ids.size()];
+
+    const double tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-12;
+    tg::Tape tape;
+    const auto loss = tg::cross_entropy(model(ids), next);
+    loss.backward();
+    CHECK(std::abs(static_cast<double>(loss.item()) - double(expected["loss"])) < tolerance);
+    CHECK(tg::parameters(model).size() == expected["gradients"].size());
+    for (const auto& named : tg::named_parameters(model)) {
+      const auto& name = named.first;
+      const auto& parameter = named.second;
+      CAPTURE(name);
+      const std::vector<double> numbers = expected["gradients"][name];
+      tg::Array<double> gradient(parameter->shape());
+      REQUIRE(numbers.size() == gradient.size());
+      std::copy(numbers.begin(), numbers.end(), gradient.begin());
+      check_close(parameter->grad(), gradient, tolerance);
+    }
+  }
+}
+
+namespace {
+
+/// The tutorial's model, and a GPT with all that it may have.
+const ModelOptions both_models[] = {
+    {.layers = 0, .heads = 2, .width = 8, .context = 5, .positions = Positions::learned},
+    {.layers = 2, .heads = 2, .width = 8, .context = 5, .positions = Positions::learned, .tie = true, .dropout = 0.5}};
+
+}  // namespace
+
+TEST_CASE("The language model sees no character that is still to come") {
+  for (const ModelOptions& options : both_models) {
+    LanguageModel<double> model(9, options);
+    tg::eval(model);
+    const auto first = model({{1, 2, 3, 4, 5}}).value(), other = model({{1, 2, 3, 8, 7}}).value();
+    for (std::size_t t = 0; t < 3; ++t)
+      for (std::size_t id = 0; id < 9; ++id) CHECK(first(0, t, id) == other(0, t, id));
+    CHECK(first(0, 3, 0) != other(0, 3, 0));
+  }
+}
+
+TEST_CASE("The language model with its weights predicts the same, and no character attends to one still to come") {
+  for (const ModelOptions& options : both_models) {
+    LanguageModel<double> model(9, options);
+    tg::eval(model);
+    const tg::IntArray ids{{1, 2, 3, 4, 5}, {5, 4, 3, 8, 7}};
+    const auto [logits, weights] = model.with_weights(ids);
+    check_close(logits.value(), model(ids).value(), 1e-13);
+    REQUIRE(weights.size() == std::max<std::size_t>(1, options.layers));
+    for (const auto& of_one : weights) {
+      REQUIRE(of_one.shape() == tg::Shape{2, 2, 5, 5});
+      for (std::size_t b = 0; b < 2; ++b)
+        for (std::size_t h = 0; h < 2; ++h)
+          for (std::size_t t = 0; t < 5; ++t)
+            for (std::size_t s = 0; s < 5; ++s) CHECK((of_one.value()(b, h, t, s) > 0) == (s <= t));
+    }
+  }
+}
+
+TEST_CASE("The language model predicts the same from its caches, in pieces of any length") {
+  for (const ModelOptions& options : both_models) {
+    LanguageModel<double> model(9, options);
+    tg::eval(model);
+    const auto whole = model({{1, 2, 3, 4, 5}});
+    LanguageModel<double>::Caches caches;
+    check_close(model({{1, 2}}, caches).value(), tg::narrow(whole, 1, 0, 2).value(), 1e-12);
+    check_close(model(tg::int_array({{3}}), caches).value(), tg::narrow(whole, 1, 2, 1).value(), 1e-12);
+    check_close(model({{4, 5}}, caches).value(), tg::narrow(whole, 1, 3, 2).value(), 1e-12);
+  }
+}
+
+TEST_CASE("The language model's losses are the same, to the bit, whether its blocks are recomputed or not") {
+  const tg::IntArray ids{{1, 2, 3, 4, 5}, {5, 4, 3, 8, 7}}, next{{2, 3, 4, 5, 6}, {4, 3, 8, 7, 0}};
+  std::size_t kept[2];
+  const auto trained = [&](const ModelOptions& options, bool recompute) {
+    tg::manual_seed(3);
+    LanguageModel<> model(9, options);
+    tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.01});
+    std::vector<float> losses;
+    for (int step = 0; step < 5; ++step) {
+      const tg::Tape tape;
+      optimizer.zero_grad();
+      const auto loss = tg::cross_entropy(model(ids, recompute), next);
+      kept[recompute] = tape.size();
+      loss.backward();
+      optimizer.step();
+      losses.push_back(loss.item());
+    }
+    return losses;
+  };
+  for (const ModelOptions& options : both_models) {
+    CHECK(trained(options, true) == trained(options, false));
+    CHECK(kept[true] < kept[false]);
+  }
+}
+
+TEST_CASE("A tied language model has no head of its own, and one without norms no LayerNorm") {
+  const auto has = [](const ModelOptions& options, const std::string& part) {
+    LanguageModel<> model(9, options);
+    for (const auto& [name, parameter] : tg::named_parameters(model))
+      if (name.find(part) != name.npos) return true;
+    return false;
+  };
+  CHECK(has({.layers = 1, .width = 8, .context = 5}, "head."));
+  CHECK(!has({.layers = 1, .width = 8, .context = 5, .tie = true}, "head."));
+  CHECK(has({.layers = 1, .width = 8, .context = 5}, "norm"));
+  CHECK(!has({.layers = 1, .width = 8, .context = 5, .norm = Norm::none}, "norm"));
+}

@@ -1,0 +1,332 @@
+/// Whole models, forward, backward and trained for 50 steps. fixtures/models.json holds what PyTorch gives for the same
+/// models; fixtures/make_models.py, where they stand written in PyTorch, made it.
+#include <tapegrad/tapegrad.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <paths.hpp>
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xmanipulation.hpp>
+#include <xtensor/xview.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../operations/table.hpp"
+#include "close.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+using Mask = tg::AttentionMask;
+using operations::draw, operations::numbers;
+
+constexpr std::size_t kBatch = 3, kTime = 5;
+constexpr std::int64_t kPadding = 0;
+
+// Ids from first to last - 1.
+tg::IntArray drawn_ids(const tg::Shape& shape, std::int64_t first, std::int64_t last, std::uint64_t key) {
+  tg::IntArray ids(shape);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids.data()[i] = first + static_cast<std::int64_t>(static_cast<double>(last - first) * tg::random_uniform(key, i));
+  return ids;
+}
+
+tg::IntArray lengths() { return {5, 2, 3}; }
+tg::IntArray lengths_of_queries() { return {{1, 2, 3, 4, 5}, {5, 5, 0, 9, 2}, {3, 1, 4, 1, 5}}; }
+
+tg::IntArray unpadded_ids() { return drawn_ids({kBatch, kTime}, 1, 6, 100); }  // (B, T), without the padding's id
+
+tg::IntArray padded_ids() {
+  tg::IntArray ids = unpadded_ids();
+  for (std::size_t b = 0; b < kBatch; ++b) xt::view(ids, b, xt::range(lengths()(b), kTime)) = kPadding;
+  return ids;
+}
+
+// Each id's next one, over the flattened ids.
+tg::IntArray next(const tg::IntArray& ids) { return xt::roll(ids, -1); }
+
+template <class T> struct Classifier {
+  tg::IntArray ids;  // (B, T)
+  Mask mask;
+  tg::Embedding<T> embedding{6, 4, {.padding_idx = kPadding}};
+  tg::MultiHeadAttention<T> attention;
+  tg::Linear<T> head{4, 3};
+  TAPEGRAD_FIELDS(embedding, attention, head)
+
+  Classifier(std::size_t heads, const tg::IntArray& texts, const Mask& seen)
+      : ids(texts), mask(seen), attention(4, heads) {}
+
+  tg::Tensor<T> operator()() const {
+    const tg::Tensor<T> x = attention(embedding(ids), mask);  // (B, T, D)
+    const tg::BoolArray keep = tg::padding_mask(ids, kPadding);
+    return head(xt::all(keep) ? tg::mean(x, {1}) : mean_of_kept(x, keep));
+  }
+
+  static tg::Tensor<T> mean_of_kept(const tg::Tensor<T>& x, const tg::BoolArray& keep) {
+    const tg::Array<T> kept = xt::cast<T>(keep);
+    const tg::Array<T> lengths = xt::sum(kept, {1}, xt::keep_dims);
+    const tg::Array<T> share = kept / lengths;
+    return tg::einsum("bt,btd->bd", tg::Tensor<T>(share), x);
+  }
+
+  static tg::Tensor<T> loss(const tg::Tensor<T>& logits) {
+    return tg::cross_entropy(logits, drawn_ids({kBatch}, 0, 3, 101));
+  }
+};
+
+template <class T> struct LanguageModel {
+  tg::IntArray ids;  // (B, T)
+  tg::Embedding<T> embedding;
+  tg::MultiHeadAttention<T> attention;
+  tg::Linear<T> head;
+  TAPEGRAD_FIELDS(embedding, attention, head)
+
+  LanguageModel(std::size_t dim, std::size_t heads, const tg::IntArray& texts)
+      : ids(texts), embedding(6, dim), attention(dim, heads), head(dim, 6) {}
+
+  tg::Tensor<T> operator()() const {
+    const Mask mask = Mask::causal() & Mask::key_padding(tg::padding_mask(ids, kPadding));
+    return head(attention(embedding(ids), mask));
+  }
+
+  tg::Tensor<T> loss(const tg::Tensor<T>& logits) const {
+    return tg::cross_entropy(logits, next(ids), {.ignore_index = kPadding});
+  }
+};
+
+template <class T> struct CrossAttention {
+  tg::Embedding<T> queries{6, 3}, keys{6, 5}, values{6, 2};
+  tg::MultiHeadAttention<T> attention{6, 2, {.query_dim = 3, .key_dim = 5, .value_dim = 2}};
+  TAPEGRAD_FIELDS(queries, keys, values, attention)
+
+  tg::Tensor<T> operator()() const {
+    const tg::IntArray ids = unpadded_ids(), asking = xt::view(ids, xt::all(), xt::range(0, 4));
+    return attention(queries(asking), keys(ids), values(next(ids)), Mask::valid_lens(lengths()));
+  }
+
+  static tg::Tensor<T> loss(const tg::Tensor<T>& y) { return tg::mse_loss(y, numbers<T>(draw(y.shape()), 102)); }
+};
+
+template <class T> struct Transformer {
+  tg::Embedding<T> embedding{6, 4}, positions{kTime, 4};
+  std::vector<tg::TransformerBlock<T>> blocks;
+  tg::LayerNorm<T> norm{{4}};
+  std::optional<tg::Linear<T>> head;
+  TAPEGRAD_FIELDS(embedding, positions, blocks, norm, head)
+
+  explicit Transformer(const tg::TransformerBlockOptions& options = {.feed_forward_width = 6}, bool tied = false)
+      : blocks(2, tg::TransformerBlock<T>(4, 2, options)) {
+    if (!tied) head.emplace(4, 6);
+  }
+
+  tg::Tensor<T> operator()() const {
+    tg::Tensor<T> x = embedding(unpadded_ids()) + positions(xt::arange<std::int64_t>(kTime));  // (T, D) to each text
+    for (const auto& block : blocks) x = block(x, Mask::causal());
+    return head ? (*head)(norm(x)) : tg::linear(norm(x), embedding.weight);
+  }
+
+  static tg::Tensor<T> loss(const tg::Tensor<T>& logits) { return tg::cross_entropy(logits, next(unpadded_ids())); }
+};
+
+template <class T> struct Llama {
+  tg::Embedding<T> embedding{6, 8};
+  tg::TransformerBlock<T> block{8,
+                                4,
+                                {.feed_forward_width = 6,
+                                 .activation = tg::Activation::swiglu,
+                                 .bias = false,
+                                 .normalization = tg::Normalization::rms,
+                                 .norm_eps = 1e-3,
+                                 .num_kv_heads = 2,
+                                 .rotary_base = 100}};
+  tg::RMSNorm<T> norm{8};
+  tg::Linear<T> head{8, 6, {.bias = false}};
+  TAPEGRAD_FIELDS(embedding, block, norm, head)
+
+  tg::Tensor<T> operator()() const { return head(norm(block(embedding(unpadded_ids()), Mask::causal()))); }
+
+  static tg::Tensor<T> loss(const tg::Tensor<T>& logits) { return tg::cross_entropy(logits, next(unpadded_ids())); }
+};
+
+template <class M> void fill(M& model) {
+  std::uint64_t key = 0;
+  for (const auto& parameter : tg::parameters(model))
+    parameter->set_value(numbers<tg::detail::ScalarOf<M>>(draw(parameter->shape(), -0.7, 0.7), key++));
+}
+
+// The loss of each of 50 steps.
+template <class M> tg::Array<double> curve_of(M& model, tg::Optimizer<tg::detail::ScalarOf<M>>& optimizer) {
+  fill(model);
+  tg::Array<double> curve(tg::Shape{50});
+  for (double& value : curve) {
+    tg::Tape tape;
+    optimizer.zero_grad();
+    const auto loss = model.loss(model());
+    loss.backward();
+    optimizer.step();
+    value = loss.item();
+  }
+  return curve;
+}
+
+template <class M> tg::Array<double> losses(M model, const tg::SGDOptions& options) {
+  tg::SGD<tg::detail::ScalarOf<M>> optimizer(tg::parameters(model), options);
+  return curve_of(model, optimizer);
+}
+
+// By a transformer whose matrices decay, while biases and norms do not.
+template <template <class> class Adam, class T> tg::Array<double> losses_in_two_groups() {
+  Transformer<T> model;
+  const auto is_matrix = [](std::string_view, const auto& parameter) { return parameter.dimension() >= 2; };
+  const auto is_other = [](std::string_view, const auto& parameter) { return parameter.dimension() < 2; };
+  typename Adam<T>::Options options{.lr = 0.01, .betas = {0.8, 0.99}, .eps = 1e-6, .weight_decay = 0.1};
+  Adam<T> optimizer(tg::parameters(model, is_matrix), options);
+  options.lr = 0.02, options.weight_decay = 0;
+  optimizer.add_group(tg::parameters(model, is_other), options);
+  return curve_of(model, optimizer);
+}
+
+const nlohmann::json& fixtures() {
+  static const nlohmann::json all =
+      nlohmann::json::parse(std::ifstream(TAPEGRAD_SOURCES "/tests/fixtures/models.json"));
+  return all;
+}
+
+// The fixture's numbers in the shape that they have here.
+tg::Array<double> array_of(const nlohmann::json& fixture, const tg::Shape& shape) {
+  const auto data = fixture.get<std::vector<double>>();
+  tg::Array<double> array(shape);
+  REQUIRE(array.size() == data.size());
+  std::copy(data.begin(), data.end(), array.begin());
+  return array;
+}
+
+double largest(const tg::Array<double>& x) { return xt::amax(xt::abs(x))(); }
+
+// Every gradient against the largest of its parameter. Where that is 0 but for rounding, as for the biases of keys,
+// which a softmax does not see, against 1/10000 of the model's largest.
+template <class M> void check_gradients(M& model, const nlohmann::json& expected) {
+  double largest_of_all = 0;
+  const auto named = tg::named_parameters(model);
+  for (const auto& [name, parameter] : named) largest_of_all = std::max(largest_of_all, largest(parameter->grad()));
+  CHECK(named.size() == expected.size());
+  for (const auto& entry : named) {  // lambdas, as CAPTURE makes, may not use a structured binding's names
+    CAPTURE(entry.first);
+    const tg::Array<double>& actual = entry.second->grad();
+    const tg::Array<double> gradient = array_of(expected.at(entry.first), actual.shape());
+    const double scale = std::max(largest(gradient), 1e-4 * largest_of_all);
+    check_close(actual / scale, gradient / scale, 1e-11);
+  }
+}
+
+template <template <class> class Model, class... Args> void check_model(const char* name, const Args&... args) {
+  const nlohmann::json& expected = fixtures().at(name);
+  Model<double> model(args...);
+  fill(model);
+  tg::Tape tape;
+  const tg::Tensor<double> output = model();
+  model.loss(output).backward();
+  check_close(output.value(), array_of(expected.at("output"), output.shape()), 1e-11);
+  check_gradients(model, expected.at("gradients"));
+
+  const tg::Array<double> curve = array_of(expected.at("losses"), {50});
+  check_close(losses(model, {.lr = 0.1}), curve, 1e-11);
+  check_close(losses(Model<float>(args...), {.lr = 0.1}), curve, 1e-4);
+}
+
+}  // namespace
+
+TEST_CASE("A classifier is PyTorch's, whatever it masks") {
+  SUBCASE("nothing") { check_model<Classifier>("classifier", 1, unpadded_ids(), Mask::none()); }
+  SUBCASE("padding") {
+    check_model<Classifier>("classifier, key padding", 2, padded_ids(),
+                            Mask::key_padding(tg::padding_mask(padded_ids(), kPadding)));
+  }
+  SUBCASE("what is beyond a length for each text") {
+    check_model<Classifier>("classifier, valid lengths", 2, unpadded_ids(), Mask::valid_lens(lengths()));
+  }
+  SUBCASE("what is beyond a length for each query") {
+    check_model<Classifier>("classifier, valid lengths of every query", 2, unpadded_ids(),
+                            Mask::valid_lens(lengths_of_queries()));
+  }
+}
+
+TEST_CASE("A language model is PyTorch's") {
+  SUBCASE("one head") { check_model<LanguageModel>("language model, one head", 8, 1, unpadded_ids()); }
+  SUBCASE("eight heads") { check_model<LanguageModel>("language model, eight heads", 16, 8, unpadded_ids()); }
+  SUBCASE("padded texts") { check_model<LanguageModel>("language model, padding", 8, 2, padded_ids()); }
+}
+
+TEST_CASE("Cross attention of queries, keys and values of different widths is PyTorch's") {
+  check_model<CrossAttention>("cross attention");
+}
+
+TEST_CASE("Transformer blocks are PyTorch's") {
+  using Options = tg::TransformerBlockOptions;
+  SUBCASE("GELU") { check_model<Transformer>("transformer", Options{.feed_forward_width = 6}); }
+  SUBCASE("GELU by tanh") {
+    check_model<Transformer>("transformer, gelu by tanh",
+                             Options{.feed_forward_width = 6, .activation = tg::Activation::gelu_tanh});
+  }
+  SUBCASE("ReLU, norms last") {
+    check_model<Transformer>(
+        "transformer, norms last",
+        Options{.feed_forward_width = 6, .activation = tg::Activation::relu, .norm = tg::NormPlacement::last});
+  }
+  SUBCASE("SiLU, without biases, the head the embedding's weight") {
+    check_model<Transformer>("transformer, without biases, tied",
+                             Options{.feed_forward_width = 6, .activation = tg::Activation::silu, .bias = false}, true);
+  }
+  SUBCASE("without norms") {
+    check_model<Transformer>("transformer, without norms",
+                             Options{.feed_forward_width = 6, .norm = tg::NormPlacement::none});
+  }
+  SUBCASE("keys and values of one head") {
+    check_model<Transformer>("transformer, one head of keys", Options{.feed_forward_width = 6, .num_kv_heads = 1});
+  }
+  SUBCASE("rotary positions, RMSNorms last, SwiGLU, with biases") {
+    check_model<Transformer>("transformer, rotary, rms norms last, gated",
+                             Options{.feed_forward_width = 6,
+                                     .activation = tg::Activation::swiglu,
+                                     .norm = tg::NormPlacement::last,
+                                     .normalization = tg::Normalization::rms,
+                                     .rotary_base = 10000});
+  }
+}
+
+TEST_CASE("A Llama is PyTorch's") { check_model<Llama>("llama"); }
+
+TEST_CASE("A classifier learns by each of SGD's options as in PyTorch") {
+  const std::vector<std::pair<std::string, tg::SGDOptions>> all{
+      {"learning rate", {.lr = 0.1}},
+      {"weight decay", {.lr = 0.1, .weight_decay = 0.05}},
+      {"momentum", {.lr = 0.1, .momentum = 0.9}},
+      {"dampening", {.lr = 0.1, .momentum = 0.9, .dampening = 0.4}},
+      {"nesterov", {.lr = 0.1, .momentum = 0.9, .nesterov = true}},
+      {"momentum, dampening and weight decay", {.lr = 0.1, .momentum = 0.9, .dampening = 0.4, .weight_decay = 0.05}},
+      {"nesterov and weight decay", {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05, .nesterov = true}},
+  };
+  CHECK(fixtures().at("SGD").size() == all.size());
+  for (const auto& optimizer : all) {
+    CAPTURE(optimizer.first);
+    const tg::SGDOptions& options = optimizer.second;
+    const tg::Array<double> curve = array_of(fixtures().at("SGD").at(optimizer.first), {50});
+    check_close(losses(Classifier<double>(1, unpadded_ids(), Mask::none()), options), curve, 1e-11);
+    check_close(losses(Classifier<float>(1, unpadded_ids(), Mask::none()), options), curve, 1e-4);
+  }
+}
+
+TEST_CASE("A transformer learns by Adam and AdamW in two groups as in PyTorch") {
+  const tg::Array<double> adam = array_of(fixtures().at("Adam"), {50}), adamw = array_of(fixtures().at("AdamW"), {50});
+  check_close(losses_in_two_groups<tg::Adam, double>(), adam, 1e-8);
+  check_close(losses_in_two_groups<tg::AdamW, double>(), adamw, 1e-8);
+  // Adam divides by the gradients' own size, so that float's rounding grows: otherwise by each compiler.
+  check_close(losses_in_two_groups<tg::Adam, float>(), adam, 1e-2);
+  check_close(losses_in_two_groups<tg::AdamW, float>(), adamw, 1e-2);
+}

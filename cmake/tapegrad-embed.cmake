@@ -1,22 +1,21 @@
 # tapegrad_embed(<target> <file> [<name>])
 #
-# Puts the bytes of a file, such as a model, into a target, so that the program needs no file beside it:
+# Embeds the bytes of a file, such as a model, into a target:
 #
 #     tapegrad_embed(classifier model.safetensors)
 #
 #     #include <embedded/model_safetensors.hpp>
 #     tg::load(model, embedded::model_safetensors());
 #
-# The function returns a std::span<const std::byte>, of bytes that nobody can write to, at an address that 64 divides.
-# It and its header are called <name>, or else the file's name with _ for each character that a name in C++ cannot have;
-# sources of other targets do not see them. <file> counts from the current source directory; when it changes, the target
-# is built anew. The assembler reads it: g++ and clang++ on Linux do that at the speed of the disk, and the memory is
-# taken only as the bytes are read.
+# The function returns a std::span<const std::byte> of read-only bytes, aligned to 64. The function and its header are
+# named <name>, by default the file's name with _ for characters not allowed in C++ names, and are visible to this target
+# only. <file> is relative to the current source directory; the target is rebuilt when it changes. The assembler reads the
+# file, with g++ and clang++ on Linux at the speed of the disk; its pages are loaded when first accessed.
 function(tapegrad_embed target file)
   get_filename_component(path "${file}" ABSOLUTE)
   get_property(generated SOURCE "${path}" PROPERTY GENERATED)
   if(NOT generated AND (NOT EXISTS "${path}" OR IS_DIRECTORY "${path}"))
-    message(FATAL_ERROR "tapegrad_embed: expected a file, given ${path}")
+    message(FATAL_ERROR "tapegrad_embed: expected a file, got ${path}")
   endif()
   get_filename_component(name "${file}" NAME)
   if(ARGC GREATER 2)
@@ -25,11 +24,11 @@ function(tapegrad_embed target file)
   string(MAKE_C_IDENTIFIER "${name}" name)
   get_target_property(names ${target} TAPEGRAD_EMBEDDED)
   if(name IN_LIST names)
-    message(FATAL_ERROR "tapegrad_embed: ${target} has two files called ${name}; give one of them another <name>")
+    message(FATAL_ERROR "tapegrad_embed: ${target} has two files named ${name}; pass another <name> for one of them")
   endif()
   set_property(TARGET ${target} APPEND PROPERTY TAPEGRAD_EMBEDDED ${name})
 
-  # Two parts of a program may each have a file of one name: their targets tell them apart.
+  # The target's name distinguishes files with the same name in several parts of a program.
   string(MAKE_C_IDENTIFIER "of_${target}" owner)
   set(symbol "tapegrad_embedded_${owner}_${name}")
   string(REPLACE "\"" "\\\"" quoted "${path}")

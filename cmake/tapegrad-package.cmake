@@ -1,12 +1,11 @@
-# Debian packages, as that distribution cuts a library: libtapegrad0.1, what programs run with, and libtapegrad-dev,
-# what they are built with.
+# Debian packages: libtapegrad0.1 for running programs and libtapegrad-dev for building them.
 #
 #     cmake --preset package && cmake --build --preset package -t package
 #
-# The preset's shared library and its prefix /usr, under which Debian has a folder for each kind of processor, are what
-# it takes. tests/package tries them out.
+# Requires the preset's shared library and prefix /usr, under which Debian has a folder per architecture. tests/package
+# tests the packages.
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "The tapegrad developers <>" CACHE STRING "Who maintains the packages: name <address>")
+set(CPACK_PACKAGE_CONTACT "The tapegrad developers <>" CACHE STRING "Maintainer of the packages: name <address>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -15,7 +14,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# What the library is linked with is looked up; what its headers include is of the minor version that it was built with.
+# Dependencies of the library are looked up. Its headers need the minor version of xtensor used for the build.
 get_target_property(soversion tapegrad SOVERSION)
 set(runtime libtapegrad${soversion})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime})
@@ -31,20 +30,20 @@ set(version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "${runtime} (= ${version}), libxtensor-dev (>= ${tapegrad_xtensor}), libxtensor-dev (<< ${tapegrad_xtensor_after})")
 set(about
-    "It records the operations of a program on a tape, and sweeps it backwards
-for the gradient of every parameter. It has the layers of attention models and
-the optimizers that train them, under the names that PyTorch gave them.
+    "It records operations on a tape and computes the gradient of every
+parameter in a backward pass. On top of it are attention layers and optimizers
+with PyTorch's names.
 
 This package has")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "${about} the shared library.")
-set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "${about} the headers, and what CMake and pkg-config find it by.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "${about} the headers and the files for CMake and pkg-config.")
 
-# Beside each lie its copyright and its changelog, in the forms that Debian has for them.
+# Each package includes its copyright and changelog in Debian's formats.
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH's, where that is set
 file(WRITE ${PROJECT_BINARY_DIR}/package/changelog.Debian
 "tapegrad (${version}) unstable; urgency=medium
 
-  * As CHANGELOG.md of the sources says.
+  * See docs/CHANGELOG.md in the sources.
 
  -- ${CPACK_PACKAGE_CONTACT}  ${date}
 ")

@@ -5,7 +5,7 @@ import json
 import pathlib
 import re
 
-folder = pathlib.Path(__file__).parents[2] / "layers" / "page" / "browser"
+folder = pathlib.Path(__file__).parents[2] / "inspect" / "page" / "browser"
 
 
 def assemble(data):

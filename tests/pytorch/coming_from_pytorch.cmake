@@ -86,16 +86,6 @@ while(NOT rest STREQUAL "")
   endif()
 endwhile()
 
-# Every operation of the manual has its place on the page.
-file(READ ${page} whole)
-file(STRINGS ${root}/engine/ops/ops.hpp prototypes REGEX "[A-Za-z>] [a-z_0-9]+\\((const|std::size_t) ")
-foreach(prototype ${prototypes})
-  string(REGEX REPLACE "^.*[A-Za-z>] ([a-z_0-9]+)\\((const|std::size_t) .*$" "\\1" name "${prototype}")
-  if(NOT whole MATCHES "tg::${name}\\(")
-    message(FATAL_ERROR "${page} does not tell what ${name} of engine/ops/ops.hpp is in PyTorch")
-  endif()
-endforeach()
-
 # ---- building and running it ---------------------------------------------------------------------------------------
 
 file(WRITE ${folder}/rows.cpp "${definitions}

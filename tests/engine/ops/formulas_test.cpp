@@ -77,7 +77,7 @@ TEST_CASE("The operations that pages know by their names are the library's") {
   std::set<std::string> recorded;
   for (const Sample& sample : table().samples)
     for_each_operation(sample, [&](const Node& node) { recorded.insert(node.operation.name); });
-  std::ifstream file(TAPEGRAD_SOURCES "/layers/page/browser/operations.js");
+  std::ifstream file(TAPEGRAD_SOURCES "/inspect/page/browser/operations.js");
   const std::string script(std::istreambuf_iterator<char>(file), {});
   const std::regex quoted("\"(.*?)\"");
   std::size_t names = 0;

@@ -1,4 +1,4 @@
-/// The operations of engine/ops/ops.hpp, in its order, and at the end recompute. A new one is a line here.
+/// The operations of engine/ops/ops.hpp in its order, one per line, and recompute.
 #include <cstddef>
 #include <functional>
 #include <vector>

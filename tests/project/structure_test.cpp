@@ -112,7 +112,8 @@ std::vector<std::string> faults_of(const Sources& sources) {
     if (folder_of(path) == kFolders.size()) faults.push_back(path + " is in a folder missing from kFolders");
   for (const auto& [place, from, to] : includes) {
     if (!sources.contains(to)) faults.push_back(place + " does not exist");
-    if (folder_of(to) > folder_of(from)) faults.push_back(place + " leads up, from " + kFolders[folder_of(from)] + " to " + to);
+    if (folder_of(to) > folder_of(from))
+      faults.push_back(place + " leads up, from " + kFolders[folder_of(from)] + " to " + to);
     if (is_installed(from) && is_private(to)) faults.push_back(place + " is not installed, but " + from + " is");
   }
   return faults;

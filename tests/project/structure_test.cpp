@@ -61,7 +61,11 @@ std::vector<Include> includes_of(const Sources& sources) {
       ++number;
       std::smatch match;
       if (line.find("include") == std::string::npos || !std::regex_match(line, match, pattern)) continue;
-      const fs::path to = match[1].matched ? fs::path(path).parent_path() / match.str(1) : fs::path(match.str(2));
+      fs::path to = match.str(2);
+      if (match[1].matched)
+        to = fs::path(path).parent_path() / match.str(1);
+      else if (!to.has_parent_path())
+        to = "include/tapegrad" / to;
       includes.push_back({path + ':' + std::to_string(number) + ": " + line, path, to.lexically_normal().string()});
     }
   }

@@ -47,7 +47,7 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   return row;
 }
 
-// The operation that read a parameter first: the parameter was put on the tape for it.
+// The first operation to read a parameter, right after its node on the tape.
 template <class T> const char* first_reader(const Nodes<T>& nodes, std::int32_t parameter) {
   const auto reads_it = [&](std::int32_t i) {
     return std::ranges::find(nodes[i].inputs, parameter) != nodes[i].inputs.end();
@@ -58,7 +58,7 @@ template <class T> const char* first_reader(const Nodes<T>& nodes, std::int32_t 
   return "";
 }
 
-// The parameters that the last backward pass over the model reached and the model does not list. They are named if this
+// The parameters reached by the last backward pass over the model but not listed in it. They are named if this
 // thread's innermost tape still has them, and counted otherwise.
 template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& parameters) {
   std::uint64_t last = 0;

@@ -20,7 +20,7 @@ template <class T = float> struct LowRank {
   Tensor<T> operator()(const Tensor<T>& x) const;
 
   /// @cond
-  // As TAPEGRAD_FIELDS and TAPEGRAD_SETTINGS, which accept no names with dots.
+  // Like TAPEGRAD_FIELDS and TAPEGRAD_SETTINGS, which accept no names with dots.
   using tapegrad_inline = void;
   static constexpr std::string_view tapegrad_field_names() { return "lora_A.weight, lora_B.weight"; }
   auto tapegrad_fields() { return std::tie(A, B); }

@@ -11,58 +11,57 @@
 
 namespace tapegrad {
 
-/// An axis of a value for readers, texts in UTF-8. Axes of one name are looked at in the same place in all arrays.
+/// The labels of one axis of a value, in UTF-8. The page keeps axes with the same name at the same position.
 struct PageAxis {
   std::string name{};                 ///< "token"; "" for none
-  std::vector<std::string> labels{};  ///< of its places, as "the", "river", "bank"; empty for none
+  std::vector<std::string> labels{};  ///< of its indices: "the", "river", "bank"; empty for none
 };
 
-/// The axes of values, by the values' names. Under the path of a layer, "" for the whole model, stand those of the
-/// values without a name in it, as far as they fit; an inner layer's go before an outer one's. Names of no value are
-/// passed over. Attention that is told no PageTokens takes the labels of its queries and keys:
+/// The axes of values by name. The path of a layer, "" for the whole model, gives axes to the layer's unnamed values of
+/// fitting shape; inner layers take precedence. Unknown names are ignored. Attention without PageTokens uses the labels
+/// of its queries and keys:
 ///
 ///     const PageAxis token{"token", {"the", "river", "bank"}};
-///     save_page(tape, "step.html", {.axes = {{"", {{"batch"}, token, {}}}}});  // of all that are (B, 3, D)
+///     save_page(tape, "step.html", {.axes = {{"", {{"batch"}, token, {}}}}});  // all values of shape (B, 3, D)
 using PageAxes = std::map<std::string, std::vector<PageAxis>>;
 
-/// The tokens that the queries and the keys of an attention stand for, texts in UTF-8: a list for each entry of the
-/// batch or one for all; empty for none.
+/// The tokens of an attention's queries and keys, in UTF-8: one list per batch entry or one for all; empty for none.
 struct PageTokens {
   std::vector<std::vector<std::string>> queries{};  ///< T texts in each list
   std::vector<std::vector<std::string>> keys{};     ///< S texts in each list
 };
 
-/// What is told of a whole page.
+/// The settings of a page.
 struct PageOptions {
   std::string title = "A training step";  ///< in UTF-8
 
-  /// Of the values of all steps.
+  /// The axes of all steps' values.
   PageAxes axes{};
 
-  /// The tokens of all attention in a layer, by the layer's path, "" for the whole model. Those of the innermost layer
-  /// count; paths of no layer are passed over.
+  /// The tokens of all attention in a layer by the layer's path, "" for the whole model. The innermost layer takes
+  /// precedence; unknown paths are ignored.
   std::map<std::string, PageTokens> tokens{};
 
-  /// How many bytes the numbers may take on the page. Large arrays are averaged down until they do, the
-  /// largest first, and attention's weights only where they take more than half of the bytes; the page says so, and
-  /// still tells the mean, the norm and the like of all their numbers. An array keeps at least one number.
+  /// The max number of bytes for numbers on the page. Arrays are averaged down until they fit, the largest first;
+  /// attention weights only if they take more than half of the bytes. The page marks these arrays, and still shows
+  /// statistics of all their numbers. Each array keeps at least one number.
   std::size_t largest = 8'000'000;
 };
 
-/// What is told of one step of several.
+/// The settings of one step.
 struct PageStep {
   std::string label{};  ///< "step 100"
-  PageAxes axes{};      ///< of its values, before those of the page
+  PageAxes axes{};      ///< take precedence over the page's
 
-  /// Of its attention, before those of the page.
+  /// Take precedence over the page's.
   std::map<std::string, PageTokens> tokens{};
 
-  /// The name of the value that the page opens at, "attention.k_proj.weight"; "" for the beginning, or for where
-  /// anomaly mode found NaN. When no value has it, as one that nothing reads, the page opens at the loss.
+  /// The value the page opens at, such as "attention.k_proj.weight"; "" for the beginning, or the NaN found by anomaly
+  /// mode. If no value has this name, because no operation reads it, the page opens at the loss.
   std::string opened_at{};
-  std::string about{};  ///< what there is to see there; "" for the text of anomaly mode's error
+  std::string about{};  ///< an explanation; "" for the text of anomaly mode's error
 
-  /// Gradients by central differences, by the values' names: shown beside those of the tape.
+  /// Gradients by central differences, by the values' names; shown next to the tape's.
   std::map<std::string, Array<double>> numeric{};
 };
 
@@ -70,7 +69,7 @@ namespace detail {
 
 class Recording;
 
-/// A step of a page: what a tape has recorded, which lives on when the tape ends.
+/// A step of a page: the recording, kept after its tape ends.
 struct RecordedStep {
   std::shared_ptr<const Recording> recorded;
   PageStep told;

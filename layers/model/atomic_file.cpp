@@ -27,7 +27,7 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 
 constexpr const char *kFront = ".tapegrad-", *kBack = ".tmp";
 
-// Short, so that it is a good name wherever the target's is, and different in every process and thread.
+// A short name, valid wherever the target's is, and unique per process and thread.
 std::filesystem::path temporary_beside(const std::filesystem::path& target) {
   static std::atomic<unsigned> count{0};
   return folder_of(target) / (kFront + std::to_string(::getpid()) + '-' + std::to_string(count++) + kBack);
@@ -37,9 +37,8 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-// Removes the temporary files of writers that were killed. A living one holds a lock on its file, which the system
-// gives up with the process. What cannot be told or removed stays. (Where memory ends, std::filesystem's iterator ends
-// the program.)
+// Removes the temporary files of killed writers. A running one holds a lock on its file; the system releases it when
+// the process ends. Files in doubt stay. (Uses readdir, since std::filesystem's iterator terminates without memory.)
 void remove_leftovers(const std::filesystem::path& path) {
   const std::unique_ptr<DIR, CloseFolder> entries(::opendir(path.c_str()));
   if (!entries) return;
@@ -71,24 +70,25 @@ AtomicFile::AtomicFile(const char* operation, std::filesystem::path target)
     : operation_(operation), target_(std::move(target)) {
   struct stat old {};
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
-  if (!target_.has_filename() || (replaces && !S_ISREG(old.st_mode)))  // a rename would replace even a device
+  if (!target_.has_filename() || (replaces && !S_ISREG(old.st_mode)))  // rename would replace even a device
     fail<std::runtime_error>(operation_, "expected the name of a file, got ", target_.string());
   follow_links();
-  if (replaces && ::access(target_.c_str(), W_OK) != 0) fail_with_errno("write");  // a rename would not ask
+  if (replaces && ::access(target_.c_str(), W_OK) != 0)
+    fail_with_errno("write");  // rename ignores the file's permissions
   folder_ = Descriptor(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder_ < 0) fail_with_errno("open the folder of");
   remove_leftovers(folder_of(target_));
   create_temporary();
-  if (replaces) ::fchmod(file_, old.st_mode & 0777);  // those who may read it remain the same
+  if (replaces) ::fchmod(file_, old.st_mode & 0777);  // keeps the permissions
 }
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-// A rename would replace a symbolic link itself. What the last one points to need not be there yet.
+// rename would replace a symbolic link itself. The last link's target need not exist.
 void AtomicFile::follow_links() {
-  constexpr int kMostLinks = 40;  // as many as the system follows
+  constexpr int kMostLinks = 40;  // the system's limit
   std::error_code error;
   for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target_, error)); ++links) {
     errno = ELOOP;
@@ -101,11 +101,11 @@ void AtomicFile::create_temporary() {
   for (;;) {
     temporary_ = temporary_beside(target_);
     file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file_ < 0 && errno == EEXIST) continue;  // a process of the same number in another container has it
+    if (file_ < 0 && errno == EEXIST) continue;  // used by a process with the same id in another container
     if (file_ < 0) fail_with_errno("create a file beside");
-    // A file system that knows no locks refuses them to remove_leftovers(), too: leftovers stay there.
+    // Without locks in the file system, remove_leftovers() fails to lock too, so leftovers stay.
     while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
-    if (::access(temporary_.c_str(), F_OK) == 0) return;  // no process took it for a leftover before it was locked
+    if (::access(temporary_.c_str(), F_OK) == 0) return;  // not removed as a leftover before it was locked
   }
 }
 
@@ -124,7 +124,7 @@ void AtomicFile::commit() {
   if (::fsync(file_) != 0) fail_with_errno("sync");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with_errno("replace");
   temporary_.clear();
-  if (::fsync(folder_) != 0 && errno != EINVAL)  // which file systems say that cannot sync folders
+  if (::fsync(folder_) != 0 && errno != EINVAL)  // from file systems unable to sync folders
     fail_with_errno("sync the folder of");
 }
 

@@ -8,9 +8,9 @@
 namespace tapegrad::detail {
 namespace {
 
-using Paths = std::pair<std::string, std::string>;  // of an original and of its copy
+using Paths = std::pair<std::string, std::string>;  // original and copy
 
-// "blocks.0" and "blocks.1" of "blocks.0.norm.weight" and "blocks.1.norm.weight".
+// "blocks.0" and "blocks.1" for "blocks.0.norm.weight" and "blocks.1.norm.weight".
 Paths without_common_end(Paths paths) {
   auto& [a, b] = paths;
   for (;;) {
@@ -30,7 +30,7 @@ bool is_whole(const std::string& part, std::size_t count, const HeldArrays& para
 
 void print_copies(std::ostream& out, const HeldArrays& parameters) {
   std::map<const void*, std::string> originals;
-  std::map<Paths, std::vector<Paths>> parts;  // the parameters by the structs that they would be copied with
+  std::map<Paths, std::vector<Paths>> parts;  // parameters by their possibly copied structs
   for (const auto& [path, array] : parameters) {
     const auto [original, is_new] = originals.try_emplace(array, path);
     if (is_new) continue;

@@ -1,4 +1,4 @@
-/// What the places along axes are called on a page. For the library's own sources.
+/// The labels along axes on a page. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,21 @@
 
 namespace tapegrad::detail {
 
-/// The axes and tokens that a step and its page were told; the step's go before the page's. Refers to both.
+/// The axes and tokens of a step and its page; the step's take precedence. Refers to both.
 class Labels {
  public:
   using Axes = std::vector<PageAxis>;
 
   Labels(const PageStep& step, const PageOptions& page) : step_(step), page_(page) {}
 
-  /// The axes of the value with that name; null where none were told. Throws std::invalid_argument when they do not
-  /// fit.
+  /// The axes of the named value, or null. Throws std::invalid_argument if they do not fit.
   const Axes* of_value(const std::string& name, const Shape& shape) const;
 
-  /// Those of a value without a name: of the innermost layer around it whose axes fit, null for none.
+  /// The axes of an unnamed value: from the innermost enclosing layer whose axes fit, or null.
   const Axes* in_layer(std::string layer, const Shape& shape) const;
 
-  /// Adds "queries" or "keys" to an attention with that many of them: the tokens told for the innermost layer around
-  /// it, or else the labels of what it reads, which has the axes `read`, null for none. Throws std::invalid_argument
-  /// when they do not fit.
+  /// Adds `count` "queries" or "keys" to an attention: the tokens of the innermost enclosing layer, or else the labels
+  /// of its input with the axes `read` (may be null). Throws std::invalid_argument if they do not fit.
   void add_tokens(JsonObject& attention, bool queries, const std::string& layer, const Axes* read, std::size_t batch,
                   std::size_t count) const;
 

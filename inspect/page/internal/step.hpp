@@ -1,4 +1,4 @@
-/// What tapes recorded as a page's data. For the library's own sources.
+/// The recordings of tapes as a page's data. For the library's own sources.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tapegrad::detail {
 
-/// {"version", "title", "left_out", "steps"} of tapes that keep values.
+/// {"version", "title", "left_out", "steps"}. The tapes must have kept values.
 Json page_json(std::span<const RecordedStep> steps, const PageOptions& options);
 
 }  // namespace tapegrad::detail

@@ -1,4 +1,4 @@
-/// Replacing a file so that no crash leaves half of it. For the library's own sources.
+/// Replacing files atomically, even across crashes. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tapegrad::detail {
 
-/// A file that is open, closed with it. None is below 0.
+/// An owned file descriptor; negative for none.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -22,11 +22,10 @@ class Descriptor {
   int number_;
 };
 
-/// A temporary file beside the one that it will replace, which is the one that symbolic links lead to. Unless commit()
-/// has finished, the destructor removes it and the old file stays. What a killed process leaves behind is removed by
-/// the next that writes in the folder. (A file without a name, Linux's O_TMPFILE, would leave nothing behind; but it
-/// can only be linked to a name that is free, from which it must still be renamed, and not every file system has them.)
-/// Errors are std::runtime_error naming the operation and the file.
+/// A temporary file next to its target, with symbolic links resolved. Without a completed commit() the destructor
+/// removes it, and the old file stays. The next writer in the folder removes leftovers of killed processes. (Linux's
+/// unnamed O_TMPFILE would leave nothing behind, but can only be linked to an unused name, and some file systems lack
+/// it.) Errors are std::runtime_error naming the operation and the file.
 class AtomicFile {
  public:
   AtomicFile(const char* operation, std::filesystem::path target);
@@ -36,8 +35,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t size);
 
-  /// Puts the file in the target's place once its bytes are on the disk, and waits until this is on the disk too. Needs
-  /// no memory, so that the file has not been replaced when it ends.
+  /// Syncs the file, renames it to the target, and syncs the folder. Allocates no memory, so running out of memory
+  /// cannot follow the rename.
   void commit();
 
  private:
@@ -50,7 +49,7 @@ class AtomicFile {
   Descriptor folder_, file_;
 };
 
-/// Puts these bytes into a file, all of them or none.
+/// Writes these bytes to a file, all of them or none.
 void replace_file(const char* operation, const std::filesystem::path& path, const std::string& bytes);
 
 }  // namespace tapegrad::detail

@@ -1,4 +1,4 @@
-/// The header of a safetensors file: where each tensor lies, in JSON. For the library's own sources.
+/// The header of a safetensors file: types, shapes and offsets of its tensors in JSON. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@
 
 namespace tapegrad::detail {
 
-/// The name under which a header has its texts.
+/// The header's key for texts.
 inline constexpr const char* kMetadata = "__metadata__";
 
 struct StoredTensor {
   Dtype dtype = Dtype::F32;
   Shape shape;
-  std::uint64_t begin = 0, end = 0;  // in bytes, counted from the end of the header
+  std::uint64_t begin = 0, end = 0;  // bytes from the end of the header
 };
 
 using StoredTensors = std::unordered_map<std::string, StoredTensor>;  // by name; a file may have millions
 
-/// What is wrong with a header: what was expected and given.
+/// An invalid header, as "expected X, got Y".
 struct HeaderError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,16 +34,16 @@ struct SafetensorsHeader {
   StoredTensors tensors;
   std::map<std::string, std::string> metadata;
 
-  /// Reads the JSON of a file that has `data_size` bytes behind it, and checks all of it: the tensors fill these bytes
-  /// without overlaps and holes. Throws HeaderError when they do not.
+  /// Parses and checks the JSON: the tensors must fill the `data_size` bytes after the header without overlaps and
+  /// holes. Throws HeaderError otherwise.
   static SafetensorsHeader parse(std::string_view json, std::uint64_t data_size);
 
-  /// The JSON, names in their order, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text
-  /// that is not UTF-8.
+  /// The JSON, sorted by name, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for invalid
+  /// UTF-8.
   std::string format() const;
 };
 
-/// A text from a file as it may stand in a message: quoted, in ASCII, of limited length.
+/// Text from a file, formatted for a message: quoted, in ASCII, of limited length.
 std::string quoted(const std::string& text);
 
 }  // namespace tapegrad::detail

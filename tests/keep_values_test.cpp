@@ -1,4 +1,4 @@
-// What a tape keeps to be looked at: Tape({.keep_values = true}).
+// Values stored by a tape for inspection: Tape({.keep_values = true}).
 #include <tapegrad/engine/report/internal/node_view.hpp>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using Kept = tg::detail::KeptValues<double>::Entry;
 
-// What the tape keeps of each node on double.
+// The stored values of each node of type double.
 std::vector<Kept> kept_by(const tg::Tape& tape) {
   std::vector<Kept> kept;
   tg::detail::for_each_node(*tape.recording(), [&]<class T>(const tg::detail::NodeView<T>& node) {

@@ -296,8 +296,7 @@ TEST_CASE("More threads than a loop has chunks share a weight's gradient") {
   tg::manual_seed(11);
   const std::vector<Array> inputs{tg::uniform<double>({4500, 100}, -1, 1), tg::uniform<double>({90, 100}, -1, 1)};
   const auto f = [](const auto& x) { return tg::linear(x[0], x[1]); };
-  Array(tg::Shape{99 * 90 * 100}, std::numeric_limits<double>::quiet_NaN());  // a sum over too many parts would read
-                                                                              // this
+  Array(tg::Shape{99 * 90 * 100}, std::numeric_limits<double>::quiet_NaN());  // extra parts would read it
   check_same(results<double>(100, inputs, f), results<double>(1, inputs, f), 1e-11);
 }
 

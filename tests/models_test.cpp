@@ -126,8 +126,7 @@ template <class T> struct Transformer {
   }
 
   tg::Tensor<T> operator()() const {
-    tg::Tensor<T> x = embedding(unpadded_ids()) + positions(xt::arange<std::int64_t>(kTime));  // (T, D) added to each
-                                                                                               // text
+    tg::Tensor<T> x = embedding(unpadded_ids()) + positions(xt::arange<std::int64_t>(kTime));  // (T, D) for each text
     for (const auto& block : blocks) x = block(x, Mask::causal());
     return head ? (*head)(norm(x)) : tg::linear(norm(x), embedding.weight);
   }

@@ -244,8 +244,7 @@ TEST_CASE("Attention's queries and keys have the tokens of the innermost layer t
   json attention = attention_with({{"", {of_all, of_all}}, {"attention", {of_each, of_all}}, {"att", {{{"no"}}, {}}}});
   CHECK(attention["queries"] == json(of_each));
   CHECK(attention["keys"] == json(of_all));
-  attention = attention_with({{"attention", {of_each, of_each}}}, {{"", {of_all, {}}}});  // the step's labels take
-                                                                                          // precedence
+  attention = attention_with({{"attention", {of_each, of_each}}}, {{"", {of_all, {}}}});  // the step's labels win
   CHECK(attention["queries"] == json(of_all));
   CHECK_FALSE(attention.contains("keys"));
   CHECK_FALSE(attention_with({{"head", {of_all, of_all}}}).contains("queries"));

@@ -133,8 +133,7 @@ TEST_CASE("Half precision is read as IEEE 754 and bfloat16 define it") {
                                                     {0x7bff, 65504.0f},
                                                     {0x7c00, inf},
                                                     {0xfc00, -inf},
-                                                    // PyTorch's results for 0.1, -1/3, 3.14159265, 65519, 1e-7 and
-                                                    // -6.1e-5
+                                                    // PyTorch's for 0.1, -1/3, 3.14159265, 65519, 1e-7 and -6.1e-5
                                                     {0x2e66, 0.0999755859375f},
                                                     {0xb555, -0.333251953125f},
                                                     {0x4248, 3.140625f},

@@ -1,5 +1,4 @@
-// Compares README.zh.md with README.md: each part has the same headings, code, tables, pictures, links, names and
-// numbers.
+// Compares README.zh.md with README.md: parts have equal headings, code, tables, pictures, links, names and numbers.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Holds the order of the rooms: who may include whom, that no files include each other in a circle, and that installed
-// headers include no private ones.
+// Checks the layers of folders: permitted includes, no circular includes, and no internal headers in installed ones.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace fs = std::filesystem;
 
 using Sources = std::map<std::string, std::string>;  // path -> text
 
-// From the ground up: a room's files include those of their own room and of the rooms before it.
+// From the bottom up: files include only their own folder and earlier ones.
 const std::vector<std::string> kRooms{
     "engine/array", "engine/kernels", "engine/tape",   "engine/ops",      "engine/report", "engine/testing",
     "layers/model", "layers",         "layers/report", "layers/page",     "optim",         "optim/mpi",
@@ -33,7 +32,7 @@ struct Include {
   std::string from, to;
 };
 
-// The place in kRooms of the most particular room that has the file; one past the end where none has it.
+// The index in kRooms of the most specific folder with the file; kRooms.size() if none.
 std::size_t room_of(const std::string& path) {
   std::size_t found = kRooms.size();
   for (std::size_t i = 0; i < kRooms.size(); ++i) {
@@ -51,7 +50,7 @@ bool is_installed(const std::string& path) {
   return path.ends_with(".hpp") && !path.starts_with("examples/") && !is_private(path);
 }
 
-// The includes of the project's own files, as "..." or as <tapegrad/...>.
+// The includes of project files, as "..." or as <tapegrad/...>.
 std::vector<Include> includes_of(const Sources& sources) {
   static const std::regex pattern(R"(\s*#\s*include\s*(?:"([^"]+)\"|<tapegrad/([^>]+)>).*)");
   std::vector<Include> includes;
@@ -69,7 +68,7 @@ std::vector<Include> includes_of(const Sources& sources) {
   return includes;
 }
 
-// Follows the includes from each header, depth first. An include of a header on the path closes a circle.
+// Follows the includes from each header, depth first. An include of a header on the current path closes a circle.
 class Circles {
  public:
   explicit Circles(const std::vector<Include>& includes) {

@@ -150,8 +150,7 @@ TEST_CASE("Threads train models of their own while the number of threads changes
       }
     });
     for (std::size_t i = 0; i < 2; ++i)
-      CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-4));  // large products round differently with the
-                                                                      // number of threads
+      CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-4));  // rounding depends on the thread count
   });
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
   check_message(published.run(learn + "--checkpoint " + name), "gpt2", "--checkpoint: expected UTF-8");
   CHECK(run_shell("cp " + kText + ' ' + name + "\n$examples/gpt2 " + published.model + " --train " + name +
                   short_run(1) + "--save " + name + "s")
-            .status == 0);  // files outside the saved run may have any name
+            .status == 0);  // names not stored in the file may be any bytes
 }
 
 TEST_CASE("Where there is too little room, an adapter stays as it was, and a tokenizer can be made later") {

@@ -1,6 +1,6 @@
 # Checks examples/teaching.md: every exercise has an answer; the answers' programs, compiled as one, print the text
 # after them; and the examples print the output shown on the page.
-#   cmake -D installed=<where the library is> -D examples=<where the programs are> -D folder=<to build in>
+#   cmake -D installed=<prefix of the library> -D examples=<folder of programs> -D folder=<build folder>
 #         -D config=Release -D generator=Ninja -D compiler=g++ -D flags= -P teaching.cmake
 cmake_minimum_required(VERSION 3.22)
 

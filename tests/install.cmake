@@ -1,4 +1,4 @@
-# Installs the library into a folder that is empty before, and looks at what is there.
+# Installs the library into an empty folder and checks the files.
 #   cmake -D build=<build folder> -D config=Release -D prefix=<folder> -P install.cmake
 cmake_minimum_required(VERSION 3.22)
 

@@ -13,7 +13,7 @@ find_program(gnuplot gnuplot)
 
 read_blocks(${root}/README.md blocks)
 
-# The README's first block of a language.
+# The README's first block in a language.
 function(first_block language result)
   foreach(line IN LISTS blocks)
     if(language_${line} STREQUAL language)
@@ -34,8 +34,8 @@ set(beginning "${CMAKE_MATCH_2}")
 
 # ---- the snippets of one document -----------------------------------------------------------------------------------
 
-# Builds all snippets of a page with the README's program in ${folder}, and runs each. A snippet with test cases is a
-# program of its own; the others replace the loop of the README's program.
+# Builds and runs all snippets of a page with the README's program in ${folder}. A snippet with test cases is a separate
+# program; the others replace the loop of the README's program.
 function(check_page page)
   get_filename_component(name ${page} NAME_WE)
   set(folder ${folder}/${name})
@@ -84,7 +84,7 @@ target_link_libraries(model_test PRIVATE tapegrad::tapegrad doctest::doctest)
     endif()
     execute_process(COMMAND ${command} WORKING_DIRECTORY ${where} OUTPUT_VARIABLE printed RESULT_VARIABLE status)
     if(printed MATCHES "apt-get install gnuplot-nox" AND NOT gnuplot)
-      continue()  # the last thing the snippet does needs it
+      continue()  # the snippet's last step needs it
     endif()
     if(DEFINED shown_${line})
       check_printed(${page} "The snippet in line ${line}" "${shown_${line}}" "${printed}")

@@ -1,5 +1,5 @@
-# What the tests of Markdown pages share: reading a page's blocks, compiling those of C++, and comparing what they print
-# with what the page shows. To be included; the functions that build take the script's -D compiler=... and so on.
+# Functions for tests of Markdown pages: they read a page's blocks, compile its C++ blocks, and compare output with the
+# page. Scripts include this file; functions that build use the script's -D compiler=... and other variables.
 
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
@@ -7,7 +7,7 @@ endfunction()
 
 # ---- reading a page ------------------------------------------------------------------------------------------------
 
-# In CMake's lists some characters mean something: while a text is in a list they are written otherwise.
+# Replaces characters with a special meaning in CMake lists, while a text is in a list.
 function(quote text result)
   string(REPLACE "\\" "<backslash>" text "${text}")
   string(REPLACE ";" "<semicolon>" text "${text}")
@@ -32,7 +32,7 @@ function(read_lines page result)
   set(${result} "${lines}" PARENT_SCOPE)
 endfunction()
 
-# The numbers of the lines that match.
+# The numbers of matching lines.
 function(find_lines page regex result)
   read_lines(${page} lines)
   set(number 0)
@@ -46,7 +46,7 @@ function(find_lines page regex result)
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
 
-# The fenced blocks of a page, each by the line of its first line of text: language_<line>, text_<line>.
+# The fenced blocks of a page, named by the number of their first line: language_<line>, text_<line>.
 function(read_blocks page result)
   read_lines(${page} lines)
   set(number 0)
@@ -76,8 +76,8 @@ endfunction()
 
 # ---- compiling its snippets ----------------------------------------------------------------------------------------
 
-# Writes ${folder}/snippets.cpp: a function for each of the snippets in these lines, text_<line>, which begins as
-# `beginning` says, after the definitions and what they all include; the program's argument is the line of the one to run.
+# Writes ${folder}/snippets.cpp: after the definitions and all includes, one function for each snippet, text_<line>,
+# starting with `beginning`. The program's argument is the line of the snippet to run.
 function(write_snippets page snippets definitions beginning)
   set(functions)
   set(calls)
@@ -98,8 +98,8 @@ ${calls}} catch (const std::exception& error) {
 ")
 endfunction()
 
-# Builds the project in ${folder}, in ${folder}/build, as users of an installed copy do, with what is given beside as
-# options of CMake; `hint` tells what is in it.
+# Builds the project in ${folder}, in ${folder}/build, against an installed copy, with further arguments as CMake
+# options; `hint` describes the content.
 function(build_snippets page hint)
   run(${CMAKE_COMMAND} -G ${generator} -S ${folder} -B ${folder}/build -D CMAKE_PREFIX_PATH=${installed}
       -D CMAKE_BUILD_TYPE=${config} -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_CXX_FLAGS=${flags}
@@ -110,10 +110,10 @@ function(build_snippets page hint)
   endif()
 endfunction()
 
-# ---- what is printed -----------------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------------------------
 
-# What is the same in every run: spacing and times are dropped, and so is what differs between processors: by rounding
-# the digits after the fourth decimal, and how far apart two results are that agree; and the sign of a NaN.
+# Normalizes output: drops spacing, times and the sign of a NaN, and processor-dependent rounding: digits after the
+# fourth decimal, and the differences between agreeing results.
 function(reduce text result)
   string(REGEX REPLACE "[0-9.]+ [um]s" "<time>" text "${text}")
   string(REGEX REPLACE "(\\.[0-9][0-9][0-9][0-9])[0-9]+" "\\1" text "${text}")
@@ -124,7 +124,7 @@ function(reduce text result)
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-# Fails unless what was printed is what the page shows, where "..." stands for anything; `what` has printed it.
+# Fails unless the output matches the page, where "..." matches anything; `what` names the program.
 function(check_printed page what shown_text printed)
   reduce("${printed}" rest)
   reduce("${shown_text}" pattern)

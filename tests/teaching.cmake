@@ -1,6 +1,6 @@
-# Holds examples/teaching.md to what it says: every exercise has an answer; the answers' programs are compiled, all in
-# one, and print what follows them; and the examples print what the page shows of them.
-#   cmake -D installed=<where the library is> -D examples=<where the programs are> -D folder=<to build in>
+# Checks examples/teaching.md: every exercise has an answer; the answers' programs, compiled as one, print the text
+# after them; and the examples print the output shown on the page.
+#   cmake -D installed=<prefix of the library> -D examples=<folder of programs> -D folder=<build folder>
 #         -D config=Release -D generator=Ninja -D compiler=g++ -D flags= -P teaching.cmake
 cmake_minimum_required(VERSION 3.22)
 
@@ -28,7 +28,7 @@ foreach(exercise answer end IN ZIP_LISTS exercises answers ends)
   set(previous_end ${end})
 endforeach()
 
-# The line in which the answer that a line is in ends; 0 outside of all.
+# The end line of the answer containing a line; 0 outside of answers.
 function(end_of_answer line result)
   set(${result} 0 PARENT_SCOPE)
   foreach(answer end IN ZIP_LISTS answers ends)
@@ -38,12 +38,12 @@ function(end_of_answer line result)
   endforeach()
 endfunction()
 
-# The first program is the frame of the others. What an answer's program prints follows it, in the same answer; other
-# texts are transcripts, which begin with the command.
+# The first program is the frame of the others. An answer's output follows its program in the same answer; other texts
+# are transcripts, which begin with a command.
 set(frame)
 set(snippets)
 set(transcripts)
-set(pending 0)  # the answer's program that has not been shown to print anything
+set(pending 0)  # the answer's program whose output is still missing
 foreach(line IN LISTS blocks ITEMS 0)
   if(pending AND NOT language_${line} STREQUAL "text")
     message(FATAL_ERROR "${name}, line ${pending}: expected a block of text with what this program prints behind it")
@@ -91,7 +91,7 @@ foreach(line IN LISTS snippets)
   endif()
 endforeach()
 
-# ---- what the examples print ---------------------------------------------------------------------------------------
+# ---- the examples' output ------------------------------------------------------------------------------------------
 
 foreach(line IN LISTS transcripts)
   string(REGEX MATCH "^\\$ ([^\n]*)\n(.*)$" matched "${text_${line}}")
@@ -108,9 +108,9 @@ foreach(line IN LISTS transcripts)
   check_printed(${name} "The command in line ${line}" "${shown}" "${printed}")
 endforeach()
 
-# ---- the files to read ---------------------------------------------------------------------------------------------
+# ---- files to read -------------------------------------------------------------------------------------------------
 
-# Links lead to files. Rows that tell about how many lines one has are right within a fifth, so that files may live.
+# Links lead to files. Line counts in rows with a link are correct within a fifth, so files may change a little.
 read_lines(${page} rows)
 foreach(row IN LISTS rows)
   string(REGEX MATCHALL "<close>\\([a-z.][^)# ]*[)#]" links "${row}")

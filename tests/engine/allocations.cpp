@@ -1,6 +1,6 @@
-// Counts what training steps ask of the system: from the third on, nothing. A program of its own, since it puts its own
-// malloc in place of the C library's, for all threads and libraries; operator new comes through it too. What OpenBLAS
-// takes for itself, for products of some small sizes, is left out.
+// Counts the allocations of training steps: from the third on there are none. This is a separate program because it
+// replaces malloc for all threads and libraries; operator new uses it as well. OpenBLAS's allocations, for products of
+// some small sizes, are not counted.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <tapegrad/tapegrad.hpp>
 
@@ -26,7 +26,7 @@ void count(const void* caller) {
 
 }  // namespace
 
-// The C library's own, under the names that it keeps for replacements to call.
+// The C library's own functions, under the names provided for replacements.
 extern "C" {
 void* __libc_malloc(std::size_t) noexcept;
 void* __libc_calloc(std::size_t, std::size_t) noexcept;
@@ -72,7 +72,7 @@ struct Classifier {
   }
 };
 
-// A block with the operations that a transformer has beside attention; predicts the ids themselves.
+// A transformer block's operations and attention; the model predicts the ids themselves.
 struct LanguageModel {
   tg::Embedding<> embedding{26, 32};
   tg::LayerNorm<> before_attention{32}, before_widening{32};
@@ -112,7 +112,7 @@ TEST_CASE("The counter sees operator new, aligned or not, and what the pool asks
   counting = true;
   delete new int;
   tg::PoolAllocator<char> pool;
-  constexpr std::size_t kNobodyAskedForBefore = 900001;  // less than what is mapped
+  constexpr std::size_t kNobodyAskedForBefore = 900001;  // too small for the pool to map it
   pool.deallocate(pool.allocate(kNobodyAskedForBefore), kNobodyAskedForBefore);
   counting = false;
   CHECK(allocations >= 2);

@@ -1,5 +1,5 @@
-// What happens when memory ends: each allocation of a recording, a sweep, a step, a save, a load and others fails once.
-// A program of its own, since it puts its own operator new in place of the library's.
+// Out of memory: each allocation of recording, backward, step, save, load and other calls fails once. This is a
+// separate program because it replaces operator new.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <tapegrad/tapegrad.hpp>
 
@@ -33,10 +33,10 @@ using Parameter = tg::Parameter<double>;
 
 namespace {
 
-// How many allocations of this thread succeed before one fails; below 0, all do.
+// Number of this thread's allocations that succeed before one fails; below 0, all succeed.
 thread_local long allocations_left = -1;
 
-// How often the library's own threads asked for memory: where it fails there, the program ends.
+// Number of allocations by the library's own threads: a failure there would end the program.
 thread_local bool is_of_test = false;
 std::atomic<long> allocations_of_library{0};
 
@@ -50,7 +50,7 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-// The program's own, through which the pool takes its blocks too.
+// The program's operator new; the pool uses it as well.
 void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));
@@ -62,12 +62,12 @@ void operator delete(void* block, std::size_t, std::align_val_t) noexcept { std:
 
 namespace {
 
-// Calls `step` as often as it takes until none of its allocations fails, each time one later than before.
+// Calls `step` with its n-th allocation failing, counted from 0. True if it threw an exception.
 template <class Step> bool fails_at(long n, Step step) {
   allocations_left = n;
   try {
     step();
-  } catch (const std::exception&) {  // std::bad_alloc, or what a stream makes of it
+  } catch (const std::exception&) {  // std::bad_alloc, or a stream's error for it
     allocations_left = -1;
     return true;
   }
@@ -75,8 +75,8 @@ template <class Step> bool fails_at(long n, Step step) {
   return false;
 }
 
-// On a thread of its own, whose pool has no idle memory at first: there every block is an allocation. Gives back how
-// often `attempt(n)` failed before it succeeded.
+// Each attempt runs on a new thread, with an empty pool, so every block is an allocation. Returns the number of
+// failures of `attempt(n)` before it succeeds.
 template <class Attempt> long attempts_until_success(Attempt attempt) {
   long n = 0;
   bool failed = true;
@@ -89,7 +89,7 @@ template <class Attempt> long attempts_until_success(Attempt attempt) {
   return n - 1;
 }
 
-const std::size_t kLarge = 70000;  // threads share in the work
+const std::size_t kLarge = 70000;  // large enough for several threads
 
 struct Large {
   Parameter a{Array(tg::Shape{kLarge}, 2.0)}, b{Array(tg::Shape{kLarge}, 3.0)};
@@ -102,7 +102,7 @@ Tensor loss_of(const Large& model) { return tg::sum(model.a * model.b) + tg::sum
 
 TEST_CASE("A sweep whose memory ends anywhere changes no gradient, or is complete") {
   const long failed = attempts_until_success([](long n) {
-    tg::set_num_threads(2);  // a pool that is yet to be made
+    tg::set_num_threads(2);  // a pool not yet started
     Large model;
     model.a.set_grad(Array(tg::Shape{kLarge}, 10.0));
     model.b.set_grad(Array(tg::Shape{kLarge}, 20.0));
@@ -132,7 +132,7 @@ TEST_CASE("Handing gradients over needs no memory, also where threads add them u
     const Tensor y = tg::record("both", Array{0.0}, {model.a, model.b}, [](const Array&, auto& dx) {
       for (std::size_t input : {0, 1}) dx[input] += Array(tg::Shape{kLarge}, 1.0);
     });
-    tg::set_num_threads(2);  // a pool that is first needed when the gradients are added up
+    tg::set_num_threads(2);  // a pool first needed for adding up gradients
     const bool failed = fails_at(n, [&] { y.backward(Array{1.0}); });
     CHECK(model.a.grad()(0) == (failed ? 10.0 : 11.0));
     CHECK(model.b.grad()(0) == (failed ? 20.0 : 21.0));
@@ -322,7 +322,7 @@ TEST_CASE("A training step on which memory ends anywhere can be taken again, to 
     tg::clip_grad_norm(tg::parameters(model), 1.0);
     optimizer.step();
   };
-  tg::set_num_threads(2);  // whose pool is made in the first step
+  tg::set_num_threads(2);  // its pool starts in the first step
   const Model begin;
   Model once = begin, twice = begin;
   {
@@ -356,7 +356,7 @@ TEST_CASE("A training step on which memory ends anywhere can be taken again, to 
   CHECK(failed > 50);
 }
 
-// Values that copies share and states that are not there yet: the first step takes memory for all of them.
+// Values shared with copies, and states not yet allocated: the first step allocates memory for all.
 template <class Optimizer> void check_failing_steps(const typename Optimizer::Options& options) {
   const auto train = [](Large& model, Optimizer& optimizer, long fails_at_allocation) {
     model.a.set_grad(Array(tg::Shape{kLarge}, 0.5));
@@ -368,7 +368,7 @@ template <class Optimizer> void check_failing_steps(const typename Optimizer::Op
   for (int step = 0; step < 2; ++step) train(expected, undisturbed, -1);
 
   const long failed = attempts_until_success([&](long n) {
-    tg::set_num_threads(2);  // a pool that is yet to be made
+    tg::set_num_threads(2);  // a pool not yet started
     Large model;
     const Large copy = model;
     Optimizer optimizer(tg::parameters(model), options);

@@ -1,6 +1,5 @@
-// What happens when the system refuses: every call by which a file is written fails once, writes are cut short and
-// interrupted, and the calls come in the order that a crash cannot harm. A program of its own, since it puts its own
-// calls in place of the C library's.
+// System errors: every call for writing a file fails once, writes are shortened and interrupted, and calls come in a
+// crash-safe order. This is a separate program because it replaces the C library's calls.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <tapegrad/tapegrad.hpp>
 
@@ -27,18 +26,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The calls that were made since recording began, "sync" and the like with the name of the file.
+// The calls since recording began; "sync" and similar calls with the file's name.
 struct Recording {
   bool is_on = false;
   std::vector<std::string> calls{};
-  std::size_t fails_at = ~std::size_t{0};  // the number of the call that fails
-  int reason = 0;                          // with this errno
+  std::size_t fails_at = ~std::size_t{0};  // index of the failing call
+  int reason = 0;                          // its errno
   std::size_t longest_write = ~std::size_t{0};
   bool interrupts = false;  // every second write
 };
 Recording recording;
 
-// Notes a call; true when it is to fail.
+// Records a call; true if it should fail.
 bool noted(const std::string& call, const fs::path& file) {
   if (!recording.is_on) return false;
   recording.calls.push_back(call + ' ' + (file.extension() == ".tmp" ? "temporary" : file.filename().string()));
@@ -119,7 +118,7 @@ std::vector<Writer> writers() {
           {"save_text", [](const fs::path& path) { tg::save_text(std::string(5000, 'a'), path); }}};
 }
 
-// What a call throws, its text; empty when it throws nothing.
+// The message of the exception thrown by the call; empty if none.
 std::string recorded(Recording settings, const std::function<void()>& call) {
   recording = std::move(settings);
   recording.is_on = true;

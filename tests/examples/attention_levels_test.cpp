@@ -10,14 +10,14 @@ using by_loops::Attention;
 
 namespace {
 
-/// Rows from, ..., from + count - 1 of a matrix, or numbers of a vector.
+/// Rows from, ..., from + count - 1 of a matrix, or elements of a vector.
 Numbers rows(const Numbers& a, std::size_t from, std::size_t count) {
   std::vector<Numbers> chosen;
   for (std::size_t i = from; i < from + count; ++i) chosen.push_back(by_loops::entry(a, i));
   return by_loops::stacked(chosen);
 }
 
-/// Without the axis of the only head. (B, 1, T, S) -> (B, T, S)
+/// Removes the axis of a single head. (B, 1, T, S) -> (B, T, S)
 Numbers without_head(Numbers weights) {
   weights.reshape({weights.shape()[0], weights.shape()[2], weights.shape()[3]});
   return weights;
@@ -77,7 +77,7 @@ TEST_CASE("attention_levels 3 hides padding, and drops weights in training alone
     for (std::size_t i = 0; i < dropped.size(); ++i)
       if (trained.data()[i] == 0) zeros += dropped.data()[i] != 0, dropped.data()[i] = 0;
     check_printed(trained, dropped);
-    CHECK(zeros > 3);  // of 24 weights that are not hidden; fewer once in 7000 seeds
+    CHECK(zeros > 3);  // of 24 visible weights; fewer about once in 7000 seeds
     CHECK(zeros < 21);
   }
 }
@@ -112,7 +112,7 @@ TEST_CASE("attention_levels 4 equals the library's layer in values and in every 
                                           "out_proj.weight.grad (128, 128)", "out_proj.bias.grad (128)"});
   check_equal(comparisons);
 
-  const Printed table = printed.section(6);  // X, its mask, and what the four levels make of it
+  const Printed table = printed.section(6);  // X, its mask, and the results of the four levels
   CHECK(table.has("(3, 2, 4)    (3, 2)       (3, 2, 4)    (3, 2, 4)    (3, 2, 4)    (3, 2, 4)"));
   CHECK(table.has("(3, 4, 2)    (3, 4)       (3, 4, 2)    (3, 4, 2)    (3, 4, 2)    (3, 4, 2)"));
   CHECK(table.has("(3, 4, 128)  (3, 4)       (3, 4, 128)  (3, 4, 128)  (3, 4, 128)  (3, 4, 128)"));

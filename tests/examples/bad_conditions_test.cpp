@@ -1,5 +1,5 @@
-// Disks that are full, files and folders that may not be written to, readers that go away, and signals: what was there
-// stays, what is written is whole, no temporary file is left, and the program says in one line why it ends.
+// Full disks, read-only files and folders, readers that exit, and signals: existing files survive, written files are
+// complete, no temporary file remains, and the program reports the cause in one line.
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -17,13 +17,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Programs that write, by short names, as the shell runs them: $data is labelled lines, $text a text.
+// Programs that write files, as shell commands. $data holds labeled lines, $text a text.
 const std::string sizes = " --width 8 --heads 1 --batch-size 8 ",
                   classifier = "$examples/text_classifier --data $data" + sizes,
                   writer = "$examples/language_model --data $text --layers 1 --context 16" + sizes, few = "--steps 50 ",
                   forever = "--steps 100000000 ";
 
-/// A folder with something to learn from, in which commands run.
+/// A folder with training data in which commands run.
 class Workplace : public TemporaryFolder {
  public:
   Workplace() {
@@ -34,14 +34,14 @@ class Workplace : public TemporaryFolder {
     write("text", text);
   }
 
-  /// Runs a script, `as` given: by a command to put before the shell.
+  /// Runs a script; `as` is a command prefix for the shell.
   Run run(const std::string& script, const std::string& as = "") const {
     write("script", "examples='" TAPEGRAD_EXAMPLES "'; data=" + path("data") + "; text=" + path("text") +
                         "; here=" + path("") + "\n" + script + '\n');
     return run_shell(as + " timeout -s KILL 60 sh " + path("script"));
   }
 
-  /// The names of what lies in a folder.
+  /// The names of a folder's entries.
   std::vector<std::string> names_in(const std::string& folder) const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(path(folder))) names.push_back(entry.path().filename().string());
@@ -55,7 +55,7 @@ std::string program_of(const std::string& command) {
   return command.substr(begin, command.find(' ', begin) - begin);
 }
 
-// What to put before a command so that it has mounts of its own; empty where nobody may have them.
+// The command prefix for a private mount namespace; empty if the system does not permit one.
 std::string with_own_mounts(const Workplace& place) {
   for (const std::string own : {"unshare -m", "unshare -rm"})
     if (place.run("mount -t tmpfs -o size=1m none $here", own).status == 0) return own;
@@ -76,7 +76,7 @@ TEST_CASE("On a full disk the programs leave what was there, and say which file 
   fs::create_directory(place / "disk");
 
   struct Case {
-    std::string command, file;  // which cannot be written
+    std::string command, file;  // the file that cannot be written
   };
   std::vector<Case> cases{{classifier + few + "--save disk/out", "disk/out"},
                           {classifier + few + "--page disk/out a", "disk/out"},
@@ -102,7 +102,7 @@ TEST_CASE("On a full disk the programs leave what was there, and say which file 
     check_message(run, program_of(command), file + ": ");
     CHECK(run.err.find("No space left on device") != std::string::npos);
     std::vector<std::string> names = place.names_in("after");
-    std::erase(names, "log");  // which has as many of its rows as there was place for
+    std::erase(names, "log");  // has as many rows as fit
     CHECK(names == std::vector<std::string>{"out", "out.csv", "out.npy"});
     for (const std::string& name : names) CHECK(place.read("after/" + name) == "old\n");
   }
@@ -110,7 +110,7 @@ TEST_CASE("On a full disk the programs leave what was there, and say which file 
 
 TEST_CASE("When one output of a run cannot be written, the others are") {
   const Workplace place;
-  // Files of 32 KB at most, which the log is after some hundred steps.
+  // Limits files to 32 KB; the log exceeds this after some hundred steps.
   const Run run =
       place.run("cd $here; ulimit -f 64; " + writer + "--steps 100000 --log log --save model --checkpoint run");
   check_message(run, "language_model", "log: cannot be written: File too large");
@@ -129,7 +129,7 @@ TEST_CASE("A run that could not begin, or diverged, leaves the models of others 
   check_message(place.run("cd $here; " + classifier + "--steps 1000 --save model --lr 1000000"), "text_classifier",
                 "--lr: expected a learning rate that lets the loss fall");
   CHECK(place.read("model") == "old");
-  // Files of 4 KB at most, which the page of the step is not.
+  // Limits files to 4 KB; the step's page is larger.
   check_message(
       place.run("cd $here; ulimit -f 8; " + classifier + "--steps 1000 --save model --lr 1000000 --page page a"),
       "text_classifier", "--lr: expected a learning rate that lets the loss fall");
@@ -139,7 +139,7 @@ TEST_CASE("A run that could not begin, or diverged, leaves the models of others 
 
 TEST_CASE("Files and folders that may not be written to are refused, before the work or behind it") {
   const Workplace place;
-  // Root may write everywhere: another user is asked for.
+  // Root may write everywhere, so commands run as another user.
   const std::string other = geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups" : "";
   fs::permissions(place / ".", fs::perms::all);
   for (const std::string folder : {"closed", "open"}) {
@@ -164,7 +164,7 @@ TEST_CASE("Files and folders that may not be written to are refused, before the 
                   "expected a path in a folder that can be");
     check_message(place.run(command + "${here}open/model", other), program, "expected a file that may be written to");
   }
-  // What closes while a run goes on: the folder, or the file alone.
+  // Loses write permission during a run: the folder, or the file alone.
   for (const std::string closing : {"chmod 555 open", "chmod 444 open/model"}) {
     CAPTURE(closing);
     const Run run =
@@ -178,7 +178,7 @@ TEST_CASE("Files and folders that may not be written to are refused, before the 
     CHECK(place.names_in("open") == std::vector<std::string>{"model", "out"});
   }
   CHECK(place.names_in("closed") == std::vector<std::string>{"model"});
-  CHECK(place.run("chmod 755 ${here}open ${here}closed", other).status == 0);  // to be removed
+  CHECK(place.run("chmod 755 ${here}open ${here}closed", other).status == 0);  // so that it can be removed
 }
 
 // ---- readers ------------------------------------------------------------------------------------------------------
@@ -220,8 +220,8 @@ struct Signal {
 };
 const Signal signals[] = {{"HUP", 128 + 1}, {"INT", 128 + 2}, {"TERM", 128 + 15}};
 
-// Sends a signal once the program prints a line that begins with such words. Shells let what runs beside them ignore
-// SIGINT, unless env(1) takes it back.
+// Sends a signal after the program prints a line with this beginning. Shells make background jobs ignore SIGINT; env(1)
+// undoes this.
 std::string signalled(const std::string& command, const std::string& words, const std::string& signal) {
   return "cd $here; rm -f out\nenv --default-signal=INT,HUP,TERM " + command + " >out & program=$!\n" +
          "until grep -aqs '^" + words + "' out; do sleep 0.02; done\nkill -" + signal + " $program; wait $program";
@@ -268,7 +268,7 @@ TEST_CASE("Any signal ends a program that writes a text at once") {
     const Run run = place.run(
         signalled("$examples/language_model --load model --length 1000000000", "written by the model", signal.name));
     CHECK(run.status == signal.status);
-    CHECK(run.err.find('\n') >= run.err.size() - 1);  // the shell may say how it ended
+    CHECK(run.err.find('\n') >= run.err.size() - 1);  // the shell may print how it ended
   }
 }
 

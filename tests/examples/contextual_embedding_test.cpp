@@ -9,7 +9,7 @@ using by_loops::product, by_loops::softmax, by_loops::transposed;
 
 namespace {
 
-/// Adds the mean of its rows to the last one. x: (T, D) -> (D)
+/// Adds the mean of all rows to the last one. x: (T, D) -> (D)
 Numbers last_with_mean(const Numbers& x) {
   Numbers sum = by_loops::entry(x, x.shape()[0] - 1);
   for (std::size_t t = 0; t < x.shape()[0]; ++t)

@@ -17,7 +17,7 @@ TEST_CASE("cross_attention splits heads with each number where it belongs, and s
     for (std::size_t t = 0; t < 3; ++t)
       for (std::size_t d = 0; d < 2; ++d) CHECK(right(0, h, t, d) == x(0, t, 2 * h + d));
   CHECK(part.array("merged again", {1, 3, 4}) == x);
-  for (std::size_t i = 0; i < x.size(); ++i) CHECK(wrong.data()[i] == x.data()[i]);  // in the order of memory
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(wrong.data()[i] == x.data()[i]);  // in memory order
 }
 
 TEST_CASE("cross_attention attends from queries to keys of another length, as far as they are valid") {
@@ -54,7 +54,7 @@ TEST_CASE("cross_attention attends from queries to keys of another length, as fa
     for (std::size_t i = 0; i < dropped.size(); ++i)
       if (trained.data()[i] == 0) zeros += dropped.data()[i] != 0, dropped.data()[i] = 0;
     check_printed(trained, dropped);
-    CHECK(zeros > 1);  // of 20 weights that are not hidden; fewer once in 50,000 seeds
+    CHECK(zeros > 1);  // of 20 visible weights; fewer about once in 50,000 seeds
     CHECK(zeros < 19);
   }
 }
@@ -74,7 +74,7 @@ TEST_CASE("cross_attention gives (2, 4, 100) out of the textbook's ones, with eq
         CHECK(weights(b, t, s) == doctest::Approx(double(s) < length ? 1 / length : 0).epsilon(1e-3));
       for (std::size_t d = 0; d < 5; ++d) CHECK(output(b, t, d) == output(0, 0, d));
     }
-  REQUIRE(part.comparisons().size() == 1);  // with W_o W_v 1
+  REQUIRE(part.comparisons().size() == 1);  // with W_o W_v = 1
   CHECK(part.comparisons()[0].difference < 1e-12);
 }
 

@@ -272,7 +272,7 @@ TEST_CASE("on a terminal the first signal is answered with what happens") {
   }
   dup2(before, STDERR_FILENO);
   for (const int descriptor : {before, other_end}) close(descriptor);
-  std::string said;  // in pieces, as the terminal hands them on: all of it came when reading fails
+  std::string said;  // the terminal returns it in pieces; read() fails after the last
   char piece[200];
   for (ssize_t size; (size = read(terminal, piece, sizeof piece)) > 0;) said.append(piece, piece + size);
   CHECK(said.find("once more to end at once") != std::string::npos);

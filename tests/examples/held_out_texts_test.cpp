@@ -19,7 +19,7 @@ namespace {
 
 const std::string tiny = " --width 8 --heads 2 --batch-size 16 ";
 
-/// Two in three tell their label; the others leave it to chance, so that learning long does harm.
+/// Two in three texts reveal their label, the others are random, so long training overfits.
 std::string noisy_texts(int lines) {
   std::ostringstream text;
   unsigned state = 7;
@@ -58,7 +58,7 @@ TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, wh
   const std::vector<double> losses = numbers_after(run.out, "steps: validation loss ");
   REQUIRE(losses.size() == 15);
   const auto best = std::min_element(losses.begin(), losses.end());
-  REQUIRE(best != losses.end() - 1);  // it learns longer than is good
+  REQUIRE(best != losses.end() - 1);  // it overfits
   const std::string step = std::to_string(20 * (best - losses.begin() + 1));
   CHECK(run.out.find("\nkept: the weights after " + step + " steps, of the lowest validation loss, ") !=
         std::string::npos);
@@ -67,7 +67,7 @@ TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, wh
   CHECK(folder.read("shorter") == folder.read("model"));
   CHECK(stopped.out_from("test accuracy") == run.out_from("test accuracy"));
 
-  // Patience ends at the first lowest loss that three others follow.
+  // Patience stops at the first minimum followed by three higher losses.
   std::size_t lowest = 0, n = 0;
   while (n + 1 < losses.size() && n - lowest < 3)
     if (losses[++n] < losses[lowest]) lowest = n;

@@ -40,7 +40,7 @@ TEST_CASE("manual_backward's gradients of one head, step by step, are those of c
             Wv = forward.array("Wv", {2, 4}), Wo = forward.array("Wo", {4, 2});
     const Numbers Y = forward.array("Y", {3, 2});
 
-    // Each function gives the loss from one step on, so that a difference can be taken at every step.
+    // Each function computes the loss from one step on, for central differences at every step.
     Numbers Q, K, V, S, P, Z, O;
     const auto from_O = [&] { return mean_squared_difference(O, Y); };
     const auto from_Z = [&] { return O = product(Z, Wo), from_O(); };
@@ -63,7 +63,7 @@ TEST_CASE("manual_backward's gradients of one head, step by step, are those of c
 
     const auto check = [&](const char* name, Numbers& at, const std::function<double()>& f) {
       CAPTURE(name);
-      from_X();  // every step at its own value again
+      from_X();  // restores the values of all steps
       check_printed(backward.array(name, at.shape()), by_loops::gradient(at, f));
     };
     check("dO", O, from_O);
@@ -90,7 +90,7 @@ TEST_CASE("manual_backward shows the Jacobian of a softmax, and the gradient thr
     const Numbers row = by_loops::gradient(s, [&] { return by_loops::softmax(s)(i); });
     for (std::size_t j = 0; j < 3; ++j) jacobian(i, j) = row(j);
   }
-  const auto within = [](const Numbers& a, const Numbers& b) {  // s and dp are known to four decimals
+  const auto within = [](const Numbers& a, const Numbers& b) {  // s and dp are printed with four decimals
     for (std::size_t i = 0; i < a.size(); ++i) CHECK(a.data()[i] == doctest::Approx(b.data()[i]).epsilon(2e-4));
   };
   within(part.array("p", {3}), by_loops::softmax(s));

@@ -12,7 +12,7 @@ namespace {
 
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// The softmax over the keys that the mask, of the same shape, shows: nothing is filled in, they are left out.
+/// The softmax over the keys that `mask`, of the same shape, shows. Hidden keys are left out, not filled.
 Numbers softmax_of_seen(const Numbers& scores, const Numbers& mask) {
   Numbers weights = by_loops::zeros(scores.shape());
   const std::size_t n = scores.shape().back();
@@ -39,7 +39,7 @@ TEST_CASE("masking shows that a score of 0 gets weight and a gradient, and a hid
     check_printed(part.array("wrong weights", {1, 4}), softmax(multiplied));
     check_printed(part.array("right weights", {1, 4}), softmax_of_seen(scores, mask));
 
-    // The output, a single number, is the sum of weights times values.
+    // The output is a single number, the sum of weights times values.
     for (const bool right : {false, true}) {
       Numbers v{0.5, -1, 2, 1};
       const Numbers weights = right ? softmax_of_seen(scores, mask) : softmax(multiplied);

@@ -1,4 +1,4 @@
-// The programs of one file learn small made-up data up to a fixed loss.
+// The single-file programs reach a fixed loss on small synthetic data.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>

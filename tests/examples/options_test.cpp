@@ -1,4 +1,4 @@
-/// Options that are given count, and only where they are given; errors say what they were given.
+/// Given options take effect, and only where given; errors report the given values.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ std::string printed(const tg::Tape& tape) {
 
 TEST_CASE("A LayerNorm's eps is its own, its weight starts with ones and its bias with zeros, if it has one") {
   const tg::LayerNorm<double> wide(2, {.eps = 3.0}), plain(2, {.bias = false});
-  const Tensor x(Array{{1, 3}});  // of mean 2 and variance 1
+  const Tensor x(Array{{1, 3}});  // mean 2, variance 1
   check_close(wide(x).value(), Array{{-0.5, 0.5}});
   check_close(plain(x).value(), Array{{-1, 1}} / std::sqrt(1 + 1e-5));
   CHECK(plain.weight.value() == Array{1, 1});

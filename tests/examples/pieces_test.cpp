@@ -14,14 +14,14 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// A text in which each id says where it stands.
+/// A text in which each id is its own position.
 PackedIds counting(std::size_t size) {
   PackedIds text(size);
   for (std::size_t i = 0; i < size; ++i) text.push_back(static_cast<std::int64_t>(i));
   return text;
 }
 
-/// The pieces of one epoch, as they come.
+/// The pieces of one epoch, in order.
 std::vector<std::vector<std::int64_t>> epoch(Pieces& pieces, examples::Place& place) {
   std::vector<std::vector<std::int64_t>> rows;
   do {
@@ -49,18 +49,18 @@ TEST_CASE("The pieces of an epoch lie side by side, in random order, and move fr
     auto rows = epoch(pieces, place);
     CHECK(!std::is_sorted(rows.begin(), rows.end()));
     std::sort(rows.begin(), rows.end());
-    REQUIRE(rows.size() == 13);  // 14 would fill the text, and could not move
+    REQUIRE(rows.size() == 13);  // 14 would fill the text and leave no room to shift
     begins.insert(rows.front().front());
     std::int64_t expected = rows.front().front();
     for (const auto& piece : rows) {
       REQUIRE(piece.size() == length);
       for (std::size_t t = 0; t < length; ++t) REQUIRE(piece[t] == expected + static_cast<std::int64_t>(t));
-      expected = piece.back();  // what a piece ends with, the next begins with: it is predicted once
+      expected = piece.back();  // a piece's last id begins the next: each id is predicted once
     }
     CHECK(expected < static_cast<std::int64_t>(size));
   }
   CHECK(*begins.begin() == 0);
-  CHECK(*begins.rbegin() == size - 1 - 13 * (length - 1));  // the last id, too, is learned from in some epoch
+  CHECK(*begins.rbegin() == size - 1 - 13 * (length - 1));  // some epoch learns the last id, too
 }
 
 TEST_CASE("Pieces go on in the middle of an epoch as if they had not stopped") {

@@ -1,4 +1,4 @@
-// What all examples do with the terminal, with signals and with the files of their users.
+// The examples' common behavior with the terminal, signals and user files.
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 const std::string tiny = " --width 8 --heads 1 --batch-size 8 --steps 200 --lr 0.01 ", forever = " --steps 100000000 ";
 
-/// Lines of a label, a space and a text, of so many labels in turn.
+/// Lines of a label, a space and a text, cycling through this many labels.
 std::string labelled(int lines, const std::string& label, int labels) {
   std::string text;
   for (int i = 0; i < lines; ++i) text += label + std::to_string(i % labels) + " a text of words " + '\n';
@@ -82,7 +82,7 @@ TEST_CASE("a program whose reader is gone ends at once when it has nothing to ke
   CHECK(folder.read("status") == "141\n");  // 128 + SIGPIPE
 }
 
-// ---- what files bring ---------------------------------------------------------------------------------------------
+// ---- contents of files --------------------------------------------------------------------------------------------
 
 TEST_CASE("a message quotes no more of a file than can be read") {
   const TemporaryFolder folder;
@@ -160,7 +160,7 @@ TEST_CASE("what is no text file is refused in one line") {
     const std::string fifo = folder.path(program);
     check_message(run_shell("mkfifo " + fifo + "; : >" + fifo + " & $examples/" + program + " --data " + fifo), program,
                   "expected a text file, got an empty one");
-    if (geteuid() == 0) continue;  // who reads everything
+    if (geteuid() == 0) continue;  // root may read everything
     const std::string secret = folder.write("secret", "x");
     std::filesystem::permissions(secret, std::filesystem::perms::none);
     check_message(run_example(program + " --data " + secret), program, "cannot be opened: Permission denied");
@@ -236,8 +236,8 @@ TEST_CASE("an empty path is refused, as of a variable that is not set") {
 
 namespace {
 
-/// Sends signals to a training: those in `signals`, one soon after the other, so many seconds after it has begun. Its
-/// status is the program's.
+/// Sends `signals` to a training run, in quick succession, this many seconds after it begins. Returns the program's
+/// status.
 Run interrupted(const std::string& command, const std::string& signals, double seconds = 1) {
   const TemporaryFolder folder;
   return run_shell("$examples/" + command + " >" + folder.path("out") + " & program=$!\n" + "until grep -qs " +
@@ -263,7 +263,7 @@ TEST_CASE("the first SIGTERM stops training, and the status says so") {
 }
 
 TEST_CASE("a second signal, of either kind, ends a program in the middle of a step") {
-  // The first may be honoured before the second comes: then it is tried again, at another time, since every try is in
+  // The first signal may be handled before the second arrives. Then another delay is tried, because each try reaches
   // the same part of its step after the same time.
   const auto ends_by_second = [](const std::string& signals, int first, int second) {
     for (int tries = 0; tries < 10; ++tries) {

@@ -1,4 +1,4 @@
-// The pages that text_classifier and language_model write of a step of training.
+// Pages of one training step, written by text_classifier and language_model.
 
 #include "../../examples/common/step_page.hpp"
 
@@ -26,7 +26,7 @@ namespace {
 using nlohmann::json;
 using Texts = std::vector<std::string>;
 
-/// The only step of a page, without its times, which no two runs share.
+/// The only step of a page, without its times, as these differ between runs.
 json step_of(const TemporaryFolder& folder, const std::string& file) {
   const json steps = page_data(folder.read(file))["steps"];
   REQUIRE(steps.size() == 1);
@@ -45,7 +45,7 @@ const json& named(const json& step, const std::string& name) {
   return step;
 }
 
-/// Expects every attention of a step to have these tokens, and as many attentions; nothing dropped out.
+/// Expects this number of attentions in a step, all with these tokens, and no dropout.
 void check_attentions(const json& step, const Texts& tokens, std::size_t count) {
   std::size_t found = 0;
   for (const json& node : step["nodes"]) {
@@ -59,7 +59,7 @@ void check_attentions(const json& step, const Texts& tokens, std::size_t count) 
   CHECK(found == count);
 }
 
-/// The loss of a step, which the program has printed.
+/// The loss of a step, as printed by the program.
 double loss_of(const json& step, const Run& run) {
   const json& loss = step["nodes"][step["loss"].get<std::size_t>()];
   CHECK(loss["operation"] == "cross_entropy");
@@ -69,7 +69,7 @@ double loss_of(const json& step, const Run& run) {
   return number;
 }
 
-/// How likely text_classifier has said that its only --classify is that label.
+/// The probability of the label printed by text_classifier for its only --classify.
 double probability_of(const std::string& label, const Run& run) {
   return number_after(Run{0, run.out_from("your words:"), ""}, " " + label + ' ') / 100;
 }

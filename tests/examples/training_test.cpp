@@ -1,4 +1,4 @@
-// What the programs that train share: options, schedules, the place in the data, the log.
+// Features shared by the training programs: options, schedules, the position in the data, the log.
 
 #include "../../examples/common/training.hpp"
 
@@ -37,7 +37,7 @@ TEST_CASE("the rate warms up, then falls along the line that was chosen") {
   options.decay = Decay::none;
   CHECK(schedule_of(options)(5) == doctest::Approx(6.0 / 11));
   CHECK(schedule_of(options)(109) == 1);
-  options.warmup = 1000;  // more than there are steps
+  options.warmup = 1000;  // more than the number of steps
   CHECK(schedule_of(options)(109) == doctest::Approx(110.0 / 111));
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("kept options are those that the command line takes, or stay at their 
   add_training_options(app, given, seed);
   add_validation_options(app, given);
   const auto check = [&](const TrainingOptions& kept) { given.check("run", kept); };
-  CHECK_NOTHROW(check({}));  // whose eval_every is 0, as no --eval-every may be
+  CHECK_NOTHROW(check({}));  // its eval_every is 0, invalid as --eval-every
   CHECK_NOTHROW(check({.lr = 0.1, .beta2 = 0.999999, .eval_every = 1}));
   CHECK_NOTHROW(check({.lr = 0x1p-1074, .clip = 1.0 / 3}));
   CHECK_THROWS_WITH_AS(check({.batch_size = 0}),

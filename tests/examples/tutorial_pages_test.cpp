@@ -1,4 +1,4 @@
-// The pages that the tutorials write: --page FILE.
+// Pages written by the tutorials: --page FILE.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -31,7 +31,7 @@ std::vector<std::string> labels_of(const json& steps) {
   return labels;
 }
 
-/// The names of all values of a step.
+/// The names of all values in a step.
 Names names_in(const json& step) {
   Names names;
   for (const json& node : step["nodes"])
@@ -119,7 +119,7 @@ TEST_CASE("masking's page shows each mistake beside what is right, with the grad
   CHECK(named(steps[1], "V")["gradient"]["statistics"]["zeros"] == 1);
   CHECK(nan_in(named(steps[4], "weights")) == 4);
   CHECK(nan_in(named(steps[5], "weights")) == 0);
-  for (std::size_t word = 0; word < 4; ++word)  // two numbers each of the words that come after it
+  for (std::size_t word = 0; word < 4; ++word)  // two numbers for each later word
     CHECK(named(steps[6 + word], "X")["gradient"]["statistics"]["zeros"] == 2 * (3 - word));
   CHECK(named(steps[10], "scores")["axes"] == json::parse(R"([["the cat sat", "the dog ran home"], null, null])"));
   CHECK(named(steps[14], "weights")["axis_names"] == json{"batch", "head", "query", "key"});

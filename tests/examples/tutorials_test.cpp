@@ -21,7 +21,7 @@ namespace {
 const char* const tutorials[] = {"contextual_embedding", "masking", "attention_levels", "cross_attention",
                                  "manual_backward"};
 
-/// What is printed on standard output meanwhile.
+/// Captures standard output while f runs.
 template <class F> std::string printed_by(const F& f) {
   struct Redirected {
     std::ostringstream text;
@@ -32,7 +32,7 @@ template <class F> std::string printed_by(const F& f) {
   return out.text.str();
 }
 
-/// What stands after one text and before another, or to the end; nothing when the first is not there.
+/// The text between `first` and `last`, or to the end; empty if `first` is missing.
 std::string between(const std::string& text, const std::string& first, const std::string& last) {
   const std::size_t found = text.find(first);
   if (found == text.npos) return "";
@@ -40,7 +40,7 @@ std::string between(const std::string& text, const std::string& first, const std
   return text.substr(start, text.find(last, start) - start);
 }
 
-/// The text without how far apart two results are that agree, which depends on the processor.
+/// Removes the differences between agreeing results, because they depend on the processor.
 std::string without_differences(const std::string& text) {
   static const std::regex agreement(R"((0|[0-9.e-]+ at \([0-9, ]*\)) +(exact|close))");
   return std::regex_replace(text, agreement, "agrees");
@@ -131,7 +131,7 @@ TEST_CASE("a comparison prints the largest differences, and fails where numbers 
   const double nan = std::numeric_limits<double>::quiet_NaN();
   examples::Comparison equal(1e-3);
   equal.add("small", "one way", Array{1, 2}, Array{1, 2.0005});
-  equal.add("large", "", Array{2000}, Array{2001});  // relative to those above 1
+  equal.add("large", "", Array{2000}, Array{2001});  // relative to values above 1
   CHECK(printed_by([&] { examples::finish(equal); }) ==
         "\n"
         "                          largest difference\n"

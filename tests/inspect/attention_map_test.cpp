@@ -17,7 +17,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// Another PATH for programs, until the scope ends.
+/// Sets PATH for child programs until the scope ends.
 class Path {
  public:
   explicit Path(const std::string& path) : before_(std::getenv("PATH")) { setenv("PATH", path.c_str(), 1); }

@@ -18,13 +18,13 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// x^3, whose rule multiplies by `factor` instead of 3.
+// x^3 with a rule that multiplies by `factor` instead of 3.
 Tensor cube(const Tensor& x, double factor) {
   return tg::record("cube", x.value() * x.value() * x.value(), {x},
                     [x = x.shared_value(), factor](const Array& dy, auto& dx) { dx[0] += dy * *x * *x * factor; });
 }
 
-// x as it is, with a rule that changes one element of the gradient.
+// Returns x; its rule changes one element of the gradient.
 Tensor off_in_one_element(const Tensor& x, std::size_t element, double error) {
   return tg::record("off", Array(x.value()), {x}, [element, error](const Array& dy, auto& dx) {
     Array changed = dy;
@@ -35,7 +35,7 @@ Tensor off_in_one_element(const Tensor& x, std::size_t element, double error) {
 
 }  // namespace
 
-// ---- right and wrong rules ----------------------------------------------------------------------------------------
+// ---- correct and wrong rules --------------------------------------------------------------------------------------
 
 TEST_CASE("Right rules pass, and the report counts what was compared") {
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}}), b(Array{0.5, -0.5, 1.5});
@@ -49,7 +49,7 @@ TEST_CASE("Outputs of any shape are checked, with weights that a plain sum lacks
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}});
   CHECK(gradcheck([&] { return tg::softmax(w, -1); }, {{"w", w}}));
   CHECK(gradcheck([&] { return tg::transpose(w, 0, 1) * 2.0; }, {{"w", w}}));
-  // The gradient of a softmax's sum is 0 whatever the rule does: a rule that gives nothing is found out all the same.
+  // A softmax's sum has gradient 0, so gradcheck must weight the outputs to detect a rule without any gradient.
   const auto no_gradient = [&] {
     return tg::record("softmax", Array(tg::softmax(w.detach(), -1).value()), {w}, [](const Array&, auto&) {});
   };
@@ -70,7 +70,7 @@ TEST_CASE("A wrong rule is reported with the parameter's name, the index and bot
 TEST_CASE("The values of the report are the sweep's and the central difference's") {
   Parameter w(Array(tg::Shape{}, 2.0));
   const auto seeded = [&](double factor) { return gradcheck([&] { return cube(w, factor); }, {{"w", w}}).report; };
-  // Both are weighted with the same random number: analytic / numeric is factor / 3.
+  // Both have the same random weight: analytic / numeric is factor / 3.
   std::istringstream report(seeded(1.5));
   std::string text;
   double analytic = 0, numeric = 0;
@@ -130,7 +130,7 @@ TEST_CASE("Parameters without elements or without axes are checked as any other"
   CHECK(contains(wrong.report, "scalar(): analytic"));
 }
 
-// ---- kinks and numbers that are none ------------------------------------------------------------------------------
+// ---- kinks and non-finite numbers ---------------------------------------------------------------------------------
 
 TEST_CASE("At a kink the difference is neither side's gradient and is reported, beside it all is well") {
   Parameter w(Array{-0.5, 0.0, 0.5});
@@ -171,7 +171,7 @@ TEST_CASE("A wrong rule and a step too coarse are not taken for a kink, however 
     CHECK_FALSE(result.ok);
     CHECK_MESSAGE(!contains(result.report, "kink"), result.report);
   }
-  Parameter curved(Array{1.0});  // its slopes on both sides differ by more than the rule is wrong
+  Parameter curved(Array{1.0});  // its one-sided slopes differ by more than the rule's error
   const auto slightly = gradcheck([&] { return cube(curved, 3 + 4.5e-6) * 100.0; }, {{"curved", curved}});
   CHECK_FALSE(slightly.ok);
   CHECK_MESSAGE(!contains(slightly.report, "kink"), slightly.report);
@@ -235,7 +235,7 @@ TEST_CASE("A parameter that is none, as the bias of a layer without one, is pass
   CHECK_MESSAGE(contains(result.report, "2 elements agree"), result.report);
 }
 
-// ---- what is put back ---------------------------------------------------------------------------------------------
+// ---- restored state -----------------------------------------------------------------------------------------------
 
 TEST_CASE("Values and gradients are as before, whether there was a gradient or none") {
   const Array value{0.1, 1.0 / 3.0, -1e2};
@@ -250,7 +250,7 @@ TEST_CASE("Values and gradients are as before, whether there was a gradient or n
 
 TEST_CASE("Values and gradients are as before when f throws, in whichever of its calls") {
   const Array value{0.5, -0.25};
-  for (int last = 0; last < 5; ++last) {  // one call that is recorded, then two for each element
+  for (int last = 0; last < 5; ++last) {  // one recorded call, then two per element
     Parameter with(value), without(value);
     with.set_grad(Array{1.0, 2.0});
     int calls = 0;
@@ -309,7 +309,7 @@ TEST_CASE("The tolerance is what the relative difference may be, and the step is
   const auto slightly_wrong = [&] { return cube(w, 3.0 + 3e-4); };
   CHECK_FALSE(gradcheck(slightly_wrong, {{"w", w}}));
   CHECK(gradcheck(slightly_wrong, {{"w", w}}, {.tolerance = 1e-3}));
-  // ((w + h)^3 - (w - h)^3) / 2h = 3 w^2 + h^2: a coarse step is off by h^2 where the rule is right.
+  // ((w + h)^3 - (w - h)^3) / 2h = 3 w^2 + h^2: a coarse step is off by h^2 even with the correct rule.
   const auto right = [&] { return cube(w, 3.0); };
   CHECK_FALSE(gradcheck(right, {{"w", w}}, {.step = 0.1}));
   CHECK(gradcheck(right, {{"w", w}}, {.step = 0.1, .tolerance = 0.02}));

@@ -28,7 +28,7 @@ std::string printed(const tg::Tape& tape) {
   return out.str();
 }
 
-// The columns of the row of a printed tape that begins with this number.
+// The columns of the row with this number in a printed tape.
 std::vector<std::string> row(const std::string& table, const std::string& number) {
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) {
@@ -49,7 +49,7 @@ TEST_CASE("A walk over a model names its parameters by their paths") {
   CHECK(model.head.weight.name() == "head.weight");
   CHECK(model.hidden.bias.name() == "hidden.bias");
   const Model copy = model;
-  CHECK(copy.head.weight.name() == "head.weight");  // a parameter of its own, under the same name
+  CHECK(copy.head.weight.name() == "head.weight");  // a separate parameter with the same name
 }
 
 TEST_CASE("Recorded tensors take names while their tape lives") {
@@ -83,7 +83,7 @@ TEST_CASE("A constant's name goes with its handle and with copies made since, an
 
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape({.detect_anomaly = true});
-  (void)(w + mask);  // infinity that comes in with a constant is let pass
+  (void)(w + mask);  // infinity from a constant is permitted
   CHECK(tape.size() == 2);
   CHECK_FALSE(mask.requires_grad());
   CHECK_FALSE(mask.has_grad());
@@ -134,7 +134,7 @@ TEST_CASE("A profiling tape knows what each operation saved and the norm of its 
   CHECK(columns[5] == "B");
   CHECK(columns.back() == "1");  // sqrt(0.6^2 + 0.8^2)
   const std::string& unit = columns[columns.size() - 2];
-  CHECK((unit == "us" || unit == "ms"));  // backward took a time, on a busy machine a long one
+  CHECK((unit == "us" || unit == "ms"));  // backward took time, on a busy machine a lot
 }
 
 TEST_CASE("A printed tape shows a gradient that is NaN, of an operation and of a parameter") {
@@ -316,7 +316,7 @@ TEST_CASE("The table shows what operations were given besides tensors") {
   CHECK(describes(tg::masked_fill(w, mask, -1.0), "mask=(1, 3) value=-1"));
   CHECK(describes(tg::pow(w, 3.0), "exponent=3"));
   CHECK(describes(tg::reshape(w, {3, -1}), "shape=(3, -1)"));
-  CHECK(describes(tg::einsum("ij,kj->ik", w, w), "equation=ij,kj->ik") == false);  // its matmul does, a reshape ends it
+  CHECK(describes(tg::einsum("ij,kj->ik", w, w), "equation=ij,kj->ik") == false);  // its matmul does; a reshape ends it
   CHECK(describes(tg::cross_entropy(w, tg::IntArray{0, 2}, {.label_smoothing = 0.1}),
                   "labels=(2) ignore_index=-100 label_smoothing=0.1 reduction=mean"));
   const Tensor x = tg::reshape(w, {1, 2, 3});

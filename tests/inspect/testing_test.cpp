@@ -1,4 +1,4 @@
-// doctest.h before testing.hpp for once, which must not matter.
+// Includes doctest.h before testing.hpp: the order must not matter.
 // clang-format off
 #include <doctest/doctest.h>
 
@@ -43,7 +43,7 @@ void sweep(const Model& model) {
   tg::sum(model.used(kInput)).backward();
 }
 
-// The line of a parameter in the report on the model's gradients.
+// A parameter's line in the report on the model's gradients.
 std::string reported(const Model& model, const std::string& parameter) {
   std::ostringstream out;
   tg::gradient_report(out, model);
@@ -74,14 +74,14 @@ TEST_CASE("Arrays are exact, close, or wrong with the largest difference and its
   CHECK(close.verdict == Verdict::close);
   CHECK(printed(close) == "x   (2, 2)   1e-10 at (1, 0)   close");
 
-  // 0.5 is relatively more in 2 than 1 in 1000.
+  // 0.5 is a larger fraction of 2 than 1 is of 1000.
   const auto wrong = compare("x", Array{{1.0, 2.5}, {3.0, 1001.0}}, reference);
   CHECK_FALSE(wrong);
   CHECK(printed(wrong) == "x   (2, 2)   0.5 at (0, 1)   WRONG: 2.5, the reference 2");
 }
 
 TEST_CASE("Differences are relative to the reference, not to what is compared with it") {
-  CHECK_FALSE(compare("x", 2000.0, 1000.0, 0.75));  // off by as much as the reference, by half of itself
+  CHECK_FALSE(compare("x", 2000.0, 1000.0, 0.75));  // off by 100% of the reference, 50% of the value
   CHECK(compare("x", 1000.0, 2000.0, 0.75));
   const auto result = compare("x", Array{30, 110}, Array{10, 100}, 0.5);
   CHECK_FALSE(result);
@@ -209,12 +209,12 @@ TEST_CASE("A parameter that the sweep reached and the model does not list is nam
     CHECK(contains(out.str(), "?              (1, 2)  not listed  "));
     CHECK(contains(out.str(), "  the loss depends on it, through linear: is its layer missing from TAPEGRAD_FIELDS?"));
     CHECK(contains(out.str(), "?              (1)     not listed  "));
-    model.forgotten.weight.set_name("value.weight");  // as a walk over another model does
+    model.forgotten.weight.set_name("value.weight");  // like a traversal of another model
     out.str("");
     CHECK_FALSE(tg::gradient_report(out, model));
     CHECK(contains(out.str(), "value.weight   (1, 2)  not listed"));
   }
-  out.str("");  // without the tape they are counted
+  out.str("");  // without the tape they are only counted
   CHECK_FALSE(tg::gradient_report(out, model));
   CHECK(contains(out.str(), "2 more                 not listed  "));
   {
@@ -269,7 +269,7 @@ TEST_CASE("Gradients that were never cleared are named, summed batches are told 
   CHECK_FALSE(model.used.weight.sweeps().over_changed_values());
 
   tg::SGD<double> optimizer(tg::parameters(model));
-  optimizer.step();  // with the gradient of both, as one may
+  optimizer.step();  // with both gradients, which is permitted
   CHECK_FALSE(model.used.weight.sweeps().over_changed_values());
   sweep(model);
   CHECK(contains(reported(model, "used.weight"), "3 sweeps added up over changed values: zero_grad() forgotten?"));

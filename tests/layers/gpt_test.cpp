@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("The language model's loss and gradients are PyTorch's, with 
 
 namespace {
 
-/// The tutorial's model, and a GPT with all that it may have.
+/// The tutorial's model, and a GPT with all optional parts.
 const ModelOptions both_models[] = {
     {.layers = 0, .heads = 2, .width = 8, .context = 5, .positions = Positions::learned},
     {.layers = 2, .heads = 2, .width = 8, .context = 5, .positions = Positions::learned, .tie = true, .dropout = 0.5}};

@@ -22,7 +22,7 @@ template <class T> tg::Tensor<T> piece(const tg::Tensor<T>& x, std::size_t first
   return tg::narrow(x, 1, static_cast<std::ptrdiff_t>(first), static_cast<std::ptrdiff_t>(last - first));
 }
 
-// The attention of x in pieces that end at `ends`, one after the other through a cache.
+// Attention over x in consecutive pieces ending at `ends`, through one cache.
 template <class T>
 tg::Array<T> in_pieces(const tg::MultiHeadAttention<T>& attention, const tg::Tensor<T>& x,
                        const std::vector<std::size_t>& ends) {
@@ -89,7 +89,7 @@ TEST_CASE("What a cache's attention gives is the same on any number of threads")
   tg::manual_seed(3);
   const tg::MultiHeadAttention<float> attention(64, 4);
   const tg::Tensor<float> x(tg::normal<float>({2, 600, 64}));
-  std::vector<std::size_t> ends{591, 592, 600};  // of pieces whose projections are too small for threads to share
+  std::vector<std::size_t> ends{591, 592, 600};  // pieces whose projections are too small to split among threads
   for (std::size_t end = 540; end > 0; end -= 60) ends.insert(ends.begin(), end);
   tg::Array<float> on_one;
   for (const std::size_t count : {1, 2, 3, 7}) {

@@ -38,7 +38,7 @@ template <class T> Moments moments(const tg::Array<T>& x) {
   return {mean, squares / n, *std::min_element(x.begin(), x.end()), *std::max_element(x.begin(), x.end())};
 }
 
-// y = x W^T + b, by the definition. x: (B, T, in)
+// y = x W^T + b, by definition. x: (B, T, in)
 Array project(const Array& x, const tg::Linear<double>& layer) {
   const Array& w = layer.weight.value();
   const std::size_t batch = x.shape(0), time = x.shape(1), out = w.shape(0), in = w.shape(1);
@@ -56,7 +56,7 @@ struct Attended {
   Array weights, out;  // (B, H, T, S), (B, T, dim)
 };
 
-// Attention by the definition, one query and one head at a time. allowed(b, t, s): whether a query may attend to a key.
+// Attention by definition, one query and one head at a time. allowed(b, t, s): true if the query may attend to the key.
 template <class Allowed>
 Attended attend(const tg::MultiHeadAttention<double>& layer, const Array& queries, const Array& keys,
                 const Array& values, Allowed allowed) {
@@ -357,7 +357,7 @@ TEST_CASE("Attention drops weights while training and none in evaluation") {
   CHECK(layer(x).value() != layer(x).value());
   CHECK(layer.attention_weights(x, x).value() == layer.attention_weights(x, x).value());
 
-  // Dropped weights leave the output right on average.
+  // Dropout keeps the output's mean.
   Array sum(tg::Shape{2, 5, 4}, 0.0);
   for (int i = 0; i < 4000; ++i) sum += layer(x).value();
   check_close(sum / 4000.0, without(x).value(), 0.05);
@@ -377,7 +377,7 @@ TEST_CASE("Attention refuses heads that do not divide its width and a dropout ou
 TEST_CASE("Attention names what it expected of inputs that do not fit") {
   tg::MultiHeadAttention<double> layer(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5});
   const Tensor q = constant({2, 3, 3}), k = constant({2, 7, 4}), v = constant({2, 7, 5});
-  CHECK(tg::parameters(layer).size() == 8);  // the walk names the parameters
+  CHECK(tg::parameters(layer).size() == 8);  // traversal names the parameters
   CHECK_THROWS_WITH_AS(
       layer(q, k, k),
       "[linear] expected an input of shape (..., 5) for v_proj.weight (6, 5), got (2, 7, 4): axis -1 is 4",

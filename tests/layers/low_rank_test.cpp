@@ -1,4 +1,4 @@
-// Low-rank updates of linear layers, against their formula and central differences.
+// Low-rank updates of linear layers, compared with their formula and central differences.
 #include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -26,7 +26,7 @@ struct Model {
   tg::Tensor<double> operator()(const tg::Tensor<double>& x) const { return second(norm(first(x))); }
 };
 
-// B is no longer zeros.
+// Makes B nonzero.
 void train_a_little(Model& model) {
   model.first.low_rank->B.set_value(tg::normal<double>({6, 2}));
   model.second.low_rank->B.set_value(tg::normal<double>({3, 2}));
@@ -108,9 +108,9 @@ TEST_CASE("A merged model computes what it did, and can be updated anew") {
   const Model copy = model;
   tg::merge_low_rank(model);
   check_close(model(x).value(), before);
-  check_close(copy(x).value(), before);  // a copy's weights are its own
+  check_close(copy(x).value(), before);  // a copy has its own weights
   CHECK(tg::parameters(model).size() == 5);
-  tg::merge_low_rank(model);  // of nothing
+  tg::merge_low_rank(model);  // nothing to merge
   tg::add_low_rank(model, 1, 1);
   check_close(model(x).value(), before);
 }
@@ -124,7 +124,7 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
   tg::load(other, tg::save_bytes(model));
   CHECK(other.second.low_rank->B.value() == model.second.low_rank->B.value());
 
-  std::map<std::string, tg::Parameter<double>> updates;  // of a model whose weights are in bfloat16
+  std::map<std::string, tg::Parameter<double>> updates;  // updates of a model with weights in bfloat16
   tg::hold_in_bfloat16(model);
   for (const auto& [name, parameter] : tg::named_parameters(model))
     if (name.find(".lora_") != name.npos) updates.emplace(name, *parameter);

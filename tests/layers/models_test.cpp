@@ -1,5 +1,5 @@
-/// Whole models, forward, backward and trained for 50 steps. fixtures/models.json holds what PyTorch gives for the same
-/// models; fixtures/make_models.py, where they stand written in PyTorch, made it.
+/// Complete models: forward, backward and 50 training steps. fixtures/models.json holds PyTorch's results for the same
+/// models, written by fixtures/make_models.py, which defines them in PyTorch.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -40,7 +40,7 @@ tg::IntArray drawn_ids(const tg::Shape& shape, std::int64_t first, std::int64_t 
 tg::IntArray lengths() { return {5, 2, 3}; }
 tg::IntArray lengths_of_queries() { return {{1, 2, 3, 4, 5}, {5, 5, 0, 9, 2}, {3, 1, 4, 1, 5}}; }
 
-tg::IntArray unpadded_ids() { return drawn_ids({kBatch, kTime}, 1, 6, 100); }  // (B, T), without the padding's id
+tg::IntArray unpadded_ids() { return drawn_ids({kBatch, kTime}, 1, 6, 100); }  // (B, T), no padding
 
 tg::IntArray padded_ids() {
   tg::IntArray ids = unpadded_ids();
@@ -48,7 +48,7 @@ tg::IntArray padded_ids() {
   return ids;
 }
 
-// Each id's next one, over the flattened ids.
+// The id after each one, in the flattened ids.
 tg::IntArray next(const tg::IntArray& ids) { return xt::roll(ids, -1); }
 
 template <class T> struct Classifier {
@@ -126,7 +126,7 @@ template <class T> struct Transformer {
   }
 
   tg::Tensor<T> operator()() const {
-    tg::Tensor<T> x = embedding(unpadded_ids()) + positions(xt::arange<std::int64_t>(kTime));  // (T, D) to each text
+    tg::Tensor<T> x = embedding(unpadded_ids()) + positions(xt::arange<std::int64_t>(kTime));  // (T, D) for each text
     for (const auto& block : blocks) x = block(x, Mask::causal());
     return head ? (*head)(norm(x)) : tg::linear(norm(x), embedding.weight);
   }
@@ -180,7 +180,7 @@ template <class M> tg::Array<double> losses(M model, const tg::SGDOptions& optio
   return curve_of(model, optimizer);
 }
 
-// By a transformer whose matrices decay, while biases and norms do not.
+// Trains a transformer with weight decay on matrices but not on biases and norms.
 template <template <class> class Adam, class T> tg::Array<double> losses_in_two_groups() {
   Transformer<T> model;
   const auto is_matrix = [](std::string_view, const auto& parameter) { return parameter.dimension() >= 2; };
@@ -198,7 +198,7 @@ const nlohmann::json& fixtures() {
   return all;
 }
 
-// The fixture's numbers in the shape that they have here.
+// The fixture's numbers as an array of this shape.
 tg::Array<double> array_of(const nlohmann::json& fixture, const tg::Shape& shape) {
   const auto data = fixture.get<std::vector<double>>();
   tg::Array<double> array(shape);
@@ -209,14 +209,14 @@ tg::Array<double> array_of(const nlohmann::json& fixture, const tg::Shape& shape
 
 double largest(const tg::Array<double>& x) { return xt::amax(xt::abs(x))(); }
 
-// Every gradient against the largest of its parameter. Where that is 0 but for rounding, as for the biases of keys,
-// which a softmax does not see, against 1/10000 of the model's largest.
+// Compares every gradient, relative to the largest of its parameter. If that is 0 up to rounding, as for key biases,
+// which cancel in the softmax, relative to 1/10000 of the model's largest.
 template <class M> void check_gradients(M& model, const nlohmann::json& expected) {
   double largest_of_all = 0;
   const auto named = tg::named_parameters(model);
   for (const auto& [name, parameter] : named) largest_of_all = std::max(largest_of_all, largest(parameter->grad()));
   CHECK(named.size() == expected.size());
-  for (const auto& entry : named) {  // lambdas, as CAPTURE makes, may not use a structured binding's names
+  for (const auto& entry : named) {  // CAPTURE's lambdas cannot use structured bindings
     CAPTURE(entry.first);
     const tg::Array<double>& actual = entry.second->grad();
     const tg::Array<double> gradient = array_of(expected.at(entry.first), actual.shape());
@@ -326,7 +326,7 @@ TEST_CASE("A transformer learns by Adam and AdamW in two groups as in PyTorch") 
   const tg::Array<double> adam = array_of(fixtures().at("Adam"), {50}), adamw = array_of(fixtures().at("AdamW"), {50});
   check_close(losses_in_two_groups<tg::Adam, double>(), adam, 1e-8);
   check_close(losses_in_two_groups<tg::AdamW, double>(), adamw, 1e-8);
-  // Adam divides by the gradients' own size, so that float's rounding grows: otherwise by each compiler.
+  // Adam divides by the gradients' own size, which amplifies float rounding, differently for each compiler.
   check_close(losses_in_two_groups<tg::Adam, float>(), adam, 1e-2);
   check_close(losses_in_two_groups<tg::AdamW, float>(), adamw, 1e-2);
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// How often each id is drawn from the logits.
+// The share of each id among draws from the logits.
 std::vector<double> shares(const std::vector<double>& logits, tg::SampleOptions options, std::size_t draws = 20000) {
   tg::Generator generator(3);
   options.generator = &generator;
@@ -53,7 +53,7 @@ TEST_CASE("The top k and the top p leave out the rest, in this order, after the 
   check_shares(shares(logits, {.top_p = 0.71}), {0, 4.0 / 9, 3.0 / 9, 2.0 / 9});
   check_shares(shares(logits, {.top_k = 2, .top_p = 0.56}), {0, 1, 0, 0});          // 0.4 are 57 % of the top two
   check_shares(shares(logits, {.temperature = 0.5, .top_p = 0.52}), {0, 1, 0, 0});  // 0.16 of 0.3
-  check_shares(shares({0, 0, 0, 0}, {.top_k = 2}), {0.5, 0.5, 0, 0});               // of equals the first
+  check_shares(shares({0, 0, 0, 0}, {.top_k = 2}), {0.5, 0.5, 0, 0});               // equal logits: the first ids
 }
 
 TEST_CASE("Temperature 0 takes the likeliest of each row, the first of several, and draws no random numbers") {

@@ -33,7 +33,7 @@ TEST_CASE("While first weights are skipped, layers draw nothing, and have their 
       const tg::SkipInitialization inner;
       CHECK(!draws());
     }
-    CHECK(tg::SkipInitialization::lives());  // the outer one still does
+    CHECK(tg::SkipInitialization::lives());  // the outer scope still does
     CHECK(!draws());
     bool other_thread_draws = false;
     std::thread([&] { other_thread_draws = draws(); }).join();
@@ -44,7 +44,7 @@ TEST_CASE("While first weights are skipped, layers draw nothing, and have their 
     CHECK(model.block.feed_forward.fc1.weight.shape() == tg::Shape{16, 4});
     CHECK(model.head.bias.shape() == tg::Shape{5});
     CHECK(model.block.norm1.weight.value() == xt::ones<double>({4}));
-    CHECK(model.embedding.weight.value()(1, 3) == 0);  // of the padding
+    CHECK(model.embedding.weight.value()(1, 3) == 0);  // padding row
   }
   CHECK(!tg::SkipInitialization::lives());
   CHECK(draws());

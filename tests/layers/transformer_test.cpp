@@ -23,7 +23,7 @@ using Tensor = tg::Tensor<double>;
 
 namespace {
 
-// Of a block as Llama has them, with heads that share keys and values.
+// Options of a block like Llama's, with heads that share keys and values.
 const tg::TransformerBlockOptions llama{.feed_forward_width = 6,
                                         .activation = tg::Activation::swiglu,
                                         .bias = false,
@@ -54,7 +54,7 @@ struct Gpt {
 
 }  // namespace
 
-// models_test.cpp holds its values and gradients against PyTorch's.
+// models_test.cpp compares its values and gradients with PyTorch's.
 TEST_CASE("A block's gradients are those of its values, also through the weights that it shows") {
   const Tensor x = constant({2, 3, 4});
   Block block(4, 2);
@@ -105,7 +105,7 @@ TEST_CASE("Scores of rotated queries and keys depend on how far these are apart"
   const Array weights = layer.attention_weights(equal, equal).value();  // (1, 2, 6, 6)
   for (std::size_t h = 0; h < 2; ++h)
     for (std::size_t t = 0; t + 1 < 6; ++t)
-      for (std::size_t s = 0; s + 1 < 6; ++s)  // what two scores of a row differ by is that one row further down
+      for (std::size_t s = 0; s + 1 < 6; ++s)  // differences of scores in a row equal those one row below
         CHECK(std::log(weights(0, h, t, s) / weights(0, h, t, t)) ==
               doctest::Approx(std::log(weights(0, h, t + 1, s + 1) / weights(0, h, t + 1, t + 1))));
   CHECK(std::abs(weights(0, 0, 0, 0) - weights(0, 0, 0, 1)) > 1e-4);
@@ -187,7 +187,7 @@ TEST_CASE("Training drops what the attention and the feed-forward add, each with
   block.feed_forward.fc2.weight.set_value(Array(tg::Shape{64, 256}, 0.0));
   block.feed_forward.fc2.bias.set_value(Array(tg::Shape{64}, 0.0));
   const Tensor x = constant({4, 16, 64});
-  const Array added = block(x).value() - x.value();  // by the attention alone
+  const Array added = block(x).value() - x.value();  // from attention alone
   const auto zeros = static_cast<double>(std::count(added.begin(), added.end(), 0.0)) / double(added.size());
   CHECK(zeros > 0.25);
   CHECK(zeros < 0.35);

@@ -21,8 +21,7 @@ Mask bias_by_head() { return Mask::additive(numbers<double>(draw({1, 2, 3, 1}, -
 Mask bias_of_infinities() {
   return Mask::additive({{0, -kInfinity, 0.5, 0}, {-kInfinity, 0, 0, 0}, {1, 2, 3, -kInfinity}});
 }
-// Query t sees the keys 0, ..., t, wherever the last query stands: PyTorch's is_causal, whose numbers the fixtures
-// hold.
+// Query t sees the keys 0, ..., t for any number of keys, as with PyTorch's is_causal, the source of the fixtures.
 Mask lower_left(std::size_t queries, std::size_t keys) { return Mask::boolean(tg::causal_mask(queries, keys)); }
 Mask nobody() { return Mask::valid_lens({0, 0}); }
 
@@ -83,7 +82,7 @@ void add_scaled_dot_product(Table& table) {
   table.add(name, "dropout", {draw({2, 2, 3, 2}), draw({2, 2, 4, 2}), draw({2, 2, 4, 1})}, [](const auto& x) {
     return tg::scaled_dot_product_attention(x[0], x[1], x[2], padding(), {.dropout = 0.3});
   });
-  // The kernel takes 64 queries and 256 keys at a time, and adds up the gradients that each such tile gives.
+  // The kernel processes 64 queries and 256 keys at a time and sums the gradients of all tiles.
   table.add(name, "several tiles", {draw({65, 1}, -2, 2), draw({257, 1}, -2, 2), draw({257, 1})}, plain);
 }
 
@@ -122,7 +121,7 @@ void add_multi_head(Table& table) {
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 2, padding(), {.dropout = 0.3}); });
 }
 
-// Of several heads that share keys and values.
+// Several heads share keys and values.
 void add_groups(Table& table) {
   const char* name = "multi_head_attention";
   const std::vector<Draw> shared{draw({2, 3, 8}, -2, 2), draw({2, 4, 4}, -2, 2), draw({2, 4, 6})};

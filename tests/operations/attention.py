@@ -24,7 +24,7 @@ BIAS = numbers(draw(3, 4, low=-2, high=2), 7)
 BIAS_BY_HEAD = numbers(draw(1, 2, 3, 1, low=-2, high=2), 8)
 INFINITIES = torch.tensor([[0, -math.inf, 0.5, 0], [-math.inf, 0, 0, 0], [1, 2, 3, -math.inf]], dtype=torch.double)
 
-# What may be attended to, and what is added to the scores.
+# The visible keys, and the term added to the scores.
 MASKS = {
     "no mask": (EVERY_KEY, 0),
     "causal": (causal(3, 4), 0),
@@ -64,7 +64,7 @@ def split(x, heads):
 
 
 def multi_head(q, k, v, heads, *options, groups=None, **named):
-    """Keys and values have as many heads as there are groups, each for the heads of one."""
+    """Each of the `groups` heads of keys and values serves heads // groups heads of queries."""
     groups = groups or heads
     q, k, v = split(q, heads), split(k, groups), split(v, groups)
     if groups < heads:
@@ -74,7 +74,7 @@ def multi_head(q, k, v, heads, *options, groups=None, **named):
 
 
 def rotary(x, heads, base=10000.0, first=0):
-    """As the Llama of Hugging Face's library rotates queries and keys."""
+    """Rotates queries and keys like Hugging Face's Llama."""
     x = split(x, heads)
     times, width = x.shape[2:]
     positions = torch.arange(first, first + times, dtype=torch.double)

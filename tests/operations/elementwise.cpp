@@ -5,7 +5,7 @@
 namespace operations {
 namespace {
 
-// A function of every element, in all the shapes a tensor may have; low and high bound its inputs.
+// An elementwise function on all shapes of a tensor; low and high bound its inputs.
 template <class F> void add_function(Table& table, const char* operation, double low, double high, double gap, F f) {
   table.add(operation, "a matrix", {draw({2, 3}, low, high, gap)}, f);
   table.add(operation, "a scalar", {draw({}, low, high, gap)}, f);

@@ -3,7 +3,7 @@
 namespace operations {
 namespace {
 
-// Indices and masks as a tensor of the inputs' type: no gradient passes.
+// Converts indices and masks to a tensor of the inputs' type, without gradients.
 template <class T, class Indices> tg::Tensor<T> as_tensor(const Inputs<T>&, const Indices& indices) {
   return tg::Tensor<T>(tg::Array<T>(indices));
 }

@@ -3,7 +3,7 @@
 namespace operations {
 namespace {
 
-// A reduction over axes in every way.
+// A reduction over various axes and shapes, with and without keepdims.
 template <class F> void add_reduction(Table& table, const char* operation, F) {
   const auto all = [](const auto& x) { return F()(x[0], {}, tg::KeepDims::no); };
   table.add(operation, "all of a matrix", {draw({2, 3})}, all);
@@ -29,7 +29,7 @@ template <class F> void add_reduction(Table& table, const char* operation, F) {
             [](const auto& x) { return F()(x[0], -1, tg::keepdims); });
 }
 
-// For those that square nothing.
+// For reductions that do not square their inputs.
 template <class F> void add_extremes(Table& table, const char* operation, F) {
   const auto all = [](const auto& x) { return F()(x[0], {}, tg::KeepDims::no); };
   table.add(operation, "large", {draw({2, 3}, 1e29, 1e30)}, all);
@@ -52,7 +52,7 @@ void add_var(Table& table) {
   });
 }
 
-// An operation on rows along an axis.
+// An operation on the rows along an axis.
 template <class F> void add_row_function(Table& table, const char* operation, F) {
   const auto last = [](const auto& x) { return F()(x[0], -1); };
   const auto first = [](const auto& x) { return F()(x[0], 0); };

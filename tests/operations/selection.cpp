@@ -36,7 +36,7 @@ void add_gather(Table& table) {
   });
 }
 
-// Values, each counted by where it was found.
+// Values weighted by their indices.
 template <class T> tg::Tensor<T> with_indices(const tg::ValuesAndIndices<T>& found) {
   return found.values * (1 + found.indices);
 }

@@ -1,5 +1,5 @@
-/// The table of operations: of each one samples, small calls with their inputs, that operations_test.cpp runs through
-/// every check. The same samples stand in fixtures/make_operations.py, written in PyTorch.
+/// The table of operations: samples for each operation, small calls with their inputs, for all checks in
+/// operations_test.cpp. The Python files in this folder define the same samples in PyTorch.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -11,7 +11,7 @@ namespace operations {
 
 namespace tg = tapegrad;
 
-/// An input: numbers evenly from [low, high), moved away from 0 by `gap` where an operation has a kink there.
+/// An input: numbers evenly distributed in [low, high), moved away from 0 by `gap` if the operation has a kink there.
 struct Draw {
   tg::Shape shape;
   double low, high, gap;
@@ -21,25 +21,25 @@ inline Draw draw(tg::Shape shape, double low = -1, double high = 1, double gap =
   return {std::move(shape), low, high, gap};
 }
 
-/// The numbers of an input. They fit into a float, so that float and double compute from the same ones.
+/// The numbers of an input. All are exact in float, so float and double compute from the same numbers.
 template <class T> tg::Array<T> numbers(const Draw& draw, std::uint64_t key);
 
-/// A mask for an attention sample, about two thirds of it true.
+/// A mask for an attention sample; about two thirds of it are true.
 tg::BoolArray drawn_mask(const tg::Shape& shape, std::uint64_t key);
 
 template <class T> using Inputs = std::vector<tg::Tensor<T>>;
 template <class T> using Function = tg::Tensor<T> (*)(const Inputs<T>&);
 
-/// Instead of a step, for a gradient that is by intent not the derivative.
+/// Replaces the step if the gradient is intentionally not the derivative.
 constexpr double no_differences = 0;
 
 struct Sample {
-  std::string operation;  // as engine/ops/ops.hpp declares it
+  std::string operation;  // as declared in engine/ops/ops.hpp
   std::string name;
   std::vector<Draw> inputs;
   Function<float> in_float;
   Function<double> in_double;
-  double step;  // of the central differences, or no_differences
+  double step;  // step of the central differences, or no_differences
 
   std::string title() const { return operation + ": " + name; }
 };
@@ -47,14 +47,14 @@ struct Sample {
 struct Table {
   std::vector<Sample> samples;
 
-  /// f takes the Inputs, in float or in double.
+  /// f accepts the Inputs in float and in double.
   template <class F>
   void add(const char* operation, const char* name, std::vector<Draw> inputs, F f, double step = 1e-6) {
     samples.push_back({operation, name, std::move(inputs), f, f, step});
   }
 };
 
-/// All samples, from the files beside this one.
+/// All samples, from the files in this folder.
 const Table& table();
 
 void add_arithmetic(Table& table);

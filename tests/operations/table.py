@@ -1,11 +1,11 @@
-"""The table of operations in PyTorch: the same samples as in the C++ files beside, under the same names, in double."""
+"""The table of operations in PyTorch: the samples of this folder's C++ files, by the same names, in double."""
 
 import math
 import struct
 
 import torch
 
-# ---- the library's random numbers, engine/random.hpp --------------------------------------------------------------
+# ---- the library's random numbers, engine/array/random_bits.hpp ---------------------------------------------------
 
 BITS = (1 << 64) - 1
 
@@ -41,7 +41,7 @@ def drawn_mask(shape, key):
 
 
 def kept(shape, p, call=0):
-    """What the call-th dropout after manual_seed(0) multiplies by."""
+    """The factors of the call-th dropout after manual_seed(0)."""
     key = random_bits(random_bits(0, 0), call)
     x = [0 if random_uniform(key, i) < p else 1 / (1 - p) for i in range(math.prod(shape))]
     return torch.tensor(x, dtype=torch.double).reshape(shape)

@@ -3,8 +3,7 @@
 namespace operations {
 namespace {
 
-// Sums what a result repeats or shares weights unevenly: each piece counts differently, so that none stands in for
-// another.
+// Sums pieces with different weights, so that mixing up pieces changes the result.
 template <class T> tg::Tensor<T> weighted_sum(const std::vector<tg::Tensor<T>>& pieces) {
   tg::Tensor<T> total = tg::sum(pieces[0]);
   for (std::size_t i = 1; i < pieces.size(); ++i) total = total + (1.0 + double(i)) * tg::sum(pieces[i] * pieces[i]);

@@ -13,7 +13,7 @@
 
 namespace {
 
-// What PyTorch 1.13 makes of (1, -2) by three steps, printed with 17 digits:
+// PyTorch 1.13's results for (1, -2) after three steps, printed with 17 digits:
 //
 //     for r, b, e, w in itertools.product([0.1, 0.01], [(0.9, 0.999), (0, 0.5)], [1e-8, 0.1], [0, 0.1]):
 //         p = torch.nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
@@ -58,7 +58,7 @@ template <class Optimizer> void check_pytorch(const std::vector<Array>& figures)
   CHECK(expected == figures.end());
 }
 
-// The formulas as the papers have them.
+// The formulas as written in the papers.
 template <class Options, bool is_adamw> struct Formula {
   Options options;
   double m = 0, v = 0;
@@ -140,7 +140,7 @@ TEST_CASE_TEMPLATE("Gradients at the ends of float: eps decides over zeros, and 
     p.set_grad(g);
     optimizer.step();
     CHECK(p.value()(0) == 1);
-    // The square of 1e30 is more than a float holds: as in PyTorch, such an element stays where it is.
+    // The square of 1e30 overflows a float: as in PyTorch, such an element does not change.
     CHECK(p.value()(1) == doctest::Approx(is_float ? 1.0 : 0.9));
     CHECK(p.value()(2) == doctest::Approx(1.0));
     CHECK(p.value()(3) == 1);
@@ -179,13 +179,13 @@ TEST_CASE_TEMPLATE("A million steps by equal gradients are a million times lr", 
 }
 
 TEST_CASE("After a million steps the means are not corrected any more, and new gradients count as in PyTorch") {
-  // As above by the first gradient; then o.state[p]['step'] += 999998; then by the other two, with lr=0.1.
+  // As above with the first gradient; then o.state[p]['step'] += 999998; then the other two, with lr=0.1.
   const auto late = []<class Optimizer>(std::type_identity<Optimizer>) {
     Parameter p(Array{1.0, -2.0});
     Optimizer optimizer({p}, {.lr = 0.1});
     p.set_grad(Array{0.5, -1.0});
     optimizer.step();
-    std::get<1>(optimizer.tapegrad_fields()).at("0").step += 999'998;  // as a file would
+    std::get<1>(optimizer.tapegrad_fields()).at("0").step += 999'998;  // like loading a file
     for (const Array& g : {Array{0.25, 2.0}, Array{-3.0, 0.125}}) {
       p.set_grad(g);
       optimizer.step();

@@ -28,7 +28,7 @@ template <class T> tg::Parameter<T> with_gradient(const tg::Array<T>& gradient) 
 
 }  // namespace
 
-// What PyTorch 1.13's clip_grad_norm_([a, b, c], 1.5) returns and makes of these gradients, c without one, in double.
+// Results of PyTorch 1.13's clip_grad_norm_([a, b, c], 1.5) in double; c has no gradient.
 TEST_CASE_TEMPLATE("Gradients are clipped as PyTorch does", T, float, double) {
   const double tolerance = std::is_same_v<T, float> ? 1e-6 : 1e-14;
   auto a = with_gradient<T>({{T(0.5), T(-1.25)}, {T(2), T(0.1)}}), b = with_gradient<T>({T(3), T(-0.7), T(1e-3)});
@@ -52,7 +52,7 @@ TEST_CASE("Gradients of a norm below the bound stay as they are to the bit") {
   CHECK(tg::clip_grad_norm(tg::Parameters<float>{p}, kInfinity) == 5.0);
   CHECK(p.grad() == tg::Array<float>{3.0F, 4.0F});
   CHECK(&p.grad() == before);
-  CHECK(tg::clip_grad_norm(tg::Parameters<float>{p}, 5.0) == 5.0);  // the bound itself, short of it by 1e-6
+  CHECK(tg::clip_grad_norm(tg::Parameters<float>{p}, 5.0) == 5.0);  // equal to max_norm: scaled by 5 / (5 + 1e-6)
   check_close(p.grad(), tg::Array<double>{3, 4}, 1e-6);
   CHECK(tg::clip_grad_norm(tg::Parameters<float>{p}, 0.0) == doctest::Approx(5.0));
   CHECK(p.grad() == tg::Array<float>{0.0F, 0.0F});

@@ -1,4 +1,4 @@
-/// What all optimizers have: groups, states, and the parameters that they hold.
+/// Features common to all optimizers: groups, states, and parameter handles.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ using Linear = tg::Linear<double>;
 
 namespace {
 
-/// Options with which the state counts.
+/// Options for which the state matters.
 template <class Optimizer> typename Optimizer::Options options(double lr = 0.1) {
   typename Optimizer::Options options{.lr = lr, .weight_decay = 0.1};
   if constexpr (requires { options.momentum; }) options.momentum = 0.9;
@@ -46,14 +46,14 @@ template <class Optimizer> std::vector<std::string> state_names(const Optimizer&
 
 using Names = std::vector<std::string>;
 
-/// What a file has of an optimizer's options.
+/// The options stored in an optimizer's file.
 template <class Optimizer> struct Spoiled {
   std::vector<typename Optimizer::Options> groups;
   Parameter parameter{Array{0.0}};
   TAPEGRAD_FIELDS(groups)
 };
 
-/// A model and its copy, which an optimizer of its own trains undisturbed: they stay equal to the bit.
+/// A model and its copy, trained by a separate, undisturbed optimizer: they stay equal to the bit.
 template <class Optimizer> class Twins {
  public:
   explicit Twins(Linear& layer) : copy_(layer), undisturbed_(tg::parameters(copy_), options<Optimizer>()), steps_(0) {}
@@ -95,7 +95,7 @@ TEST_CASE_TEMPLATE("Parameters without a gradient keep their value and their sta
   set_gradients({skipped, alone}, -2.0);
   optimizer.step();
   undisturbed.step();
-  CHECK(skipped.value() == alone.value());  // its state had not gone on either
+  CHECK(skipped.value() == alone.value());  // its state did not advance either
 }
 
 TEST_CASE_TEMPLATE("A frozen parameter is not stepped, and learns again when it is free", Optimizer, OPTIMIZERS) {
@@ -134,7 +134,7 @@ TEST_CASE_TEMPLATE("Parameters are changed, not what shares their values", Optim
   CHECK(*held == before);
   CHECK(handle.value() == before);
   optimizer.zero_grad();
-  squares.backward();  // with the value that was recorded
+  squares.backward();  // with the recorded value
   check_close(model.weight.grad(), Array(before * 2.0), 1e-15);
 }
 
@@ -165,7 +165,7 @@ TEST_CASE_TEMPLATE("The learning rate can be changed between steps", Optimizer, 
   Parameter p(Array{0.0});
   Optimizer optimizer({p}, {.lr = 0.5, .weight_decay = 0});
   CHECK(optimizer.lr() == 0.5);
-  p.set_grad(Array{1.0});  // by which all three step as far as lr
+  p.set_grad(Array{1.0});  // a gradient of 1 makes all three step by lr
   optimizer.step();
   CHECK(p.item() == doctest::Approx(-0.5));
   optimizer.set_lr(0.25);
@@ -386,7 +386,7 @@ TEST_CASE_TEMPLATE("An optimizer follows its parameters where their model goes",
   assigned = other;
   CHECK(assigned.weight.value() == other.weight.value());
   train();
-  assigned = Linear(2, 2);  // which nobody else holds: its numbers move in
+  assigned = Linear(2, 2);  // the only owner: its numbers are moved
   train();
   CHECK(assigned.weight.name() == "weight");
   CHECK(state_names(optimizer) == Names{"bias", "weight"});
@@ -414,7 +414,7 @@ TEST_CASE_TEMPLATE("An optimizer that is moved goes on, and it cannot be copied"
   assigned = std::move(constructed);
   const std::vector<Array> left = values(tg::parameters(other));
   twins.check_step(assigned, layer);
-  CHECK(values(tg::parameters(other)) == left);  // those that it gave up
+  CHECK(values(tg::parameters(other)) == left);  // parameters of its previous state
   CHECK(assigned.lr() == 0.1);
 
   std::vector<Optimizer> optimizers;

@@ -18,7 +18,7 @@ struct Expected {
   Array value;
 };
 
-// What PyTorch 1.13 makes of (1, -2) by three steps, printed with 17 digits:
+// PyTorch 1.13's results for (1, -2) after three steps, printed with 17 digits:
 //
 //     for m, d, w, n in itertools.product([0, 0.9], [0, 0.5], [0, 0.1], [False, True]):
 //         p = torch.nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
@@ -27,7 +27,7 @@ struct Expected {
 //             p.grad = torch.tensor(g, dtype=torch.float64)
 //             o.step()
 //
-// without the combinations of nesterov that PyTorch refuses.
+// without the combinations with nesterov rejected by PyTorch.
 std::vector<Expected> pytorch() {
   return {
       {{.lr = 0.1}, {1.2249999999999999, -2.1125000000000003}},
@@ -43,7 +43,7 @@ std::vector<Expected> pytorch() {
   };
 }
 
-// The formula as it stands in sgd.hpp.
+// The formula in sgd.hpp.
 struct Formula {
   tg::SGDOptions options;
   std::optional<double> b = {};

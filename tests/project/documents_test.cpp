@@ -1,4 +1,4 @@
-// Documents: relative links lead to files, and the guided reading counts lines correctly.
+// Checks documents: relative links lead to files, and the guided reading's line counts are correct.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<std::smatch> matches(const std::string& text, const std::regex& patt
   return {std::sregex_iterator(text.begin(), text.end(), pattern), std::sregex_iterator()};
 }
 
-// The anchors of a document's headings, as on GitHub.
+// True if one of the document's headings has this anchor on GitHub.
 bool has_anchor(const std::string& text, const std::string& anchor) {
   for (const std::smatch& heading : matches(text, std::regex("(?:^|\n)#+ ([^\n]*)"))) {
     std::string name;

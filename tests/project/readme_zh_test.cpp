@@ -1,4 +1,4 @@
-// Holds README.zh.md to README.md: part by part the same headings, code, tables, pictures, links, names and numbers.
+// Compares README.zh.md with README.md: parts have equal headings, code, tables, pictures, links, names and numbers.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ using Marks = std::set<std::string>;
 struct Part {  // a heading, a paragraph, a line of code, or a cell of a table
   int line;
   std::string kind, text;
-  Marks marks;  // what is the same in both languages
+  Marks marks;  // content common to both languages
 };
 
-// Inline code, the targets of links and pictures, and numbers. Their order is the language's.
+// Inline code, the targets of links and pictures, and numbers. Their order may differ between languages.
 Marks marks_of(const std::string& text) {
   static const std::regex pattern(R"(`[^`]+`|!\[|\]\([^)]+\)|[0-9]+([.,][0-9]+)*)");
   Marks marks;
@@ -33,7 +33,7 @@ Marks marks_of(const std::string& text) {
 
 std::vector<Part> parts_of(std::istream&& text) {
   std::vector<Part> parts;
-  bool fenced = false, goes_on = false;  // within a block of code; within a paragraph
+  bool fenced = false, goes_on = false;  // in a code block; in a paragraph
   int number = 0;
   for (std::string line; std::getline(text, line);) {
     ++number;
@@ -60,7 +60,7 @@ std::vector<Part> parts_of(std::istream&& text) {
   return parts;
 }
 
-// What one part has and the other lacks.
+// The content of one part missing in the other.
 std::string surplus(const Part& part, const Part& other) {
   if (part.kind != other.kind) return part.kind + " \"" + part.text + '"';
   std::string text;
@@ -69,7 +69,7 @@ std::string surplus(const Part& part, const Part& other) {
   return text.empty() ? "nothing" : text;
 }
 
-// The first difference, "" where there is none.
+// The first difference, or "".
 std::string difference(const std::vector<Part>& english, const std::vector<Part>& chinese) {
   for (std::size_t i = 0; i < std::min(english.size(), chinese.size()); ++i) {
     const Part &expected = english[i], &given = chinese[i];
@@ -77,7 +77,7 @@ std::string difference(const std::vector<Part>& english, const std::vector<Part>
       return "README.zh.md:" + std::to_string(given.line) + ": expected " + surplus(expected, given) +
              ", as in README.md:" + std::to_string(expected.line) + ", got " + surplus(given, expected);
   }
-  return "";  // both have come to "the end"
+  return "";  // both have reached "the end"
 }
 
 TEST_CASE("README.zh.md has the code, tables, pictures, links, names and numbers of README.md, in its order") {

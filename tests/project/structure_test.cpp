@@ -50,7 +50,7 @@ bool is_installed(const std::string& path) {
   return path.ends_with(".hpp") && !path.starts_with("examples/") && !is_private(path);
 }
 
-// The includes of the project's own files, as "..." or as <tapegrad/...>.
+// The includes of project files, as "..." or as <tapegrad/...>.
 std::vector<Include> includes_of(const Sources& sources) {
   static const std::regex pattern(R"(\s*#\s*include\s*(?:"([^"]+)\"|<tapegrad/([^>]+)>).*)");
   std::vector<Include> includes;
@@ -72,7 +72,7 @@ std::vector<Include> includes_of(const Sources& sources) {
   return includes;
 }
 
-// Follows the includes from each header, depth first. An include of a header on the path closes a circle.
+// Follows the includes from each header, depth first. An include of a header on the current path closes a circle.
 class Circles {
  public:
   explicit Circles(const std::vector<Include>& includes) {

@@ -1,4 +1,4 @@
-/// Attention computed anew, in plain loops over doubles: what examples are held against.
+/// Attention in plain loops over doubles, the reference for the examples.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -12,10 +12,10 @@
 
 namespace by_loops {
 
-using Numbers = tapegrad::Array<double>;  // as a container: none of the library's operations are used here
+using Numbers = tapegrad::Array<double>;  // a container only: the library's operations are not used here
 using tapegrad::Shape;
 
-// Inlined, GCC 12 takes the shape for uninitialized.
+// If inlined, GCC 12 warns about an uninitialized shape.
 [[gnu::noinline]] inline Numbers zeros(const Shape& shape) { return Numbers(shape, 0.0); }
 
 inline Numbers transposed(const Numbers& a) {  // (m, n) -> (n, m)
@@ -33,7 +33,7 @@ inline Numbers product(const Numbers& a, const Numbers& b) {  // (m, n) (n, p) -
   return c;
 }
 
-/// Adds b to every row. a: (m, n), b: (n), or empty for nothing
+/// Adds b to every row. a: (m, n), b: (n), or empty for no bias
 inline Numbers plus_bias(Numbers a, const Numbers& b) {
   for (std::size_t i = 0; i < a.size() && b.dimension() == 1; ++i) a.data()[i] += b(i % b.size());
   return a;
@@ -44,7 +44,7 @@ inline Numbers scaled(Numbers a, double factor) {
   return a;
 }
 
-/// Every row of a matrix, or of matrices, by the definition.
+/// Softmax by definition over every row of a matrix or of matrices.
 inline Numbers softmax(Numbers a) {
   const std::size_t n = a.shape().back();
   for (std::size_t row = 0; row < a.size(); row += n) {
@@ -62,7 +62,7 @@ inline Numbers entry(const Numbers& a, std::size_t i) {
   return b;
 }
 
-/// Entries along a new first axis.
+/// Stacks entries along a new first axis.
 inline Numbers stacked(const std::vector<Numbers>& entries) {
   Shape shape{entries.size()};
   for (const std::size_t extent : entries[0].shape()) shape.push_back(extent);
@@ -72,16 +72,16 @@ inline Numbers stacked(const std::vector<Numbers>& entries) {
   return a;
 }
 
-/// Whether query t of entry b may attend to key s.
+/// True if query t of batch entry b may attend to key s.
 using Allowed = std::function<bool(std::size_t b, std::size_t t, std::size_t s)>;
 inline bool all_allowed(std::size_t, std::size_t, std::size_t) { return true; }
 
-/// Attention with heads. Weights are (out, in), as Linear has them; biases may be empty.
+/// Multi-head attention. Weights are (out, in), like Linear's; biases may be empty.
 struct Attention {
   Numbers wq, wk, wv, wo, bq, bk, bv, bo;
   std::size_t heads = 1;
 
-  /// queries: (B, T, D), keys: (B, S, D) -> (B, H, T, S): only allowed keys count
+  /// queries: (B, T, D), keys: (B, S, D) -> (B, H, T, S), over allowed keys only
   Numbers weights(const Numbers& queries, const Numbers& keys, const Allowed& allowed) const {
     const std::size_t batch = queries.shape()[0], t_count = queries.shape()[1], s_count = keys.shape()[1];
     const std::size_t d = wq.shape()[0] / heads;
@@ -104,7 +104,7 @@ struct Attention {
     return p;
   }
 
-  /// queries: (B, T, D), keys, which are the values: (B, S, D) -> (B, T, D)
+  /// queries: (B, T, D), keys and values: (B, S, D) -> (B, T, D)
   Numbers operator()(const Numbers& queries, const Numbers& keys, const Allowed& allowed) const {
     const Numbers p = weights(queries, keys, allowed);
     std::vector<Numbers> outputs;
@@ -126,7 +126,7 @@ inline double mean_square(const Numbers& a) {
   return sum / static_cast<double>(a.size());
 }
 
-/// The gradient of f at x by central differences. x is changed and changed back.
+/// The gradient of f at x by central differences. Restores x after each change.
 inline Numbers gradient(Numbers& x, const std::function<double()>& f) {
   Numbers g = zeros(x.shape());
   constexpr double step = 1e-5;

@@ -1,4 +1,4 @@
-/// Files for the tests of checkpoints, written and read byte by byte.
+/// Reads and writes files byte by byte, for tests of checkpoints.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -25,12 +25,12 @@ template <class Number> std::string raw(std::initializer_list<Number> numbers) {
   return {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(Number)};
 }
 
-/// A safetensors file: the length of its header, the header, the tensors' numbers.
+/// A safetensors file: the header's length, the header, the tensors' data.
 inline std::string checkpoint(const std::string& header, const std::string& data) {
   return raw<std::uint64_t>({header.size()}) + header + data;
 }
 
-/// The bytes in memory, at an odd address: `InMemory(bytes)` converts to what load and read_safetensors take.
+/// The bytes in memory at an odd address. `InMemory(bytes)` converts to the argument of load and read_safetensors.
 class InMemory {
  public:
   explicit InMemory(const std::string& bytes) : shifted_(' ' + bytes) {}
@@ -40,7 +40,7 @@ class InMemory {
   std::string shifted_;
 };
 
-/// A model of one parameter, w of shape (2), for files written by hand.
+/// A model with one parameter, w of shape (2), for handwritten files.
 struct One {
   tapegrad::Parameter<float> w{tapegrad::Array<float>{1.0f, 2.0f}};
   TAPEGRAD_FIELDS(w)

@@ -1,4 +1,4 @@
-/// Comparing arrays in tests, with a report of the first place where they differ.
+/// Compares arrays in tests and reports the first difference.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>

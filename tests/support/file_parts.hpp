@@ -1,4 +1,4 @@
-/// A safetensors file taken apart, to be changed and put together again.
+/// Splits a safetensors file into parts that can be changed and reassembled.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -21,7 +21,7 @@ struct FileParts {
     std::string bytes;
   };
 
-  std::vector<Tensor> tensors;  ///< by name at first; bytes() puts them together as they stand here
+  std::vector<Tensor> tensors;  ///< sorted by name after reading; bytes() writes them in this order
   tapegrad::Metadata texts;
 
   FileParts() = default;
@@ -37,7 +37,7 @@ struct FileParts {
     }
   }
 
-  /// Throws std::out_of_range when there is none.
+  /// Throws std::out_of_range if there is none.
   Tensor& at(const std::string& name) { return tensors.at(place_of(name)); }
   void erase(const std::string& name) { tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(place_of(name))); }
   bool contains(const std::string& name) const { return place_of(name) < tensors.size(); }

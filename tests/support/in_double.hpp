@@ -1,4 +1,4 @@
-/// The names that tests of tensors share, for numbers in double, in which gradients are checked.
+/// Common names for tests of tensors in double, the type for checking gradients.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -13,5 +13,5 @@ using Tensor = tg::Tensor<double>;
 using Parameter = tg::Parameter<double>;
 using doctest::Contains;
 
-/// A parameter of no axes: its gradient is w.grad()().
+/// A parameter without axes: its gradient is w.grad()().
 inline Parameter scalar(double value) { return Parameter(Array(tg::Shape{}, value)); }

@@ -1,4 +1,4 @@
-/// The options in the file of a run that is kept, changed as no program writes them.
+/// Changes the options in a saved run's file, for values no program writes.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,8 +8,8 @@
 
 #include "file_parts.hpp"
 
-/// Writes the run again with another value in the place that `pointer` names, "/training/steps", among the options that
-/// the metadata has under `entry`.
+/// Rewrites the run with another value at `pointer`, such as "/training/steps", in the options stored in the metadata's
+/// `entry`.
 inline void change_kept_option(const std::filesystem::path& from, const std::filesystem::path& to,
                                const std::string& entry, const std::string& pointer, const nlohmann::json& value) {
   FileParts file(from);

@@ -1,4 +1,4 @@
-/// What tests teach language_model, and how.
+/// Training data and options for tests of language_model.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 inline const std::string narrow = " --width 16 --heads 4 --batch-size 32 --steps 300 --lr 0.01 --eval-every 300 ",
                          one_block = narrow + "--layers 1 ";
 
-/// Names of a made-up country, in which vowels follow consonants.
+/// Made-up names of alternating consonants and vowels.
 inline std::vector<std::string> names(std::size_t count) {
   const char *consonants[] = {"k", "t", "ß", "r", "L"}, *vowels[] = {"a", "é", "o", "u"};
   std::vector<std::string> names;

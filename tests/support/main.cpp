@@ -1,5 +1,5 @@
-/// Runs the tests. Each test case must give back what it takes: one after which more or fewer of this thread's pooled
-/// blocks are in use than before it fails. Each begins with NaN in the pool's idle memory.
+/// Runs the tests. A test case fails if the number of this thread's pooled blocks in use changes. Each starts with NaN
+/// in the pool's idle memory.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <tapegrad/tapegrad.hpp>
 
@@ -28,8 +28,8 @@ class PoolListener : public doctest::IReporter {
     if (test_case.testCaseSuccess) ++failed_cases_;
   }
 
-  // doctest has counted a test case before it tells of its end, so that what failed here is added to the totals, before
-  // they are printed and make the exit status.
+  // doctest counts a test case before reporting its end, so failures found here are added to the totals before they are
+  // printed and determine the exit status.
   void test_run_end(const doctest::TestRunStats& run) override {
     auto& totals = const_cast<doctest::TestRunStats&>(run);
     totals.numTestCasesFailed += failed_cases_;

@@ -1,4 +1,4 @@
-/// Memory that holds NaN, for tests of what must be written before it is read.
+/// Fills memory with NaN, for tests of memory that must be written before it is read.
 #pragma once
 
 #include <tapegrad/engine/array/pool.hpp>
@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstring>
 
-/// Leaves four idle blocks of that size in this thread's pool with all bits set, NaN in float and double: arrays of the
-/// size that are made next lie in them.
+/// Leaves four idle blocks of this size in this thread's pool with all bits set, NaN in float and double. The next
+/// arrays of this size reuse them.
 inline void poison(std::size_t bytes) {
   std::array<void*, 4> blocks;
   for (void*& block : blocks) std::memset(block = tapegrad::detail::pool_allocate(bytes), 0xFF, bytes);
@@ -17,7 +17,7 @@ inline void poison(std::size_t bytes) {
 
 /// The same for blocks of all sizes up to 64 KB.
 inline void poison_pool() {
-  // The pool has a class of sizes at every 64 bytes and, above 512, at every eighth of a doubling.
+  // The pool has a size class every 64 bytes and, above 512, every eighth of a doubling.
   for (std::size_t bytes = 64, step = 64; bytes <= std::size_t{1} << 16; bytes += step) {
     poison(bytes);
     if (bytes >= 1024 && (bytes & (bytes - 1)) == 0) step = bytes / 8;

@@ -1,4 +1,4 @@
-/// What a tutorial prints, read back as numbers.
+/// A tutorial's output, read back as numbers.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -17,7 +17,7 @@
 
 using Numbers = tapegrad::Array<double>;
 
-/// A line of a table of comparisons.
+/// A line in a table of comparisons.
 struct Compared {
   std::string name, shape;
   double difference;
@@ -31,7 +31,7 @@ class Printed {
     for (std::string line; std::getline(stream, line);) lines_.push_back(line);
   }
 
-  /// What stands under the title that starts with the number.
+  /// The section under the title with this number.
   Printed section(int number) const {
     const auto starts = [&](int n) {
       const auto is_title = [&](const std::string& line) { return line.starts_with(std::to_string(n) + ". "); };
@@ -48,7 +48,7 @@ class Printed {
                        [&](const std::string& line) { return line.find(words) != line.npos; });
   }
 
-  /// The array of that name and shape.
+  /// The array with this name and shape.
   Numbers array(const std::string& name, const tapegrad::Shape& shape) const {
     Numbers x(shape);
     const std::size_t axes = shape.size(), columns = axes > 0 ? shape[axes - 1] : 1,
@@ -73,7 +73,7 @@ class Printed {
     return x;
   }
 
-  /// All lines of comparisons: a name, perhaps how both were computed, the shape, the difference, the verdict.
+  /// All comparisons: a name, optionally how both were computed, the shape, the difference, the verdict.
   std::vector<Compared> comparisons() const {
     std::vector<Compared> found;
     for (const std::string& line : lines_) {
@@ -88,8 +88,8 @@ class Printed {
  private:
   struct Place {
     std::vector<std::string>::const_iterator line;  // after the heading
-    std::size_t left;                               // how many numbers stand left of the array's in a line
-    std::vector<std::size_t> beside;                // the columns of all arrays that stand beside each other
+    std::size_t left;                               // how many numbers precede the array's in a line
+    std::vector<std::size_t> beside;                // the columns of all arrays printed next to each other
   };
 
   Place find(const std::string& heading) const {
@@ -115,7 +115,7 @@ class Printed {
     return std::max<std::size_t>(1, columns);
   }
 
-  /// The parts of a line that stand three spaces or more apart.
+  /// The parts of a line separated by three spaces or more.
   static std::vector<std::string> split_at_gaps(const std::string& line) {
     std::vector<std::string> parts;
     for (std::size_t start = line.find_first_not_of(' '); start < line.size();) {
@@ -126,7 +126,7 @@ class Printed {
     return parts;
   }
 
-  /// The numbers that end a line, when there are as many as that.
+  /// The last `count` numbers of a line; empty if there are fewer.
   static std::vector<double> last_numbers(const std::string& line, std::size_t count) {
     std::istringstream stream(line);
     std::vector<std::string> words;
@@ -144,7 +144,7 @@ class Printed {
   std::vector<std::string> lines_;
 };
 
-/// Runs a tutorial, which has nothing to complain of.
+/// Runs a tutorial and expects no errors.
 inline Printed run_tutorial(const std::string& program, int seed) {
   const Run run = run_example(program + " --seed " + std::to_string(seed));
   CAPTURE(run.out);
@@ -153,7 +153,7 @@ inline Printed run_tutorial(const std::string& program, int seed) {
   return Printed(run.out);
 }
 
-/// Expects numbers as they are printed, with four decimals.
+/// Expects numbers as printed, with four decimals.
 inline void check_printed(const Numbers& printed, const Numbers& expected) {
   REQUIRE(tapegrad::to_string(printed.shape()) == tapegrad::to_string(expected.shape()));
   for (std::size_t i = 0; i < printed.size(); ++i) {

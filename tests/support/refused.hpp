@@ -1,4 +1,4 @@
-/// Expecting that what is given is refused.
+/// Checks for refused arguments.
 #pragma once
 
 #include <doctest/doctest.h>

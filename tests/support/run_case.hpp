@@ -1,4 +1,4 @@
-/// Runs test cases of this program in processes of their own: what may crash or hang, and what needs an environment.
+/// Runs test cases of this program in child processes, if they may crash or hang or need environment variables.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -8,8 +8,8 @@
 
 #include "run_example.hpp"
 
-/// Runs one test case of this program, also one that is skipped, ended by a signal when it takes longer than `seconds`.
-/// `before` are a shell's words before the command, as "VARIABLE=value ".
+/// Runs one test case of this program, even a skipped one; kills it after `seconds`. `before` are shell words before
+/// the command, such as "VARIABLE=value ".
 inline Run run_case(const std::string& name, const std::string& before = "", int seconds = 300) {
   const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";
   return run_shell(before + "timeout -s KILL " + std::to_string(seconds) + " " + self + " --no-skip --test-case='" +

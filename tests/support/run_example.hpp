@@ -1,4 +1,4 @@
-/// Runs an example as its users do, from a shell.
+/// Runs an example from a shell, like its users.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,14 +14,14 @@ struct Run {
   int status;
   std::string out, err;
 
-  /// What is printed from some words on; empty when they are not printed.
+  /// The output from these words on; empty if they are not printed.
   std::string out_from(const std::string& words) const {
     const std::size_t start = out.find(words);
     return start == out.npos ? "" : out.substr(start);
   }
 };
 
-/// Expects one line, from the program, short enough to be read, and the status 1.
+/// Expects one short line from the program, and exit status 1.
 inline void check_message(const Run& run, const std::string& program, const std::string& words) {
   CAPTURE(run.err.substr(0, 2000));
   CHECK(run.status == 1);
@@ -33,8 +33,7 @@ inline void check_message(const Run& run, const std::string& program, const std:
 
 inline bool gnuplot_is_installed() { return std::system("command -v gnuplot >/dev/null") == 0; }
 
-/// Expects that the run, of --explain, has drawn a picture as the last that it did; or, where there is no gnuplot, that
-/// it says what to install.
+/// Expects a run with --explain to finish by drawing a picture or, without gnuplot, to print the package to install.
 inline void check_drawn(const Run& run, const std::string& picture) {
   const bool gnuplot = gnuplot_is_installed();
   CAPTURE(run.err);
@@ -43,7 +42,7 @@ inline void check_drawn(const Run& run, const std::string& picture) {
   CHECK((run.err.find("apt-get install gnuplot-nox") == std::string::npos) == gnuplot);
 }
 
-/// Runs a shell's commands, in which $examples is the folder of the programs.
+/// Runs shell commands, with the programs' folder in $examples.
 inline Run run_shell(const std::string& commands) {
   const TemporaryFolder folder;
   const std::string line =
@@ -56,7 +55,7 @@ inline Run run_example(const std::string& program_and_arguments) {
   return run_shell("$examples/" + program_and_arguments);
 }
 
-/// The same, with a Ctrl-C once a line of what it prints begins with those words.
+/// The same, with a Ctrl-C after a line of output begins with these words.
 inline Run run_interrupted_at(const std::string& words, const std::string& program_and_arguments) {
   const TemporaryFolder folder;
   const std::string out = folder.path("out");

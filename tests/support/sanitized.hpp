@@ -1,7 +1,7 @@
-/// Whether a sanitizer watches this program, which takes time and memory of its own.
+/// True if this program runs under a sanitizer, which needs extra time and memory.
 #pragma once
 
-#if !defined(__has_feature)  // g++ has macros of its own in its place
+#if !defined(__has_feature)  // g++ has its own macros instead
 #define __has_feature(name) 0
 #endif
 

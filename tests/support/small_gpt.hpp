@@ -1,5 +1,5 @@
-/// A GPT of one block, for tests in which it matters who computes and not what: small, and large enough for loops and
-/// products that the pool shares out.
+/// A GPT of one block, for tests about threads instead of results: small, but large enough for loops and products that
+/// the pool splits.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>

@@ -1,4 +1,4 @@
-/// Optimizers' loops held against their formulas, everywhere that a loop could go another way.
+/// Compares optimizers' loops with their formulas, in all cases where a loop could take another path.
 #pragma once
 
 #include <tapegrad/engine/kernels/instruction_sets.hpp>
@@ -24,7 +24,7 @@ struct UseInstructionSet {
 
 inline constexpr std::array<std::size_t, 11> kSizes{0, 1, 2, 15, 16, 17, 63, 64, 65, 1000, 100'003};
 
-/// A parameter's numbers before, and the gradients of three steps.
+/// A parameter's initial numbers, and the gradients of three steps.
 template <class T> struct Course {
   tapegrad::Array<T> start;
   std::array<tapegrad::Array<T>, 3> gradients;
@@ -34,7 +34,7 @@ template <class T> struct Course {
     return {numbers(), {numbers(), numbers(), numbers()}};
   }
 
-  /// What the optimizer makes of it.
+  /// The optimizer's result.
   template <class Optimizer> tapegrad::Array<T> stepped(const typename Optimizer::Options& options) const {
     tapegrad::Parameter<T> parameter(start);
     Optimizer optimizer({parameter}, options);
@@ -46,9 +46,9 @@ template <class T> struct Course {
   }
 };
 
-/// Expects what `formula(p, g, t)`, called for steps t = 1, 2, 3, makes of every element p in double, for parameters of
-/// all sizes and on every instruction set of this processor; and the very same on any number of threads. `Formula` is
-/// made from the options anew for each element, whose state it keeps.
+/// Expects every element p to match `formula(p, g, t)` for steps t = 1, 2, 3 in double, at all sizes and on every
+/// instruction set of this processor, and equal bits on any number of threads. `Formula` holds an element's state; each
+/// element gets a new one, constructed from the options.
 template <class Optimizer, class Formula, class T>
 void check_steps(const typename Optimizer::Options& options, const std::vector<Course<T>>& courses) {
   std::vector<tapegrad::Array<double>> expected;

@@ -1,4 +1,4 @@
-/// A folder for a test's files, gone when the test is.
+/// A folder for a test's files, removed when the test ends.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class TemporaryFolder {
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   std::string path(const std::string& name) const { return (path_ / name).string(); }
 
-  /// Writes a file and gives its path.
+  /// Writes a file and returns its path.
   std::string write(const std::string& name, const std::string& content) const {
     std::ofstream(path_ / name, std::ios::binary) << content;
     return path(name);
@@ -38,7 +38,7 @@ class TemporaryFolder {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  /// How many files and folders lie in it.
+  /// The number of files and folders in it.
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
   }

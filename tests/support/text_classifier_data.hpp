@@ -1,4 +1,4 @@
-/// What the tests of text_classifier let it learn from.
+/// Training data for tests of text_classifier.
 #pragma once
 
 #include <sstream>
@@ -7,7 +7,7 @@
 /// Options of a run that takes a fraction of a second.
 inline const std::string tiny = " --width 16 --heads 2 --batch-size 32 --steps 200 ";
 
-/// Words of three made-up languages that share most of their letters, a label and a word a line.
+/// Words of three made-up languages with mostly the same letters, one label and word per line.
 inline std::string words_of_three_languages(int lines) {
   const std::string syllables[3][4] = {
       {"ka", "to", "mi", "ru"}, {"sto", "krim", "tak", "urs"}, {"eau", "is", "our", "té"}};
@@ -24,7 +24,7 @@ inline std::string words_of_three_languages(int lines) {
   return text.str();
 }
 
-/// "praise" and "blame", to be told apart by their words.
+/// "praise" and "blame", recognizable by their words.
 inline std::string reviews(int lines) {
   std::ostringstream text;
   for (int i = 0; i < lines; ++i) {

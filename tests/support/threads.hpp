@@ -1,4 +1,4 @@
-/// Setting the number of threads in tests.
+/// Sets the number of threads in tests.
 #pragma once
 
 #include <tapegrad/engine/array/threads.hpp>

@@ -31,11 +31,11 @@ bool aligned(const void* block) { return reinterpret_cast<std::uintptr_t>(block)
 // Under AddressSanitizer every block comes from the system.
 const auto skip_where_none_is_kept = doctest::skip(kAddressSanitized);
 
-// The pool keeps 256 MB at most. Blocks of this size come straight from the kernel, which fills them with zeros: only
-// one that has lain in the pool still holds what was written to it.
+// The pool caches at most 256 MB. New blocks of this size come from the kernel filled with zeros, so only a reused
+// block still holds its old contents.
 constexpr std::size_t kQuarterOfThePool = std::size_t{64} << 20;
 
-// Blocks that leave a mark when they are given back.
+// Blocks marked just before they are freed.
 class Blocks {
  public:
   explicit Blocks(int count, std::size_t size = kQuarterOfThePool) : size_(size) {
@@ -63,7 +63,7 @@ class Blocks {
 
 std::ptrdiff_t take_marked(int count) { return Blocks(count).marked(); }
 
-// Given back after the main thread's pool is gone, at the end of the program: this must not fail then.
+// Freed at program exit, after the main thread's pool is gone; this must not fail.
 const Array array_of_the_whole_program{1.0, 2.0, 3.0};
 
 }  // namespace
@@ -84,7 +84,7 @@ TEST_CASE("Blocks of any size can be written from their first byte to their last
   for (std::size_t size = 0; size <= 1300; ++size) take(size);
   for (std::size_t size = 2048; size <= (std::size_t(1) << 22); size *= 2)
     for (const std::size_t at : {size - 1, size, size + 1, size + size / 8, size + size / 8 + 1}) take(at);
-  for (const auto& [bytes, size] : blocks) {  // no block lies in another: each still holds what was written to it
+  for (const auto& [bytes, size] : blocks) {  // blocks do not overlap: each still holds its own bytes
     const auto* first = static_cast<const unsigned char*>(bytes);
     CHECK(std::all_of(first, first + size, [expected = size % 251](unsigned char byte) { return byte == expected; }));
   }
@@ -100,13 +100,13 @@ TEST_CASE("Blocks in use are counted from taking to giving back") {
     Array b = a;
     CHECK(taken() == 2);
     const Array c = std::move(a);
-    CHECK(taken() <= 3);  // what was moved from may hold a block for its one element
+    CHECK(taken() <= 3);  // a moved-from array may hold a block for its one element
     b = c;
   }
   CHECK(taken() == 0);
   {
     const tg::Value<double> value = tg::make_value<double>(tg::Shape{10}, 1.0);
-    CHECK(taken() == 2);  // the elements, and the array with its count of sharers
+    CHECK(taken() == 2);  // the elements, and the array with its reference count
     const tg::Value<double> sharer = value;
     CHECK(taken() == 2);
   }
@@ -128,7 +128,7 @@ TEST_CASE("A step that repeats the sizes of the one before uses the same blocks 
   CHECK(addresses() == first);
 }
 
-// On threads of their own, whose pools are empty at first.
+// New threads start with empty pools.
 TEST_CASE("Blocks that come and go are kept, however many bytes they are in all" * skip_where_none_is_kept) {
   std::thread other([] {
     for (int i = 0; i < 8; ++i) CHECK(take_marked(1) == (i == 0 ? 0 : 1));
@@ -140,11 +140,11 @@ TEST_CASE("A thread that uses more keeps as much, and holds no more than 256 MB 
   std::thread other([] {
     const Blocks used(5);
     CHECK(take_marked(5) == 0);
-    CHECK(take_marked(5) == 5);  // 320 MB in use, 320 idle: both were in use at once
+    CHECK(take_marked(5) == 5);  // 320 MB in use, 320 MB idle: both were in use together
     CHECK(Blocks(1, kQuarterOfThePool * 4).marked() == 0);
-    CHECK(take_marked(5) == 5);  // another size: 896 MB are 256 above 640
+    CHECK(take_marked(5) == 5);  // another size: 896 MB are 256 more than 640
     CHECK(Blocks(1, kQuarterOfThePool * 5).marked() == 0);
-    CHECK(take_marked(5) == 4);  // a third one: 960 MB would be more
+    CHECK(take_marked(5) == 4);  // a third size: 960 MB would be too many
   });
   other.join();
 }
@@ -177,7 +177,7 @@ TEST_CASE("Any thread may give back any thread's block, and what a thread keeps 
   taker.join();
 }
 
-// Run by ctest's pool_listener, which expects it to fail: see PoolListener in main.cpp.
+// Run by ctest's pool_listener and expected to fail: see PoolListener in main.cpp.
 TEST_CASE("A test case that keeps a block fails" * doctest::skip()) {
   static tg::Array<float> kept;
   kept = tg::Array<float>(tg::Shape{3});
@@ -346,7 +346,7 @@ TEST_CASE("Strides step through row-major elements, and stand still where an axi
 
 // ---- doctest's messages --------------------------------------------------------------------------------------------
 
-// Of two ways to print a type, doctest takes for the whole program whichever the linker finds first.
+// doctest uses whichever StringMaker of a type the linker finds first, in the whole program.
 TEST_CASE("Files without testing.hpp print arrays and shapes in doctest's messages as those with it do") {
   CHECK(std::string(doctest::StringMaker<Array>::convert(Array{{1.0, 2.5}}).c_str()) == "(1, 2) {{ 1. ,  2.5}}");
   CHECK(std::string(doctest::StringMaker<tg::Shape>::convert(tg::Shape{2, 3}).c_str()) == "(2, 3)");

@@ -1,5 +1,5 @@
-/// What the environment sets: the number of threads and the instruction set. Both are read once, at the first use, so
-/// each case is a process of its own: this program again, which runs one of the test cases that are skipped here.
+/// Environment variables: the number of threads and the instruction set. Both are read once, at first use, so each case
+/// is a child process: this program, running one of the test cases skipped here.
 #include <tapegrad/engine/kernels/instruction_sets.hpp>
 #include <tapegrad/tapegrad.hpp>
 
@@ -18,7 +18,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-// A number made from all bits of what training gives: FNV-1a.
+// A hash over all bits of the training results: FNV-1a.
 std::uint64_t trained() {
   tg::manual_seed(1);
   SmallGpt model;
@@ -42,7 +42,7 @@ std::uint64_t trained() {
   return hash;
 }
 
-// What the child prints behind a word, with these variables in its environment.
+// The child's output after a word, with these variables in its environment.
 std::string told(const std::string& word, const std::string& test_case, const std::string& variables) {
   const Run run = run_case(test_case, variables + " ");
   CAPTURE(run.out);
@@ -52,7 +52,7 @@ std::string told(const std::string& word, const std::string& test_case, const st
   return run.out.substr(begin, run.out.find('\n', begin) - begin);
 }
 
-// The error that the first operation throws with these variables, and others after it.
+// The error thrown by the first operation with these variables, and by later ones.
 void check_refuses(const std::string& variables, const std::string& error) {
   CAPTURE(variables);
   CHECK(told("refused", "child: a setting is refused", variables) == error);
@@ -71,7 +71,7 @@ TEST_CASE("child: threads" * doctest::skip()) {
 TEST_CASE("child: a setting is refused" * doctest::skip()) {
   std::string first;
   const tg::Tensor<float> large(tg::Array<float>(tg::Shape{300, 300}, 1.0f));
-  for (int i = 0; i < 3; ++i) {  // and again: nothing was set by the attempt
+  for (int i = 0; i < 3; ++i) {  // repeatedly: a failed attempt sets nothing
     try {
       tg::softmax(large, -1);
       FAIL("expected an error");
@@ -124,7 +124,7 @@ TEST_CASE("TAPEGRAD_INSTRUCTION_SET chooses the loops, and the same one gives th
   CHECK(bits("") == of_sets.back());
   CHECK(bits("TAPEGRAD_INSTRUCTION_SET=") == of_sets.back());
   for (const char* given : {"sse9", "AVX2", "avx", "512"})
-    for (const char* threads : {"1", "4"})  // what a worker throws arrives at the caller
+    for (const char* threads : {"1", "4"})  // a worker's exception reaches the caller
       check_refuses("TAPEGRAD_NUM_THREADS=" + std::string(threads) + " TAPEGRAD_INSTRUCTION_SET=" + given,
                     "[instruction_set] expected TAPEGRAD_INSTRUCTION_SET to be one that this processor has (" + names +
                         "), got " + given);

@@ -1,5 +1,5 @@
-/// Extents that come from outside, and whose product is more than any memory holds: what makes an array of them refuses
-/// them by its name, before anything is written or drawn.
+/// External extents whose product exceeds any memory: operations refuse them by name before they write or draw
+/// anything.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ using tg::Shape;
 namespace {
 
 constexpr std::size_t kHuge = std::size_t{1} << 32;  // squared, it wraps around to 0
-constexpr std::size_t kThird = 0x5555555555555556;   // three times, it wraps around to 2
+constexpr std::size_t kThird = 0x5555555555555556;   // times three, it wraps around to 2
 constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
 
 // Expects "[operation] expected ...", nothing recorded and no random number drawn.
@@ -35,7 +35,7 @@ template <class Call> void check_refused(const std::string& operation, Call call
 
 template <class T> tg::Parameter<T> zeros(const Shape& shape) { return tg::Parameter<T>(tg::Array<T>(shape, T(0))); }
 
-// Its size is 0, whatever its other extents.
+// Of size 0, with any other extents.
 template <class T> tg::Parameter<T> empty(const Shape& shape) { return zeros<T>(shape); }
 
 }  // namespace
@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE("Joining, reducing and comparing empty arrays can make nothin
   const std::vector<tg::Tensor<T>> many(64, long_and_empty);
   check_refused("cat", [&] { tg::cat(many, 0); });
   check_refused("stack", [&] { tg::stack(many, 0); });
-  // xtensor makes such an array itself: its size is 0.
+  // xtensor allows such an array because its size is 0.
   const auto deep = empty<T>({kHuge, kHuge, 0});
   check_refused("sum", [&] { tg::sum(deep, {2}); });
   check_refused("sum", [&] { tg::sum(deep, {2}, tg::keepdims); });
@@ -157,17 +157,17 @@ TEST_CASE_TEMPLATE("Attention of empty queries and keys can make nothing that is
   const auto queries = empty<T>({kHuge, 0}), keys = empty<T>({0, 0}), values = empty<T>({0, kHuge});
   check_refused("scaled_dot_product_attention", [&] { tg::scaled_dot_product_attention(queries, keys, values); });
   const auto most_queries = empty<T>({std::size_t{1} << 62, 0}), no_values = empty<T>({0, 0});
-  check_refused("scaled_dot_product_attention",  // two numbers are kept of every query
+  check_refused("scaled_dot_product_attention",  // stores two numbers per query
                 [&] { tg::scaled_dot_product_attention(most_queries, keys, no_values); });
   check_refused("multi_head_attention", [&] {
     tg::multi_head_attention(empty<T>({1, kHuge, 0}), empty<T>({1, 0, 0}), empty<T>({1, 0, kHuge}), 2);
   });
-  check_refused("multi_head_attention", [&] {  // values of one head for three
+  check_refused("multi_head_attention", [&] {  // values of one head shared by three
     tg::multi_head_attention(empty<T>({1, 0, 3}), empty<T>({1, 0, 1}), empty<T>({1, 0, kThird}), 3);
   });
 }
 
-// What a sanitizer sees here: an empty array has no memory, and nothing may be added to its null pointer.
+// For sanitizers: an empty array has no memory, and pointer arithmetic on its null pointer is undefined.
 TEST_CASE_TEMPLATE("Parts of empty arrays, and attention to nothing from nowhere, are empty", T, float, double) {
   const auto sweep = [](auto f) {
     const auto x = empty<T>({2, 0, 6});
@@ -186,8 +186,8 @@ TEST_CASE_TEMPLATE("Parts of empty arrays, and attention to nothing from nowhere
   CHECK(shape_of([](const auto& x) { return tg::stack({x, x}, 2); }) == "(2, 0, 2, 6)");
   CHECK(shape_of([](const auto& x) { return tg::multi_head_attention(x, x, x, 3); }) == "(2, 0, 6)");
   CHECK(shape_of([](const auto& x) { return tg::rotary_embedding(x, 3); }) == "(2, 0, 6)");
-  CHECK(tg::rotary_embedding(empty<T>({0, kHuge, 4}), 2).shape() == Shape{0, kHuge, 4});  // no angle of any position
-  CHECK(tg::rotary_embedding(empty<T>({0, 1, kHuge}), 1).shape() == Shape{0, 1, kHuge});  // and no frequency
+  CHECK(tg::rotary_embedding(empty<T>({0, kHuge, 4}), 2).shape() == Shape{0, kHuge, 4});  // no angles for any position
+  CHECK(tg::rotary_embedding(empty<T>({0, 1, kHuge}), 1).shape() == Shape{0, 1, kHuge});  // no frequencies
   const auto some = zeros<T>({2, 4, 6});
   CHECK(shape_of([&](const auto& x) { return tg::multi_head_attention(x, some, some, 3); }) == "(2, 0, 6)");
   const auto blind = sweep([&](const auto& x) { return tg::multi_head_attention(some, x, x, 3); });

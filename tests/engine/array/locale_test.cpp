@@ -1,5 +1,4 @@
-// Programs that set C++'s global locale, to one in which numbers are written as 1.234,5: what the library writes to
-// files and says in errors and reports is the same.
+// With a global C++ locale that writes numbers as 1.234,5, the library's files, errors and reports are unchanged.
 #include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -41,7 +40,7 @@ struct Model {
   TAPEGRAD_FIELDS(hidden, head)
 };
 
-// All that is written to files.
+// Everything written to files.
 std::vector<std::string> written() {
   const TemporaryFolder folder;
   std::vector<std::string> all;
@@ -68,7 +67,7 @@ std::vector<std::string> written() {
   return all;
 }
 
-// What errors, checks and comparisons say.
+// The messages of errors, checks and comparisons.
 std::vector<std::string> said() {
   std::vector<std::string> all;
   const auto error = [&](const auto& run) {
@@ -99,7 +98,7 @@ TEST_CASE("What is written does not depend on the global locale") {
   REQUIRE(plain.size() == with_commas.size());
   for (std::size_t i = 0; i < plain.size(); ++i) {
     CAPTURE(i);
-    CHECK((with_commas[i] == plain[i]));  // too long to be printed
+    CHECK((with_commas[i] == plain[i]));  // too long to print
   }
 }
 

@@ -1,5 +1,5 @@
-/// How many processors a process may use: by the files of its control groups, in a folder that stands for the root of
-/// the file system, and by its affinity.
+/// The number of processors available to a process: from its control groups' files, in a folder serving as file system
+/// root, and from its affinity.
 #include <tapegrad/engine/array/internal/processors.hpp>
 #include <tapegrad/tapegrad.hpp>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
-// A file system in which this process is in the groups of one file, and the mounts are those of another.
+// A file system with these contents of /proc/self/cgroup and /proc/self/mountinfo.
 struct Root {
   TemporaryFolder folder;
 
@@ -122,7 +122,7 @@ TEST_CASE("The quota of a group of version 1 has two files, and -1 for none") {
   CHECK(root.processors() == 3);
   root.set_version_1("user/me/", "250000\n", "garbage\n");
   CHECK(root.processors() == 8);
-  root.write("sys/fs/cgroup/cpuset/elsewhere/cpu.cfs_quota_us", "100000\n");  // not the controller of processors
+  root.write("sys/fs/cgroup/cpuset/elsewhere/cpu.cfs_quota_us", "100000\n");  // not the CPU controller
   root.write("sys/fs/cgroup/cpuset/elsewhere/cpu.cfs_period_us", "100000\n");
   CHECK(root.processors() == 8);
 }
@@ -151,7 +151,7 @@ TEST_CASE("What the system does not tell, or tells in lines of another form, lim
 
 TEST_CASE("The processors that a thread may run on are those of its affinity") {
   std::size_t one = 0, all = 0;
-  std::thread([&] {  // whose affinity ends with it
+  std::thread([&] {  // its affinity ends with the thread
     all = tapegrad::detail::usable_processors();
     cpu_set_t first;
     CPU_ZERO(&first);

@@ -22,7 +22,7 @@ using Array = tg::Array<double>;
 
 namespace {
 
-// Everything that draws numbers, once.
+// Calls each function that draws random numbers once.
 std::vector<double> some_of_each(tg::Generator& generator = tg::default_generator()) {
   std::vector<double> numbers;
   const auto append = [&numbers](const auto& array) { numbers.insert(numbers.end(), array.begin(), array.end()); };
@@ -49,8 +49,8 @@ template <class T> double moment(const tg::Array<T>& x, int k) {
   return sum / static_cast<double>(x.size());
 }
 
-// The largest distance between the numbers' distribution function and the expected one (Kolmogorov and Smirnov). With n
-// numbers it exceeds 1.95 / sqrt(n) once in a thousand seeds.
+// The largest distance between the empirical and the expected distribution function (Kolmogorov-Smirnov). For n numbers
+// it exceeds 1.95 / sqrt(n) for one seed in a thousand.
 template <class T, class F> double distance_to(const tg::Array<T>& x, F expected) {
   std::vector<T> sorted(x.begin(), x.end());
   std::sort(sorted.begin(), sorted.end());
@@ -66,7 +66,7 @@ template <class T, class F> double distance_to(const tg::Array<T>& x, F expected
 }  // namespace
 
 TEST_CASE("The generator is SplitMix64: its first numbers are those of the published algorithm") {
-  // From state 1234567, the numbers that implementations in other languages give.
+  // The numbers from state 1234567 in other languages' implementations.
   const std::uint64_t expected[] = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
                                     4593380528125082431u, 16408922859458223821u};
   for (std::uint64_t i = 0; i < 5; ++i) CHECK(tg::random_bits(1234567, i) == expected[i]);
@@ -188,14 +188,14 @@ TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
   for (const auto& own : keys) all.insert(own.begin(), own.end());
   CHECK(all.size() == kThreads * kDraws);
 
-  tg::manual_seed(1);  // together they are the keys that one thread would have got
+  tg::manual_seed(1);  // together, the same keys as in one thread
   for (std::size_t i = 0; i < kThreads * kDraws; ++i) REQUIRE(all.count(tg::default_generator().next_key()) == 1);
 }
 
 TEST_CASE("A seed begins with its first key, also beside threads that draw") {
   const std::uint64_t seed = 22;
   tg::manual_seed(seed);
-  std::unordered_map<std::uint64_t, std::uint64_t> place;  // of a key of that seed
+  std::unordered_map<std::uint64_t, std::uint64_t> place;  // index of a key of this seed
   for (std::uint64_t i = 0; i < 200'000; ++i) place.emplace(tg::default_generator().next_key(), i);
 
   std::vector<std::uint64_t> keys;
@@ -205,7 +205,7 @@ TEST_CASE("A seed begins with its first key, also beside threads that draw") {
     for (; !done; ++drawn) keys.push_back(tg::default_generator().next_key());
   });
   while (drawn == 0) std::this_thread::yield();
-  for (int i = 0; i < 30'000; ++i) {  // this thread draws under the other seed alone
+  for (int i = 0; i < 30'000; ++i) {  // this thread draws only under the other seed
     tg::manual_seed(11);
     for (int j = 0; j < 20; ++j) tg::default_generator().next_key();
     tg::manual_seed(seed);
@@ -213,7 +213,7 @@ TEST_CASE("A seed begins with its first key, also beside threads that draw") {
   done = true;
   drawer.join();
 
-  // So the drawer sees the first key of that seed, and all that follow, until the other seed comes.
+  // So the other thread sees the seed's first key and its successors, until the other seed is set.
   std::size_t out_of_order = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto found = place.find(keys[i]);
@@ -225,7 +225,7 @@ TEST_CASE("A seed begins with its first key, also beside threads that draw") {
 }
 
 TEST_CASE("Neighbouring seeds, keys and indices give numbers that have nothing to do with each other") {
-  const auto check_bits = [](auto bits) {  // about half the bits differ from one to the next
+  const auto check_bits = [](auto bits) {  // about half of the bits differ from one to the next
     std::size_t differing = 0;
     for (std::uint64_t i = 0; i < 1000; ++i)
       differing += static_cast<std::size_t>(std::popcount(bits(i) ^ bits(i + 1)));
@@ -252,7 +252,7 @@ TEST_CASE("uniform draws evenly from its interval") {
 }
 
 TEST_CASE("uniform never gives the upper end of its interval, and what does not round up to it stays what it was") {
-  // Random number 1954 of this seed's first key is nearer to 1 than to the largest float below.
+  // Random number 1954 of this seed's first key is closer to 1 than to the largest float below.
   const std::uint64_t seed = 3875;
   tg::manual_seed(seed);
   const std::uint64_t key = tg::default_generator().next_key();
@@ -268,7 +268,7 @@ TEST_CASE("uniform never gives the upper end of its interval, and what does not 
   }
   CHECK(rounded_up > 0);
 
-  // An interval of so few numbers that every second one rounds up; one whose end a float does not hold.
+  // An interval so small that every second number rounds up, and ones with an end that float cannot represent.
   const double two_steps = 1 + 2 * std::numeric_limits<double>::epsilon();
   for (const double a : tg::uniform<double>({100}, 1.0, two_steps)) CHECK((a >= 1 && a < two_steps));
   for (const float a : tg::uniform<float>({100}, 0.69999993, 0.7)) CHECK(a < 0.7);

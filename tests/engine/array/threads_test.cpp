@@ -1,6 +1,6 @@
-/// The pool of threads where the system has none to give, when it begins and ends thousands of times, and when the
-/// program ends while it works. What may crash or hang does so in a process of its own: this program again, which runs
-/// one of the test cases that are skipped here.
+/// The thread pool if the system cannot create threads, if it starts and stops thousands of times, and if the program
+/// ends while it works. Cases that may crash or hang run in a child process: this program, running one of the test
+/// cases skipped here.
 #include "threads.hpp"
 
 #include <tapegrad/tapegrad.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 tg::Tensor<double> drawn(const tg::Shape& shape) { return tg::Tensor<double>(tg::uniform<double>(shape, -1, 1)); }
 
-// A result of many loops and of a product, all large enough to be shared out.
+// The result of many loops and a product, all large enough to be split.
 tg::Array<double> computed() {
   tg::manual_seed(0);
   const auto x = drawn({300, 200}), y = drawn({200, 300});
@@ -43,7 +43,7 @@ TEST_CASE("child: threads that cannot be made" * doctest::skip()) {
 }
 
 TEST_CASE("Where threads cannot be made, those that there are do the work" * doctest::skip(kSanitized)) {
-  // Room for one thread's product, for a few, and for all that a loop can use but not for 400.
+  // Memory for one thread's product, for a few, and for all threads a loop can use but not for 400.
   for (const int megabytes : {400, 1000, 3000})
     check_runs("child: threads that cannot be made", "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
 }

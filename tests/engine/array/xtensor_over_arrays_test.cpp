@@ -48,12 +48,12 @@ constexpr auto immediate = xt::evaluation_strategy::immediate;
 
 const std::vector<std::size_t> first{0}, second{1}, both{0, 1};
 
-/// False for xtensor 0.24 with GCC: xtensor mistakes the shape of any array, its own too, for one of 4 axes. Then
-/// immediate reductions, and all that uses them, compile but throw std::bad_alloc.
+/// False for xtensor 0.24 with GCC: xtensor mistakes the shape of any array, even its own, for one of 4 axes. Then
+/// immediate reductions and their users compile but throw std::bad_alloc.
 constexpr bool is_immediate_sound =
     std::is_same_v<decltype(xt::sum(std::declval<xt::xarray<double>&>(), first, immediate)), xt::xarray<double>>;
 
-/// Values with duplicates, in no order.
+/// Unordered values with duplicates.
 template <class A> A sample_array() {
   if constexpr (std::is_same_v<typename A::value_type, bool>)
     return {{true, false, true, true}, {false, false, true, false}, {true, true, true, false}};
@@ -75,7 +75,7 @@ template <class T, class F> void check_same(const F& f) {
   }
 }
 
-/// The same for an f that reduces immediately; compiles f alone if xtensor is at fault.
+/// The same for an f with immediate reductions; only compiles f if xtensor has the bug.
 template <class T, class F> void check_immediate(const F& f) {
   if constexpr (is_immediate_sound) {
     check_same<T>(f);

@@ -1,6 +1,6 @@
-/// The fused attention against its definition in plain loops, forward and backward, on the sizes at which it takes
-/// another path: several tiles of keys, strips of queries, keys too many to be copied, heads in either layout, threads,
-/// and masks of every kind. Its memory held NaN before.
+/// Compares fused attention with its definition in plain loops, forward and backward, at sizes that select different
+/// code paths: several tiles of keys, strips of queries, too many keys to copy, both head layouts, threads, and masks
+/// of every kind. The memory it uses is first filled with NaN.
 #include <tapegrad/engine/kernels/attention.hpp>
 #include <tapegrad/tapegrad.hpp>
 
@@ -27,12 +27,12 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What a mask adds to the score of a query and a key; -inf hides.
+// The mask's addend for the score of a query and a key; -inf hides the key.
 using Bias = std::function<double(std::size_t b, std::size_t h, std::size_t t, std::size_t s)>;
 
 struct Sizes {
   std::size_t batch, heads, queries, keys, width, value_width;
-  std::size_t heads_of_group = 1;  // which share keys and values
+  std::size_t heads_of_group = 1;  // sharing keys and values
 
   std::size_t groups() const { return heads / heads_of_group; }
 };
@@ -65,7 +65,7 @@ Results by_definition(const Sizes& n, const Array& q, const Array& k, const Arra
         p[s] = added == -kInfinity ? added : scale * score + added;
       }
       const double largest = *std::max_element(p.begin(), p.end());
-      if (largest == -kInfinity) continue;  // nothing to attend to: zeros
+      if (largest == -kInfinity) continue;  // no visible key: zeros
       double sum = 0, rowsum = 0;
       for (double& x : p) sum += x = std::exp(x - largest);
       for (std::size_t s = 0; s < n.keys; ++s) {
@@ -159,12 +159,12 @@ void check(const std::string& name, const Sizes& n, const Mask& mask, const Bias
 }
 
 double nothing(std::size_t, std::size_t, std::size_t, std::size_t) { return 0; }
-// What a causal mask hides: the last query sees all keys, the one before it all but one.
+// A causal mask: the last query sees all keys, the one before it all but the last.
 Bias future(std::size_t queries, std::size_t keys) {
   return [=](auto, auto, std::size_t t, std::size_t s) { return s + queries <= t + keys ? 0 : -kInfinity; };
 }
 
-// About half of the pairs, another half for every entry and head.
+// About half of the pairs, different for each batch entry and head.
 bool seen(std::size_t b, std::size_t h, std::size_t t, std::size_t s) {
   return tg::random_uniform(7 + b * 10 + h, t * 1000 + s) < 0.5;
 }
@@ -198,7 +198,7 @@ TEST_CASE("Attention with few heads, whose queries are cut into parts, is its de
   check("long strips", {1, 1, 1300, 300, 8, 12}, Mask::causal(), future(1300, 300));
   check("three heads", {1, 3, 250, 300, 16, 12}, Mask::causal(), future(250, 300), {.dropout = 0.2});
   check("one head, not copied", {1, 1, 200, 300, 64, 60}, Mask::causal(), future(200, 300));
-  tg::IntArray lengths(tg::Shape{1, 400});  // queries in the middle see more than those at the end, some see nothing
+  tg::IntArray lengths(tg::Shape{1, 400});  // middle queries see more keys than the last ones; some see none
   for (std::size_t t = 0; t < 400; ++t) lengths(0, t) = t < 100 ? 0 : t < 250 ? 310 : 17;
   check("lengths", {1, 1, 400, 310, 16, 12}, Mask::valid_lens(lengths),
         [&](auto, auto, auto t, auto s) { return static_cast<std::int64_t>(s) < lengths(0, t) ? 0 : -kInfinity; });
@@ -213,7 +213,7 @@ TEST_CASE("Attention of a query or a few is its definition") {
   check("nine queries", {2, 1, 9, 70, 64, 6}, Mask::causal(), future(9, 70));
 }
 
-// As a cache has them that grows by a token at a time: what lies behind the last key is not read.
+// Like a cache that grows by one token at a time: memory after the last key is not read.
 TEST_CASE_TEMPLATE("A query attends to keys and values that lie in arrays with room to grow", T, float, double) {
   constexpr std::size_t batch = 2, heads = 3, capacity = 700, width = 32;
   tg::manual_seed(5);
@@ -253,7 +253,7 @@ TEST_CASE("Attention whose heads share keys and values in groups is its definiti
   check("long strips", {1, 2, 1100, 270, 3, 2, 2}, Mask::causal(), future(1100, 270));
   check("one query", {2, 8, 1, 600, 32, 16, 4}, Mask::causal(), future(1, 600));
   check("one query, one group", {1, 12, 1, 1500, 16, 12, 12}, {}, nothing);
-  // Heads of a group see different keys: the first none, and later ones more than those before.
+  // Heads of a group see different keys: the first none, each later one more than the one before.
   const Sizes n{2, 4, 70, 300, 4, 3, 4};
   const auto of_head = [](auto, std::size_t h, auto, std::size_t s) { return s < h * 90 ? 0 : -kInfinity; };
   Array bias(tg::Shape{1, 4, 1, 300});
@@ -277,7 +277,7 @@ TEST_CASE("Masked attention is its definition for masks of every shape, over sev
                                       {2, 1, 1, 270}, {2, 3, 70, 270}, {1, 3, 70, 270}, {2, 1, 70, 270},
                                       {2, 3, 70, 1},  {1, 3, 1, 1},    {1, 70, 270},    {1}};
   for (const tg::Shape& shape : shapes) {
-    const auto at = [&](auto b, auto h, auto t, auto s) {  // the place of a score's element in the mask
+    const auto at = [&](auto b, auto h, auto t, auto s) {  // index of a score's element in the mask
       const std::size_t index[] = {b, h, t, s};
       std::size_t place = 0;
       for (std::size_t i = 0; i < shape.size(); ++i)
@@ -301,7 +301,7 @@ TEST_CASE("Attention over valid lengths and padding is its definition, with entr
   const Sizes n{3, 2, 140, 300, 4, 3};
   tg::IntArray lengths(tg::Shape{3, 140}), of_entries{0, 299, 1000};
   for (std::size_t i = 0; i < lengths.size(); ++i) lengths.data()[i] = static_cast<std::int64_t>(i * 37 % 301);
-  for (std::size_t t = 0; t < 70; ++t) lengths(1, t) = 0;  // a strip and more
+  for (std::size_t t = 0; t < 70; ++t) lengths(1, t) = 0;  // more than one strip
   const auto hidden = [](std::int64_t length, std::size_t s) {
     return static_cast<std::int64_t>(s) < length ? 0 : -kInfinity;
   };
@@ -311,7 +311,7 @@ TEST_CASE("Attention over valid lengths and padding is its definition, with entr
         [&](auto b, auto, auto, auto s) { return hidden(of_entries(b), s); });
   tg::BoolArray keep(tg::Shape{3, 300});
   for (std::size_t i = 0; i < keep.size(); ++i)
-    keep.data()[i] = i >= 300 && seen(0, 0, 0, i);  // none of the first entry
+    keep.data()[i] = i >= 300 && seen(0, 0, 0, i);  // none of the first batch entry
   check("padding", n, Mask::key_padding(keep), [&](auto b, auto, auto, auto s) { return keep(b, s) ? 0 : -kInfinity; });
   check("all of them", n, Mask::valid_lens(lengths) & Mask::causal() & Mask::key_padding(keep),
         [&](auto b, auto h, auto t, auto s) {

@@ -37,7 +37,7 @@ TEST_CASE_TEMPLATE("A loop gives the same on every instruction set, once for eac
       for (std::size_t i = 0; i < size; ++i)
         right += std::abs(x[i] - (std::sqrt(2.0 + static_cast<double>(i)) / 4 - 2)) < 1e-5;
       CHECK(right == size);
-      CHECK(x[size] == T(2));  // what lies behind it is not touched
+      CHECK(x[size] == T(2));  // memory after it is unchanged
     }
   }
 }

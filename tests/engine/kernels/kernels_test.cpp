@@ -1,5 +1,5 @@
-/// The private loops, on the sizes at which they take another path: several threads, parts that do not come out even,
-/// strides, and memory that held NaN. All are held against plain loops.
+/// Internal loops at sizes that select different code paths: several threads, uneven parts, strides, and memory that
+/// held NaN. All are compared with plain loops.
 #include <tapegrad/engine/array/internal/parallel.hpp>
 #include <tapegrad/engine/kernels/instruction_sets.hpp>
 #include <tapegrad/engine/kernels/strided.hpp>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Whatever an index of the view reads: the element's place in the source.
+// The source element of a view's flat index.
 std::ptrdiff_t place(const View& view, std::size_t flat) {
   std::ptrdiff_t at = view.offset;
   for (std::size_t axis = view.shape.size(); axis-- > 0; flat /= view.shape[axis])
@@ -39,7 +39,7 @@ std::ptrdiff_t place(const View& view, std::size_t flat) {
 
 }  // namespace
 
-// Loops of our own, for every instruction set: the lengths of vectors and their parts, and both ways to share out.
+// Tests the chunks of loops: vector lengths and remainders, and both ways to distribute them.
 TEST_CASE("A loop's chunks cover every index once, in order within a chunk, however many threads and chunks") {
   for (const std::size_t threads : {1, 2, 3, 7}) {
     const Threads limit(threads);
@@ -109,7 +109,7 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
       {{0, 3}, {3, 1}, 0},                // nothing
       {{300, 200}, {1, 300}, 17},         // large enough for several threads
       {{40, 300, 7}, {2100, 1, 300}, 0},  //
-      {{3, 40, 70}, {2800, 1, 40}, 5},    // transposes in strips, with a rest and
+      {{3, 40, 70}, {2800, 1, 40}, 5},    // transposes in strips, with a remainder and
       {{3, 40, 64}, {2800, 1, 40}, 5},    // without one
       {{6, 100, 150}, {0, 150, 1}, 9},    //
       {{100, 6, 150}, {150, 0, 1}, 9},    //
@@ -117,7 +117,7 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
       {{70000}, {0}, 3},                  //
       {{300, 300}, {0, 1}, 0},            // sums of columns
       {{300, 300}, {1, 0}, 0},            // sums of rows
-      {{2000, 30}, {0, 1}, 5},            // sums of so many slices that they are added in blocks
+      {{2000, 30}, {0, 1}, 5},            // sums of many slices, added in blocks
       {{40, 3, 60, 7}, {0, 7, 0, 1}, 5},  //
   };
   for (const View& view : views)
@@ -149,7 +149,7 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
       CHECK(tg::detail::gather(overwritten, view) == elements);
       for (std::size_t i = 0; i < source.size(); ++i)
         if (written[i]) overwritten.data()[i] = source.data()[i];
-      CHECK(overwritten == source);  // elsewhere nothing is written
+      CHECK(overwritten == source);  // nothing is written elsewhere
     }
 }
 
@@ -241,7 +241,7 @@ TEST_CASE_TEMPLATE("The largest along any axes is found, and is NaN where one is
     for (const Shape& shape : std::vector<Shape>{{}, {7}, {300, 310}, {1, 90000}, {90000, 1}, {40, 30, 67}}) {
       tg::Array<T> x = tg::uniform<T>(shape, -3, -1);
       for (std::size_t i = 5; with_nan && i < x.size(); i += 4999) x.data()[i] = static_cast<T>(kNaN);
-      for (std::size_t reduced = 0; reduced < std::size_t{1} << shape.size(); ++reduced) {  // axis i where bit i is set
+      for (std::size_t reduced = 0; reduced < std::size_t{1} << shape.size(); ++reduced) {  // axis i if bit i is set
         Shape kept = shape;
         for (std::size_t axis = 0; axis < shape.size(); ++axis)
           if (reduced >> axis & 1) kept[axis] = 1;
@@ -276,7 +276,7 @@ TEST_CASE_TEMPLATE("Runs are summed whole, whatever their length", T, float, dou
 }
 
 TEST_CASE("Sums of many floats lose no more digits than one float has") {
-  // Beside 2^34 floats lie 2048 apart: a block of 1024 ones that is added to it in float changes nothing.
+  // Floats near 2^34 are 2048 apart: adding a block of 1024 ones to it in float changes nothing.
   tg::Array<float> x(Shape{std::size_t{1} << 17}, 1.0f);
   x(0) = 0x1p34f;
   const double expected = 0x1p34 + 0x1p17;

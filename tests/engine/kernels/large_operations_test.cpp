@@ -1,6 +1,5 @@
-/// Operations on arrays large enough to be shared among threads and cut into vectors, blocks and tiles: they give what
-/// the same operations give on one row at a time, or in several small steps, and their gradients what differences along
-/// random directions give.
+/// Operations on arrays large enough for several threads, vectors, blocks and tiles. Results must match the same
+/// operations on single rows or in small steps, and gradients must match central differences along random directions.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -22,7 +21,7 @@ template <class T> using Parameters = std::vector<tg::Parameter<T>>;
 
 namespace {
 
-// The value of f and, from random cotangents, the gradients of the parameters.
+// The value of f and the parameters' gradients for random cotangents.
 template <class T, class F>
 std::vector<tg::Array<T>> results(std::size_t threads, const std::vector<Array>& inputs, F f) {
   const Threads limit(threads);
@@ -45,7 +44,7 @@ void check_same(const std::vector<tg::Array<T>>& actual, const std::vector<Array
   }
 }
 
-// Holds the gradients, after the value in `results`, against a central difference along a random direction.
+// Compares the gradients, stored after the value in `results`, with a central difference along a random direction.
 template <class F> void check_projection(const std::vector<Array>& inputs, const std::vector<Array>& results, F f) {
   constexpr double h = 1e-7;
   tg::manual_seed(99);
@@ -70,14 +69,14 @@ template <class F> void check_projection(const std::vector<Array>& inputs, const
   CHECK(std::abs(difference - swept) <= 1e-6L * std::sqrt(squares));
 }
 
-// Rows of 2010 elements, x, and one row, w. f(x, w, first) works on the rows of x, which begin with number `first`,
-// each for itself.
+// x has rows of 2010 elements, w is one row. f(x, w, first) treats the rows of x separately; x begins with row `first`
+// of the whole.
 constexpr std::size_t kRows = 40, kWidth = 2010;
 
-// Our own kernels round alike however many threads there are; of large products each thread makes a part.
+// Elementwise kernels round alike on any number of threads; large products are split among threads.
 enum class OnOtherThreads { same_bits, same_but_for_rounding };
 
-// Every bit is the same from run to run and, but for products, on any number of threads.
+// Every bit is the same from run to run and, except for products, on any number of threads.
 template <class F> void check_bits(const std::vector<Array>& inputs, OnOtherThreads others, F f) {
   const std::vector<tg::Array<float>> once = results<float>(3, inputs, f);
   const std::vector<std::size_t> counts =
@@ -127,14 +126,14 @@ template <class T> tg::Array<T> class_weights(const tg::Tensor<T>&) {
   return weights;
 }
 
-// A number below `end` for every row.
+// A number below `end` for each row.
 template <class T> tg::IntArray numbers_of_rows(const tg::Tensor<T>& x, std::size_t first, std::size_t end) {
   tg::IntArray numbers(tg::Shape{x.shape()[0]});
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers(i) = static_cast<std::int64_t>((first + i) * 7919 % end);
   return numbers;
 }
 
-// Indices below `end` for every row of x: (rows, ...extents).
+// Indices below `end` for each row of x: (rows, ...extents).
 template <class T>
 tg::IntArray indices_of_rows(const tg::Tensor<T>& x, std::size_t first, tg::Shape extents, std::size_t end) {
   extents.insert(extents.begin(), x.shape()[0]);
@@ -297,7 +296,7 @@ TEST_CASE("More threads than a loop has chunks share a weight's gradient") {
   tg::manual_seed(11);
   const std::vector<Array> inputs{tg::uniform<double>({4500, 100}, -1, 1), tg::uniform<double>({90, 100}, -1, 1)};
   const auto f = [](const auto& x) { return tg::linear(x[0], x[1]); };
-  Array(tg::Shape{99 * 90 * 100}, std::numeric_limits<double>::quiet_NaN());  // what a sum of too many parts would read
+  Array(tg::Shape{99 * 90 * 100}, std::numeric_limits<double>::quiet_NaN());  // extra parts would read it
   check_same(results<double>(100, inputs, f), results<double>(1, inputs, f), 1e-11);
 }
 
@@ -310,7 +309,7 @@ TEST_CASE("dropout on many elements does not depend on the number of threads") {
   check_same(results<double>(3, inputs, dropped), results<double>(1, inputs, dropped), 0);
 }
 
-// Attention cut into tiles of queries and keys against scores, softmax and weighted sum computed whole.
+// Compares attention in tiles of queries and keys with complete scores, softmax and weighted sum.
 TEST_CASE("Attention over tiles of queries and keys is attention in three steps") {
   const auto check = [](const std::string& name, std::size_t queries, std::size_t keys, const Mask& mask,
                         double p = 0) {
@@ -347,7 +346,7 @@ TEST_CASE("Attention over tiles of queries and keys is attention in three steps"
   for (auto& length : lengths) length = static_cast<std::int64_t>(tg::default_generator().next_key() % 601);
   lengths(0, 7) = 0;
   tg::BoolArray sparse(tg::Shape{130, 600});
-  for (auto& seen : sparse) seen = tg::default_generator().next_key() % 200 == 0;  // tiles and queries that see nothing
+  for (auto& seen : sparse) seen = tg::default_generator().next_key() % 200 == 0;  // some tiles and queries see no key
   const Mask bias = Mask::additive(tg::normal<double>({1, 2, 130, 600}, 0, 3));
   check("lengths", 130, 600, Mask::valid_lens(lengths));
   check("sparse", 130, 600, Mask::boolean(sparse));

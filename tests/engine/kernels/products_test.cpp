@@ -1,5 +1,5 @@
-/// Matrix products, on the sizes at which they take another path: by BLAS and by loops of our own, several threads,
-/// parts that do not come out even, strides, and memory that held NaN. All are held against plain loops.
+/// Matrix products at sizes that select different code paths: BLAS and internal loops, several threads, uneven parts,
+/// strides, and memory that held NaN. All are compared with plain loops.
 #include <tapegrad/engine/kernels/gemm.hpp>
 #include <tapegrad/engine/kernels/instruction_sets.hpp>
 #include <tapegrad/tapegrad.hpp>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// A matrix of random numbers whose rows lie further apart than they are long, NaN in the gaps.
+// A matrix of random numbers with gaps of NaN between rows.
 template <class T> struct Stored {
   std::size_t rows, columns, stride;
   bool transposed;
@@ -47,7 +47,7 @@ template <class T> struct Stored {
     return transposed ? stored.t() : stored;
   }
   double at(std::size_t r, std::size_t c) const { return memory.data()[transposed ? c * stride + r : r * stride + c]; }
-  T* row(std::size_t r) { return memory.data() + r * stride; }  // as it is stored
+  T* row(std::size_t r) { return memory.data() + r * stride; }  // as stored
 };
 
 struct Product {
@@ -66,7 +66,7 @@ template <class T> void check_product(const Product& p, std::size_t threads, boo
   const Stored<T> a(p.m, p.k, p.a_transposed, p.gap), b(p.k, p.n, p.b_transposed, p.gap);
   Stored<T> c(p.m, p.n, false, p.gap);
   const tg::Array<T> bias = tg::uniform<T>({p.n}, -1, 1);
-  const bool overwrites = with_bias || p.beta == 0;  // what stood there must not be read
+  const bool overwrites = with_bias || p.beta == 0;  // old contents must not be read
 
   Array expected(Shape{p.m, p.n}, 0.0);
   for (std::size_t i = 0; i < p.m; ++i) {
@@ -111,12 +111,12 @@ TEST_CASE_TEMPLATE("Products of every shape, transposed or not, are sums of prod
       {1, 1, 1},
       {3, 2, 5, true},
       {17, 16, 33, true, true, 0.5, 2, 3},
-      {20, 300, 400, false, true},               // columns are shared out
+      {20, 300, 400, false, true},               // splits columns among threads
       {20, 300, 400, true, true, -0.5, 1, 1},    //
-      {400, 300, 20, false, false, 2, 0.25, 2},  // rows are
-      {401, 70, 65, true, false, 2, 1},          // whose last part is shorter
+      {400, 300, 20, false, false, 2, 0.25, 2},  // splits rows
+      {401, 70, 65, true, false, 2, 1},          // a shorter last part
       {65, 70, 401, false, false, 0.5, 1, 5},    //
-      {9, 4500, 10, true, false, 0.5, 1},        // the inner extent is, for the gradient of a weight
+      {9, 4500, 10, true, false, 0.5, 1},        // splits the inner extent, for a weight's gradient
       {30, 4501, 20, true, false, 1, 0},         //
       {64, 600, 64, false, true, 0.125, 1, 4},   //
       {100, 999, 90, true, false, -2, 0.5, 1},   //
@@ -129,23 +129,23 @@ TEST_CASE_TEMPLATE("Products of every shape, transposed or not, are sums of prod
 TEST_CASE_TEMPLATE("Products of a row or a few are sums of products on any instruction set", T, float, double) {
   tg::manual_seed(1);
   std::vector<Product> products{
-      {1, 300, 400, false, true},                // columns are shared out
+      {1, 300, 400, false, true},                // splits columns among threads
       {1, 300, 401, false, true, 0.5, 2, 3},     //
       {5, 129, 300, false, true, -0.5, 1, 1},    //
       {8, 257, 130, false, true, 2, 0, 5},       //
       {9, 130, 257, false, true},                // for BLAS
-      {1, 700, 500},                             // the inner extent is
+      {1, 700, 500},                             // splits the inner extent
       {1, 701, 333, false, false, 0.5, 2, 3},    //
       {2, 2000, 70, false, false, -2, 0.25, 1},  // for BLAS
       {1, 90000, 1, false, true},                //
       {1, 90001, 2, false, true, 0.5, 1, 3},     //
-      {1, 2, 70000, false, false, 2, 1, 1},      // of few rows on the right, columns are
+      {1, 2, 70000, false, false, 2, 1, 1},      // few rows on the right: splits columns
       {1, 20, 9000, false, false, 0.5, 2},       // wider than a block
-      {400, 300, 1},                             // columns on the right, stored as a column and as a row
+      {400, 300, 1},                             // a column on the right, stored as a column and as a row
       {400, 300, 1, true, true, -0.5, 2},        //
-      {400, 300, 1, false, false, 2, 1, 3},      // whose elements lie apart
-      {1, 300, 400, true},                       // a row that is stored as a column,
-      {1, 300, 400, true, true, 1, 0, 2},        // and whose elements lie apart
+      {400, 300, 1, false, false, 2, 1, 3},      // with gaps between its elements
+      {1, 300, 400, true},                       // a row stored as a column,
+      {1, 300, 400, true, true, 1, 0, 2},        // and with gaps between its elements
   };
   for (std::size_t n = 1; n <= 140; ++n)
     for (const bool transposed : {false, true}) {

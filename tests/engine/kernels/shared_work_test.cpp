@@ -1,5 +1,5 @@
-/// Operations whose work is shared out, on the sizes at which it is and with numbers that all differ: on several
-/// threads they give what they give on one, and what plain loops give.
+/// Operations split among threads, at sizes large enough for it and with distinct numbers: results must match those of
+/// one thread and of plain loops.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ std::vector<tg::Array<T>> results(std::size_t threads, const std::vector<tg::Sha
   return all;
 }
 
-// On three threads in double and float what `g` gives on one thread in double.
+// Compares f on several threads, in double and float, with g on one thread in double.
 template <class F, class G> void check_same(const std::vector<tg::Shape>& shapes, F f, G g, double tolerance = 1e-4) {
   const auto expected = results<double>(1, shapes, g);
   for (const std::size_t threads : {1, 3, 7}) {
@@ -49,7 +49,7 @@ template <class F, class G> void check_same(const std::vector<tg::Shape>& shapes
   }
 }
 
-// The product as a sum over the inner axis of a product of stretched operands: no BLAS.
+// The product as a sum over the inner axis of broadcast operands, without BLAS.
 template <class T> tg::Tensor<T> product(const tg::Tensor<T>& a, const tg::Tensor<T>& b) {
   return tg::sum(tg::unsqueeze(a, -1) * tg::unsqueeze(b, -3), -2);
 }
@@ -79,7 +79,7 @@ TEST_CASE("Matrices that many products read gather the gradients of all, one aft
   check_same({{6, 20}, {300, 20, 4}}, f, in_steps);
   check_same({{2, 300, 4, 20}, {2, 1, 20, 6}}, f, in_steps);
   check_same({{2, 1, 4, 20}, {2, 300, 20, 6}}, f, in_steps);
-  // Threads that wrote to one matrix would lose some of it, or add in another order every time.
+  // If threads wrote to the same matrix, updates would be lost or added in varying order.
   for (const auto& shapes :
        std::vector<std::vector<tg::Shape>>{{{60, 50}, {1000, 50, 40}}, {{2, 500, 40, 50}, {2, 1, 50, 60}}}) {
     const auto one_by_one = results<float>(1, shapes, f);
@@ -100,7 +100,7 @@ TEST_CASE("Batches of products broadcast over every axis") {
   check_same({{2, 3, 4, 5}, {1, 1, 5, 6}}, f, in_steps);
   check_same({{4, 5}, {2, 3, 5, 6}}, f, in_steps);
   check_same({{1, 2, 1, 4, 5}, {3, 1, 2, 5, 6}}, f, in_steps);
-  check_same({{2, 160, 130}, {2, 130, 120}}, f, in_steps, 1e-3);  // each product large enough to be shared out itself
+  check_same({{2, 160, 130}, {2, 130, 120}}, f, in_steps, 1e-3);  // each product is large enough to be split itself
 }
 
 TEST_CASE_TEMPLATE("Embedding looks every id up and gathers what they receive, of widths that threads share", T, float,
@@ -176,7 +176,7 @@ TEST_CASE("layer_norm of rows and widths that threads share, with and without we
   for (const tg::Shape& normalized : {narrow, wide, two})
     for (const bool weight : {true, false})
       for (const bool bias : {true, false}) {
-        if (!weight && !bias && normalized.size() == 2) continue;  // then it is over the last axis
+        if (!weight && !bias && normalized.size() == 2) continue;  // normalizes over the last axis only
         CAPTURE(tg::to_string(normalized));
         CAPTURE(weight);
         CAPTURE(bias);
@@ -324,7 +324,7 @@ TEST_CASE("Elementwise gradients of many elements take each element's own input 
     std::vector<std::remove_cvref_t<decltype(x[0] + x[0])>> rows;
     const auto column = tg::exp(x[0]) / tg::sum(tg::exp(x[0]), 0, tg::keepdims);
     for (std::ptrdiff_t i = 0; i < 260; ++i) {
-      const auto row = tg::narrow(x[0], 0, i, 1);  // too short to be shared out
+      const auto row = tg::narrow(x[0], 0, i, 1);  // too short to be split
       rows.push_back(tg::gelu(row) + tg::gelu(row, tg::Gelu::tanh) + row - tg::log(tg::sum(tg::exp(row))));
     }
     return tg::cat(rows) + column;

@@ -1,4 +1,4 @@
-/// The vector loops of every instruction set that this processor has, on runs of every length, against plain loops.
+/// Compares the vector loops of all instruction sets of this processor with plain loops, on runs of every length.
 #include <tapegrad/engine/kernels/vector_loops.hpp>
 
 #include <doctest/doctest.h>
@@ -17,9 +17,9 @@ namespace {
 using tapegrad::detail::all_vector_loops;
 using tapegrad::detail::VectorLoops;
 
-constexpr std::size_t kLongest = 100;  // more than four of the longest vectors and a part of one
+constexpr std::size_t kLongest = 100;  // more than four of the longest vectors, and a partial one
 
-// Numbers that begin anywhere: never at a vector's alignment.
+// Random numbers; for_each_length skips the first, so its runs are unaligned.
 template <class T> std::vector<T> drawn(std::size_t n, double low, double high, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<T> x(n);
@@ -42,7 +42,7 @@ template <class T, class Body> void for_each_length(double low, double high, Bod
   }
 }
 
-// A loop that writes: it makes what `expected(x, y)` says, the same in place, and nothing beyond the end.
+// Checks a loop's output against `expected(x, y)`, also in place, and that it writes nothing past the end.
 template <class T, class Loop>
 void check_written(double low, double high, Loop loop, const std::function<double(double, double)>& expected) {
   constexpr T kUntouched = T(12345);
@@ -74,7 +74,7 @@ template <class T> void check_reductions(const VectorLoops<T>& loops) {
       exps += std::exp(x[i] - 1.0);
       largest = std::max<double>(largest, x[i]);
     }
-    const double scale = static_cast<double>(n);  // of what rounding adds up to
+    const double scale = static_cast<double>(n);  // for rounding errors that accumulate
     check_number(loops.sum(x, n), sum, scale);
     check_number(loops.dot(x, y, n), dot, scale);
     check_number(loops.sum_exp(x, n, T(1)), exps, scale);
@@ -109,7 +109,7 @@ template <class T> void check_functions(const VectorLoops<T>& loops) {
       of_x([](double x) { return std::exp(x - 1) * 0.75; }));
 }
 
-// z = x op y for two runs, and with a number on either side.
+// z = x op y for two runs, and for a run and a number on either side.
 template <class T>
 void check_binary(const tapegrad::detail::BinaryLoops<T>& loops,
                   const std::function<double(double, double)>& expected) {
@@ -139,7 +139,7 @@ template <class T> void check_arithmetic(const VectorLoops<T>& loops) {
       [](double x, double y) { return 0.5 * (y - 0.25 - x * 0.75); });
 }
 
-// Those of two inputs: they may write over the second.
+// Loops with two inputs may overwrite the second.
 template <class T> void check_backward(const VectorLoops<T>& loops) {
   check_written<T>(
       -5, 5, [&](const T* x, T* y, std::size_t n) { loops.softmax_backward(x, y, y, n, T(0.75)); },
@@ -223,7 +223,7 @@ TEST_CASE_TEMPLATE("The largest of a run is NaN wherever one is, in any instruct
   }
 }
 
-// Arguments for which functions made of polynomials and powers of two have special cases.
+// Arguments with special cases in functions based on polynomials and powers of two.
 TEST_CASE_TEMPLATE("exp and what is made of it are right for infinities, NaN and numbers of any size", T, float,
                    double) {
   constexpr T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
@@ -231,7 +231,7 @@ TEST_CASE_TEMPLATE("exp and what is made of it are right for infinities, NaN and
   const std::vector<T> x{-inf, -most, T(-1e10), T(-1000), T(-1), -tiny, 0, tiny, 1, T(1000), T(1e10), most, inf, nan};
   for (const VectorLoops<T>* loops : all_vector_loops<T>()) {
     INFO(std::string(loops->instruction_set));
-    for (std::size_t repeats : {1, 3}) {  // within a part of a vector, and within whole ones
+    for (std::size_t repeats : {1, 3}) {  // in a partial vector, and in whole ones
       std::vector<T> all, y, dx;
       for (std::size_t i = 0; i < repeats; ++i) all.insert(all.end(), x.begin(), x.end());
       const auto check = [&](const char* name, auto expected) {

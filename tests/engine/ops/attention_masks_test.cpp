@@ -1,5 +1,5 @@
-/// What each AttentionMask lets a query attend to, alone and joined with others. Scores of 0 make every visible key
-/// weigh the same, so that a row of weights shows what is visible.
+/// Which keys each AttentionMask lets a query attend to, alone and combined. With scores of 0 all visible keys get
+/// equal weights, so a row of weights shows the visible keys.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ Array weights(const tg::Shape& shape, const Mask& mask) {
   return tg::masked_softmax(Tensor(Array(shape, 0.0)), mask).value();
 }
 
-// Masks of every kind for scores of shape (2, 2, 3, 4).
+// Every kind of mask for scores of shape (2, 2, 3, 4).
 std::map<std::string, Mask> masks() {
   const double x = -kInfinity;
   Array column(tg::Shape{3, 1}, 0.0);
@@ -51,7 +51,7 @@ TEST_CASE("A causal mask shows the last query all keys, and each query before it
   check_close(weights({3, 3}, Mask::causal()), Array{{1, 0, 0}, {0.5, 0.5, 0}, {third, third, third}});
   check_close(weights({2, 4}, Mask::causal()), Array{{third, third, third, 0}, {0.25, 0.25, 0.25, 0.25}});
   check_close(weights({1, 4}, Mask::causal()), Array{{0.25, 0.25, 0.25, 0.25}});
-  check_close(weights({3, 2}, Mask::causal()), Array{{0, 0}, {1, 0}, {0.5, 0.5}});  // the first comes before all keys
+  check_close(weights({3, 2}, Mask::causal()), Array{{0, 0}, {1, 0}, {0.5, 0.5}});  // the first query precedes all keys
   CHECK(weights({3, 0}, Mask::causal()).size() == 0);
   CHECK(weights({0, 3}, Mask::causal()).size() == 0);
 }
@@ -156,8 +156,8 @@ TEST_CASE("A query that may attend to nothing yields zeros and passes no gradien
   CHECK(y.value()(1, 0) > 1.0);
   y.backward(Array{{5, -7}, {1, 2}});
   for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(q.grad()(0, i) == 0.0);  // of the query that sees nothing
-    CHECK(k.grad()(2, i) == 0.0);  // of the key that nobody sees
+    CHECK(q.grad()(0, i) == 0.0);  // a query that sees no key
+    CHECK(k.grad()(2, i) == 0.0);  // a key hidden from all queries
     CHECK(v.grad()(2, i) == 0.0);
   }
   CHECK(q.grad()(1, 0) != 0.0);

@@ -1,5 +1,5 @@
-/// Corners that are easily cut: where operations begin and end, what draws random numbers, what a tape and a parameter
-/// keep, and what gradcheck lets pass.
+/// Corner cases: edge sizes of operations, use of random numbers, what tapes and parameters hold, and gradcheck's
+/// tolerance.
 #include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -22,7 +22,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// How many keys f draws.
+// The number of keys drawn by f.
 std::size_t keys_drawn(const std::function<void()>& f) {
   tg::manual_seed(20);
   f();
@@ -33,14 +33,14 @@ std::size_t keys_drawn(const std::function<void()>& f) {
   return 100;
 }
 
-// x as it is, whose rule multiplies the gradient.
+// Returns x; its rule wrongly multiplies the gradient by the factor.
 Tensor wrong_by(const Tensor& x, double factor) {
   return tg::record("wrong", Array(x.value()), {x}, [factor](const Array& dy, auto& dx) { dx[0] += dy * factor; });
 }
 
 }  // namespace
 
-// ---- where operations begin and end -------------------------------------------------------------------------------
+// ---- edge sizes of operations -------------------------------------------------------------------------------------
 
 TEST_CASE("split gives whole pieces and what is left, and no empty piece") {
   const Tensor x(Array{{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}, {11, 12}});
@@ -202,10 +202,10 @@ TEST_CASE("with_weights drops in training what attention drops, and gives the we
   const Tensor x(tg::normal<double>({2, 5, 4}));
   const auto output = [&] { return layer.with_weights(x, x, x).first.value(); };
   const Array weights = layer.attention_weights(x, x).value();
-  CHECK(layer.with_weights(x, x, x).second.value() == weights);  // in training
+  CHECK(layer.with_weights(x, x, x).second.value() == weights);  // in training mode
   CHECK(output() != output());
 
-  // Dropped weights leave the output right on average, and each is the double of what it was or 0.
+  // Dropout keeps the output's mean, and each weight is either doubled or 0.
   Array sum(tg::Shape{2, 5, 4}, 0.0);
   for (int i = 0; i < 4000; ++i) sum += output();
   tg::eval(layer);
@@ -292,13 +292,13 @@ TEST_CASE("Infinities are called by their sign, and NaN by its name") {
 TEST_CASE("The norm in a report does not overflow in the elements' type") {
   const tg::Parameter<float> p(tg::Array<float>(tg::Shape{2}, 1.0f));
   tg::Tape tape({.profile = true});
-  tg::sum(p * 3e30).backward();  // whose square a float cannot hold
+  tg::sum(p * 3e30).backward();  // overflows a float when squared
   std::ostringstream out;
   tape.print(out);
   CHECK(out.str().find("4.24e+30") != std::string::npos);
 }
 
-// ---- what the checks let pass -------------------------------------------------------------------------------------
+// ---- gradcheck's tolerance ----------------------------------------------------------------------------------------
 
 TEST_CASE("gradcheck's tolerance is what it says: relative to a large gradient, absolute beside a small one") {
   Parameter w(Array{0.5});
@@ -319,6 +319,6 @@ TEST_CASE("gradcheck's tolerance is what it says: relative to a large gradient, 
 
 TEST_CASE("gradcheck's step grows with the value") {
   Parameter large(Array{1e6});
-  // Of an h of 1e-6, (x + h)^2 - (x - h)^2 would be the rounding of numbers of 1e12.
+  // With h = 1e-6, (x + h)^2 - (x - h)^2 would be rounding error of numbers near 1e12.
   CHECK(gradcheck([&] { return large * large; }, {{"x", &large}}, {.tolerance = 1e-8}));
 }

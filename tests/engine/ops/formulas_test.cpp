@@ -25,7 +25,7 @@ namespace {
 
 using Node = tg::detail::NodeView<double>;
 
-// Calls visit for each operation that a sample records.
+// Calls visit for each operation recorded by a sample.
 template <class Visit> void for_each_operation(const Sample& sample, Visit visit) {
   std::vector<tg::Parameter<double>> x;
   for (std::size_t i = 0; i < sample.inputs.size(); ++i) x.emplace_back(numbers<double>(sample.inputs[i], i));
@@ -38,7 +38,7 @@ template <class Visit> void for_each_operation(const Sample& sample, Visit visit
   });
 }
 
-// How many inputs there are, without undefined ones such as the bias that a layer lacks.
+// Number of inputs without undefined ones, such as an absent bias.
 std::size_t defined_inputs(const Node& node) {
   std::size_t count = 0;
   for (std::size_t n = 0; n < node.inputs.size(); ++n)
@@ -46,7 +46,7 @@ std::size_t defined_inputs(const Node& node) {
   return count;
 }
 
-// What stands before the first " = ".
+// The part before the first " = ".
 std::string left_of(const std::string& equation) { return equation.substr(0, equation.find(" = ")); }
 
 }  // namespace

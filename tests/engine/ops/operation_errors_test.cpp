@@ -1,5 +1,5 @@
-/// What every operation answers to inputs that do not fit: the kind of exception, the operation's name, what was given,
-/// and that nothing has changed.
+/// Every operation's response to invalid inputs: the type of exception, the operation's name, the given values, and no
+/// change of state.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -21,8 +21,8 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using X = Inputs<double>;
 
-// Runs a call with parameters under a tape, as a training step would, and expects it to fail before anything changes.
-// `told` are parts of the message, `shapes` those of the inputs.
+// Runs a call with parameters under a tape, like a training step, and expects it to fail before anything changes.
+// `told` are parts of the message, `shapes` the inputs' shapes.
 template <class Exception>
 void check_refused(const std::string& operation, const std::string& name, const std::vector<std::string>& told,
                    const std::vector<tg::Shape>& shapes, void (*call)(const X&)) {

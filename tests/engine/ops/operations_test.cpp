@@ -1,5 +1,5 @@
-/// Runs every sample of the table of operations through every check. fixtures/operations.json holds what PyTorch gives
-/// for the same samples; fixtures/make_operations.py made it.
+/// Runs every check on every sample in the table of operations. fixtures/operations.json holds PyTorch's results for
+/// the same samples, written by fixtures/make_operations.py.
 #include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>
@@ -36,13 +36,13 @@ template <class T> std::vector<tg::Parameter<T>> parameters_of(const Sample& sam
   return parameters;
 }
 
-// The same call gives the same numbers: dropout begins anew.
+// Seeds the generator, so that repeated calls give the same numbers with dropout.
 template <class T> tg::Tensor<T> call(const Sample& sample, const Inputs<T>& inputs) {
   tg::manual_seed(0);
   return function_of<T>(sample)(inputs);
 }
 
-// Calls and sweeps back from random cotangents, numbered after the inputs.
+// Calls and runs backward with random cotangents, numbered after the inputs.
 template <class T> tg::Array<T> forward_and_backward(const Sample& sample, const Inputs<T>& inputs) {
   tg::Tape tape;
   const tg::Tensor<T> y = call(sample, inputs);
@@ -66,7 +66,7 @@ template <class T> double largest(const tg::Array<T>& x) {
   return result;
 }
 
-// The largest difference, relative to the largest of the expected numbers; to `otherwise` where these are all 0.
+// The largest difference relative to the largest expected number, or to `otherwise` if all of these are 0.
 template <class Actual, class Expected>
 double relative_difference(const Actual& actual, const Expected& expected, double otherwise = 0) {
   double difference = 0;
@@ -88,7 +88,7 @@ void check_results(const Actual& actual, const Expected& expected, double tolera
   }
 }
 
-// Runs the check as a subcase for every sample, so that a failure names the operation and the sample.
+// Runs the check as a subcase for every sample, so a failure names the operation and the sample.
 template <class Check> void for_each_sample(Check check) {
   for (const Sample& sample : table().samples) SUBCASE(sample.title().c_str()) {
       check(sample);
@@ -97,7 +97,7 @@ template <class Check> void for_each_sample(Check check) {
 
 double step_of(const Sample& sample, double x) { return sample.step * std::max(1.0, std::abs(x)); }
 
-// Of each input the Jacobian, (outputs, elements of the input): a sweep for each output.
+// The Jacobian of each input, (outputs, elements of the input), with one backward pass per output.
 std::vector<tg::Array<double>> swept_jacobians(const Sample& sample, std::vector<tg::Parameter<double>>& x) {
   tg::Tape tape;
   const tg::Tensor<double> y = call(sample, Inputs<double>(x.begin(), x.end()));
@@ -151,8 +151,8 @@ tg::Array<double> array_of(const nlohmann::json& fixture) {
   return array;
 }
 
-// How often each function is declared in engine/ops/ops.hpp: what stands before the first parenthesis of a line that is
-// neither indented nor a comment.
+// How often each function is declared in engine/ops/ops.hpp: the names before the first parenthesis of all lines that
+// are neither indented nor comments.
 std::map<std::string, std::size_t> declared_operations() {
   std::map<std::string, std::size_t> declared;
   std::ifstream header(TAPEGRAD_SOURCES "/engine/ops/ops.hpp");
@@ -214,7 +214,7 @@ TEST_CASE("Gradients agree with central differences") {
   });
 }
 
-// All samples are small enough for it; large_operations_test.cpp projects onto random directions.
+// All samples are small enough; large_operations_test.cpp uses random directions instead.
 TEST_CASE("Whole Jacobians agree with central differences") {
   for_each_sample([](const Sample& sample) {
     if (sample.step == no_differences) return;

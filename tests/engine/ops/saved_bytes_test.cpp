@@ -1,4 +1,4 @@
-// What a tape that profiles counts as saved is what its rules keep alive, for every sample of the table of operations.
+// A profiling tape counts as saved the bytes kept alive by its rules, for every sample in the table of operations.
 #include <tapegrad/engine/tape/internal/observers.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -13,7 +13,7 @@ using namespace operations;
 
 namespace {
 
-// Inputs whose values nobody but they and what saves them hold: a parameter's would be held by its place.
+// Inputs whose values are owned only by them and by rules; a parameter also owns its value.
 Inputs<double> recorded_inputs(const Sample& sample, const tg::Parameter<double>& p) {
   Inputs<double> inputs;
   for (std::size_t i = 0; i < sample.inputs.size(); ++i)
@@ -41,7 +41,7 @@ TEST_CASE("The bytes that are counted as saved are those that the recording keep
       const std::size_t operations = recording.size() - 1 - sample.inputs.size();
       CAPTURE(operations);
       CHECK(saved_in_all(recording) >= kept);
-      // An array that is saved twice is counted twice and kept once, as where queries and keys are one tensor.
+      // An array saved twice is counted twice and stored once, as when queries and keys are one tensor.
       if (operations == 1) CHECK(saved_in_all(recording) <= 2 * kept);
     }
 }

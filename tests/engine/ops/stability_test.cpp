@@ -1,5 +1,5 @@
-/// Values and gradients where floats are easily lost: logits of +-10,000 and 50,000 classes. What is right is computed
-/// here, by the definitions, in long double.
+/// Values and gradients where float is easily inaccurate: logits of +-10,000 and 50,000 classes. The expected results
+/// are computed here by definition in long double.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -49,7 +49,7 @@ Row softmax_backward(const Row& y, const Row& dy) {
   return dx;
 }
 
-// Row i of an array that has `rows` of them, and back.
+// Reads row i of an array with `rows` rows; set_row writes it.
 template <class T> Row row_of(const tg::Array<T>& a, std::size_t i, std::size_t rows) {
   const std::size_t n = a.size() / rows;
   return Row(a.data() + i * n, a.data() + (i + 1) * n);
@@ -59,7 +59,7 @@ void set_row(tg::Array<double>& a, std::size_t i, std::size_t rows, const Row& r
   std::copy(row.begin(), row.end(), a.begin() + static_cast<std::ptrdiff_t>(i * row.size()));
 }
 
-// (8, 5 times): every row is one of these, as often as asked for; wide rows are cut into vectors.
+// (8, 5 times): each row repeats one of these; wide rows are split into vectors.
 tg::Array<float> logits(std::size_t times) {
   const tg::Array<float> rows{
       {1e4f, -1e4f, 0, 1, 9999},      {1e4f, 9999.5f, 9999, -1e4f, 9998},    {-1e4f, -9999, -9999.5f, -1e4f, -9998},
@@ -72,7 +72,7 @@ struct Expected {
   Row y, dx;
 };
 
-// Holds f of the logits against expected(row of x, row of dy, number of the row).
+// Compares f of the logits with expected(row of x, row of dy, row index).
 template <class F, class Reference> void check_rows(F f, Reference expected, double tolerance = 1e-6) {
   for (const std::size_t times : {1, 8}) {
     CAPTURE(times);
@@ -200,8 +200,8 @@ TEST_CASE("masked_softmax is right for scores of 10,000, hidden or seen") {
 
 namespace {
 
-// Arrays for attention of one head, and what is right for them: q, dq: (T, D), k, dk: (S, D), v, dv: (S, E),
-// dy, y: (T, E). Query t sees the first visible(t) keys.
+// Arrays for single-head attention and the expected results: q, dq: (T, D), k, dk: (S, D), v, dv: (S, E), dy, y: (T,
+// E). Query t sees the first visible(t) keys.
 struct Attention {
   tg::Array<float> q, k, v, dy;
   tg::Array<double> y{}, dq{}, dk{}, dv{};
@@ -234,7 +234,7 @@ struct Attention {
   }
 };
 
-// (rows, columns) -> (1, rows, 2 columns): the same for each of two heads.
+// (rows, columns) -> (1, rows, 2 columns): the same columns for each of two heads.
 tg::Array<float> for_two_heads(const tg::Array<float>& x) {
   return tg::unsqueeze(tg::cat({Tensor(x), Tensor(x)}, 1), 0).value();
 }
@@ -242,14 +242,14 @@ tg::Array<float> for_two_heads(const tg::Array<float>& x) {
 }  // namespace
 
 TEST_CASE("Attention is right for scores of 10,000") {
-  // Floats hold the scores, up to 20,000, exactly. The queries cannot tell some of the keys apart, or hardly.
+  // Scores, up to 20,000, are exact in float. Some keys give equal or nearly equal scores.
   const tg::Array<float> queries{{100, -100, 100, 64}, {-100, 100, 50, -100}, {-100, 100, 50, -100}, {1, 0, -2, 100}};
   const tg::Array<float> keys{{100, -100, 100, 100},
                               {-100, 100, 0, -100},
                               {-100, 100, 0.015625f, -100},
                               {100.015625f, -100, 100, 100},
                               {-100, 100, 0, -100}};
-  // 1,500 keys come in tiles: some queries find their largest score in the first one, others later.
+  // 1,500 keys form several tiles: the largest score of some queries is in the first, of others in a later one.
   for (const std::size_t times : {1, 300})
     for (const bool causal : {false, true}) {
       CAPTURE(times);
@@ -266,7 +266,7 @@ TEST_CASE("Attention is right for scores of 10,000") {
         y.backward(a.dy);
         check_close(y.value(), a.y, 1e-6);
         check_close(v.grad(), a.dv, 1e-6);
-        check_close(q.grad() / 100, a.dq / 100, 1e-6);  // sums of numbers of up to 100
+        check_close(q.grad() / 100, a.dq / 100, 1e-6);  // sums of numbers up to 100
         check_close(k.grad() / 100, a.dk / 100, 1e-6);
       }
       const tg::Parameter<float> q(for_two_heads(a.q)), k(for_two_heads(a.k)), v(for_two_heads(a.v));

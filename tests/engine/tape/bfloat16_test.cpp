@@ -1,4 +1,4 @@
-// Weights in bfloat16: the rounding, the products that read them, and the models that hold them.
+// Weights in bfloat16: rounding, products with such weights, and models that contain them.
 #include <tapegrad/engine/kernels/gemm.hpp>
 #include <tapegrad/engine/kernels/instruction_sets.hpp>
 #include <tapegrad/tapegrad.hpp>
@@ -45,8 +45,8 @@ struct Product {
   std::size_t gap = 0;  // between rows
 };
 
-// c = alpha a b + beta c against plain loops, in memory that holds NaN where nothing may be read. The loops run once,
-// for all ways in which the product is made.
+// Compares c = alpha a b + beta c with plain loops. Memory outside the operands holds NaN. The loops run once for all
+// variants of the product.
 template <class T> class CheckedProduct {
  public:
   explicit CheckedProduct(const Product& product)
@@ -109,14 +109,14 @@ template <class T> class CheckedProduct {
   std::size_t c_stride() const { return p_.n + p_.gap; }
 
   Product p_;
-  std::size_t b_rows_, b_length_;  // as they are stored
+  std::size_t b_rows_, b_length_;  // as stored
   tg::Array<T> a_;
   std::vector<BFloat16> b_;
   tg::Array<T> c_;  // before the product
   tg::Array<double> expected_;
 };
 
-// A small language model: an embedding that is the head's weight, too, a layer between, and a norm.
+// A small language model: an embedding tied to the head, layers between, and a norm.
 template <class T> struct Model {
   tg::Embedding<T> embedding{23, 12};
   tg::Linear<T> layer{12, 12};
@@ -130,7 +130,7 @@ template <class T> struct Model {
   tg::Tensor<T> operator()(const tg::IntArray& ids) const { return (*this)(embedding(ids)); }
 };
 
-// The same model in T with weights that are rounded.
+// The same model in T with rounded weights.
 template <class T> Model<T> with_rounded_weights(const Model<T>& model) {
   Model<T> copy = model;
   for (auto* weight : {&copy.embedding.weight, &copy.layer.weight, &copy.without_bias->weight})
@@ -152,7 +152,7 @@ TEST_CASE("A float is rounded to the nearest bfloat16, of two to the even one") 
   CHECK(rounded(std::numeric_limits<float>::max()) == kInf);
   CHECK(rounded(-kInf) == -kInf);
   CHECK(std::signbit(rounded(-0.0f)));
-  CHECK(rounded(0x1p-133f) == 0x1p-133f);  // the smallest
+  CHECK(rounded(0x1p-133f) == 0x1p-133f);  // the smallest positive number
   for (const std::uint32_t nan : {0x7fc00000u, 0x7f800001u, 0xff800001u, 0xffffffffu, 0x7fffffffu})
     CHECK(std::isnan(rounded(std::bit_cast<float>(nan))));
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
@@ -176,8 +176,8 @@ TEST_CASE_TEMPLATE("Products with bfloat16 are sums of products on any instructi
       {40, 70, 900, false},  // the gradient of an input
       {1, 700, 500, false, false, 2, 1, 3},
       {3, 300, 70, true, true, -1, 0.5, 2},
-      {9, 8193, 1040},  // a part's columns a unit at a time
-      {12, 300000, 3},  // less than a unit of columns fits into the cache
+      {9, 8193, 1040},  // one unit of columns at a time per part
+      {12, 300000, 3},  // less than one unit of columns fits into the cache
   };
   for (std::size_t n = 1; n <= 70; ++n)
     products.push_back({1 + n % 8, n, n / 2 + 1, true, false, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
@@ -258,7 +258,7 @@ TEST_CASE("The numbers in float are given back") {
   tg::hold_in_bfloat16(layer);
   CHECK(before - tg::detail::array_bytes_in_use == 4 * 300 * 200);
   CHECK(layer.weight.bfloat16().size() == 300 * 200);
-  tg::hold_in_bfloat16(layer);  // once more changes nothing
+  tg::hold_in_bfloat16(layer);  // a second call changes nothing
   CHECK(layer.weight.size() == 300 * 200);
   CHECK(layer.weight.shape() == Shape{200, 300});
   CHECK(layer.weight.dimension() == 2);
@@ -280,7 +280,7 @@ TEST_CASE("Gradients flow through weights in bfloat16, and to what is left") {
   CHECK_GRADIENTS([&] { return model(x); }, named);
   CHECK_FALSE(model.layer.weight.has_grad());
   const tg::Tape tape;
-  tg::sum(model(kIds)).backward();  // an embedding without a gradient
+  tg::sum(model(kIds)).backward();  // the embedding gets no gradient
   CHECK(model.layer.bias.has_grad());
 }
 
@@ -336,7 +336,7 @@ TEST_CASE("Anomaly mode looks at weights in bfloat16, too") {
   };
   CHECK(message(1.0f) == "none");
   CHECK(message(1e30f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
-  layer.weight.set_value(tg::Array<float>{{1.0f, 3.4e38f}});  // which bfloat16 rounds to infinity
+  layer.weight.set_value(tg::Array<float>{{1.0f, 3.4e38f}});  // bfloat16 rounds this to infinity
   layer.weight.hold_in_bfloat16();
   CHECK(message(1.0f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
 }
@@ -375,7 +375,7 @@ TEST_CASE("A Weight is a parameter: it converts, copies and is assigned as one")
   CHECK(copy.weight.bfloat16().data() == layer.weight.bfloat16().data());  // shared
   other.weight = layer.weight;
   CHECK(other.weight.is_in_bfloat16());
-  handle->set_value(tg::Array<float>{{1, 2, 3}, {4, 5, 6}});  // past the Weight
+  handle->set_value(tg::Array<float>{{1, 2, 3}, {4, 5, 6}});  // bypasses the Weight
   CHECK_FALSE(layer.weight.is_in_bfloat16());
   CHECK_THROWS_AS(layer.weight.bfloat16(), std::logic_error);
   CHECK(layer(tg::Array<float>{1, 0, 0}).value() == tg::Array<float>{1, 4} + layer.bias.value());

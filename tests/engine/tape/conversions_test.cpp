@@ -1,4 +1,4 @@
-// How data gets in: arrays from braces and ranges, tensors from arrays, and arithmetic of both.
+// How data enters: arrays from braces and ranges, tensors from arrays, and mixed arithmetic.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -85,7 +85,7 @@ TEST_CASE("A single id in two braces is a batch of one") {
   CHECK_THROWS_AS(embedding({{10}}), std::out_of_range);
 }
 
-// ---- where a tensor is meant --------------------------------------------------------------------------------------
+// ---- implicit conversion to a tensor ------------------------------------------------------------------------------
 
 TEST_CASE("Arrays, expressions, views and vectors convert where a model takes a tensor") {
   const Model model;

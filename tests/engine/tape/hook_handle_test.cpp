@@ -1,4 +1,4 @@
-// What registering a hook gives back: it removes that hook and no other, whatever has become of the rest.
+// The handle of a registered hook: it removes this hook only, in any state of the tensor, tape and other hooks.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Where hooks are: on a parameter, and on a tensor that a tape has recorded.
+/// Tensors with hooks: a parameter and a recorded tensor.
 struct Places {
   Parameter parameter{Array{1.0, 2.0}};
   tg::Tape tape;
@@ -46,7 +46,7 @@ TEST_CASE("A handle removes its hook and no other") {
     places.sweep();
     CHECK(called.back() == 7);
     if (&x == &places.recorded) return;
-    places.parameter.remove_hooks();  // they look at what ends here
+    places.parameter.remove_hooks();  // the hooks refer to local variables
   });
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("A handle may outlive the parameter, the tensor and the tape") {
   tg::HookHandle hook = y.register_hook([](Array&) {});
   tape.reset();
   const tg::Tape other;
-  Tensor z = p * 2.0;  // in the same place on another tape
+  Tensor z = p * 2.0;  // same node index on another tape
   int called = 0;
   z.register_hook([&](Array&) { ++called; });
   hook.remove();

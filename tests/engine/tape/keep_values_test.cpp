@@ -15,7 +15,7 @@ namespace {
 
 using Kept = tg::detail::KeptValues<double>::Entry;
 
-// What the tape keeps of each node on double.
+// The stored values of each node of type double.
 std::vector<Kept> kept_by(const tg::Tape& tape) {
   std::vector<Kept> kept;
   tg::detail::for_each_node(*tape.recording(), [&]<class T>(const tg::detail::NodeView<T>& node) {

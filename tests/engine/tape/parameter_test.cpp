@@ -37,7 +37,7 @@ TEST_CASE("A gradient can be set, is added to, and is forgotten by zero_grad") {
   w.zero_grad();
   CHECK_FALSE(w.has_grad());
   check_close(w.grad(), Array{0.0, 0.0}, 0.0);
-  w.zero_grad();  // again is nothing new
+  w.zero_grad();  // a second call changes nothing
 }
 
 TEST_CASE("Setting a value or gradient of another shape names both shapes and changes nothing") {
@@ -114,7 +114,7 @@ TEST_CASE("Copies share their value's memory until one of them is changed") {
   CHECK(&copy.value() == shared);
   CHECK(&w.value() != shared);
   const Array* own = &w.value();
-  w.mutable_value()(0) = 4.0;  // no sharer, no copy
+  w.mutable_value()(0) = 4.0;  // not shared, so not copied
   CHECK(&w.value() == own);
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("Assigning a parameter freezes or unfreezes as the other is, and keeps
     unnamed = source;
     CHECK(unnamed.name() == "source");
     Parameter alone = made("place", !other), held = made("place", !other);
-    const tg::ParameterHandle holder(held);  // as an optimizer's: the value alone is moved
+    const tg::ParameterHandle holder(held);  // like an optimizer's: moves only the value
     for (Parameter* moved : {&alone, &held}) {
       *moved = made("", other);
       CHECK(moved->requires_grad() == other);
@@ -173,7 +173,7 @@ TEST_CASE("Assigning a parameter freezes or unfreezes as the other is, and keeps
 
 TEST_CASE("A parameter that takes another's numbers by a move begins without a gradient") {
   Parameter alone(Array{1.0, 2.0}), held(Array{1.0, 2.0});
-  const tg::ParameterHandle holder(held);  // as an optimizer's: the value alone is moved
+  const tg::ParameterHandle holder(held);  // like an optimizer's: moves only the value
   for (Parameter* w : {&alone, &held}) {
     w->set_grad(Array{5.0, 6.0});
     {
@@ -280,7 +280,7 @@ TEST_CASE("A parameter moved while recorded: the gradient goes to where it has m
   const Parameter moved = std::move(w);
   loss.backward();
   check_close(moved.grad(), Array{2.0, 4.0}, 0.0);
-  CHECK_FALSE(w.defined());  // NOLINT(bugprone-use-after-move): what is left is a parameter that is none
+  CHECK_FALSE(w.defined());  // NOLINT(bugprone-use-after-move): the moved-from parameter is undefined
   CHECK_FALSE(w.has_grad());
 }
 
@@ -334,7 +334,7 @@ TEST_CASE("A parameter that takes another's numbers while recorded gets the reco
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
-  w = Parameter(Array{3.0, 4.0});  // whose place nobody else holds, so that w keeps its own
+  w = Parameter(Array{3.0, 4.0});  // the only owner of its storage, so w keeps its own
   loss.backward();
   check_close(w.grad(), Array{2.0, 4.0}, 0.0);
   check_close(w.value(), Array{3.0, 4.0}, 0.0);
@@ -361,7 +361,7 @@ TEST_CASE("A parameter destroyed while recorded leaves the sweep whole") {
     const Parameter brief(Array{3.0, 4.0});
     loss = tg::sum(w * brief);
   }
-  for (int i = 0; i < 100; ++i) {  // the next ones may lie where it lay, and are others to the tape
+  for (int i = 0; i < 100; ++i) {  // new parameters may reuse its address, but are different to the tape
     const Parameter another(Array{0.0, 0.0});
     loss = loss + tg::sum(w * another);
   }

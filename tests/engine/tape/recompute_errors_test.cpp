@@ -1,4 +1,4 @@
-// What recompute refuses, and what a call that fails leaves as it was.
+// Errors of recompute, and unchanged state after failed calls.
 #include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>

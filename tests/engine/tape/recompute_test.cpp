@@ -20,7 +20,7 @@
 
 namespace {
 
-// Calls f as it is, or recomputes it.
+// Calls f directly or through recompute.
 struct Caller {
   bool recomputes;
   template <class F, class T> tg::Tensor<T> operator()(const F& f, const tg::Tensor<T>& x) const {
@@ -32,7 +32,7 @@ template <class T> bool same_bits(const tg::Array<T>& a, const tg::Array<T>& b) 
   return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-// What a step leaves: its value, and of every parameter the gradient and how many sweeps came by.
+// A step's results: its value, each parameter's gradient and number of backward passes.
 template <class T> struct Step {
   std::vector<tg::Array<T>> numbers;
   std::vector<std::size_t> sweeps;
@@ -49,7 +49,7 @@ template <class T> void check_same(const Step<T>& a, const Step<T>& b) {
   CHECK(a.random == b.random);
 }
 
-// loss(call) is what is swept, where call is a Caller.
+// Runs backward from loss(call), where call is a Caller.
 template <class T, class Loss>
 Step<T> step_of(const tg::Parameters<T>& parameters, bool recomputes, Loss loss, const tg::TapeOptions& options = {}) {
   tg::manual_seed(7);
@@ -69,7 +69,7 @@ template <class T, class Loss> void check_same_with_and_without(const tg::Parame
   check_same(step_of<T>(parameters, true, loss), step_of<T>(parameters, false, loss));
 }
 
-// A GPT with its head's weights those of the embedding, as its blocks' dropout has them drawn.
+// A GPT with dropout in its blocks and the head's weight tied to the embedding.
 template <class T> struct Gpt {
   tg::Embedding<T> embedding{30, 32};
   std::vector<tg::TransformerBlock<T>> blocks;
@@ -108,7 +108,7 @@ TEST_CASE_TEMPLATE("A model's values, gradients and random numbers are those of 
 }
 
 TEST_CASE("Gradients are added up in the same order where x and a parameter are used before, within and after") {
-  // Numbers whose sum depends on the order: 1e8 + 1 - 1e8 is 0 in float, and 1e8 - 1e8 + 1 is 1.
+  // Sums that depend on the order: in float, 1e8 + 1 - 1e8 is 0, but 1e8 - 1e8 + 1 is 1.
   tg::Parameter<float> w(tg::Array<float>{1.5F, -0.25F}), v(tg::Array<float>{3.1F, 0.7F});
   check_same_with_and_without<float>({w, v}, [&](Caller call) {
     const tg::Tensor<float> x = v * 1.1F;
@@ -228,7 +228,7 @@ TEST_CASE("Other threads may draw meanwhile") {
   CHECK(other);
 }
 
-// ---- when it is called, and what is kept ---------------------------------------------------------------------------
+// ---- when it is called, and what it stores -------------------------------------------------------------------------
 
 TEST_CASE("The function is called once without a tape, and once more in each sweep with one") {
   const Parameter w = scalar(3);
@@ -279,7 +279,7 @@ TEST_CASE("The tape keeps x, and not what the function's operations save") {
   const auto& recording = tape.recording()->of<double>();
   REQUIRE(recording.size() == 4);
   CHECK(recording.observers()->profile()->entries()[2].saved == 100 * sizeof(double));
-  // An array that a function shares with others is not counted: here the one of `more`.
+  // Arrays shared by a function are not counted, such as that of `more`.
   CHECK(recording.observers()->profile()->entries()[3].saved == 100 * sizeof(double));
   tg::sum(z).backward();
   CHECK(recording.observers()->profile()->entries()[2].backward > 0);
@@ -344,7 +344,7 @@ TEST_CASE("Gradients are those at the values that the function read, whatever pa
 
 TEST_CASE("A weight that was rounded to bfloat16 since the function read it is what it was") {
   const tg::Shape one{1, 1};
-  const Array exact(one, 1.0069);  // between two numbers of bfloat16
+  const Array exact(one, 1.0069);  // between two bfloat16 numbers
   const Tensor x(Array(one, 3.0));
   for (const bool recomputes : {false, true}) {
     CAPTURE(recomputes);

@@ -14,18 +14,18 @@
 
 namespace {
 
-// As the manual in record.hpp has it: y = x^3, dx = 3 x^2 dy
+// As in record.hpp's documentation: y = x^3, dx = 3 x^2 dy
 template <class T> auto cube(const tg::Tensor<T>& x) {
   return tg::record("cube", x.value() * x.value() * x.value(), {x},
                     [x = x.shared_value()](const auto& dy, auto& dx) { dx[0] += T(3) * *x * *x * dy; });
 }
 
-// x as it is, by an operation whose rule adds the given gradient to x's.
+// Returns x; its rule adds the given gradient to x's.
 template <class G> Tensor with_gradient(const Tensor& x, G gradient) {
   return tg::record("got", Array(x.value()), {x}, [gradient](const Array&, auto& dx) { dx[0] += gradient; });
 }
 
-// What arrives at a parameter of the given shape from a rule that adds the given gradient.
+// The gradient received by a parameter of the given shape if a rule adds the given gradient.
 template <class G> Array received(const tg::Shape& shape, const G& gradient) {
   const Parameter w(Array(shape, 1.0));
   const tg::Tape tape;
@@ -69,7 +69,7 @@ TEST_CASE("Without a tape, or from constants alone, a user's operation is a valu
   CHECK(watched.use_count() == 1);
 
   twice(w).backward(tg::retain_graph);
-  CHECK(watched.use_count() == 2);  // the tape's
+  CHECK(watched.use_count() == 2);  // the tape's handle
   CHECK(tape.size() == 2);
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("An input given twice gets both gradients, whichever way the rule writ
   const Parameter w(Array{1.0, 2.0});
   const auto add_twice = [&w](const auto& add) {
     const tg::Tape tape;
-    const Tensor x = w * 1.0;  // recorded inputs and parameters keep their gradients in different places
+    const Tensor x = w * 1.0;  // recorded inputs and parameters have different storage for gradients
     const Tensor of_recorded = tg::record("twice", x.value() + x.value(), {x, x}, add);
     const Tensor of_parameter = tg::record("twice", w.value() + w.value(), {w, w}, add);
     (of_recorded + of_parameter).backward(Array{1.0, 10.0});
@@ -195,7 +195,7 @@ TEST_CASE("Constants want no gradient, and adding to theirs does nothing") {
                               [&swept, constant = constant.shared_value()](const Array& dy, auto& dx) {
                                 CHECK_FALSE(dx[0].needs_grad());
                                 CHECK(dx[1].needs_grad());
-                                CHECK_FALSE(dx[2].needs_grad());  // an undefined tensor, as the bias that a layer lacks
+                                CHECK_FALSE(dx[2].needs_grad());  // an undefined tensor, such as an absent bias
                                 dx[0] += dy;
                                 dx[0] += dy * 2.0;
                                 dx[0] += Array{1.0, 2.0, 3.0, 4.0, 5.0};
@@ -241,7 +241,7 @@ TEST_CASE("Gradients of any xtensor expression are taken and add up") {
   const Tensor y = tg::record("lazy", Array(w.value()), {w}, [](const Array& dy, auto& dx) {
     dx[0] += xt::transpose(dy);
     dx[0] += dy * 10.0;
-    const Array row = xt::sum(dy, {0}, xt::keep_dims);  // by itself: see engine/array/xtensor.md
+    const Array row = xt::sum(dy, {0}, xt::keep_dims);  // separately: see engine/array/xtensor.md
     dx[0] += row + xt::zeros<double>({2, 2});
   });
   y.backward(g);

@@ -22,7 +22,7 @@ using Arrays = std::vector<tg::Array<float>>;
 
 namespace {
 
-// Texts of 32 ids, large enough for loops and products that the pool shares out.
+// Texts of 32 ids, large enough to split loops and products among the pool's threads.
 tg::IntArray drawn_ids(tg::Generator& generator) {
   tg::IntArray ids = tg::random_permutation(16 * 32, generator);
   for (std::int64_t& id : ids) id %= 50;
@@ -30,7 +30,7 @@ tg::IntArray drawn_ids(tg::Generator& generator) {
   return ids;
 }
 
-// Some steps of training: the last loss, and the values of all parameters.
+// A few training steps: the last loss and all parameter values.
 Arrays trained(SmallGpt& model, std::uint64_t seed) {
   tg::Generator generator(seed);
   tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 0.01});
@@ -50,28 +50,28 @@ Arrays trained(SmallGpt& model, std::uint64_t seed) {
   return results;
 }
 
-// What can be read of a model that nobody changes.
+// Results of read-only operations on a model.
 struct Results {
   tg::Array<float> logits, gelu;
-  tg::Array<float> zeros;    // made when a gradient is first asked for that has not arrived
+  tg::Array<float> zeros;    // created on first access to a missing gradient
   tg::Array<float> written;  // token by token, through a cache
   std::size_t parameters;
   std::string texts;
   bool operator==(const Results&) const = default;
 };
 
-// Runs a test case on a thread of its own. Blocks of the pool are counted by the thread that takes or frees them, and a
-// test case must give back all of them: what it hands between threads is counted on none that lasts.
+// Runs a test case on a new thread. The pool counts blocks per thread and a test case must free all of its blocks;
+// counts of blocks passed between threads end with this thread.
 void elsewhere(const std::function<void()>& test_case) { std::thread(test_case).join(); }
 
-// Runs f(0), ..., f(count - 1) each on a thread of its own, and waits for them.
+// Runs f(0), ..., f(count - 1) each on its own thread and waits for them.
 void on_threads(std::size_t count, const std::function<void(std::size_t)>& f) {
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < count; ++i) threads.emplace_back(f, i);
   for (std::thread& thread : threads) thread.join();
 }
 
-// While one lives, another thread's loop has the pool.
+// While it exists, another thread's loop occupies the pool.
 class PoolAtWork {
  public:
   PoolAtWork()
@@ -102,7 +102,7 @@ class PoolAtWork {
 TEST_CASE("Threads train copies of one model at once, and each gets what it gets alone") {
   elsewhere([] {
     const Threads three(3);
-    std::vector<SmallGpt> copies;  // they share their arrays until each steps, the last one in place
+    std::vector<SmallGpt> copies;  // share their arrays until each steps; the last owner steps in place
     std::vector<Arrays> alone(4), together(4);
     {
       tg::manual_seed(1);
@@ -120,7 +120,7 @@ TEST_CASE("Threads train copies of one model at once, and each gets what it gets
 
 TEST_CASE("Products of a batch are the same bits while another thread's loop has the pool") {
   const Threads three(3);
-  tg::manual_seed(1);  // products that a loop shares out, each large enough to be cut by the threads that it gets
+  tg::manual_seed(1);  // a loop over the batch; each product is large enough to be split among its threads
   const tg::Tensor<float> a(tg::uniform<float>({8, 64, 256}, -1, 1)), b(tg::uniform<float>({8, 256, 64}, -1, 1));
   const tg::Array<float> alone = tg::matmul(a, b).value();
   const PoolAtWork other;
@@ -150,7 +150,7 @@ TEST_CASE("Threads train models of their own while the number of threads changes
       }
     });
     for (std::size_t i = 0; i < 2; ++i)
-      CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-4));  // large products round by the number of threads
+      CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-4));  // rounding depends on the thread count
   });
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("Arrays and tensors are handed from thread to thread, and freed by any
   CHECK(wrong == 0);
   std::thread([&] { handed.reset(); }).join();
   CHECK(taken > 0);
-  CHECK(tg::pool_blocks_in_use() == blocks + 1);  // of `expected`
+  CHECK(tg::pool_blocks_in_use() == blocks + 1);  // `expected`
 }
 
 TEST_CASE("Each thread's NoGrad pauses its own recording") {
@@ -284,7 +284,7 @@ TEST_CASE("Threads print tapes of their own and save pages of them at once, and 
   });
   CHECK(wrong == 0);
   SmallGpt loaded;
-  tg::load(loaded, folder.path("same.safetensors"));  // whole: the one or the other
+  tg::load(loaded, folder.path("same.safetensors"));  // one complete model or the other
   const auto& weight = loaded.head.weight.value();
   CHECK((weight == first.head.weight.value() || weight == second.head.weight.value()));
 }

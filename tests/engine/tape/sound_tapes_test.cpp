@@ -1,4 +1,4 @@
-// Tapes under misuse: sweeps within sweeps, hooks and rules that record, throw, or end the tape, pauses, and frozen
+// Misuse of tapes: nested backward passes; hooks and rules that record, throw, or destroy the tape; pauses; frozen
 // parameters.
 #include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
@@ -18,7 +18,7 @@
 
 namespace {
 
-// y = x, with a rule that does something else first.
+// y = x with a rule that first calls `before`.
 template <class Before> Tensor through(const Tensor& x, Before before) {
   return tg::record("through", Array(x.value()), {x}, [before](const Array& dy, auto& dx) {
     before();
@@ -42,7 +42,7 @@ TEST_CASE("When a rule, a hook or memory fails in mid-sweep, gradients and their
     const tg::Tape tape;
     Tensor kept = model.b * 2.0;
     kept.retain_grad();
-    // The sweep passes model.b first, the failing operation last.
+    // The backward pass reaches model.b first and the failing operation last.
     const Tensor loss = tg::sum(breaks(model.a * 1.0)) + tg::sum(kept * kept);
     CHECK_THROWS(loss.backward());
     check_close(model.a.grad(), Array{7.0, 8.0}, 0.0);
@@ -88,7 +88,7 @@ TEST_CASE("What had arrived at a parameter before a sweep failed is not handed o
   CHECK(model.b.sweeps().total == 0);
 }
 
-// ---- sweeps within sweeps -----------------------------------------------------------------------------------------
+// ---- nested backward passes ---------------------------------------------------------------------------------------
 
 TEST_CASE("A sweep within a sweep of the same tape is refused, in double and in float, and the outer one goes on") {
   Two model;
@@ -112,7 +112,7 @@ TEST_CASE("A sweep within a sweep of the same tape is refused, in double and in 
   check_close(model.a.grad(), Array{18.0, 64.0}, 0.0);
   check_close(model.b.grad(), Array{6.0, 32.0}, 0.0);
   CHECK_FALSE(in_float.has_grad());
-  other_in_float.backward();  // which was not consumed
+  other_in_float.backward();  // it was not consumed
   CHECK(in_float.grad()(0) == 2.0F);
 }
 
@@ -284,7 +284,7 @@ TEST_CASE("A frozen parameter is a constant to operations, costs nothing, and ca
   CHECK_THROWS_AS(undefined.set_requires_grad(false), std::logic_error);
 }
 
-// ---- parameters and their places ----------------------------------------------------------------------------------
+// ---- parameters and their storage ---------------------------------------------------------------------------------
 
 TEST_CASE("Assigning to a parameter through a Tensor is refused and changes nothing") {
   Parameter p(Array{1.0, 2.0});
@@ -297,7 +297,7 @@ TEST_CASE("Assigning to a parameter through a Tensor is refused and changes noth
   p.set_grad(Array{1.0, 1.0});
   check_close(p.value(), Array{1.0, 2.0}, 0.0);
 
-  Tensor handle = p;  // which is no parameter itself, and keeps the value of now
+  Tensor handle = p;  // not a parameter; it keeps the current value
   p.set_value(Array{3.0, 4.0});
   check_close(handle.value(), Array{1.0, 2.0}, 0.0);
   CHECK(handle.requires_grad());
@@ -351,7 +351,7 @@ TEST_CASE("Copies of a model keep the names that reports show") {
 }
 
 TEST_CASE("A parameter without a gradient shows zeros at one address, to several threads at once") {
-  std::optional<Parameter> p;  // made and ended by threads of its own, as pooled blocks are counted for each
+  std::optional<Parameter> p;  // created and destroyed on other threads, because each thread counts its pool blocks
   std::jthread([&] { p.emplace(Array(tg::Shape{64, 64}, 1.0)); }).join();
   std::vector<const Array*> seen(4);
   {
@@ -363,7 +363,7 @@ TEST_CASE("A parameter without a gradient shows zeros at one address, to several
   std::jthread([&] { p.reset(); }).join();
 }
 
-// ---- what a rule saves --------------------------------------------------------------------------------------------
+// ---- saved arrays -------------------------------------------------------------------------------------------------
 
 TEST_CASE("What a rule saves is counted however it is captured") {
   const Parameter w(Array{1.0, 2.0, 3.0});  // 24 bytes

@@ -11,7 +11,7 @@
 
 namespace {
 
-// The sum of scalars, by an operation whose rule writes down its name when it is called.
+// The sum of scalars; its rule appends its name to `calls`.
 Tensor noted_sum(const char* name, std::initializer_list<tg::Input<double>> inputs, std::vector<std::string>& calls) {
   Array sum(tg::Shape{}, 0.0);
   for (const auto& input : inputs) sum += input.tensor->value();
@@ -21,7 +21,7 @@ Tensor noted_sum(const char* name, std::initializer_list<tg::Input<double>> inpu
   });
 }
 
-// x itself, by an operation whose rule throws as often as it is told to.
+// Returns x; its rule throws this many times.
 Tensor failing(const Tensor& x, int& failures) {
   return tg::record("failing", Array(x.value()), {x}, [&failures](const Array& dy, auto& dx) {
     if (failures-- > 0) throw std::runtime_error("the rule fails");
@@ -65,7 +65,7 @@ TEST_CASE("A sweep leaves parameters that its start does not depend on without g
   CHECK(used.grad()() == 5.0);
   CHECK_FALSE(beside.has_grad());
   CHECK_FALSE(never.has_grad());
-  other.backward();  // its branch is whole
+  other.backward();  // its branch is intact
   CHECK(beside.grad()() == 6.0);
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("Gradients add up over sweeps until zero_grad forgets them") {
 }
 
 TEST_CASE("A chain of a million operations records, sweeps and is destroyed") {
-  constexpr int kLength = kSanitized ? 100'000 : 1'000'000;  // deep enough for either's stack
+  constexpr int kLength = kSanitized ? 100'000 : 1'000'000;  // deep enough for both stacks
   const Parameter w = scalar(1.0);
   for (const bool swept : {true, false}) {
     const tg::Tape tape;
@@ -110,7 +110,7 @@ TEST_CASE("A value with a hundred thousand uses, joined by one operation, gather
 
 TEST_CASE("A sweep frees what each operation saved as it passes; a retained recording keeps it") {
   constexpr std::size_t kDepth = 20;
-  std::vector<std::ptrdiff_t> in_use;  // blocks, when each of the rules is called
+  std::vector<std::ptrdiff_t> in_use;  // blocks in use at each call of a rule
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * 1.0;
@@ -120,7 +120,7 @@ TEST_CASE("A sweep frees what each operation saved as it passes; a retained reco
       dx[0] += dy;
     });
   const Tensor loss = tg::sum(y);
-  y = Tensor();  // leaves the values to the recording
+  y = Tensor();  // only the recording holds the values
 
   loss.backward(tg::retain_graph);
   REQUIRE(in_use.size() == kDepth);
@@ -239,7 +239,7 @@ TEST_CASE("An exception in a rule leaves no half gradients behind in the recordi
   const Tensor loss = failing(y, failures) + y;
   CHECK_THROWS_WITH_AS(loss.backward(tg::retain_graph), "the rule fails", std::runtime_error);
   CHECK_FALSE(w.has_grad());
-  loss.backward(tg::retain_graph);  // once more, whole
+  loss.backward(tg::retain_graph);  // now the complete pass
   CHECK(w.grad()() == 12.0);
   (w * w).backward();
   CHECK(w.grad()() == 18.0);
@@ -267,7 +267,7 @@ TEST_CASE("backward needs something that depends on a parameter") {
 }
 
 TEST_CASE("A rule may record and sweep a tape of its own, as recomputing what was not saved does") {
-  // y = (2 x)^3 without saving 2 x: the rule computes it again and sweeps it.
+  // y = (2 x)^3 without saving 2 x: the rule recomputes it and runs backward.
   const auto cube_of_twice = [](const Tensor& x) {
     return tg::record("recomputed", tg::pow(x.detach() * 2.0, 3.0).value(), {x},
                       [x = x.shared_value()](const Array& dy, auto& dx) {

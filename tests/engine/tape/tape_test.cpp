@@ -139,7 +139,7 @@ TEST_CASE("A tensor of an outer tape is no input of the inner one, which says wh
     CHECK_THROWS_WITH_AS(y * 2.0, Contains("outer Tape; detach()"), std::logic_error);
     (y.detach() * w).backward();
     CHECK(w.grad()() == 9.0);
-    y.backward();  // sweeping the outer recording is no operation on the inner tape
+    y.backward();  // backward on the outer recording is not an operation on the inner tape
     CHECK(w.grad()() == 9.0 + 6.0);
   }
 }
@@ -256,7 +256,7 @@ TEST_CASE("A stale tensor is no input under another tape, while detach makes it 
     const tg::Tape tape;
     y = w * w;
   }
-  CHECK((y * 2.0).item() == 18.0);  // without a tape only values count
+  CHECK((y * 2.0).item() == 18.0);  // without a tape, only values matter
   const tg::Tape tape;
   CHECK_THROWS_WITH_AS(w * y, Contains("[mul]"), std::logic_error);
   CHECK_THROWS_WITH_AS(w * y, Contains("stale"), std::logic_error);

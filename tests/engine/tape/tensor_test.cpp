@@ -23,9 +23,9 @@ template <class Printable> std::string printed(const Printable& x) {
 
 }  // namespace
 
-// Containers move handles about freely.
+// Containers move handles around.
 static_assert(std::is_nothrow_move_constructible_v<Tensor>);
-// model(x) takes arrays and expressions of its numbers; others are converted when asked: Tensor(ids).
+// model(x) accepts arrays and expressions of its element type; others need an explicit conversion: Tensor(ids).
 static_assert(std::is_convertible_v<Array, Tensor> && std::is_convertible_v<xt::xarray<double>, Tensor>);
 static_assert(std::is_convertible_v<std::vector<double>, Tensor>);
 static_assert(!std::is_convertible_v<tg::IntArray, Tensor> && !std::is_convertible_v<tg::Array<float>, Tensor>);
@@ -183,7 +183,7 @@ TEST_CASE("A tensor whose tape has ended is printed as any other") {
   CHECK(printed(y) == "{ 2.,  4.}\nTensor<double> (2)");
 }
 
-// ---- gradients that are kept --------------------------------------------------------------------------------------
+// ---- retained gradients -------------------------------------------------------------------------------------------
 
 TEST_CASE("detach stops the gradient") {
   const Parameter w(Array{1.0, 2.0});
@@ -214,7 +214,7 @@ TEST_CASE("retain_grad may be called after the tensor's uses are recorded, until
   Tensor y = w * w;
   const Tensor loss = tg::sum(y * 3.0);
   y.retain_grad();
-  y.retain_grad();  // twice is once
+  y.retain_grad();  // a second call changes nothing
   loss.backward();
   check_close(y.grad(), Array{3.0, 3.0}, 0.0);
 }

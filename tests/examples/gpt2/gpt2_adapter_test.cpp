@@ -1,4 +1,4 @@
-// Low-rank updates of a model that was read, in folders as Hugging Face's PEFT has them.
+// Low-rank updates of a loaded model, in folders of Hugging Face's PEFT format.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ Pretrained published(const std::string& model) {
   return with_weights(read_description(folder / "model"), folder / "model");
 }
 
-/// With updates of rank 2 that are not 0.
+/// The model with nonzero updates of rank 2.
 Pretrained updated(const std::string& model) {
   Pretrained changed = published(model);
   tg::Generator generator(3);
@@ -135,7 +135,7 @@ TEST_CASE("A pattern's names are those of layers, or what these end in") {
   CHECK(with_pattern({{"c_attn", own}}) == "the same");
   CHECK(with_pattern({{"transformer.h.0.attn.c_attn", own}, {"h.1.attn.c_attn", own}}) == "the same");
   CHECK(with_pattern({{"h.0.attn.c_attn", own}}) == "another");
-  CHECK(with_pattern({{"n.c_attn", own}}) == "another");  // which is no name of a module
+  CHECK(with_pattern({{"n.c_attn", own}}) == "another");  // not the name of a module
   CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own}}) == "the same");
   CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own + 1}}).find("alpha_pattern: expected one number") !=
         std::string::npos);
@@ -201,7 +201,7 @@ TEST_CASE("An adapter that does not fit is refused by its file") {
   folder.write("adapter/adapter_config.json", other.dump());
   CHECK(refusal(gpt2, folder / "adapter") == "none");
   gpt2 = published("gpt2");
-  for (const double rank : {0.0, 0.5, -2.0, 1e300, 4.0}) {  // the last is not that of the weights
+  for (const double rank : {0.0, 0.5, -2.0, 1e300, 4.0}) {  // the last differs from the rank of the weights
     other = nlohmann::json::parse(settings);
     other["rank_pattern"]["attn.c_attn"] = rank;
     folder.write("adapter/adapter_config.json", other.dump());

@@ -1,4 +1,4 @@
-// Holds that the folders of gpt2/checkpoint_folder.hpp have what PyTorch computed fixtures/gpt2.json from.
+// Checks that folders from gpt2/checkpoint_folder.hpp hold the inputs of PyTorch's results in fixtures/gpt2.json.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What the program gpt2 leaves, and that it loses neither what a user has nor what it has learned.
+// Output files of the program gpt2: it loses neither user files nor training results.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -77,7 +77,7 @@ TEST_CASE("--save and --best are two folders, however they are spelled, and one 
   const Run run =
       run_shell("cd " + folder.path("") + " && $examples/gpt2 model " + learn + "--save ./mine --best mine");
   check_message(run, "gpt2", "mine: expected the path of a folder to write to, got it twice");
-  const Run alone = published.run(learn + "--save " + long_name);  // which the system cannot look up
+  const Run alone = published.run(learn + "--save " + long_name);  // too long for the system
   check_message(alone, "gpt2", "File name too long");
   CHECK(folder.files() == 1);
 }
@@ -90,7 +90,7 @@ TEST_CASE("An adapter is not saved beside the files of a whole model, which woul
   fs::remove(other.model + "/config.json");
   check_message(published.run(learn + other.model), "gpt2", "without model.safetensors, which is not the adapter's");
   fs::remove(other.model + "/model.safetensors");
-  CHECK(published.run(learn + other.model).status == 0);  // beside the tokenizer, as training with PEFT leaves it
+  CHECK(published.run(learn + other.model).status == 0);  // next to the tokenizer, as saved by training with PEFT
 }
 
 TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
@@ -103,7 +103,7 @@ TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
   check_message(published.run(learn + "--checkpoint " + name), "gpt2", "--checkpoint: expected UTF-8");
   CHECK(run_shell("cp " + kText + ' ' + name + "\n$examples/gpt2 " + published.model + " --train " + name +
                   short_run(1) + "--save " + name + "s")
-            .status == 0);  // what is not kept may have any name
+            .status == 0);  // names not stored in the file may be any bytes
 }
 
 TEST_CASE("Where there is too little room, an adapter stays as it was, and a tokenizer can be made later") {
@@ -146,7 +146,7 @@ TEST_CASE("A SIGTERM that comes while a folder is saved ends gpt2 behind its las
   const Published published;
   const auto& folder = published.folder;
   const std::string both = folder.path("both"), weights = both + "/model.safetensors",
-                    large = folder.write("model/chat_template.jinja", "");  // takes a while, behind the weights
+                    large = folder.write("model/chat_template.jinja", "");  // copied after the weights, slowly
   fs::resize_file(large, 100'000'000);
   REQUIRE(published.run("--train " + kText + short_run(1) + "--lora 2 --save " + folder.path("adapter")).status == 0);
   const Run run =

@@ -1,4 +1,4 @@
-// Folders that are not what Hugging Face publishes: each is refused in one line, which names the file.
+// Folders that differ from Hugging Face's format: each is refused in one line with the file's name.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ std::string refusal(const fs::path& folder) {
   return "none";
 }
 
-/// Expects one line, which names a file and has the words.
+/// Expects one line with the file's name and the words.
 void check_refusal(const std::string& message, const fs::path& file, const std::string& words) {
   CAPTURE(message);
   CAPTURE(words);

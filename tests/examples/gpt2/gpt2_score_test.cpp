@@ -1,4 +1,4 @@
-// The perplexity of a text, of which a model sees a part at a time.
+// The perplexity of a text longer than the model's context.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ TEST_CASE("Windows score each id but the first once, after half a context or mor
         REQUIRE(window.scored >= 1);
         for (std::size_t i = window.end + 1 - window.scored; i <= window.end; ++i) {
           ++scored[i];
-          const std::size_t before = i - window.begin;  // ids that the model sees when it says this one
+          const std::size_t before = i - window.begin;  // number of ids the model sees before this one
           CHECK(before >= std::min(i, std::max<std::size_t>(1, (context + 1) / 2)));
         }
       }
@@ -49,9 +49,9 @@ TEST_CASE("A score is the sum of what each id costs, given those before it in it
     std::vector<std::int64_t> ids(size);
     for (std::size_t i = 0; i < size; ++i) ids[i] = static_cast<std::int64_t>(384 * tg::random_uniform(3, i));
     constexpr std::size_t context = 24;
-    double expected = 0;  // by the plainest way: of each id alone, all that it may follow computed anew
+    double expected = 0;  // the simplest way: each id separately, its whole context recomputed
     for (std::size_t i = 1; i < size; ++i) {
-      // The first window ends at 24; those after it end 12 further each, and begin 24 before.
+      // The first window ends at 24; each later one ends 12 further and begins 24 before its end.
       const std::size_t steps = i <= context ? 0 : (i - context + 11) / 12;
       const std::size_t end = std::min(size - 1, context + 12 * steps), begin = end < context ? 0 : end - context;
       tg::IntArray seen(tg::Shape{1, i - begin});

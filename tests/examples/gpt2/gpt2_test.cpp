@@ -1,4 +1,4 @@
-// The program gpt2 as its users run it, on the small models of fixtures/gpt2.json.
+// Runs the program gpt2 like its users do, on the small models of fixtures/gpt2.json.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ TEST_CASE("gpt2 goes on with a prompt, the same each time, in valid UTF-8") {
     const std::string likeliest = published.run("--prompt The --temperature 0 --length 30").out;
     CHECK(published.run("--prompt The --top-k 1 --length 30 --seed 2").out == likeliest);
     CHECK(published.run("--prompt The --top-p 1e-9 --length 30 --seed 3").out == likeliest);
-    CHECK(published.run("--length 5").status == 0);  // from the mark between texts
+    CHECK(published.run("--length 5").status == 0);  // starting from the end-of-text token
   }
 }
 

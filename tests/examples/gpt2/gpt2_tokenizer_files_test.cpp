@@ -1,4 +1,4 @@
-// The files of a tokenizer: what fits together is read, and what does not is refused in one line that names the file.
+// Tokenizer files: consistent files load; others are refused in one line with the file's name.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <paths.hpp>
@@ -44,7 +44,7 @@ json added(const std::string& content, int id) {
           {"rstrip", false}, {"normalized", true}, {"special", true}};
 }
 
-// As the tokenizers of GPT-2 are written.
+// In the format of GPT-2's tokenizers.
 json small_tokenizer_json() {
   json vocabulary = small_vocabulary();
   const json byte_level{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}};
@@ -66,7 +66,7 @@ json small_tokenizer_json() {
             {"merges", {"a b", "Ġ ab"}}}}};
 }
 
-// The same with what Llama 3's has.
+// The same with Llama 3's fields.
 json small_llama3_json() {
   json file = small_tokenizer_json();
   file["pre_tokenizer"] = {
@@ -87,7 +87,7 @@ json small_llama3_json() {
   model["ignore_merges"] = true;
   model["merges"] = json::array({{"a", "b"}, {"Ġ", "ab"}});
   model["vocab"].erase("<|endoftext|>");
-  model["vocab"]["bab"] = 258;  // which no merges make
+  model["vocab"]["bab"] = 258;  // no merge produces it
   file["added_tokens"] = {added("<|begin|>", 259), added("<|begin|>é", 260)};
   return file;
 }
@@ -124,7 +124,7 @@ void check_merges_refused(const std::string& merges, int line, const std::string
   check_refused(folder, "merges.txt:" + std::to_string(line), words);
 }
 
-// What the file says at the place is refused by its name.
+// Expects an error with the name of the invalid field.
 void check_json_refused(json file, const std::string& place, const json& value, const std::string& way,
                         const std::string& words) {
   CAPTURE(place);
@@ -296,8 +296,8 @@ TEST_CASE("what is no file is refused, and not waited for") {
     check_refused(folder, file, "expected a file, which cannot be opened: Too many levels");
     fs::remove(folder / file);
     folder.write(file, "");
-    fs::resize_file(folder / file, std::uintmax_t{1} << 40);                        // holes
-    const std::string most = file == "vocab.json" ? "134,217,728" : "536,870,912";  // values of JSON take more memory
+    fs::resize_file(folder / file, std::uintmax_t{1} << 40);                        // sparse
+    const std::string most = file == "vocab.json" ? "134,217,728" : "536,870,912";  // JSON values take more memory
     check_refused(folder, file, "expected at most " + most + " bytes, got 1,099,511,627,776");
   }
   const TemporaryFolder empty;
@@ -374,7 +374,7 @@ TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its
   CHECK_NOTHROW(Tokenizer::read(folder / "."));
   folder.write("tokenizer_config.json", R"({"add_bos_token": true})");
   check_refused(folder, "tokenizer_config.json: add_bos_token", "false, got true");
-  folder.write("tokenizer.json", small_tokenizer_json().dump());  // which says itself what it adds
+  folder.write("tokenizer.json", small_tokenizer_json().dump());  // states its own post-processing
   CHECK_NOTHROW(Tokenizer::read(folder / "."));
   folder.write("tokenizer_config.json", R"({"add_prefix_space": true})");
   check_refused(folder, "tokenizer_config.json: add_prefix_space", "false, got true");

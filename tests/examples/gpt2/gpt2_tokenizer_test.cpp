@@ -1,4 +1,4 @@
-// GPT-2's tokenizer: pieces, ids and bytes against byte-pair encoding as its definition says it, on texts of all kinds.
+// GPT-2's tokenizer: pieces, ids and bytes compared with the definition of byte-pair encoding, on texts of all kinds.
 #include <doctest/doctest.h>
 #include <paths.hpp>
 
@@ -46,7 +46,7 @@ Strings pieces_of(std::string_view text, const std::string& expression = kGpt2Ex
   return pieces;
 }
 
-// The tokens of a word by the definition: step by step, all places of the pair of lowest rank, from left to right.
+// A word's tokens by definition: each step merges all occurrences of the pair of lowest rank, from left to right.
 std::vector<TokenId> merged_plainly(std::vector<TokenId> tokens, const std::vector<Merge>& merges) {
   for (;;) {
     const Merge* lowest = nullptr;
@@ -75,7 +75,7 @@ Ids encoded_plainly(std::string_view text) {
   return ids;
 }
 
-// Parts of texts, put together at random.
+// Random concatenations of text fragments.
 std::string random_text(std::mt19937& generator) {
   static const Strings parts{"the",
                              " the",
@@ -135,7 +135,7 @@ TEST_CASE("GPT-2's expression cuts words with the space before them, numbers, si
   CHECK(pieces_of("a  b   c \n\n d\t\te  ") ==
         Strings{"a", " ", " b", "  ", " c", " \n\n", " d", "\t", "\t", "e", "  "});
   CHECK(pieces_of("x²½Ⅻ 10") == Strings{"x", "²½Ⅻ", " 10"});
-  CHECK(pieces_of("e\u0301 नमस्ते") == Strings{"e", "\u0301", " नमस", "\u094d", "त", "\u0947"});  // marks are no letters
+  CHECK(pieces_of("e\u0301 नमस्ते") == Strings{"e", "\u0301", " नमस", "\u094d", "त", "\u0947"});  // marks split off
   CHECK(pieces_of("日本語、한국어 Ελλάδα") == Strings{"日本語", "、", "한국어", " Ελλάδα"});
   CHECK(pieces_of("👩‍👩‍👧 ☺\ufe0f") == Strings{"👩‍👩‍👧", " ☺\ufe0f"});
   CHECK(pieces_of("").empty());
@@ -179,7 +179,7 @@ TEST_CASE("SmolLM's tokenizers part digits from each other, and from the spaces 
   CHECK(pieces("it's 12,  3 a1b\n4 ") ==
         Strings{"it", "'s", " ", "1", "2", ",", "  ", "3", " a", "1", "b", "\n", "4", " "});
   CHECK(pieces("½  Ⅻ  x") == Strings{"½", "  ", "Ⅻ", " ", " x"});
-  // As two steps: each number is a piece, and GPT-2's expression cuts what is between.
+  // In two steps: each numeral is a piece, and GPT-2's expression cuts the text between.
   for (const std::string text : {"a  12 b", "  3\u3000\u30004  ", "5'6's7!8 !9", " \n 0\t", "12",
                                  ("\xff"
                                   "1\xff 2 \xff")}) {
@@ -243,13 +243,13 @@ TEST_CASE("every text comes back from its ids, which are those of the definition
 TEST_CASE("a word is merged by ranks, in every place at once, also where what is made merges with a lower rank") {
   std::mt19937 generator(3);
   for (int tries = 0; tries < 300; ++tries) {
-    // Random merges of a few tokens, each of a pair of its own into a token of its own or of another.
+    // Random merges of a few tokens. Each pair is distinct; several merges may yield the same token.
     std::vector<Merge> merges;
     for (TokenId left = 0; left < 6; ++left)
       for (TokenId right = 0; right < 6; ++right)
         if (generator() % 3 == 0) merges.push_back({left, right, static_cast<TokenId>(generator() % 3 + 3)});
     std::ranges::shuffle(merges, generator);
-    // Tokens grow, as those of texts do: what is merged is larger than its parts.
+    // As in real texts, a merged token is larger than its parts.
     std::erase_if(merges, [](const Merge& merge) { return merge.merged <= std::max(merge.left, merge.right); });
     std::vector<TokenId> tokens(generator() % 30);
     for (TokenId& token : tokens) token = static_cast<TokenId>(generator() % 4);
@@ -299,7 +299,7 @@ TEST_CASE("the time grows with the text as its length does, also within one word
   const auto seconds = [](const std::string& text) {
     double least = std::numeric_limits<double>::infinity();
     for (int tries = 0; tries < 3; ++tries) {
-      const std::clock_t start = std::clock();  // this program's own: others run beside it
+      const std::clock_t start = std::clock();  // CPU time: other programs run in parallel
       tokenizer().encode(text);
       least = std::min(least, double(std::clock() - start) / CLOCKS_PER_SEC);
     }
@@ -308,7 +308,7 @@ TEST_CASE("the time grows with the text as its length does, also within one word
   for (const std::string& part : {"a"s, " "s, "the"s, " \n"s, "'"s, "<|"s, "文"s, "\xff"s}) {
     CAPTURE(part);
     const double small = seconds(repeated(part, 1 << 12)), large = seconds(repeated(part, 1 << 16));
-    CHECK(large < 16 * 5 * small + 0.01);  // quadratic: 256
+    CHECK(large < 16 * 5 * small + 0.01);  // quadratic growth: 256
   }
 }
 
@@ -324,7 +324,7 @@ TEST_CASE("text comes out in whole characters, and what is none as U+FFFD") {
   CHECK(streamed({"\xf0", "\x9f\x99", "\x82."}) == Strings{"", "", "🙂.", ""});
   CHECK(streamed({"a\xf0\x9f"}) == Strings{"a", "\ufffd"});
   CHECK(streamed({"\xff", "a\x80z"}) == Strings{"\ufffd", "a\ufffdz", ""});
-  CHECK(streamed({"\xe2", "\x82", "a"}) == Strings{"", "", "\ufffda", ""});  // one that breaks off is one
+  CHECK(streamed({"\xe2", "\x82", "a"}) == Strings{"", "", "\ufffda", ""});  // one incomplete sequence gives one
   CHECK(streamed({"\xe2", "\xe2\x82\xac"}) == Strings{"", "\ufffd€", ""});
   CHECK(streamed({"\xed", "\xa0", "\x80"}) == Strings{"", "\ufffd\ufffd", "\ufffd", ""});  // a surrogate
   CHECK(streamed({"\xf4", "\x90"}) == Strings{"", "\ufffd\ufffd", ""});                    // beyond U+10FFFF
@@ -334,7 +334,7 @@ TEST_CASE("text comes out in whole characters, and what is none as U+FFFD") {
   Utf8Stream stream;
   CHECK(stream.put("\xe2\x82").empty());
   CHECK(stream.end() == "\ufffd");
-  CHECK(stream.put("\xac") == "\ufffd");  // anew
+  CHECK(stream.put("\xac") == "\ufffd");  // starts over
 }
 
 TEST_CASE("the tests' vocabulary is what the tests' text yields") {
@@ -364,7 +364,7 @@ TEST_CASE("pairs are merged by how often they stand in the text; of as many, the
   CHECK(merges("cd.ab.cd.ab", 2) == "a b\nc d\n");
   CHECK(merges("cb.ca.cb.ca", 2) == "c a\nc b\n");
   CHECK(merges("aaaa.aaa.aaa", 2) == "a a\naa a\n");                         // aa aa, aa a, aa a
-  CHECK(merges("xyz<|endoftext|>xyz<|endoftext|>xyz", 2) == "x y\nxy z\n");  // nothing of what parts the texts
+  CHECK(merges("xyz<|endoftext|>xyz<|endoftext|>xyz", 2) == "x y\nxy z\n");  // no merge across the separator
 }
 
 TEST_CASE("a vocabulary that the text does not yield is refused") {

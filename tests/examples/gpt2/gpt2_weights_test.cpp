@@ -1,5 +1,5 @@
-// GPT-2's and Llama's weights from folders as Hugging Face publishes them, against PyTorch's figures in
-// fixtures/gpt2.json; and the folders that are written of them.
+// GPT-2's and Llama's weights from folders in Hugging Face's format, compared with PyTorch's results in
+// fixtures/gpt2.json; and folders saved by the program.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ tg::Tensor<float> loss_of_next(const LanguageModel<>& model, const tg::IntArray&
   return tg::cross_entropy(model(seen), next);
 }
 
-/// Takes the step that the fixture describes: gradients of a norm above `clip` are scaled, and vectors do not decay.
+/// AdamW step with the fixture's options. Only matrices get weight decay; the caller clips the gradients.
 void step_by_adamw(LanguageModel<>& model, const nlohmann::json& options) {
   tg::Parameters<float> matrices, others;
   for (const auto& parameter : tg::parameters(model))
@@ -62,7 +62,7 @@ void step_by_adamw(LanguageModel<>& model, const nlohmann::json& options) {
   optimizer.step();
 }
 
-/// What the model's files would have if each parameter were its gradient.
+/// The tensors of the model's files if each parameter were replaced by its gradient.
 std::map<std::string, tg::StoredArray> stored_gradients(const Pretrained& trained) {
   Pretrained gradients = trained;
   const auto places = tg::named_parameters(gradients.model);
@@ -74,7 +74,7 @@ std::map<std::string, tg::StoredArray> stored_gradients(const Pretrained& traine
   return tg::read_safetensors(folder / "model.safetensors");
 }
 
-/// "h.0.ln_1.weight", as the fixture and published GPT-2s have it, of "transformer.h.0.ln_1.weight".
+/// Converts "transformer.h.0.ln_1.weight" to "h.0.ln_1.weight", the name in the fixture and in published GPT-2s.
 std::string in_fixture(const std::string& name) {
   const std::string prefix = "transformer.";
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
@@ -159,7 +159,7 @@ TEST_CASE("A folder that is written has the numbers, names and files of the one 
     CAPTURE(model);
     const TemporaryFolder folder;
     CheckpointFolder published(model);
-    if (published.is_gpt2()) published.add_prefix();  // as it is written
+    if (published.is_gpt2()) published.add_prefix();  // the saved format
     published.config["of_a_later_version"] = {1, 2};
     published.write(folder / "read");
     folder.write("read/tokenizer_config.json", "{\"any\": 1}");

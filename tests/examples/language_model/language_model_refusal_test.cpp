@@ -28,7 +28,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     CHECK(run.err.starts_with("language_model: "));
   };
 
-  const std::string forever = " --steps 100000000 ";  // what is refused is refused before training begins
+  const std::string forever = " --steps 100000000 ";  // errors occur before training
   SUBCASE("files") {
     refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
     refuses("--data " + folder.path(""), "expected a text file, got a folder");
@@ -90,7 +90,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
       tg::save(strange, other, {{"language_model", settings.dump()}});
       refuses("--load " + other, "other: expected settings that language_model saved, got others");
     }
-    // No size takes memory before the file is seen to have room for it.
+    // No size may cause an allocation before it is compared with the file's size.
     for (const std::string setting : {"width", "heads", "context"}) {
       auto settings = nlohmann::json::parse(metadata.at("language_model"));
       settings[setting] = 10'000'000;

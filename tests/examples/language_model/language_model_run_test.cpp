@@ -1,4 +1,4 @@
-// Runs of language_model that are kept, stopped in every way, and gone on with.
+// Saved runs of language_model: stopped in every way, and resumed.
 
 #include <doctest/doctest.h>
 
@@ -14,12 +14,12 @@
 
 namespace {
 
-/// All that draws random numbers or keeps a state: dropout, batches of lines, two batches to a step, validation, AdamW.
+/// Everything random or stateful: dropout, batches of lines, two batches per step, validation, AdamW.
 const std::string all_that_draws =
     " --layers 1 --heads 2 --dropout 0.2 --accumulate 2 --batch-size 4 --optimizer adamw"
     " --lr 0.01 --warmup 20 --clip 1 --weight-decay 0.1 --eval-every 100 --length 1 --seed 5 ";
 
-/// The log's rows without the tokens a second.
+/// The log's rows without tokens per second.
 std::vector<std::string> rows(const std::string& log) {
   std::istringstream lines(log);
   std::vector<std::string> rows;
@@ -27,7 +27,7 @@ std::vector<std::string> rows(const std::string& log) {
   return rows;
 }
 
-/// Shell: runs a command until the log has so many rows, sends a signal and gives its status.
+/// Shell code: runs a command until the log has this many rows, sends a signal and prints the exit status.
 std::string stopped_at(const std::string& command, const std::string& log, std::size_t rows,
                        const std::string& signal) {
   return command + " >" + log + ".out 2>&1 & program=$!\n" + "until [ $(cat " + log + " | wc -l) -gt " +
@@ -50,7 +50,7 @@ TEST_CASE("a run that is killed at ten random moments ends with the weights of o
   REQUIRE(whole.status == 0);
 
   std::string commands, command = learn + files("killed") + " --checkpoint-every 23";
-  std::ofstream(folder.path("killed.csv"));  // so that it can be looked at before it is written
+  std::ofstream(folder.path("killed.csv"));  // so that it can be read before it is written
   unsigned state = 7;
   for (std::size_t kill = 0; kill < 10; ++kill) {
     state = state * 1103515245u + 12345u;
@@ -103,7 +103,7 @@ TEST_CASE("a run goes on for more steps, with its own options and no others") {
   const std::string text = folder.write("text", rhyme(100)), run = folder.path("run");
   const std::string learn = "language_model --data " + text + all_that_draws + "--width 8 --decay none --steps 30";
   REQUIRE(run_example(learn + " --checkpoint " + run).status == 0);
-  CHECK(run_example("language_model --length 5 --load " + run).status == 0);  // the model in it
+  CHECK(run_example("language_model --length 5 --load " + run).status == 0);  // contains the model
 
   const std::string resume = "language_model --resume " + run;
   const auto refuses = [&](const std::string& options, const std::string& message) {
@@ -186,7 +186,7 @@ TEST_CASE("a log is cut back to the step that its run goes on from, and to whole
 
 TEST_CASE("--best keeps the weights with the lowest validation loss, and patience ends a run that finds none lower") {
   const TemporaryFolder folder;
-  // Chance alone follows the rate of this one: what it learns by heart of the text does not help with the test.
+  // Pure noise: memorizing the training text does not help on the validation text.
   std::string noise;
   unsigned state = 3;
   for (int i = 0; i < 600; ++i) noise += "abcdefgh"[(state = state * 1103515245u + 12345u) / 65536u % 8];

@@ -63,7 +63,7 @@ TEST_CASE("language_model learns a list of lines and invents others that follow 
   for (const std::string& word : words) {
     CAPTURE(word);
     CHECK(!list.contains(word));
-    CHECK(vowels.find(word.back()) != std::string::npos);  // é's last byte is no other letter's
+    CHECK(vowels.find(word.back()) != std::string::npos);  // é's last byte occurs in no other letter
   }
 }
 
@@ -73,9 +73,9 @@ TEST_CASE("language_model's perplexity beats that of the characters' frequencies
   const auto run = run_example("language_model --lines --data " + folder.write("names", joined(known)) + one_block);
   CAPTURE(run.out);
 
-  // Every letter of these names has as many bytes in front of its last one as é and ß: one or none.
+  // é and ß share their first byte, c3, so the last byte of a letter identifies it.
   std::map<char, double> counts{{'\n', 1}};
-  double all = 4 + 9, loss = 0, count = 0;  // four marks and nine letters, each counted once more than it is there
+  double all = 4 + 9, loss = 0, count = 0;  // one extra count for each of the four special tokens and nine letters
   const auto for_each_letter = [&](bool test, auto visit) {
     for (std::size_t i = 0; i < known.size(); ++i)
       if (((i + 1) % 10 == 0) == test)
@@ -88,7 +88,7 @@ TEST_CASE("language_model's perplexity beats that of the characters' frequencies
   const double by_frequency = number_after(run, "knowing only how often each occurs gives ");
   CHECK(by_frequency == doctest::Approx(std::exp(loss / count)).epsilon(0.001));
 
-  // Four vowels, five consonants or the end: the best that can be done is about 4.2.
+  // Four vowels, five consonants or the end: the optimum is about 4.2.
   CHECK(number_after(run, "test perplexity ") < 0.7 * by_frequency);
   CHECK(number_after(run, "test perplexity ") > 3.8);
 }
@@ -205,7 +205,7 @@ TEST_CASE("language_model begins every line with the prompt, and gives up when i
 
 namespace {
 
-/// What the run says and writes for --explain-to folder/name of so many characters, by so many heads.
+/// Checks output and files of --explain-to folder/name for this many characters and heads.
 void check_explained(const Run& run, const TemporaryFolder& folder, const std::string& name, std::size_t characters,
                      const std::string& heads_of_layers, std::size_t heads) {
   CAPTURE(run.out);
@@ -231,7 +231,7 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
   check_explained(explained("--load " + path, "two"), folder, "two", 5, "2 layers of 4", 8);
   CHECK(folder.read("one.csv") == folder.read("two.csv"));
 
-  // The letters are L, a, k, o, r, t, u, ß and é, numbered from 4 on; 2 and 3 are the marks of begin and end.
+  // The letters are L, a, k, o, r, t, u, ß and é, numbered from 4; 2 and 3 are the begin and end tokens.
   LanguageModel<> model(
       13, {.layers = 2, .heads = 4, .width = 16, .context = 32, .positions = Positions::learned, .tie = true});
   tg::load(model, path);
@@ -239,7 +239,7 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
   auto [logits, weights] = model.with_weights({{2, 6, 5, 9, 12}});
   for (auto& of_one : weights) of_one.retain_grad();
   const auto loss = tg::cross_entropy(logits, tg::IntArray{{6, 5, 9, 12, 3}});
-  (loss * -5.0f).backward();  // the logarithm of the probability of all five
+  (loss * -5.0f).backward();  // log probability of all five
   CHECK(number_after(run, "explained: perplexity ") == doctest::Approx(std::exp(loss.item())).epsilon(0.001));
 
   std::istringstream csv(folder.read("one.csv"));
@@ -292,11 +292,11 @@ TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for
   CHECK(run_example("language_model --load " + model).status == 0);
 }
 
-// Sanitizers take memory of their own.
+// Sanitizers need extra memory.
 TEST_CASE("a long text takes little more memory than its file, and no more than five times as much" *
           doctest::skip(kSanitized)) {
   const TemporaryFolder folder;
-  const auto peak = [&](std::size_t times) {  // in KB, once training has begun
+  const auto peak = [&](std::size_t times) {  // in KB, after training begins
     const std::string out = folder.path("out");
     const auto run =
         run_shell("$examples/language_model --layers 1 --width 16 --steps 100000000 --data " +
@@ -340,7 +340,7 @@ TEST_CASE("language_model invents English words") {
   CHECK(run.status == 0);
   CHECK(run.out.starts_with("english: "));
   CHECK(run.out.find(" words to learn from, ") != std::string::npos);
-  CHECK(number_after(run, "test perplexity ") < 14);  // the letters' frequencies give 19
+  CHECK(number_after(run, "test perplexity ") < 14);  // letter frequencies give 19
   CHECK(invented(run).size() == 5);
   for (const std::string& word : invented(run)) CHECK(word.starts_with("un"));
 }

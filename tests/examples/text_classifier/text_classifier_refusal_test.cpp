@@ -26,7 +26,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     CHECK(run.err.starts_with("text_classifier: "));
   };
 
-  const std::string forever = " --steps 100000000 ";  // what is refused is refused before training begins
+  const std::string forever = " --steps 100000000 ";  // errors occur before training
   SUBCASE("files") {
     refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
     refuses("--data " + file("empty", ""), "empty: expected a text file, got an empty one");

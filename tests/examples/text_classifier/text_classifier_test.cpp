@@ -115,7 +115,7 @@ TEST_CASE("text_classifier prints a loss that falls, on plain lines when piped")
 
 TEST_CASE("text_classifier prints precision, recall and F1, of labels never predicted or never there as well") {
   const TemporaryFolder folder;
-  std::string lines;  // nothing tells the labels apart, so that the most frequent is predicted
+  std::string lines;  // identical texts, so the most frequent label is predicted
   for (int i = 0; i < 60; ++i) lines += i % 6 == 0 ? "rare same\n" : i % 6 == 1 ? "absent same\n" : "common same\n";
   const auto run = run_example("text_classifier --train " + folder.write("train", lines) + tiny + "--test " +
                                folder.write("test", "common same\nrare same\ncommon same\ncommon same\n"));
@@ -132,7 +132,7 @@ TEST_CASE("text_classifier prints precision, recall and F1, of labels never pred
 TEST_CASE("text_classifier lists the labels with the lowest F1 when they are too many for a table") {
   const TemporaryFolder folder;
   std::string lines;
-  for (int i = 0; i < 25 * 8; ++i)  // the first two are the same to the model
+  for (int i = 0; i < 25 * 8; ++i)  // the model cannot tell the first two apart
     lines += "label" + std::to_string(100 + i % 25) + " word" + std::to_string(i % 25 == 1 ? 0 : i % 25) + '\n';
   const std::string data = folder.write("lines", lines);
   const auto run =
@@ -156,7 +156,7 @@ TEST_CASE("text_classifier lines its tables up under labels that are long, wide,
   const auto run = run_example("text_classifier --train " + data + " --test " + data + " --steps 1");
   CAPTURE(run.out);
   std::istringstream tables(run.out_from("true \\ predicted"));
-  const auto columns = [](const std::string& line) {  // an ideograph takes two, a combining acute none
+  const auto columns = [](const std::string& line) {  // an ideograph has two columns, a combining acute none
     std::size_t count = 0;
     for (const unsigned char byte : line) count += byte == 0xcc ? 0 : byte >= 0xe0 ? 2 : (byte & 0xc0) != 0x80;
     return count;
@@ -170,7 +170,7 @@ TEST_CASE("text_classifier lines its tables up under labels that are long, wide,
       CAPTURE(line);
       CHECK(columns(line) == expected);
     }
-    std::getline(tables, line);  // what stands between the tables
+    std::getline(tables, line);  // the line between the tables
   }
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("a saved text_classifier of words has its pairs, and one saved before 
   for (const char* setting : {"\\\"pairs\\\"", "\\\"residual\\\"", "\\\"token_dropout\\\""}) {
     const std::size_t place = bytes.find(setting);
     REQUIRE(place != bytes.npos);
-    bytes[place + 2] = 'x';  // some other setting's name
+    bytes[place + 2] = 'x';  // another setting's name
   }
   const auto loaded = run_example("text_classifier --load " + folder.write("earlier", bytes) + texts);
   CHECK(loaded.err == "");

@@ -1,4 +1,4 @@
-// Pages that open at what went wrong: anomaly mode's errors, and gradient checks that fail.
+// Pages that open at a failure: anomaly mode's errors, and failed gradient checks.
 #include <tapegrad/engine/tape/internal/observers.hpp>
 #include <tapegrad/inspect/page/internal/step.hpp>
 #include <tapegrad/testing.hpp>
@@ -26,7 +26,7 @@ json step_of(const tg::Tape& tape, const tg::PageStep& told = {}) {
   return json::parse(tg::detail::page_json({&step, 1}, {}).text())["steps"][0];
 }
 
-// The text of what f throws.
+// The message of the exception thrown by f.
 template <class F> std::string error_of(F f) {
   try {
     f();
@@ -39,11 +39,11 @@ template <class F> std::string error_of(F f) {
 
 const json& opened(const json& step) { return step["nodes"][step["opened_at"]["node"].get<std::size_t>()]; }
 
-Tensor doubled(const Tensor& x) {  // with a rule that lacks the 2
+Tensor doubled(const Tensor& x) {  // its rule lacks the factor 2
   return tg::record("doubled", x.value() * 2.0, {x}, [](const auto& dy, auto& dx) { dx[0] += dy; });
 }
 
-// TAPEGRAD_PAGE as long as it lives.
+// Sets TAPEGRAD_PAGE for its lifetime.
 class PageWanted {
  public:
   explicit PageWanted(const std::string& path) { setenv("TAPEGRAD_PAGE", path.c_str(), 1); }
@@ -236,7 +236,7 @@ TEST_CASE("A page that is to open at a value that is not on the tape opens at th
   const Parameter w(Array{1.0});
   tg::Tape tape(both);
   const tg::PageStep told{.opened_at = "elsewhere", .about = "it is not here"};
-  CHECK(step_of(tape, told)["opened_at"]["node"] == -1);  // there is nothing but the text
+  CHECK(step_of(tape, told)["opened_at"]["node"] == -1);  // only the text
   const Tensor y = w * 2.0, loss = tg::sum(y), z = w * 3.0;
   CHECK(opened(step_of(tape, told))["operation"] == "mul");
   loss.backward();

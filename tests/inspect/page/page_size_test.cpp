@@ -1,4 +1,4 @@
-// What a page averages down so that its numbers fit.
+// Pages average arrays to fit their size limit.
 #include <tapegrad/engine/tape/internal/recording.hpp>
 #include <tapegrad/inspect/page/internal/step.hpp>
 
@@ -43,7 +43,7 @@ struct Gpt {
   }
 };
 
-// Those of all attention on the page that are averaged, and how many there are at all.
+// Counts the attention arrays on the page: those averaged, and all.
 struct Attention {
   std::size_t averaged = 0, all = 0;
   explicit Attention(const json& page) {
@@ -89,7 +89,7 @@ TEST_CASE("A gradient that attention's weights do not have takes no room") {
   const Tensor q(Array({1, 64, 4}, 0.5));
   const Parameter v(Array({1, 64, 4}, 0.5));
   tg::Tape tape(keeping);
-  (void)tg::multi_head_attention<double>(q, q, v, 2);  // no sweep: 2 x 2 x 64 x 64 numbers of attention, 87 kB
+  (void)tg::multi_head_attention<double>(q, q, v, 2);  // without backward: 2 x 2 x 64 x 64 numbers of attention, 87 kB
   CHECK(Attention(page_of(tape, {.largest = 95'000})).averaged == 0);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("A constant that many operations read takes its room once") {
   const Tensor x(Array({64, 64}, 1.0));  // 22 kB
   tg::Tape tape(keeping);
   Tensor y = w;
-  for (int i = 0; i < 10; ++i) y = y * tg::sum(w * x);  // w x and its gradient of 22 kB each
+  for (int i = 0; i < 10; ++i) y = y * tg::sum(w * x);  // w x and its gradient, 22 kB each
   CHECK(page_of(tape, {.largest = 300'000})["left_out"].empty());
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("Numeric gradients take room too, and what is averaged of them is told
   tg::Tape tape(keeping);
   const Tensor y = tg::sum(w);
   const tg::PageStep told{.numeric = {{"w", Array({64, 64}, 1.0)}}};
-  const json page = page_of(tape, {.largest = 30'000}, told);  // where w itself, 22 kB, is whole without
+  const json page = page_of(tape, {.largest = 30'000}, told);  // without this, w (22 kB) fits whole
   CHECK(bytes_of_numbers(page) <= 30'000);
   CHECK(page["left_out"] == json{"2 of 3 arrays are averaged down to at most 2048 numbers each."});
 }

@@ -1,4 +1,4 @@
-// The page of a training step: its data, read back, are the tape's numbers.
+// The page of a training step: its data, read back, equal the tape's numbers.
 #include <tapegrad/engine/tape/internal/recording.hpp>
 #include <tapegrad/inspect/page/internal/arrays.hpp>
 #include <tapegrad/inspect/page/internal/layer_paths.hpp>
@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr tg::TapeOptions keeping{.keep_values = true};
 
-// Of base64 of float32.
+// Decodes base64 of float32.
 std::vector<float> decoded(const std::string& text) {
   const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes;
@@ -244,7 +244,7 @@ TEST_CASE("Attention's queries and keys have the tokens of the innermost layer t
   json attention = attention_with({{"", {of_all, of_all}}, {"attention", {of_each, of_all}}, {"att", {{{"no"}}, {}}}});
   CHECK(attention["queries"] == json(of_each));
   CHECK(attention["keys"] == json(of_all));
-  attention = attention_with({{"attention", {of_each, of_each}}}, {{"", {of_all, {}}}});  // a step's come first
+  attention = attention_with({{"attention", {of_each, of_each}}}, {{"", {of_all, {}}}});  // the step's labels win
   CHECK(attention["queries"] == json(of_all));
   CHECK_FALSE(attention.contains("keys"));
   CHECK_FALSE(attention_with({{"head", {of_all, of_all}}}).contains("queries"));
@@ -281,7 +281,7 @@ TEST_CASE("A contribution that is all of an input's gradient is not written twic
   z.register_hook([](auto& gradient) { gradient *= 10.0; });
   tg::sum(z).backward();
   const json step = step_of(tape);
-  check_array(step["nodes"].back()["contributions"][0], Array{1, 1});  // z's gradient is what the hook made of it
+  check_array(step["nodes"].back()["contributions"][0], Array{1, 1});  // z's gradient is the hook's result
 }
 
 TEST_CASE("Several steps stand on one page, also those of tapes that have ended") {
@@ -432,7 +432,7 @@ TEST_CASE(
 
   const tg::PageAxis other{"token", {"of another length"}};
   const json outer = page_with({{"", {batch, token, width}}, {"attention.q_proj", {batch, other, width}}});
-  CHECK(made_by(outer, "linear", "attention.q_proj")["axes"] == tokens);  // the inner ones do not fit
+  CHECK(made_by(outer, "linear", "attention.q_proj")["axes"] == tokens);  // the inner axes do not fit
 
   const json bare = made_by(page_with({{"head", {batch, width}}}), "multi_head_attention", "attention")["attention"];
   CHECK_FALSE(bare.contains("queries"));
@@ -451,7 +451,7 @@ TEST_CASE("Names, titles and labels are shown as they are, whatever they contain
   CHECK(page.find("<img") == std::string::npos);
   CHECK(page.find("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; &amp; &quot;{{data}}&quot;") != std::string::npos);
   const json data = page_data(page);
-  const std::string shown = evil.substr(0, evil.size() - 1) + "\uFFFD";  // what is no UTF-8 has no letters
+  const std::string shown = evil.substr(0, evil.size() - 1) + "\uFFFD";  // invalid UTF-8 is replaced
   CHECK(data["title"] == shown);
   CHECK(data["steps"][0]["nodes"][0]["name"] == shown);
   CHECK(data["steps"][0]["nodes"][0]["axes"][0][0] == shown);
@@ -469,7 +469,7 @@ TEST_CASE("A page is one file that needs nothing else; without values kept there
     CHECK(folder.read("page.html") == "before");
   }
   tg::Tape tape(keeping);
-  tg::save_page(tape, folder / "page.html");  // of nothing yet
+  tg::save_page(tape, folder / "page.html");  // still empty
   tg::sum(w * 2.0).backward();
   tg::save_page(tape, folder / "page.html");
   const std::string page = folder.read("page.html");

@@ -26,13 +26,13 @@ namespace {
 
 using Numbers = tg::Array<float>;
 
-// One parameter of so many numbers that writing it takes a while.
+// One parameter, large enough that writing it takes a while.
 constexpr std::size_t kMegabyte = 1 << 18;
 tg::Parameter<float> filled(float number, std::size_t numbers = kMegabyte) {
   return tg::Parameter<float>(Numbers(tg::Shape{numbers}, number));
 }
 
-// The number that the whole file is filled with; fails when it holds two.
+// The number that fills the whole file; fails if the file holds different numbers.
 float number_in(const fs::path& path, std::size_t numbers = kMegabyte) {
   auto parameter = filled(-1, numbers);
   tg::load(parameter, path);
@@ -41,7 +41,7 @@ float number_in(const fs::path& path, std::size_t numbers = kMegabyte) {
   return value(0);
 }
 
-// A process that saves over the path so many times, and then waits; it never comes back to the tests.
+// Forks a process that saves to the path the given number of times, then waits. The child never returns to the tests.
 pid_t start_saving(const fs::path& path, const tg::Parameter<float>& parameter, int times) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -63,7 +63,7 @@ void end(pid_t child) {
   REQUIRE(::kill(child, SIGKILL) == 0);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(WIFSIGNALED(status));  // rather than ended by an error of its own
+  CHECK(WIFSIGNALED(status));  // not exited with an error
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ TEST_CASE("A file that cannot be written is refused by name") {
   fs::create_directory(folder / "sub");
   CHECK_THROWS_WITH_AS(tg::save(One(), folder / "sub"), doctest::Contains("[save] expected the name of a file, got"),
                        std::runtime_error);
-  // What is no regular file, such as a pipe or a device, stays what it is.
+  // Anything but a regular file, such as a pipe or a device, is not replaced.
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK_THROWS_AS(tg::save(One(), folder / "pipe"), std::runtime_error);
   CHECK(fs::is_fifo(folder / "pipe"));
@@ -178,7 +178,7 @@ TEST_CASE("Killed in its middle, 200 times, a save leaves the old file or the ne
   const auto whole = fs::file_size(path);
 
   std::mt19937 random(1);
-  int not_begun = 0, in_writing = 0, in_syncing = 0, ended = 0;  // where the kills fell
+  int not_begun = 0, in_writing = 0, in_syncing = 0, ended = 0;  // where the kills hit
   float before = 0;
   for (int i = 1; i <= 200; ++i) {
     const auto number = static_cast<float>(i);
@@ -188,17 +188,17 @@ TEST_CASE("Killed in its middle, 200 times, a save leaves the old file or the ne
     const float now = number_in(path, numbers);
     CHECK((now == before || now == number));
 
-    std::uintmax_t left = 0;  // the bytes of its temporary file
+    std::uintmax_t left = 0;  // size of its temporary file in bytes
     for (const auto& file : fs::directory_iterator(path.parent_path()))
       if (file.path() != path) left = std::max<std::uintmax_t>(file.file_size(), 1);
-    CHECK(folder.files() == (left > 0 ? 2 : 1));  // that of the kill before was cleared up
+    CHECK(folder.files() == (left > 0 ? 2 : 1));  // the previous kill's file was removed
     if (left > 0)
       ++(left < whole ? in_writing : in_syncing);
     else
       ++(now == before ? not_begun : ended);
     CHECK((left == 0 || now == before));
     before = now;
-    if (left > 0) tg::save(One(), folder / "another");  // under whatever name
+    if (left > 0) tg::save(One(), folder / "another");  // another name clears up as well
     fs::remove(folder / "another");
     CHECK(folder.files() == 1);
   }

@@ -30,8 +30,8 @@ template <class F> double processor_seconds(F f) {
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-// The message with which loading from a path or from bytes is refused, without its front: in one short line, at once,
-// and without the memory that the file claims. The model stays as it was.
+// The error message from loading a path or bytes, without its prefix. Checks that it is one short line, comes fast,
+// needs no memory of the claimed size, and leaves the model unchanged.
 template <class Source> std::string refusal_of(const Source& source, const std::string& name) {
   One model;
   std::string message = "none";
@@ -50,13 +50,13 @@ template <class Source> std::string refusal_of(const Source& source, const std::
   CHECK(message.starts_with(front));
   CHECK(message.find_first_of("\n\x1b") == std::string::npos);
   CHECK(message.size() < 300 + name.size());
-  CHECK(seconds < 2);  // some milliseconds
+  CHECK(seconds < 2);  // takes milliseconds
   CHECK(after.ru_maxrss - before.ru_maxrss < 32 * 1024);
   CHECK(model.w.value() == tg::Array<float>{1.0f, 2.0f});
   return message.substr(std::min(message.size(), front.size()));
 }
 
-// The same of these bytes, in a file and in memory.
+// The same for these bytes, from a file and from memory.
 std::string refusal(const std::string& bytes) {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
@@ -81,7 +81,7 @@ TEST_CASE("Tensors that do not fit the model are refused by name, with both shap
                 R"("x\u0007":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]}})",
                 kTwoFloats) == R"(expected what the model has alone, got "x\u0007" of shape (0, 3))");
   CHECK(refusal("{}", "") == "expected w of shape (2), got no such tensor");
-  const std::string empty = R"({"dtype":"I8","shape":[0],"data_offsets":[8,8]})";  // of several the first by name
+  const std::string empty = R"({"dtype":"I8","shape":[0],"data_offsets":[8,8]})";  // reports the first by name
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":)" + empty + ",\"x\":" + empty +
                     ",\"y\":" + empty + "}",
                 kTwoFloats) == R"(expected what the model has alone, got "x" of shape (0))");
@@ -136,7 +136,7 @@ TEST_CASE("A header longer than the file, or than a header can be, is refused wi
           "expected a safetensors file, its header shorter than its 10 bytes, got a header of " +
               std::to_string(length));
 
-  const TemporaryFolder folder;  // a file with a hole: long, but empty
+  const TemporaryFolder folder;  // a sparse file: long but without data
   write_bytes(folder / "a.safetensors", raw<std::uint64_t>({std::uint64_t{1} << 27}));
   fs::resize_file(folder / "a.safetensors", std::uint64_t{1} << 28);
   CHECK_THROWS_WITH_AS(tg::load_metadata(folder / "a.safetensors"),
@@ -206,10 +206,10 @@ TEST_CASE("Shapes and places that cannot be are refused") {
                    kTwoFloats);
   };
   CHECK(tensor("[4611686018427387904]", "[0,8]") ==
-        R"(expected "w" of a size that can be, got [4611686018427387904])");  // 4 bytes each: 2^64
+        R"(expected "w" of a size that can be, got [4611686018427387904])");  // times 4 bytes: 2^64
   for (const std::string shape : {"[4294967296,4294967296]", "[4294967296,4294967296,0]"})
     CHECK(tensor(shape.c_str(), "[0,0]") == "expected \"w\" of a size that can be, got " + shape);
-  for (const std::string shape : {"[4611686018427387905]", "[7,7905747460161236407]"})  // 4 bytes, beyond 2^64
+  for (const std::string shape : {"[4611686018427387905]", "[7,7905747460161236407]"})  // times 4 bytes, more than 2^64
     CHECK(tensor(shape.c_str(), "[0,4]") == "expected \"w\" of a size that can be, got " + shape);
   CHECK(tensor("[2]", "[8,0]") == R"(expected "w" in 8 bytes for its shape (2), got data_offsets [8,0])");
   CHECK(tensor("[1000000000000]", "[0,4000000000000]") ==
@@ -264,7 +264,7 @@ TEST_CASE("Empty tensors lie between others, wherever their names are in the ord
     tg::load(model, folder / "a.safetensors");
     return model.a.value()(0);
   };
-  CHECK(load("[0,8]", "[0,0]", "[8,12]") == 1.0f);  // where another begins
+  CHECK(load("[0,8]", "[0,0]", "[8,12]") == 1.0f);  // where another tensor begins
   CHECK(load("[4,12]", "[4,4]", "[0,4]") == 2.0f);
   CHECK(load("[0,8]", "[8,8]", "[8,12]") == 1.0f);
   CHECK(load("[0,8]", "[12,12]", "[8,12]") == 1.0f);
@@ -284,7 +284,7 @@ TEST_CASE("A header takes time in proportion to its length") {
       }
     });
   };
-  // A tenth of a second each; where the time grows with the square of the number, a minute and half a minute.
+  // A tenth of a second each; quadratic time would take a minute and half a minute.
   constexpr int kMany = kSanitized ? 10'000 : 100'000;
   std::string tensors = "{\"__metadata__\":{}", objects = "{\"a\":[{}";
   for (int i = 0; i < kMany; ++i)

@@ -229,7 +229,7 @@ TEST_CASE("What a file can keep is told from what it cannot") {
   static_assert(is_kept<tg::Tensor<float>> && is_kept<tg::Parameter<double>>);
   static_assert(is_kept<std::vector<double>> && is_kept<std::vector<bool>> && is_kept<std::array<int, 3>>);
   static_assert(is_kept<std::optional<double>> && is_kept<std::optional<tg::IntArray>>);
-  static_assert(!is_kept<std::optional<tg::Parameter<float>>>);  // which a walk enters
+  static_assert(!is_kept<std::optional<tg::Parameter<float>>>);  // traversals enter it instead
   static_assert(!is_kept<WithoutList> && !is_kept<WithoutListOrOperator> && !is_kept<Options>);
   static_assert(!is_kept<std::unique_ptr<tg::Linear<>>> && !is_kept<std::function<void()>> && !is_kept<std::set<int>>);
 }
@@ -330,7 +330,7 @@ TEST_CASE("A listing says which parts began as copies, until they are trained") 
   std::vector<Block<float>> blocks(4,
                                    Block<float>{tg::LayerNorm<float>(2), {tg::Linear<float>(2, 2)}, tg::Dropout(0.1)});
   CHECK(notes(blocks) == "note: 1 and 2 more start with the same numbers as 0");
-  for (auto& block : blocks) block.norm.weight.mutable_value() *= 2.0f;  // equal still, but apart
+  for (auto& block : blocks) block.norm.weight.mutable_value() *= 2.0f;  // still equal, but separate
   CHECK(notes(blocks) == "note: 1.mlp.0.bias and 2 more start with the same numbers as 0.mlp.0.bias");
   for (auto& block : blocks) {
     block.norm.bias.set_value(block.norm.bias.value());

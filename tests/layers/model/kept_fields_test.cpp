@@ -1,4 +1,4 @@
-// Every kind of field in a file and back.
+// Every kind of field, saved to a file and loaded.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -119,7 +119,7 @@ Maybe with_all() {
           .step = 2};
 }
 
-// The same run is the same file, to the byte.
+// The same run gives the same file, byte for byte.
 template <class Run> std::string saved(const Run& run, const tg::Metadata& metadata = {}) {
   const TemporaryFolder folder;
   tg::save(run, folder / "a.safetensors", metadata);
@@ -180,7 +180,7 @@ TEST_CASE("NaN and infinities are kept to the bit, as numbers, in arrays and in 
     std::vector<double> losses;
     TAPEGRAD_FIELDS(loss, mean, losses)
   };
-  const double odd = std::bit_cast<double>(0x7ff8'0000'0000'0123);  // a NaN that says something
+  const double odd = std::bit_cast<double>(0x7ff8'0000'0000'0123);  // a NaN with a payload
   const float infinite = std::numeric_limits<float>::infinity();
   const Run run{odd, {-infinite, std::numeric_limits<float>::quiet_NaN()}, {infinite, odd, -odd}};
   const Run loaded = back(run);
@@ -241,7 +241,7 @@ TEST_CASE("Vectors come back in the length that they had, and texts with whateve
 TEST_CASE("What is optional is there afterwards when it was there") {
   const Maybe run = with_all();
   for (Maybe into : {Maybe(), with_all()}) {
-    into.order = tg::IntArray{9, 9, 9};  // of another shape
+    into.order = tg::IntArray{9, 9, 9};  // different shape
     into.note.reset();
     const Maybe loaded = back(run, into);
     CHECK(loaded.best == run.best);

@@ -1,4 +1,4 @@
-// How LoadOptions bring the names of a file and of a run together.
+// LoadOptions: matching names in a file and a run.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -63,7 +63,7 @@ void load(auto& model, const FileParts& file, const tg::LoadOptions& options = {
   tg::load(model, InMemory(file.bytes()), options);
 }
 
-// Loads what cannot be, and expects the message and all of the run as it was.
+// Expects loading to fail with the message and to leave the whole run unchanged.
 void check_refused(auto& model, const FileParts& file, const tg::LoadOptions& options, const std::string& message) {
   const std::string before = bytes_of_saved(model);
   CHECK_THROWS_WITH_AS(load(model, file, options), ("[load] <bytes in memory>: " + message).c_str(),
@@ -76,7 +76,7 @@ void check_refused(auto& model, const FileParts& file, const tg::LoadOptions& op
 TEST_CASE("A prefix takes a part of a file, as deep as it lies") {
   struct Program {
     Run run = trained(2);
-    Net model;  // which begins as run.model does
+    Net model;  // starts equal to run.model
     TAPEGRAD_FIELDS(run, model)
   };
   const Program program;
@@ -90,7 +90,7 @@ TEST_CASE("A prefix takes a part of a file, as deep as it lies") {
   load(head, file, {.prefix = "run.model.head."});
   CHECK(head.weight.value() == program.run.model.head.weight.value());
   Run run;
-  load(run, file, {.prefix = "run."});  // its text too
+  load(run, file, {.prefix = "run."});  // also its text
   CHECK(bytes_of_saved(run) == bytes_of_saved(program.run));
   CHECK(run.phase == "trained");
 }
@@ -170,7 +170,7 @@ TEST_CASE("What may be missing stays as it is, and only that") {
   CHECK(run.best == 5.0);
   CHECK(bytes_of_saved(run.model) == bytes_of_saved(saved.model));
 
-  load(run, file, {.allow_missing = {"step", "phase"}});  // what is optional and not named is gone
+  load(run, file, {.allow_missing = {"step", "phase"}});  // optional fields not named are reset
   CHECK_FALSE(run.best.has_value());
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("A model's file is taken into a run, whose optimizer then keeps its st
   CHECK(state_of(run).step == 3);
   CHECK(state_of(run).exp_avg.value() == moment);
 
-  // A moment is there from the first step on, so that a file may be without it unless it is named.
+  // Moments exist only after the first step: without their names here, a file without them resets them.
   load(run, file, {.allow_missing = {"optimizer.groups.*", "*.step", "step", "phase", "best"}});
   CHECK(state_of(run).step == 3);
   CHECK_FALSE(state_of(run).exp_avg.has_value());
@@ -206,7 +206,7 @@ TEST_CASE("What a file has too much is passed over where it is named, whatever i
   load(model, file, {.ignore = {"extra.*"}});
   CHECK(bytes_of_saved(model) == bytes_of_saved(saved));
 
-  // To be passed over is no leave to be wrong: what the model has is read all the same.
+  // Ignored names must still match in shape if the model has them.
   file.at("mean").shape = {1, 1};
   check_refused(model, file, {.ignore = {"*"}}, "expected mean of shape (1), got (1, 1)");
 }

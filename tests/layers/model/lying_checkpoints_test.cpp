@@ -1,5 +1,5 @@
-// Checkpoints that lie, and what is no checkpoint at all: each way to read one refuses it in one line that names it,
-// at once, and without the memory that it claims.
+// Corrupt checkpoints and other files: every reader refuses them in one line with the file's name, at once, and without
+// allocating the claimed memory.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ constexpr double kAtOnce = 1;
 constexpr long kLittle = kSanitized ? 32768 : 4096;  // kilobytes
 
 struct Liar {
-  std::string name, bytes, says;  // words of the refusal
+  std::string name, bytes, says;  // words of the error
 };
 
 std::string of_tensor(const std::string& dtype, const std::string& shape, const std::string& offsets) {
@@ -101,7 +101,7 @@ std::vector<Liar> liars() {
 
 struct Cost {
   double seconds = std::numeric_limits<double>::infinity();
-  long kilobytes = 0;  // more than before, at most
+  long kilobytes = 0;  // maximum increase
 };
 
 long kilobytes_of(const std::string& entry) {
@@ -111,11 +111,11 @@ long kilobytes_of(const std::string& entry) {
   return 0;
 }
 
-// What a call takes: the least time of some, since others share the machine, and the most memory.
+// The cost of a call: the minimum time of several calls, because the machine is shared, and the maximum memory.
 Cost cost_of(const std::function<void()>& call) {
   Cost cost;
   for (int tries = 0; tries < 20 && (tries < 2 || cost.seconds > kAtOnce); ++tries) {
-    std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // the peak begins anew
+    std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // resets the peak
     const long before = kilobytes_of("VmHWM:");
     const auto start = std::chrono::steady_clock::now();
     call();
@@ -144,7 +144,7 @@ void check_refused(const std::string& front, const std::string& says, const std:
   CHECK(cost.kilobytes < kLittle);
 }
 
-// By all readers of the library.
+// By all of the library's readers.
 template <class Source>
 void check_refused_by_all(const Source& source, const std::string& name, const std::string& says) {
   CAPTURE(name);
@@ -155,13 +155,13 @@ void check_refused_by_all(const Source& source, const std::string& name, const s
   check_refused("[read_safetensors] " + name, says, [&] { tg::read_safetensors(source); });
 }
 
-// A file of a gigabyte that takes no place on the disk, with the longest header that there may be.
+// A sparse file of one gigabyte with the longest permitted header.
 void write_holes(const fs::path& path, const std::string& front) {
   write_bytes(path, raw<std::uint64_t>({100'000'000}) + front);
   fs::resize_file(path, 1 << 30);
 }
 
-// What is no file to read, and what each is.
+// Paths that are not readable files, each with its error.
 std::vector<std::pair<fs::path, std::string>> make_others(const TemporaryFolder& folder) {
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("loop", folder / "loop");
@@ -181,8 +181,8 @@ std::vector<std::pair<fs::path, std::string>> make_others(const TemporaryFolder&
 struct Ended {
   int status = -1;
   std::string err;
-  double seconds = 0;  // of the processor
-  long kilobytes = 0;  // at most
+  double seconds = 0;  // processor time
+  long kilobytes = 0;  // maximum
 };
 
 Ended run_measured(std::vector<std::string> command, const std::string& err) {
@@ -206,7 +206,7 @@ Ended run_measured(std::vector<std::string> command, const std::string& err) {
           used.ru_maxrss};
 }
 
-// The programs, each time under timeout(1), which ends those that would wait for ever.
+// The programs under timeout(1), in case they wait forever.
 std::vector<std::vector<std::string>> commands_reading(const std::string& file) {
   const std::string examples = TAPEGRAD_EXAMPLES "/";
   return {{"/usr/bin/timeout", "20", examples + "text_classifier", "--load", file, "--classify", "a"},

@@ -1,4 +1,4 @@
-// The arrays of safetensors files, of every type that they have, from the disk and from memory.
+// Reads arrays of every type from safetensors files, on disk and in memory.
 #include <tapegrad/layers/model/internal/tensor_file.hpp>
 #include <tapegrad/tapegrad.hpp>
 
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::string_view kMemory = "<bytes in memory>: ";
 
-// A file of one tensor, w, a row of as many numbers as the data have.
+// A file with one tensor, w, a row of all numbers in the data.
 std::string file_of(const std::string& dtype, std::size_t size, const std::string& data) {
   return checkpoint(R"({"w":{"dtype":")" + dtype + R"(","shape":[)" + std::to_string(data.size() / size) +
                         R"(],"data_offsets":[0,)" + std::to_string(data.size()) + "]}}",
@@ -51,7 +51,7 @@ template <class Read> std::string refusal(const Read& read) {
   return "none";
 }
 
-// What the reader of files itself gives, which does not convert integers.
+// The file reader's result, without conversion of integers.
 template <class T> tg::Array<T> read_exactly(const std::string& bytes) {
   const InMemory memory(bytes);
   tg::detail::TensorFile file("load", memory);
@@ -69,7 +69,7 @@ template <class T> void check_type(const char* name, const char* torch_name, std
   CHECK((read_exactly<T>(bytes) == expected));
   CHECK(std::string(tg::detail::info_of(tg::detail::dtype_of<T>()).name) == name);
 
-  tg::detail::SafetensorsHeader header;  // there and back
+  tg::detail::SafetensorsHeader header;  // written and read again
   header.tensors["w"] = {tg::detail::dtype_of<T>(), expected.shape(), 0, expected.size() * sizeof(T)};
   CHECK(w_of(checkpoint(header.format(), raw(numbers))).dtype() == torch_name);
 }
@@ -125,7 +125,7 @@ TEST_CASE("Half precision is read as IEEE 754 and bfloat16 define it") {
                                                     {0x8000, -0.0f},
                                                     {0x0001, 5.9604644775390625e-8f},  // the smallest, 2^-24
                                                     {0x03ff, 6.0975551605224609375e-5f},
-                                                    {0x8400, -6.103515625e-5f},  // the smallest that is normal, 2^-14
+                                                    {0x8400, -6.103515625e-5f},  // the smallest normal number, 2^-14
                                                     {0x3555, 0.333251953125f},
                                                     {0x3c00, 1.0f},
                                                     {0x3c01, 1.0009765625f},
@@ -133,7 +133,7 @@ TEST_CASE("Half precision is read as IEEE 754 and bfloat16 define it") {
                                                     {0x7bff, 65504.0f},
                                                     {0x7c00, inf},
                                                     {0xfc00, -inf},
-                                                    // PyTorch's of 0.1, -1/3, 3.14159265, 65519, 1e-7 and -6.1e-5
+                                                    // PyTorch's for 0.1, -1/3, 3.14159265, 65519, 1e-7 and -6.1e-5
                                                     {0x2e66, 0.0999755859375f},
                                                     {0xb555, -0.333251953125f},
                                                     {0x4248, 3.140625f},
@@ -230,7 +230,7 @@ TEST_CASE("Arrays outlive the file that they are read from, and the bytes in mem
   const auto path = folder.write("a.safetensors", file_of<float>("F32", {1.5f, -2.0f}));
   const auto from_disk = tg::read_safetensors(path);
   std::filesystem::remove(path);
-  folder.write("a.safetensors", file_of<float>("F32", {7.0f, 7.0f}));  // another file of that name
+  folder.write("a.safetensors", file_of<float>("F32", {7.0f, 7.0f}));  // another file with the same name
   CHECK(from_disk.at("w").as<float>() == tg::Array<float>{1.5f, -2.0f});
   tg::StoredArray from_memory = [] {
     std::string bytes = file_of<float>("F32", {1.5f, -2.0f});

@@ -1,4 +1,4 @@
-// Files that are wrong for a run, and runs that no file can keep: what is refused changes nothing.
+// Files that do not fit a run, and runs that cannot be saved: errors leave everything unchanged.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ struct Run {
   std::array<int, 2> counts{1, 2};
   std::vector<double> losses{0.5};
   std::optional<float> best;
-  std::string phase = "new";  // the last that a walk comes to
+  std::string phase = "new";  // the last field in traversal order
   TAPEGRAD_FIELDS(model, mean, optimizer, random, noise, step, done, counts, losses, best, phase)
 
   void train_step() {
@@ -63,8 +63,8 @@ FileParts file_of_trained() {
   return FileParts(folder / "a.safetensors");
 }
 
-// The message with which a trained run refuses a file in which all is right but what `spoil` does to it. All of the run
-// stays as it was: what save writes, and what it does not.
+// A trained run's error message for a valid file modified by `spoil`. Checks that the whole run is unchanged, both its
+// saved and its other state.
 std::string refusal(const std::function<void(FileParts&)>& spoil, const tg::LoadOptions& options = {}) {
   FileParts file = file_of_trained();
   tg::manual_seed(9);
@@ -78,7 +78,7 @@ std::string refusal(const std::function<void(FileParts&)>& spoil, const tg::Load
   Run fits;
   tg::load(fits, InMemory(file.bytes()));
   CHECK(fits.phase == "trained");
-  tg::load(fits, InMemory(before));  // the default generator is everybody's: back to the run's
+  tg::load(fits, InMemory(before));  // resets the global generator to the run's state
   spoil(file);
   try {
     tg::load(run, InMemory(file.bytes()), options);
@@ -94,12 +94,12 @@ std::string refusal(const std::function<void(FileParts&)>& spoil, const tg::Load
   return message.substr(std::min(message.size(), front.size()));
 }
 
-// The same, of a file in which a tensor is another.
+// The same for a file with one modified tensor.
 std::string refusal_of(const std::string& name, const std::function<void(FileParts::Tensor&)>& spoil) {
   return refusal([&](FileParts& file) { spoil(file.at(name)); });
 }
 
-// Of the same bytes, in another type or shape.
+// The same bytes with another type or shape.
 std::string refusal_as(const std::string& name, const std::string& dtype, const std::vector<std::size_t>& shape) {
   return refusal_of(name, [&](FileParts::Tensor& tensor) { tensor.dtype = dtype, tensor.shape = shape; });
 }
@@ -164,7 +164,7 @@ TEST_CASE("What a run does not have is refused by name, the first in their order
   CHECK(refusal_with("model.extra") == front + R"("model.extra" of shape (1))");
   CHECK(refusal_with("optimizer.groups.1.lr") == front + R"("optimizer.groups.1.lr" of shape (1))");
   CHECK(refusal_with("optimizer.state.other.exp_avg") == front + R"("optimizer.state.other.exp_avg" of shape (1))");
-  CHECK(refusal_with("phase") == front + R"("phase" of shape (1))");  // which is a text
+  CHECK(refusal_with("phase") == front + R"("phase" of shape (1))");  // phase is a text
   CHECK(refusal([](FileParts& file) {
           for (const char* name : {"z", "y.b", "y.a"}) file.add<float>(name, "F32", {1.0F});
         }) == front + R"("y.a" of shape (1))");
@@ -187,7 +187,7 @@ TEST_CASE("The text of a refusal begins with the file's name") {
 
 namespace {
 
-// Saves what cannot be saved over a file, which stays.
+// Expects saving over a file to fail and to leave the file unchanged.
 template <class M> void check_not_saved(const M& model, const tg::Metadata& metadata, const std::string& message) {
   const TemporaryFolder folder;
   tg::save(One(), folder / "a.safetensors");
@@ -198,10 +198,10 @@ template <class M> void check_not_saved(const M& model, const tg::Metadata& meta
   CHECK(folder.files() == 1);
 }
 
-// A model whose names are any texts.
+// A model with arbitrary texts as names.
 using Named = std::map<std::string, tg::Parameter<float>>;
 
-// Two ways to x.a.b.c, since a key may have a dot in it.
+// Two paths with the name x.a.b.c, because keys may contain dots.
 template <class V> struct Twins {
   std::map<std::string, std::map<std::string, V>> x{{"a", {{"b.c", V()}}}, {"a.b", {{"c", V()}}}};
   tg::Parameter<float> weight{tg::Array<float>{1.0F}};

@@ -1,4 +1,4 @@
-// Runs that go on from a file are, bit for bit, those that were never interrupted.
+// Runs resumed from a file match uninterrupted runs bit for bit.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ template <class T> struct Net {
   }
 };
 
-// A run with all that a program may have in one: examples in an order that is drawn, noise from a generator of its own.
+// A run with every kind of state: a random order of examples and noise from a separate generator.
 template <class T, template <class> class Optimizer> struct Run {
   using Options = typename Optimizer<T>::Options;
 
@@ -54,7 +54,7 @@ template <class T, template <class> class Optimizer> struct Run {
 
   explicit Run(const Options& options) : optimizer(tg::parameters(model), options) {}
 
-  // Matrices and the others in groups of their own.
+  // Matrices and other parameters in separate groups.
   Run(const Options& of_matrices, const Options& of_others)
       : optimizer(tg::parameters(model, [](auto, auto& p) { return p.dimension() == 2; }), of_matrices) {
     optimizer.add_group(tg::parameters(model, [](auto, auto& p) { return p.dimension() != 2; }), of_others);
@@ -82,15 +82,15 @@ template <class T, template <class> class Optimizer> struct Run {
   }
 };
 
-// All of a run, to the bit.
+// The complete state of a run, to the bit.
 template <class Run> std::string all_of(const Run& run) {
   const TemporaryFolder folder;
   tg::save(run, folder / "a.safetensors");
   return bytes_of(folder / "a.safetensors");
 }
 
-// `make` makes a run, `remake` one of other options. From a file that is saved after `before` steps either goes on as
-// the run does that was not interrupted: a new one, one that has trained, less and more; from the disk and from memory.
+// `make` creates a run, `remake` one with other options. A file saved after `before` steps is loaded, from disk or
+// memory, into a new run and into runs trained less or more; all must continue like the uninterrupted run.
 template <class Make, class Remake> void check_resumes(int before, Make make, Remake remake) {
   const TemporaryFolder folder;
   tg::manual_seed(5);
@@ -187,7 +187,7 @@ TEST_CASE("A run in which a parameter is frozen goes on with it as it was, and h
   CHECK(file.at("optimizer.state.heads.0.bias.step").bytes == raw<std::uint64_t>({0}));
   CHECK(file.at("optimizer.state.heads.1.bias.step").bytes == raw<std::uint64_t>({3}));
 
-  // Whether a parameter is frozen is what the program says, as the training switch is; the moments are the file's.
+  // The program decides whether a parameter is frozen, like the training mode; the moments come from the file.
   Run<float, tg::AdamW> trained({.lr = 0.5});
   trained.train(4);
   trained.model.heads[0].bias.set_requires_grad(false);
@@ -230,7 +230,7 @@ TEST_CASE("The order in which a file has its numbers and names does not matter")
   run.train(5);
   tg::save(run, folder / "a.safetensors");
   FileParts file(folder / "a.safetensors");
-  std::ranges::reverse(file.tensors);  // no tensor lies aligned any more
+  std::ranges::reverse(file.tensors);  // no tensor is aligned any more
   file.add<unsigned char>("another", "U8", {1});
   std::rotate(file.tensors.begin(), file.tensors.end() - 1, file.tensors.end());
   const InMemory moved(file.bytes());

@@ -27,7 +27,7 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 
 constexpr const char *kFront = ".tapegrad-", *kBack = ".tmp";
 
-// Short, so that it is a good name wherever the target's is, and different in every process and thread.
+// A name unique to the call and process. Short, to be valid on every file system.
 std::filesystem::path temporary_beside(const std::filesystem::path& target) {
   static std::atomic<unsigned> count{0};
   return folder_of(target) / (kFront + std::to_string(::getpid()) + '-' + std::to_string(count++) + kBack);
@@ -37,9 +37,9 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-// Removes the temporary files of writers that were killed. A living one holds a lock on its file, which the system
-// gives up with the process. What cannot be told or removed stays. (Where memory ends, std::filesystem's iterator ends
-// the program.)
+// Removes the temporary files of killed writers. A running writer holds a lock on its file; the system releases it when
+// the process ends. Errors are ignored and leave the file. (Uses readdir because std::filesystem's iterator terminates
+// the program if out of memory.)
 void remove_leftovers(const std::filesystem::path& path) {
   const std::unique_ptr<DIR, CloseFolder> entries(::opendir(path.c_str()));
   if (!entries) return;
@@ -74,21 +74,21 @@ AtomicFile::AtomicFile(const char* operation, std::filesystem::path target)
   if (!target_.has_filename() || (replaces && !S_ISREG(old.st_mode)))  // a rename would replace even a device
     fail<std::runtime_error>(operation_, "expected the name of a file, got ", target_.string());
   follow_links();
-  if (replaces && ::access(target_.c_str(), W_OK) != 0) fail_with_errno("write");  // a rename would not ask
+  if (replaces && ::access(target_.c_str(), W_OK) != 0) fail_with_errno("write");  // a rename would not check
   folder_ = Descriptor(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder_ < 0) fail_with_errno("open the folder of");
   remove_leftovers(folder_of(target_));
   create_temporary();
-  if (replaces) ::fchmod(file_, old.st_mode & 0777);  // those who may read it remain the same
+  if (replaces) ::fchmod(file_, old.st_mode & 0777);  // keeps the old file's permissions
 }
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-// A rename would replace a symbolic link itself. What the last one points to need not be there yet.
+// Resolves symbolic links: a rename would replace the link itself. The final target may not exist yet.
 void AtomicFile::follow_links() {
-  constexpr int kMostLinks = 40;  // as many as the system follows
+  constexpr int kMostLinks = 40;  // the system's limit
   std::error_code error;
   for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target_, error)); ++links) {
     errno = ELOOP;
@@ -101,11 +101,11 @@ void AtomicFile::create_temporary() {
   for (;;) {
     temporary_ = temporary_beside(target_);
     file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file_ < 0 && errno == EEXIST) continue;  // a process of the same number in another container has it
+    if (file_ < 0 && errno == EEXIST) continue;  // used by a process with the same ID in another container
     if (file_ < 0) fail_with_errno("create a file beside");
-    // A file system that knows no locks refuses them to remove_leftovers(), too: leftovers stay there.
+    // A file system without locks also refuses them in remove_leftovers(): leftovers stay there.
     while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
-    if (::access(temporary_.c_str(), F_OK) == 0) return;  // no process took it for a leftover before it was locked
+    if (::access(temporary_.c_str(), F_OK) == 0) return;  // not removed as a leftover before it was locked
   }
 }
 
@@ -124,7 +124,7 @@ void AtomicFile::commit() {
   if (::fsync(file_) != 0) fail_with_errno("sync");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with_errno("replace");
   temporary_.clear();
-  if (::fsync(folder_) != 0 && errno != EINVAL)  // which file systems say that cannot sync folders
+  if (::fsync(folder_) != 0 && errno != EINVAL)  // EINVAL: the file system cannot sync folders
     fail_with_errno("sync the folder of");
 }
 

@@ -20,7 +20,7 @@ struct CheckpointWriter::State {
     Shape shape;
     const void* data;
     std::uint64_t size;                 // in bytes
-    std::shared_ptr<const void> owner;  // of the data; null where they belong to a field
+    std::shared_ptr<const void> owner;  // of the data; null if a field owns them
   };
   std::map<std::string, Entry> entries;
   Metadata texts;
@@ -42,7 +42,7 @@ struct CheckpointWriter::State {
             " twice");
   }
 
-  /// What the file is, one part after another: the header's length, the header, the data.
+  /// The parts of the file in order: the header's length, the header, the data.
   struct Parts {
     std::unique_ptr<std::uint64_t> length;
     std::unique_ptr<std::string> header;
@@ -51,7 +51,7 @@ struct CheckpointWriter::State {
 
   Parts parts(const Metadata& metadata) {
     for (const auto& [name, text] : metadata) add(name, text);
-    std::vector<const std::pair<const std::string, Entry>*> in_order;  // wide numbers first: all lie aligned
+    std::vector<const std::pair<const std::string, Entry>*> in_order;  // wide numbers first, to align all
     for (const auto& named : entries) in_order.push_back(&named);
     std::ranges::stable_sort(in_order, std::ranges::greater(),
                              [](const auto* named) { return info_of(named->second.dtype).size; });
@@ -108,7 +108,7 @@ std::vector<std::byte> CheckpointWriter::bytes(const Metadata& metadata) {
 
 namespace {
 
-// Whether a text is `pattern`, in which * stands for any text.
+// True if the text matches `pattern`; * matches any text.
 bool matches(std::string_view pattern, std::string_view text) {
   const std::size_t star = pattern.find('*');
   if (star == pattern.npos) return pattern == text;
@@ -133,7 +133,7 @@ struct CheckpointReader::State {
   };
   struct Text {
     std::string text;
-    bool is_twofold = false, is_taken = false;  // twofold: of two entries that were renamed to one name
+    bool is_twofold = false, is_taken = false;  // twofold: two entries were renamed to this name
   };
 
   TensorFile file;

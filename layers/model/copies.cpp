@@ -30,7 +30,7 @@ bool is_whole(const std::string& part, std::size_t count, const HeldArrays& para
 
 void print_copies(std::ostream& out, const HeldArrays& parameters) {
   std::map<const void*, std::string> originals;
-  std::map<Paths, std::vector<Paths>> parts;  // the parameters by the structs that they would be copied with
+  std::map<Paths, std::vector<Paths>> parts;  // shared parameters by the largest structs with equal paths below
   for (const auto& [path, array] : parameters) {
     const auto [original, is_new] = originals.try_emplace(array, path);
     if (is_new) continue;

@@ -1,4 +1,4 @@
-/// Checking the gradients of a model.
+/// Checks the gradients of a model.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-/// What a file keeps of a field that is no model: an array of its numbers, or its text.
+/// How files store fields other than models: as an array or a text.
 #pragma once
 
 #include <algorithm>
@@ -19,26 +19,26 @@
 
 namespace tapegrad::detail {
 
-/// How a field F is kept; undefined for types that are not.
+/// How a field F is stored as an array; undefined for other types.
 ///
-///     using Number          of which type its numbers are
-///     get(field)            the array that is written
-///     make(array)           makes of what was read what the field is to take on
-///     set(field, made)      takes it on, without memory: nothing may fail any more
-///     fits(field, shape)    whether it can take on an array of that shape
-///     wanted(field)         in words, which it can: "of shape (2, 3)"
-///     has(field)            whether it has an array now; where a file may be without it, there is
-///     reset(field)          which is called then
+///     using Number          type of the numbers
+///     get(field)            the array to write
+///     make(array)           the field's new value from the array read
+///     set(field, made)      assigns the new value; must not fail or allocate
+///     fits(field, shape)    true if the field accepts an array of this shape
+///     wanted(field)         the accepted shapes in words: "of shape (2, 3)"
+///     has(field)            true if the field has an array now
+///     reset(field)          only for optional fields: called if the file lacks the array
 template <class F> struct Kept;
 
-/// What must be there, in a shape that is known before: shape(field) of the derived.
+/// A required field of fixed shape, Derived::shape(field).
 template <class Derived> struct KeptInShape {
   static bool has(const auto&) { return true; }
   static bool fits(const auto& field, const Shape& shape) { return shape == Derived::shape(field); }
   static std::string wanted(const auto& field) { return "of shape " + to_string(Derived::shape(field)); }
 };
 
-/// What is made anew of an array.
+/// Assigns the value made from the array.
 template <class F> struct KeptByValue {
   static void set(F& field, F&& made) { field = std::move(made); }
 };
@@ -95,7 +95,7 @@ template <class T> struct Kept<Tensor<T>> : KeptInShape<Kept<Tensor<T>>>, KeptBy
   static const Shape& shape(const Tensor<T>& field) { return field.shape(); }
 };
 
-/// A generator as what it draws from.
+/// A generator is stored as its state.
 template <> struct Kept<Generator> : KeptInShape<Kept<Generator>>, KeptByValue<Generator> {
   using Number = std::uint64_t;
   static Array<std::uint64_t> get(const Generator& field) { return Kept<Generator::State>::get(field.state()); }
@@ -133,13 +133,13 @@ concept HasKept = requires {
   typename Kept<F>::Number;
 };
 
-/// Whether a field is made of an array alone, whatever it was before.
+/// True if a field can be made from an array alone, without its previous value.
 template <class F>
 concept MadeOfArray = HasKept<F> && requires(Array<typename Kept<F>::Number> array) {
   { Kept<F>::make(std::move(array)) } -> std::same_as<F>;
 };
 
-/// There when the file has it, an array in the shape that it has there.
+/// Set if the file has it. Arrays and tensors take the file's shape.
 template <MadeOfArray F> struct Kept<std::optional<F>> : KeptByValue<std::optional<F>> {
   using Number = typename Kept<F>::Number;
   static constexpr bool kIsArray = OneOf<F, Array<Number>, Tensor<Number>>;
@@ -153,7 +153,7 @@ template <MadeOfArray F> struct Kept<std::optional<F>> : KeptByValue<std::option
 
 template <class F> inline constexpr bool is_text = OneOf<F, std::string, std::optional<std::string>>;
 
-/// The text that a field has now; null where it is optional and has none.
+/// The field's text; null for an empty optional.
 inline const std::string* text_of(const std::string& field) { return &field; }
 inline const std::string* text_of(const std::optional<std::string>& field) { return field ? &*field : nullptr; }
 

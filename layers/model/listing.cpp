@@ -20,7 +20,7 @@ std::string short_name(const std::type_info& type) {
   const std::unique_ptr<char, decltype(&std::free)> demangled(
       abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
   std::string name;
-  int depth = 0;  // in brackets: template arguments, or the parameters of a function that the type is local to
+  int depth = 0;  // of brackets: template arguments, or parameters of the function containing a local type
   for (char c : std::string(status == 0 ? demangled.get() : type.name())) {
     if (c == '<' || c == '(') ++depth;
     if (depth == 0 && c == ':') name.clear();
@@ -44,7 +44,7 @@ std::string relative(const std::string& path, const std::string& outer) {
 
 }  // namespace
 
-// The row of the innermost struct that the path lies in; null when the model is not a struct.
+// The row of the innermost struct containing the path; null if the model is not a struct.
 Listing::Row* Listing::owner(const std::string& path) {
   const auto row = std::find_if(rows_.rbegin(), rows_.rend(), [&](const Row& candidate) {
     return candidate.path.empty() || path.starts_with(candidate.path + '.');
@@ -98,7 +98,7 @@ void Listing::print(std::ostream& out) const {
   for (const Row& row : rows_) {
     const std::string type = row.type + (row.numbers.empty() ? "" : '(' + row.numbers + ')');
     const std::string count = row.count == 0 ? "" : with_thousands(row.count);
-    if (row.name.empty())  // the model itself goes by its type
+    if (row.name.empty())  // the model itself is listed by its type
       table.add({type, "", row.shapes, count});
     else
       table.add({std::string(2 * row.depth, ' ') + row.name, type, row.shapes, count});

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kOperation = "read_safetensors";
 
-// Calls function with a value of the integer type that a file has.
+// Calls the function with a value of the file's integer type.
 template <class Function> void with_integer(Dtype dtype, const Function& function) {
   switch (dtype) {
     case Dtype::U8:
@@ -44,7 +44,7 @@ template <class Function> void with_integer(Dtype dtype, const Function& functio
   }
 }
 
-// Whether all numbers of one type are converted to the other, or those that fit.
+// True if as() converts one type to the other. Integers are also range-checked.
 bool converts(Dtype from, Dtype to) {
   const bool has_bool = from == Dtype::BOOL || to == Dtype::BOOL;
   return has_bool ? from == to : is_floating(from) == is_floating(to);

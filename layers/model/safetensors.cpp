@@ -17,7 +17,7 @@
 namespace tapegrad::detail {
 namespace {
 
-constexpr std::size_t kWidestNumber = sizeof(double);  // of what a tensor may be read as
+constexpr std::size_t kWidestNumber = sizeof(double);  // of the types a tensor can be read as
 
 template <class... Parts> void expect(bool holds, const Parts&... parts) {
   if (holds) return;
@@ -33,10 +33,10 @@ struct Member;
 using List = std::vector<Value>;
 using Object = std::vector<Member>;
 
-// What the parser has found. nlohmann's own values need memory where they are destroyed, and end the program without.
+// A parsed JSON value. The destructor of nlohmann's own values allocates, and terminates the program if it cannot.
 struct Value {
   struct Other {
-    std::string text;  // null, a bool or a number that is no size
+    std::string text;  // null, a bool, or a number other than a size
   };
   std::variant<Other, std::uint64_t, std::string, List, Object> is;
 
@@ -67,13 +67,13 @@ std::string in_json(const Value& value) {
   return '{' + text + '}';
 }
 
-constexpr std::size_t kMostShown = 100;  // characters of what the file says in a message
+constexpr std::size_t kMostShown = 100;  // characters quoted from the file in a message
 
-// What the file says, as it may stand in a message. Made only when a message is.
+// A JSON value for a message, formatted only on output.
 struct Shown {
   const Value& value;
   friend std::ostream& operator<<(std::ostream& out, const Shown& shown) {
-    const auto* string = shown.value.get<std::string>();  // maybe as long as the file; in quotes it is cut once more
+    const auto* string = shown.value.get<std::string>();  // may be as long as the file: cut before and after quoting
     const std::string text = string ? in_json(string->substr(0, kMostShown)) : in_json(shown.value);
     return out << text.substr(0, kMostShown) << (text.size() > kMostShown ? "..." : "");
   }
@@ -135,8 +135,8 @@ StoredTensor parse_tensor(const Quoted& name, const Value& tensor) {
   return stored;
 }
 
-// Takes the parser's events, and holds the JSON of one tensor, or of one entry of the metadata, at a time: a header of
-// any kind takes time and memory in proportion to its length.
+// Handles the parser's events. Holds the JSON of one tensor or one metadata entry at a time, so any header, even a
+// malformed one, takes time and memory linear in its length.
 class HeaderReader {
  public:
   explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
@@ -161,14 +161,14 @@ class HeaderReader {
 
  private:
   struct Open {
-    Value value;      // an object or a list, without what has been put into the header
+    Value value;      // an object or a list, without members already moved to the header
     std::string key;  // of the object's next value
 
     bool is_object() const { return value.get<Object>() != nullptr; }
   };
 
-  static constexpr std::size_t kMostHeld = 1000;        // values and characters, where a tensor takes fifty
-  static constexpr std::size_t kMostNames = 2'000'000;  // shorter ones take ten times their place in the file
+  static constexpr std::size_t kMostHeld = 1000;        // values and characters; a tensor takes about fifty
+  static constexpr std::size_t kMostNames = 2'000'000;  // short names take ten times their size in the file
 
   bool open(Value empty) {
     expect(open_.size() < 3, "a header of tensors, got JSON that nests deeper");
@@ -184,7 +184,7 @@ class HeaderReader {
 
   bool add_other(const nlohmann::json& value) { return add({Value::Other{value.dump()}}); }
 
-  // Puts a value that is complete where it belongs.
+  // Adds a complete value to the header or to the value containing it.
   bool add(Value value) {
     if (open_.empty()) {
       expect(value.get<Object>() != nullptr, "a header that is a JSON object, got ", Shown{value});
@@ -219,7 +219,7 @@ class HeaderReader {
   template <class Map> void insert(Map& map, std::string name, typename Map::mapped_type value) {
     expect(++names_ <= kMostNames, "at most ", kMostNames, " names, got more");
     const auto [place, is_new] = map.try_emplace(std::move(name), std::move(value));
-    expect(is_new, "each name once, got ", Quoted{place->first}, " twice");  // it would hide the first
+    expect(is_new, "each name once, got ", Quoted{place->first}, " twice");  // otherwise the second would be ignored
   }
 
   void hold(Value value) {
@@ -245,7 +245,7 @@ void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
     std::uint64_t begin, end;
     const std::string* name;
   };
-  std::vector<Extent> in_order;  // sorted without a look at the tensors, which lie scattered
+  std::vector<Extent> in_order;  // compact, to sort without accessing the scattered tensors
   in_order.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) in_order.push_back({tensor.begin, tensor.end, &name});
   std::sort(in_order.begin(), in_order.end(),
@@ -283,7 +283,7 @@ std::string SafetensorsHeader::format() const {
       fail<std::invalid_argument>("save", "expected names and texts in UTF-8, got ", Quoted{text});
     }
   };
-  std::map<std::string, std::string> members;  // in the order of their names
+  std::map<std::string, std::string> members;  // sorted by name
   if (!metadata.empty()) {
     std::string& texts = members[kMetadata];
     for (const auto& [name, text] : metadata)

@@ -20,7 +20,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // bytes; the format's own implementation refuses longer ones too
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // bytes, the limit of the format's own implementation
 
 }  // namespace
 
@@ -43,12 +43,12 @@ void TensorFile::map(const std::filesystem::path& path) {
   const auto check = [&](bool holds, const char* what) {
     if (!holds) refuse("cannot be ", what, ": ", std::generic_category().message(errno));
   };
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // were it a pipe by now: no waiting
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // if now a pipe, does not wait
   check(file >= 0, "opened");
   struct stat found {};
   check(::fstat(file, &found) == 0, "opened");
   const auto size = static_cast<std::size_t>(found.st_size);
-  if (size == 0) return;  // which cannot be mapped
+  if (size == 0) return;  // mmap refuses an empty file
   void* const place = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   check(place != MAP_FAILED, "mapped");
   mapping_ = {static_cast<const std::byte*>(place),

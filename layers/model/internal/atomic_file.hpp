@@ -1,4 +1,4 @@
-/// Replacing a file so that no crash leaves half of it. For the library's own sources.
+/// Replaces files atomically. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tapegrad::detail {
 
-/// A file that is open, closed with it. None is below 0.
+/// Owns an open file descriptor and closes it; negative if empty.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -22,11 +22,10 @@ class Descriptor {
   int number_;
 };
 
-/// A temporary file beside the one that it will replace, which is the one that symbolic links lead to. Unless commit()
-/// has finished, the destructor removes it and the old file stays. What a killed process leaves behind is removed by
-/// the next that writes in the folder. (A file without a name, Linux's O_TMPFILE, would leave nothing behind; but it
-/// can only be linked to a name that is free, from which it must still be renamed, and not every file system has them.)
-/// Errors are std::runtime_error naming the operation and the file.
+/// A temporary file in the folder of its target, after resolving symbolic links. Without a finished commit(), the
+/// destructor removes it and the old file stays. A killed process leaves it; the next write in the folder removes it.
+/// (Linux's O_TMPFILE would leave nothing, but it can only be linked to an unused name and must then still be renamed,
+/// and not every file system supports it.) Throws std::runtime_error naming the operation and the file.
 class AtomicFile {
  public:
   AtomicFile(const char* operation, std::filesystem::path target);
@@ -36,8 +35,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t size);
 
-  /// Puts the file in the target's place once its bytes are on the disk, and waits until this is on the disk too. Needs
-  /// no memory, so that the file has not been replaced when it ends.
+  /// Syncs the bytes to disk, renames the file to the target, and syncs the folder. Allocates nothing before the
+  /// rename, so it cannot run out of memory after replacing the file.
   void commit();
 
  private:
@@ -50,7 +49,7 @@ class AtomicFile {
   Descriptor folder_, file_;
 };
 
-/// Puts these bytes into a file, all of them or none.
+/// Replaces a file's contents by these bytes, all or nothing.
 void replace_file(const char* operation, const std::filesystem::path& path, const std::string& bytes);
 
 }  // namespace tapegrad::detail

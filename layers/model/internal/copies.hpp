@@ -1,4 +1,4 @@
-/// Telling the parameters of a model that are untrained copies of others. For the library's own sources.
+/// Finds parameters that are untrained copies of others. For the library's own sources.
 #pragma once
 
 #include <iosfwd>
@@ -11,9 +11,8 @@ namespace tapegrad::detail {
 /// The parameters' paths with their arrays, in the model's order.
 using HeldArrays = std::vector<std::pair<std::string, const void*>>;
 
-/// Prints a line for each part of a model that other parts were copied from and still equal. Copies share an array
-/// until one of them is changed, so that numbers which happen to be equal, or were trained since, are not taken for
-/// copies.
+/// Prints a line for each part of a model with unchanged copies. Copies share an array until one of them changes, so
+/// parameters with equal numbers by chance, or trained since, do not count.
 void print_copies(std::ostream& out, const HeldArrays& parameters);
 
 }  // namespace tapegrad::detail

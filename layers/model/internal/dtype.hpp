@@ -15,12 +15,12 @@ namespace tapegrad::detail {
 enum class Dtype : std::uint8_t { BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64 };
 
 struct DtypeInfo {
-  const char* name;        // as the file has it
-  const char* torch_name;  // as PyTorch has it
+  const char* name;        // in the file
+  const char* torch_name;  // in PyTorch
   std::size_t size;        // of a number, in bytes
 };
 
-/// Of all types, in their order.
+/// Indexed by Dtype.
 inline constexpr DtypeInfo kDtypes[] = {
     {"BOOL", "bool", 1},   {"U8", "uint8", 1},      {"I8", "int8", 1},    {"U16", "uint16", 2}, {"I16", "int16", 2},
     {"F16", "float16", 2}, {"BF16", "bfloat16", 2}, {"U32", "uint32", 4}, {"I32", "int32", 4},  {"F32", "float32", 4},
@@ -28,7 +28,7 @@ inline constexpr DtypeInfo kDtypes[] = {
 
 constexpr const DtypeInfo& info_of(Dtype dtype) { return kDtypes[static_cast<std::size_t>(dtype)]; }
 
-/// The type that a file has for T's numbers: integers go by their size and sign.
+/// The file's type for T; integers are matched by size and sign.
 template <class T>
 requires std::integral<T> || std::same_as<T, float> || std::same_as<T, double>
 constexpr Dtype dtype_of() {
@@ -53,8 +53,7 @@ constexpr bool is_floating(Dtype dtype) {
   return dtype == Dtype::F16 || dtype == Dtype::BF16 || dtype == Dtype::F32 || dtype == Dtype::F64;
 }
 
-/// Whether a file's numbers are read as T without a question: among floating-point types all are, integers and bool
-/// only as what they are.
+/// True if load() reads this type as T: any floating-point type as another, integers and bool only as the same type.
 template <class T> constexpr bool reads_as(Dtype dtype) {
   return dtype == dtype_of<T>() || (std::is_floating_point_v<T> && is_floating(dtype));
 }
@@ -72,8 +71,8 @@ struct Half {
   }
 };
 
-/// Turns `count` numbers of a floating-point type, which may lie unaligned, into T, float or double. What is too large
-/// becomes infinite. Threads share in the work.
+/// Converts `count` floating-point numbers, possibly unaligned, to float or double, in parallel. Overflow becomes
+/// infinite.
 template <class T> void convert_floats(Dtype from, const std::byte* bytes, std::size_t count, T* to);
 
 }  // namespace tapegrad::detail

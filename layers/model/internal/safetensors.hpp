@@ -14,7 +14,7 @@
 
 namespace tapegrad::detail {
 
-/// The name under which a header has its texts.
+/// The header's key for texts.
 inline constexpr const char* kMetadata = "__metadata__";
 
 struct StoredTensor {
@@ -25,7 +25,7 @@ struct StoredTensor {
 
 using StoredTensors = std::unordered_map<std::string, StoredTensor>;  // by name; a file may have millions
 
-/// What is wrong with a header: what was expected and given.
+/// A malformed header. The message is "expected ..., got ...".
 struct HeaderError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,16 +34,16 @@ struct SafetensorsHeader {
   StoredTensors tensors;
   std::map<std::string, std::string> metadata;
 
-  /// Reads the JSON of a file that has `data_size` bytes behind it, and checks all of it: the tensors fill these bytes
-  /// without overlaps and holes. Throws HeaderError when they do not.
+  /// Parses and validates a header followed by `data_size` bytes. Throws HeaderError if it is malformed or its tensors
+  /// do not fill these bytes without overlaps and gaps.
   static SafetensorsHeader parse(std::string_view json, std::uint64_t data_size);
 
-  /// The JSON, names in their order, padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text
-  /// that is not UTF-8.
+  /// The JSON, sorted by name and padded with spaces to a multiple of 8 bytes. Throws std::invalid_argument for text
+  /// other than UTF-8.
   std::string format() const;
 };
 
-/// A text from a file as it may stand in a message: quoted, in ASCII, of limited length.
+/// A text from a file for a message: quoted, in ASCII, of limited length.
 std::string quoted(const std::string& text);
 
 }  // namespace tapegrad::detail

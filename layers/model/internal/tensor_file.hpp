@@ -1,4 +1,4 @@
-/// Reading a safetensors file, from the disk or from memory. For the library's own sources.
+/// Reads a safetensors file from disk or memory. For the library's own sources.
 #pragma once
 
 #include <algorithm>
@@ -17,22 +17,21 @@
 
 namespace tapegrad::detail {
 
-/// A file that is mapped into memory, its header read and found right. Whatever is wrong with it is a
-/// std::runtime_error, `[operation] file: what was expected, what was given`. A file that somebody makes shorter
-/// meanwhile ends the program (SIGBUS).
+/// A memory-mapped file with a validated header. All errors are std::runtime_error, `[operation] file: expected ...,
+/// got ...`. If another program truncates the file meanwhile, this one ends by SIGBUS.
 class TensorFile {
  public:
   /// `operation` is a literal.
   TensorFile(const char* operation, const std::filesystem::path& path);
-  /// The bytes of a file, wherever they begin; they are not copied, and stay as long as this is used.
+  /// Reads a file's bytes in memory, possibly unaligned. They are not copied and must outlive this object.
   TensorFile(const char* operation, std::span<const std::byte> bytes);
 
-  /// What the file has, for the caller to take from: reading needs a StoredTensor alone.
+  /// The file's contents. The caller may move from them: reading needs only a StoredTensor.
   StoredTensors& tensors() { return header_.tensors; }
   std::map<std::string, std::string>& metadata() { return header_.metadata; }
 
-  /// The numbers of a tensor. Refuses, by the name given, those that do not read as T (see reads_as), and bools other
-  /// than 0 and 1. Takes the array's memory and no more.
+  /// The numbers of a tensor, without memory beyond the array. Throws, naming the tensor, for a type that does not read
+  /// as T (see reads_as) and for bools other than 0 and 1.
   template <class T> Array<T> read(const std::string& name, const StoredTensor& tensor) const {
     if (!reads_as<T>(tensor.dtype))
       refuse("expected ", quoted(name), " of dtype ", info_of(dtype_of<T>()).name, ", got ",
@@ -46,8 +45,7 @@ class TensorFile {
     return array;
   }
 
-  /// The bytes of a tensor, which stay for as long as somebody holds them: those of the mapping, or of a file in memory
-  /// a copy. Bools are checked as above.
+  /// The bytes of a tensor, sharing ownership of the mapping; a copy for a file in memory. Checks bools like read().
   std::shared_ptr<const std::byte> share(const std::string& name, const StoredTensor& tensor) const;
 
   template <class... Parts> [[noreturn]] void refuse(const Parts&... parts) const {
@@ -62,7 +60,7 @@ class TensorFile {
   const char* operation_;
   std::string source_;                        // the file's name, for messages
   std::shared_ptr<const std::byte> mapping_;  // null for a file in memory
-  std::span<const std::byte> bytes_, data_;   // of the file, and behind its header
+  std::span<const std::byte> bytes_, data_;   // the file, and its part after the header
   SafetensorsHeader header_;
 };
 

@@ -24,15 +24,15 @@ template <class T> void require_whole(const char* operation, const AttentionMap<
                   "expected none or as many gradients as weights, ", s, ", got ", map.gradients.shape());
 }
 
-// The shortest digits that read back as the same number.
+// The shortest digits that round-trip.
 template <class T> std::string digits(T number) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, number).ptr};
 }
 
-// NumPy's format, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html: version 1.0, the length of
-// the header in 2 bytes, the header, padded so that the numbers begin at a multiple of 64 bytes. xtensor's own header
-// depends on the global locale.
+// NumPy's format, https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html: version 1.0, the header's
+// length in 2 bytes, the header, padded to align the numbers at a multiple of 64 bytes. Not xtensor's dump_npy: its
+// header depends on the global locale.
 template <class T> std::string npy(const Array<T>& array) {
   static_assert(std::endian::native == std::endian::little);
   std::string shape;
@@ -49,7 +49,7 @@ template <class T> std::string npy(const Array<T>& array) {
   return bytes.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(T));
 }
 
-// As RFC 4180 has it.
+// Quotes a field if needed (RFC 4180).
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -8,10 +8,10 @@
 namespace tapegrad::detail {
 namespace {
 
-// In pixels. A letter of the labels is about this wide.
+// Sizes in pixels; kLetter is the approximate width of a letter in a label.
 constexpr std::size_t kLetter = 7, kLine = 20, kGap = 14, kTitle = 44, kColourBar = 90;
 
-std::size_t letters(const std::string& text) {  // UTF-8: each character has one byte that continues no other
+std::size_t letters(const std::string& text) {  // counts the first byte of each UTF-8 character
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
@@ -22,7 +22,7 @@ std::size_t widest(const std::vector<std::string>& tokens) {
   return most * kLetter;
 }
 
-// Spaces and ends of lines as signs that can be seen.
+// Replaces spaces, tabs and newlines by visible characters; drops other control characters.
 std::string visible(const std::string& token) {
   std::string text;
   for (const char c : token) {
@@ -38,15 +38,15 @@ std::string visible(const std::string& token) {
   return text;
 }
 
-// A string in which gnuplot finds nothing to interpret or to run, as it would between double quotes. An apostrophe
-// becomes a typographic one: gnuplot loses a label that is nothing else.
+// A string literal for gnuplot, single-quoted because gnuplot interprets escapes and runs commands in double quotes.
+// Apostrophes become typographic ones: gnuplot drops a label consisting of only an escaped one.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "’" : std::string(1, c == '\n' ? ' ' : c);
   return result + "'";
 }
 
-// ('t' 0, 'h' 1, 'e' 2): of many tokens only every n-th. gnuplot reads a % in them as a format.
+// ('t' 0, 'h' 1, 'e' 2), of every n-th token. Escapes %, which gnuplot reads as a format.
 std::string labels(const std::vector<std::string>& tokens, std::size_t every) {
   std::string list;
   for (std::size_t i = 0; i < tokens.size(); i += every) {
@@ -57,16 +57,16 @@ std::string labels(const std::vector<std::string>& tokens, std::size_t every) {
   return '(' + list + ')';
 }
 
-// Where everything stands, in pixels from the left and from the top.
+// Sizes and positions in pixels from the left and from the top.
 struct Layout {
-  std::size_t layers, heads;  // how many of each: a row of panels for each layer, or as many as fit of one
+  std::size_t layers, heads;  // layers, each with a row of panels (a single one wraps), and heads per layer
   std::size_t cell, every;    // a weight's width and height; every n-th token has a label
-  bool rotated;               // the labels of the keys, which are too long to stand side by side
+  bool rotated;               // rotates the keys' labels if they would overlap
   std::size_t columns, rows;
   std::size_t panel_width, panel_height, left, above, step_x, step_y, width, height;
 };
 
-// What stands above a head's panel.
+// The title of a head's panel.
 std::string name_of(std::size_t h, const Layout& l) {
   const std::string head = "head " + std::to_string(h % l.heads);
   return l.layers > 1 ? "layer " + std::to_string(h / l.heads) + ", " + head : head;
@@ -87,7 +87,7 @@ Layout lay_out(std::size_t heads, std::size_t layers, const std::vector<std::str
   l.above = kLine + 4;
   l.step_x = std::max(l.left + l.panel_width, letters(name_of(heads - 1, l)) * kLetter) + kGap;
   l.step_y = l.above + l.panel_height + (l.rotated ? widest(keys) + kGap : kLine) + kGap;
-  l.columns = layers > 1 ? l.heads : 1;  // of one layer: about as wide as a screen
+  l.columns = layers > 1 ? l.heads : 1;  // one layer: about the aspect ratio of a screen
   while (layers == 1 && l.columns < heads &&
          5 * l.columns * l.step_x < 8 * ((heads + l.columns - 1) / l.columns) * l.step_y)
     ++l.columns;
@@ -106,7 +106,7 @@ void write_panel(std::ostream& out, const Array<double>& weights, std::size_t h,
   out << "set lmargin at screen " << part(x, l.width) << "\nset rmargin at screen " << part(x + l.panel_width, l.width)
       << "\nset tmargin at screen " << 1 - part(y, l.height) << "\nset bmargin at screen "
       << 1 - part(y + l.panel_height, l.height) << '\n';
-  if (h == 0)  // one colour bar for all, beside the first row
+  if (h == 0)  // one color bar for all, right of the first row
     out << "set colorbox user origin " << part(l.columns * l.step_x + 4, l.width) << ','
         << 1 - part(y + l.panel_height, l.height) << " size " << part(14, l.width) << ','
         << part(l.panel_height, l.height) << '\n';
@@ -131,7 +131,7 @@ std::string picture_script(const Array<double>& weights, std::size_t layers, con
 
   std::ostringstream out;
   out.imbue(std::locale::classic());
-  out.exceptions(std::ios::badbit);  // when memory ends
+  out.exceptions(std::ios::badbit);  // throws if out of memory
   out << "set terminal pngcairo noenhanced font 'DejaVu Sans,10' size " << l.width << ',' << l.height
       << "\nset encoding utf8\nset multiplot title " << quoted(title) << " font 'DejaVu Sans,13'\n"
       << "set xrange [-0.5:" << keys.size() << "-0.5]\nset yrange [" << queries.size() << "-0.5:-0.5]\n"

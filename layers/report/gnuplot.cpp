@@ -16,9 +16,9 @@
 namespace tapegrad {
 namespace {
 
-// What gnuplot prints when it runs the script.
+// Runs the script and returns gnuplot's output.
 std::string run_gnuplot(const char* operation, const std::string& script) {
-  // Files without names instead of pipes: neither side ever waits for the other.
+  // Unnamed files instead of pipes: neither side blocks.
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -48,7 +48,7 @@ std::string run_gnuplot(const char* operation, const std::string& script) {
   posix_spawn_file_actions_adddup2(&streams, fileno(out.get()), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&streams, fileno(errors.get()), STDERR_FILENO);
   char program[] = "gnuplot";
-  char defaults[] = "-d";  // whatever the user has in ~/.gnuplot
+  char defaults[] = "-d";  // ignores the user's ~/.gnuplot
   char* arguments[] = {program, defaults, nullptr};
   pid_t process = 0;
   const int error = ::posix_spawnp(&process, program, &streams, nullptr, arguments, environ);

@@ -47,7 +47,7 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   return row;
 }
 
-// The operation that read a parameter first: the parameter was put on the tape for it.
+// The first operation to read the parameter: it put the parameter on the tape.
 template <class T> const char* first_reader(const Nodes<T>& nodes, std::int32_t parameter) {
   const auto reads_it = [&](std::int32_t i) {
     return std::ranges::find(nodes[i].inputs, parameter) != nodes[i].inputs.end();
@@ -58,8 +58,8 @@ template <class T> const char* first_reader(const Nodes<T>& nodes, std::int32_t 
   return "";
 }
 
-// The parameters that the last backward pass over the model reached and the model does not list. They are named if this
-// thread's innermost tape still has them, and counted otherwise.
+// Parameters reached by the model's last backward pass but not listed by the model. Named if this thread's innermost
+// tape still has them, and only counted otherwise.
 template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& parameters) {
   std::uint64_t last = 0;
   for (const auto& named : parameters) last = std::max(last, named.second.variable()->last_sweep);

@@ -12,7 +12,7 @@ namespace tapegrad {
 template <class T = float> struct LowRank {
   Parameter<T> A;    ///< (rank, in_features)
   Parameter<T> B;    ///< (out_features, rank)
-  double alpha = 1;  ///< scale of the update, times the rank
+  double alpha = 1;  ///< scale of the update times the rank
 
   /// alpha / rank
   T scale() const { return static_cast<T>(alpha / static_cast<double>(A.shape()[0])); }
@@ -20,7 +20,7 @@ template <class T = float> struct LowRank {
   Tensor<T> operator()(const Tensor<T>& x) const;
 
   /// @cond
-  // As TAPEGRAD_FIELDS and TAPEGRAD_SETTINGS, which accept no names with dots.
+  // Expands TAPEGRAD_FIELDS and TAPEGRAD_SETTINGS by hand, because they reject names with dots.
   using tapegrad_inline = void;
   static constexpr std::string_view tapegrad_field_names() { return "lora_A.weight, lora_B.weight"; }
   auto tapegrad_fields() { return std::tie(A, B); }

@@ -22,7 +22,7 @@ Shape pooled_shape(const Shape& shape, const std::vector<std::size_t>& pooled) {
   return out;
 }
 
-// The means of blocks of `pooled` places along each axis, row by row along the last one.
+// The means of blocks of `pooled` elements along each axis, in row-major order.
 template <class T> std::vector<float> averaged(const Array<T>& array, const std::vector<std::size_t>& pooled) {
   if (std::ranges::all_of(pooled, [](std::size_t factor) { return factor == 1; })) return {array.begin(), array.end()};
   const Shape& shape = array.shape();
@@ -51,7 +51,7 @@ template <class T> std::vector<float> averaged(const Array<T>& array, const std:
   return means;
 }
 
-// Of little-endian float32.
+// Encodes numbers as little-endian float32.
 std::string base64(const std::vector<float>& numbers) {
   constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -74,7 +74,7 @@ std::string base64(const std::vector<float>& numbers) {
   return out;
 }
 
-// Of all numbers; those that are not finite are counted alone.
+// Bounds of the finite numbers, and counts.
 struct Range {
   double least = std::numeric_limits<double>::infinity(), largest = -least;
   std::size_t zeros = 0, nan = 0, infinite = 0;
@@ -95,12 +95,12 @@ template <class T> Range range_of(const Array<T>& array) {
   return range;
 }
 
-// Of numbers that are finite.
+// Moments of the finite numbers.
 struct Moments {
   std::size_t count = 0;
   double mean = 0, squared_deviations = 0;
 
-  // Chan's update, which loses no digits to a large mean.
+  // Chan's update: stable for a large mean.
   void add(const Moments& other) {
     if (other.count == 0) return;
     const double from_mean = other.mean - mean, part = static_cast<double>(other.count);
@@ -112,9 +112,9 @@ struct Moments {
 };
 
 template <class T> JsonObject statistics(const Array<T>& array) {
-  constexpr std::size_t kBlock = 512;  // finite numbers that are gone over twice, with no division for each
+  constexpr std::size_t kBlock = 512;  // two passes over each block avoid a division per number
   const Range range = range_of(array);
-  // A power of two, which costs no digits: with it, no sum of squares overflows, nor does that of the largest vanish.
+  // Scaling by a power of two is exact and keeps the sum of squares from overflowing or vanishing.
   const double magnitude = std::max(-range.least, range.largest);
   const int exponent = magnitude > 0 ? std::clamp(std::ilogb(magnitude), -1000, 1000) : 0;
   const double scale = std::ldexp(1.0, -exponent);

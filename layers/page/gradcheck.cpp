@@ -13,7 +13,7 @@
 namespace tapegrad::testing {
 namespace {
 
-// "step.html", and then "step-2.html": several checks of a program may fail.
+// "step.html", then "step-2.html": several checks of a program may fail.
 std::filesystem::path next_page(const std::filesystem::path& first) {
   static std::atomic<int> pages{0};
   const int number = ++pages;
@@ -21,7 +21,7 @@ std::filesystem::path next_page(const std::filesystem::path& first) {
   return first.parent_path() / (first.stem().string() + '-' + std::to_string(number) + first.extension().string());
 }
 
-// Adds a line to the report that says where the page is, or why there is none: the report is what the test is about.
+// Writes the page. Returns a line for the report: the page's path, or the error, so the test still shows its report.
 std::string page_of_failure(const std::filesystem::path& path, const GradcheckFailure& failure) {
   try {
     Page page({.title = "A gradient check that failed"});

@@ -1,22 +1,22 @@
-/// Gradient checks of tests, with a page to look into where one fails.
+/// Gradient checks for tests. A failed check can write a page for inspection.
 #pragma once
 
 #include <functional>
 
 #include "../model/gradcheck.hpp"
 
-/// CHECK for gradients: CHECK_GRADIENTS(f, model), with gradcheck's arguments; the message is its report. When the
-/// environment variable TAPEGRAD_PAGE names a file, a check that fails writes a page there, opened at the parameter
-/// that is wrong, with the tape's gradient beside the numeric one.
+/// CHECK for gradients: CHECK_GRADIENTS(f, model), with gradcheck's arguments; the message is its report. If the
+/// environment variable TAPEGRAD_PAGE names a file, a failed check writes a page there, opened at the parameter with
+/// the largest error, with the tape's gradient next to the numeric one.
 #define CHECK_GRADIENTS(...) DOCTEST_CHECK(::tapegrad::testing::gradcheck_with_page(__VA_ARGS__))
 
 namespace tapegrad::testing {
 
-/// The options, with an on_failure that writes the page that TAPEGRAD_PAGE asks for, "step.html"; the second one of a
-/// program is "step-2.html". As they are where the variable is not set or on_failure is somebody's already.
+/// The options with an on_failure to write the page named by TAPEGRAD_PAGE, "step.html"; a program's second page is
+/// "step-2.html". Unchanged if the variable is not set or on_failure already is.
 GradcheckOptions with_page(GradcheckOptions options);
 
-/// gradcheck with those options.
+/// gradcheck with the options from with_page.
 inline GradcheckResult gradcheck_with_page(const std::function<Tensor<double>()>& f,
                                            const NamedParameters<double>& parameters,
                                            const GradcheckOptions& options = {}) {

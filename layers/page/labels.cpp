@@ -17,7 +17,7 @@ bool fit(const Axes& axes, const Shape& shape) {
   });
 }
 
-// Those that were told under a name or a path, null for none.
+// The axes given for a name or path; null for none.
 const Axes* told(const PageStep& step, const PageOptions& page, const std::string& key) {
   for (const PageAxes* axes : {&step.axes, &page.axes})
     if (const auto found = axes->find(key); found != axes->end()) return &found->second;
@@ -41,7 +41,7 @@ const Axes* Labels::in_layer(std::string layer, const Shape& shape) const {
   }
 }
 
-// Of two paths that the layer's begins with, the longer comes later in the map.
+// The map sorts a path after its prefixes, so the innermost layer is found last.
 PageTokens Labels::tokens_in(const std::string& layer) const {
   PageTokens found;
   for (const auto* tokens : {&page_.tokens, &step_.tokens})
@@ -55,7 +55,7 @@ void Labels::add_tokens(JsonObject& attention, bool queries, const std::string& 
   const char* side = queries ? "queries" : "keys";
   const PageTokens tokens = tokens_in(layer);
   const auto& lists = queries ? tokens.queries : tokens.keys;
-  if (lists.empty()) {  // what is read has its places along the last axis but one
+  if (lists.empty()) {  // the input's second-to-last axis holds the tokens
     if (read == nullptr) return;
     const std::vector<std::string>& labels = (*read)[read->size() - 2].labels;
     if (!labels.empty()) attention[side] = std::vector<std::vector<std::string>>{labels};

@@ -36,7 +36,7 @@ std::size_t common_parts(const Path& a, const Path& b) {
 std::string between(const std::string& before, const std::string& after) {
   const Path from = parts_of(before);
   const std::size_t common = common_parts(from, parts_of(after));
-  // In a layer, and not between two of a list, nor outside of all.
+  // Inside a layer, not between two layers of a list.
   if (common > 0 && !(common < from.size() && is_number(from[common]))) return joined(from, common);
   const auto number = std::find_if(from.begin() + static_cast<std::ptrdiff_t>(common), from.end(), is_number);
   return joined(from, number == from.end() ? common : static_cast<std::size_t>(number - from.begin()) + 1);

@@ -20,7 +20,7 @@ std::string title_text(const std::string& title) {
   return replaced(title, {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
 }
 
-// The template with the texts in the places of its {{names}}, in one pass: what is put in is not looked into again.
+// Replaces the template's {{names}} by the texts, in one pass: names in inserted texts are not replaced.
 std::string filled(std::string_view page, std::initializer_list<std::pair<std::string_view, std::string_view>> texts) {
   std::string out;
   while (!page.empty()) {

@@ -14,15 +14,14 @@
 
 namespace tapegrad {
 
-/// Writes one HTML file that needs nothing else: every operation of the tape with its formula, values and gradients,
-/// gathered in layers by the parameters' paths, to be stepped through forward and backward. Numbers are kept as float.
+/// Writes a self-contained HTML file to step through the tape forward and backward: every operation with its formula,
+/// values and gradients, grouped in layers by the parameters' paths. Numbers are stored as float.
 ///
-/// Throws std::logic_error for a tape that keeps no values, std::invalid_argument when axes or tokens do not fit the
-/// value that they are of, and std::runtime_error when the file cannot be written; what was there before is then still
-/// there.
+/// Throws std::logic_error for a tape without keep_values, std::invalid_argument if axes or tokens do not fit their
+/// value, and std::runtime_error if the file cannot be written; the previous file is then intact.
 void save_page(const Tape& tape, const std::filesystem::path& path, const PageOptions& options = {});
 
-/// A page of several steps, with a slider to choose among them: watch attention form.
+/// A page of several steps with a slider, for example to watch attention form.
 ///
 ///     tg::Page page({.title = "The first thousand steps"});
 ///     for (int step = 0; step < 1000; ++step) {
@@ -34,14 +33,14 @@ void save_page(const Tape& tape, const std::filesystem::path& path, const PageOp
 ///     page.save("training.html");
 class Page {
  public:
-  /// Without a step as yet.
+  /// A page without steps.
   explicit Page(PageOptions options = {}) : options_(std::move(options)) {}
 
-  /// Adds a step. What the tape keeps then stays in memory as long as the page, also when the tape has ended; where it
-  /// lives on, the page shows what it has recorded when the page is saved. Throws as save_page.
+  /// Adds a step. Shares ownership of the tape's recording, also after the tape ends; operations recorded between add()
+  /// and save() are included. Throws like save_page.
   void add(const Tape& tape, PageStep step = {});
 
-  /// Writes the steps added so far as one file. Throws as save_page, and std::logic_error without any.
+  /// Writes the steps added so far to one file. Throws like save_page, and std::logic_error without any.
   void save(const std::filesystem::path& path) const;
 
  private:

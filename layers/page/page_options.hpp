@@ -1,4 +1,4 @@
-/// The settings of a page and of its steps.
+/// Options of a page and its steps.
 #pragma once
 
 #include <cstddef>
@@ -11,58 +11,58 @@
 
 namespace tapegrad {
 
-/// An axis of a value for readers, texts in UTF-8. Axes of one name are looked at in the same place in all arrays.
+/// Names for an axis of a value, in UTF-8. Axes with the same name share one selected index on the page.
 struct PageAxis {
   std::string name{};                 ///< "token"; "" for none
-  std::vector<std::string> labels{};  ///< of its places, as "the", "river", "bank"; empty for none
+  std::vector<std::string> labels{};  ///< one per index, such as "the", "river", "bank"; empty for none
 };
 
-/// The axes of values, by the values' names. Under the path of a layer, "" for the whole model, stand those of the
-/// values without a name in it, as far as they fit; an inner layer's go before an outer one's. Names of no value are
-/// passed over. Attention that is told no PageTokens takes the labels of its queries and keys:
+/// The axes of values, by the values' names. The path of a layer, "" for the whole model, gives axes to unnamed values
+/// in it if they fit; inner layers take precedence. Unknown names are ignored. Attention without PageTokens uses the
+/// labels of its queries and keys:
 ///
 ///     const PageAxis token{"token", {"the", "river", "bank"}};
-///     save_page(tape, "step.html", {.axes = {{"", {{"batch"}, token, {}}}}});  // of all that are (B, 3, D)
+///     save_page(tape, "step.html", {.axes = {{"", {{"batch"}, token, {}}}}});  // of all values of shape (B, 3, D)
 using PageAxes = std::map<std::string, std::vector<PageAxis>>;
 
-/// The tokens that the queries and the keys of an attention stand for, texts in UTF-8: a list for each entry of the
-/// batch or one for all; empty for none.
+/// The tokens at an attention's queries and keys, in UTF-8: a list for each batch entry, or one for all.
 struct PageTokens {
   std::vector<std::vector<std::string>> queries{};  ///< T texts in each list
   std::vector<std::vector<std::string>> keys{};     ///< S texts in each list
 };
 
-/// What is told of a whole page.
+/// Options of a page.
 struct PageOptions {
   std::string title = "A training step";  ///< in UTF-8
 
-  /// Of the values of all steps.
+  /// Axes of values in all steps.
   PageAxes axes{};
 
-  /// The tokens of all attention in a layer, by the layer's path, "" for the whole model. Those of the innermost layer
-  /// count; paths of no layer are passed over.
+  /// The tokens of all attention in a layer, by the layer's path, "" for the whole model. Inner layers take precedence;
+  /// unknown paths are ignored.
   std::map<std::string, PageTokens> tokens{};
 
-  /// How many bytes the numbers may take on the page. Large arrays are averaged down until they do, the
-  /// largest first, and attention's weights only where they take more than half of the bytes; the page says so, and
-  /// still tells the mean, the norm and the like of all their numbers. An array keeps at least one number.
+  /// Maximum number of bytes for arrays on the page. Larger pages average arrays down, the largest first, and attention
+  /// weights only if they exceed half of the bytes. The page says so; its statistics (mean, norm, ...) are still of
+  /// all numbers. An array keeps at least one number.
   std::size_t largest = 8'000'000;
 };
 
-/// What is told of one step of several.
+/// Options of one step.
 struct PageStep {
   std::string label{};  ///< "step 100"
-  PageAxes axes{};      ///< of its values, before those of the page
+  PageAxes axes{};      ///< of its values; take precedence over the page's
 
-  /// Of its attention, before those of the page.
+  /// The tokens of its attention; take precedence over the page's.
   std::map<std::string, PageTokens> tokens{};
 
-  /// The name of the value that the page opens at, "attention.k_proj.weight"; "" for the beginning, or for where
-  /// anomaly mode found NaN. When no value has it, as one that nothing reads, the page opens at the loss.
+  /// The page opens at the value with this name, such as "attention.k_proj.weight"; "" for the operation with NaN found
+  /// by anomaly mode, or else the beginning. If the tape has no such value, because no operation reads it, the page
+  /// opens at the loss.
   std::string opened_at{};
-  std::string about{};  ///< what there is to see there; "" for the text of anomaly mode's error
+  std::string about{};  ///< a message to show there; "" for anomaly mode's error
 
-  /// Gradients by central differences, by the values' names: shown beside those of the tape.
+  /// Gradients by central differences, by the values' names: shown next to the tape's.
   std::map<std::string, Array<double>> numeric{};
 };
 
@@ -70,7 +70,7 @@ namespace detail {
 
 class Recording;
 
-/// A step of a page: what a tape has recorded, which lives on when the tape ends.
+/// A step of a page. Shares ownership of the tape's recording.
 struct RecordedStep {
   std::shared_ptr<const Recording> recorded;
   PageStep told;

@@ -21,7 +21,7 @@
 namespace tapegrad::detail {
 namespace {
 
-// The nodes on T of a tape.
+// A tape's nodes of scalar type T.
 template <class T> class NodeViews {
  public:
   explicit NodeViews(const Recording& recording) {
@@ -39,8 +39,8 @@ template <class T> class NodeViews {
   auto end() const { return nodes_.end(); }
   const NodeView<T>& operator[](std::int32_t i) const { return nodes_[static_cast<std::size_t>(i)]; }
 
-  // What a node's rule added to the gradient of input n; null where it added nothing, and where that is all of the
-  // gradient, which stands on the page anyway.
+  // The node's contribution to the gradient of input n. Null if there is none, or if it is the whole gradient, already
+  // on the page.
   Value<T> contribution(const NodeView<T>& node, std::size_t n) const {
     if (node.inputs[n] < 0 || node.kept->contributions.empty()) return {};
     const Value<T>& added = node.kept->contributions[n];
@@ -50,7 +50,7 @@ template <class T> class NodeViews {
 
  private:
   std::vector<NodeView<T>> nodes_;
-  std::vector<std::size_t> readers_;  // how often each is read by operations that the sweep came to
+  std::vector<std::size_t> readers_;  // of each node: reads by operations with a gradient
 };
 
 template <class T> std::vector<std::string> layers_in(const NodeViews<T>& nodes) {
@@ -60,11 +60,11 @@ template <class T> std::vector<std::string> layers_in(const NodeViews<T>& nodes)
     bool reads_parameter = false;
     for (std::size_t n = 0; n < node.inputs.size(); ++n) {
       const std::int32_t input = node.inputs[n];
-      const bool is_constant = input < 0;  // a parameter that is frozen, if its name is in a layer
+      const bool is_constant = input < 0;  // a frozen parameter, if its name has a layer
       if (!is_constant && !nodes[input].is_parameter) continue;
       reads_parameter = reads_parameter || !is_constant;
       const std::string layer = layer_of(is_constant ? node.kept->constants[n].name : nodes[input].name);
-      if (layer.empty()) continue;  // as of an input X, which tells nothing beside the parameters of a layer
+      if (layer.empty()) continue;  // such as an input X: says nothing about the layer
       known = known ? common_layer(*known, layer) : layer;
     }
     if (reads_parameter && !known) known = "";
@@ -72,7 +72,7 @@ template <class T> std::vector<std::string> layers_in(const NodeViews<T>& nodes)
   return layers_of(of_parameters);
 }
 
-// A value that the operation computed without keeping it; null if it described none of that name.
+// An intermediate value described by the operation; null if there is none of that name.
 template <class T>
 const typename Arguments<T>::Intermediate* intermediate(const NodeView<T>& node, std::string_view name) {
   const auto& all = node.kept->arguments.intermediates();
@@ -84,13 +84,13 @@ template <class T> bool has_gradient(const typename Arguments<T>::Intermediate& 
   return node.kept->gradient && x.gradient;
 }
 
-// How many numbers an array may have on the page.
+// Maximum number of elements per array on the page.
 struct Limits {
-  std::size_t attention;  // its weights, their gradient and where they are allowed
+  std::size_t attention;  // the weights, their gradient and the mask
   std::size_t others;
 };
 
-// Writes the nodes of a tape, those on float and then those on double, as one step.
+// Writes a tape's nodes as one step, float before double.
 class StepWriter {
  public:
   StepWriter(const PageStep& told, const PageOptions& options, const Limits& limits)
@@ -99,8 +99,8 @@ class StepWriter {
   template <class T> void add(const Recording& recording) {
     const NodeViews<T> nodes(recording);
     const std::vector<std::string> layers = layers_in(nodes);
-    std::vector<std::size_t> places(nodes.size());     // of the nodes on the page
-    std::map<const Array<T>*, std::size_t> constants;  // the places of those that have been read
+    std::vector<std::size_t> places(nodes.size());     // indices of the nodes on the page
+    std::map<const Array<T>*, std::size_t> constants;  // indices of the constants read so far
     for (const NodeView<T>& node : nodes) {
       const Places inputs = inputs_of(node, places, constants);
       places[node.number] = nodes_.size();
@@ -120,20 +120,20 @@ class StepWriter {
     JsonObject out{{"label", told_.label}, {"loss", loss_}, {"nodes", nodes_}};
     if (!opened_at_.is_null())
       out["opened_at"] = opened_at_;
-    else if (!told_.opened_at.empty())  // what nothing reads is not on the tape
+    else if (!told_.opened_at.empty())  // its value is not on the tape
       out["opened_at"] = opening_at(loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1);
     return out;
   }
   std::size_t arrays() const { return arrays_; }
   std::size_t averaged() const { return averaged_; }
-  // How many numbers are left of any of those.
+  // The largest number of elements left in an averaged array.
   std::size_t most_left() const { return most_left_; }
 
  private:
   using Axes = Labels::Axes;
-  using Places = std::vector<std::optional<std::size_t>>;  // of inputs on the page, nothing for undefined ones
+  using Places = std::vector<std::optional<std::size_t>>;  // indices of inputs; none for undefined ones
 
-  // Where the page opens.
+  // The position at which the page opens.
   JsonObject opening_at(std::int64_t node) const {
     return {{"node", node}, {"backward", false}, {"text", told_.about}};
   }
@@ -150,7 +150,7 @@ class StepWriter {
     return array_json(array, most);
   }
 
-  // Constants that have not been read before are added.
+  // The indices of the node's inputs on the page. Adds constants on their first read.
   template <class T>
   Places inputs_of(const NodeView<T>& node, const std::vector<std::size_t>& places,
                    std::map<const Array<T>*, std::size_t>& constants) {
@@ -192,7 +192,7 @@ class StepWriter {
   void add_node(const NodeView<T>& node, const NodeViews<T>& nodes, const Places& inputs, const std::string& layer) {
     const auto& kept = *node.kept;
     const Formula formula = formula_of(node.operation);
-    // An undefined input is left out, its rule too where there is one for each.
+    // Omits undefined inputs, and their rules if there is one for each input.
     std::vector<std::size_t> present;
     std::vector<std::string> rules;
     std::vector<Json> contributions;
@@ -235,7 +235,7 @@ class StepWriter {
     axes_.push_back(axes);
   }
 
-  // What the operation was given besides tensors: texts, and arrays as the other arrays of the page.
+  // The operation's arguments other than tensors: texts, and arrays in the page's format.
   template <class T> std::vector<Json> arguments_json(const Arguments<T>& arguments) {
     std::vector<Json> out;
     for (const auto& argument : arguments.arguments()) {
@@ -250,7 +250,7 @@ class StepWriter {
     return out;
   }
 
-  // Of an operation of queries, keys and values that describes its weights.
+  // For an operation on queries, keys and values with described weights.
   template <class T>
   JsonObject attention_json(const NodeView<T>& node, const Places& inputs, const std::string& layer) {
     const auto& weights = *intermediate(node, "weights");
@@ -273,7 +273,7 @@ class StepWriter {
     out["compared"] = JsonObject{{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
   }
 
-  // The node that comes next, when that is its name.
+  // Opens the page at the next node if this is its name.
   void open_at_next_if(const std::string& name) {
     if (!name.empty() && name == told_.opened_at) opened_at_ = opening_at(static_cast<std::int64_t>(nodes_.size()));
   }
@@ -288,14 +288,14 @@ class StepWriter {
   std::size_t arrays_ = 0, averaged_ = 0, most_left_ = 0;
 };
 
-// The bytes of the numbers of all arrays, of which each has at most that many.
+// The bytes of all arrays in base64, with at most `most` numbers each.
 std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most) {
   std::size_t bytes = 0;
   for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, most)) * sizeof(float) / 3 * 4 + 4;
   return bytes;
 }
 
-// As many numbers as arrays may have each so that all of them fit, and 1 where even that is too much.
+// The largest limit per array for all to fit into `bytes`; at least 1.
 std::size_t most_that_fit(const std::vector<Shape>& arrays, std::size_t bytes) {
   std::size_t fitting = 1, most = 1;
   for (const Shape& shape : arrays) most = std::max(most, element_count(shape));
@@ -316,7 +316,7 @@ struct Shapes {
     const auto add_if_any = [&](const Value<T>& value) {
       if (value) others.push_back(value->shape());
     };
-    std::set<const Array<T>*> constants;  // each stands there once
+    std::set<const Array<T>*> constants;  // each is written once
     for (const NodeView<T>& node : nodes) {
       add_if_any(node.kept->value);
       add_if_any(node.kept->gradient);
@@ -336,7 +336,7 @@ struct Shapes {
   }
 };
 
-// Tokens cannot be told in averaged attention: it stays whole in half of the bytes, or in all that others leave free.
+// Averaged attention does not show single tokens: it gets half of the bytes, or all left free by other arrays if more.
 Limits limits_of(std::span<const RecordedStep> steps, std::size_t bytes) {
   Shapes shapes;
   for (const RecordedStep& step : steps) {

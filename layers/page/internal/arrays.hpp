@@ -1,5 +1,4 @@
-/// Arrays as a page has them: averaged down where they are large, with the statistics of all their numbers. For the
-/// library's own sources.
+/// Arrays on a page: large ones averaged down, with statistics of all numbers. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +9,11 @@
 
 namespace tapegrad::detail {
 
-/// How many places along each axis become one, so that at most `most` numbers are left: powers of two, of which the
-/// longest axes take the largest. All are 1 where nothing needs to be averaged.
+/// The pooling factor of each axis to leave at most `most` numbers: powers of two, doubled for the longest axis until
+/// the array is small enough; 1 for a small array.
 std::vector<std::size_t> pooling(const Shape& shape, std::size_t most);
 
-/// How many numbers that leaves.
+/// The number of elements left after pooling.
 std::size_t pooled_size(const Shape& shape, const std::vector<std::size_t>& pooled);
 
 /// {"shape", "pooled"?, "data", "statistics"}

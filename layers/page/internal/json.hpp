@@ -12,35 +12,34 @@
 
 namespace tapegrad::detail {
 
-/// A text with others in the place of some characters.
+/// Replaces characters of a text.
 std::string replaced(std::string_view text, std::initializer_list<std::pair<char, const char*>> replacements);
 
 class Json;
 
-/// The members of an object, written in the order of their keys.
+/// The members of an object, written in sorted order.
 using JsonObject = std::map<std::string_view, Json>;
 
-/// A value of JSON, held as its text. (nlohmann's lists and objects need memory where they are destroyed, and end the
-/// program when there is none.) In strings <, > and & are escaped: in HTML they could end the script that the text is
-/// in.
+/// A JSON value, stored as its text. (The destructors of nlohmann's lists and objects allocate, and terminate the
+/// program if out of memory.) Escapes <, > and & in strings: in HTML they could end the enclosing script.
 class Json {
  public:
   Json() : text_("null") {}
   Json(std::nullptr_t) : Json() {}
   Json(bool value) : text_(value ? "true" : "false") {}
   template <std::integral Number> Json(Number number) : text_(std::to_string(number)) {}
-  Json(double number);              ///< null for one that is not finite
-  Json(const std::string& string);  ///< what is not UTF-8 in it becomes U+FFFD
+  Json(double number);              ///< null if not finite
+  Json(const std::string& string);  ///< replaces invalid UTF-8 by U+FFFD
   Json(const char* string) : Json(std::string(string)) {}
   Json(const JsonObject& members);
 
-  /// A list of what can be made JSON.
+  /// A list of values convertible to Json.
   template <std::ranges::input_range Items> Json(const Items& items) : text_("[") {
     for (const auto& item : items) add_item(item);
     text_ += ']';
   }
 
-  /// A string of letters that need no escapes, as base64 has.
+  /// A string without characters to escape, such as base64.
   static Json plain_string(std::string_view letters);
 
   bool is_null() const { return text_ == "null"; }

@@ -1,4 +1,4 @@
-/// What tapes recorded as a page's data. For the library's own sources.
+/// Converts recordings to a page's data. For the library's own sources.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tapegrad::detail {
 
-/// {"version", "title", "left_out", "steps"} of tapes that keep values.
+/// {"version", "title", "left_out", "steps"} of tapes with keep_values.
 Json page_json(std::span<const RecordedStep> steps, const PageOptions& options);
 
 }  // namespace tapegrad::detail

@@ -27,7 +27,7 @@ template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, 
         std::copy_n(from_layout.at(from, b, h).row(r), from_layout.width, to_layout.at(to.data(), b, h).row(size + r));
 }
 
-// The same rows with twice the capacity, so each row moves once on average.
+// Moves the rows to a larger array. The caller doubles the capacity, so each row moves once on average.
 template <class T> Array<T> with_room(const Array<T>& kept, std::size_t size, const Shape& shape) {
   auto grown = detail::uninitialized<T>(kName, shape);
   if (size > 0) copy_rows(kept.data(), layout_of_kept(kept.shape(), size), grown, 0);

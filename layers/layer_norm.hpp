@@ -14,7 +14,7 @@ struct LayerNormOptions {
   bool center = true;  ///< subtracts the mean; without centering and bias it is an RMSNorm
 };
 
-/// (x - mean) / sqrt(variance + eps) * weight + bias over the last axes, or without centering
+/// (x - mean) / sqrt(variance + eps) * weight + bias over the last axes; without centering,
 /// x / sqrt(mean(x²) + eps) * weight + bias. Weights are initially 1, biases 0.
 template <class T = float> struct LayerNorm {
   Parameter<T> weight;  ///< normalized_shape

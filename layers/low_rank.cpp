@@ -29,7 +29,7 @@ void add_low_rank(Linear<T>& layer, std::size_t rank, double alpha, Generator& g
     return;
   }
   const std::size_t out = layer.weight.shape()[0], in = layer.weight.shape()[1];
-  const double bound = 1 / std::sqrt(static_cast<double>(in));  // He et al.'s with a = sqrt 5, as in the paper's code
+  const double bound = 1 / std::sqrt(static_cast<double>(in));  // kaiming_uniform_(a=√5), as in the authors' code
   layer.low_rank = LowRank<T>{.A = Parameter<T>(uniform<T>({rank, in}, -bound, bound, generator)),
                               .B = Parameter<T>(Array<T>(Shape{out, rank}, T(0))),
                               .alpha = alpha};

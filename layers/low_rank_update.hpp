@@ -12,7 +12,7 @@ namespace tapegrad {
 template <class T = float> struct LowRank {
   Parameter<T> A;    ///< (rank, in_features)
   Parameter<T> B;    ///< (out_features, rank)
-  double alpha = 1;  ///< scale of the update, times the rank
+  double alpha = 1;  ///< scale of the update times the rank
 
   /// alpha / rank
   T scale() const { return static_cast<T>(alpha / static_cast<double>(A.shape()[0])); }

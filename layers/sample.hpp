@@ -17,8 +17,8 @@ struct SampleOptions {
 };
 
 /// Draws an id from each row, with the probabilities softmax(logits / temperature). logits: (..., vocabulary) -> (...).
-/// Throws std::invalid_argument for options out of range, an empty vocabulary, and a row whose largest logit is not
-/// finite.
+/// Throws std::invalid_argument for options out of range, an empty vocabulary, and a row with NaN or an infinite
+/// maximum.
 template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& options = {});
 
 }  // namespace tapegrad

@@ -43,7 +43,7 @@ template <class T> struct Weight : Parameter<T> {
   const Value<BFloat16>& shared_bfloat16() const&;
 
   bool defined() const { return Parameter<T>::defined() || bfloat16_; }  ///< false only without any numbers
-  /// The value. Throws std::logic_error if it is stored in bfloat16, as do the parameter's other members that need it.
+  /// The value. Throws std::logic_error if it is stored in bfloat16, like all of Parameter's members that need it.
   const Array<T>& value() const&;
   Array<T> value() const&& { return static_cast<const Weight&>(*this).value(); }                         ///< a copy
   const Shape& shape() const& { return is_in_bfloat16() ? bfloat16_->shape() : Parameter<T>::shape(); }  ///< (out, in)
@@ -51,23 +51,23 @@ template <class T> struct Weight : Parameter<T> {
   std::size_t dimension() const { return shape().size(); }                                          ///< number of axes
   std::size_t size() const { return is_in_bfloat16() ? bfloat16_->size() : Parameter<T>::size(); }  ///< of elements
 
-  /// Replaces the value as Parameter::set_value does, and drops the bfloat16 numbers.
+  /// Like Parameter::set_value. Drops the bfloat16 numbers.
   void set_value(Array<T> value) {
     Parameter<T>::set_value(std::move(value));
     bfloat16_ = nullptr;
   }
-  /// The same for Parameter::share_value.
+  /// Like Parameter::share_value. Drops the bfloat16 numbers.
   void share_value(Value<T> value) {
     Parameter<T>::share_value(std::move(value));
     bfloat16_ = nullptr;
   }
 
  private:
-  Value<BFloat16> bfloat16_ = nullptr;  // outdated while the parameter has a value, which a handle on it may set
+  Value<BFloat16> bfloat16_ = nullptr;  // stale if a handle has set the parameter's value since
 };
 
 /// @cond
-// A handle on a Weight is one on its parameter.
+// A handle to a Weight is a handle to its parameter.
 template <class T> ParameterHandle(Weight<T>&) -> ParameterHandle<Parameter<T>>;
 template <class T> ParameterHandle(Weight<T>*) -> ParameterHandle<Parameter<T>>;
 template <class T> ParameterHandle(const Weight<T>&) -> ParameterHandle<const Parameter<T>>;
@@ -93,11 +93,11 @@ Tensor<T> linear(const std::type_identity_t<Tensor<T>>& x, const Weight<T>& weig
 template <class T>
 Tensor<T> embedding(const Weight<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
 
-/// Stores every Weight in the model, those of Linears and Embeddings, in bfloat16, for inference or for training the
-/// other parameters. They take half the memory, and generating one token at a time, which is bound by reading them,
-/// takes about half the time. Biases, norms and low-rank updates keep their type. Gradients flow through these weights,
-/// not to them; parameters() and named_parameters() omit them, count_parameters() counts them. A tied head,
-/// tg::linear(x, embedding.weight), stores one copy. save() throws std::logic_error: save the model before.
+/// Stores every Weight in the model (of Linears and Embeddings) in bfloat16, for inference or for training the other
+/// parameters. They take half the memory, and generating one token at a time takes about half the time, because it is
+/// bound by reading them. Biases, norms and low-rank updates keep their type. Gradients flow through these weights, not
+/// to them; parameters() and named_parameters() omit them, count_parameters() counts them. A tied head,
+/// tg::linear(x, embedding.weight), stores one copy. save() then throws std::logic_error: save the model before.
 template <detail::ModelArgument M> void hold_in_bfloat16(M& model) {
   detail::for_each_parameter(model, [](const detail::Path&, auto& parameter) {
     if constexpr (requires { parameter.hold_in_bfloat16(); }) parameter.hold_in_bfloat16();

@@ -1,4 +1,4 @@
-/// How a map of attention is drawn by gnuplot. For the library's own sources.
+/// Draws attention maps with gnuplot. For the library's own sources.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tapegrad::detail {
 
-/// gnuplot's commands for a PNG of the weights on its standard output.
-/// weights: (H, T, S), none of them 0, with T queries and S keys; H / layers heads of each layer
+/// A gnuplot script to write a PNG of the weights to standard output.
+/// weights: (H, T, S), each at least 1, with T queries and S keys; H / layers heads in each layer
 std::string picture_script(const Array<double>& weights, std::size_t layers, const std::vector<std::string>& queries,
                            const std::vector<std::string>& keys, const std::string& title);
 

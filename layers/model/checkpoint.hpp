@@ -55,7 +55,7 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// A temporary array, or one that stays unchanged until write().
+  /// Adds an array. An lvalue must stay unchanged until write() or bytes().
   template <class N> void add(std::string name, const Array<N>& array);
   template <class N> void add(std::string name, Array<N>&& array);
   void add(std::string name, const std::string& text);

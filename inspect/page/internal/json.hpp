@@ -17,7 +17,7 @@ std::string replaced(std::string_view text, std::initializer_list<std::pair<char
 
 class Json;
 
-/// The members of an object, written in the order of their keys.
+/// The members of an object, written in sorted order.
 using JsonObject = std::map<std::string_view, Json>;
 
 /// A JSON value, stored as its text. (Destroying nlohmann's lists and objects allocates memory and terminates the

@@ -36,7 +36,7 @@ class Labels {
   const PageOptions& page_;
 };
 
-/// Writes axes into a node of the page, if there are any.
+/// Writes axes, if any, into a node of the page.
 void add_axes(JsonObject& node, const Labels::Axes* axes);
 
 }  // namespace tapegrad::detail

@@ -1,4 +1,4 @@
-/// Reading a safetensors file, from the disk or from memory. For the library's own sources.
+/// Reads a safetensors file from disk or memory. For the library's own sources.
 #pragma once
 
 #include <algorithm>

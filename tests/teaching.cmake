@@ -1,4 +1,4 @@
-# Checks examples/teaching.md: every exercise has an answer; the answers' programs, compiled as one, print the text
+# Checks docs/teaching.md: every exercise has an answer; the answers' programs, compiled as one, print the text
 # after them; and the examples print the output shown on the page.
 #   cmake -D installed=<prefix of the library> -D examples=<folder of programs> -D folder=<build folder>
 #         -D config=Release -D generator=Ninja -D compiler=g++ -D flags= -P teaching.cmake
@@ -6,8 +6,8 @@ cmake_minimum_required(VERSION 3.22)
 
 file(REMOVE_RECURSE ${folder})
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
-set(page ${root}/examples/teaching.md)
-set(name examples/teaching.md)
+set(page ${root}/docs/teaching.md)
+set(name docs/teaching.md)
 include(${CMAKE_CURRENT_LIST_DIR}/snippets.cmake)
 read_blocks(${page} blocks)
 

@@ -31,7 +31,7 @@ Tensor drop_vectors(const Tensor& x, const tg::Dropout& dropout) {
 /// The mean over the real tokens. x: (B, T, D), keep: (B, T), true for real tokens, false for padding -> (B, D)
 Tensor mean_of_kept(const Tensor& x, const tg::BoolArray& keep) {
   const tg::Array<float> kept = xt::cast<float>(keep);
-  const tg::Array<float> lengths = xt::sum(kept, {1}, xt::keep_dims);  // (B, 1); named, see engine/array/xtensor.md
+  const tg::Array<float> lengths = xt::sum(kept, {1}, xt::keep_dims);  // (B, 1); named, see docs/xtensor.md
   const tg::Array<float> share = kept / lengths;                       // (B, T), 1 over the length or 0
   return tg::einsum("bt,btd->bd", Tensor(share), x);
 }

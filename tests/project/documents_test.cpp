@@ -46,7 +46,7 @@ bool has_anchor(const std::string& text, const std::string& anchor) {
 
 TEST_CASE("Relative links in documents lead to files and headings") {
   std::size_t links = 0;
-  for (const char* folder : {".", "docs", "engine", "layers", "optim", "examples", "tests"})
+  for (const char* folder : {".", "docs", "engine", "layers", "optim", "inspect", "examples", "tests"})
     for (fs::recursive_directory_iterator entry(root / folder), end; entry != end; ++entry) {
       if (std::string_view(folder) == "." && entry->is_directory()) entry.disable_recursion_pending();
       if (entry->path().extension() != ".md") continue;

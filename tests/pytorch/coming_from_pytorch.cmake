@@ -1,11 +1,11 @@
-# Builds and runs what stands on the right in examples/coming_from_pytorch.md: every row of its tables, and its programs.
+# Builds and runs what stands on the right in docs/coming_from_pytorch.md: every row of its tables, and its programs.
 # What they give is left in results.txt, for coming_from_pytorch.py to compare with what PyTorch gives.
 #   cmake -D installed=<where the library is> -D folder=<to build in> -D generator=Ninja -D compiler=g++ -D flags=
 #         -P coming_from_pytorch.cmake
 cmake_minimum_required(VERSION 3.22)
 
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
-set(page ${root}/examples/coming_from_pytorch.md)
+set(page ${root}/docs/coming_from_pytorch.md)
 set(header "| PyTorch | tapegrad | what differs, and why |")
 file(READ ${page} rest)
 file(REMOVE_RECURSE ${folder})

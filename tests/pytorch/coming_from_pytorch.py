@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs what stands on the left in examples/coming_from_pytorch.md, and compares what it gives with the right:
+"""Runs what stands on the left in docs/coming_from_pytorch.md, and compares what it gives with the right:
 
     coming_from_pytorch.py FOLDER
 
@@ -19,7 +19,7 @@ import tempfile
 import torch
 from torch.nn import functional
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "examples/coming_from_pytorch.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/coming_from_pytorch.md"
 HEADER = "| PyTorch | tapegrad | what differs, and why |"
 PROGRAMS = "## The same program twice"
 

@@ -1,4 +1,4 @@
-/// What the rows of examples/coming_from_pytorch.md give, written for coming_from_pytorch.py: for each row its line in
+/// What the rows of docs/coming_from_pytorch.md give, written for coming_from_pytorch.py: for each row its line in
 /// the page, then a line for each result.
 ///
 ///     row 42

@@ -241,7 +241,7 @@ TEST_CASE("Gradients of any xtensor expression are taken and add up") {
   const Tensor y = tg::record("lazy", Array(w.value()), {w}, [](const Array& dy, auto& dx) {
     dx[0] += xt::transpose(dy);
     dx[0] += dy * 10.0;
-    const Array row = xt::sum(dy, {0}, xt::keep_dims);  // separately: see engine/array/xtensor.md
+    const Array row = xt::sum(dy, {0}, xt::keep_dims);  // separately: see docs/xtensor.md
     dx[0] += row + xt::zeros<double>({2, 2});
   });
   y.backward(g);

@@ -107,3 +107,21 @@ foreach(line IN LISTS transcripts)
   endif()
   check_printed(${name} "The command in line ${line}" "${shown}" "${printed}")
 endforeach()
+
+# ---- line counts ---------------------------------------------------------------------------------------------------
+
+# Line counts in rows with a link are correct within a fifth, so files may change a little.
+read_lines(${page} rows)
+foreach(row IN LISTS rows)
+  if(NOT row MATCHES "^\\| <open>[^|]*<close>\\(\\.\\./([^)]*)\\) +\\| +([0-9]+) +\\|")
+    continue()
+  endif()
+  set(file ${CMAKE_MATCH_1})
+  set(told ${CMAKE_MATCH_2})
+  read_lines(${root}/${file} counted)
+  list(LENGTH counted count)
+  math(EXPR difference "(${count} - ${told}) * 5")
+  if(difference GREATER told OR difference LESS -${told})
+    message(FATAL_ERROR "${name} states ${told} lines for ${file}, which has ${count}")
+  endif()
+endforeach()

@@ -1,4 +1,4 @@
-# Builds the program in optim/mpi/mpi.md by the CMakeLists.txt that stands there, and runs it alone and by mpirun.
+# Builds the program of optim/mpi/mpi.md with the page's CMakeLists.txt, and runs it alone and with mpirun.
 #   cmake -D installed=<where the library is> -D folder=<to build in> -D config=Release -D generator=Ninja
 #         -D compiler=g++ -D flags= -D mpirun=<command;options> -P page.cmake
 cmake_minimum_required(VERSION 3.22)

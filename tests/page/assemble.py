@@ -1,4 +1,4 @@
-"""Fills the template of layers/page/browser/ with data, as the library does."""
+"""Fills the template of layers/page/browser/ with data, like the library."""
 
 import html
 import json
@@ -9,7 +9,7 @@ folder = pathlib.Path(__file__).parents[2] / "layers" / "page" / "browser"
 
 
 def assemble(data):
-    """The page of data in the format of layers/page/FORMAT.md, a dictionary."""
+    """The page of `data`, a dictionary in the format of layers/page/FORMAT.md."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -20,6 +20,6 @@ def assemble(data):
         "/*{{js}}*/": "\n".join(scripts),
         "{{data}}": text,
     }
-    # All at once: what is put in may itself look like a placeholder.
+    # In one pass, since an inserted text may contain a placeholder.
     pattern = "|".join(re.escape(placeholder) for placeholder in parts)
     return re.sub(pattern, lambda match: parts[match[0]], (folder / "page.html").read_text())

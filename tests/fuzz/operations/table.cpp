@@ -1,4 +1,4 @@
-/// The operations of engine/ops/ops.hpp, in its order, and at the end recompute. A new one is a line here.
+/// The operations of engine/ops/ops.hpp, in its order, and finally recompute. Add a new one as a line here.
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -41,7 +41,7 @@ template <class F> std::function<Step(Draw&)> along_axis(F f) {
   };
 }
 
-/// f takes the tensor, some axes and whether they are kept.
+/// f takes the tensor, axes and keepdims.
 template <class F> std::function<Step(Draw&)> over_axes(F f) {
   return [=](Draw& d) {
     const Input x = d.input();

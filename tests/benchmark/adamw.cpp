@@ -1,5 +1,5 @@
-// Times a step of AdamW on 10 million parameters beside a plain loop on as many threads, in turn, and the pass over the
-// gradients that clipping takes beside a copy of them; with the bandwidth of the memory that each of them moves.
+// Times a step of AdamW on 10 million parameters next to a plain loop on as many threads, in turn, and the pass over
+// gradients for clipping next to a copy of them. Also prints the memory bandwidth of each.
 #include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ int main() {
   for (int round = 0; round <= kRounds; ++round) {
     const double step = milliseconds([&] { optimizer.step(); }), plain = milliseconds(loop);
     const double clip = milliseconds([&] { tg::clip_grad_norm(tg::Parameters<float>{parameter}, 1e9); });
-    if (round == 0) continue;  // in which memory is touched for the first time
+    if (round == 0) continue;  // the first round touches new memory
     ours.push_back(step), loops.push_back(plain), clips.push_back(clip), ratios.push_back(step / plain);
   }
   std::printf("%zu parameters, %zu threads, medians of %d rounds\n", kSize, threads, kRounds);

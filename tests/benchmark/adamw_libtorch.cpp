@@ -1,4 +1,4 @@
-// Times libtorch's step of AdamW on 10 million parameters: as one tensor, by its default settings.
+// Times libtorch's step of AdamW on 10 million parameters, in one tensor, with its default settings.
 #include <torch/torch.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// AdamW's step as one plain loop, for a compiler that may use all of this processor: -O3 -march=native -ffast-math.
+// AdamW's step as a plain loop, compiled for this processor: -O3 -march=native -ffast-math.
 #include <cmath>
 #include <cstddef>
 

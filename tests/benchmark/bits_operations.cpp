@@ -1,5 +1,5 @@
-// Checksums of each operation's value and gradients, and of random numbers, for small arrays and for arrays that two
-// threads share.
+// Checksums of each operation's value and gradients, and of random numbers, for small arrays and for arrays shared by
+// two threads.
 #include <tapegrad/tapegrad.hpp>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Times what the program gpt2 does with a folder of full size, such as random_gpt2.py writes: full_size FOLDER
+// Times the work of the program gpt2 with a folder of full size, e.g. from random_gpt2.py: full_size FOLDER
 #include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ tg::IntArray random_ids(const Config& config, std::size_t batch, std::size_t len
   return ids;
 }
 
-// The first takes its memory from the system, those after it what the one before has left.
+// The first load allocates memory from the system, later ones reuse it.
 LanguageModel<> load(const Config& config, const char* folder) {
   std::optional<LanguageModel<>> model;
   std::vector<double> times;

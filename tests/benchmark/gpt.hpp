@@ -1,4 +1,4 @@
-/// The GPT that is timed, alone and by several processes.
+/// The benchmarks' GPT, for one and for several processes.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -14,7 +14,7 @@ namespace benchmark {
 
 namespace tg = tapegrad;
 
-/// nanoGPT's: no biases, the embedding is the head.
+/// nanoGPT's model: no biases, the embedding is the head.
 struct Gpt {
   tg::Embedding<> tokens, positions;
   std::vector<tg::TransformerBlock<>> blocks;

@@ -1,5 +1,5 @@
-// Prints how a training step grows with the batch, the width and the length, and those of two GPTs with their layers: a
-// block for each, of one line for each size. growth.gnuplot draws them:
+// Prints how a training step grows with the batch, the width and the length, and that of two GPTs with their layers.
+// Each is a block with a line per size. growth.gnuplot draws them:
 //   growth STEP_TAPEGRAD [STEP_LIBTORCH] > growth.dat && gnuplot growth.gnuplot
 #include "workloads.hpp"
 
@@ -12,7 +12,7 @@ struct Programs {
   std::string ours, theirs;
 };
 
-// The best of three: a curve is to show what the program does, not what else the machine did at one of its points.
+// The best of three, so that a curve does not show other load at one of its points.
 Measured measure(const std::string& program, Workload w, std::size_t threads) {
   if (program.empty()) return {};
   w.threads = threads;

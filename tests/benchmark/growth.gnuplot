@@ -1,4 +1,4 @@
-# Draws growth.dat, which the program growth prints, to growth.png.
+# Draws growth.dat, the output of the program growth, to growth.png.
 set terminal pngcairo size 1160,660 font "sans-serif,10"
 set output "growth.png"
 set multiplot layout 2,3 margins 0.04,0.98,0.05,0.95 spacing 0.045,0.09
@@ -14,7 +14,7 @@ array sizes[5] = ["batch (·,64,128,4)", "width (16,64,·,4)", "length (1,·,256
                   "layers, GPT of characters (12,64,128,4,·)", "layers, GPT-2's width (4,64,768,12,·)"]
 
 do for [block = 0:4] {
-  # The products' arithmetic is drawn through the time of the largest step.
+  # The products' arithmetic, scaled to the time of the largest step.
   stats 'growth.dat' index block using 2:4 nooutput
   factor = STATS_max_y / STATS_max_x
   set title "ms a step by ".sizes[block + 1]

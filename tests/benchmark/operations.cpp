@@ -1,4 +1,4 @@
-// Times single operations, forward alone and with the sweep backwards, with Google Benchmark:
+// Times single operations with Google Benchmark, forward alone and with the backward pass:
 //   operations --benchmark_filter=softmax
 #include <tapegrad/tapegrad.hpp>
 
@@ -21,7 +21,7 @@ std::vector<tg::Parameter<float>> drawn(const std::vector<tg::Shape>& shapes) {
   return parameters;
 }
 
-// Registers f, of parameters with these shapes, as name and as name/backward.
+// Registers f, a function of parameters with these shapes, as name and as name/backward.
 template <class F> void add(const std::string& name, const std::vector<tg::Shape>& shapes, F f) {
   benchmark::RegisterBenchmark(name.c_str(), [=](State& state) {
     const Parameters x = drawn(shapes);
@@ -76,8 +76,8 @@ void add_all() {
         });
 }
 
-// What an operation costs beside its arithmetic: additions of scalars, computed alone, recorded, and recorded and
-// swept. Divide by the number of operations, which items_per_second does.
+// The overhead of an operation besides arithmetic: additions of scalars, only computed, recorded, or recorded with
+// their backward pass. items_per_second divides by the number of operations.
 constexpr int kChain = 1000;
 
 template <class Step> void chain(State& state, Step step) {

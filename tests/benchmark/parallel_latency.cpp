@@ -1,8 +1,8 @@
-// Times what two processes say to each other, apart from training:
+// Times the communication of two processes without training:
 //
 //     mpirun -n 2 --bind-to none build/release/tests/benchmark/parallel_latency
 //
-// Rank 0 prints the seconds of a sum of one number, and of one of 4 MB, a bucket of gradients: medians of many.
+// Rank 0 prints the seconds for the sum of one number, and of 4 MB, a bucket of gradients. Both are medians.
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/tapegrad.hpp>
 

@@ -1,10 +1,10 @@
-// Times a GPT's training step by several processes, which share the batch; started alone, it is one of them:
+// Times a GPT's training step by several processes with a common batch. Without mpirun it is one process:
 //
 //     mpirun -n 2 --bind-to none build/release/tests/benchmark/parallel_step 12 64 128 4 65 0 4 1 10
 //
-// The numbers are those of the other step programs: batch, length, width, heads, tokens, 0, layers, threads of a rank,
-// seconds. Steps are taken in turn without averaging gradients, with averaging behind the sweep, and with averaging
-// while it goes on; rank 0 prints the medians in milliseconds, with the bytes of the gradients.
+// The arguments are those of the other step programs: batch, length, width, heads, tokens, 0, layers, threads of a
+// rank, seconds. Steps take turns without averaging gradients, with averaging after the backward pass, and with
+// averaging during it. Rank 0 prints the medians in milliseconds, and the bytes of the gradients.
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/tapegrad.hpp>
 
@@ -57,7 +57,7 @@ void time_ways(const benchmark::Workload& w, const tg::mpi::Group& world) {
     const std::chrono::duration<double> since = Clock::now() - start;
     if (world.any(round > 6 && since.count() > w.seconds)) break;
     for (const Way way : {alone, behind, within}) {
-      world.sum(0);  // all begin together
+      world.sum(0);  // a common start
       const auto begin = Clock::now();
       step(way);
       if (round > 1) times[way].push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());

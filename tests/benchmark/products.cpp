@@ -1,6 +1,5 @@
-// Prints the rates of the matrix products that training steps are made of, each on one thread and by the thread's own
-// clock: of the CBLAS that the program is linked with, or that LD_PRELOAD puts in its place; of oneDNN where it is
-// compiled with ONEDNN.
+// Prints the rates of training steps' matrix products, on one thread and by its own clock: for the CBLAS linked or
+// given by LD_PRELOAD, or for oneDNN if compiled with ONEDNN.
 #ifdef ONEDNN
 #include <dnnl.h>
 #else
@@ -22,7 +21,7 @@ struct Product {
   bool a_transposed, b_transposed;
 };
 
-// As two threads share them.
+// The shares of one of two threads.
 constexpr Product kProducts[] = {
     {"GPT of characters: a projection", 384, 128, 128, false, true},
     {"  fc1", 384, 512, 128, false, true},
@@ -57,7 +56,7 @@ double thread_seconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-// The best of what fits into half a second.
+// The best rate within half a second.
 double gflops(const Product& p) {
   std::vector<float> a(std::size_t(p.m) * std::size_t(p.k), 0.5F), b(std::size_t(p.k) * std::size_t(p.n), 0.25F),
       c(std::size_t(p.m) * std::size_t(p.n));

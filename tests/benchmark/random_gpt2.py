@@ -73,7 +73,7 @@ def llama_config(options):
 
 
 def llama_inner(options):
-    """8/3 of the width, up to a multiple of 256, as in Llama of 7 billion parameters and more."""
+    """8/3 of the width, rounded up to a multiple of 256, as in Llama with 7 billion and more parameters."""
     return options.inner or math.ceil(8 * options.width / 3 / 256) * 256
 
 
@@ -92,15 +92,15 @@ def llama_shapes(options):
 
 
 def stored(x, dtype):
-    """The bytes of floats in a file's type, rounded to the nearest."""
-    if dtype == "BF16":  # the upper halves; half way goes to the even one
+    """Encodes floats in a file's type, rounded to nearest."""
+    if dtype == "BF16":  # the upper halves; ties go to even
         bits = x.view(numpy.uint32)
         return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()
     return x.astype("<f2" if dtype == "F16" else "<f4").tobytes()
 
 
 def write_tensors(path, shapes, dtype, seed):
-    """Matrices are normally distributed with standard deviation 0.02, norms 1, biases 0."""
+    """Matrices are normal with standard deviation 0.02, norms 1, biases 0."""
     header, end = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in shapes.items():
         begin, end = end, end + SIZES[dtype] * math.prod(shape)

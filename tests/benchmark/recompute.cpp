@@ -1,5 +1,5 @@
-// Times training steps of a GPT whose blocks are recomputed beside those of the same GPT without, in turn, and measures
-// the most memory that each takes: recompute [ROUNDS]
+// Times training steps of a GPT with and without recomputed blocks, in turn, and measures the peak memory of each:
+// recompute [ROUNDS]
 #include <tapegrad/tapegrad.hpp>
 
 #include <sys/resource.h>
@@ -41,7 +41,7 @@ struct Run {
     return tg::linear(model.norm(x), model.tokens.weight);
   }
 
-  // What is in use at the end of the forward pass and was not before it, in bytes.
+  // Takes a step. Returns the bytes allocated by the forward pass and still in use after it.
   std::ptrdiff_t step(bool recomputes) {
     optimizer.zero_grad();
     const tg::Tape tape;
@@ -54,7 +54,7 @@ struct Run {
   }
 };
 
-// The most memory that a process takes which does that alone, in MB.
+// The peak memory of a process that only runs f, in MB.
 template <class F> double peak_mb(F f) {
   const pid_t child = fork();
   if (child == 0) {
@@ -102,7 +102,7 @@ int main(int argc, char** argv) try {
     double ms[2];
     for (const bool recomputes : {false, true})
       ms[recomputes] = milliseconds([&] { kept[recomputes] = static_cast<double>(run.step(recomputes)) / 1e6; });
-    if (round == 0) continue;  // in which memory is touched for the first time
+    if (round == 0) continue;  // the first round touches new memory
     for (const bool recomputes : {false, true}) times[recomputes].push_back(ms[recomputes]);
     ratios.push_back(ms[1] / ms[0]);
   }

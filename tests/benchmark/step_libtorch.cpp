@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t signed_of(std::size_t n) { return std::int64_t(n); }
 
-/// True hides: what comes after each query.
+/// True masks the keys after each query.
 torch::Tensor causal_mask(const Workload& w) {
   return torch::ones({signed_of(w.length), signed_of(w.length)}, torch::kBool).triu(1);
 }
@@ -90,7 +90,7 @@ struct Block : torch::nn::Module {
   }
 };
 
-/// nanoGPT's: no biases of the linear layers, the embedding is the head.
+/// nanoGPT's model: no biases in linear layers, the embedding is the head.
 struct Gpt : torch::nn::Module {
   torch::nn::Embedding tokens, positions;
   std::vector<std::shared_ptr<Block>> blocks;

@@ -1,5 +1,5 @@
-// Times the matrix products of a training step at the rate that OpenBLAS reaches with all its threads on products of
-// the step's size: what is left of a step when everything else costs nothing.
+// Times the matrix products of a training step at OpenBLAS's rate, with all its threads, on products of the step's
+// size: the lower limit of a step's time.
 #include <cblas.h>
 
 #include "workloads.hpp"

@@ -1,7 +1,6 @@
-// Times the tokens that a GPT writes one by one with its caches. In a narrow one, a late token beside an early one: the
-// attention over what is there. In GPT-2's size, a token beside a plain loop that reads as much memory as its weights
-// take, on as many threads: a product with one row cannot be faster than its weights come; and the same with weights
-// that are held in bfloat16.
+// Times a GPT's tokens, written one by one with caches. In a narrow GPT it compares a late token with an early one, for
+// attention over the cache. In GPT-2's size it compares a token with a plain loop on as many threads that reads as much
+// memory as the weights take, since a product with one row is bound by them; and with weights in bfloat16.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>
@@ -65,7 +64,7 @@ void late_tokens() {
               1e3 * median(late), median(late) / median(early));
 }
 
-/// Sums floats in memory, on as many threads as the library has.
+/// Sums floats in memory with the library's number of threads.
 class Reader {
  public:
   explicit Reader(std::size_t size) : memory_(size, 1.0f), sums_(tg::num_threads()) {}
@@ -89,7 +88,7 @@ void wide_tokens() {
   const Gpt gpt(vocabulary, context, layers, heads, width);
   Gpt in_half(vocabulary, context, layers, heads, width);
   tg::hold_in_bfloat16(in_half);
-  const std::size_t size = tg::count_parameters(gpt) - gpt.positions.weight.size();  // that every token needs
+  const std::size_t size = tg::count_parameters(gpt) - gpt.positions.weight.size();  // read for every token
 
   Reader reader(size);
   std::vector<tg::KeyValueCache<float>> caches(layers), caches_in_half(layers);

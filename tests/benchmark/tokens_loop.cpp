@@ -1,4 +1,4 @@
-// Reads memory as fast as a compiler makes it that may use all of this processor: -O3 -march=native -ffast-math.
+// Reads memory in a loop compiled for this processor: -O3 -march=native -ffast-math.
 #include <cstddef>
 
 float sum_loop(const float* x, std::size_t n) {

@@ -1,6 +1,6 @@
-// Prints a Markdown table of training steps: tapegrad's time and peak memory beside libtorch's best, the ratio, and how
-// much of the step its matrix products alone would take. The programs are run in turn, round after round over all
-// workloads, libtorch once for each setting of its threads and of OpenBLAS's.
+// Prints a Markdown table of training steps: tapegrad's time and peak memory next to libtorch's best, the ratio, and
+// the step's time relative to its matrix products. The programs run in turn, in rounds over all workloads, libtorch
+// once for each setting of its threads and of OpenBLAS's.
 #include <array>
 #include <cstdlib>
 
@@ -31,7 +31,7 @@ struct Programs {
   std::string ours, products, theirs;  // theirs is empty without libtorch
 };
 
-// What was measured of a workload, round by round.
+// The measurements of a workload, by round.
 struct Row {
   Workload workload;
   std::vector<Measured> ours, products;
@@ -48,7 +48,7 @@ void measure(Row& row, const Programs& programs) {
                                                    programs.theirs + arguments));
 }
 
-// The median of the rounds' ratios: what slows the machine down for a while slows down both.
+// The median of the rounds' ratios, since other load slows both programs down.
 double ratio(const std::vector<Measured>& above, const std::vector<Measured>& below) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i].ms / below[i].ms);

@@ -1,5 +1,5 @@
-/// What both libraries are timed on: one training step of an attention model, from clearing the gradients to the
-/// optimizer's step, on random tokens.
+/// The common workloads of both libraries: a training step of an attention model on random tokens, from clearing the
+/// gradients to the optimizer's step.
 #pragma once
 
 #include <algorithm>
@@ -19,27 +19,27 @@ namespace benchmark {
 struct Workload {
   std::string name;
   std::size_t batch, length, width, heads, tokens;
-  std::size_t classes;      ///< of a classifier; 0: a causal language model, which predicts tokens
-  std::size_t layers = 0;   ///< Transformer blocks of a GPT; 0: one attention alone
-  std::size_t threads = 0;  ///< that tapegrad works with; 0: as many as there are processors
-  double seconds = 1;       ///< to measure for
+  std::size_t classes;      ///< of a classifier; 0: a causal language model
+  std::size_t layers = 0;   ///< Transformer blocks of a GPT; 0: a single attention layer
+  std::size_t threads = 0;  ///< tapegrad's; 0: one per processor
+  double seconds = 1;       ///< duration of the measurement
 
-  /// How many numbers a product of a linear layer has rows for.
+  /// The rows of a linear layer's products.
   std::size_t rows() const { return batch * length; }
 
-  /// The multiplications and additions in the step's matrix products: of the linear layers, forward and for both
-  /// gradients, of the head, and of attention, where a causal mask spares about half: forward two and backward four,
-  /// and one more where the scores are not kept but made again.
+  /// The multiplications and additions in the step's matrix products: of the linear layers and the head, forward and
+  /// for both gradients, and of attention, halved by a causal mask. Attention has two products forward and four
+  /// backward, and one more if the scores are computed again.
   double product_flops(double attention_products = 6) const {
     const double r = double(rows()), w = double(width), t = double(length);
     const double head = classes > 0 ? double(batch * classes) : r * double(tokens);
     const double seen = classes > 0 ? t : (t + 1) / 2;
-    const double squares = layers > 0 ? 12 : 4;  // of w: a block has the projections and a feed-forward of width 4 w
+    const double squares = layers > 0 ? 12 : 4;  // w x w matrices: 4 projections, 8 in a block's feed-forward
     const double layer = squares * 3 * r * w * w + attention_products * r * seen * w;
     return 2 * (double(layers > 0 ? layers : 1) * layer + 3 * head * w);
   }
 
-  /// As the step programs take it.
+  /// The arguments of the step programs.
   std::string arguments() const {
     std::string text;
     for (const std::size_t number : {batch, length, width, heads, tokens, classes, layers, threads})
@@ -55,13 +55,13 @@ inline std::vector<std::int64_t> random_ids(std::size_t count, std::size_t below
   return ids;
 }
 
-/// How long a step takes, in milliseconds.
+/// The time of a step, in milliseconds.
 struct Times {
   double median, mean;
-  double processors;  ///< the mean of what all threads together take of the processors' time
+  double processors;  ///< the mean processor time of all threads together
 };
 
-/// Measures over about so many seconds, after a warm-up.
+/// Measures for about so many seconds, after a warm-up.
 template <class Step> Times time_steps(double seconds, Step step) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) {
@@ -83,7 +83,7 @@ template <class Step> Times time_steps(double seconds, Step step) {
   return {times[times.size() / 2], mean, processors};
 }
 
-/// This process's memory at its peak, in MB.
+/// This process's peak memory, in MB.
 inline double peak_mb() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -91,7 +91,7 @@ inline double peak_mb() {
   return 0;
 }
 
-/// Runs the workload that the program's arguments name.
+/// Runs the workload given by the program's arguments.
 template <class Run> int run_with(int argc, char** argv, Run run) {
   if (argc != 9 && argc != 10) {
     std::fprintf(stderr, "usage: %s BATCH LENGTH WIDTH HEADS TOKENS CLASSES LAYERS THREADS [SECONDS]\n", argv[0]);
@@ -107,7 +107,7 @@ template <class Run> int run_with(int argc, char** argv, Run run) {
   return 0;
 }
 
-/// The same, and prints its median time, the process's peak memory, its mean time, and the processors' time.
+/// Also prints its median time, the process's peak memory, its mean time, and the processor time.
 template <class Run> int run_one(int argc, char** argv, Run run) {
   return run_with(argc, argv, [&](const Workload& workload) {
     const Times times = run(workload);
@@ -115,12 +115,12 @@ template <class Run> int run_one(int argc, char** argv, Run run) {
   });
 }
 
-/// What a step program printed.
+/// The output of a step program.
 struct Measured {
   double ms = 0, peak_mb = 0;
 };
 
-/// Runs a step program; throws std::runtime_error when it prints no time.
+/// Runs a step program. Throws std::runtime_error if it prints no time.
 inline Measured run_command(const std::string& command) {
   std::FILE* pipe = ::popen(command.c_str(), "r");
   Measured m;

@@ -1,4 +1,4 @@
-/// What counts as a finding, and taking inputs apart.
+/// Reports findings and parses inputs.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace fuzz {
 
-/// Ends the program: libFuzzer keeps the input.
+/// Ends the program; libFuzzer saves the input.
 [[noreturn]] inline void finding(const std::string& what) {
   std::cerr << "finding: " << what << std::endl;
   std::abort();
@@ -30,7 +30,7 @@ inline void expect_one_line(std::string_view message) {
          "expected a message of one line, got \"" + std::string(message) + '"');
 }
 
-/// Whether it is one of the exceptions that the project documents, and not one that is derived from them.
+/// True for exceptions in the project's documentation, but not for classes derived from them.
 inline bool is_documented(const std::exception& error) {
   const std::type_info& type = typeid(error);
   return type == typeid(std::runtime_error) || type == typeid(std::invalid_argument) ||
@@ -39,8 +39,8 @@ inline bool is_documented(const std::exception& error) {
 
 inline std::string as_it_is(std::string_view message) { return std::string(message); }
 
-/// The message with which the call is refused, as `shown` shows it, empty when it is not. Any other outcome is a
-/// finding.
+/// The message of the exception thrown by the call, converted by `shown`; empty if none is thrown. Any other outcome is
+/// a finding.
 template <class Call> std::string refusal(Call call, std::string (*shown)(std::string_view) = as_it_is) {
   try {
     call();
@@ -53,14 +53,14 @@ template <class Call> std::string refusal(Call call, std::string (*shown)(std::s
   }
 }
 
-/// Takes the text before the mark off the input, all of it where there is no mark.
+/// Removes and returns the text before the first mark, or all of the input without one.
 inline std::string_view take_until(std::string_view& input, char mark) {
   const std::string_view text = input.substr(0, input.find(mark));
   input.remove_prefix(std::min(text.size() + 1, input.size()));
   return text;
 }
 
-/// Takes a byte off the input; 0 at its end.
+/// Removes and returns the first byte; 0 at the end.
 inline std::uint8_t take_byte(std::string_view& input) {
   if (input.empty()) return 0;
   const auto byte = static_cast<std::uint8_t>(input.front());

@@ -1,4 +1,4 @@
-/// What a fuzzer is made with: a program that includes this once, and defines fuzz_one() and seeds().
+/// The frame of a fuzzer. A program includes it once and defines fuzz_one() and seeds().
 #pragma once
 
 #include <sys/mman.h>
@@ -18,13 +18,13 @@
 
 namespace fuzz {
 
-/// Does with an input what is to hold for every input.
+/// Checks one input.
 void fuzz_one(std::string_view input);
 
-/// Inputs to begin with: `<fuzzer> --make-corpus FOLDER` writes them.
+/// The initial inputs: `<fuzzer> --make-corpus FOLDER` writes them.
 std::vector<std::string> seeds();
 
-/// A file with these bytes that lies in memory alone.
+/// A file in memory with these bytes.
 class File {
  public:
   explicit File(std::string_view bytes) : descriptor_(::memfd_create("fuzzed", 0)) {

@@ -1,4 +1,4 @@
-/// A folder of gpt2's files that lies in memory, where the system has such a place.
+/// A folder for gpt2's files, in memory if possible.
 #pragma once
 
 #include <cstdlib>
@@ -27,7 +27,7 @@ class Gpt2Folder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// \x01 in the content stands for the entries that a vocabulary has of the 256 bytes, so that inputs are short.
+  /// Replaces \x01 in the content by the vocabulary entries of the 256 bytes; this keeps inputs short.
   void write(const std::string& name, std::string_view content) const {
     static const std::string bytes = [] {
       std::string entries;

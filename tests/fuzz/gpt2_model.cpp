@@ -1,5 +1,4 @@
-/// Folders of gpt2's, with configurations, headers of weights and adapters: what is loaded can be used, and is read as
-/// the same model when it was saved.
+/// Fuzzes gpt2's folders of configurations, weights and adapters: a loaded model works, and is the same after saving.
 #include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>
@@ -26,7 +25,7 @@ namespace {
 
 constexpr char kBetweenFiles = '\x1e';
 
-/// The checkpoint of an input: its header, and in the next line how many bytes lie behind it, all of them 0.
+/// The checkpoint of an input: its header, and on the next line the number of data bytes, all of them 0.
 std::string checkpoint_of(std::string_view part) {
   constexpr std::size_t most = 1 << 16;
   const std::string header(fuzz::take_until(part, '\n'));
@@ -35,7 +34,7 @@ std::string checkpoint_of(std::string_view part) {
   return checkpoint(header, std::string(std::min(bytes, most), '\0'));
 }
 
-/// The part of an input that a checkpoint stands for.
+/// The part of an input for a checkpoint.
 std::string part_of(const std::filesystem::path& file) {
   const std::string input = fuzz::input_of(bytes_of(file));
   const std::size_t numbers = input.find('\n') + 1;
@@ -49,7 +48,7 @@ void write_tokenizer(const Gpt2Folder& folder) {
 
 Pretrained read(const std::filesystem::path& folder) { return with_weights(read_description(folder), folder); }
 
-/// Its logits for a text, after it was gone on with and scored, which may be refused where they are not finite.
+/// Its logits for a text. Also continues and scores the text; this may throw if logits are not finite.
 tg::Array<float> use(Pretrained& pretrained) {
   auto& [config, tokenizer, model, beside] = pretrained;
   tg::eval(model);
@@ -76,7 +75,7 @@ void check_saved(Pretrained& pretrained) {
   expect_same(pretrained, again);
 }
 
-/// The adapter of the folder on the model there.
+/// Loads the folder's adapter, saves it and merges it.
 void check_adapter(Pretrained pretrained, const Gpt2Folder& folder) {
   load_adapter(pretrained, folder.path());
   const Gpt2Folder to;

@@ -1,4 +1,4 @@
-/// Files that text_classifier learns from: labels and texts, or word lists, in both encodings.
+/// Fuzzes text_classifier's training data: labels and texts, or word lists, in both encodings.
 #include <tapegrad/tapegrad.hpp>
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace {
 
-/// What a first byte says: which files are read, how they are written, and what the texts are cut into.
+/// The bits of the first byte: the kind and the number of files, their encoding, and the kind of token.
 enum Bits { latin1 = 1, words = 2, pairs = 4, lists = 8, two_files = 16, folds = 32 };
 
-/// All that is done with the texts before training begins.
+/// Performs all of text_classifier's work on texts before training.
 void prepare(const Options& options) {
   Data data = read_data(options);
   const std::vector<std::string> labels = labels_of(data.train);

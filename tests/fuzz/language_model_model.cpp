@@ -1,4 +1,4 @@
-/// Models and runs that language_model has kept: what is loaded can be used.
+/// Fuzzes saved models and runs of language_model: a loaded one works.
 #include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>

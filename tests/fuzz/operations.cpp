@@ -1,4 +1,4 @@
-/// Programs of operations: central differences confirm each gradient in double, and float gives the same.
+/// Fuzzes programs of operations: central differences confirm each gradient in double, and float gives the same.
 #include <tapegrad/testing.hpp>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace fuzz;
 
-constexpr double kSteepest = 1e4;  // gradients beyond say more about rounding than about rules
+constexpr double kSteepest = 1e4;  // rounding dominates larger gradients
 
 template <class T> std::vector<tg::Parameter<T>> parameters_of(const Program& program) {
   std::vector<tg::Parameter<T>> parameters;
@@ -33,7 +33,7 @@ template <class T> Values<T> run(const Program& program, const std::vector<tg::P
   return values;
 }
 
-/// The values, and for each the gradient that a sweep from the last of them leaves there; of none where none flows.
+/// The values, and each one's gradient in a backward pass from the last; 0 for a value without one.
 template <class T> struct Swept {
   Values<T> values;
   std::vector<tg::Array<T>> gradients;
@@ -52,7 +52,7 @@ template <class T> Swept<T> sweep(const Program& program) {
   return swept;
 }
 
-/// The largest number; infinite where one is NaN.
+/// The largest absolute value; infinity if a number is NaN.
 double largest(const std::vector<tg::Array<double>>& arrays) {
   double most = 0;
   for (const auto& array : arrays)
@@ -92,7 +92,7 @@ void expect_close(const Program& program, const char* what, std::size_t place, c
   }
 }
 
-/// Whether central differences of any step agree with the gradients; what the last of them found otherwise.
+/// Empty if central differences of any step size agree with the gradients, otherwise the last report.
 std::string refuted(const Program& program) {
   std::vector<tg::Parameter<double>> parameters = parameters_of<double>(program);
   tg::NamedParameters<double> named;

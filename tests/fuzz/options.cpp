@@ -1,4 +1,4 @@
-/// The command line of a program, whose options.hpp it is compiled with: an argument a line.
+/// Fuzzes the command line of a program, given by the options.hpp included. Each argument is a line.
 #include "options.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 void fuzz::fuzz_one(std::string_view input) {
   std::vector<std::string> arguments;
   while (!input.empty()) arguments.emplace_back(take_until(input, '\n'));
-  std::ranges::reverse(arguments);  // as CLI11 takes them
+  std::ranges::reverse(arguments);  // CLI11's order
 
   CLI::App app;
   Options options;
@@ -23,7 +23,7 @@ void fuzz::fuzz_one(std::string_view input) {
       app.parse(arguments);
     } catch (const CLI::CallForHelp&) {
       expect(!app.help().empty(), "no help");
-    } catch (const CLI::ParseError& error) {  // no other is expected of CLI11
+    } catch (const CLI::ParseError& error) {  // CLI11 throws no other
       throw std::runtime_error(error.what());
     }
   });

@@ -1,4 +1,4 @@
-/// What a fuzzer of the example programs is made with, beside fuzz.hpp.
+/// Helps to fuzz the example programs, besides fuzz.hpp.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace fuzz {
 
-/// The refusal as a program prints it, which makes one printable line of every message.
+/// The error as printed by a program: one printable line.
 template <class Call> std::string program_refusal(Call call) { return refusal(call, examples::one_line); }
 
 }  // namespace fuzz

@@ -1,4 +1,4 @@
-/// Checkpoints from memory and from a file: both are read alike or refused alike, and what is refused changes nothing.
+/// Fuzzes checkpoints: memory and files give the same result or error, and a failed load changes nothing.
 #include <tapegrad/tapegrad.hpp>
 
 #include <array>
@@ -50,7 +50,7 @@ template <class Source> std::string load_refusal(const Source& source, const tg:
   return message;
 }
 
-/// Reads each tensor as numbers of several types.
+/// Reads each tensor as several number types.
 void convert(const std::map<std::string, tg::StoredArray>& arrays) {
   for (const auto& entry : arrays) {
     const tg::StoredArray& array = entry.second;
@@ -62,7 +62,7 @@ void convert(const std::map<std::string, tg::StoredArray>& arrays) {
   }
 }
 
-/// The message behind the name of what was read.
+/// The message without the name of the source.
 std::string reason(const std::string& message) {
   const std::size_t end = message.find(": ");
   return end == message.npos ? message : message.substr(end);

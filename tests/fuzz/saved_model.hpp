@@ -1,4 +1,4 @@
-/// Saved models as inputs: the settings that a program keeps in the metadata are plain to mutations.
+/// Saved models as inputs. The program's settings in the metadata are plain text, open to mutations.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace fuzz {
 
-/// The file of an input: the settings in its first line, the header without metadata in its second, the rest behind.
+/// The file of an input. Line 1 has the settings, line 2 the header without metadata; the data follow.
 inline std::string saved_model(std::string_view input, const std::string& program) {
   using nlohmann::json;
   const std::string settings(take_until(input, '\n'));
@@ -22,7 +22,7 @@ inline std::string saved_model(std::string_view input, const std::string& progra
   return checkpoint(header, std::string(input));
 }
 
-/// The input of a file that the program has saved.
+/// The input of a file saved by the program.
 inline std::string input_of_saved(const std::string& file, const std::string& program) {
   const std::string input = input_of(file);
   const std::size_t header_end = input.find('\n');

@@ -1,4 +1,4 @@
-/// Models that text_classifier has saved: what is loaded can be used.
+/// Fuzzes saved models of text_classifier: a loaded one works.
 #include <tapegrad/tapegrad.hpp>
 
 #include <cmath>

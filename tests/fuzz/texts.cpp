@@ -1,4 +1,4 @@
-/// Texts, lists of lines and word lists that language_model learns from, in both encodings.
+/// Fuzzes language_model's training data: texts, lists of lines and word lists, in both encodings.
 #include <tapegrad/tapegrad.hpp>
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// All that is done with the texts before training begins.
+/// Performs all of language_model's work on texts before training.
 void prepare(const Options& options) {
   const Corpus corpus = read_corpus(options, options.source);
   fuzz::expect(fingerprint(corpus) == fingerprint(read_corpus(options, options.source)), "a fingerprint that changes");

@@ -1,4 +1,4 @@
-/// GPT-2's tokenizer: its files, and texts of any bytes.
+/// Fuzzes GPT-2's tokenizer: its files, and texts of arbitrary bytes.
 #include "../../examples/gpt2/tokenizer.hpp"
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// Pieces of text are whole characters at every moment, and the same however the bytes are cut.
+/// The text printed token by token consists of whole characters and equals the text decoded at once.
 void check_stream(const Tokenizer& tokenizer, const std::vector<std::int64_t>& ids) {
   Utf8Stream by_tokens, at_once;
   std::string text;

@@ -1,4 +1,4 @@
-/// Word lists of a user's own, in both encodings.
+/// Fuzzes users' word lists, in both encodings.
 #include "../../examples/common/word_lists.hpp"
 
 #include <algorithm>

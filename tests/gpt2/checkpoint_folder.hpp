@@ -1,8 +1,8 @@
-/// Folders as Hugging Face publishes GPT-2 and Llama, with the small models of fixtures/gpt2.json in them.
+/// Folders like Hugging Face's of GPT-2 and Llama, with the small models of fixtures/gpt2.json.
 ///
 ///     CheckpointFolder published("gpt2");
 ///     published.store_as("BF16");
-///     published.config["n_head"] = 5;               // what is broken is changed before it is written
+///     published.config["n_head"] = 5;               // change or break it before writing
 ///     published.tensors.erase("h.0.ln_1.weight");
 ///     published.write(folder.path("gpt2"));
 #pragma once
@@ -26,24 +26,24 @@
 
 #include "../support/checkpoint_bytes.hpp"
 
-/// What PyTorch gives for a model of fixtures/gpt2.json, which gpt2/make_fixtures.py writes and describes: "gpt2",
+/// PyTorch's results for a model of fixtures/gpt2.json, written and described by gpt2/make_fixtures.py: "gpt2",
 /// "llama", "llama tied", "llama with one key head", "llama with wide heads".
 inline const nlohmann::json& gpt2_fixture(const std::string& model) {
   static const nlohmann::json all = nlohmann::json::parse(std::ifstream(TAPEGRAD_SOURCES "/tests/fixtures/gpt2.json"));
   return all.at(model);
 }
 
-/// A tensor of a checkpoint: its numbers, and the type that the file has them in.
+/// A tensor of a checkpoint: its numbers, and their type in the file.
 struct FileTensor {
   tapegrad::Array<float> numbers;
   std::string dtype = "F32";  // or F16, BF16, U8, BOOL
 
-  /// As they lie in the file. Throws std::invalid_argument when the type does not hold one of them.
+  /// The bytes in the file. Throws std::invalid_argument if the type cannot represent a number.
   std::string bytes() const {
     std::string out;
     for (const float x : numbers) {
       const auto bits = std::bit_cast<std::uint32_t>(x);
-      float held = x;  // what is read back
+      float held = x;  // read back
       if (dtype == "F32") {
         out += raw({x});
       } else if (dtype == "BF16") {  // the upper half
@@ -65,7 +65,7 @@ struct FileTensor {
   }
 };
 
-/// A parameter as the fixture's script draws it: multiples of 1/128 from [low, high).
+/// A parameter with the numbers of the fixture's script: multiples of 1/128 from [low, high).
 inline tapegrad::Array<float> drawn(const nlohmann::json& tensor) {
   const std::vector<std::size_t> extents = tensor["shape"];
   const double low = tensor["low"], high = tensor["high"];
@@ -77,11 +77,11 @@ inline tapegrad::Array<float> drawn(const nlohmann::json& tensor) {
   return out;
 }
 
-/// What a folder is to have. It starts with the fixture's config and parameters, in F32, under their names in
-/// Hugging Face's state_dict; those of GPT-2 have no `transformer.` before them, as in the file of the published one.
+/// The content of a folder. It starts with the fixture's config and parameters, in F32, under their names in Hugging
+/// Face's state_dict. GPT-2's have no `transformer.` prefix, as in the published file.
 struct CheckpointFolder {
-  nlohmann::json config;                      ///< of config.json, all keys that Hugging Face writes
-  std::map<std::string, FileTensor> tensors;  ///< of model.safetensors
+  nlohmann::json config;                      ///< config.json, with all of Hugging Face's keys
+  std::map<std::string, FileTensor> tensors;  ///< model.safetensors
 
   explicit CheckpointFolder(const std::string& model) : config(gpt2_fixture(model)["config"]) {
     for (const auto& tensor : gpt2_fixture(model)["tensors"]) tensors[tensor["name"]] = {drawn(tensor)};
@@ -89,15 +89,15 @@ struct CheckpointFolder {
 
   bool is_gpt2() const { return config["model_type"] == "gpt2"; }
 
-  /// Has the tensors so far in F32, F16 or BF16, each of which holds exactly the fixture's numbers. Buffers are added
-  /// later: BF16 does not hold theirs.
+  /// Stores the present tensors as F32, F16 or BF16; each represents the fixture's numbers exactly. Add buffers later:
+  /// BF16 does not represent theirs.
   void store_as(const std::string& dtype) {
     for (auto& [name, tensor] : tensors) tensor.dtype = dtype;
     config["torch_dtype"] = dtype == "F32" ? "float32" : dtype == "F16" ? "float16" : "bfloat16";
   }
 
-  /// Adds what older files have beside the parameters: GPT-2's causal masks, as U8, BOOL or F32, and the number that
-  /// stood for -inf; Llama's frequencies of the rotary positions.
+  /// Adds the buffers of older files: GPT-2's causal masks, as U8, BOOL or F32, and its replacement for -inf; Llama's
+  /// frequencies of the rotary positions.
   void add_buffers(const std::string& mask_dtype = "U8") {
     const std::size_t layers = config[is_gpt2() ? "n_layer" : "num_hidden_layers"];
     for (std::size_t layer = 0; layer < layers; ++layer) {
@@ -111,12 +111,12 @@ struct CheckpointFolder {
     }
   }
 
-  /// Adds the head of a model that has none of its own, as files that were not written by save_pretrained may have it.
+  /// Adds the tied head, as in files not written by save_pretrained.
   void add_tied_head() {
     tensors["lm_head.weight"] = tensors.at(is_gpt2() ? "wte.weight" : "model.embed_tokens.weight");
   }
 
-  /// Puts `transformer.` before the names, as fine-tuned GPT-2s have it. The head's stays.
+  /// Adds the prefix `transformer.` of fine-tuned GPT-2s to all names but the head's.
   void add_prefix() {
     std::map<std::string, FileTensor> named;
     for (auto& [name, tensor] : tensors)
@@ -124,12 +124,12 @@ struct CheckpointFolder {
     tensors = std::move(named);
   }
 
-  /// Gives a tensor that is there another shape, of zeros.
+  /// Replaces an existing tensor by zeros of another shape.
   void reshape(const std::string& name, const tapegrad::Shape& shape) {
     tensors.at(name).numbers = tapegrad::Array<float>(shape, 0.0f);
   }
 
-  /// Writes config.json, model.safetensors, vocab.json and merges.txt into a folder, which is made if it is not there.
+  /// Writes config.json, model.safetensors, vocab.json and merges.txt into a folder, created if needed.
   void write(const std::filesystem::path& folder) const {
     std::filesystem::create_directories(folder);
     write_bytes(folder / "config.json", config.dump(2) + '\n');

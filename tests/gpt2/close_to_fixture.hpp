@@ -1,4 +1,4 @@
-/// Holding what the library computes against fixtures/gpt2.json.
+/// Compares results of the library with fixtures/gpt2.json.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The sum of all numbers, each times a random number of its own: it tells numbers that changed places.
+/// The sum of all numbers, each multiplied by a different random number. It detects swapped elements.
 template <class Iterator> double checksum(Iterator begin, Iterator end) {
   double sum = 0;
   for (std::uint64_t i = 0; begin != end; ++begin, ++i)
@@ -18,8 +18,8 @@ template <class Iterator> double checksum(Iterator begin, Iterator end) {
   return sum;
 }
 
-/// Expects the array, in the layout of Hugging Face's file, that the fixture has a summary of, an entry "values" or
-/// "gradient" of a tensor. Each element may be off by the tolerance, and the sums by what comes of such errors.
+/// Compares an array, in the layout of Hugging Face's file, with the fixture's summary, an entry "values" or "gradient"
+/// of a tensor. Each element may be off by the tolerance, and the sums by the resulting error.
 template <class T>
 void check_summary(const tapegrad::Array<T>& array, const nlohmann::json& summary, double tolerance) {
   double squares = 0;
@@ -55,7 +55,7 @@ void check_logits(const tapegrad::Array<T>& logits, const nlohmann::json& expect
     for (std::size_t v = 0; v < vocabulary; ++v) {
       CAPTURE(v);
       CHECK(std::abs(static_cast<double>(logits(b, time - 1, v)) - double(last[b][v])) <=
-            tolerance + 1e-7);  // as rounded
+            tolerance + 1e-7);  // plus the fixture's rounding
     }
   }
 }

@@ -30,8 +30,8 @@ BUFFERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)|.*\.rotary_emb\.inv_freq
 
 
 def load_model(folder):
-    """The model of config.json and model.safetensors, in double. The file must have each parameter in its shape, and
-    beside them buffers alone, and the head of a tied model, which must be its embedding."""
+    """The model of config.json and model.safetensors, in double. The file must have each parameter with its shape.
+    Besides these, it may only have buffers and a tied model's head, equal to its embedding."""
     config = json.loads((folder / "config.json").read_text())
     model = make_model(config).double()
     state = tensor_file.load(folder / "model.safetensors")
@@ -45,14 +45,14 @@ def load_model(folder):
 
 
 def of_layer(config, name, pattern, of_all):
-    """A setting that a pattern has for layers whose names end as it does, or that all have."""
+    """The layer's own setting if a key in the pattern matches its name, otherwise the common one."""
     own = [value for end, value in (config.get(pattern) or {}).items() if name.endswith("." + end)]
     return own[0] if own else config[of_all]
 
 
 def add_adapter(model, folder):
-    """W += scale B A for the weight W (out, in) of each adapted layer, A (r, in), B (out, r); Conv1D's is (in, out)
-    (Hu et al. 2021, arXiv:2106.09685)."""
+    """W += scale B A for the weight W (out, in) of each adapted layer, A (r, in), B (out, r); Conv1D's is (in, out) (Hu
+    et al. 2021, arXiv:2106.09685)."""
     config = json.loads((folder / "adapter_config.json").read_text())
     assert config["peft_type"] == "LORA", config["peft_type"]
     for key in "use_dora", "modules_to_save":
@@ -79,7 +79,7 @@ def add_adapter(model, folder):
 
 
 def check_logits(logits, expected):
-    """Those of a fixture, within 1e-4."""
+    """Expects the fixture's logits, within 1e-4."""
     vocabulary = logits.shape[-1]
     weights = torch.tensor([random_uniform(0, i) for i in range(vocabulary)], dtype=torch.double)
     checksums = torch.tensor(expected["checksums"], dtype=torch.double)

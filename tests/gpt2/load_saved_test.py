@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds load_saved.py against fixtures/gpt2.json, on folders that the tests write, and against LoRA's definition:
+"""Tests load_saved.py against fixtures/gpt2.json on newly written folders, and against the definition of LoRA:
 
     load_saved_test.py PROGRAM
 
-PROGRAM is made of write_folders.cpp.
+PROGRAM is built from write_folders.cpp.
 """
 
 import json
@@ -14,7 +14,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-import load_saved  # which says where tensor_file is
+import load_saved  # sets the path to tensor_file
 import make_fixtures
 import numpy
 import tensor_file
@@ -52,7 +52,7 @@ def check_after_steps(folder, name):
 
 
 def draw_adapter(model, folder, targets, prefix):
-    """Writes random matrices as PEFT does, and gives them by their layers."""
+    """Writes random matrices like PEFT. Returns them by layer."""
     folder.mkdir()
     ends = tuple("." + target for target in targets)
     layers = {name: layer for name, layer in model.named_modules() if name.endswith(ends)}
@@ -84,7 +84,7 @@ def draw_adapter(model, folder, targets, prefix):
 
 
 def check_adapter(model_folder, targets, prefix, folder):
-    """Layers to whose results (alpha / r) B A x is added, against those whose weights have it merged."""
+    """Compares layers plus (alpha / r) B A x with layers whose weights have the adapter merged."""
     model = load_saved.load_model(model_folder)
     before = model(torch.tensor([IDS]))
     for layer, (a, b) in draw_adapter(model, folder / "adapter", targets, prefix).items():
@@ -118,7 +118,7 @@ def main(program):
         assert fails(folder / "gpt2,F32", "--ids", *IDS)
         change(folder / "gpt2,F32, with buffers", lambda state: state["lm_head.weight"][3, 5].add_(0.01))
         assert fails(folder / "gpt2,F32, with buffers", "--expect", "gpt2")
-        # The same for all logits of a position, which the loss does not tell.
+        # Each logit of a position is wrong by the same number, so the loss does not change.
         change(folder / "llama,F32", lambda state: state["lm_head.weight"].add_(0.01))
         assert fails(folder / "llama,F32", "--expect", "llama")
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes ../fixtures/gpt2.json: what small models of reference.py give in PyTorch (1.13), computed in double: logits,
-the loss of the next ids, its gradients, and the loss after one step of AdamW and of SGD.
+"""Writes ../fixtures/gpt2.json: results of reference.py's small models in PyTorch (1.13) and double: logits, the loss
+of the next ids, its gradients, and the loss after one step of AdamW and of SGD.
 
-The weights are made from the library's own random numbers, so that the fixture holds results alone. All are multiples
-of 1/128 of at most 8 significant bits: F32, F16 and BF16 hold the same model. Of an array the fixture has a summary:
-the root of the sum of the squares, the checksum, which tells elements that changed places, and a few elements.
+The weights come from the library's random numbers, so the fixture has only results. All are multiples of 1/128 with at
+most 8 significant bits: F32, F16 and BF16 store the same model. Arrays have a summary: the root of the sum of squares,
+a checksum that detects swapped elements, and a few elements.
 """
 
 import copy
@@ -26,7 +26,7 @@ torch.set_default_dtype(torch.double)
 
 VOCABULARY, BATCH, TIME = 384, 2, 13
 
-# As they are published, dropout aside: a training step has one result then.
+# Published settings, but without dropout, so that a training step has one result.
 GPT2 = {
     "activation_function": "gelu_new",
     "architectures": ["GPT2LMHeadModel"],
@@ -88,15 +88,15 @@ CONFIGS = {
     "llama": LLAMA,
     "llama tied": {**LLAMA, "num_key_value_heads": 4, "tie_word_embeddings": True},
     "llama with one key head": {**LLAMA, "num_key_value_heads": 1},
-    "llama with wide heads": {**LLAMA, "head_dim": 16, "mlp_bias": False, "rope_theta": 500000.0},  # of newer files
+    "llama with wide heads": {**LLAMA, "head_dim": 16, "mlp_bias": False, "rope_theta": 500000.0},  # in newer files
 }
 CLIP = 1.0
-ADAMW = {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}  # parameters of one axis do not decay
+ADAMW = {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}  # 1-D parameters do not decay
 SGD = {"lr": 0.1}
 
 
 def range_of(name):
-    """The numbers of a parameter are from [low, high): those of norms around 1, of embeddings larger."""
+    """The interval [low, high) of a parameter: around 1 for norms, larger for embeddings."""
     if name.endswith("weight") and ("norm" in name or "ln_" in name):
         return 0.75, 1.25
     if name.endswith(("wte.weight", "embed_tokens.weight", "lm_head.weight")):
@@ -114,7 +114,7 @@ def digits(x):
 
 
 def checksum(x):
-    """The sum of all elements, each times a random number of its own."""
+    """The sum of all elements, each multiplied by a different random number."""
     return digits(sum(a * random_uniform(0, i) for i, a in enumerate(x.flatten().tolist())))
 
 
@@ -126,7 +126,7 @@ def summary(x):
 
 
 def after_step(model, ids, make_optimizer):
-    """A copy of the model that has made a step."""
+    """A copy of the model after a step."""
     model = copy.deepcopy(model)
     model.zero_grad()
     next_id_loss(model(ids), ids).backward()
@@ -178,7 +178,7 @@ def results(config):
 
 
 def lines(x, depth):
-    """JSON that has a line for each element down to a depth."""
+    """JSON with a line for each element, down to a depth."""
     compact = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
     if depth == 0 or not isinstance(x, (dict, list)) or not x:
         return compact(x)

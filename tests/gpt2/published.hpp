@@ -12,7 +12,7 @@
 
 inline const std::string kText = TAPEGRAD_SOURCES "/tests/gpt2/text.txt";
 
-/// A folder of the model, under the name `model`.
+/// A folder of the model, at the path `model`.
 struct Published {
   TemporaryFolder folder;
   std::string model = folder.path("model");
@@ -21,7 +21,7 @@ struct Published {
 
   Run run(const std::string& arguments) const { return run_example("gpt2 " + model + ' ' + arguments); }
 
-  /// The number behind some words that are printed.
+  /// The number after some printed words.
   static double number(const Run& run, const std::string& words) {
     CAPTURE(run.out);
     CAPTURE(run.err);
@@ -35,7 +35,7 @@ struct Published {
   }
 };
 
-/// The options of a short run; it has to be told a text.
+/// The options of a short run, without those for a text.
 inline std::string short_run(int steps = 20, double lr = 0.01) {
   return " --steps " + std::to_string(steps) + " --lr " + std::to_string(lr) +
          " --batch-size 4 --context 24 --decay none --warmup 0 --length 1 ";

@@ -1,7 +1,7 @@
 """GPT-2 and Llama in plain PyTorch, from their definitions. Parameters have the names, shapes and layouts of Hugging
-Face's state_dict, those of GPT-2 without `transformer.` before them; a config is the dict of a config.json.
+Face's state_dict, for GPT-2 without the prefix `transformer.`; a config is the dict of a config.json.
 
-A model takes ids (B, T) and gives logits (B, T, V). There is no dropout, and no cache.
+A model maps ids (B, T) to logits (B, T, V). It has neither dropout nor a cache.
 """
 
 import math
@@ -16,12 +16,12 @@ def make_model(config):
 
 
 def next_id_loss(logits, ids):
-    """The mean cross entropy of each id but the first, from the logits at the id before it."""
+    """The mean cross entropy of all ids but the first, from the logits at the previous position."""
     return cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
 def attend(q, k, v):
-    """softmax(q kᵀ / √D + mask) v of each head, where no position attends to later ones; all (B, H, T, D)."""
+    """softmax(q kᵀ / √D + mask) v of each head, with a causal mask; all (B, H, T, D)."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, T, T)
     later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
     return scores.masked_fill(later, -math.inf).softmax(-1) @ v
@@ -59,7 +59,7 @@ class GPT2(Module):
 
 
 class Conv1D(Module):
-    """A linear map whose weight is (in, out), as OpenAI's checkpoints have it: the transpose of Linear's."""
+    """A linear map with the weight as (in, out), like OpenAI's checkpoints: the transpose of Linear's."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -88,7 +88,7 @@ class GPT2Attention(Module):
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
-        self.c_attn = Conv1D(width, 3 * width)  # queries, keys and values beside each other
+        self.c_attn = Conv1D(width, 3 * width)  # queries, keys and values next to each other
         self.c_proj = Conv1D(width, width)
 
     def forward(self, x):
@@ -185,8 +185,8 @@ class LlamaAttention(Module):
 
 
 def rotate(x, theta):
-    """Rotary positions (Su et al. 2021, arXiv:2104.09864) of (B, H, T, D): at position t the elements j and j + D / 2
-    are turned by the angle t theta^(-2 j / D)."""
+    """Rotary positions (Su et al. 2021, arXiv:2104.09864) of (B, H, T, D): rotates the elements j and j + D / 2 at
+    position t by the angle t theta^(-2 j / D)."""
     time, size = x.shape[-2:]
     inv_freq = theta ** (-torch.arange(0, size, 2, dtype=x.dtype) / size)  # (D / 2)
     angles = torch.outer(torch.arange(time, dtype=x.dtype), inv_freq)  # (T, D / 2)

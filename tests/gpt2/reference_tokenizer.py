@@ -24,7 +24,7 @@ import regex
 
 HERE = pathlib.Path(__file__).resolve().parent
 END = "<|endoftext|>"
-# As tokenizer.json spells them, but that \s of the module has U+001C to U+001F besides Unicode's White_Space.
+# From tokenizer.json, but the module's \s matches U+001C to U+001F besides Unicode's White_Space.
 EXPRESSIONS = {
     "gpt2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     "llama3": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -34,7 +34,7 @@ EXPRESSIONS = {name: regex.compile(text.replace(r"\s", r"\p{White_Space}").repla
                for name, text in EXPRESSIONS.items()}
 
 
-# ---- the definitions -------------------------------------------------------------------------------------------------
+# ---- definitions -----------------------------------------------------------------------------------------------------
 
 def characters_of_bytes():
     seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
@@ -46,8 +46,8 @@ CHARACTERS = characters_of_bytes()
 
 
 def cut(text, expression="gpt2"):
-    """The pieces of a text of any bytes, as bytes. Those that are not UTF-8 are lone surrogates: neither letter, number
-    nor space. The begin of a character that breaks off is one."""
+    """Cuts a text of arbitrary bytes into pieces, as bytes. Invalid UTF-8 becomes lone surrogates, neither letter,
+    number nor space. An incomplete character gives one surrogate."""
     lost = []
 
     def lose(error):
@@ -94,7 +94,7 @@ class Tokenizer:
 
 
 def train(text, size):
-    """-> the vocabulary and the merges"""
+    """Returns the vocabulary and the merges."""
     ids = {character: i for i, character in enumerate(sorted(CHARACTERS.values()))}
     counts = collections.Counter(piece for part in text.split(END.encode()) for piece in cut(part))
     words = [([CHARACTERS[byte] for byte in piece], count) for piece, count in counts.items()]
@@ -113,7 +113,7 @@ def train(text, size):
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
-# Without those that are assigned in one version of Unicode and not in another: ICU's and the module's may differ.
+# Omits code points unassigned in some versions of Unicode: ICU's and the module's may differ.
 CODE_POINTS = [c for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cs", "Cn") or c & 0xfffe == 0xfffe
                or c >= 0x40000]
 SPACES = [c for c in CODE_POINTS if regex.match(r"\p{White_Space}", chr(c))]
@@ -143,7 +143,7 @@ def random_texts(count, draw):
     def any_bytes():
         return draw.randbytes(draw.randrange(100))
 
-    def broken():  # UTF-8 with some bytes changed, left out or put in
+    def broken():  # UTF-8 with some bytes changed, removed or inserted
         text = bytearray(draw.choice([parts, code_points])())
         for _ in range(draw.randrange(1, 6)):
             at = draw.randrange(len(text) + 1)
@@ -155,15 +155,15 @@ def random_texts(count, draw):
 
 
 def every_code_point():
-    """Each where its kind makes a difference; of the planes that have only unassigned and private ones, some."""
+    """All code points below U+40000, and every 256th of the planes with only unassigned and private ones."""
     chosen = [chr(c) for c in CODE_POINTS if c < 0x40000 or c % 256 == 0]
     return "\n\n".join(f"a{c}1{c} {c}a" for c in chosen).encode()
 
 
-# ---- the comparisons -------------------------------------------------------------------------------------------------
+# ---- comparisons -----------------------------------------------------------------------------------------------------
 
 def run(program, *arguments, texts):
-    """-> for each text the numbers in its line of the output"""
+    """Returns the numbers in each text's line of the output."""
     with tempfile.TemporaryDirectory() as folder:
         files = [pathlib.Path(folder, str(i)) for i in range(len(texts))]
         for file, text in zip(files, texts):

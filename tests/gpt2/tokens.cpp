@@ -1,8 +1,8 @@
-/// The tokenizer of examples/gpt2 as a filter, for reference_tokenizer.py, which does the same from the definitions.
+/// The tokenizer of examples/gpt2 as a filter, to compare with the definitions in reference_tokenizer.py.
 ///
-///     gpt2_tokens cut gpt2|llama3 FILE...             the lengths of each text's pieces, a line for each file
+///     gpt2_tokens cut gpt2|llama3 FILE...             the lengths of each text's pieces, one line per file
 ///     gpt2_tokens encode text|tokens FOLDER FILE...   its ids; <|endoftext|> is text or a token
-///     gpt2_tokens train SIZE FOLDER FILE              makes a vocabulary of that size for the text
+///     gpt2_tokens train SIZE FOLDER FILE              learns a vocabulary of that size from the text
 #include <exception>
 #include <iostream>
 #include <stdexcept>

@@ -1,5 +1,5 @@
-/// Writes folders for load_saved_test.py into one: each model of fixtures/gpt2.json in every type, with and without
-/// what published files have beside its parameters.
+/// Writes a folder for load_saved_test.py: each model of fixtures/gpt2.json in every type, with and without the
+/// buffers, tied heads and prefixes of some published files.
 ///   gpt2_folders FOLDER
 #include <filesystem>
 #include <string>

@@ -1,4 +1,4 @@
-// What cannot be averaged is refused on all ranks, none of which waits for another, and changes nothing.
+// Invalid averages throw on all ranks, without a deadlock or any change.
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -72,9 +72,9 @@ TEST_CASE("Parameters of different sizes are refused on all ranks, also where so
   if (world.size() == 1) return;
   const std::vector<std::vector<std::vector<std::size_t>>> of_ranks{
       {{2}, {3}, {2}, {2}},              // one differs
-      {{2}, {1}, {2}, {3}},              // the mean is that of two
-      {{2, 3}, {3, 2}, {2, 3}, {3, 2}},  // as many numbers
-      {{6}, {2, 4}, {6}, {1, 5}},        // in other parts
+      {{2}, {1}, {2}, {3}},              // the mean size equals that of two ranks
+      {{2, 3}, {3, 2}, {2, 3}, {3, 2}},  // equal totals
+      {{6}, {2, 4}, {6}, {1, 5}},        // divided differently
       {{2, 3}, {2, 3}, {2, 3}, {2, 3, 0}},
   };
   for (const auto& sizes : of_ranks) {
@@ -142,7 +142,7 @@ TEST_CASE("A second sweep between begin and finish is refused, and the first one
   const Group world;
   if (world.size() == 1) return;
   Two model;
-  tg::parameters(model);  // names them
+  tg::parameters(model);  // sets their names
   GradientAverage<double> average(world, tg::parameters(model));
   average.begin();
   model.sweep(of_rank(world));
@@ -153,7 +153,7 @@ TEST_CASE("A second sweep between begin and finish is refused, and the first one
   average.finish();
   check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
   model.a.zero_grad();
-  model.sweep();  // by itself
+  model.sweep();  // alone
   check_close(model.a.grad(), tg::Array<double>({3}, 2.0), 0);
 }
 

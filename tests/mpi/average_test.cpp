@@ -1,4 +1,4 @@
-// The mean of the ranks' gradients is the gradient of the whole batch, whatever each rank has of it.
+// The weighted mean of the ranks' gradients is the gradient of the whole batch, however it is divided.
 #include <limits>
 #include <vector>
 
@@ -40,8 +40,8 @@ TEST_CASE_TEMPLATE("Ranks with parts of unequal length have the gradient of the 
 TEST_CASE("A weight is how many labels count, and a rank may have none that does") {
   const Group world;
   Batch whole = whole_batch();
-  xt::view(whole.labels, xt::range(1, 4)) = -100;  // all that rank 1 of 4 has
-  whole.labels(0) = -100;                          // with these, all that the first rank of 2 or 4 has
+  xt::view(whole.labels, xt::range(1, 4)) = -100;  // all labels of rank 1 of 4
+  whole.labels(0) = -100;                          // with these, all labels of rank 0 of 2 or 4
   whole.labels(15) = -100;
   const Batch mine = part_of(whole, world);
   double counted = 0;
@@ -55,7 +55,7 @@ TEST_CASE("A weight is how many labels count, and a rank may have none that does
   for_each_way([&](const Way& way) {
     Net<double> net = make_net<double>();
     const tg::Tape tape;
-    const tg::Tensor<double> loss = tg::cross_entropy(net(mine.ids), mine.labels);  // NaN where none counts
+    const tg::Tensor<double> loss = tg::cross_entropy(net(mine.ids), mine.labels);  // NaN without a label
     way.average(world, tg::parameters(net), counted, [&] { loss.backward(); });
     check_gradients(net, alone, 1e-12);
   });
@@ -63,7 +63,7 @@ TEST_CASE("A weight is how many labels count, and a rank may have none that does
 
 TEST_CASE("Gradients of a rank whose weight is 0 count as none, NaN or not") {
   const Group world;
-  const bool counts = world.rank() + 1 == world.size();  // the last alone
+  const bool counts = world.rank() + 1 == world.size();  // only the last rank
   for_each_way([&](const Way& way) {
     Two<double> model;
     way.average(world, tg::parameters(model), counts ? 3 : 0, [&] {
@@ -87,7 +87,7 @@ TEST_CASE("A parameter that a rank's loss does not reach is zero there, and take
     way.average(world, tg::parameters(model), 1, [&] { loss.backward(); });
     check_close(model.a.grad(), tg::Array<double>({3}, 2.0 / ranks), 1e-15);
     CHECK(model.b.has_grad() == (world.size() > 1));
-    const double sum = 3 * (ranks * (ranks + 1) / 2 - 1);  // of the factors on all ranks but the first
+    const double sum = 3 * (ranks * (ranks + 1) / 2 - 1);  // the factors on all ranks but the first
     check_close(model.b.grad(), tg::Array<double>({2}, sum / ranks), 1e-15);
   });
 }

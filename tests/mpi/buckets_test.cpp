@@ -1,4 +1,4 @@
-// The sums of gradients that go on while the sweep does: when they begin, and in which order.
+// Sums of gradients during the backward pass: when they start, and in which order.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,12 +10,12 @@ namespace {
 
 using Sizes = std::vector<std::size_t>;
 
-/// Gradients come in the reverse order of use.
+/// Three parameters. Gradients arrive in the reverse order of use.
 struct Three {
   tg::Parameter<float> a{tg::Array<float>({2}, 1.0F)}, b{tg::Array<float>({3}, 2.0F)}, c{tg::Array<float>({5}, 3.0F)};
   TAPEGRAD_FIELDS(a, b, c)
 
-  /// (..., i, ..., j) uses them in that order.
+  /// Uses the parameters in this order.
   tg::Tensor<float> use(const std::vector<std::size_t>& order) const {
     const tg::Parameter<float>* const all[] = {&a, &b, &c};
     tg::Tensor<float> total(tg::Array<float>(tg::Shape{}, 0.0F));
@@ -24,16 +24,16 @@ struct Three {
   }
 };
 
-/// Of a sum for the bucket of a parameter alone, which has one more number to say who has a gradient of it.
+/// The sizes of sums with one bucket per parameter. Each has one more number, the count of ranks with a gradient.
 Sizes sums_of(const Sizes& parameters) {
   Sizes sizes;
   for (const std::size_t i : parameters) sizes.push_back((i == 0 ? 2 : i == 1 ? 3 : 5) + 1);
   return sizes;
 }
 
-/// The sums that a step begins, the first few numbers that it needs for all of them apart.
+/// The sums of a step, except the first one over a few numbers for all buckets.
 struct Step {
-  Sizes within, after;  // the sweep
+  Sizes within, after;  // the backward pass
 };
 
 Step run_step(GradientAverage<float>& average, Three& model, const Sizes& order) {
@@ -63,10 +63,10 @@ TEST_CASE("Each bucket is on its way as soon as it is complete, the last used fi
   if (world.size() == 1) return;
   Three model;
   GradientAverage<float> average(world, tg::parameters(model), 1);
-  Sizes begun;  // when a parameter's gradient has come, the own one not counted
+  Sizes begun;  // by each parameter's gradient, before its own sum
   for (const auto& parameter : tg::parameters(model))
     parameter->register_hook([&](auto&) { begun.push_back(started_sums().size()); });
-  const Step first = run_step(average, model, {0, 1, 2});  // in which the order is found out
+  const Step first = run_step(average, model, {0, 1, 2});  // finds out the order
   CHECK(first.within.empty());
   CHECK(first.after == sums_of({2, 1, 0}));
   check_means(world, model);
@@ -91,7 +91,7 @@ TEST_CASE("The order is that in which rank 0's gradients came in the first") {
     CHECK(second.after.empty());
     check_means(world, model);
 
-    // Where they come otherwise they wait for their turn.
+    // Gradients in another order wait for their turn.
     const Step third = run_step(average, model, world.rank() == 0 ? Sizes{2, 1, 0} : Sizes{1, 0, 2});
     if (world.rank() > 0) CHECK(third.within == sums_of({0, 1, 2}));
     CHECK(third.within.size() + third.after.size() == 3);
@@ -144,8 +144,8 @@ TEST_CASE("Buckets are filled to their bytes and not beyond, but for the paramet
     check_means(world, model);
     return step.within;
   };
-  CHECK(sizes(20) == Sizes{6, 7});   // c has 20 bytes: b and a go together
-  CHECK(sizes(21) == Sizes{10, 3});  // c and b
+  CHECK(sizes(20) == Sizes{6, 7});   // c has 20 bytes; b and a share a bucket
+  CHECK(sizes(21) == Sizes{10, 3});  // c and b share one
   CHECK(sizes(32) == Sizes{10, 3});
   CHECK(sizes(33) == Sizes{13});
 }

@@ -1,4 +1,4 @@
-// What the ranks tell each other: models, sums, whether they are equal, and random numbers of their own.
+// Communication of the ranks: broadcasts, sums, equality checks and random numbers.
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// All that a run may have.
+/// Every kind of member a run can have.
 struct Run {
   Net<double> net;
   tg::Parameter<float> none;
@@ -46,7 +46,7 @@ struct Run {
   }
 };
 
-/// Each rank's number, in its place.
+/// The numbers of all ranks, in their order.
 std::vector<double> of_all(const Group& world, double number) {
   tg::Array<double> numbers({world.size()}, 0.0);
   numbers(world.rank()) = number;
@@ -116,7 +116,7 @@ TEST_CASE("Sums over the ranks, of numbers, arrays and conditions") {
   CHECK(sum.shape() == tg::Shape{2, 3});
   CHECK(sum(0, 0) == static_cast<float>(all));
   CHECK(sum(1, 2) == static_cast<float>(ranks) / 2);
-  CHECK(floats(0, 0) == static_cast<float>(of_rank(world)));  // the rank's own stays
+  CHECK(floats(0, 0) == static_cast<float>(of_rank(world)));  // the rank's own array is unchanged
   CHECK(world.sum(tg::Array<double>(tg::Shape{0})).size() == 0);
 
   const bool is_last = world.rank() + 1 == world.size();
@@ -140,7 +140,7 @@ TEST_CASE("Each rank has the same bits of a sum") {
 TEST_CASE("Arrays of different sizes are not summed, on no rank") {
   const Group world;
   if (world.size() == 1) return;
-  const std::size_t sizes[] = {2, 1, 2, 3};  // of four ranks two have the mean
+  const std::size_t sizes[] = {2, 1, 2, 3};  // two of four ranks have the mean size
   check_refused("sum", "arrays of one size on all ranks, got one of shape (",
                 [&] { world.sum(tg::Array<double>({sizes[world.rank()]}, 1.0)); });
   CHECK(world.sum(1) == static_cast<double>(world.size()));
@@ -259,7 +259,7 @@ TEST_CASE("Of a forked generator rank 0 draws what it would, the others what nob
     for (const double draw : of_all(world, tg::random_uniform(fork.next_key(), 0))) draws.insert(draw);
   CHECK(draws.size() == 3 * world.size());
 
-  other_count.next_key();  // goes on elsewhere
+  other_count.next_key();  // another state
   CHECK((world.rank() == 0 || !(world.fork_generator(other_count) == again)));
   CHECK_FALSE(world.fork_generator(tg::Generator(6)) == again);
 }

@@ -1,4 +1,4 @@
-// Ranks that fail, leave, are killed or are started in other ways: what is printed, and that nobody waits for ever.
+// Ranks that fail, leave, are killed or are launched differently: their output, and no deadlock.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// A run by mpirun of that many ranks, none of them bound where options do not say otherwise; of a minute at most.
+/// Runs that many ranks with mpirun, for at most a minute. Binds none, unless options say so.
 Run mpirun(int ranks, const std::string& arguments, const std::string& environment = "",
            const std::string& options = "--bind-to none") {
   return run_shell(environment + " timeout 60 " TAPEGRAD_MPIRUN " " + options + " -n " + std::to_string(ranks) +
@@ -28,12 +28,12 @@ std::size_t count(const std::string& text, const std::string& words) {
   return found;
 }
 
-/// How many ranks of the program are running, whoever has started them, given an argument that no other run has.
+/// The number of running ranks of the program, given an argument no other run has.
 int left_running(const std::string& mark) {
   return std::stoi(run_shell("pgrep --full --count 'mpi_program .*[m]ark_" + mark + "' || true").out);
 }
 
-/// Expects a run to fail in less than so many seconds, and no rank to be left.
+/// Expects a run to fail within so many seconds and to leave no rank behind.
 Run check_ends(double seconds, int ranks, const std::string& what, const std::string& environment = "") {
   CAPTURE(what);
   const std::string mark = std::to_string(getpid()) + what + std::to_string(ranks);
@@ -49,7 +49,7 @@ Run check_ends(double seconds, int ranks, const std::string& what, const std::st
 
 }  // namespace
 
-// ---- ends -----------------------------------------------------------------------------------------------------------
+// ---- failures -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("A rank that an exception takes out of the session says so and ends the others") {
   for (const int ranks : {2, 4}) {
@@ -111,7 +111,7 @@ TEST_CASE("What a rank leaks is reported, though what Open MPI leaks is not" * d
   CHECK(count(run.err, "SUMMARY") == 1);
 }
 
-// ---- the beginning --------------------------------------------------------------------------------------------------
+// ---- start ----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("A timeout that is none is refused by every rank, and by a program alone") {
   for (const std::string timeout : {"x", "0", "-1", "nan", "2s", "1e999", " 2"}) {
@@ -119,7 +119,7 @@ TEST_CASE("A timeout that is none is refused by every rank, and by a program alo
         "mpi_program: [Session] expected a timeout above 0 seconds, got TAPEGRAD_MPI_TIMEOUT=" + timeout + "\n";
     const Run run = mpirun(2, "nothing", "TAPEGRAD_MPI_TIMEOUT='" + timeout + "'");
     CHECK(run.status != 0);
-    CHECK(count(run.err, words) >= 1);  // mpirun may end the second rank before it comes to say it
+    CHECK(count(run.err, words) >= 1);  // mpirun may end the second rank before its message
     const Run alone = run_shell("TAPEGRAD_MPI_TIMEOUT='" + timeout + "' $examples/mpi_program");
     CHECK(alone.status == 1);
     CHECK(alone.err == words);
@@ -195,7 +195,7 @@ TEST_CASE("The same seed and the same ranks give the same bits from run to run, 
 TEST_CASE("A run whose optimizer is divided goes on, bit for bit, on another number of ranks") {
   const TemporaryFolder folder;
   const std::string file = folder.path("run.safetensors");
-  const std::string expected = run_shell("$examples/mpi_program resume").out;  // in one piece
+  const std::string expected = run_shell("$examples/mpi_program resume").out;  // without interruption
   CHECK(expected.size() > 5);
   CHECK(mpirun(2, "resume").out == expected);
   CHECK(mpirun(2, "save " + file).status == 0);

@@ -1,8 +1,8 @@
-/// Runs the tests on all ranks of a session, or in a single process. Rank 0 prints as usual, the others only what
-/// fails, each line behind their number. A test case that fails on one of several ranks ends them all: nobody knows
-/// what the others wait for. So does one that keeps pooled blocks; each begins with NaN in the pool's idle memory.
+/// Runs the tests on all ranks of a session, or in one process. Rank 0 prints as usual, the others only failures, with
+/// their rank before each line. A test case that fails on one of several ranks, or keeps pooled blocks, ends them all:
+/// the others may be waiting for it. Each case starts with NaN in the pool's idle memory.
 #define DOCTEST_CONFIG_IMPLEMENT
-#define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // by which a failed rank ends the others: they have not failed
+#define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // a failed rank ends the others with one, and they have not failed
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/optim/mpi/internal/world.hpp>
 #include <tapegrad/tapegrad.hpp>
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// Hands whole lines to std::cout, with the same words before each.
+/// Prints each line to std::cout behind a label.
 class Labelled : public std::streambuf {
  public:
   explicit Labelled(std::string label) : label_(std::move(label)), line_(label_) {}

@@ -1,4 +1,4 @@
-// Ranks that do one thing, the first argument, which tests start in many ways: mpi_program <what> [file].
+// Performs its first argument on each rank, for tests that launch it in many ways: mpi_program <what> [file].
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/tapegrad.hpp>
 
@@ -37,14 +37,14 @@ struct Net {
   }
 };
 
-/// Prints one number for all bits of the model.
+/// Prints a checksum of the model.
 void print_bits(const Group& world, const auto& model) {
   world.check_equal(model);
   const auto bytes = tg::save_bytes(model);
   if (world.rank() == 0) std::cout << tg::mpi::detail::checksum(bytes.data(), bytes.size()) << std::endl;
 }
 
-// Twenty steps, each rank with examples and dropout of its own.
+// Takes twenty steps, with different examples and dropout on each rank.
 void train(const Group& world) {
   tg::manual_seed(3);
   Net net;
@@ -65,7 +65,7 @@ void train(const Group& world) {
   print_bits(world, net);
 }
 
-/// A run whose optimizer is divided, with gradients that are the same on all ranks, of which there may be any number.
+/// A run with a sharded optimizer and the same gradients on any number of ranks.
 struct DividedRun {
   std::size_t step = 0;
   Net net;
@@ -91,7 +91,7 @@ void save_divided(const Group& world, const std::string& file) {
   if (world.rank() == 0) tg::save(run, file);
 }
 
-// Without a file from the beginning.
+// Starts anew without a file.
 void resume_divided(const Group& world, const std::string& file) {
   tg::manual_seed(file.empty() ? 4 : 5);
   DividedRun run;
@@ -101,7 +101,7 @@ void resume_divided(const Group& world, const std::string& file) {
   print_bits(world, run);
 }
 
-// All ranks leave steps before and in the sweep, with sums under way that the last rank has not even begun, and go on.
+// All ranks leave passes early, before the last rank has begun their sums, and then continue.
 void abandon(const Group& world) {
   Net net;
   world.broadcast(net);
@@ -119,7 +119,7 @@ void abandon(const Group& world) {
     }
     hook.remove();
   }
-  // Memory of any size that was given back is somebody else's now.
+  // Reuses freed memory of any size.
   std::vector<tg::Array<double>> others;
   for (std::size_t size = 1; size < 200; ++size) others.emplace_back(tg::Shape{size}, 7.0);
   tg::mpi::GradientAverage<double> average(world, parameters, 1);
@@ -167,7 +167,7 @@ void run(const std::string& what, const std::string& file, const Group& world) {
        }},
       {"last_leaves",
        [&] {
-         if (is_last) return sleep(1);  // so that the others' patience ends first
+         if (is_last) return sleep(1);  // after the others' timeout
          world.sum(1);
        }},
       {"last_does_something_else",
@@ -190,7 +190,7 @@ void run(const std::string& what, const std::string& file, const Group& world) {
 
 }  // namespace
 
-// In MPI's place, to be heard of: mpirun ends the others of a rank that just exits as well, other launchers may not.
+// Replaces MPI's function to report the call: mpirun also ends the other ranks if one exits; other launchers may not.
 extern "C" int MPI_Abort(MPI_Comm ranks, int status) {
   std::cerr << "MPI_Abort\n" << std::flush;
   return PMPI_Abort(ranks, status);

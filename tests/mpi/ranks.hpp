@@ -1,4 +1,4 @@
-/// What tests of several ranks share: a small model, its data, and each rank's uneven part of them.
+/// A small model, its data and each rank's uneven part of them, shared by all tests of several ranks.
 #pragma once
 
 #include <tapegrad/mpi.hpp>
@@ -19,10 +19,10 @@ using doctest::Contains;
 using tg::mpi::GradientAverage;
 using tg::mpi::Group;
 
-/// Of each rank a number that is small and the rank's own.
+/// A small number, different on each rank.
 inline double of_rank(const Group& world) { return 1.0 + static_cast<double>(world.rank()); }
 
-/// A layer that is used twice, and one that is not.
+/// A model with a layer used twice and an unused one.
 template <class T> struct Net {
   tg::Embedding<T> embedding{12, 8};
   tg::LayerNorm<T> norm{8};
@@ -34,7 +34,7 @@ template <class T> struct Net {
   }
 };
 
-/// The same on all ranks.
+/// The same model on all ranks.
 template <class T> Net<T> make_net(std::uint64_t seed = 1) {
   tg::manual_seed(seed);
   return {};
@@ -55,19 +55,19 @@ inline Batch whole_batch(std::uint64_t seed = 2) {
   return {ids, below({17}, 3)};
 }
 
-/// A rank's rows of it: of 2 ranks 4 and 13, of 4 ranks 1, 3, 5 and 8.
+/// A rank's rows of the batch: 4 and 13 of 2 ranks; 1, 3, 5 and 8 of 4 ranks.
 inline Batch part_of(const Batch& whole, const Group& world) {
   const auto begin_of = [&](std::size_t rank) { return 17 * rank * rank / (world.size() * world.size()); };
   const std::size_t begin = begin_of(world.rank()), end = begin_of(world.rank() + 1);
   return {xt::view(whole.ids, xt::range(begin, end)), xt::view(whole.labels, xt::range(begin, end))};
 }
 
-/// One way to have a step's gradients averaged: after the sweep, or while it goes on.
+/// A way of averaging a step's gradients: after the backward pass, or during it.
 struct Way {
   bool while_sweeping;
   std::size_t bucket_bytes;
 
-  /// `sweep` is what computes the gradients.
+  /// Averages the gradients computed by `sweep`.
   template <class T, class Sweep>
   void average(const Group& world, const tg::Parameters<T>& parameters, double weight, const Sweep& sweep) const {
     if (!while_sweeping) {
@@ -81,7 +81,7 @@ struct Way {
   }
 };
 
-/// In one bucket, in some, and in one for each parameter.
+/// With a single bucket, several buckets, and one per parameter; each after and during the backward pass.
 template <class Body> void for_each_way(const Body& body) {
   for (const bool while_sweeping : {false, true})
     for (const std::size_t bucket_bytes : {std::size_t{4} << 20, std::size_t{300}, std::size_t{1}}) {
@@ -91,7 +91,7 @@ template <class Body> void for_each_way(const Body& body) {
     }
 }
 
-/// Expects the same gradients, none where there is none.
+/// Expects equal gradients, up to a tolerance, and the same parameters without one.
 template <class M> void check_gradients(const M& model, const M& expected, double tolerance) {
   const auto of_model = tg::named_parameters(model), of_expected = tg::named_parameters(expected);
   for (std::size_t i = 0; i < of_model.size(); ++i) {

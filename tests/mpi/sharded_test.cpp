@@ -1,4 +1,4 @@
-// Optimizers whose state is divided among the ranks step as undivided ones, bit for bit.
+// Sharded optimizers step like undivided ones, bit for bit.
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -23,7 +23,7 @@ template <class Optimizer> typename Optimizer::Options options() {
   return options;
 }
 
-/// Matrices and the others in groups with options of their own.
+/// Two groups with different options: matrices, and the other parameters.
 template <class Optimizer> Optimizer make_optimizer(Net<float>& net) {
   const auto chosen = [&](bool matrices) {
     return tg::parameters(net, [=](auto, const auto& p) { return (p.dimension() == 2) == matrices; });
@@ -36,7 +36,7 @@ template <class Optimizer> Optimizer make_optimizer(Net<float>& net) {
   return optimizer;
 }
 
-/// Gradients of step number `step`, the same on all ranks; unused.bias has none, and unused.weight has some at times.
+/// The same gradients of a step on all ranks. unused.bias has none, and unused.weight has one in some steps.
 void set_gradients(Net<float>& net, std::size_t step) {
   tg::Generator generator(1000 + step);
   for (auto& [name, parameter] : tg::named_parameters(net)) {
@@ -85,7 +85,7 @@ TEST_CASE_TEMPLATE("Ten steps of a divided optimizer give the bits of an undivid
   sharded.keep_own();
   CHECK(world.sum(static_cast<double>(sharded.state_bytes())) == static_cast<double>(whole_state_bytes(whole)));
 
-  for (std::size_t step = 10; step < 12; ++step) {  // and on
+  for (std::size_t step = 10; step < 12; ++step) {  // another two
     set_gradients(net, step);
     set_gradients(whole_net, step);
     sharded.step();

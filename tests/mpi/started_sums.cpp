@@ -13,7 +13,7 @@ bool mpi_has_begun() {
   return has_begun != 0;
 }
 
-// MPI lets programs stand in for each of its functions, and has them under a second name.
+// MPI's profiling interface: programs may replace any function and call the original under its PMPI name.
 extern "C" int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op operation,
                               MPI_Comm ranks, MPI_Request* request) {
   started_sums().push_back(static_cast<std::size_t>(count));

@@ -1,11 +1,11 @@
-/// Which sums over the ranks the library has begun.
+/// Records the library's nonblocking sums over the ranks.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
-/// Of how many numbers each was, in the order in which they began; to be cleared by who looks.
+/// The sizes of these sums, in their order. Callers clear the list.
 std::vector<std::size_t>& started_sums();
 
-/// Whether MPI has begun.
+/// True if MPI is initialized.
 bool mpi_has_begun();

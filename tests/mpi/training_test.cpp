@@ -1,15 +1,15 @@
-// Training on several ranks is training on one with the whole batch.
+// Training on several ranks equals training on one with the whole batch.
 #include <cstddef>
 
 #include "ranks.hpp"
 
 namespace {
 
-/// Twenty steps of both; other numbers, and other parts of unequal length, in every step.
+/// Takes twenty steps of both. Each step has other data and another division among the ranks.
 template <class Optimizer, class Average>
 void check_training(const typename Optimizer::Options& options, const Average& average_in) {
   const Group world;
-  Net<double> net = make_net<double>(1 + world.rank());  // each begins elsewhere
+  Net<double> net = make_net<double>(1 + world.rank());  // a different model on each
   world.broadcast(net);
   Net<double> alone = net;
   Optimizer optimizer(tg::parameters(net), options), of_alone(tg::parameters(alone), options);
@@ -60,7 +60,7 @@ template <class Optimizer> void check_both_ways(const typename Optimizer::Option
 
 }  // namespace
 
-// A large eps: where a mean of squares is near 0, Adam's step makes much of a last bit.
+// With a small eps, Adam would magnify a last bit if the mean of squares is near 0.
 TEST_CASE("Twenty steps on all ranks are those of one process on the whole batches") {
   check_both_ways<tg::SGD<double>>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
   check_both_ways<tg::AdamW<double>>({.lr = 1e-2, .eps = 1e-4, .weight_decay = 0.1});

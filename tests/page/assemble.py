@@ -20,6 +20,6 @@ def assemble(data):
         "/*{{js}}*/": "\n".join(scripts),
         "{{data}}": text,
     }
-    # All at once: what is put in may itself look like a placeholder.
+    # In one pass, since an inserted text may contain a placeholder.
     pattern = "|".join(re.escape(placeholder) for placeholder in parts)
     return re.sub(pattern, lambda match: parts[match[0]], (folder / "page.html").read_text())

@@ -1,4 +1,4 @@
-"""What a page shows of attention: heads beside each other, their tokens, and the axes that values have."""
+"""Tests the page's attention view: heads next to each other, their tokens, and the values' axes."""
 
 import numpy as np
 from selenium.webdriver import ActionChains, Keys
@@ -11,7 +11,7 @@ SENTENCE = ["the", "(padding)", "bank", "extraordinarily", "steep", "river", "of
 
 
 def attended(heads, tokens, layers=1):
-    """A step of attention of tokens to themselves, in as many layers at the model's root."""
+    """A step of self-attention, in as many layers at the model's root."""
     random = np.random.default_rng(12)
     tape = Tape("attention")
     f = Operations(tape)
@@ -23,7 +23,7 @@ def attended(heads, tokens, layers=1):
 
 
 def cases(Base):
-    """The test cases, upon the class that drives the browser."""
+    """The test cases, derived from the class with the browser."""
 
     class Heads(Base):
         def open_heads(self, *arguments, width=1400, **options):
@@ -31,7 +31,7 @@ def cases(Base):
             self.run_js("go({ view: 'attention' })")
 
         def boxes(self, selector):
-            """Left, top, right and bottom of the elements that are shown."""
+            """Left, top, right and bottom of the displayed elements."""
             script = """
                 const boxes = [...document.querySelectorAll(arguments[0])].map((shown) => shown.getBoundingClientRect());
                 return boxes.map(({ left, top, right, bottom }) => [left, top, right, bottom]);"""
@@ -72,7 +72,7 @@ def cases(Base):
             self.assertGreaterEqual(min(self.run_js("return arguments[0].getBBox().x", text) for text in texts), 0)
 
         def open_rows(self, count):
-            """A matrix of 100 columns, whose cells are but 2 pixels wide; its canvas."""
+            """Shows a matrix of 100 columns with cells only 2 pixels wide. Returns its canvas."""
             tape = Tape("rows")
             x = tape.parameter("x", np.zeros((count, 100)))
             Operations(tape).relu(x.named("x", axes=[["Ä"] * count, None], axis_names=["row", ""]))
@@ -84,7 +84,7 @@ def cases(Base):
                 self.assertGreaterEqual(self.open_rows(count).size["height"], count * least)
 
         def test_no_label_is_cut_off(self):
-            """The first, beside a row of 2 pixels, has above it what is as empty as what is between the labels."""
+            """Above the first label, next to a row of 2 pixels, the canvas is empty."""
             canvas = self.open_rows(60)
             script = """
                 const { data } = arguments[0].getContext("2d").getImageData(0, 0, 8, 1);
@@ -99,7 +99,7 @@ def cases(Base):
             self.assertEqual(names(), ["multi_head_attention #1", "multi_head_attention #2"])
 
     class Tokens(Base):
-        """gpt: hidden keys, weights under the pointer, and who attends to whom."""
+        """gpt: hidden keys, weights under the pointer, and each token's attention."""
 
         def test_shows_heads_masks_and_tokens(self):
             data = self.open_sample("gpt")
@@ -118,7 +118,7 @@ def cases(Base):
             strengths = (
                 "return [...document.querySelectorAll('#attention line:not(.off)')].map((l) => +l.style.strokeOpacity)"
             )
-            self.assertEqual(max(self.run_js(strengths)), 1)  # its strongest line, however weak beside others'
+            self.assertEqual(max(self.run_js(strengths)), 1)  # its strongest line, even if weak next to others'
             self.run_js("arguments[0].focus()", tokens[0])
             self.press(Keys.ARROW_DOWN)
             self.assertIn("o attends most to", self.find("#announcement").get_attribute("textContent"))
@@ -126,7 +126,7 @@ def cases(Base):
             self.assertIn("o is attended to most by", self.find("#announcement").get_attribute("textContent"))
 
     class Axes(Base):
-        """Values without axes have those of the values that they are made of, and of those made of them."""
+        """Values without axes inherit those of their inputs or results."""
 
         def choices_at(self, operation):
             script = """
@@ -137,7 +137,7 @@ def cases(Base):
             return self.run_js(script, operation)
 
         def open_attention(self, *leading):
-            """softmax(q kᵀ) v of named queries, keys, values and weights; what is between them has no name."""
+            """softmax(q kᵀ) v of named queries, keys, values and weights; the values in between have no name."""
             tape = Tape("axes")
             f = Operations(tape)
             names = [*["batch", "head"][: len(leading)], "token"]

@@ -1,4 +1,4 @@
-"""What somebody does with a page, tried on the samples of sample.py."""
+"""Tests a user's actions on the pages of sample.py."""
 
 import re
 
@@ -12,10 +12,10 @@ from tape import Tape
 
 
 def cases(Base):
-    """The test cases, upon the class that drives the browser."""
+    """The test cases, derived from the class with the browser."""
 
     class Story(Base):
-        """manual_backward: what a class sees."""
+        """manual_backward: a lesson's page."""
 
         def setUp(self):
             self.data = self.open_sample("manual_backward")
@@ -163,7 +163,7 @@ def cases(Base):
             self.assertEqual(self.moment(), 18)
             self.find("#first").click()
             self.assertEqual(self.moment(), 0)
-            self.press(" ")  # the button that is in focus has a use for space of its own
+            self.press(" ")  # the focused button handles the space key itself
             self.assertEqual(self.moment(), 0)
 
         def test_space_plays_and_pauses(self):
@@ -232,7 +232,7 @@ def cases(Base):
             self.assertAlmostEqual(widths[0] / sum(widths), 10 / 11, places=2)
 
         def test_counts_without_name_as_the_tape_does(self):
-            """Operations and parameters by their numbers on the tape, which has no constants."""
+            """Operations and parameters are numbered by their index on the tape, which has no constants."""
             tape = Tape("numbers")
             f = Operations(tape)
             x, zeros = tape.constant(np.ones((2, 3))), tape.constant(np.zeros((2, 3)))
@@ -260,7 +260,7 @@ def cases(Base):
             self.assertEqual(np.float32(number), decode(M["value"])[place])
 
     class Layers(Base):
-        """gpt: layers that fold."""
+        """gpt: folding layers."""
 
         def setUp(self):
             self.data = self.open_sample("gpt")
@@ -313,7 +313,7 @@ def cases(Base):
             self.find("#inspector .choices button").click()
             self.assertEqual(len(self.find_all("#inspector table")), 2)
             rows, columns = self.find_all("#inspector .choices select")[:2]
-            columns.send_keys("token")  # takes the rows' place; these become what the columns were
+            columns.send_keys("token")  # replaces the rows' axis; the rows then take the columns' previous one
             canvas = self.find("#inspector canvas")
             place, number = place_of(self.hover(canvas, canvas.size["width"] - 3, 3)[0])
             node = self.run_js("return currentMoment().node.inputs[0]")
@@ -324,7 +324,7 @@ def cases(Base):
             self.assertEqual(self.browser.switch_to.active_element.get_attribute("class"), "title")
 
     class Surroundings(Base):
-        """Names from users, light and dark, paper."""
+        """Names from users, light and dark modes, printing."""
 
         def test_evil_names_are_shown_and_do_nothing(self):
             self.open_sample("evil")

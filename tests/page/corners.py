@@ -1,4 +1,4 @@
-"""Pages of arrays that are averaged along the axes to choose from, of arrays without numbers, and of odd names."""
+"""Tests pages of arrays averaged along selectable axes, of empty arrays, and of unusual names."""
 
 import numpy as np
 
@@ -7,16 +7,16 @@ from tape import Tape, array_json
 
 
 def averaged(array, factor):
-    """The format's array, every `factor` places along the first axis averaged."""
+    """The format's array, the mean of every `factor` elements along the first axis."""
     stored = array.reshape(-1, factor, *array.shape[1:]).mean(1)
     return {**array_json(stored), "pooled": [factor] + [1] * (array.ndim - 1)}
 
 
 def cases(Base):
-    """The test cases, upon the class that drives the browser."""
+    """The test cases, derived from the class with the browser."""
 
     class Averaged(Base):
-        """A value that is whole in the file beside one that is averaged along the batch."""
+        """A value stored in full next to one averaged along the batch."""
 
         def setUp(self):
             tape = Tape("averaged")
@@ -30,7 +30,7 @@ def cases(Base):
             self.open_step(step)
 
         def chosen(self, where):
-            """What the choice of the batch says, and how many there are."""
+            """The selected batch entry and the number of options."""
             script = """
                 const label = [...document.querySelectorAll(`${arguments[0]} .choices label`)]
                   .find((label) => label.firstChild.textContent === "batch");
@@ -52,7 +52,7 @@ def cases(Base):
             self.run_js("arguments[0].value = '9'; arguments[0].dispatchEvent(new Event('change'))", select)
             self.assertEqual(self.chosen("#stage"), ["j", 16])
             self.assertEqual(self.shown(1), 9)
-            self.assertEqual(self.shown(0), 9.5)  # of 8 to 11
+            self.assertEqual(self.shown(0), 9.5)  # the mean of 8 to 11
 
         def test_a_mean_is_called_by_all_its_places(self):
             self.run_js("state.places.set('batch', 9); inspect(currentStep().nodes[0])")
@@ -80,7 +80,7 @@ def cases(Base):
             self.assertEqual(self.chosen("#attention"), ["2–3", 2])
 
     class Empty(Base):
-        """An operation on arrays of the shape (0, 3)."""
+        """An operation on arrays of shape (0, 3)."""
 
         def test_says_that_there_are_no_numbers(self):
             tape = Tape("empty")
@@ -107,7 +107,7 @@ def cases(Base):
             self.assertFalse(self.find("#tab-attention").is_displayed())
 
     class Names(Base):
-        """Paths of layers that users' names make: "a..b" is in "a."."""
+        """Layer paths from users' names: "a..b" is in "a."."""
 
         def test_opens_where_a_layer_ends_in_a_dot(self):
             for layer in ("a.", ".", "a..b"):

@@ -1,4 +1,4 @@
-"""Reads what a page was made from, and what it says of numbers, independently of the page's scripts."""
+"""Reads a page's data and displayed numbers, independently of the page's scripts."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ def decode(array):
 
 
 def place_of(words):
-    """(place, number) of "name[0, 2] = 0.25"; (None, None) of a mean."""
+    """Parses "name[0, 2] = 0.25" to (position, number); a mean gives (None, None)."""
     match = re.search(r"(?:\[([\d, ]*)\])? = (\S+)$", words)
     if not match:
         return None, None

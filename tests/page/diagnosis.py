@@ -1,4 +1,4 @@
-"""What a page tells of a step that something is wrong with, tried on the samples of sample.py."""
+"""Tests the diagnosis of faulty steps on the pages of sample.py."""
 
 import numpy as np
 from selenium.webdriver import Keys
@@ -9,10 +9,10 @@ from tape import Tape
 
 
 def cases(Base):
-    """The test cases, upon the class that drives the browser."""
+    """The test cases, derived from the class with the browser."""
 
     class Health(Base):
-        """broken, large and training: what a page says of models."""
+        """broken, large and training: the health view of models."""
 
         def text_of(self, step):
             self.run_js("go({ step: arguments[0], view: 'health' })", step)
@@ -27,7 +27,7 @@ def cases(Base):
             self.assertIn("2 NaN", [note.text for note in self.find_all("#stage .note.wrong")])
 
         def masked(self, hidden, also_added=False):
-            """What is said of the softmax of masked scores, whose -inf is a constant on the tape."""
+            """The findings for the softmax of masked scores, with a constant -inf on the tape."""
             tape = Tape("masked")
             f = Operations(tape)
             scores, infinity = tape.parameter("scores", np.array([[0.5, -0.5], [1.0, 2.0]])), tape.constant(-np.inf)
@@ -49,7 +49,7 @@ def cases(Base):
             self.assertIn("Infinity began in the forward pass in the constant", text)
 
         def added(self, mask, also_read=False):
-            """What is said of the softmax of scores to which a mask was added."""
+            """The findings for the softmax of scores plus a mask."""
             tape = Tape("added")
             f = Operations(tape)
             scores = tape.parameter("scores", np.array([[0.5, -0.5], [1.0, 2.0]]))
@@ -76,7 +76,7 @@ def cases(Base):
             x = tape.parameter("x", np.array([1.0, 2.0]))
             tape.backward(f.sum(f.times(x, 0.5)))
             step = tape.step()
-            step["nodes"][0]["gradient"]["statistics"]["norm"] = None  # more than a double can be
+            step["nodes"][0]["gradient"]["statistics"]["norm"] = None  # beyond the range of a double
             self.open_step(step)
             self.assertNotIn("is 0 throughout", self.text_of(0))
 
@@ -133,7 +133,7 @@ def cases(Base):
             self.assertRegex(self.hover(canvas, 3, 3)[0], r"^words\.weight\[\d+–\d+, \d+\] = \S+, a mean$")
 
         def test_says_which_weights_are_averaged(self):
-            """Weights of 100 by 100 as 25 by 50, whose mask is not averaged."""
+            """Weights of 100 by 100 are stored as 25 by 50, their mask in full."""
             self.open_sample("large")
             self.run_js("go({ view: 'attention' })")
             self.assertIn("A cell is the mean of 8 weights.", self.find("#attention .caption").text)
@@ -146,13 +146,13 @@ def cases(Base):
             self.assertNotIn("hidden", self.hover(canvas, right - 85, bottom)[-1])
 
     class Trouble(Base):
-        """trouble: pages that are opened because something went wrong."""
+        """trouble: pages opened because of an error."""
 
         def setUp(self):
             self.data = self.open_sample("trouble")
 
         def open_at(self, **place):
-            """Opens the page with its second step opened elsewhere."""
+            """Reopens the page with its second step opened elsewhere."""
             script = """
                 Object.assign(page.steps[1].opened_at, arguments[0]);
                 page.steps.forEach((step) => { delete step.moments; delete step.findings; });
@@ -170,7 +170,7 @@ def cases(Base):
             self.assertEqual(self.moment(), self.run_js("return currentStep().moments.length - 1"))
 
         def test_shows_what_the_last_rule_made(self):
-            """The NaN that an anomaly's error is about has been passed on, and no further."""
+            """An anomaly's NaN has propagated to the input, and no further."""
             self.run_js(
                 """
                 const S = page.steps[1].nodes[arguments[0]], scores = page.steps[1].nodes[S.inputs[0]];
@@ -243,7 +243,7 @@ def cases(Base):
             self.assertNotIn("does not depend", text)
 
         def test_a_sum_that_lacks_a_part_is_not_complete(self):
-            """Stopped at K, X has got what V passes on, and Q passes on nothing."""
+            """Stopped at K: X has only V's contribution, and Q propagates nothing."""
             self.run_js(
                 """
                 const step = page.steps[1], node = (name) => step.nodes.find((other) => other.name === name);

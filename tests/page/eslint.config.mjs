@@ -1,14 +1,14 @@
-// Lints the page's scripts as the one script that they become, at the top of the project:
+// Lints the page's scripts as one script; run it at the top of the project:
 //
 //     eslint --config tests/page/eslint.config.mjs inspect/page/browser/scripts.txt
 //
-// Needs eslint 9 or newer, of npm: Debian 12's 6.4 neither reads this kind of configuration nor knows the syntax.
+// Needs npm's eslint 9 or newer: Debian 12's 6.4 neither reads this configuration format nor knows the syntax.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 let lines = []; // of the whole: {file, line}
 
-/** Puts the listed scripts in place of their list, and tells of each message where it is in them. */
+/** Replaces the list by the listed scripts, and adds their file and line to each message. */
 const scripts = {
   preprocess(list, path) {
     lines = [];

@@ -1,4 +1,4 @@
-"""The operations that the samples need, on a tape: each with its formula, its rules and what these compute."""
+"""The samples' operations on a tape, each with its formula, its rules and their implementation."""
 
 import math
 import re
@@ -13,12 +13,12 @@ def swap(x):
 
 
 def rows(x):
-    """All axes but the last as one."""
+    """Flattens all axes but the last."""
     return x.reshape(-1, x.shape[-1])
 
 
 class Operations:
-    """The operations that the samples need, on a tape."""
+    """The samples' operations on a tape."""
 
     def __init__(self, tape):
         self.tape, self.record = tape, tape.record
@@ -60,7 +60,7 @@ class Operations:
         return self.moved("reshape", y, y.array.reshape(b, t, h * d), lambda dy: dy.reshape(b, t, h, d))
 
     def masked_fill(self, x, hidden, number, constant=None):
-        """`constant`: the number on the tape."""
+        """`constant`: the number as a value on the tape."""
         hidden = np.broadcast_to(hidden, x.array.shape)
         return self.record(
             "masked_fill",

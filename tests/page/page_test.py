@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Drives the page in headless Chromium, as somebody would who looks at a step.
+"""Tests the page in headless Chromium, with the actions of a user.
 
-    page_test.py                  makes the samples of sample.py and tests all that the page does with them
-    page_test.py FILE.html...     tests what must hold for every page with these, such as the library has written
-        --examples FOLDER         and with those that the built examples there write, and what is on these
-        --limits                  also fails where a page opens or steps too slowly; times are printed in any case
-        --pictures FOLDER         also keeps screenshots: light and dark, wide and narrow
+    page_test.py                  makes the samples of sample.py and tests all features of the page with them
+    page_test.py FILE.html...     tests the common properties of all pages with these, such as the library's own
+        --examples FOLDER         and with pages written by the built examples in that folder, and their content
+        --limits                  also fails if a page opens or steps too slowly; times are always printed
+        --pictures FOLDER         also saves screenshots: light and dark, wide and narrow
 
-Needs chromium, chromium-driver, python3-selenium and python3-numpy of Debian.
+Needs Debian's chromium, chromium-driver, python3-selenium and python3-numpy.
 """
 
 import argparse
@@ -37,7 +37,7 @@ import written
 from assemble import assemble
 from decode import data_of, decode, place_of
 
-# In seconds, for a computer with nothing else to do: on a busy one a test must not fail for that.
+# In seconds, for an idle computer. They are off by default, so that a test on a busy one does not fail.
 OPENS_WITHIN = 2.0
 STEPS_WITHIN = 0.050
 PLAYED = 4  # moments at the end of a step
@@ -63,11 +63,11 @@ def start_browser(profile):
 
 
 class PageTest(unittest.TestCase):
-    """What both kinds of tests need: the browser, and ways to look at the page."""
+    """The browser, and ways to inspect the page, for both kinds of tests."""
 
     browser = None
-    folder = None  # of the samples
-    limits = False  # whether times are held against what they should be
+    folder = None  # the samples' folder
+    limits = False  # whether exceeding a time limit fails
 
     def open(self, file, width=1400, height=900, dark=False):
         self.screen(width, height, dark)
@@ -79,7 +79,7 @@ class PageTest(unittest.TestCase):
         return data_of(file)
 
     def open_step(self, step, **screen):
-        """A page of one step, a dictionary of the format."""
+        """Opens a page of one step, a dictionary in the page's format."""
         file = pathlib.Path(self.folder) / "got.html"
         file.write_text(assemble({"version": 1, "title": "got", "left_out": [], "steps": [step]}), encoding="utf-8")
         self.open(file, **screen)
@@ -100,7 +100,7 @@ class PageTest(unittest.TestCase):
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def formulas(self, half):
-        """Those that head a half of the story, without the shapes."""
+        """The formulas in the heading of a half of the story, without shapes."""
         script = """
             const text = (part) => part.firstElementChild?.textContent ?? part.textContent;
             const formulas = document.querySelectorAll(`#stage .heading.${arguments[0]} .formula`);
@@ -114,7 +114,7 @@ class PageTest(unittest.TestCase):
         return self.run_js("return state.moment")
 
     def hover(self, canvas, x, y):
-        """Points at a place of a canvas, in pixels from its corner; the tooltip's lines."""
+        """Points at a position of a canvas, in pixels from its corner. Returns the tooltip's lines."""
         size = canvas.size
         ActionChains(self.browser).move_to_element_with_offset(
             canvas, x - size["width"] // 2, y - size["height"] // 2
@@ -133,7 +133,7 @@ class PageTest(unittest.TestCase):
 
 
 class EveryPage:
-    """What holds for every page; `file` is its path."""
+    """Properties of every page; `file` is its path."""
 
     file = None
 
@@ -158,7 +158,7 @@ class EveryPage:
         self.hold("it opens in", min(times), OPENS_WITHIN)
 
     def test_steps_at_once(self):
-        """Moments from all over the step, with their layout."""
+        """Shows about 100 moments from the whole step, including layout."""
         script = """
           const times = [], { length } = currentStep().moments, every = Math.ceil(length / 100);
           for (let i = 0; i < length; i += every) {
@@ -172,7 +172,7 @@ class EveryPage:
         self.hold("a step takes at most", times.max() / 1000, STEPS_WITHIN)
 
     def repeats(self):
-        """How often what is timed is done: the best of three is held against a limit, as others' work only adds."""
+        """The number of timed runs. With limits it is the best of three, as other load only adds time."""
         return 3 if self.limits else 1
 
     def hold(self, what, time, limit):
@@ -186,13 +186,13 @@ class EveryPage:
             last = self.run_js("return currentStep().moments.length - 1")
             self.run_js("go({ moment: Math.max(0, arguments[0]) })", last - PLAYED)
             self.run_js("place('speed').value = '16'")
-            # In one go: a step of two moments may be at its end before the next command comes.
+            # In one script, since a step of two moments may end before the next command arrives.
             self.assertIn("Pause", self.run_js("place('play').click(); return place('play').textContent"))
             self.wait_for(lambda: self.moment() == last, 30)
             self.wait_for(lambda: "Play" in self.find("#play").text)
 
     def test_shows_the_numbers_of_the_data(self):
-        """The tables of the inspector, of every value and gradient of the first step, number by number."""
+        """Compares the inspector's tables of each value and gradient of the first step, number by number."""
         for number, node in enumerate(self.data["steps"][0]["nodes"][:40]):
             for which in ("value", "gradient"):
                 array = node[which]
@@ -215,7 +215,7 @@ class EveryPage:
                 np.testing.assert_array_equal(read, expected, err_msg=f"{which} of node {number}")
 
     def test_contributions_add_up(self):
-        """The sums that the page shows end at the gradients of the data."""
+        """The sums of the page's contributions are the gradients of the data."""
         nodes = self.data["steps"][0]["nodes"]
         totals = self.run_js(
             """
@@ -239,7 +239,7 @@ class EveryPage:
         self.assert_number(words, self.data["steps"][step]["nodes"][node]["value"])
 
     def assert_number(self, words, array):
-        """That "name[i, j] = x" is what the array has there."""
+        """Expects "name[i, j] = x" to be the array's number at this position."""
         place, number = place_of(words)
         if place is not None:
             self.assertEqual(np.float32(number), decode(array)[place])

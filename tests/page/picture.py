@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes examples/page.png: the page of manual_backward where the gradient goes back through K = X Wk.
+"""Makes examples/page.png: the page of manual_backward at the backward step through K = X Wk.
 
     picture.py BUILT_MANUAL_BACKWARD [FILE.png]
 """
@@ -28,7 +28,7 @@ def main(program, picture=pathlib.Path(__file__).parents[2] / "examples" / "page
             test.run_js("document.documentElement.style.overflow = 'hidden'")  # no scroll bar
             test.run_js("go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })")
             test.screen(WIDTH, test.run_js("return document.querySelector('.legend').getBoundingClientRect().top | 0"))
-            time.sleep(1)  # until what arrives has arrived
+            time.sleep(1)  # until animations end
             PageTest.browser.save_screenshot(str(picture))
         finally:
             PageTest.browser.quit()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sample pages in the format of inspect/page/FORMAT.md, from small models in NumPy.
 
-    sample.py FOLDER [NAME...]    writes NAME.html, or all of them
+    sample.py FOLDER [NAME...]    writes NAME.html, by default all samples
 """
 
 import math
@@ -27,7 +27,7 @@ def page(title, tapes, left_out=()):
 
 
 def one_head(stop=None):
-    """As manual_backward's: T = 3 tokens of width 2, heads of width 4. `stop`: where the sweep breaks off."""
+    """Like manual_backward's: T = 3 tokens of width 2, heads of width 4. `stop`: the value at which the sweep stops."""
     random = np.random.default_rng(1)
     draw = lambda *shape: np.round(random.uniform(-1, 1, shape), 1)
     tape = Tape("one head")
@@ -87,7 +87,7 @@ def manual_backward():
 
 
 class Model:
-    """Layers on a tape, whose parameters stay from step to step."""
+    """Layers on a tape. Parameters persist between steps."""
 
     def __init__(self, seed):
         self.random, self.parameters = np.random.default_rng(seed), {}
@@ -147,7 +147,7 @@ def classifier():
 
 
 def training():
-    """What a classifier's attention becomes in some steps."""
+    """A classifier's attention in the course of training."""
     model, tapes = Model(3), []
     for step in range(41):
         tape = classify(model, IDS, np.array([0, 2]), TOKENS, ["water", "earth", "money"], f"step {step}")
@@ -203,7 +203,7 @@ def gpt(layers=4, heads=4, width=64, context=32, batch=2):
 
 
 def broken():
-    """Three steps that go wrong: NaN, gradients that vanish, and a parameter that the loss does not reach."""
+    """Three faulty steps: NaN, vanishing gradients, and a parameter without a path to the loss."""
     model = Model(6)
     model.record("NaN")
     f = model.f
@@ -234,7 +234,7 @@ def broken():
 
 
 def trouble():
-    """A step in order, a sweep that an error broke off, and gradients that differ from central differences."""
+    """A correct step, a sweep stopped by an error, and gradients unequal to central differences."""
     stopped = one_head("S")
     stopped.label = "anomaly"
     S = next(value for value in stopped.values if value.fields["name"] == "S")
@@ -257,7 +257,7 @@ def trouble():
 
 
 def large():
-    """A step with arrays that are averaged down."""
+    """A step with arrays stored as means."""
     model = Model(9)
     model.record("step 0")
     f = model.f
@@ -270,7 +270,7 @@ def large():
 
 
 def long(steps=600):
-    """3,000 operations: a recurrent network, whose parameters are read at every step."""
+    """3,000 operations: a recurrent network that reads its parameters at every step."""
     random = np.random.default_rng(11)
     tape = Tape("step 0")
     f = Operations(tape)

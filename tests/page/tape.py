@@ -4,11 +4,11 @@ import base64
 
 import numpy as np
 
-MOST_STORED = 1 << 16  # numbers of an array; larger ones are averaged down
+MOST_STORED = 1 << 16  # numbers per array; larger arrays are stored as means
 
 
 def array_json(array):
-    """The format's array: averaged down where it is large."""
+    """The format's array, stored as means if it is large."""
     array = np.asarray(array, dtype=np.float64)
     stored, pooled = array, [1] * array.ndim
     with np.errstate(invalid="ignore"):
@@ -47,7 +47,7 @@ def statistics(array):
 
 
 class Value:
-    """A node: its array and what the format says of it."""
+    """A node: its array and its fields in the format."""
 
     def __init__(self, tape, kind, array, **fields):
         self.array = np.asarray(array, dtype=np.float64)
@@ -76,7 +76,7 @@ class Value:
 class Tape:
     def __init__(self, label, random=None):
         self.label, self.values, self.loss, self.opened_at = label, [], -1, None
-        self.profile = random  # of made-up times
+        self.profile = random  # the generator of invented times
 
     def parameter(self, name, array):
         return Value(self, "parameter", array, name=name)
@@ -85,7 +85,7 @@ class Tape:
         return Value(self, "constant", array, name=name)
 
     def record(self, operation, inputs, array, formula, rules, rule, **fields):
-        """rule: the gradient of the result -> those of the inputs, None where nothing is passed on."""
+        """rule: maps the result's gradient to those of the inputs; None: no gradient."""
         value = Value(self, "operation", array, operation=operation, formula=formula, rules=rules, **fields)
         value.fields["inputs"] = [x.number for x in inputs]
         value.rule = rule
@@ -97,7 +97,7 @@ class Tape:
         return value
 
     def backward(self, loss, stop=None):
-        """`stop`: where an error breaks the sweep off, before that value's rule."""
+        """`stop`: an error ends the sweep before this value's rule."""
         self.loss = loss.number
         loss.gradient = np.ones(loss.array.shape)
         for value in reversed(self.values[: loss.number + 1]):
@@ -135,7 +135,7 @@ class Tape:
         return None if part is None or uses == 1 else array_json(part)
 
     def _layers(self):
-        """Gives operations the layers that FORMAT.md describes."""
+        """Assigns layers to operations as FORMAT.md describes."""
         operations = [value for value in self.values if value.fields["kind"] == "operation"]
         own = []
         for value in operations:

@@ -1,4 +1,4 @@
-"""Pages that the library's own programs write, held against what these print."""
+"""Compares pages written by the library's programs with the programs' output."""
 
 import pathlib
 import re
@@ -6,12 +6,12 @@ import subprocess
 
 import numpy as np
 
-# Those that are built and know --page write one each; the first does in any case.
+# Each writes a page if it is built and knows --page; the first always does.
 PROGRAMS = ["manual_backward", "attention_levels", "masking", "cross_attention", "contextual_embedding"]
 
 
 def write_pages(examples, folder):
-    """Runs the built examples in a folder: {the page's path: what was printed}."""
+    """Runs the built examples in a folder. Returns {the page's path: the output}."""
     printed = {}
     for program in PROGRAMS:
         path = pathlib.Path(examples) / program
@@ -23,7 +23,7 @@ def write_pages(examples, folder):
 
 
 def matrices_of(text):
-    """{"dS": array} of what a tutorial shows: names and shapes beside each other, and below each its numbers."""
+    """Parses a tutorial's output to {"dS": array}: names and shapes next to each other, numbers below each."""
     found = {}
     lines = text.split("\n")
     for i, line in enumerate(lines):
@@ -42,10 +42,10 @@ def matrices_of(text):
 
 
 def cases(Base, printed):
-    """The test cases upon the class that drives the browser; `printed` is as of write_pages."""
+    """The test cases, derived from the class with the browser. `printed` is the result of write_pages."""
 
     class ManualBackward(Base):
-        """What somebody reads who has the program's output beside its page."""
+        """The page and the output of manual_backward agree."""
 
         def setUp(self):
             self.file = next(file for file in printed if file.stem == "written_manual_backward")

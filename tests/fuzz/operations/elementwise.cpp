@@ -1,4 +1,4 @@
-/// Steps of arithmetic, functions of elements, and products.
+/// Draws arithmetic, elementwise functions and products.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +22,7 @@ Step power(Draw& d) {
       {d.input()}, [=](const auto& v) { return tg::pow(v[0], exponent); }, is_polynomial ? Smooth{} : above_zero());
 }
 
-/// The shapes of matmul's operands but for the leading axes.
+/// Draws matmul's operands, usually of matching shapes.
 Step product(Draw& d) {
   const Input a = d.input();
   if (a.axes() == 0) return Step({a, d.input()}, [](const auto& v) { return tg::matmul(v[0], v[1]); });
@@ -53,7 +53,7 @@ Step linear(Draw& d) {
   return Step({x, weight, d.input({out})}, [](const auto& v) { return tg::linear(v[0], v[1], v[2]); });
 }
 
-/// Letters of "abcd", each an axis of one of the program's extents.
+/// Subscripts from "abcd"; each letter has one of the program's extents.
 Step einsum(Draw& d) {
   std::array<std::size_t, 4> extents{};
   std::size_t work = 1;

@@ -1,4 +1,4 @@
-/// Steps of losses, and of indices.
+/// Draws losses and index operations.
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -14,7 +14,7 @@ tg::Shape without_last(const Input& x) {
   return x.axes() == 0 ? tg::Shape{} : tg::Shape(x.shape.begin(), x.shape.end() - 1);
 }
 
-/// f takes Values, and the options in their type.
+/// Calls f(Values, options) with options of the same type.
 template <class F> Step with_cross_entropy_options(Draw& d, std::vector<Input> inputs, std::int64_t ignore, F f) {
   const std::size_t classes = inputs[0].axes() > 0 ? inputs[0].shape.back() : 1;
   const double smoothing = d.chance(2) ? d.number(0, 1) : 0;
@@ -70,7 +70,7 @@ Step mse_loss(Draw& d) {
 
 namespace {
 
-/// A constant from an array that has no gradients. f takes nothing.
+/// A constant of an array without gradients. f takes no argument.
 template <class F> Step constant(F f) {
   return Step({}, [=]<class V>(const V&) { return tg::Tensor<NumberOf<V>>(tg::Array<NumberOf<V>>(f())); });
 }

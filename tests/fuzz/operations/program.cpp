@@ -14,12 +14,12 @@ namespace fuzz {
 namespace {
 
 constexpr std::size_t kMostSteps = 8, kMostElements = 4096, kMostWork = 1 << 16;
-constexpr double kLargest = 100;  // of the numbers in a program, so that rounding stays small
+constexpr double kLargest = 100;  // bounds numbers, to keep rounding errors small
 
 constexpr std::size_t kExtents[] = {0, 1, 2, 3, 4, 5, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257};
 
 bool is_small(const tg::Array<double>& x) {
-  return std::ranges::all_of(x, [](double number) { return std::abs(number) <= kLargest; });  // NaN is not
+  return std::ranges::all_of(x, [](double number) { return std::abs(number) <= kLargest; });  // false for NaN
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ tg::BoolArray Draw::mask(const tg::Shape& shape) {
 Input Draw::add_leaf(const tg::Shape& shape) {
   require_quick(tg::element_count(shape) * (kMostWork / kMostElements));
   const std::size_t choice = below(8);
-  const double low = chance(3) ? 0.25 : -2;  // logarithms and roots want positive numbers
+  const double low = chance(3) ? 0.25 : -2;  // positive numbers for logarithms and roots
   Leaf leaf{program_.nodes.size(), Leaf::Kind::constant, numbers<double>(key(), shape, low, 2), {}};
   if (choice > 0) leaf.kind = leaf.numbers.size() <= 4 ? Leaf::Kind::elements : Leaf::Kind::direction;
   leaf.direction = numbers<double>(1, shape, -1, 1);
@@ -132,7 +132,7 @@ Input Draw::input(const tg::Shape& shape) {
 
 std::vector<Input> Draw::two_to_broadcast() {
   const Input a = input(), b = input(shape_for(a.shape));
-  std::size_t count = 1;  // an upper bound, whatever axes meet
+  std::size_t count = 1;  // an upper bound
   for (std::size_t i = 1; i <= std::max(a.axes(), b.axes()); ++i)
     count *= std::max(
         {std::size_t{1}, i <= a.axes() ? a.shape[a.axes() - i] : 1, i <= b.axes() ? b.shape[b.axes() - i] : 1});
@@ -142,7 +142,7 @@ std::vector<Input> Draw::two_to_broadcast() {
 
 // ---- building ------------------------------------------------------------------------------------------------------
 
-/// Computes what is drawn, in float and in double on a tape.
+/// Computes drawn values in float and double on a tape.
 class Builder {
  public:
   explicit Builder(std::string_view bytes) : draw_(bytes) {
@@ -157,7 +157,7 @@ class Builder {
     while (!draw_.at_end() && draw_.program_.steps.size() < kMostSteps) add_step();
     Program& program = draw_.program_;
     for (; !program.nodes.empty() && program.nodes.back().operation == nullptr; program.nodes.pop_back())
-      program.leaves.pop_back();  // of steps that there are not
+      program.leaves.pop_back();  // their step was not added
     return std::move(program);
   }
 
@@ -165,7 +165,7 @@ class Builder {
   template <class T> struct Outcome {
     tg::Tensor<T> value;
     std::string refusal;
-    bool is_input = false;  // given back as it is, as dropout does without training
+    bool is_input = false;  // returned as it is, like dropout's in evaluation
   };
 
   template <class T> Outcome<T> attempt(const char* operation, const Step& step, const Values<T>& values) {

@@ -14,9 +14,9 @@ namespace fuzz {
 namespace tg = tapegrad;
 
 template <class T> using Values = std::vector<tg::Tensor<T>>;
-template <class V> using NumberOf = typename V::value_type::value_type;  // of Values: float or double
+template <class V> using NumberOf = typename V::value_type::value_type;  // float or double
 
-/// A value that a step takes: its place among the values of the program, and its shape.
+/// A step's input: its place among the program's values, and its shape.
 struct Input {
   std::size_t place;
   tg::Shape shape;
@@ -25,10 +25,10 @@ struct Input {
   std::size_t size() const { return tg::element_count(shape); }
 };
 
-/// Whether an operation is differentiable at these inputs, and around them as far as the differences step.
+/// True if an operation is differentiable at these inputs and within the finite differences around them.
 using Smooth = std::function<bool(const Values<double>&)>;
 
-/// An operation with its arguments. f takes the Values that are its inputs, in float or in double.
+/// An operation with its arguments. f takes the inputs' Values, in float or double.
 struct Step {
   template <class F>
   Step(const std::vector<Input>& taken, F f, Smooth is_smooth = {})
@@ -54,22 +54,22 @@ struct Step {
   Smooth smooth;
 };
 
-/// What a program begins with: numbers that fit into a float. Of a small one each element is a parameter. A large one
-/// is `numbers` + t `direction` with a parameter t, which costs two calls to check instead of two for each element.
+/// A program's initial values, exact in float. In a small one, each element is a parameter. A large one is `numbers` +
+/// t `direction` with a parameter t: checking it takes two calls instead of two per element.
 struct Leaf {
   enum class Kind { constant, elements, direction };
 
-  std::size_t place;  // among the values
+  std::size_t place;  // index of the value
   Kind kind;
   tg::Array<double> numbers, direction;
 };
 
-/// The values are the leaves and the results of the steps, in the order in which they were drawn. The last is a step's;
-/// a program without steps is empty.
+/// The values are the leaves and the steps' results, in drawing order. A step gives the last one; a program without
+/// steps is empty.
 struct Program {
   struct Node {
-    const char* operation;  // null: a leaf
-    std::size_t index;      // among the leaves or the steps
+    const char* operation;  // null for a leaf
+    std::size_t index;      // in leaves or steps
   };
 
   std::vector<Node> nodes;
@@ -77,50 +77,50 @@ struct Program {
   std::vector<Step> steps;
 };
 
-/// Draws what an operation needs from the bytes of an input; zeros follow its end.
+/// Draws an operation's inputs and arguments from an input's bytes, followed by zeros.
 class Draw {
  public:
-  /// Thrown instead of a step that would compute too long.
+  /// Thrown for steps that would take too long.
   struct TooLarge {};
 
   explicit Draw(std::string_view bytes);
 
   bool at_end() const { return bytes_.empty(); }
-  /// Evenly from 0, ..., count - 1.
+  /// Uniform in 0, ..., count - 1.
   std::size_t below(std::size_t count);
   bool chance(std::size_t one_in) { return below(one_in) == one_in - 1; }
   double number(double low, double high) { return low + (high - low) * static_cast<double>(below(256)) / 255; }
   std::uint64_t key() { return below(256); }
 
-  /// Any value, the latest likelier than others; or one of this shape, made where there is none. Once in a while it has
-  /// another shape.
+  /// Draws a value, preferring recent ones. With a shape, mostly draws one of that shape, or creates it; the shape
+  /// rarely differs.
   Input input();
   Input input(const tg::Shape& shape);
-  /// Two that broadcast together.
+  /// Draws two values with broadcastable shapes.
   std::vector<Input> two_to_broadcast();
 
-  /// One of the few extents that this program has.
+  /// One of the program's few extents.
   std::size_t extent() { return extents_[below(extents_.size())]; }
   tg::Shape shape(std::size_t most_axes = 4);
-  /// A shape that broadcasts to this one.
+  /// A shape broadcastable with this one.
   tg::Shape shape_for(const tg::Shape& shape);
-  /// From the first to the last and from the end; once in a while outside.
+  /// Counted from either end, and rarely out of range.
   std::ptrdiff_t axis(const Input& x);
-  /// Some axes, none of them, once in a while one twice.
+  /// Any number of axes, rarely a duplicate one or one out of range.
   tg::Axes axes(const Input& x);
-  /// The extent along an axis, 1 for an axis outside.
+  /// The extent along an axis, or 1 if it is out of range.
   static std::size_t extent_of(const Input& x, std::ptrdiff_t axis);
 
-  /// Whole numbers below `bound`, once in a while one outside.
+  /// Integers below `bound`, rarely one out of range.
   tg::IntArray ids(const tg::Shape& shape, std::size_t bound);
   tg::BoolArray mask(const tg::Shape& shape);
-  /// Numbers for constants: evenly from [low, high).
+  /// Constants' numbers, uniform in [low, high).
   template <class T> static tg::Array<T> numbers(std::uint64_t key, const tg::Shape& shape, double low, double high) {
     tg::Generator generator(key);
     return tg::Array<T>(tg::uniform<float>(shape, low, high, generator));
   }
 
-  /// Throws TooLarge for more elements, or products to be added, than a quick step has.
+  /// Throws TooLarge for too many elements or multiplications.
   static void require_quick(std::size_t count);
 
  private:
@@ -130,11 +130,11 @@ class Draw {
   std::string_view bytes_;
   std::vector<std::size_t> extents_;
   Program program_;
-  std::vector<tg::Shape> shapes_;             // of the values
-  std::function<void(const Leaf&)> on_leaf_;  // computes it
+  std::vector<tg::Shape> shapes_;             // one per value
+  std::function<void(const Leaf&)> on_leaf_;  // computes the leaf
 };
 
-/// An operation: draws its inputs and arguments.
+/// An operation. `draw` draws its inputs and arguments.
 struct Operation {
   const char* name;
   std::function<Step(Draw&)> draw;
@@ -143,11 +143,11 @@ struct Operation {
 /// All operations of engine/ops/ops.hpp, and recompute.
 const std::vector<Operation>& operations();
 
-/// Draws a program. An operation that refuses its arguments, as float and double must alike and leaving the tape as it
-/// was, has no step in it; nor has one that is not differentiable where it stands, or whose result is not finite.
+/// Draws a program. It has no steps that throw, with the same message in float and double and an unchanged tape, and
+/// none with a kink at its inputs or a result that is not finite.
 Program draw_program(std::string_view bytes);
 
-/// The values of a leaf: a parameter, or what is made of one, or a constant. `parameter` is what gradients flow to.
+/// The values of a leaf: a parameter, a function of one, or a constant. `parameter` receives the gradient.
 template <class T> tg::Tensor<T> value_of(const Leaf& leaf, const tg::Parameter<T>& parameter) {
   switch (leaf.kind) {
     case Leaf::Kind::elements:

@@ -1,4 +1,4 @@
-/// Steps of reductions, selection, functions of rows, and attention.
+/// Draws reductions, selection, row functions and attention.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -67,7 +67,7 @@ Step topk(Draw& d) {
 
 namespace {
 
-/// The last axis of x or two.
+/// The last one or two axes of x.
 tg::Shape normalized(Draw& d, const Input& x) {
   const std::size_t axes = 1 + d.below(2);
   return {x.shape.end() - static_cast<std::ptrdiff_t>(std::min(axes, x.axes())), x.shape.end()};
@@ -102,7 +102,7 @@ Step embedding(Draw& d) {
 
 namespace {
 
-/// Makes a mask in the step, since it may be refused.
+/// Makes the mask within the step, since this may throw.
 using MakeMask = std::function<tg::AttentionMask()>;
 
 MakeMask attention_mask(Draw& d, std::size_t B, std::size_t H, std::size_t T, std::size_t S) {
@@ -145,14 +145,14 @@ struct AttentionSizes {
     key = d.key();
   }
 
-  /// What f gives for the options of such a call.
+  /// Calls f with the options.
   template <class F> auto with_options(F f) const {
     tg::Generator generator(key);
     return f(tg::AttentionOptions{.dropout = dropout, .scale = scale, .generator = &generator});
   }
 };
 
-/// Drops the axes of the heads, or of batch and heads, as attention lets them be left out.
+/// Drops the head axis, or the batch and head axes, both optional in attention.
 tg::Shape without(std::size_t axes, tg::Shape shape) {
   if (axes > 0) shape.erase(shape.begin() + 1);
   if (axes > 1) shape.erase(shape.begin());
@@ -175,7 +175,7 @@ Step scaled_dot_product_attention(Draw& d) {
 
 Step multi_head_attention(Draw& d) {
   const AttentionSizes n(d);
-  const std::size_t groups = d.chance(2) ? n.H : 1 + d.below(n.H);  // some of which do not divide the heads
+  const std::size_t groups = d.chance(2) ? n.H : 1 + d.below(n.H);  // may not divide the heads
   const Input q = d.input({n.B, n.T, n.H * n.D}), k = d.input({n.B, n.S, groups * n.D}),
               v = d.input({n.B, n.S, groups * n.E});
   const std::size_t heads = d.chance(32) ? 0 : n.H;

@@ -1,4 +1,4 @@
-/// Where operations are differentiable.
+/// Conditions for operations to be differentiable.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace fuzz {
 
-inline constexpr double kGap = 2e-4;  // how far from a kink the differences, and the rounding of floats, do not reach
+inline constexpr double kGap = 2e-4;  // distance from a kink, beyond finite differences and the rounding of floats
 
 inline bool away(const tg::Array<double>& x, double kink) {
   return std::ranges::none_of(x, [&](double number) { return std::abs(number - kink) < kGap; });
@@ -23,7 +23,7 @@ inline Smooth away_from(std::vector<double> kinks, std::size_t input = 0) {
   };
 }
 
-/// For an input that is to be far above 0, or far from it on either side.
+/// For inputs far above 0, or far from 0 on either side.
 inline Smooth above_zero(std::size_t input = 0) {
   return [=](const Values<double>& v) {
     return std::ranges::all_of(v[input].value(), [](double number) { return number > 0.05; });
@@ -35,14 +35,14 @@ inline Smooth off_zero(std::size_t input) {
   };
 }
 
-/// Whether no element comes near the largest over the axes.
+/// True if no other element is near the maximum over the axes.
 inline bool has_clear_maximum(const tg::Tensor<double>& x, const tg::Axes& axes) {
   const tg::Tensor<double> largest = tg::amax(x, axes, tg::keepdims), distance = largest - x;
   const auto near = std::ranges::count_if(distance.value(), [](double number) { return number < kGap; });
   return static_cast<std::size_t>(near) == largest.size();
 }
 
-/// Whether the elements along the axis are all apart.
+/// True if no two elements along the axis are close.
 inline bool has_order(const tg::Tensor<double>& x, std::ptrdiff_t axis) {
   const std::size_t n = x.dimension() == 0 ? 1 : Draw::extent_of({0, x.shape()}, axis);
   if (n < 2) return true;

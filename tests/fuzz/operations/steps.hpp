@@ -1,4 +1,4 @@
-/// The operations whose arguments are more than a tensor, a number or an axis: each draws its own.
+/// Operations with arguments beyond a tensor, a number or an axis. Each draws its own.
 #pragma once
 
 #include "program.hpp"

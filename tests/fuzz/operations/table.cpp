@@ -41,7 +41,7 @@ template <class F> std::function<Step(Draw&)> along_axis(F f) {
   };
 }
 
-/// f takes the tensor, some axes and whether they are kept.
+/// f takes the tensor, axes and keepdims.
 template <class F> std::function<Step(Draw&)> over_axes(F f) {
   return [=](Draw& d) {
     const Input x = d.input();

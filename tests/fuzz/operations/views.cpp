@@ -1,4 +1,4 @@
-/// Steps of views and joining.
+/// Draws views and joins.
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -22,7 +22,7 @@ Step permute(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::permute(v[0], axes); });
 }
 
-/// Merges axes, splits one, or asks for any shape.
+/// Merges axes, splits one, or requests any shape.
 Step reshape(Draw& d) {
   const Input x = d.input();
   std::vector<std::ptrdiff_t> shape(x.shape.begin(), x.shape.end());
@@ -138,7 +138,7 @@ Step roll(Draw& d) {
 
 namespace {
 
-/// f takes Values of one shape, or of shapes that differ along the axis alone, and the axis.
+/// f takes the axis and Values of one shape, or of shapes different only along the axis.
 template <class F> Step joined(Draw& d, bool may_differ, F f) {
   std::vector<Input> inputs{d.input()};
   const std::ptrdiff_t axis = d.axis(inputs[0]);

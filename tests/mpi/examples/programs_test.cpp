@@ -1,4 +1,4 @@
-// Users' runs of the programs that train, on several ranks.
+// Runs the training programs on several ranks.
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-/// Runs a program alone, or by mpirun. It does not wait for ever, whatever is wrong.
+/// Runs a program alone or with mpirun, for at most two minutes.
 Run run_on(int ranks, const std::string& program_and_arguments) {
   const std::string mpirun = ranks == 1 ? "" : TAPEGRAD_MPIRUN " -n " + std::to_string(ranks) + " ";
   const Run run = run_shell("timeout 120 " + mpirun + "$examples/" + program_and_arguments);
@@ -31,17 +31,17 @@ std::size_t count(const std::string& text, const std::string& words) {
   return found;
 }
 
-/// The column of losses in a log.
+/// The losses in a log.
 std::vector<double> losses(const std::string& log) {
   std::vector<double> found;
   std::istringstream lines(log);
   std::string line;
-  std::getline(lines, line);  // the names of the columns
+  std::getline(lines, line);  // column names
   while (std::getline(lines, line)) found.push_back(std::stod(line.substr(line.find(',') + 1)));
   return found;
 }
 
-/// Lines of many lengths, so that the ranks' parts of a batch have unequally many letters.
+/// Lines of different lengths, so the ranks' parts of a batch have different numbers of letters.
 std::string lines_of_many_lengths() {
   std::string text;
   for (int i = 0; i < 60; ++i) text += std::string(std::size_t(1 + i * 7 % 23), char('a' + i % 5)) + "bc\n";
@@ -96,7 +96,7 @@ TEST_CASE("The same seed on as many ranks gives the same bits, and so does a sta
   };
   const std::string first = train("first");
   CHECK(first.size() > 1000);
-  // What is kept says where it is kept.
+  // The beginning of a checkpoint contains its own path.
   const auto weights = [](const std::string& checkpoint) { return checkpoint.substr(checkpoint.size() / 4); };
   CHECK(weights(train("again")) == weights(first));
   CHECK(weights(train("parts", "--divide-state")) == weights(first));
@@ -171,7 +171,7 @@ TEST_CASE("text_classifier trains, validates and cross-validates on several rank
   }
 }
 
-// ---- ends -----------------------------------------------------------------------------------------------------------
+// ---- the end of a run -----------------------------------------------------------------------------------------------
 
 TEST_CASE("What all ranks fail by is said once, and what one fails by is said by it") {
   const TemporaryFolder folder;
@@ -190,7 +190,7 @@ TEST_CASE("What all ranks fail by is said once, and what one fails by is said by
 }
 
 TEST_CASE("Ctrl-C ends all ranks, with the run as it is kept; so does a rank that is killed, with what was kept last") {
-  // By how its command line begins: those of mpirun and the shell have the file's name, too.
+  // Matches the beginning of the command line: those of mpirun and the shell contain the file's name, too.
   const std::string rank_of_run = "'^[^ ]*/language_model .*run_that_ends'";
   const std::vector<std::string> endings{"pkill -INT --parent $program", "pkill -KILL --newest --full " + rank_of_run};
   for (const std::string& ending : endings) {
@@ -198,7 +198,7 @@ TEST_CASE("Ctrl-C ends all ranks, with the run as it is kept; so does a rank tha
     const TemporaryFolder folder;
     const std::string data = folder.write("lines", lines_of_many_lengths());
     const std::string kept = folder.path("run_that_ends"), out = folder.path("out");
-    // In the background a shell's programs ignore SIGINT, unless env(1) takes it back.
+    // A shell's background programs ignore SIGINT, unless env(1) restores it.
     const Run run =
         run_shell("env --default-signal=INT timeout --foreground 60 " TAPEGRAD_MPIRUN " -n 2 $examples/" +
                   small_model(data) + "--steps 1000000 --checkpoint-every 1 --checkpoint " + kept + " >" + out +
@@ -206,7 +206,7 @@ TEST_CASE("Ctrl-C ends all ranks, with the run as it is kept; so does a rank tha
                   "\nwait $program; status=$?; sleep 1; pgrep --full " + rank_of_run + "; exit $status");
     CAPTURE(run.err);
     CHECK(run.status != 0);
-    CHECK(run.out == "");  // nothing runs on
+    CHECK(run.out == "");  // no rank is left
     if (contains(ending, "-INT")) CHECK(contains(folder.read("out"), "interrupted"));
     CHECK(run_interrupted_at("goes on after", "language_model --resume " + kept).status == 130);
   }

@@ -1,4 +1,4 @@
-// What the ranks of a training share out.
+// Dividing batches and random numbers among the ranks.
 #include "../../../examples/common/ranks.hpp"
 
 #include <tapegrad/mpi.hpp>
@@ -42,7 +42,7 @@ TEST_CASE("Own draws are each rank's, and all draw the same after them") {
     CHECK(is_the_same_on_all(first) == (ranks.size() == 1));
   }
   {
-    const examples::OwnDraws own(1);  // of the next batch
+    const examples::OwnDraws own(1);  // for the next batch
     CHECK(tg::uniform<double>({1}, 0, 1)(0) != first);
   }
   CHECK(is_the_same_on_all(tg::uniform<double>({1}, 0, 1)(0)));

@@ -1,4 +1,4 @@
-/// Self-attention written by hand at four levels, each with one more thing in it; the last is the library's layer.
+/// Self-attention written by hand at four levels, each adding a feature. The last equals the library's layer.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -11,14 +11,14 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step etc. from common/tutorial.hpp
 using Tensor = tg::Tensor<double>;
 using Linear = tg::Linear<double>;
 using Array = tg::Array<double>;
 
-// B sentences of T tokens with D numbers each, H heads.
+// Shapes: B sentences of T tokens of width D, H heads.
 
-/// A step of the page, with what its axes are called. `heads`: q, k, v and what comes of them have an axis for heads.
+/// A page step with named axes. With `heads`, q, k, v and the values computed from them have a head axis.
 tg::PageStep labelled(const std::string& label, std::size_t tokens, bool heads = false) {
   const std::vector<std::string> labels = numbered("token", tokens);
   const tg::PageAxis batch{"batch"}, head{"head"}, token{"token", labels}, query{"query", labels}, key{"key", labels},
@@ -40,7 +40,7 @@ Tensor scaled_dot_products(const Tensor& q, const Tensor& k) {
   return named("scores", tg::matmul(q, tg::transpose(k, -1, -2)) / std::sqrt(width));
 }
 
-/// mask: 1 for tokens to attend to, 0 for those to hide; it broadcasts to scores.
+/// mask: 1 for visible tokens, 0 for hidden ones; broadcasts to scores.
 Tensor hide(const Tensor& scores, const tg::IntArray& mask) {
   return named("masked", tg::masked_fill(scores, xt::equal(mask, 0), -1e20));
 }
@@ -70,14 +70,14 @@ struct Level1 {
   }
 };
 
-/// q, k and v side by side, (B, T, 3 D) -> 3 (B, T, D)
+/// qkv: q, k and v concatenated, (B, T, 3 D) -> 3 (B, T, D)
 std::vector<Tensor> split_in_three(const Tensor& qkv) {
   auto parts = tg::split(named("qkv", qkv), qkv.shape()[2] / 3, -1);
   parts[0].set_name("q"), parts[1].set_name("k"), parts[2].set_name("v");
   return parts;
 }
 
-/// One fused projection, split in three, and an output projection.
+/// A fused q, k, v projection and an output projection.
 struct Level2 {
   Linear qkv_proj, out_proj;
   TAPEGRAD_FIELDS(qkv_proj, out_proj)
@@ -93,7 +93,7 @@ struct Level2 {
   }
 };
 
-/// A padding mask and dropout of the weights.
+/// Adds a padding mask and dropout of the weights.
 struct Level3 {
   Linear qkv_proj, out_proj;
   tg::Dropout dropout;
@@ -115,7 +115,7 @@ struct Level3 {
   }
 };
 
-/// Several heads.
+/// Adds several heads.
 struct Level4 {
   std::size_t num_heads;
   Linear q_proj, k_proj, v_proj, out_proj;
@@ -153,7 +153,7 @@ struct Level4 {
   }
 };
 
-// ---- what they compute --------------------------------------------------------------------------------------------
+// ---- the lesson ---------------------------------------------------------------------------------------------------
 
 void level_1(tg::Page& page, Level1& model, const Tensor& x) {
   section("1. Level 1: three projections",
@@ -223,8 +223,7 @@ void level_3(tg::Page& page) {
       "can rely on another");
 }
 
-/// The gradient of the mean square of the output with respect to x, besides those of the model's parameters, as a step
-/// of the page.
+/// Adds a page step: a backward pass from the mean square of the output to the parameters and x. -> x's gradient
 template <class Model, class Mask>
 Array sweep(tg::Page& page, const tg::PageStep& step, Model& model, tg::Parameter<double> x, const Mask& mask) {
   tg::zero_grad(model);

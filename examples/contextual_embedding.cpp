@@ -1,4 +1,4 @@
-/// One word in two sentences: how attention makes the vector of a word depend on the words around it.
+/// One word in two sentences: attention makes a word's vector depend on the words around it.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -10,7 +10,7 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step etc. from common/tutorial.hpp
 using Tensor = tg::Tensor<float>;
 using Parameter = tg::Parameter<float>;
 using Array = tg::Array<float>;
@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 const Words vocabulary{"the", "river", "money", "bank"}, features{"water", "money", "grammar"};
 
-/// A vector for every word. Models learn these numbers; here they are made by hand, so that each has a meaning.
+/// A vector for every word, chosen by hand so each number has a meaning. Models learn these numbers.
 Parameter embedding_table() {
   Parameter table(Array{{0.0f, 0.1f, 1.0f}, {1.9f, 0.1f, 0.0f}, {0.1f, 1.9f, 0.0f}, {1.0f, 1.0f, 0.1f}});  // (words, D)
   table.set_name("table");
@@ -27,10 +27,10 @@ Parameter embedding_table() {
 
 struct Sentence {
   Words words;
-  Parameter x;  // (T, D), a row for each word; "X" on the page
+  Parameter x;  // (T, D), one row per word; "X" on the page
 };
 
-/// A step of the page about a sentence, with its words at the axes.
+/// A page step about a sentence, with its words as axis labels.
 tg::PageStep step_about(const Words& words, const std::string& label) {
   const tg::PageAxis word{"word", vocabulary}, feature{"feature", features}, token{"token", words},
       query{"query", words}, key{"key", words}, one{}, of_width{};
@@ -54,7 +54,7 @@ Sentence look_up(tg::Page& page, const Words& words) {
   return sentence;
 }
 
-/// The last word of both sentences. -> (2, D)
+/// The vectors of the last words of both sentences. -> (2, D)
 Tensor last_words(const Tensor& x, const Tensor& y) { return tg::stack({tg::select(x, 0, -1), tg::select(y, 0, -1)}); }
 
 // ---- 1 ------------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ void one_vector_for_each_word(const Sentence& river, const Sentence& money) {
 
 // ---- 2 ------------------------------------------------------------------------------------------------------------
 
-/// Every word plus the mean of its sentence. x: (T, D) -> (T, D)
+/// Adds the sentence's mean to every word. x: (T, D) -> (T, D)
 Tensor add_mean_of_context(const Tensor& x) {
   return named("output", x + named("mean", tg::mean(x, {0}, tg::keepdims)));
 }
@@ -116,13 +116,13 @@ void scores_by_dot_products(const Sentence& river) {
 
 // ---- 4 ------------------------------------------------------------------------------------------------------------
 
-/// exp(x) / sum(exp(x)), as the formula has it. x: (..., n) -> the same
+/// The textbook formula exp(x) / sum(exp(x)), which overflows for large x. x: (..., n) -> (..., n)
 Tensor softmax_as_written(const Tensor& x) {
   const Tensor e = named("e", tg::exp(x));
   return named("weights", e / named("sum", tg::sum(e, {-1}, tg::keepdims)));
 }
 
-/// The same with the largest of each row subtracted first.
+/// Softmax with each row's maximum subtracted first.
 Tensor softmax(const Tensor& x) { return softmax_as_written(x - named("m", tg::amax(x, {-1}, tg::keepdims))); }
 
 void softmax_by_hand(tg::Page& page, const Sentence& river) {
@@ -172,10 +172,10 @@ Array attention_by_loop(const Array& q, const Array& k, const Array& v, float sc
   return output;
 }
 
-/// The rows of v, weighted by how well the words fit. scores: (T, S), v: (S, D) -> (T, D)
+/// Averages the rows of v, weighted by the softmax of the scores. scores: (T, S), v: (S, D) -> (T, D)
 Tensor weigh(const Tensor& scores, const Tensor& v) { return named("output", tg::matmul(softmax(scores), v)); }
 
-/// The same as two matrix products: softmax(q k^T scale) v.
+/// attention_by_loop as two matrix products: softmax(q k^T scale) v.
 Tensor attention_by_matrix_product(const Tensor& q, const Tensor& k, const Tensor& v, float scale) {
   return weigh(named("scores", tg::matmul(q, tg::transpose(k, 0, 1)) * scale), v);
 }
@@ -210,7 +210,7 @@ void attention_without_projections(tg::Page& page, const Sentence& river, const 
 
 // ---- 6 ------------------------------------------------------------------------------------------------------------
 
-/// What a word asks for, what it offers, and what it passes on.
+/// Projections to a word's query (what it asks for), key (what it offers) and value (what it passes on).
 struct Projections {
   tg::Linear<> query{3, 3, {.bias = false}}, key{3, 3, {.bias = false}}, value{3, 3, {.bias = false}};
   TAPEGRAD_FIELDS(query, key, value)

@@ -1,4 +1,4 @@
-/// Attention between two sequences: queries of one, keys and values of another that may be longer.
+/// Cross attention: queries from one sequence, keys and values from another of any length.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -10,15 +10,15 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step etc. from common/tutorial.hpp
 using Tensor = tg::Tensor<double>;
 using Parameter = tg::Parameter<double>;
 using Linear = tg::Linear<double>;
 using Array = tg::Array<double>;
 
-// B batch entries, T queries, S keys with their values, H heads, D numbers in the vectors of all heads.
+// Shapes: B batch entries, T queries, S keys and values, H heads, width D of all heads together.
 
-/// A step of the page, with what its axes are called.
+/// A page step with named axes.
 tg::PageStep labelled(const std::string& label, std::size_t queries, std::size_t keys) {
   const tg::PageAxis batch{"batch"}, head{"head"}, token{"token"}, of_width{};
   const tg::PageAxis query{"query", numbered("query", queries)}, key{"key", numbered("key", keys)};
@@ -49,7 +49,7 @@ Tensor merge_heads(const Tensor& x) {
   return tg::reshape(together, {s[0], s[1], s[2] * s[3]});
 }
 
-/// True where a key is no longer valid. lengths: (B), or (B, T) for a length of each query -> (B, 1, 1 or T, S)
+/// True for keys past the valid length. lengths: (B), or (B, T) with one length per query -> (B, 1, 1 or T, S)
 tg::BoolArray beyond(const tg::IntArray& lengths, std::size_t keys) {
   const std::size_t batch = lengths.shape()[0], queries = lengths.dimension() == 2 ? lengths.shape()[1] : 1;
   tg::BoolArray hidden(tg::Shape{batch, 1, queries, keys});
@@ -94,9 +94,9 @@ struct CrossAttention {
   }
 };
 
-// ---- what it computes ---------------------------------------------------------------------------------------------
+// ---- the lesson ---------------------------------------------------------------------------------------------------
 
-/// The same for three tokens that attend to nothing yet.
+/// A page step about splitting three tokens into heads, without attention.
 tg::PageStep labelled_heads(const std::string& label) {
   const tg::PageAxis batch{"batch"}, head{"head"}, token{"token", numbered("token", 3)}, of_width{};
   tg::PageStep step{.label = label, .axes = {{"cut", {batch, token, head, of_width}}}};
@@ -151,7 +151,7 @@ void queries_of_one_keys_of_another(tg::Page& page, const CrossAttention& model,
   see("as many rows as there are queries, however many keys there are");
 }
 
-/// Adds the gradients of the mean square of the output, as a step of the page. -> the output
+/// Adds a page step: a backward pass from the mean square of the output. -> the output
 template <class Model, class Mask>
 Tensor sweep(tg::Page& page, const tg::PageStep& step, const Model& model, const Parameter& queries,
              const Parameter& keys, const Mask& mask) {
@@ -206,7 +206,7 @@ void the_textbooks_run(tg::Page& page) {
           "biases, dropout 0.5; X are four queries, Y six keys with their values, all ones; valid lengths 3 and 2.");
   CrossAttention attention(100, 5, 0.5);
   tg::eval(attention);
-  tg::parameters(attention);  // they have names from here on
+  tg::parameters(attention);  // assigns their names
   std::cout << '\n';
   tg::print(std::cout, attention);
 
@@ -241,7 +241,7 @@ void the_librarys_layer(tg::Page& page) {
   layer.q_proj = by_hand.W_q, layer.k_proj = by_hand.W_k, layer.v_proj = by_hand.W_v, layer.out_proj = by_hand.W_o;
   Parameter queries(tg::normal<double>({2, 4, 100})), keys(tg::normal<double>({2, 6, 100}));
   queries.set_name("queries"), keys.set_name("keys");
-  Parameter layer_queries = queries, layer_keys = keys;  // with gradients of their own
+  Parameter layer_queries = queries, layer_keys = keys;  // copies with separate gradients
 
   Comparison table(1e-12);
   using Lengths = std::pair<std::string, tg::IntArray>;

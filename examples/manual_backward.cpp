@@ -1,4 +1,4 @@
-/// The backward pass of attention by hand: every gradient from the rules of calculus, held against the tape's.
+/// The backward pass of attention by hand, each gradient compared with the tape's.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -11,22 +11,22 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step etc. from common/tutorial.hpp
 using Tensor = tg::Tensor<double>;
 using Parameter = tg::Parameter<double>;
 using Array = tg::Array<double>;
 
-/// The last two axes exchanged.
+/// Swaps the last two axes.
 Tensor transposed(const Tensor& x) { return tg::transpose(x, -1, -2); }
 
-/// What the tape has found for x.
+/// The tape's gradient of x.
 Tensor by_tape(const Tensor& x) { return Tensor(x.grad()); }
 
-/// From the gradient of a softmax to that of its scores: every row is multiplied by its Jacobian diag(p) - p p^T,
-/// which needs no matrix: P * (dP - sum of dP * P along the row). P, dP: (..., T) -> the same
+/// The gradient of the scores from that of the softmax P. Multiplies each row by the Jacobian diag(p) - p p^T without
+/// forming it: P * (dP - row sum of dP * P). P, dP: (..., T) -> (..., T)
 Tensor softmax_backward(const Tensor& P, const Tensor& dP) { return P * (dP - tg::sum(dP * P, {-1}, tg::keepdims)); }
 
-/// Gives the values the names that they have on a page; their gradients are kept for by_tape.
+/// Names the values for the page and retains their gradients for by_tape.
 void name_and_retain(std::initializer_list<std::pair<const char*, Tensor*>> values) {
   for (const auto& [name, value] : values) {
     value->set_name(name);
@@ -34,11 +34,11 @@ void name_and_retain(std::initializer_list<std::pair<const char*, Tensor*>> valu
   }
 }
 
-// ---- one head: T tokens of width M; D numbers in queries, keys and values -----------------------------------------
+// ---- one head: T tokens of width M; queries, keys and values of width D -------------------------------------------
 
 struct OneHead {
   Parameter X, Wq, Wk, Wv, Wo;    // (T, M), (M, D), (M, D), (M, D), (D, M)
-  Tensor Y;                       // (T, M), what the output should be
+  Tensor Y;                       // (T, M), target
   Tensor Q, K, V, S, P, Z, O, L;  // (T, D), (T, D), (T, D), (T, T), (T, T), (T, D), (T, M), ()
 
   OneHead(std::size_t T, std::size_t M, std::size_t D)
@@ -51,7 +51,7 @@ struct OneHead {
 
   double scale() const { return 1 / std::sqrt(static_cast<double>(Wq.shape()[1])); }
 
-  /// Forward and, by the tape that records it, backward.
+  /// Runs forward and the tape's backward pass.
   void run() {
     Y.set_name("Y");
     name_and_retain({{"X", &X}, {"Wq", &Wq}, {"Wk", &Wk}, {"Wv", &Wv}, {"Wo", &Wo}});
@@ -156,8 +156,8 @@ struct SeveralHeads {
   Parameter X, Wq, Wk, Wv, Wo;  // (B, T, D), then (D, D)
   Parameter bq, bk, bv, bo;     // (D)
   Tensor Y;                     // (B, T, D)
-  Tensor q, k, v, z;            // (B, T, D), the heads side by side
-  Tensor Q, K, V, S, M, P, Z;   // of each head: (B, H, T, D / H), but for S, M and P: (B, H, T, T)
+  Tensor q, k, v, z;            // (B, T, D), the heads concatenated
+  Tensor Q, K, V, S, M, P, Z;   // per head (B, H, T, D / H); S, M and P (B, H, T, T)
   Tensor O, L;                  // (B, T, D), ()
 
   SeveralHeads(tg::IntArray attend, std::size_t B, std::size_t T, std::size_t D, std::size_t H)
@@ -188,10 +188,10 @@ struct SeveralHeads {
   /// (B, H, T, D / H) -> (B, T, D)
   Tensor merge(const Tensor& x) const { return tg::reshape(tg::transpose(x, 1, 2), {x.shape()[0], x.shape()[2], -1}); }
 
-  /// 0 where the mask hides.
+  /// Zeroes the gradients of hidden scores.
   Tensor let_through(const Tensor& dM) const { return tg::masked_fill(dM, xt::equal(mask, 0), 0); }
 
-  /// Forward and, by the tape that records it, backward.
+  /// Runs forward and the tape's backward pass.
   void run() {
     Y.set_name("Y");
     name_and_retain({{"X", &X}, {"Wq", &Wq}, {"Wk", &Wk}, {"Wv", &Wv}, {"Wo", &Wo}});

@@ -1,4 +1,4 @@
-/// Hiding tokens from attention: how it is done, and how it goes wrong.
+/// Hiding tokens from attention: correct masks and common mistakes.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -11,7 +11,7 @@
 #include "common/tutorial.hpp"
 
 namespace tg = tapegrad;
-using namespace examples;  // section, show, named, as_step and the like, from common/tutorial.hpp
+using namespace examples;  // section, show, named, as_step etc. from common/tutorial.hpp
 using Tensor = tg::Tensor<float>;
 using Parameter = tg::Parameter<float>;
 using Array = tg::Array<float>;
@@ -21,7 +21,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 const tg::PageAxis batch{"batch"}, head{"head"}, of_width{};
 
-/// The axes of scores and of what is computed from them, for a page. batch_and_head: the axes before the last two.
+/// The page axes of scores, masked scores and weights. batch_and_head: the axes before the last two.
 tg::PageAxes axes_of_scores(const Labels& queries, const Labels& keys,
                             const std::vector<tg::PageAxis>& batch_and_head = {}) {
   std::vector<tg::PageAxis> axes = batch_and_head;
@@ -29,7 +29,7 @@ tg::PageAxes axes_of_scores(const Labels& queries, const Labels& keys,
   return {{"scores", axes}, {"masked", axes}, {"weights", axes}};
 }
 
-/// Where the mask is 0, the scores are hidden. mask broadcasts to scores.
+/// Replaces scores with value where the mask is 0. The mask broadcasts to scores.
 Tensor fill_hidden(const Tensor& scores, const tg::IntArray& mask, float value) {
   return named("masked", tg::masked_fill(scores, xt::equal(mask, 0), value));
 }
@@ -49,7 +49,7 @@ void multiplying_by_0_does_not_mask(tg::Page& page) {
   axes["mask"] = axes["scores"], axes["V"] = {{"key", words}, of_width};
   struct Attention {
     Tensor masked, weights;  // (1, 4)
-    Array gradient;          // (4, 1): how the output changes with each word's value
+    Array gradient;          // (4, 1), of the output with respect to V
   };
   const auto attend = [&](const std::string& label, const auto& masked_scores) {
     return as_step(page, {.label = label, .axes = axes}, [&] {
@@ -119,7 +119,7 @@ void fills_and_fully_hidden_rows(tg::Page& page) {
 
 // ---- 3 ------------------------------------------------------------------------------------------------------------
 
-/// Attention of x with itself, without projections. x: (T, D), mask: (T, T) -> weights (T, T)
+/// Self-attention weights without projections. x: (T, D), mask: (T, T) -> (T, T)
 Tensor self_attention_weights(const Tensor& x, const tg::IntArray& mask) {
   const auto width = static_cast<float>(x.shape()[1]);
   const Tensor scores = named("scores", tg::matmul(x, tg::transpose(x, 0, 1)) / std::sqrt(width));
@@ -144,7 +144,7 @@ void causal_triangle(tg::Page& page) {
   see("zeros above the diagonal; the first word has only itself to attend to");
 
   say("Who depends on whom? How much each word's output changes with every word in X, by the tape's gradients.");
-  Array dependence(tg::Shape{4, 4});  // of sums over the numbers of a word
+  Array dependence(tg::Shape{4, 4});  // |gradient| summed over each word's vector
   for (std::size_t i = 0; i < 4; ++i) {
     as_step(page, {.label = "3. The causal triangle: what " + words[i] + " depends on", .axes = axes}, [&] {
       x.zero_grad();
@@ -159,7 +159,7 @@ void causal_triangle(tg::Page& page) {
 
 // ---- 4 ------------------------------------------------------------------------------------------------------------
 
-/// Weights as a step of the page. scores: (..., T, S) -> the same
+/// Adds the computation of the weights as a page step. scores: (..., T, S) -> (..., T, S)
 Tensor masked_weights(tg::Page& page, const tg::PageStep& step, const Tensor& scores, const tg::BoolArray& hidden) {
   return as_step(page, step, [&] {
     return named("weights", tg::softmax(named("masked", tg::masked_fill(scores, hidden, -infinity)), -1));
@@ -179,7 +179,7 @@ void padding_mask_from_ids(tg::Page& page) {
   scores.set_name("scores");
   show("scores", scores, {.decimals = 1});
   tg::IntArray mask = is_word;
-  mask.reshape({2, 1, 4});  // (B, 1, T): the same keys are hidden from all queries of a sentence
+  mask.reshape({2, 1, 4});  // (B, 1, T): hides the same keys from all queries of a sentence
   show("padding mask", mask);
   const auto weights_under = [&](const std::string& name, const tg::IntArray& its_mask) {
     const tg::PageAxes axes = axes_of_scores({}, {}, {{"batch", sentences}});

@@ -1,4 +1,4 @@
-// Prints the learning rates of each step by every schedule, a line for a step. optim/schedules.gnuplot draws them:
+// Prints every schedule's learning rate, one line per step. optim/schedules.gnuplot plots them:
 //   build/release/examples/schedules > schedules.dat && gnuplot optim/schedules.gnuplot
 #include <tapegrad/tapegrad.hpp>
 

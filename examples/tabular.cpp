@@ -36,7 +36,7 @@ Table load(const std::string& path) try {
                            ": expected a header line, then at least 20 lines of 2 or more numbers, split by commas");
 }
 
-// The rows numbered order[from], ..., order[to - 1].
+// The rows order[from], ..., order[to - 1].
 Table rows(const Table& table, const tg::IntArray& order, std::size_t from, std::size_t to) {
   Table chosen(tg::Shape{to - from, table.shape(1)});
   for (std::size_t i = from; i < to; ++i) xt::row(chosen, i - from) = xt::row(table, order(i));

@@ -18,7 +18,7 @@ std::span<const std::size_t> Batches::next(Place& place) {
     place.shuffled_by = tg::default_generator();
     shuffle(tg::default_generator());
     place.batches_left = starts_.size();
-  } else if (shuffled_by_ != place.shuffled_by) {  // a run goes on in the middle of an epoch
+  } else if (shuffled_by_ != place.shuffled_by) {  // resuming in the middle of an epoch
     tg::Generator generator = place.shuffled_by;
     shuffle(generator);
   }
@@ -32,7 +32,7 @@ void Batches::shuffle(tg::Generator& generator) {
   const tg::IntArray permutation = tg::random_permutation(lengths_.size(), generator);
   order_.assign(permutation.begin(), permutation.end());
 
-  // Sorting by length within stretches of many batches keeps the order random enough.
+  // Sorting by length within runs of 32 batches keeps the order random enough.
   const std::size_t stretch = 32 * batch_size_;
   for (std::size_t begin = 0; begin < order_.size(); begin += stretch) {
     const auto first = order_.begin() + static_cast<std::ptrdiff_t>(begin);

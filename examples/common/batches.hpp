@@ -15,12 +15,12 @@ namespace examples {
 
 /// Sequences of different lengths as the rows of one array.
 struct Padded {
-  tapegrad::IntArray ids;    ///< (B, T), filled up with Vocabulary::padding
+  tapegrad::IntArray ids;    ///< (B, T), padded with Vocabulary::padding
   tapegrad::BoolArray keep;  ///< (B, T), true for real tokens
-  std::size_t tokens;        ///< how many of them are real
+  std::size_t tokens;        ///< number of real tokens
 };
 
-/// The chosen sequences, as long as the longest of them. A sequence is anything with a size whose elements are ids.
+/// Pads the chosen sequences to the longest of them. A sequence has a size() and ids as elements.
 template <class Sequence = Ids>
 Padded pad(const std::vector<Sequence>& sequences, std::span<const std::size_t> chosen) {
   std::size_t longest = 0;
@@ -39,26 +39,26 @@ Padded pad(const std::vector<Sequence>& sequences, std::span<const std::size_t> 
   return padded;
 }
 
-/// How far an epoch of the data has come: what a run keeps to go on with the batch that would have been next.
+/// A position in an epoch, saved to resume a run with its next batch.
 struct Place {
-  tapegrad::Generator shuffled_by;  ///< as it was before it put the epoch's sequences in order
+  tapegrad::Generator shuffled_by;  ///< the generator's state before it shuffled the epoch
   std::size_t batches_left = 0;
   TAPEGRAD_FIELDS(shuffled_by, batches_left)
 };
 
-/// Hands out the numbers 0, ..., n - 1 of n sequences in random order, a batch at a time, each number once before any
-/// comes again. Batches are of similar lengths, so that little of them is padding.
+/// Iterates over the indices of n sequences in random order, a batch at a time, each index once per epoch. Batches
+/// group sequences of similar lengths to reduce padding.
 class Batches {
  public:
-  /// Throws std::invalid_argument when there is no sequence.
+  /// Throws std::invalid_argument without sequences.
   template <class Sequence = Ids>
   Batches(const std::vector<Sequence>& sequences, std::size_t batch_size)
       : Batches(lengths_of(sequences), batch_size) {}
-  /// Of sequences of these lengths.
+  /// For sequences of these lengths.
   Batches(std::vector<std::size_t> lengths, std::size_t batch_size);
 
-  /// The batch at a place, which moves on; an epoch that begins there is shuffled by the default generator. What it
-  /// gives lasts until the next call. Throws std::out_of_range for a place in other data.
+  /// Returns the batch at `place` and advances it. Shuffles a new epoch with the default generator. The result is valid
+  /// until the next call. Throws std::out_of_range for a place in other data.
   std::span<const std::size_t> next(Place& place);
 
  private:

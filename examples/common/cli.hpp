@@ -1,4 +1,4 @@
-/// The names of CLI11 that headers need: its own header takes seconds of every file that includes it.
+/// Forward declarations for CLI11. Including its header costs seconds of compile time per file.
 #pragma once
 
 namespace CLI {

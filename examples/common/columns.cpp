@@ -12,12 +12,12 @@ struct Range {
   char32_t first, last;
 };
 
-/// What the terminal puts on the character before it: combining accents, joiners, variation selectors.
+/// Zero-width characters: combining accents, joiners, variation selectors.
 constexpr Range combining[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x64b, 0x65f},
                                {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x20d0, 0x20ff},
                                {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
 
-/// East Asian scripts and their punctuation, full-width forms, emoji.
+/// Double-width characters: East Asian scripts and punctuation, full-width forms, emoji.
 constexpr Range wide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},  {0xac00, 0xd7a3},
                           {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff01, 0xff60},  {0xffe0, 0xffe6},
                           {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};

@@ -1,4 +1,4 @@
-/// Texts lined up in columns.
+/// Aligns text in columns.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace examples {
 
-/// How many columns a text in UTF-8 takes on the screen, and the widest of several.
+/// The number of terminal columns of UTF-8 text, and the maximum over several texts.
 std::size_t width(const std::string& text);
 std::size_t widest(const std::vector<std::string>& texts);
 
-/// Filled up with spaces on the right, or on the left; wider texts stay as they are.
+/// Pads text with spaces on the right or on the left. Wider text is unchanged.
 std::string flush_left(const std::string& text, std::size_t columns);
 std::string flush_right(const std::string& text, std::size_t columns);
 

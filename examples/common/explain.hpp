@@ -1,4 +1,4 @@
-/// Looking at what a trained model attends to: --explain.
+/// The option --explain: shows a trained model's attention.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -11,22 +11,22 @@
 namespace examples {
 
 struct ExplainOptions {
-  bool wanted = false;             ///< whether the attention is to be shown
-  std::string text;                ///< in which
-  std::string name = "attention";  ///< of the files, without what stands after the dot
+  bool wanted = false;             ///< true if --explain was given
+  std::string text;                ///< text to explain
+  std::string name = "attention";  ///< files' name without extension
 };
 
-/// Describes --explain and --explain-to to the command line. `check` is of the text.
+/// Adds --explain and --explain-to to the command line. `check` validates the text.
 void add_explain_options(CLI::App& app, ExplainOptions& options, const std::string& group, const CLI::Validator& check);
 
-/// Refuses --explain-to without --explain with CLI::ValidationError.
+/// Throws CLI::ValidationError if --explain-to is given without --explain.
 void check_explain_options(const CLI::App& app);
 
-/// The files that write_attention makes when they are asked for.
+/// The files write_attention will create; none without --explain.
 std::vector<std::string> attention_files(const ExplainOptions& options);
 
-/// Writes name.csv, name.npy and name.gradients.npy, draws name.png, and says so on standard output. Throws
-/// std::runtime_error when a file cannot be written, or, after the others, the picture not be drawn.
+/// Writes name.csv, name.npy, name.gradients.npy and the picture name.png, and prints their names. Throws
+/// std::runtime_error if a file cannot be written. The picture comes last, so its failure leaves the other files.
 void write_attention(const tapegrad::AttentionMap<float>& map, const std::string& name, const std::string& title);
 
 }  // namespace examples

@@ -11,13 +11,13 @@ namespace {
 
 volatile std::sig_atomic_t stop_signal = 0;
 volatile std::sig_atomic_t says_so = 0;
-int alive = 0;  // how many Interrupts there are
+int alive = 0;  // number of Interrupts
 constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP};
 
-void on_signal(int signal) {  // calls only what a handler may call
+void on_signal(int signal) {  // async-signal-safe calls only
   if (stop_signal != 0) {
     std::signal(signal, SIG_DFL);
-    std::raise(signal);  // it is delivered, and ends the program, as soon as this handler returns
+    std::raise(signal);  // delivered when this handler returns; ends the program
     return;
   }
   stop_signal = signal;
@@ -56,7 +56,7 @@ void Interrupt::check() const {
 void write_whole(const std::function<void()>& write) {
   {
     const Interrupt interrupt;
-    if (alive == 1) says_so = 0;  // there is nothing to wait for
+    if (alive == 1) says_so = 0;  // no notice: writing takes little time
     write();
   }
   if (alive == 0 && stop_signal != 0) std::raise(stop_signal);

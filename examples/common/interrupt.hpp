@@ -1,4 +1,4 @@
-/// Ctrl-C as a wish to stop.
+/// Stops long work gracefully on Ctrl-C.
 #pragma once
 
 #include <array>
@@ -7,10 +7,9 @@
 
 namespace examples {
 
-/// While it lives, Ctrl-C (SIGINT), a SIGTERM, or the SIGHUP of a terminal that goes away, asks the program to stop
-/// instead of ending it, so that long work can keep what it has, and says so when standard error is a terminal. A
-/// second one, of any kind, ends the program at once. One may live within another, as part of work within the whole:
-/// what asks the whole to stop asks the part.
+/// During its lifetime SIGINT (Ctrl-C), SIGTERM and SIGHUP (terminal closed) request a stop instead of ending the
+/// program, so long work can save its results. The handler prints a notice if standard error is a terminal. A second
+/// signal of any of these kinds ends the program at once. Interrupts nest; a stop request reaches all of them.
 class Interrupt {
  public:
   /// Thrown by check().
@@ -23,18 +22,18 @@ class Interrupt {
 
   bool requested() const { return status() != 0; }
 
-  /// The exit status of a program that a signal has stopped, as shells give it, 128 and the signal; 0 without one.
+  /// The exit status after a stop request by the shell's convention, 128 + signal; 0 without a request.
   int status() const;
 
-  /// Throws Stopped once a signal has asked to stop: for the places where the work may be left.
+  /// Throws Stopped if a stop was requested. Call it where the work can be abandoned.
   void check() const;
 
  private:
   std::array<struct sigaction, 3> before_;
 };
 
-/// Writes files. A signal that comes meanwhile ends the program once they are whole, or asks to stop what runs under an
-/// Interrupt; a second one ends it at once.
+/// Calls `write`, which writes files, protected from a signal. The signal takes effect after the call: it ends the
+/// program or, inside another Interrupt, requests a stop. A second signal ends the program at once.
 void write_whole(const std::function<void()>& write);
 
 }  // namespace examples

@@ -1,4 +1,4 @@
-/// Where a run of training leaves what it learned, and how it is kept.
+/// Options for a training run's output files.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,24 +14,24 @@ namespace examples {
 
 template <class Options> class Given;
 
-/// Empty for what a run does not leave.
+/// File names; empty for files not requested.
 struct OutputOptions {
-  std::string save, best;  ///< the model at the end, and with the lowest validation loss
+  std::string save, best;  ///< the final model, and the one with the lowest validation loss
   std::string checkpoint;  ///< the whole run
   std::size_t checkpoint_every = 0;
   std::string log, plot;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OutputOptions, save, best, checkpoint, checkpoint_every, log, plot)
 
-/// Describes all but --save to the command line, with --resume.
+/// Adds all of these except --save to the command line, and --resume.
 void add_output_options(CLI::App& app, Given<OutputOptions>& given, std::string& resume);
 
-/// Refuses, with CLI::ValidationError, what was given and does nothing with these options; `validates` tells whether
-/// the run measures itself.
+/// Throws CLI::ValidationError if a given option has no effect in combination with the others. `validates`: true if
+/// the run computes validation losses.
 void check_output_options(const CLI::App& app, const OutputOptions& options, bool validates);
 
-/// Refuses, with CLI::ValidationError, names that are not UTF-8 for a run that is kept: its options stand in its file,
-/// as JSON. `others` are options whose names are kept beside the outputs', with these.
+/// Throws CLI::ValidationError for file names that are not UTF-8 if the run writes a checkpoint, which stores options
+/// as JSON. `others`: further options and their stored values to check.
 void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
                           std::vector<std::pair<std::string, std::string>> others);
 

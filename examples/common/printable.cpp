@@ -10,7 +10,7 @@ namespace examples {
 
 namespace {
 
-/// Characters that a terminal obeys, or that make what follows appear in another order.
+/// True for characters a terminal interprets, including those affecting text direction.
 bool is_control(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
          (c >= 0x2066 && c <= 0x2069);
@@ -25,7 +25,7 @@ std::string escaped(char32_t c) {
   return text;
 }
 
-/// The place of the character that the byte at `place` is part of.
+/// The start of the character containing the byte at `place`.
 std::size_t character_begin(const std::string& text, std::size_t place) {
   while (place > 0 && (text[place] & 0xc0) == 0x80) --place;
   return place;
@@ -35,7 +35,7 @@ std::size_t character_begin(const std::string& text, std::size_t place) {
 
 std::string printable(std::string_view text, std::size_t most) {
   std::string shown;
-  std::size_t last = 0;  // where the last character that is shown begins
+  std::size_t last = 0;  // start of the last character in `shown`
   for (std::size_t count = 0; !text.empty(); ++count) {
     if (count == most) return shown.substr(0, last) + "…";
     last = shown.size();
@@ -94,7 +94,7 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 std::string one_line(std::string_view message) {
-  constexpr std::size_t first = 500, last = 300;  // the end often says what was given
+  constexpr std::size_t first = 500, last = 300;  // the end often names the given value
   std::string line(message);
   std::replace(line.begin(), line.end(), '\n', ' ');
   line = printable(line);

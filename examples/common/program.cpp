@@ -29,8 +29,8 @@ namespace {
 
 constexpr const char* no_memory = "expected enough memory for these sizes, which there is not";
 
-/// Opens the standard streams that the program was started without, for writing in vain: the first file that it opens
-/// would take their place otherwise, and get what is printed.
+/// Opens missing standard streams on /dev/null, where writes fail. Otherwise the next opened file would get their
+/// descriptor and receive the printed output.
 void hold_standard_streams() {
   int descriptor;
   do descriptor = open("/dev/null", O_RDONLY);
@@ -38,11 +38,11 @@ void hold_standard_streams() {
   if (descriptor >= 0) close(descriptor);
 }
 
-/// Writes what is still to be written. Throws std::runtime_error when that, or something before it, failed.
+/// Flushes standard output. Throws std::runtime_error if this or an earlier write failed.
 void finish_output() {
   std::cout.flush();
   if (std::cout) return;
-  errno = 0;  // the stream does not keep the reason: the next attempt tells it
+  errno = 0;  // the stream does not store the reason; try again to get it
   std::cout.clear();
   std::cout << std::endl;
   throw std::runtime_error("standard output: expected to take all that is printed, but it cannot be written" +
@@ -59,7 +59,7 @@ int run(CLI::App& app, int argc, char** argv, const std::function<int()>& body) 
   }
 }
 
-/// While it lives, only the first of several ranks prints on standard output.
+/// During its lifetime only the first rank prints to standard output.
 class FirstRankPrints {
  public:
   FirstRankPrints() {
@@ -77,7 +77,7 @@ class FirstRankPrints {
   std::streambuf* out_ = std::cout.rdbuf();
 };
 
-/// The exit status, or what went wrong.
+/// The exit status, and the message of an error.
 struct Outcome {
   int status = 1;
   std::string message{};
@@ -99,9 +99,9 @@ Outcome try_to_run(CLI::App& app, int argc, char** argv, const std::function<int
   return {1, one_line(message)};
 }
 
-std::string out_of_memory;  // the line that says so, made while there is memory
+std::string out_of_memory;  // error message, allocated in advance
 
-/// Memory may also end where no exception can pass, as in the destructor of nlohmann's JSON.
+/// Handles running out of memory where exceptions cannot propagate, e.g. in the destructor of nlohmann::json.
 [[noreturn]] void end_without_unwinding() {
   try {
     if (std::current_exception()) throw;
@@ -118,7 +118,7 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
   hold_standard_streams();
   out_of_memory = app.get_name() + ": " + no_memory + '\n';
   std::set_terminate(end_without_unwinding);
-  std::signal(SIGXFSZ, SIG_IGN);  // where files may grow no more (ulimit -f), writing fails as on a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // at the file size limit (ulimit -f), writing fails as on a full disk
   try {
     const tapegrad::mpi::Session session(argc, argv);
     const FirstRankPrints first_rank_prints;
@@ -128,7 +128,7 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
       session.fail(app.get_name(), outcome.message);
     }
     return outcome.status;
-  } catch (const std::exception& error) {  // of the session
+  } catch (const std::exception& error) {  // from the MPI session
     std::cerr << app.get_name() << ": " << error.what() << std::endl;
     return 1;
   }
@@ -148,7 +148,7 @@ template <class Number> CLI::Validator within(const char* kind, Number least, Nu
     Number value{};
     const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
     const bool parsed = error == std::errc() && end == given.data() + given.size();
-    if (parsed && value >= least && value <= most) return "";  // NaN is neither
+    if (parsed && value >= least && value <= most) return "";  // false for NaN
     return "expected " + text + ", got " + in_quotes(given);
   };
   return CLI::Validator(check, "");
@@ -208,14 +208,14 @@ void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
 
 namespace {
 
-/// The file or folder that a path leads to, through symbolic links, also to where there is none yet.
+/// Resolves symbolic links in a path, including links to files that do not exist yet.
 fs::path resolved(fs::path path) {
   std::error_code error;
   if (!path.has_filename()) path = path.parent_path();  // folder/
   for (int links = 0; links < 40 && fs::is_symlink(path, error); ++links)
     path = path.parent_path() / fs::read_symlink(path, error);
   const fs::path from_root = fs::absolute(path, error), real = fs::weakly_canonical(from_root, error);
-  return error ? from_root.lexically_normal() : real;  // where a folder on the way cannot be looked into
+  return error ? from_root.lexically_normal() : real;  // fallback if a folder of the path is unreadable
 }
 
 void require_writable(const std::string& path) {
@@ -233,7 +233,7 @@ void require_writable(const std::string& path) {
 
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& folders) {
-  std::set<fs::path> seen, on_the_way;  // to the folders, with them
+  std::set<fs::path> seen, on_the_way;  // the folders and their parents
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;
     fs::path path = resolved(folder);

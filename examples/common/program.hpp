@@ -1,4 +1,4 @@
-/// What every program here does with its options and its errors.
+/// Option and error handling common to all programs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,14 +13,14 @@
 
 namespace examples {
 
-/// Reads the command line, then runs the program's body and gives back its exit status. --help prints the help and
-/// gives 0. An error, of the command line, of the body or in writing to standard output, prints one line on standard
-/// error and gives 1.
+/// Parses the command line, then runs the program's body and returns its exit status. --help prints the help and
+/// returns 0. An error in the command line, in the body or in writing to standard output prints one line on standard
+/// error and returns 1.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
-/// Checks for options: a whole number, or any number, within bounds; a text that is UTF-8, and one that is not empty
-/// besides; the path of a file, and a name that more than one file begins with, neither of them empty as a variable of
-/// the shell may be that nobody set. The message says what was expected.
+/// Option validators: a whole number or a number within bounds, UTF-8 text, nonempty UTF-8 text, a file's path, and a
+/// common name for several files. Paths and names must not be empty, as from an unset shell variable. Messages name
+/// the expected value.
 CLI::Validator whole_number(std::size_t least, std::size_t most = std::numeric_limits<std::size_t>::max());
 CLI::Validator number(double least, double most);
 CLI::Validator any_text();
@@ -28,7 +28,7 @@ CLI::Validator some_text();
 CLI::Validator some_path();
 CLI::Validator some_name();
 
-/// Adds an option whose value is one of some names, each standing for a value, which is handed to `set`.
+/// Adds an option with named choices. Calls `set` with the value of the chosen name.
 template <class T>
 CLI::Option* add_choice(CLI::App& app, const std::string& option, const std::function<void(const T&)>& set,
                         const std::vector<std::pair<std::string, T>>& choices, const std::string& description) {
@@ -42,7 +42,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option, const std::fun
   return app.add_option_function<std::string>(option, choose, description)->type_name(names);
 }
 
-/// The same, assigned to a value.
+/// Adds an option with named choices. Assigns the chosen value to `value`.
 template <class T, class Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& option, Value& value,
                         const std::vector<std::pair<std::string, T>>& choices, const std::string& description) {
@@ -50,20 +50,19 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option, Value& value,
                        choices, description);
 }
 
-/// Refuse options with CLI::ValidationError: those of `others` that were given beside `option`, with the reason, and a
-/// number of heads that does not divide the width.
+/// Throw CLI::ValidationError: refuse_beside if any of `others` is given together with `option`, with the reason
+/// `expected`, and check_heads if the number of heads does not divide the width.
 void refuse_beside(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
                    const std::string& expected);
 void check_heads(std::size_t heads, std::size_t width);
 
-/// For a program that is to leave files: when the reader of its output goes away, as `| head` does, it works on and its
-/// files are written, and only then does it end with an error. Any other program ends at once, by SIGPIPE.
+/// For programs that write files: if the reader of the output exits early, as in `| head`, the program continues,
+/// writes its files, then ends with an error. Without this call, SIGPIPE ends a program at once.
 void outlive_reader();
 
-/// Throws std::runtime_error when one of the outputs cannot be written, or is given twice, or is one of the inputs
-/// under this or another name, so that no long work is done in vain and nothing is overwritten that is being read. So
-/// it does for one of the folders that files will be written to, or be made, that is given twice, and for an output
-/// that is one of them or that one of them lies in. Names that are empty are none.
+/// Checks output paths before long work. Throws std::runtime_error if an output cannot be written, is given twice, or
+/// is an input under any name. `folders` are output folders, which need not exist: also throws if one is given twice,
+/// or if an output is one of them or of their parents. Ignores empty names.
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& folders = {});
 

@@ -57,13 +57,13 @@ void Progress::report(std::size_t step, double loss, std::size_t tokens) {
   const Clock::duration passed = Clock::now() - start_;
   const double elapsed = seconds(passed), training = seconds(passed - aside_);
   const double left = elapsed * static_cast<double>(steps_ - step - 1) / static_cast<double>(step + 1 - first_);
-  std::ostringstream line;  // so that the stream's own format stays as it is
+  std::ostringstream line;  // leaves out_'s format unchanged
   line << "step " << std::setw(static_cast<int>(std::to_string(steps_).size())) << step << " of " << steps_
        << std::fixed << std::setprecision(4) << "   loss " << loss << "  " << std::setw(9)
        << with_commas(static_cast<std::size_t>(static_cast<double>(tokens_) / training)) << " tokens/s   "
        << (step + 1 < steps_ ? minutes_and_seconds(left) + " left" : minutes_and_seconds(elapsed) + " in all");
 
-  constexpr const char* rewrite = "\r\x1b[K";  // to the start of the line, which is cleared
+  constexpr const char* rewrite = "\r\x1b[K";  // return to the start of the line and clear it
   if (terminal_) out_ << rewrite;
   out_ << line.str();
   line_open_ = !stays;

@@ -1,4 +1,4 @@
-/// How far long work has come.
+/// Progress reports.
 #pragma once
 
 #include <chrono>
@@ -15,24 +15,23 @@ std::string with_commas(std::size_t number);
 /// "1:05", "2:03:00"
 std::string minutes_and_seconds(double seconds);
 
-/// Reports on training: a line every so many steps and, on a terminal, one line between them that is kept up to date.
+/// Prints training progress: a line every `report_every` steps and, on a terminal, a continuously updated line.
 ///
 ///     step 1200 of 8000   loss 0.6123   412,000 tokens/s   0:24 left
 class Progress {
  public:
-  /// Of the steps `first`, ..., `steps` - 1. Writes to standard output, which may be a terminal or not.
+  /// For the steps `first`, ..., `steps` - 1. Writes to standard output and detects if it is a terminal.
   Progress(std::size_t steps, std::size_t report_every, std::size_t first = 0);
   Progress(std::ostream& out, bool terminal, std::size_t steps, std::size_t report_every, std::size_t first = 0);
-  /// Ends the line that is kept up to date.
+  /// Ends the updated line.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Steps are numbered from 0. tokens: how many the step has worked on.
+  /// step: counted from 0. tokens: number of tokens in this step.
   void report(std::size_t step, double loss, std::size_t tokens);
 
-  /// Does other work, which may print, between two steps: it counts in the time that is left, not in the tokens a
-  /// second.
+  /// Runs other work between steps, e.g. validation. Its time counts in the time left, not in the tokens per second.
   void aside(const std::function<void()>& work);
 
  private:

@@ -43,7 +43,7 @@ TrainingRanks::Mean TrainingRanks::mean_of(const StepLoss& part) const {
   return {sums(0) / sums(1), static_cast<std::size_t>(sums(2)), labels / sums(1)};
 }
 
-// The average over the ranks is their sum when each puts in as many times its share as there are ranks.
+// average_ divides by the number of ranks. Scaling each contribution by that number yields the sum.
 void TrainingRanks::sweep(const StepLoss& part, double share, bool is_last) {
   const auto scale = static_cast<float>(share * double(group_.size()));
   if (is_last) average_.begin();

@@ -1,5 +1,5 @@
-/// The ranks that mpirun has started train one model: each takes its rows of every batch. Alone, a program is the first
-/// and only rank, and all of this changes nothing.
+/// Data-parallel training under mpirun: each rank takes its rows of every batch. Without mpirun there is one rank, and
+/// nothing here has an effect.
 #pragma once
 
 #include <tapegrad/mpi.hpp>
@@ -15,19 +15,18 @@
 
 namespace examples {
 
-/// Whether this rank is the one that prints and writes files.
+/// True on the rank responsible for printing and writing files.
 bool is_first_rank();
 
-/// This rank's part of things that are the same on all ranks: the parts overlap nowhere, and are all.
+/// This rank's part of elements equal on all ranks. The ranks' parts are disjoint and cover all elements.
 template <class T> std::span<T> own_part(std::span<T> all) {
   const tapegrad::mpi::Group ranks;
   const std::size_t begin = all.size() * ranks.rank() / ranks.size();
   return all.subspan(begin, all.size() * (ranks.rank() + 1) / ranks.size() - begin);
 }
 
-/// While it lives, what is drawn from the default generator is this rank's own, as dropout is to draw, and another for
-/// every number of a batch; after it, the generator is again where it was, the same on all ranks. Alone, what is drawn
-/// is drawn from the default generator as ever.
+/// During its lifetime the default generator draws different numbers on each rank and for each batch number, as dropout
+/// requires. The destructor restores the generator, which is equal on all ranks. With one rank it has no effect.
 class OwnDraws {
  public:
   explicit OwnDraws(std::size_t batch);
@@ -39,26 +38,25 @@ class OwnDraws {
   std::optional<tapegrad::Generator> common_;
 };
 
-/// The loss on a rank's part of a batch. A rank that has no part has none.
+/// The loss on a rank's part of a batch; undefined if the part is empty.
 struct StepLoss {
   tapegrad::Tensor<float> loss;
-  std::size_t labels;  ///< what the loss is the mean over
+  std::size_t labels;  ///< number of labels averaged in the loss
   std::size_t tokens;
 };
 
-/// What the ranks do together in a training.
+/// The collective operations of a training run.
 class TrainingRanks {
  public:
-  /// With an optimizer, SGD or AdamW, that is the same on all ranks by now. `divide_state`: each rank keeps a part of
-  /// its state.
+  /// optimizer: SGD or AdamW, equal on all ranks. divide_state: each rank stores only a part of the optimizer's state.
   TrainingRanks(tapegrad::Optimizer<float>& optimizer, const tapegrad::Parameters<float>& parameters,
                 bool divide_state);
 
   bool are_several() const { return group_.size() > 1; }
   bool divides_state() const { return sgd_ || adamw_; }
-  bool any(bool holds) const { return group_.any(holds); }  ///< whether it holds on some rank
+  bool any(bool holds) const { return group_.any(holds); }  ///< true if it holds on some rank
 
-  /// What the losses on all parts come to, and this rank's share of it.
+  /// The mean loss and token count over all ranks, and this rank's fraction of the labels.
   struct Mean {
     double loss;
     std::size_t tokens;
@@ -66,16 +64,16 @@ class TrainingRanks {
   };
   Mean mean_of(const StepLoss& part) const;
 
-  /// Adds `share` of the loss's gradients to the parameters'. The last of a step's sweeps makes them sums over the
-  /// ranks, while it goes on.
+  /// Accumulates `share` times the loss's gradients. A step's last backward pass also sums the gradients over the
+  /// ranks, overlapped with the pass.
   void sweep(const StepLoss& part, double share, bool is_last);
 
   void step();
 
-  /// Calls it on the first rank, with the state of all ranks.
+  /// Calls `save` on the first rank, with the whole optimizer state collected there.
   void with_whole_state(const std::function<void()>& save);
 
-  /// How much of the optimizer's state each rank keeps, where it is divided.
+  /// Prints the size of the optimizer state on this rank and in total, if it is divided.
   void print_state(std::ostream& out);
 
  private:

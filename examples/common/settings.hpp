@@ -1,4 +1,4 @@
-/// The settings that a program keeps in a checkpoint beside the parameters, so that it can make the model again.
+/// A program's settings in a checkpoint, to reconstruct the model before loading its parameters.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -17,13 +17,13 @@
 
 namespace examples {
 
-/// The settings as tapegrad::save takes them, under the name of the program.
+/// The settings as metadata for tapegrad::save, under the program's name.
 inline tapegrad::Metadata as_metadata(const std::string& program, const nlohmann::json& settings) {
   return {{program, settings.dump()}};
 }
 
-/// A size among the settings of a file. `most` is what the file has room for, so that a model takes no more memory than
-/// its file gives reason for, whatever the settings claim. Throws std::invalid_argument naming the setting otherwise.
+/// Reads a size from a file's settings. `most` follows from the file's length, so corrupt settings cannot make the
+/// model allocate more. Throws std::invalid_argument, naming the setting, if it is not a whole number from 1 to `most`.
 inline std::size_t size_at(const nlohmann::json& settings, const char* name, std::size_t most) {
   const nlohmann::json& value = settings.at(name);
   if (!value.is_number_unsigned() || value == 0 || value > most)
@@ -32,7 +32,7 @@ inline std::size_t size_at(const nlohmann::json& settings, const char* name, std
   return value;
 }
 
-/// Names among the settings of a file, each of which stands for some of the file's numbers. Throws as size_at does.
+/// Reads 1 to `most` names from a file's settings. `most` follows from the file's length. Throws like size_at.
 inline std::vector<std::string> names_at(const nlohmann::json& settings, const char* name, std::size_t most) {
   const nlohmann::json& value = settings.at(name);
   if (value.empty() || value.size() > most)
@@ -41,13 +41,13 @@ inline std::vector<std::string> names_at(const nlohmann::json& settings, const c
   return value;
 }
 
-/// The largest width of a model with attention whose file has so many numbers: four projections are (width, width).
+/// The maximum width of an attention model with `numbers` parameters: it has four projections of (width, width).
 inline std::size_t largest_width(std::size_t numbers) {
   return static_cast<std::size_t>(std::sqrt(static_cast<double>(numbers / 4)));
 }
 
-/// Options that a program has kept, each as it stands there: converting alone makes 2^64 - 1 of -1, 2 of 2.5, and the
-/// first of some names of any other. Throws std::invalid_argument naming the first that the program has not written.
+/// Parses saved options strictly: plain conversion turns -1 into 2^64 - 1, 2.5 into 2 and an unknown name into the
+/// first choice. Throws std::invalid_argument, naming the first value the program would write differently.
 template <class Options> Options kept_options(const nlohmann::json& settings) {
   const Options options = settings;
   const nlohmann::json given = settings.flatten(), written = nlohmann::json(options).flatten();
@@ -58,9 +58,9 @@ template <class Options> Options kept_options(const nlohmann::json& settings) {
   return options;
 }
 
-/// What `make` makes of the settings that a program has saved, a nlohmann::json, and of how many numbers the file has
-/// room for. Throws std::runtime_error naming the file when it is no checkpoint of this program, and when `make` cannot
-/// use what it finds.
+/// Returns make(settings, numbers): the program's settings as nlohmann::json and the maximum number of parameters in a
+/// file of this length. Throws std::runtime_error, naming the file, if it is not a checkpoint of this program or `make`
+/// rejects the settings.
 template <class Make> auto make_from_settings(const std::string& path, const std::string& program, Make make) {
   const tapegrad::Metadata metadata = tapegrad::load_metadata(path);
   const auto entry = metadata.find(program);
@@ -71,11 +71,11 @@ template <class Make> auto make_from_settings(const std::string& path, const std
     return std::runtime_error(path + ": expected settings that " + program + " saved, got others: " + error.what());
   };
   try {
-    const tapegrad::SkipInitialization skip;  // the model's weights are the file's
+    const tapegrad::SkipInitialization skip;  // the weights come from the file
     return make(nlohmann::json::parse(entry->second), std::filesystem::file_size(path) / sizeof(float));
   } catch (const nlohmann::json::exception& error) {
     throw unfit(error);
-  } catch (const std::logic_error& error) {  // sizes that no layer has
+  } catch (const std::logic_error& error) {  // invalid layer sizes
     throw unfit(error);
   }
 }

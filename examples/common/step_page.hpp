@@ -1,4 +1,4 @@
-/// Looking at a step of training in a browser: --page.
+/// The option --page: shows a training step in a browser.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -11,29 +11,29 @@
 namespace examples {
 
 struct StepPageOptions {
-  std::string file{};                 ///< to write; empty: none
-  std::optional<std::string> text{};  ///< to learn from in that step; none: the first of the test
+  std::string file{};                 ///< output file; empty: none
+  std::optional<std::string> text{};  ///< text of the step; default: the first test text
 };
 
-/// Describes --page FILE [TEXT] to the command line. `about` says more of the text, `check` is of it.
+/// Adds --page FILE [TEXT] to the command line. `about` extends the help with details on TEXT, `check` validates it.
 void add_page_option(CLI::App& app, StepPageOptions& options, const std::string& group, const std::string& about,
                      const CLI::Validator& check);
 
-/// Refuses --page without a text where no test is read either, with CLI::ValidationError.
+/// Throws CLI::ValidationError if --page has no text and the program reads no test data.
 void check_page_option(const StepPageOptions& options, bool reads_test);
 
-/// What a page says of its step.
+/// The description of a page's step.
 struct ToldOfStep {
-  std::string about;  ///< the text, and what was done with it
+  std::string about;  ///< the text and its role, for the title
   tapegrad::PageAxes axes;
 };
 
-/// Writes the page of a step that ends in this loss, and says so on standard output. Throws as tapegrad::save_page.
+/// Writes the page of a step with this loss and prints the file's name. Throws like tapegrad::save_page.
 void write_page(const std::string& file, const tapegrad::Tape& tape, const tapegrad::Tensor<float>& loss,
                 const ToldOfStep& told);
 
-/// Takes a step of a model without dropout, forward, loss_of(model), and backward, and writes its page. It is a copy of
-/// the model that takes it: the gradients of the one that was trained stay as they are.
+/// Runs loss_of(model) and its backward pass without dropout and writes the page. `model` is a copy, so the trained
+/// model's gradients do not change.
 template <class Model, class LossOf>
 void write_step(const std::string& file, Model model, const LossOf& loss_of, const ToldOfStep& told) {
   tapegrad::eval(model);

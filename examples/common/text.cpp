@@ -21,7 +21,7 @@ std::optional<char32_t> take_character(std::string_view& bytes) {
     if (byte(i) >> 6 != 0b10) return {};
     c = c << 6 | (byte(i) & 0x3f);
   }
-  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};  // below it, fewer bytes would have done
+  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};  // by length; smaller values are overlong
   const bool surrogate = c >= 0xd800 && c <= 0xdfff;
   if (c < smallest[length] || surrogate || c > 0x10ffff) return {};
 
@@ -29,14 +29,14 @@ std::optional<char32_t> take_character(std::string_view& bytes) {
   return c;
 }
 
-std::size_t character_count(std::string_view utf8) {  // each character has one byte that continues no other
+std::size_t character_count(std::string_view utf8) {  // count the bytes other than continuation bytes
   const auto begins = [](char byte) { return (byte & 0xc0) != 0x80; };
   return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), begins));
 }
 
 namespace {
 
-/// What is wrong with bytes that do not begin with a character.
+/// The error message for bytes that begin with no valid character.
 std::string not_utf8(std::string_view bytes, std::size_t character) {
   char byte[8];
   std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(bytes[0]));
@@ -74,7 +74,7 @@ std::string encode(const Text& text) {
 
 bool is_letter(char32_t c) {
   if (c < 0x80) return (c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z');
-  return c >= 0xc0 && c != U'×' && c != U'÷' && !(c >= 0x2000 && c <= 0x2bff);  // the last are signs
+  return c >= 0xc0 && c != U'×' && c != U'÷' && !(c >= 0x2000 && c <= 0x2bff);  // exclude punctuation and symbols
 }
 
 Text to_lower(Text text) {
@@ -84,7 +84,7 @@ Text to_lower(Text text) {
     if (within(0x391, 0x3a9) || within(0x410, 0x42f)) return c + 0x20;             // Greek, Cyrillic
     if (within(0x400, 0x40f)) return c + 0x50;                                     // Cyrillic: Ѐ to Џ
     if (c == U'Ÿ') return U'ÿ';
-    // Latin of central Europe stands in pairs, capital first: even numbers in two stretches, odd in two others.
+    // Latin Extended-A has pairs, capital first. Capitals are even in two ranges and odd in two others.
     if (within(0x100, 0x137) || within(0x14a, 0x177)) return c | 1;
     if (within(0x139, 0x148) || within(0x179, 0x17e)) return c + c % 2;
     return c;

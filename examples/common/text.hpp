@@ -1,4 +1,4 @@
-/// Text as people write it: Unicode characters, from files and back to the terminal.
+/// Reads, decodes and encodes Unicode text.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,25 @@
 
 namespace examples {
 
-/// A text as Unicode code points, one element for each, so that é or ß is one character and not two bytes.
+/// Unicode code points, one per element: é or ß is one character, not two bytes.
 using Text = std::u32string;
 
-/// How a file writes its characters as bytes. In ISO-8859-1 a byte is the character of that number.
+/// A file's encoding. latin1 is ISO-8859-1: each byte is the code point of its character.
 enum class Encoding { utf8, latin1 };
 
-/// Takes the first character off a text in UTF-8; nothing, and the bytes stay, when they do not begin with one.
+/// Removes and returns the first character of UTF-8 text. Returns nothing and leaves the bytes if they are invalid.
 std::optional<char32_t> take_character(std::string_view& bytes);
 
-/// How many characters a text in UTF-8 has.
+/// The number of characters in UTF-8 text.
 std::size_t character_count(std::string_view utf8);
 
-/// Throws std::invalid_argument for bytes that are not UTF-8, naming the first and where it stands.
+/// Decodes UTF-8. Throws std::invalid_argument for invalid bytes, naming the first one and its position.
 Text decode(std::string_view bytes);
 
-/// As UTF-8.
+/// Encodes as UTF-8.
 std::string encode(const Text& text);
 
-/// Tells texts from others: FNV-1a, which is the same everywhere.
+/// A hash to recognize texts: FNV-1a, equal on all platforms.
 class Fingerprint {
  public:
   void add(std::string_view bytes) {
@@ -41,18 +41,17 @@ class Fingerprint {
   std::uint64_t hash_ = 0xcbf29ce484222325;
 };
 
-/// Replaces the capitals of the Latin, Greek and Cyrillic scripts by small letters.
+/// Converts Latin, Greek and Cyrillic letters to lowercase.
 Text to_lower(Text text);
 
-/// Whether the character is a letter, in the scripts that the word lists are written in.
+/// True for letters of the scripts used in the word lists.
 bool is_letter(char32_t c);
 
-/// A whole file as UTF-8 with a \n at the end of every line, which in the file may be LF, CR or both. Throws
-/// std::runtime_error naming the file, and the line when it is one, for a file that cannot be read, is empty or is not
-/// text in that encoding. What is read may be a pipe.
+/// Reads a whole file or pipe as UTF-8 and converts line ends (LF, CR or CRLF) to \n. Throws std::runtime_error, naming
+/// the file and for invalid UTF-8 the line, if the file is unreadable, empty or not text in that encoding.
 std::string read_text(const std::filesystem::path& path, Encoding encoding = Encoding::utf8);
 
-/// The lines of such a file, without their ends; line number n is element n - 1. Throws as read_text does.
+/// Reads a file's lines without line ends; line n is element n - 1. Throws like read_text.
 std::vector<Text> read_lines(const std::filesystem::path& path, Encoding encoding = Encoding::utf8);
 
 }  // namespace examples

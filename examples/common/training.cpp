@@ -55,12 +55,12 @@ void TrainingState::start_on_ranks() {
 
 namespace {
 
-/// While it lives, a signal ends a sweep between two of its operations: a large step may take minutes. Parameters
-/// change in the optimizer's step alone, so that a step that is left has changed nothing.
+/// During its lifetime a signal can abort the backward pass between operations, since a large step may take minutes.
+/// Only the optimizer's step changes parameters, so an aborted step leaves them unchanged.
 class LeavesSweeps {
  public:
   LeavesSweeps(const tg::Parameters<float>& parameters, const Interrupt& interrupt, const TrainingRanks& ranks) {
-    if (ranks.are_several()) return;  // they wait for each other in the sweep
+    if (ranks.are_several()) return;  // ranks wait for each other in the pass
     for (const auto& parameter : parameters)
       hooks_.push_back(parameter->register_hook([&](auto&) { interrupt.check(); }));
   }
@@ -74,18 +74,18 @@ class LeavesSweeps {
   std::vector<tg::HookHandle> hooks_;
 };
 
-/// What a step's batches come to: the mean of their losses, and all their tokens.
+/// A step's mean loss and total number of tokens.
 struct StepTotal {
   double loss = 0;
   std::size_t tokens = 0;
 };
 
-/// A training whose loss is no number any more: what it has learned is not worth keeping.
+/// Thrown if the loss is not finite; the model is not worth saving.
 struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The steps of a run, from where it is.
+/// The remaining steps of a run.
 class Steps {
  public:
   Steps(TrainingState& state, const tg::Parameters<float>& parameters, const TrainingOptions& options,
@@ -96,7 +96,7 @@ class Steps {
 
   void take_all() {
     const LeavesSweeps leaves_sweeps(parameters_, interrupt_, ranks_);
-    std::cout << std::flush;  // what is known so far need not wait for the end of the first step
+    std::cout << std::flush;  // show earlier output before the first step, which may be long
     try {
       while (state_.step < options_.steps && !out_of_patience()) {
         take_one();
@@ -119,7 +119,7 @@ class Steps {
     const StepTotal total = compute_gradients(before);
     if (!std::isfinite(total.loss)) {
       if (!hooks_.page.empty()) try_to_show_failure(before);
-      ranks_.any(false);  // the first rank writes the page: none is to end before
+      ranks_.any(false);  // wait for the first rank to write the page
     }
     require_finite("the loss", total.loss);
     const double norm = measure_gradients(), rate = rate_(state_.step);
@@ -135,12 +135,12 @@ class Steps {
     if (log_) log_->add({state_.step, total.loss, validation_loss, rate, norm, double(total.tokens) / seconds});
   }
 
-  /// Several ranks leave between two steps alone, together.
+  /// Throws Stopped if requested, with one rank. Several ranks stop together, only between steps.
   void leave_when_asked() const {
     if (!ranks_.are_several()) interrupt_.check();
   }
 
-  /// What a step draws from, to draw the same again.
+  /// The sources of a step's random draws, to repeat them.
   struct Before {
     tg::Generator random;
     Place place;
@@ -151,7 +151,7 @@ class Steps {
     state_.place = before.place;
   }
 
-  /// Those of the mean loss of the step's batches. When it is left half way, what it has drawn was not drawn.
+  /// Computes the gradients of the mean loss of the step's batches. On an exception, undoes the random draws.
   StepTotal compute_gradients(const Before& before) {
     try {
       state_.optimizer().zero_grad();
@@ -173,7 +173,7 @@ class Steps {
     }
   }
 
-  /// A page that cannot be written makes the training that failed no better: it is told, and no more.
+  /// A failure to write the page is only printed: the diverged training is the main error.
   void try_to_show_failure(const Before& before) {
     try {
       show_failure(before);
@@ -182,7 +182,7 @@ class Steps {
     }
   }
 
-  /// Takes a step whose loss is no number once more, up to where that begins, and writes a page that opens there.
+  /// Repeats a diverged step up to the first non-finite operation and writes a page about it.
   void show_failure(const Before& before) {
     draw_again(before);
     for (std::size_t i = 0; i < options_.accumulate; ++i) {
@@ -198,7 +198,7 @@ class Steps {
     }
   }
 
-  /// Their norm, where somebody asks for it; they are clipped to the norm that they may have.
+  /// Clips the gradients and returns their norm. Returns 0 if neither clipping nor logging needs it.
   double measure_gradients() const {
     if (options_.clip == 0 && !log_) return 0;
     return tg::clip_grad_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
@@ -232,7 +232,7 @@ class Steps {
       ++state_.validations_since_best;
     }
     if (hooks_.on_validation) hooks_.on_validation();
-    std::cout << std::flush;  // the next one may take minutes
+    std::cout << std::flush;  // the next line may take minutes
     return loss;
   }
 
@@ -249,7 +249,7 @@ class Steps {
   Progress progress_{options_.steps, std::max<std::size_t>(1, options_.steps / 10), state_.step};
 };
 
-/// Where there is no gnuplot, a run is as good without its picture.
+/// Plots the log. A failure, e.g. without gnuplot, is only printed.
 void draw(const TrainingHooks& hooks) {
   try {
     draw_log(hooks.log, hooks.plot);
@@ -267,7 +267,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
   const std::size_t begin = state.step;
   TrainingRanks ranks(state.optimizer(), parameters, hooks.divide_state);
   std::optional<Steps> steps(std::in_place, state, parameters, options, hooks, interrupt, ranks);
-  std::exception_ptr failure;  // the first: when memory ends, or a disk is full, what was learned is kept all the same
+  std::exception_ptr failure;  // the first one; results are saved even after a full disk or no memory
   const auto attempt = [&](const std::function<void()>& work) {
     try {
       if (work) work();
@@ -278,9 +278,9 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
     }
   };
   attempt([&] { steps->take_all(); });
-  steps.reset();  // ends the line of its progress
+  steps.reset();  // ends the progress line
   if (!failure || state.step > begin) {
-    // A rank that fails alone has its own part of a state that is divided.
+    // A rank failing alone cannot collect a divided state from the others.
     if (hooks.checkpoint && !(failure && ranks.divides_state()))
       attempt([&] { ranks.with_whole_state(hooks.checkpoint); });
     if (is_first_rank()) attempt(hooks.keep);
@@ -293,7 +293,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
     std::cout << "interrupted; keeping the current weights\n";
   else if (state.step < options.steps)
     std::cout << "stopped early: no lower validation loss than that after " << state.best_step << " steps\n";
-  return stopped && !interrupt.requested() ? 128 + SIGTERM : interrupt.status();  // another rank's, of mpirun's signal
+  return stopped && !interrupt.requested() ? 128 + SIGTERM : interrupt.status();  // mpirun signaled another rank
 }
 
 }  // namespace examples

@@ -1,4 +1,4 @@
-/// The loop that trains a model.
+/// The training loop.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -15,54 +15,54 @@
 
 namespace examples {
 
-/// What a run keeps beside its model to go on as if nothing had come between: a field of whatever lists the two.
+/// The state of a run besides its model, saved with it to resume exactly.
 struct TrainingState {
-  std::optional<tapegrad::SGD<float>> sgd;  ///< the optimizer is one of these
+  std::optional<tapegrad::SGD<float>> sgd;  ///< exactly one of sgd and adamw has a value
   std::optional<tapegrad::AdamW<float>> adamw;
-  std::optional<std::size_t> ranks;  ///< on how many it has run, where there were several
+  std::optional<std::size_t> ranks;  ///< number of ranks in the last run, if several
   tapegrad::RandomState random;
-  Place place;                                                 ///< in the data
-  std::size_t step = 0;                                        ///< how many were taken
-  double best_loss = std::numeric_limits<double>::infinity();  ///< the lowest of validation
-  std::size_t best_step = 0;                                   ///< how many steps had been taken then
+  Place place;                                                 ///< in the training data
+  std::size_t step = 0;                                        ///< number of steps so far
+  double best_loss = std::numeric_limits<double>::infinity();  ///< lowest validation loss
+  std::size_t best_step = 0;                                   ///< value of `step` at that validation
   std::size_t validations_since_best = 0;
   TAPEGRAD_FIELDS(sgd, adamw, ranks, random, place, step, best_loss, best_step, validations_since_best)
 
-  /// Makes the optimizer. As in GPT-2, parameters of two axes decay, biases and those of norms do not.
+  /// Creates the optimizer. As in GPT-2, weight decay applies to parameters with at least two axes: no biases or norms.
   TrainingState(const tapegrad::Parameters<float>& parameters, const TrainingOptions& options);
 
   tapegrad::Optimizer<float>& optimizer();
 
-  /// Notes on how many ranks it runs from here on. Says so where the run that it goes on with was on another number:
-  /// its sums are rounded in another order then.
+  /// Stores the current number of ranks. Prints a notice if a resumed run had another number: sums are then rounded in
+  /// another order.
   void start_on_ranks();
 };
 
-/// What a program does in the loop; what it leaves out is left out.
+/// A program's callbacks and files for the training loop. All except next_loss are optional.
 struct TrainingHooks {
-  /// The model's loss on this rank's part of the next batch. What it draws comes from the default generator and the
-  /// state's place, on all ranks alike, or in the scope of an OwnDraws.
+  /// Returns the model's loss on this rank's part of the next batch. May draw only from the default generator and the
+  /// state's place, equally on all ranks or in the scope of an OwnDraws.
   std::function<StepLoss()> next_loss;
-  /// The loss on other data, every TrainingOptions::eval_every steps and after the last; it draws from neither. The
-  /// same on all ranks.
+  /// Returns the validation loss, equal on all ranks, every TrainingOptions::eval_every steps and after the last one.
+  /// Must not change the generator or the place.
   std::function<double()> validation_loss{};
-  std::function<void()> on_best{};        ///< after a validation whose loss is the lowest so far
-  std::function<void()> on_validation{};  ///< after each, and after its loss is printed
-  std::function<void()> checkpoint{};  ///< keeps the whole run, every so many steps and at the end, on the first rank
-  std::size_t checkpoint_every = 0;    ///< 0: only at the end
-  std::function<void()> compare{};     ///< throws when the ranks have come apart; every 100 steps, and at the end
-  bool divide_state = false;           ///< whether each rank keeps a part of the optimizer's state
-  std::function<void()> keep{};        ///< saves what was learned, at the end
-  std::string log{}, plot{};  ///< files of a TrainingLog, and of its picture at the end, where gnuplot is installed
-  std::string page{};         ///< a file: where the loss is no number any more, a page that opens where NaN began
+  std::function<void()> on_best{};        ///< after a validation with the lowest loss so far
+  std::function<void()> on_validation{};  ///< after each validation, its loss printed
+  std::function<void()> checkpoint{};     ///< saves the whole run, on the first rank
+  std::size_t checkpoint_every = 0;       ///< interval of checkpoint in steps; 0: only at the end
+  std::function<void()> compare{};        ///< throws if the ranks' models differ; every 100 steps and at the end
+  bool divide_state = false;              ///< true if each rank stores a part of the optimizer's state
+  std::function<void()> keep{};           ///< saves the model, at the end
+  std::string log{}, plot{};  ///< files of the TrainingLog and its plot, drawn at the end if gnuplot is installed
+  std::string page{};         ///< file of a page about the first non-finite operation, written if the loss diverges
 };
 
-/// Changes the parameters step by step so that the loss falls, reporting on it, until all steps are done, patience is
-/// at its end or a signal asks to stop. A step is taken as a whole or not at all: a state that is kept after a signal
-/// goes on to the same parameters. A signal that comes before what is to be kept has been does not end the program,
-/// unless a second one follows. Gives back the program's exit status: 0, or that of the signal. Throws
-/// std::runtime_error when the loss is no number any more. Whatever else ends it, a full disk or the end of memory, is
-/// thrown once all that can be kept has been, when it has learned anything.
+/// Trains until all steps are done, patience runs out or a signal requests a stop, printing progress. Returns the
+/// program's exit status: 0, or the signal's.
+///
+/// Steps are atomic, so a run saved after a signal resumes to the same parameters. A signal before the results are
+/// saved does not end the program unless a second one follows. Throws std::runtime_error if the loss is not finite.
+/// After other errors, such as a full disk or no memory, saves the results of any completed steps, then rethrows.
 int train(TrainingState& state, const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
           const TrainingHooks& hooks);
 

@@ -26,7 +26,7 @@ template <class Number> bool parses(const std::string& text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// The step of a line of the log; nothing where it is no row of numbers. What draw_log hands to gnuplot is that alone.
+/// The step of a log line, or nothing if the line is not a row of numbers. draw_log passes only such lines to gnuplot.
 std::optional<std::size_t> step_of(const std::string& line) {
   std::vector<std::string> cells(1);
   for (const char c : line)
@@ -42,7 +42,7 @@ std::optional<std::size_t> step_of(const std::string& line) {
   return is_row ? std::optional(step) : std::nullopt;
 }
 
-/// How many bytes of the log are its header and whole rows of the first steps.
+/// The number of bytes of the header and the complete rows up to step `steps`.
 std::size_t size_up_to(const std::string& path, std::size_t steps) {
   const auto require_log = [&](bool is_log) {
     if (!is_log)
@@ -51,7 +51,7 @@ std::size_t size_up_to(const std::string& path, std::size_t steps) {
   std::ifstream file(path, std::ios::binary);
   std::string line;
   std::size_t size = 0;
-  for (; std::getline(file, line) && !file.eof(); size += line.size() + 1) {  // a line without an end was torn
+  for (; std::getline(file, line) && !file.eof(); size += line.size() + 1) {  // a line without an end is incomplete
     if (size == 0) {
       require_log(line == header);
       continue;
@@ -81,7 +81,7 @@ void TrainingLog::add(const Row& row) {
   line << row.step << ',' << row.loss << ',';
   if (row.validation_loss) line << *row.validation_loss;
   line << ',' << row.rate << ',' << row.gradient_norm << ',' << static_cast<std::size_t>(row.tokens_per_second) << '\n';
-  file_ << line.str() << std::flush;  // in one piece, so that who reads sees whole rows
+  file_ << line.str() << std::flush;  // in one write: readers see only complete rows
   require_written();
 }
 

@@ -1,4 +1,4 @@
-/// What a training run has been through, as a table in a file.
+/// A training run's log file.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,22 @@
 
 namespace examples {
 
-/// A CSV file with a row for each step, which other programs may read while the run goes on.
+/// A CSV file with one row per step. Other programs may read it during the run.
 class TrainingLog {
  public:
   struct Row {
-    std::size_t step;  ///< how many were taken
+    std::size_t step;  ///< number of steps so far
     double loss;
-    std::optional<double> validation_loss;  ///< after the step; empty where there was no validation
+    std::optional<double> validation_loss;  ///< after the step; empty without a validation
     double rate, gradient_norm, tokens_per_second;
   };
 
-  /// The log of a run that has taken so many steps. What the file has of them stays; rows of later ones, which a run
-  /// that was killed has written, are cut off. Throws std::runtime_error, and leaves the file, when it is there and no
-  /// such log, of rows of numbers alone, and when it cannot be written.
+  /// Opens or creates the log of a run at step `steps`. Keeps existing rows up to this step and truncates later ones,
+  /// left by a killed run. Throws std::runtime_error and leaves the file unchanged if it exists and is not a log with
+  /// rows of numbers only; also throws if the file cannot be written.
   TrainingLog(const std::string& path, std::size_t steps);
 
-  /// Throws std::runtime_error when it cannot be written.
+  /// Throws std::runtime_error if the row cannot be written.
   void add(const Row& row);
 
  private:
@@ -33,7 +33,7 @@ class TrainingLog {
   std::ofstream file_;
 };
 
-/// Draws a log's losses to a PNG. Throws std::runtime_error when that fails, as where gnuplot is not installed.
+/// Plots a log's losses to a PNG. Throws std::runtime_error on failure, e.g. without gnuplot.
 void draw_log(const std::string& log, const std::string& picture);
 
 }  // namespace examples

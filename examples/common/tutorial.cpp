@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t page_width = 100, gap = 3;
 
-/// Breaks a text between words; lines after the first are indented.
+/// Wraps text between words; indents all lines except the first.
 std::string paragraph(const std::string& text, std::size_t indent = 0) {
   std::istringstream words(text);
   std::string lines, line, word;
@@ -40,17 +40,17 @@ void print_line(const std::string& line) { std::cout << line.substr(0, line.find
 std::string format(double number, int decimals) {
   if (std::isnan(number)) return "nan";  // never -nan
   std::ostringstream text;
-  if (std::abs(number) < 1e5) text << std::fixed << std::setprecision(decimals);  // else as 1e+20
-  // A tie, as inputs of one decimal make them, is rounded as on paper, whichever way a processor's rounding moved it.
+  if (std::abs(number) < 1e5) text << std::fixed << std::setprecision(decimals);  // otherwise 1e+20
+  // Inputs of one decimal produce ties. The factor rounds them as on paper, independent of floating-point error.
   text << number * (1 + 1e-12);
-  const bool zero = text.str().find_first_of("123456789f") == std::string::npos;  // inf is not
+  const bool zero = text.str().find_first_of("123456789f") == std::string::npos;  // f: not inf
   return zero && std::signbit(number) ? text.str().substr(1) : text.str();
 }
 
-/// A matrix as lines of text: its heading, the labels of its columns, its rows.
+/// A matrix as lines of text: heading, column labels, rows.
 using Block = std::vector<std::string>;
 
-/// The matrix whose elements start at number `first` of the array.
+/// Formats the matrix that starts at element `first` of the array.
 Block make_block(const std::string& heading, const Named& array, std::size_t first, const Style& style) {
   const tg::Array<double>& x = array.values;
   const std::size_t axes = x.dimension(), columns = axes > 0 ? x.shape()[axes - 1] : 1,
@@ -70,7 +70,7 @@ Block make_block(const std::string& heading, const Named& array, std::size_t fir
   return lines;
 }
 
-/// Prints blocks of equally many lines beside each other.
+/// Prints blocks of equal height next to each other.
 void print_beside(std::span<const Block> blocks, const Style& style) {
   Block page(blocks[0].size());
   std::transform(style.rows.rbegin(), style.rows.rend(), page.rbegin(), [](const auto& row) { return "  " + row; });
@@ -83,8 +83,8 @@ void print_beside(std::span<const Block> blocks, const Style& style) {
   for (const std::string& line : page) print_line(line);
 }
 
-/// Prints blocks beside each other as far as they fit and are equally high, then goes on below; `above` stands above
-/// each such line of blocks.
+/// Prints blocks next to each other while they fit and have equal height, then starts a new row. Prints `above` before
+/// each row of blocks.
 void print_blocks(std::span<const Block> blocks, const Style& style, const char* above) {
   while (!blocks.empty()) {
     std::size_t count = 0, used = style.rows.empty() ? 0 : 2 + widest(style.rows);

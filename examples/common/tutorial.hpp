@@ -1,4 +1,4 @@
-/// What the tutorial programs share: their options, and how they show what they compute.
+/// Options and output functions of the tutorial programs.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -13,12 +13,12 @@
 
 namespace examples {
 
-/// Runs a program whose options are --seed, --page and --help, and gives back its exit status. `description` is for
-/// --help. With --page FILE the steps that the body adds to the page are written there; what it prints is the same.
+/// Runs a program with the options --seed, --page and --help and returns its exit status. --help prints `description`.
+/// --page FILE writes the steps added to the page by `body`, and leaves the printed output unchanged.
 int run_tutorial(int argc, char** argv, const std::string& name, const std::string& description,
                  const tapegrad::PageOptions& page, const std::function<void(tapegrad::Page&)>& body);
 
-/// Records what a part of the tutorial computes as a step of the page, and gives back what it gives back.
+/// Calls compute(), records it as a step of the page and returns its result.
 template <class F> auto as_step(tapegrad::Page& page, tapegrad::PageStep told, const F& compute) {
   const tapegrad::Tape tape({.keep_values = true});
   page.add(tape, std::move(told));
@@ -28,28 +28,28 @@ template <class F> auto as_step(tapegrad::Page& page, tapegrad::PageStep told, c
 /// Labels for an axis of the page: "token 0", "token 1".
 std::vector<std::string> numbered(const std::string& word, std::size_t count);
 
-/// The tensor under the name that it has on the page.
+/// Names a tensor for the page.
 template <class T> tapegrad::Tensor<T> named(std::string name, tapegrad::Tensor<T> x) {
   x.set_name(std::move(name));
   return x;
 }
 
-// Text is broken into lines of 100 columns.
+// Text is wrapped at 100 columns.
 
-/// Prints the title of a step, underlined, and what it is about.
+/// Prints a section's underlined title and its introduction.
 void section(const std::string& title, const std::string& about);
 
-/// Prints a paragraph: what comes next.
+/// Prints a paragraph introducing the next output.
 void say(const std::string& text);
 
-/// Prints what to see in the numbers above.
+/// Prints a remark on the numbers above.
 void see(const std::string& text);
 
 /// An array with its name.
 struct Named {
   std::string name;
   tapegrad::Array<double> values;
-  bool whole;  ///< integers or truth values, shown without decimals
+  bool whole;  ///< true for integers and booleans, printed without decimals
 
   template <class E>
   Named(std::string n, const xt::xexpression<E>& x)
@@ -62,23 +62,23 @@ struct Style {
   std::vector<std::string> rows = {}, columns = {};  ///< labels, or none
 };
 
-/// Prints an array under its name and shape. The matrices of an array of more axes stand beside each other, each under
-/// its leading indices.
+/// Prints an array under its name and shape. With more than two axes, prints its matrices next to each other, each
+/// under its leading indices.
 void show(const Named& array, const Style& style = {});
 template <class X> void show(const std::string& name, const X& x, const Style& style = {}) {
   show(Named(name, x), style);
 }
 
-/// Prints vectors and matrices beside each other, as far as the line allows.
+/// Prints vectors and matrices next to each other, as many as fit on a line.
 void show_beside(const std::vector<Named>& arrays, const Style& style = {});
 
-/// Rounded to one decimal: what is printed is then exactly what is computed with, and a pocket calculator can follow.
+/// Rounds to one decimal, so printed values are exact and a calculator can reproduce the results.
 template <class T> tapegrad::Array<T> in_tenths(tapegrad::Array<T> x) {
   for (T& number : x) number = std::round(number * 10) / 10;
   return x;
 }
 
-/// Normally distributed numbers of one decimal.
+/// Normally distributed numbers, rounded to one decimal.
 template <class T> tapegrad::Array<T> random_numbers(const tapegrad::Shape& shape) {
   return in_tenths(tapegrad::normal<T>(shape));
 }
@@ -88,7 +88,7 @@ template <class Model> void round_parameters(Model& model) {
   for (const auto& parameter : tapegrad::parameters(model)) parameter->set_value(in_tenths(parameter->value()));
 }
 
-/// Prints the parameters of a model that has been rounded, weights first.
+/// Prints the parameters of a rounded model, weights first.
 template <class Model> void show_parameters(const Model& model) {
   std::vector<Named> weights, biases;
   for (const auto& [name, parameter] : tapegrad::named_parameters(model))
@@ -97,10 +97,10 @@ template <class Model> void show_parameters(const Model& model) {
   show_beside(biases, {.decimals = 1});
 }
 
-/// A table of what should be equal, computed in two ways: add(name, how it was computed, one, other).
+/// A table of results computed in two ways, expected to be equal: add(name, description of both ways, one, other).
 using tapegrad::testing::Comparison;
 
-/// Prints the table. Throws std::runtime_error when two are not equal.
+/// Prints the table. Throws std::runtime_error if two results differ.
 void finish(const Comparison& table);
 
 }  // namespace examples

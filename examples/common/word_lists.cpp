@@ -16,7 +16,7 @@ namespace {
 struct Source {
   std::string language;
   std::filesystem::path path;
-  std::string package;  // that installs it; empty for a file of the user's own
+  std::string package;  // Debian package; empty for the user's own file
 };
 
 const std::vector<Source>& known_sources() {

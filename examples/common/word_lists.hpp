@@ -1,4 +1,4 @@
-/// The word lists that Debian packages install in /usr/share/dict.
+/// Word lists installed by Debian packages in /usr/share/dict.
 #pragma once
 
 #include <filesystem>
@@ -9,27 +9,27 @@
 
 namespace examples {
 
-/// A list of words, sorted, each once.
+/// A language's words, sorted, without duplicates.
 struct WordList {
   std::string language;  ///< printable
   std::vector<Text> words;
 };
 
-/// The languages whose lists are known by name: "catalan, danish, ...".
+/// The languages with known lists: "catalan, danish, ...".
 std::string known_languages();
 
-/// The file of a language that is known by name or given as the path of a file, which may be missing. Throws
-/// std::invalid_argument, naming the option that it comes from, for a language that is neither.
+/// The word list of a known language, or of a file given by its path; the list may be missing. Throws
+/// std::invalid_argument, naming the option, if `language` is neither.
 std::filesystem::path word_list_path(const std::string& language, const std::string& option = "--languages");
 
-/// Reads the lists of the languages, each known by name or given as the path of a file with a word a line, in that
-/// encoding. Keeps words made of letters alone, in small letters: the capitals that German writes its nouns with, or a
-/// list its names, are gone. Throws std::invalid_argument, naming the option that they come from, for a language that
-/// is unknown or there twice, and std::runtime_error, naming the packages to install, for lists that are not there.
+/// Reads word lists of known languages, or of files with one word per line in that encoding. Keeps only words made of
+/// letters, converted to lowercase: otherwise capitals would reveal German nouns and names. Throws
+/// std::invalid_argument, naming the option, for an unknown or duplicate language. Throws std::runtime_error, naming
+/// the packages to install, for missing lists.
 std::vector<WordList> read_word_lists(const std::vector<std::string>& languages, Encoding encoding = Encoding::utf8,
                                       const std::string& option = "--languages");
 
-/// Takes the words that more than one list has out of all of them, and says how many words these were.
+/// Removes words found in several lists from all lists. Returns their number.
 std::size_t remove_shared_words(std::vector<WordList>& lists);
 
 }  // namespace examples

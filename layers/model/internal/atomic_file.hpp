@@ -35,8 +35,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t size);
 
-  /// Syncs the bytes to disk, renames the file to the target, and syncs the folder. Allocates nothing before the
-  /// rename, so it cannot run out of memory after replacing the file.
+  /// Syncs the bytes to disk, renames the file to the target, and syncs the folder. Allocates no memory unless it
+  /// fails: running out of memory never leaves the file replaced.
   void commit();
 
  private:

@@ -78,7 +78,7 @@ function listenToPointer(map) {
     const label = column < 0 ? options.rowLabels?.[row] : row < 0 && options.columnLabels?.[column];
     if (inside) return pointAt(map, { row, column }, at);
     leave(map);
-    return label && tooltip([label], at); // the map may show it cut
+    return label && tooltip([label], at); // in full; the map may cut it
   });
   canvas.addEventListener("pointerleave", () => leave(map));
 }

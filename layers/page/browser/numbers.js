@@ -1,4 +1,4 @@
-// Numbers, shapes, times and bytes as text.
+// Formats numbers, shapes, times and bytes.
 
 /** The shortest digits that identify this float32. */
 function exact(x) {

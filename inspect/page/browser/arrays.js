@@ -1,8 +1,8 @@
-// Arrays of numbers and the matrices that are looked at: two axes of an array, at one place along each of the others.
+// Arrays of numbers, and the matrices in view: two axes of an array at one index along each other axis.
 
 const decoded = new WeakMap();
 
-/** The stored numbers of an array, decoded when they are first asked for: most are never looked at. */
+/** The stored numbers of an array, decoded on first use: most are never shown. */
 function numbersOf(array) {
   let numbers = decoded.get(array);
   if (!numbers) {
@@ -15,32 +15,32 @@ function numbersOf(array) {
   return numbers;
 }
 
-/** An array like `array` with other numbers, and no statistics: such as a sum that is not complete. */
+/** An array of the same shape with other numbers and no statistics, such as a partial sum. */
 function arrayLike(array, numbers) {
   const result = { shape: array.shape, pooled: array.pooled };
   decoded.set(result, numbers);
   return result;
 }
 
-/** How many places along an axis of the whole array are averaged in each that is stored. */
+/** The pooling factor along an axis: the number of elements averaged in a stored one. */
 function pooledAlong(array, axis) {
   return array.pooled?.[axis] ?? 1;
 }
 
-/** The places along an axis of the whole array that the i-th stored one is made of: {from, to}. */
+/** The range {from, to} of whole-array indices along an axis averaged in the i-th stored one. */
 function placesOf(array, axis, i) {
   const of = pooledAlong(array, axis);
   return { from: i * of, to: i * of + of - 1 };
 }
 
-/** The place in the whole array of the i-th number stored: for each axis {from, to}, the same two unless averaged. */
+/** The whole-array position of the i-th stored number: {from, to} for each axis, equal unless averaged. */
 function placeOf(array, i) {
   return array.shape.map((extent, axis) =>
     placesOf(array, axis, Math.floor(i / product(array.shape.slice(axis + 1))) % extent),
   );
 }
 
-/** The cell {row, column} of a view along `axes` that a place of the whole array falls into; null: out of view. */
+/** The cell {row, column} of a view along `axes` containing a whole-array position; null if out of view. */
 function cellAt(matrix, axes, whole) {
   const holds = ({ from, to }, axis) => from <= whole[axis].from && whole[axis].from <= to;
   const first = (count, axis, where) => {
@@ -59,22 +59,21 @@ function addArrays(arrays) {
   return arrayLike(arrays[0], total);
 }
 
-/** The largest finite magnitude: where the colours end. */
+/** The largest finite magnitude: the end of the color scale. */
 function magnitude(array) {
   const known = array.statistics;
   if (known && !array.pooled && known.least !== null) return Math.max(Math.abs(known.least), Math.abs(known.largest));
   return numbersOf(array).reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most), 0);
 }
 
-/** The axes that a view starts with: the last two as rows and columns, where there are two. */
+/** A view's initial axes: the last two as rows and columns; negative if missing. */
 function lastAxes(shape) {
   return { rows: shape.length - 2, columns: shape.length - 1 };
 }
 
 /**
- * The matrix of `array` along two axes (negative: there is none, so one row or one column), at index[a] along each
- * other axis a. `where(row, column)` gives the place in the whole array: for each axis {from, to}, the same two unless
- * averaged.
+ * The matrix of `array` along two axes (negative: missing, so one row or one column), at index[a] along each other axis
+ * a. `where(row, column)` returns the whole-array position: {from, to} for each axis, equal unless averaged.
  */
 function matrixOf(array, axes, index) {
   const { shape } = array;
@@ -93,7 +92,7 @@ function matrixOf(array, axes, index) {
   return matrix;
 }
 
-/** A matrix of at most so many rows and columns, its cells means of the one given where that is larger. */
+/** The matrix reduced to at most `most` rows and columns by averaging cells. */
 function averaged(matrix, most) {
   const down = Math.ceil(matrix.rows / most);
   const across = Math.ceil(matrix.columns / most);
@@ -119,29 +118,29 @@ function averaged(matrix, most) {
   };
 }
 
-/** "2", or "8–15" of a mean. `extent` is that of the whole axis. */
+/** "2", or "8–15" for a mean. `extent` is the whole axis's. */
 function formatPlaces({ from, to }, extent) {
   const last = Math.min(to, extent - 1);
   return last > from ? `${from}–${last}` : `${from}`;
 }
 
-/** "[0, 2]", or "[0, 8–15]" of a mean. `shape` is the whole array's. */
+/** "[0, 2]", or "[0, 8–15]" for a mean. `shape` is the whole array's. */
 function formatPlace(where, shape) {
   return where.length === 0 ? "" : `[${where.map((places, axis) => formatPlaces(places, shape[axis])).join(", ")}]`;
 }
 
-/** Whether that place is one number, and not several averaged. */
+/** True if the position is a single number, not a mean. */
 function isExact(where, shape) {
   return where.every(({ from, to }, a) => Math.min(to, shape[a] - 1) === from);
 }
 
-/** What stands in the place of an array that is missing or has no numbers; null for others. */
+/** The text to show instead of a missing or empty array; null for others. */
 function insteadOf(array, missing) {
   if (!array) return missing;
   return product(array.shape) === 0 ? "no numbers" : null;
 }
 
-/** The statistics of an array in words, with those that are wrong apart: [text, isBad] for each. */
+/** The statistics of an array in words: [text, isBad] for each. */
 function statisticsOf(array) {
   const s = array.statistics;
   if (!s) return [];

@@ -1,4 +1,4 @@
-# Puts the page's style and its scripts into its template: -D folder=<of these files> -D out=<file>
+# Inserts the page's style and scripts into its template: -D folder=<folder of these files> -D out=<file>
 file(READ ${folder}/page.html page)
 file(READ ${folder}/page.css css)
 file(STRINGS ${folder}/scripts.txt names)

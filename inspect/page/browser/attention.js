@@ -1,16 +1,16 @@
-// The view of attention: all heads of an operation side by side, what the mask hides hatched, each with the gradient of
-// its weights; and for one head, lines from each token to those it attends to.
+// The attention view: an operation's heads side by side, each with the weights and their gradient, masked cells
+// hatched; and for one head, lines between tokens.
 
 const MAP_SIDES = { least: 136, largest: 260 };
-const HEAD_EDGES = 38; // what a head takes beside its maps
+const HEAD_EDGES = 38; // a head's width besides its maps
 const HEADS_APART = 12;
-const SCROLL_BAR = 16; // which may come when the heads are there
+const SCROLL_BAR = 16; // may appear with the heads
 
 function attentionNodes(step) {
   return step.operations.filter((node) => node.attention && product(node.attention.weights.shape) > 0);
 }
 
-/** Goes to the view of an operation's heads. */
+/** Shows an operation's heads. */
 function showAttention(step, node) {
   state.attention.which = attentionNodes(step).indexOf(node);
   go({ view: "attention" });
@@ -55,7 +55,7 @@ function renderAttention(step) {
     grid.append(headFigure(node, labelled, batch, h, limits, side, h === head ? light : null));
 }
 
-/** The heads fill the window's width, also when that changes. */
+/** Fits the heads to the window's width on every resize. */
 function startAttention() {
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
@@ -77,8 +77,8 @@ function captionOfHeads({ weights, gradient, allowed }) {
 }
 
 /**
- * Whether a query may attend to a key, or any of several queries to any of several keys where the weights are averaged,
- * as a function of a cell of their matrix; null without a mask.
+ * A function of a cell of the weights: true if the query may attend to the key, or, for averaged weights, any of the
+ * queries to any of the keys. Null without a mask.
  */
 function allowedOf({ allowed }, weights, batch, head) {
   if (!allowed) return null;
@@ -96,8 +96,8 @@ function allowedOf({ allowed }, weights, batch, head) {
 }
 
 /**
- * The weights' shape, and their axes' names and labels, as nodes have them: the tokens are those of the batch entry
- * that is looked at; of several averaged, only those that all entries have.
+ * The weights' shape and their axes' names and labels, in the form of a node. The tokens are the selected batch
+ * entry's; if entries are averaged, only tokens common to all.
  */
 function labelledWeights(step, node) {
   const { weights, queries, keys } = node.attention;
@@ -107,7 +107,7 @@ function labelledWeights(step, node) {
   return { ...labelled, axes: [null, null, tokens(queries), tokens(keys)] };
 }
 
-/** The shape of the weights before anything was averaged. */
+/** The shape of the weights before averaging. */
 function shapeOfWeights(step, node) {
   const { shape } = node.attention.weights;
   const keys = step.nodes[node.inputs[1]];
@@ -118,7 +118,7 @@ function shapeOfWeights(step, node) {
   ];
 }
 
-/** How wide each of a head's maps may be so that the heads fill rows of that width, all but the last evenly. */
+/** The width of a head's maps for rows of heads to fill the given width evenly, except for the last row. */
 function sideOfMaps(width, heads, maps) {
   const inRow = Math.floor((width + HEADS_APART) / (maps * MAP_SIDES.least + HEAD_EDGES + HEADS_APART));
   const columns = Math.ceil(heads / Math.ceil(heads / Math.max(1, inRow)));

@@ -1,7 +1,7 @@
-// Which axes of a result are axes of what it was made of: so values without axes of their own, such as q kᵀ, have those
-// of the values beside them.
+// Propagates axis names and labels between the inputs and results of operations, to name the axes of values without
+// their own, such as q kᵀ.
 
-/** Gives the axes of values their names and labels, from the first operation to the last and then back. */
+/** Names the axes of values, in a pass over the operations from the first to the last and another one back. */
 function nameAxes(step) {
   const operations = step.nodes.filter((node) => node.kind === "operation");
   const told = new Set(step.nodes.filter((node) => node.axis_names));
@@ -15,7 +15,7 @@ function nameAxes(step) {
     }
 }
 
-/** The axes that an operation's result has from its input at a position, as [axis of the result, axis of the input]. */
+/** The axes common to an operation's result and an input, as [axis of the result, axis of the input]. */
 function sameAxes({ operation, shape }, input, position) {
   const leading = (count) => shape.slice(0, Math.max(0, count)).map((_, axis) => [axis, axis]);
   const isSame = ([of, from]) => shape[of] === input.shape[from];
@@ -28,20 +28,20 @@ function sameAxes({ operation, shape }, input, position) {
   return TRANSPOSES.has(operation) ? axesTransposed(shape, input.shape) : [];
 }
 
-/** Pairs of axes as broadcasting lays two shapes upon each other. */
+/** Pairs of axes aligned as in broadcasting. */
 function fromTheLast(shape, other) {
   const count = Math.min(shape.length, other.length);
   return Array.from({ length: count }, (_, i) => [shape.length - count + i, other.length - count + i]);
 }
 
-/** The rows are the first factor's, the columns the second's, and the axes before them both's. */
+/** A product's rows are the first factor's, its columns the second's, and the axes before them are common. */
 function axesOfProduct(shape, factor, position) {
   if (Math.min(shape.length, factor.length) < 2) return [];
   const own = [shape.length - 2 + position, factor.length - 2 + position];
   return [...fromTheLast(shape.slice(0, -2), factor.slice(0, -2)), own];
 }
 
-/** Numbers stay in their order, so the same extents before or after all others are the same axes. */
+/** Reshaping preserves the order of numbers, so equal leading or trailing extents are the same axes. */
 function axesReshaped(shape, before) {
   const [first, last] = [shape.findIndex((extent, axis) => extent !== before[axis]), fromTheLast(shape, before)];
   if (first < 0) return last;
@@ -50,13 +50,13 @@ function axesReshaped(shape, before) {
   return [...leading, ...last.filter((pair) => pair[0] >= first && isLast(pair))];
 }
 
-/** Which axis went where is not told, but for an extent that no other axis has. */
+/** The permutation is unknown, so only axes with a unique extent are matched. */
 function axesTransposed(shape, before) {
   const isAlone = (extent) => shape.indexOf(extent) === shape.lastIndexOf(extent);
   return shape.flatMap((extent, axis) => (isAlone(extent) ? [[axis, before.indexOf(extent)]] : []));
 }
 
-/** Gives a value another's axes, [own axis, axis of the other], where it has none and no other of that name. */
+/** Copies names and labels along pairs [own axis, other's axis] to unnamed axes, unless the name is already used. */
 function takeAxes(value, other, same) {
   if (!other.axis_names || !same.length) return;
   value.axis_names ??= value.shape.map(() => "");

@@ -1,15 +1,15 @@
-// Cards: an array of a step in small, with what it is called above and what there is to know about it below.
+// Cards: a small view of an array, with its name above and notes below.
 
 const CARD_BOX = { width: 200, height: 170 };
-const WIDE_CARD_BOX = { width: 262, height: 190 }; // where there are few
+const WIDE_CARD_BOX = { width: 262, height: 190 }; // for few cards
 const CARD_MOST = 160; // rows and columns
 
-/** What an axis is called: its name, or its number. Axes of one name are looked at in the same place. */
+/** An axis's name, or "axis" and its number. Axes with the same name share a selected index. */
 function axisName(node, axis) {
   return node.axis_names?.[axis] || `axis ${axis}`;
 }
 
-/** The stored places along the axes of `array` that are looked at now: state.places has those of the whole axes. */
+/** The selected index along each axis of the stored `array`; state.places holds indices of the whole array. */
 function indexOf(node, array) {
   return array.shape.map((extent, axis) => {
     const whole = state.places.get(axisName(node, axis)) ?? 0;
@@ -17,7 +17,7 @@ function indexOf(node, array) {
   });
 }
 
-/** What the stored places along an axis are called: their labels or numbers; "8–11" where several are averaged. */
+/** The names of the stored indices along an axis: labels or numbers; "8–11" if averaged. */
 function placeNames(node, array, axis) {
   const labels = pooledAlong(array, axis) === 1 ? node.axes?.[axis] : null;
   return Array.from(
@@ -26,7 +26,7 @@ function placeNames(node, array, axis) {
   );
 }
 
-/** A choice of the place along an axis of an array that is looked at. Calls `changed` after a choice. */
+/** A menu to select the index along an axis of an array. Calls `changed` after a selection. */
 function placeChoice(node, array, axis, changed) {
   const name = axisName(node, axis);
   return choice(name, [...placeNames(node, array, axis).entries()], indexOf(node, array)[axis], (i) => {
@@ -35,21 +35,21 @@ function placeChoice(node, array, axis, changed) {
   });
 }
 
-/** The labels of the rows or columns of a view, or null where they are not known or several share a cell. */
+/** The labels of a view's rows or columns; null if unknown or if a cell covers several. */
 function labelsAlong(node, array, axis, count) {
   const labels = axis < 0 ? null : node.axes?.[axis];
   return labels && count === labels.length && pooledAlong(array, axis) === 1 ? labels : null;
 }
 
 /**
- * The heat map of an array of a node. `kind` tells what to call it: {name, of} with the node's value as `of` when it is
- * a gradient. Options as in heatmap(), but for `marked`, a place in the whole array; and `axes` and `most`, the largest
- * number of rows and columns.
+ * The heat map of a node's array. `kind` names it: {name, of}; `of` is the value's name if it is a gradient. Options
+ * as in heatmap(), except `marked`, a whole-array position; plus `axes`, and `most`, the maximum number of rows and
+ * columns.
  */
 function arrayMap(node, array, kind, options = {}) {
   const axes = options.axes ?? lastAxes(array.shape);
   const matrix = averaged(matrixOf(array, axes, indexOf(node, array)), options.most ?? CARD_MOST);
-  // What is left of a gradient by rounding alone looks like the 0 that it is.
+  // Shows a gradient of pure rounding errors as 0.
   const least = kind.of ? roundingOf(currentStep()) : 0;
   return heatmap(matrix, {
     limit: Math.max(magnitude(array), least),
@@ -63,7 +63,7 @@ function arrayMap(node, array, kind, options = {}) {
   });
 }
 
-/** The tooltip of one number: what it is exactly, where it stands, and what a gradient means there. */
+/** The tooltip of one number: its exact value, its position, and the meaning of a gradient. */
 function describeCell(node, kind, where, x) {
   const at = formatPlace(where, node.shape);
   const single = isExact(where, node.shape);
@@ -78,9 +78,8 @@ function describeCell(node, kind, where, x) {
 }
 
 /**
- * A card. `heading` and `subtitle` stand above, `kind` is as in arrayMap, `lit` the class of an array under way
- * ("read", "written" or none), `limit` and `box` are the map's. Without an array it says `missing`, and without
- * numbers that.
+ * A card. `heading` and `subtitle` are shown above, `kind` is as in arrayMap, `lit` is the class of an array in use
+ * ("read", "written" or none), `limit` and `box` are the map's, and `missing` is shown instead of a missing array.
  */
 function card(node, array, kind, { heading = kind.name, subtitle = "", lit = "", missing = "", limit, box } = {}) {
   const classes = ["card", kind.of ? "gradient" : "value", lit].join(" ");
@@ -98,7 +97,7 @@ function card(node, array, kind, { heading = kind.name, subtitle = "", lit = "",
   return element("div", { class: classes }, name, below, arrayMap(node, array, kind, options), ...notesOf(node, array));
 }
 
-/** What has to be said of an array beside its numbers: its range, what is averaged, NaN. */
+/** Notes on an array: its range, NaN and infinity, averaging. */
 function notesOf(node, array) {
   const s = array.statistics;
   const notes = [];
@@ -116,8 +115,8 @@ function notesOf(node, array) {
 }
 
 /**
- * A choice for each axis that cannot be seen in the given nodes' cards, such as batch and head; one serves all nodes
- * that have an axis of that name, and has the places of the array that has most. Calls `changed` after a choice.
+ * A menu for each axis out of view in the nodes' cards, such as batch and head. Nodes share the menu of an axis name;
+ * it covers the longest such axis. Calls `changed` after a selection.
  */
 function placeChoices(nodes, changed) {
   const most = new Map(); // by the axes' names

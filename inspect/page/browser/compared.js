@@ -1,17 +1,17 @@
-// The gradient of the tape beside the one that was computed in another way, where a page has both.
+// Compares the tape's gradient with one computed in another way, if the page has both.
 
 const DIFFERS = 1e-3; // relative to the larger of the two, absolute below 1
 
 /**
- * How a node's two gradients differ: {name, gradient, difference, at, where, tape, other}, or null where nothing is
- * compared. `gradient` is the other one, `difference` the array of the differences, `at` the number of the largest in
- * it, `where` its place in the whole array, `tape` and `other` what stands there.
+ * The difference of a node's two gradients: {name, gradient, difference, at, where, tape, other}; null without a
+ * comparison. `gradient` is the other gradient, `difference` an array, `at` the flat index of its largest magnitude,
+ * `where` this position in the whole array, `tape` and `other` the two values there.
  */
 function comparisonOf(node) {
   if (!node.compared) return null;
   const { name, gradient } = node.compared;
   const others = numbersOf(gradient);
-  const tapes = node.gradient ? numbersOf(node.gradient) : new Float32Array(others.length); // none is as good as 0
+  const tapes = node.gradient ? numbersOf(node.gradient) : new Float32Array(others.length); // a missing one counts as 0
   const difference = tapes.map((x, i) => x - others[i]);
   const size = (i) => (Number.isNaN(difference[i]) ? Infinity : Math.abs(difference[i]));
   const at = difference.reduce((most, _, i) => (size(i) > size(most) ? i : most), 0);
@@ -19,7 +19,7 @@ function comparisonOf(node) {
   return { name, gradient, difference: arrayLike(gradient, difference), at, where, tape: tapes[at], other: others[at] };
 }
 
-/** Where the two gradients are furthest apart, in words. */
+/** The largest difference of the two gradients, in words. */
 function furthestApart(node, { name, where, tape, other }) {
   const at = where.length ? ` at ${formatPlace(where, node.shape)}` : "";
   return `furthest apart${at}: ${short(tape)} by the tape, ${short(other)} ${name}`;
@@ -30,7 +30,7 @@ function differs({ tape, other }) {
   return !(Math.abs(tape - other) <= within); // NaN differs from all numbers
 }
 
-/** The finding about each value whose gradients differ. */
+/** A finding for each value with different gradients. */
 function wrongGradients(step) {
   return step.nodes
     .map((node) => ({ node, comparison: comparisonOf(node) }))

@@ -1,21 +1,21 @@
-// Elements are made here and nowhere else. Text goes in as text, so that no name or label is ever read as HTML.
+// Creates all elements. Text is inserted as text, so names and labels are never parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An HTML element. Properties are attributes, but for "text", its text, and "onclick" and the like, listeners; those
- * that are null, undefined or false are left out. So are such children; other children are nodes or strings.
+ * An HTML element. Properties are attributes, except "text" for its text, and "onclick" and the like for listeners.
+ * Children are nodes or strings. Omits properties and children with a value of null, undefined or false.
  */
 function element(tag, properties = {}, ...children) {
   return furnish(document.createElement(tag), properties, children);
 }
 
-/** The same, of SVG. */
+/** The same for an SVG element. */
 function svg(tag, properties = {}, ...children) {
   return furnish(document.createElementNS(SVG, tag), properties, children);
 }
 
-/** Puts children in place of those that a node has; null, undefined and false are left out. */
+/** Replaces a node's children, omitting null, undefined and false. */
 function fill(node, ...children) {
   node.replaceChildren(...children.filter(given));
 }
@@ -35,12 +35,12 @@ function furnish(node, properties, children) {
   return node;
 }
 
-/** The element of page.html with that id. */
+/** The element with this id in page.html. */
 function place(id) {
   return document.getElementById(id);
 }
 
-/** A labelled choice; `options` are [value, text]. Calls `choose` with the value chosen, a string. */
+/** A labeled menu; `options` are [value, text]. Calls `choose` with the selected value, a string. */
 function choice(label, options, chosen, choose) {
   const select = element("select", { onchange: () => choose(select.value) });
   for (const [value, text] of options) select.append(element("option", { value, text }));
@@ -49,8 +49,8 @@ function choice(label, options, chosen, choose) {
 }
 
 /**
- * A table; a cell is a string, a number, or {text, class, ...} for an element's properties. The first of a row heads
- * it.
+ * A table. A cell is a string, a number, a node, or the properties {text, class, ...} of an element. The first cell of
+ * a row is its header.
  */
 function table(caption, heads, rows) {
   const cell = (content, tag, properties) =>
@@ -76,18 +76,18 @@ function table(caption, heads, rows) {
   );
 }
 
-/** Says something to those who hear the page. */
+/** Announces text to screen readers. */
 function announce(text) {
   place("announcement").textContent = text;
 }
 
-/** Shows text beside a point of the window; `at` is {x, y}, and none hides it. */
+/** Shows lines of text next to a point {x, y} of the window; hides the tooltip if `at` is null. */
 function tooltip(lines, at) {
   const box = place("tooltip");
   box.hidden = !at;
   if (!at) return;
   box.replaceChildren(...lines.map((line, i) => element("div", { text: line, class: i === 0 ? "number" : null })));
-  // A modal dialog lies above everything but its own children.
+  // A modal dialog covers everything except its own children.
   const host = document.querySelector("dialog[open]") ?? document.body;
   if (box.parentNode !== host) host.append(box);
   const x = Math.min(at.x + 14, window.innerWidth - box.offsetWidth - 8);

@@ -1,8 +1,8 @@
-// What is conspicuous in a step, in words: {text, nodes, wrong}. `nodes` are the values it is about, `wrong` is what
-// must not be, NaN for instance. Each rule below is a function from the step to such findings.
+// Findings about a step in words: {text, nodes, wrong}. `nodes` are the values concerned, `wrong` is true for errors
+// such as NaN. Each rule below is a function from the step to findings.
 
-const NOTHING = 1e-5; // a gradient so small beside the largest is rounding
-const LARGE_RATIO = 1e3; // from layer to layer, first to last: vanishing or exploding
+const NOTHING = 1e-5; // a gradient this small relative to the largest is rounding
+const LARGE_RATIO = 1e3; // between the first and the last layer: vanishing or exploding
 
 const RULES = [
   whatWentWrong,
@@ -29,24 +29,24 @@ function normOf(array) {
   return array?.statistics.norm ?? 0;
 }
 
-/** The findings about one of these values. */
+/** The findings about any of these values. */
 function findingsAbout(step, nodes) {
   return findingsOf(step).filter((finding) => finding.nodes.some((node) => nodes.includes(node)));
 }
 
-/** A gradient smaller than this is rounding: beside the parameters' largest, no colour is worth it. */
+/** A gradient below this is rounding, compared with the parameters' largest; it is shown without color. */
 function roundingOf(step) {
   step.rounding ??=
     NOTHING * Math.max(0, ...parametersOf(step).map((node) => (node.gradient ? magnitude(node.gradient) : 0)));
   return step.rounding;
 }
 
-/** The root of the mean square: the norm, whatever the number of elements. */
+/** The root mean square: the norm independent of the number of elements. */
 function typicalSize(array) {
   return normOf(array) / Math.sqrt(Math.max(1, array.statistics.count));
 }
 
-// ---- what the step was saved for -----------------------------------------------------------------------------------
+// ---- the reason for saving the step --------------------------------------------------------------------------------
 
 function whatWentWrong(step) {
   if (!step.opened_at) return [];
@@ -67,25 +67,25 @@ function wrongNumbers(array) {
   return array ? array.statistics.nan + array.statistics.infinite : 0;
 }
 
-/** Whether all that read a value hand it on to softmax. */
+/** True if all readers pass a value on to softmax. */
 function leadsToSoftmax({ readers }) {
   const handsOn = ({ operation }) => SCALES.has(operation) || MOVES.has(operation);
   const leads = ({ node }) => SOFTMAX.has(node.operation) || (handsOn(node) && leadsToSoftmax(node));
   return readers.length > 0 && readers.every(leads);
 }
 
-/** Whether a value has infinity from a mask, or for masks alone: it is as it should be, and softmax makes 0 of it. */
+/** True if a value's infinities come from a mask or are only for masks: they are intended, and softmax yields 0. */
 function isOfMask(step, node) {
   const { kind, operation, value, readers, inputs } = node;
   if (value.statistics.nan > 0) return false;
   const forMasks = kind === "constant" && readers.every((reader) => MASKS.has(reader.node.operation));
   if (forMasks || MASKS.has(operation)) return true;
-  // -inf that is added to scores, and what is made of it on the way to softmax.
+  // -inf added to scores, and values computed from it on the way to softmax.
   const isGiven = kind === "constant" || inputs.some((input) => wrongNumbers(step.nodes[input].value) > 0);
   return isGiven && numbersOf(value).every((x) => x < Infinity) && leadsToSoftmax(node);
 }
 
-/** The operations where NaN or infinity began: theirs are the first, what follows has them from there. */
+/** The operation where NaN or infinity began: the first one to have them in the forward pass, or else in the sweep. */
 function whereNaNBegan(step) {
   const bad = (node) => wrongNumbers(node.value) > 0 && !isOfMask(step, node);
   const first = step.nodes.find(bad);
@@ -119,7 +119,7 @@ function sweepText(node) {
   );
 }
 
-// ---- gradients that are missing or 0 -------------------------------------------------------------------------------
+// ---- missing or zero gradients -------------------------------------------------------------------------------------
 
 function unreached(step) {
   if (step.loss < 0) return [];
@@ -134,18 +134,18 @@ function unreached(step) {
   ];
 }
 
-/** The names of parameters; of many, the first and the last. */
+/** The names of parameters; for more than three, the first and the last. */
 function namesOf(nodes) {
   const names = nodes.map((node) => node.name || node.label);
   return names.length <= 3 ? listed(names) : `${names.length} parameters, ${names[0]} to ${names.at(-1)}`;
 }
 
-/** Whether a gradient is 0 throughout. */
+/** True if all elements of the gradient are 0. */
 function isZero({ gradient }) {
   return gradient && gradient.statistics.count > 0 && gradient.statistics.zeros === gradient.statistics.count;
 }
 
-/** Whether a gradient is nothing but rounding. */
+/** True if the gradient is only rounding. */
 function vanishes(step, node) {
   step.largestNorm ??= Math.max(...parametersOf(step).map((other) => normOf(other.gradient)), 0);
   const { statistics } = node.gradient;
@@ -153,7 +153,7 @@ function vanishes(step, node) {
   return isKnown && statistics.norm <= NOTHING * step.largestNorm;
 }
 
-/** The softmax or attention whose keys a bias is added to, or null: what is followed are all readers of the value. */
+/** The softmax or attention with keys shifted by this bias; null if there is none or a value has several readers. */
 function softmaxOfKeys(bias) {
   const added = (reader) =>
     (reader.node.operation === LINEAR && reader.position === 2) || reader.node.operation === ADD;
@@ -205,7 +205,7 @@ function zeroGradients(step) {
 
 // ---- gradients from layer to layer ---------------------------------------------------------------------------------
 
-/** The operations from the first to the loss, along which the gradient is largest. */
+/** The path of operations with the largest gradients, from the first one to the loss. */
 function strongestPath(step) {
   const path = [];
   for (let node = step.nodes[step.loss]; node;) {
@@ -219,7 +219,7 @@ function strongestPath(step) {
 }
 
 /**
- * The last operation with a gradient of each layer of a numbered list; without such a list, the products on the way.
+ * The last operation with a gradient in each numbered layer; with fewer than three, products on the strongest path.
  */
 function depthOf(step) {
   const swept = step.operations.filter((node) => node.gradient && normOf(node.gradient) > 0);
@@ -253,7 +253,7 @@ function alongDepth(step) {
   ];
 }
 
-// ---- units that do nothing -----------------------------------------------------------------------------------------
+// ---- dead units ----------------------------------------------------------------------------------------------------
 
 function deadUnits(step) {
   return step.operations
@@ -270,7 +270,7 @@ function deadUnits(step) {
     }));
 }
 
-/** A unit is a place along the last axis. */
+/** Counts units without nonzero elements; a unit is an index along the last axis. */
 function countDead(array) {
   const units = array.shape.at(-1) ?? 1;
   const alive = new Set();

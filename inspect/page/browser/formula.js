@@ -1,14 +1,14 @@
-// Formulas: an operation's own symbols, and the names of this step put in for them.
+// Replaces the symbols in an operation's formula by the names in this step.
 //
-// "y = x Wᵀ + b" is the formula of every linear; here, where W is called Wq and the result Q, it is "Q = X Wqᵀ".
-// A symbol may stand with a d before it, then its gradient is meant.
+// "y = x Wᵀ" is the formula of a linear without bias; if W is named Wq and the result Q, it becomes "Q = X Wqᵀ".
+// A symbol with a d before it is its gradient.
 
-const LONGEST_NAME = 8; // of a value, to be put into formulas
-const LONGEST_EXPRESSION = 16; // of a value without a name, that its formula stands for
+const LONGEST_NAME = 8; // of a value, for use in formulas
+const LONGEST_EXPRESSION = 16; // of an unnamed value's formula, for use as its name
 
 /**
- * The symbols of an operation's formula: {result, inputs}; inputs is null where the rules do not tell them, and one of
- * them undefined where its rule is "".
+ * The symbols of an operation's formula: {result, inputs}. `inputs` is null if the rules do not define them; an input
+ * with the rule "" is undefined.
  */
 function symbolsOf(node) {
   const left = (text) => text.match(/^\s*([A-Za-zα-ω]\w*)[^=]*=/)?.[1];
@@ -18,7 +18,7 @@ function symbolsOf(node) {
   return { result, inputs: told ? inputs : null };
 }
 
-/** Cuts a formula into strings and {symbol, gradient, input}; input is the place among the inputs, -1 the result. */
+/** Splits a formula into strings and {symbol, gradient, input}; `input` is the input's index, -1 for the result. */
 function parseFormula(formula, symbols) {
   const inputs = symbols.inputs ?? [];
   const all = [...inputs, symbols.result].filter(Boolean).sort((a, b) => b.length - a.length);
@@ -39,7 +39,7 @@ function gradientName(name) {
   return /[\s()ᵀ#._]/.test(name) ? `d(${name})` : `d${name}`;
 }
 
-/** What stands for a symbol between `before` and `after`, in brackets where it would be read wrongly. */
+/** A name to replace a symbol between `before` and `after`, in parentheses if it would be ambiguous. */
 function bracketed(name, before, after) {
   const alone = before.endsWith("(") && /^[,)]/.test(after);
   const negative = /^[-−]/.test(name) && before.trim() !== "" && !/[(=]\s*$/.test(before);
@@ -47,13 +47,13 @@ function bracketed(name, before, after) {
   return !alone && (/\s/.test(name) || negative || tight) ? `(${name})` : name;
 }
 
-/** (Kᵀ)ᵀ is K: {text, rest} of a name and of what follows it without its ᵀ; null where nothing is transposed twice. */
+/** Simplifies (Kᵀ)ᵀ to K: {text, rest}, the name and the following text without ᵀ; null if not transposed twice. */
 function transposedTwice(name, after) {
   const simple = name.match(/^([A-Za-zα-ω]\w*)ᵀ$/);
   return simple && after.startsWith("ᵀ") ? { text: simple[1], rest: after.slice(1) } : null;
 }
 
-/** The parts of a formula with names instead of symbols, or null when a value has no short name. */
+/** The parts of a formula with names instead of symbols; null if a value has no short name. */
 function withNames(formula, names) {
   const named = [];
   const parts = [...formula];
@@ -81,8 +81,8 @@ function formulaText(parts) {
 }
 
 /**
- * Gives each node of a step a `short` name for formulas, or null: its own name; the number that a constant is; or what
- * its formula says, such as Kᵀ, where it has no name: then it is `derived`. A loss without a name is the "loss".
+ * Sets each node's `short` name for formulas, or null: its own name, a scalar constant's number, or an unnamed value's
+ * formula, such as Kᵀ (then `derived` is true). An unnamed loss is "loss".
  */
 function nameForFormulas(nodes, loss) {
   for (const node of nodes) {
@@ -106,14 +106,14 @@ function nameForFormulas(nodes, loss) {
   }
 }
 
-/** What a value is called in a formula that has a symbol for it: a constant without a name keeps the symbol. */
+/** A value's name in a formula. Unnamed constants keep the symbol. */
 function nameIn(value, symbol) {
   return value.short ?? (value.kind === "constant" && !value.name ? symbol : null);
 }
 
-/** A formula of a node with names put in where all are short: {parts, named}. */
+/** A node's formula, with names instead of symbols if all have short ones: {parts, named}. */
 function formulaOf(step, node, formula) {
-  // A value that is called after its formula needs no "Kᵀ = Kᵀ".
+  // Avoids "Kᵀ = Kᵀ" for a value named by its formula.
   const right = formula === node.formula && node.derived ? formula.replace(/^[^=]*=\s*/, "") : formula;
   const parts = parseFormula(right, node.symbols);
   const names = node.inputs.map((input, i) => nameIn(step.nodes[input], node.symbols.inputs?.[i]));
@@ -126,9 +126,9 @@ function transposedShape(shape) {
   return [...shape.slice(0, -2), ...shape.slice(-2).reverse()];
 }
 
-const SUPERSCRIPT = /^[ᵀ²]+/; // stays with the value that it follows
+const SUPERSCRIPT = /^[ᵀ²]+/; // kept with the preceding value
 
-/** A formula on the page, with the shape below each value. */
+/** The element of a formula, with the shape below each value. */
 function formulaElement(step, node, formula) {
   const { parts } = formulaOf(step, node, formula);
   return element(

@@ -1,5 +1,4 @@
-// Health at a glance: findings in words, gradients along the depth as a curve, the loss over several steps, and a row
-// for each parameter.
+// The health view: findings, the loss over several steps, gradients along the depth, and a table of parameters.
 
 function renderHealth(step, steps) {
   const findings = findingsOf(step);
@@ -55,7 +54,7 @@ function normCell(array) {
   return wrongNumbers(array) ? { text: "not finite", class: "wrong" } : short(normOf(array), 3);
 }
 
-/** The gradient's norm by the value's, null where either is missing or not finite, or the value 0. */
+/** The gradient's norm divided by the value's; null if either is missing or not finite, or the value is 0. */
 function ratioOf({ value, gradient }) {
   const known = value && gradient && wrongNumbers(value) + wrongNumbers(gradient) === 0 && normOf(value) > 0;
   return known ? normOf(gradient) / normOf(value) : null;
@@ -69,7 +68,7 @@ function inShort(step, node) {
   return "";
 }
 
-/** From 1e-6 to 1e2. */
+/** A logarithmic bar from 1e-6 to 1e2. */
 function ratioBar(ratio) {
   const bar = element("span", { class: "bar", "aria-hidden": "true" });
   const share = ratio > 0 && ratio < Infinity ? (Math.log10(ratio) + 6) / 8 : 0;
@@ -109,7 +108,7 @@ function lossCurve(steps) {
   const points = steps
     .map((step, i) => ({ x: i, y: lossOf(step)?.number, text: step.label }))
     .filter(({ y }) => Number.isFinite(y));
-  // Steps of different models, such as two tutorials, make no curve.
+  // No curve for steps of different models, such as two tutorials.
   const operations = new Set(steps.map((step) => step.operations.map((node) => node.operation).join()));
   if (points.length < 2 || operations.size > 1) return [];
   const choose = ({ x }) => go({ step: x });
@@ -120,7 +119,7 @@ function lossCurve(steps) {
 }
 
 /**
- * A line through points {x, y, text}, as SVG. Options: x and y (what the axes are), logarithmic, chosen (an x),
+ * An SVG line through points {x, y, text}. Options: x and y (axis titles), logarithmic, chosen (an x),
  * choose(point).
  */
 function curve(title, points, { x: xName, y: yName, logarithmic = false, chosen, choose }) {
@@ -198,7 +197,7 @@ function curveKey(event, dot, choose) {
   event.preventDefault();
 }
 
-/** Round numbers from below the least to above the largest; the whole powers where these are logarithms. */
+/** Round numbers covering the range; integers for logarithms. */
 function ticksOf(numbers, logarithmic) {
   const [least, largest] = [Math.min(...numbers), Math.max(...numbers)];
   const rough = (largest - least || Math.abs(least) || 1) / 4;

@@ -1,8 +1,7 @@
-// Heat maps: a matrix as coloured cells, with its numbers in them where there is room, and under the pointer in any
-// case.
+// Heat maps: a matrix as colored cells, with numbers in large cells, and in the tooltip of all.
 //
-// Blue is negative, orange positive, and 0 is the colour of the paper; NaN and infinity are red. A map is drawn at the
-// screen's own resolution, and anew at a higher one for the printer.
+// Blue is negative, orange positive, near the background's color for 0, and red for NaN and infinity. Maps are drawn at
+// the screen's resolution and redrawn at a higher one for printing.
 
 const PALETTES = {
   light: { zero: [248, 248, 245], negative: [31, 92, 178], positive: [201, 84, 10], ink: "#1b1d21", paper: "#ffffff" },
@@ -11,12 +10,12 @@ const PALETTES = {
 const WRONG = [224, 0, 32];
 const NUMBER_CELL = { width: 50, height: 24 };
 const LARGEST_CELL = 26;
-const LINE = { least: 11, enough: 16 }; // the height of a row with a label, and of a vector, which is to be seen, too
+const LINE = { least: 11, enough: 16 }; // height of a row with a label, or of a vector
 const LONGEST_LABEL = 96;
 const LABEL_FONT = "11px system-ui, sans-serif";
 const NUMBER_FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
 
-/** [red, green, blue] of x, where `limit` has the full colour. */
+/** [red, green, blue] of x; `limit` has the full color. */
 function colourOf(x, limit, palette) {
   if (!Number.isFinite(x)) return WRONG;
   const end = x < 0 ? palette.negative : palette.positive;
@@ -29,16 +28,16 @@ function paletteNow() {
 }
 
 /**
- * The heat map of a matrix, a canvas. Options: limit (the magnitude of the full colour), box {width, height} (what it
- * has to fit into, in CSS pixels), rowLabels and columnLabels (texts, or null), allowed(row, column) (false: hatched),
- * marked {row, column} (a cell with a frame), label (for screen readers), describe(row, column) (the lines that the
- * tooltip shows), onpoint(row, column) or onpoint() when the pointer leaves.
+ * A canvas with the heat map of a matrix. Options: limit (magnitude of the full color), box {width, height} (maximum
+ * size in CSS pixels), rowLabels and columnLabels (texts, or null), allowed(row, column) (false: hatched),
+ * marked {row, column} (a framed cell), label (for screen readers), describe(row, column) (returns the tooltip's
+ * lines), onpoint(row, column), and onpoint() when the pointer leaves.
  */
 function heatmap(matrix, options) {
   const canvas = element("canvas", { class: "heatmap", tabindex: 0, role: "img", "aria-label": options.label });
   const context = canvas.getContext("2d");
   const layout = layoutOf(matrix, options, context);
-  const map = { canvas, matrix, options, layout, cursor: null }; // the keyboard's, {row, column}
+  const map = { canvas, matrix, options, layout, cursor: null }; // cursor: the keyboard's {row, column}
   canvas.style.width = `${layout.width}px`;
   canvas.style.height = `${layout.height}px`;
   canvas.redraw = (scale = Math.max(window.devicePixelRatio, 1)) => {
@@ -56,7 +55,7 @@ function heatmap(matrix, options) {
   return canvas;
 }
 
-/** Shows what there is to know of a cell beside a point of the window; the lines. */
+/** Shows a cell's tooltip next to a point of the window. Returns its lines. */
 function pointAt({ options }, { row, column }, at) {
   const lines = options.describe(row, column);
   tooltip(lines, at);
@@ -79,12 +78,12 @@ function listenToPointer(map) {
     const label = column < 0 ? options.rowLabels?.[row] : row < 0 && options.columnLabels?.[column];
     if (inside) return pointAt(map, { row, column }, at);
     leave(map);
-    return label && tooltip([label], at); // which may be cut
+    return label && tooltip([label], at); // in full; the map may cut it
   });
   canvas.addEventListener("pointerleave", () => leave(map));
 }
 
-/** The arrow keys walk from cell to cell, and say what is there. */
+/** Arrow keys move between cells and announce their contents. */
 function listenToKeys(map) {
   const { canvas, matrix, layout } = map;
   const clamp = (x, end) => Math.max(0, Math.min(end - 1, x));
@@ -111,12 +110,12 @@ function listenToKeys(map) {
   });
 }
 
-/** Draws all heat maps of the page again: after a change of colours or resolution. */
+/** Redraws all heat maps after a change of colors or resolution. */
 function redrawHeatmaps(scale) {
   for (const canvas of document.querySelectorAll("canvas.heatmap")) canvas.redraw(scale);
 }
 
-/** A text, its end left out where it is wider than that in the context's font. */
+/** The text, shortened to a width in the context's font. */
 function cutTo(width, text, context) {
   const isWider = (shown) => context.measureText(shown).width > width;
   if (!isWider(text)) return text;
@@ -126,8 +125,8 @@ function cutTo(width, text, context) {
 }
 
 /**
- * Where cells and labels stand: cells hold numbers where these fit into the box, and are squares otherwise, or higher
- * where few rows have labels. Labels are cut to a third of the box.
+ * The positions of cells and labels. Cells are large enough for numbers if these fit into the box; otherwise square, or
+ * taller if few rows have labels. Labels are cut to a third of the box.
  */
 function layoutOf(matrix, options, context) {
   const { box } = options;
@@ -179,7 +178,7 @@ function drawCells(context, matrix, layout, options) {
   context.globalAlpha = 1;
 }
 
-/** A canvas with a pixel for each cell. */
+/** A canvas with one pixel per cell. */
 function pixelsOf(matrix, limit, palette) {
   const canvas = element("canvas", { width: matrix.columns, height: matrix.rows });
   const context = canvas.getContext("2d");
@@ -217,13 +216,13 @@ function drawNumbers(context, matrix, { cell, left, top }, limit, palette) {
     }
 }
 
-/** At most seven characters. */
+/** The number in at most seven characters. */
 function inCell(x) {
   const texts = [3, 2, 1].map((digits) => short(x, digits));
   return texts.find((text) => text.length <= 7) ?? x.toExponential(0).replace("e+", "e");
 }
 
-/** Slanting lines over the cells that are not allowed. */
+/** Hatches the cells for which `allowed` is false. */
 function hatchHidden(context, matrix, { cell, left, top }, allowed, palette) {
   const hidden = new Path2D();
   for (let row = 0; row < matrix.rows; ++row)

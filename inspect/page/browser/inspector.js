@@ -1,10 +1,10 @@
-// The inspector: one value in large, its gradient beside it, where both come from, and all their numbers on demand.
+// The inspector: a large view of a value and its gradient, their origins, and optionally all their numbers.
 
 const LARGE_BOX = { width: 560, height: 460 };
-const BOX_OF_FOUR = { width: 420, height: 340 }; // where a gradient is compared
+const BOX_OF_FOUR = { width: 420, height: 340 }; // if a gradient is compared
 const LARGE_MOST = 512;
-const MOST_LISTED = 8; // of the parts of a gradient
-const MOST_OF_TABLE = 5000; // cells; a browser is slow at more
+const MOST_LISTED = 8; // parts of a gradient
+const MOST_OF_TABLE = 5000; // cells; browsers are slow with more
 
 /** Opens the dialog for a node of the step shown. */
 function inspect(node) {
@@ -15,7 +15,7 @@ function inspect(node) {
   if (!dialog.open) dialog.showModal();
 }
 
-/** Chooses the places along the axes out of view so that the largest difference is in view. */
+/** Selects the indices along the axes out of view to show the largest difference. */
 function lookAt(node, { where }) {
   for (const [axis, { from }] of where.slice(0, -2).entries()) state.places.set(axisName(node, axis), from);
 }
@@ -42,7 +42,7 @@ function renderInspector(dialog, view) {
   );
 }
 
-/** What an operation was given besides its inputs: all of it in a line, and each array in large. */
+/** An operation's arguments besides its inputs: a line with all, and a large view of each array. */
 function argumentsOf(view) {
   const all = view.node.arguments ?? [];
   if (!all.length) return [];
@@ -57,7 +57,7 @@ function argumentsOf(view) {
   ];
 }
 
-/** A value's kind, shape and layer in a sentence, and what its gradient means. */
+/** Sentences about a value's kind, shape and layer, and the meaning of its gradient. */
 function whatItIs(step, node) {
   const made =
     node.kind === "operation" ? `Made by ${node.operation}` : node.kind === "parameter" ? "A parameter" : "A constant";
@@ -72,7 +72,7 @@ function whatItIs(step, node) {
   return `${made}${layer}, of shape ${formatShape(node.shape)}.${meaning}${rest}`;
 }
 
-/** Which axes are rows and columns, and where along the others. */
+/** Menus for the axes of rows and columns, and for the indices along the others. */
 function axisChoices(view, array, changed) {
   const { node } = view;
   const rank = array.shape.length;
@@ -107,7 +107,7 @@ function axisChoices(view, array, changed) {
   return chosen;
 }
 
-/** The value and its gradient; where that is compared, the other one too, in the same colours, and the difference. */
+/** The value and its gradient; if compared, also the other gradient, in the same colors, and the difference. */
 function sideBySide(step, view) {
   const { node, comparison } = view;
   const kind = { name: gradientLabel(node), of: node.label };
@@ -136,8 +136,8 @@ function sideBySide(step, view) {
 }
 
 /**
- * An array in large, headed by `heading`, with its statistics and with `words` about it; without an array it says
- * `missing`, and without numbers that. `limit` and `marked` are the map's.
+ * A large view of an array with `heading`, `words` and its statistics, or `missing` if there is no array. `limit` and
+ * `marked` are the map's.
  */
 function inLarge(view, array, kind, { heading = kind.name, words = "", missing = "", ...map }) {
   const { node, axes } = view;
@@ -163,7 +163,7 @@ function whyNoGradient(step, node) {
   return node.reached ? "Nobody needs its gradient." : whyNotReached(step, node);
 }
 
-/** The numbers of the matrix in view, as a table. */
+/** A table of the numbers in view. */
 function tableOf(node, array, axes, kind) {
   const matrix = matrixOf(array, axes, indexOf(node, array));
   const heads = (axis, count) =>
@@ -186,7 +186,7 @@ function tableOf(node, array, axes, kind) {
   return element("div", { class: "scroll", tabindex: 0 }, result);
 }
 
-/** Where the value comes from, who reads it, and which parts its gradient is the sum of; each leads there. */
+/** A list with links: the value's operation, the parts of its gradient, and findings. */
 function origins(step, node) {
   const lines = [];
   const line = (text, moment, ...rest) =>
@@ -219,7 +219,7 @@ function origins(step, node) {
   ];
 }
 
-/** A button that goes to a moment of the story. */
+/** A link to a moment of the story. */
 function momentLink(moment, text = `${moment.node.label}${moment.backward ? ", backward" : ""}`) {
   return element("button", {
     class: "link",

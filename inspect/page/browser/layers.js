@@ -1,10 +1,10 @@
-// The operations of a step gathered in their layers, by the layers' paths.
+// Groups a step's operations in layers by the layers' paths.
 //
-// An item is {operation} or {layer, children, operations, ...}. Operations stay in their order: a layer that is used
-// twice with something between is there twice. Neighbours that do the same, such as blocks.0 to blocks.3, are gathered
-// once more in an item that `repeats` them.
+// An item is {operation} or {layer, children, operations, ...}. Operations keep their order: a layer used twice, with
+// others between, appears twice. Equal neighbors such as blocks.0 to blocks.3 are grouped again in an item with their
+// number as `repeats`.
 
-/** The items of these operations below `prefix`, a layer's path. */
+/** The items of these operations below the layer path `prefix`. */
 function layersOf(operations, prefix = "") {
   const items = [];
   for (const operation of operations) {
@@ -18,7 +18,7 @@ function layersOf(operations, prefix = "") {
 }
 
 /**
- * The path one layer further down than `prefix`, numbers together with their list: "blocks.0"; null when there is none.
+ * The layer path one level below `prefix`, with lists and numbers combined: "blocks.0"; null if there is none.
  */
 function layerBelow(path, prefix) {
   const inside = prefix === "" || path.startsWith(`${prefix}.`);
@@ -28,7 +28,7 @@ function layerBelow(path, prefix) {
   return (prefix === "" ? [] : [prefix]).concat(names.slice(0, taken)).join(".") || null;
 }
 
-/** A layer of one operation is a line, not a fold with one line in it. */
+/** Replaces a layer of one operation by the operation. */
 function withoutNeedlessLayer(item) {
   return item.layer && item.operations.length === 1 ? { operation: item.operations[0], of: layerName(item) } : item;
 }
@@ -37,7 +37,7 @@ function layerName(item) {
   return item.prefix ? item.layer.slice(item.prefix.length + 1) : item.layer;
 }
 
-/** What tells whether two layers do the same: operations, shapes and the paths below them. */
+/** A text equal for equal layers: operations, shapes and paths relative to the layer. */
 function signature(item) {
   return item.operations
     .map((o) => [o.operation, o.shape.join(), o.layer.slice(item.layer.length)].join(" "))

@@ -1,18 +1,18 @@
-// The state of the page, and what follows from it: everything shown is made anew from the state by render().
+// The state of the page. render() shows everything from it.
 
 const page = JSON.parse(place("data").textContent);
 
 const state = {
-  step: 0, // of the training steps
-  moment: 0, // of the step's story: its operations forward, then backward
+  step: 0, // index of the training step
+  moment: 0, // index in the step's story: its operations forward, then backward
   view: "story", // or "attention", "health"
-  places: new Map(), // where along an axis the cards look, by the axis's name
-  open: new Set(), // the paths of the layers that are unfolded
-  attention: { which: 0, head: 0 }, // the operation, among those with heads
+  places: new Map(), // selected index of the whole array, by axis name
+  open: new Set(), // paths of unfolded layers
+  attention: { which: 0, head: 0 }, // which: index among the operations with heads
 };
 
 const VIEWS = ["story", "attention", "health"];
-let shownStep = null; // the step that the tree has been built for
+let shownStep = null; // the tree's step
 
 function currentStep() {
   return prepareStep(page.steps[state.step]);
@@ -22,7 +22,7 @@ function currentMoment() {
   return currentStep().moments[state.moment];
 }
 
-/** Changes the state, within its bounds, and shows it. */
+/** Changes the state, limited to its bounds, and renders it. */
 function go(change) {
   Object.assign(state, change);
   state.step = Math.max(0, Math.min(page.steps.length - 1, state.step));
@@ -54,7 +54,7 @@ function render() {
   }
 }
 
-/** The summary, the tabs and the slider over training steps. */
+/** Renders the summary, the tabs and the slider of training steps. */
 function renderTop(step) {
   const loss = lossOf(step);
   const swept = step.moments.length - step.operations.length;
@@ -85,7 +85,7 @@ function backwardInShort(step) {
   return step.stoppedAt ? `the sweep stopped at ${step.stoppedAt.label}` : "how the loss changes with every number";
 }
 
-/** Tabs are walked with the arrow keys, as screen readers announce. */
+/** Arrow keys move between tabs, as screen readers announce. */
 function startTabs() {
   for (const view of VIEWS) {
     const tab = place(`tab-${view}`);
@@ -119,7 +119,7 @@ function setTheme(theme) {
 function startTheme() {
   place("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
   prefersDark.addEventListener("change", () => redrawHeatmaps());
-  // Paper is light, and finer than a screen.
+  // Prints in light colors and at a higher resolution.
   let before;
   window.addEventListener("beforeprint", () => {
     before = document.documentElement.dataset.theme;

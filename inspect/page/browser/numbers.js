@@ -1,6 +1,6 @@
-// Numbers, shapes, times and bytes as text.
+// Formats numbers, shapes, times and bytes.
 
-/** The fewest digits that tell this float32 from all others. */
+/** The shortest digits that identify this float32. */
 function exact(x) {
   if (!Number.isFinite(x)) return notFinite(x);
   for (let digits = 1; digits < 9; ++digits) {
@@ -10,7 +10,7 @@ function exact(x) {
   return plain(Number(x.toPrecision(9)));
 }
 
-/** To a few significant digits; null, a statistic that does not exist, is a dash. */
+/** Rounds to significant digits; a missing statistic (null) is a dash. */
 function short(x, digits = 4) {
   if (x === null || x === undefined) return "–";
   if (!Number.isFinite(x)) return notFinite(x);

@@ -1,4 +1,4 @@
-// The player above the story: play and pause, on and back, the slider over forward and backward, and the keys for them.
+// The player above the story: play and pause, next and previous, the slider, and their keys.
 
 const SECONDS_A_MOMENT = 1.6;
 let timer = null;
@@ -16,7 +16,7 @@ function startPlayer() {
   document.addEventListener("keydown", playerKey);
 }
 
-/** Space plays and pauses and the arrows go on and back, but for where a control has a use for these keys itself. */
+/** Space plays and pauses, arrows step, except in controls with their own use of these keys. */
 function playerKey(event) {
   const control = event.target.closest("button, select, input, summary, a, dialog, [role=tab]");
   if (state.view !== "story" || event.ctrlKey || event.altKey || event.metaKey) return;

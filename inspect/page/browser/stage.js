@@ -1,8 +1,8 @@
-// The operation under way, in the middle of the page: above, how its inputs become its result; below, how the gradient
-// of its result becomes those of its inputs, each under the value that it belongs to.
+// The current operation, in the middle of the page: at the top, the inputs and the result; below, each under its value,
+// the gradients of the inputs computed from the result's.
 
 const MOST_LINKS = 4;
-const MOST_PARTS = 4; // of a sum, to be shown one by one
+const MOST_PARTS = 4; // terms of a sum shown individually
 
 function renderStage(step, moment) {
   const stage = place("stage");
@@ -59,7 +59,7 @@ function stageTitle(step, moment) {
   );
 }
 
-/** What this is all about, for somebody who has just opened the page. */
+/** An introduction, shown when the page opens. */
 function introduction(step) {
   const loss = lossOf(step);
   const swept = step.moments.length > step.operations.length;
@@ -81,7 +81,7 @@ function halfHeading(text, sign, formulas, lit) {
   );
 }
 
-/** A cell of the upper or lower half, in its column of the wide layout: the inputs, the arrow, the result. */
+/** A cell of the forward or backward half. Columns of the wide layout: the inputs, the arrow, the result. */
 function cellIn(column, half, lit, ...children) {
   const cell = element("div", { class: `cell ${half}${half === "backward" && !lit ? " later" : ""}` }, ...children);
   cell.style.setProperty("--column", column);
@@ -100,7 +100,7 @@ function arrow(half, node, lit) {
   return cell;
 }
 
-/** How the cards of an operation are headed: by the formula's symbols where it is shown with these, and by names. */
+/** The headings of an operation's cards: the formula's symbols if it is shown with symbols, otherwise names. */
 function headingsOf(step, node, value, symbol) {
   const nameless = value.kind === "constant" && !value.name && !value.short;
   const byName = !symbol || !node.formula || (formulaOf(step, node, node.formula).named && !nameless);
@@ -154,20 +154,20 @@ function outputCell(step, node, backward) {
   );
 }
 
-/** Links to the first of some moments, and how many more there are. */
+/** Links to the first moments, and the number of others. */
 function linksTo(moments) {
   const links = moments.slice(0, MOST_LINKS).map((moment) => momentLink(moment));
   return moments.length > MOST_LINKS ? [...links, ` and ${moments.length - MOST_LINKS} more`] : links;
 }
 
-/** The lower half: rules, then the gradients of the inputs and, at the right, the one that comes in; then sums. */
+/** The backward half: rules, the gradients of the inputs, at the right the result's gradient, then sums. */
 function backwardHalf(step, node, backward) {
   if (step.loss < 0) return [];
   if (!node.reached) {
     const none = element("p", { class: "note", text: whyNotReached(step, node) });
     return [halfHeading("Backward", "←", [none], backward)];
   }
-  // Nobody asks for the gradient of a constant.
+  // Constants have no gradient.
   const asked = (_, i) => !node.symbols.inputs || step.nodes[node.inputs[i]].kind !== "constant";
   const rules = node.rulesHere.filter(asked).filter(Boolean);
   const inputs = [...new Set(node.inputs.map((input) => step.nodes[input]))];
@@ -186,7 +186,7 @@ function backwardHalf(step, node, backward) {
   ];
 }
 
-/** What a gradient is, said of the one that comes in, where that comes from, and what the rule makes of it. */
+/** The meaning of the result's gradient, its origin, and the gradients computed from it. */
 function meaningOf(step, node) {
   const loss = lossOf(step);
   const called = (value, symbol) => {
@@ -219,11 +219,11 @@ function kindOfGradient(step, node) {
   return { name: gradientLabel(node), of: node.label, loss: lossOf(step)?.name };
 }
 
-/** What this operation's rule gives to the gradient of an input. */
+/** This operation's contribution to the gradient of an input. */
 function gradientCell(step, node, position, backward) {
   const input = step.nodes[node.inputs[position]];
   const kept = flowInto(step, node, position);
-  // A page may have left the parts of a sum out for its size.
+  // The page may omit contributions to save space.
   const whole = !kept && !node.contributions && input.gradient ? { part: input.gradient, count: 1 } : null;
   const flow = kept ?? whole;
   if (!flow) {
@@ -238,7 +238,7 @@ function gradientCell(step, node, position, backward) {
   return cellIn(position + 1, "backward", backward, card(input, flow.part, kindOfGradient(step, input), options));
 }
 
-/** The gradient of the result, and which operations it came from. */
+/** The gradient of the result, and the operations it comes from. */
 function incomingCell(step, node, backward) {
   const headings = headingsOf(step, node, node, node.symbols.inputs && node.symbols.result);
   const options = { ...headings.gradient, box: boxOf(node), lit: backward ? "read" : "", missing: "It was not kept." };
@@ -251,7 +251,7 @@ function incomingCell(step, node, backward) {
   return cellIn(node.inputs.length + 2, "backward", backward, shown, origin);
 }
 
-/** How the gradient of a value that is read more than once adds up, in one scale of colours; null for one read once. */
+/** The sum of a gradient's contributions, with a common color scale; null for a value read only once. */
 function sumOf(step, node, input) {
   const parts = partsOf(input);
   const last = parts.findLastIndex((part) => part.node === node);
@@ -266,7 +266,7 @@ function sumOf(step, node, input) {
     const heading = `from ${from.short ?? from.operation}`;
     return i > last ? awaitedCard(heading) : shown(part, heading, i >= first ? "written part" : "");
   };
-  // Of many parts those before are shown as one.
+  // Shows the preceding parts as one if there are many.
   const many = parts.length > MOST_PARTS;
   const before = many && first > 0 ? [shown(sumTo(first), "so far", "")] : [];
   const terms = many ? parts.slice(first, last + 1).map((part, i) => term(part, first + i)) : parts.map(term);
@@ -283,7 +283,7 @@ function sumOf(step, node, input) {
   return row;
 }
 
-/** A part of a sum that the sweep has not made yet. */
+/** A part of a sum still to be computed by the sweep. */
 function awaitedCard(heading) {
   return element(
     "div",
@@ -297,14 +297,14 @@ function signBetween(text) {
   return element("span", { class: "sign", text });
 }
 
-/** What is conspicuous at these values, in words. */
+/** The findings about these values. */
 function remarksOn(step, nodes) {
   return findingsAbout(step, nodes)
-    .filter(({ text }) => text !== step.opened_at?.text) // which stands above
+    .filter(({ text }) => text !== step.opened_at?.text) // already shown above
     .map(({ text, wrong }) => element("p", { class: wrong ? "finding wrong" : "finding", text }));
 }
 
-/** The formulas as they are in general, below those that have names put in. */
+/** The formulas with symbols, if the ones above have names. */
 function general(step, node) {
   const all = [node.formula, ...node.rules].filter(Boolean);
   if (!all.length || !formulaOf(step, node, node.formula).named) return [];
@@ -312,7 +312,7 @@ function general(step, node) {
   return [element("p", { class: "general" }, `${node.operation} in general: `, ...formulas)];
 }
 
-/** Time and bytes, when the tape has measured them: bars beside the step's largest. */
+/** Bars of time and bytes relative to the step's largest, if the tape measured them. */
 function bars(step, node) {
   const rows = [
     ["forward", "forward_ns", formatTime],

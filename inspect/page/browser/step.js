@@ -1,8 +1,8 @@
-// A step of the data, with what follows from it: names, who reads what, and the moments of its story.
+// A step of the data with derived information: names, readers, and the moments of its story.
 
-const MOST_TERMS = 6; // of a gradient, to be written as an equation
+const MOST_TERMS = 6; // of a gradient's equation
 
-/** Adds to each node its numbers, its names and its readers, and to the step its moments. Done once for each step. */
+/** Adds numbers, names and readers to each node, and moments to the step. Does nothing the second time. */
 function prepareStep(step) {
   if (step.moments) return step;
   const { nodes } = step;
@@ -29,15 +29,15 @@ function prepareStep(step) {
   return step;
 }
 
-/** Gives operations and parameters the numbers that errors and printed tapes give them; constants are counted apart. */
+/** Numbers operations and parameters as in errors and printed tapes; constants are counted separately. */
 function countAsTheTape(nodes) {
   const counts = { constant: 0, recorded: 0 };
   for (const node of nodes) node.numberOnTape = counts[node.kind === "constant" ? "constant" : "recorded"]++;
 }
 
 /**
- * Where an error broke the sweep off, `stoppedAt` is the operation that it came to last, and those values are `awaited`
- * that it would have gone on to.
+ * If an error stopped the sweep, sets `stoppedAt` to the last operation it visited, and `awaited` for values it would
+ * have visited.
  */
 function markWhereSweepStopped(step) {
   step.stoppedAt = null;
@@ -48,7 +48,7 @@ function markWhereSweepStopped(step) {
   const passesOn = (node) => node.contributions?.some(Boolean) || node.inputs.some(onlyReadBy(node));
   const before = step.operations.filter((node) => node.number < last.number);
   if (before.some((node) => node.reached && passesOn(node))) return;
-  // Their rules have not run, even where their results have gradients.
+  // Their rules have not run, even if their results have gradients.
   for (const node of before) node.reached = false;
   for (const node of [...step.nodes].reverse())
     node.awaited =
@@ -56,19 +56,19 @@ function markWhereSweepStopped(step) {
   if (step.nodes.some((node) => node.awaited)) step.stoppedAt = last;
 }
 
-/** Whether a gradient is without a part that the sweep was stopped before. */
+/** True if the gradient misses a part because the sweep stopped. */
 function isIncomplete(node) {
   return Boolean(node.gradient) && node.readers.some((reader) => reader.node.awaited);
 }
 
-/** Why the sweep has not come to a value, as a sentence about "it". */
+/** The reason that the sweep did not reach a value, as a sentence about "it". */
 function whyNotReached(step, node) {
   if (node === step.stoppedAt) return "The sweep stopped here.";
   if (node.awaited) return `The sweep stopped at ${step.stoppedAt.label}, before it came here.`;
   return step.loss < 0 ? "There was no sweep." : "The loss does not depend on it.";
 }
 
-/** The rule for an input; where that was broadcast, with the sum over its copies that rules leave out. */
+/** The rule for an input, with the sum over copies if the input was broadcast; rules omit it. */
 function withSum(step, node, rule, position) {
   if (!BROADCAST.has(node.operation) || node.rules.length !== node.inputs.length) return rule;
   const { shape } = step.nodes[node.inputs[position]];
@@ -77,7 +77,7 @@ function withSum(step, node, rule, position) {
   return said || copied(shape) >= copied(node.shape) ? rule : rule.replace(/=\s*−?/, "$&Σ ");
 }
 
-/** Gives the result of a layer of one operation, a linear for instance, the layer's name: "q_proj". */
+/** Names the result of a layer with one operation, such as a linear, after the layer: "q_proj". */
 function nameByLayers(nodes) {
   const withParameters = nodes.filter(
     (node) => node.layer && node.inputs.some((input) => nodes[input].kind === "parameter"),
@@ -88,25 +88,25 @@ function nameByLayers(nodes) {
     if (used.get(node.layer) === 1) node.ofLayer = node.layer.match(/[^.]+(\.\d+)*$/)?.[0] ?? node.layer;
 }
 
-/** What a value is called where there is room: its name, its formula, its layer's name, or its operation. */
+/** A value's long name: its name, its formula, its layer's name, or its operation. */
 function labelOf(node) {
   if (node.name) return node.kind === "parameter" ? node.name.split(".").slice(-2).join(".") : node.name;
   return node.short ?? node.ofLayer ?? `${node.operation || node.kind} #${node.numberOnTape}`;
 }
 
-/** What a value's gradient is called. */
+/** The name of a value's gradient. */
 function gradientLabel(node) {
   return gradientName(node.label);
 }
 
 /**
- * The parts that a value's gradient is the sum of, in the order in which the sweep adds them: {node, position, part}.
- * An operation that reads a value twice adds the first of them first.
+ * The terms of a value's gradient in the order of the sweep: {node, position, part}. An operation with the value as
+ * several inputs adds their terms in the order of inputs.
  */
 function partsOf(value) {
   if (value.parts) return value.parts;
   const readers = value.readers.filter(({ node }) => node.reached);
-  const all = readers.length === 1 ? value.gradient : null; // then it may not be kept a second time
+  const all = readers.length === 1 ? value.gradient : null; // then possibly not stored twice
   value.parts = readers
     .map(({ node, position }) => ({ node, position, part: node.contributions?.[position] ?? all }))
     .filter(({ part }) => part)
@@ -115,7 +115,8 @@ function partsOf(value) {
 }
 
 /**
- * What an operation adds to the gradient of an input, {part, place, count}, the place-th of count parts; null: nothing.
+ * An operation's contribution to the gradient of an input: {part, place, count}, number `place` of `count` parts; null
+ * if there is none.
  */
 function flowInto(step, node, position) {
   const parts = partsOf(step.nodes[node.inputs[position]]);
@@ -124,9 +125,8 @@ function flowInto(step, node, position) {
 }
 
 /**
- * Where a gradient comes from, as equations: "dX = dV Wvᵀ + dK Wkᵀ", and for values without a name of their own one
- * more each, up to values that have one: "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty where names are too long for formulas,
- * or parts too many.
+ * The equations of a gradient: "dX = dV Wvᵀ + dK Wkᵀ", with further equations for unnamed values up to named ones:
+ * "dK = d(Kᵀ)ᵀ", "d(Kᵀ) = Qᵀ dS". Empty if names are too long for formulas or there are too many parts.
  */
 function gradientEquations(step, value) {
   const parts = partsOf(value);
@@ -147,7 +147,7 @@ function gradientEquations(step, value) {
   return [equation, ...nameless.flatMap((node) => gradientEquations(step, node))];
 }
 
-/** The step in one sentence for each moment: what is read and what is made. */
+/** A sentence about a moment: the values read and the value made. */
 function describeMoment(step, moment) {
   const { node, backward } = moment;
   const labels = [...new Set(node.inputs.map((input) => step.nodes[input].label))];
@@ -165,7 +165,7 @@ function describeMoment(step, moment) {
   return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.${stop}`;
 }
 
-/** The loss as text, and what to call it in a sentence. */
+/** The loss: its node, its number, and its name in a sentence; null if there is none. */
 function lossOf(step) {
   const node = step.nodes[step.loss];
   if (!node) return null;

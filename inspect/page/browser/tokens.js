@@ -1,14 +1,14 @@
-// Who attends to whom: queries at the left, keys at the right, and lines as strong as the weights of one head. A token
-// under the pointer, or in focus, leaves its own lines, and they are said in words.
+// The attention of one head: queries at the left, keys at the right, and lines with the weights as opacity. For a token
+// under the pointer or in focus, shows only its own lines and describes them in words.
 
 const LINK_WIDTH = 340;
 const TEXT_WIDTH = 90;
-const TEXT_FONT = "bold 12px system-ui, sans-serif"; // bold is the widest that it may be
-const FAINTEST = 0.03; // of the lines that are drawn, beside the strongest of its query
-const MOST_NAMED = 3; // of the tokens that a token attends to, in words
+const TEXT_FONT = "bold 12px system-ui, sans-serif"; // bold, the widest
+const FAINTEST = 0.03; // smallest weight drawn, relative to the query's largest
+const MOST_NAMED = 3; // attended tokens named in words
 
 class TokenLinks {
-  /** `figure` is to be put on the page. `labelled` names the weights' places, `limit` is the largest of all heads. */
+  /** Creates `figure` for the page. `labelled` is from labelledWeights, `limit` the largest weight of all heads. */
   constructor(labelled, weights, batch, head, limit) {
     this.limit = limit || 1;
     this.matrix = matrixOf(weights, lastAxes(weights.shape), [batch, head]);
@@ -38,12 +38,12 @@ class TokenLinks {
     this.show("query", null);
   }
 
-  /** Between the i-th token of one side and the j-th of the other. */
+  /** The weight between token i of one side and token j of the other. */
   weight(side, i, j) {
     return side === "query" ? this.matrix.at(i, j) : this.matrix.at(j, i);
   }
 
-  /** The weights of a token, with those of the other side. */
+  /** The weights between a token and all tokens of the other side. */
   weights(side, i) {
     return this.tokens[otherSide(side)].map((_, j) => this.weight(side, i, j));
   }
@@ -90,9 +90,9 @@ class TokenLinks {
     return svg("text", properties, shown !== text && svg("title", { text }));
   }
 
-  /** Lights what belongs to the i-th token of a side; all for null. */
+  /** Highlights the lines and tokens of token i of a side; all for null. */
   show(side, i) {
-    // A token's lines are as strong as they are beside its strongest; all together, beside the strongest of all.
+    // The opacity is relative to the token's largest weight, or if all are shown, to the overall largest.
     const full = i === null ? this.limit : Math.max(...this.weights(side, i)) || 1;
     for (const line of this.lines) {
       line.path.classList.toggle("off", i !== null && line[side] !== i);
@@ -120,7 +120,7 @@ class TokenLinks {
     return `${own} ${side === "query" ? "attends most to" : "is attended to most by"} ${listed(words)}`;
   }
 
-  /** Arrow keys go from token to token, and from one side to the other. */
+  /** Arrow keys move between tokens and sides. */
   move(event, side, i) {
     const { query, key } = this.texts;
     const to = {

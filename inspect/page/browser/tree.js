@@ -1,9 +1,9 @@
-// The list of operations at the left: a tree of layers, which fold. It is walked with the arrow keys; Enter goes to an
-// operation, Shift and Enter to its place in the backward half.
+// The list of operations at the left: a foldable tree of layers. Arrow keys move in it; Enter shows an operation,
+// Shift+Enter its backward half.
 
 /**
- * Which layers are open at first: all of a short step, the outer ones of a long one; equal ones are folded in any case,
- * but where the page opens.
+ * The layers initially open: all of a short step, or the outer ones of a long step, except for repeated layers; plus
+ * the ones containing the page's starting point.
  */
 function openAtFirst(step) {
   const open = new Set();
@@ -20,7 +20,7 @@ function openAtFirst(step) {
   return open;
 }
 
-/** Builds the tree of a step; lightTree() then follows the story. */
+/** Builds the tree of a step; lightTree() then highlights the current operation. */
 function renderTree(step) {
   const root = element("ul", { role: "tree", "aria-label": "Operations", onkeydown: (event) => treeKey(event) });
   root.append(...step.tree.map((item, i) => treeItem(step, item, 1, i === 0)));
@@ -59,7 +59,7 @@ function layerRow(item) {
   ].filter(Boolean);
 }
 
-/** What an operation did, as its formula where that is short: "P = softmax(S)", or its operation and name. */
+/** A line for an operation: its formula if short, "P = softmax(S)", otherwise its operation and name. */
 function operationRow(step, { operation: node, of }) {
   const { parts, named } = formulaOf(step, node, node.formula);
   const text = named ? formulaText(parts) : [of ?? node.operation, node.name].filter(Boolean).join(" ");
@@ -90,7 +90,7 @@ function setOpen(node, open) {
   lightTree(currentStep(), currentMoment());
 }
 
-/** Gives an item the one place in the order of tabs that the tree has. */
+/** Makes an item the tree's only tab stop. */
 function focusItem(node, focus = true) {
   for (const other of place("tree").querySelectorAll("[tabindex='0']")) other.tabIndex = -1;
   node.tabIndex = 0;
@@ -122,7 +122,7 @@ function treeKey(event) {
   keys[event.key]();
 }
 
-/** Lights the operation under way, or the folded layer that it is in, and marks how far the story has come. */
+/** Highlights the current operation, or the folded layer around it, and marks the progress of the story. */
 function lightTree(step, moment) {
   const read = new Set(moment?.node.inputs.map((input) => step.nodes[input]));
   for (const item of place("tree").querySelectorAll("[role=treeitem]")) {
@@ -136,7 +136,7 @@ function lightTree(step, moment) {
       ...progressOf(item.item, moment),
     ];
     const wanted = classes.filter(Boolean).join(" ");
-    if (item.className === wanted) continue; // most: a long list is slow to change
+    if (item.className === wanted) continue; // most items; changing a long list is slow
     item.className = wanted;
     if (current) item.setAttribute("aria-current", "step");
     else item.removeAttribute("aria-current");
@@ -145,7 +145,7 @@ function lightTree(step, moment) {
   if (lit?.offsetParent) scrollIntoBox(lit, place("tree"));
 }
 
-/** Whether all operations of a line have been made, and swept where the sweep comes, as classes. */
+/** CSS classes: "made" after all operations of a line ran forward, "swept" after their backward steps, if any. */
 function progressOf({ operation, operations = [operation] }, moment) {
   const passed = (other) => Boolean(other) && other.number <= (moment?.number ?? -1);
   const swept = operations.filter((node) => node.backwardMoment);
@@ -155,7 +155,7 @@ function progressOf({ operation, operations = [operation] }, moment) {
   ];
 }
 
-/** Scrolls the box and nothing around it. */
+/** Scrolls only the box. */
 function scrollIntoBox(line, box) {
   const inner = line.getBoundingClientRect();
   const outer = box.getBoundingClientRect();

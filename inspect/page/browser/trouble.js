@@ -1,8 +1,8 @@
-// What went wrong, where a step was saved because of that: a banner above the story that leads there.
+// A banner above the story for a step saved because of an error, with a link to its position.
 
-const dismissed = new Set(); // the steps whose banner is wanted no more
+const dismissed = new Set(); // steps with a closed banner
 
-/** The number of the step that the page opens at. */
+/** The index of the page's initial step. */
 function firstWithTrouble() {
   return Math.max(
     0,
@@ -10,12 +10,12 @@ function firstWithTrouble() {
   );
 }
 
-/** The value where it went wrong; none where nothing did, or not on the tape. */
+/** The node with the error; undefined if there is none or it is not on the tape. */
 function nodeOfTrouble(step) {
   return step.nodes[step.opened_at?.node];
 }
 
-/** Goes to where it went wrong: an operation's moment, or a parameter or constant in large. */
+/** Shows the node with the error: an operation's moment, or a parameter or constant in the inspector. */
 function goToTrouble(step) {
   const node = nodeOfTrouble(step);
   const moment = (step.opened_at.backward && node.backwardMoment) || node.forwardMoment;

@@ -1,4 +1,4 @@
-/// Looking at what a language model attends to.
+/// Attention maps of a language model.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -6,6 +6,6 @@
 #include <string>
 #include <vector>
 
-/// The maps of all attentions as one: their heads in turn. weights: each (1, heads, T, T); shown: the T tokens.
+/// Joins the maps of all layers, their heads in order. weights: (1, heads, T, T) per layer; shown: the T tokens.
 tapegrad::AttentionMap<float> joined(const std::vector<tapegrad::Tensor<float>>& weights,
                                      const std::vector<std::string>& shown);

@@ -1,4 +1,4 @@
-/// Going on with a text, id by id.
+/// Generates text id by id.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -9,23 +9,22 @@
 #include "../common/vocabulary.hpp"
 #include "model.hpp"
 
-/// A text that a model goes on with, id by id. What the model has seen stays in its caches, so that an id costs no more
-/// than its own row. A text that outgrows the context is gone on with from its last half of a context, read anew: the
-/// positions of all that is left have changed.
+/// Continues a text id by id. Key-value caches limit the work to each id's own row. When the text outgrows the context,
+/// keeps half a context of ids and recomputes the caches, since all positions have changed.
 class Continuation {
  public:
-  /// ids: one or more. The model, which must outlive this, is switched to evaluation; `context` is how many ids it sees
-  /// at once.
+  /// ids: at least one. The model must outlive this object and be in evaluation mode. context: maximum number of ids
+  /// the model sees at once.
   Continuation(const LanguageModel<>& model, std::size_t context, examples::Ids ids,
                const tapegrad::SampleOptions& choice);
 
-  /// Chooses the id that comes next, from `first` on.
+  /// Samples the next id among those >= `first`.
   std::int64_t next(std::int64_t first = 0);
 
  private:
   const LanguageModel<>& model_;
   std::size_t context_;
-  examples::Ids ids_;  // what the model sees, or is to see
+  examples::Ids ids_;  // cached_ ids in the caches, then new ones
   std::size_t cached_ = 0;
   tapegrad::SampleOptions choice_;
   LanguageModel<>::Caches caches_;

@@ -1,4 +1,4 @@
-/// The language model: which token comes next?
+/// The language model: predicts the next token.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -12,20 +12,20 @@
 
 #include "model_options.hpp"
 
-/// Every token looks at those before it, and from what it sees predicts the next. With blocks it is a GPT (Radford et
-/// al. 2019), or of the kind of Llama (Touvron et al. 2023, arXiv:2302.13971).
+/// A causal language model: each position predicts its next token. With blocks it is a GPT (Radford et al. 2019) or,
+/// depending on the options, similar to Llama (Touvron et al. 2023, arXiv:2302.13971).
 template <class T = float> struct LanguageModel {
   tapegrad::Embedding<T> embedding;
   std::optional<tapegrad::Embedding<T>> positions;
   tapegrad::Dropout dropout;
-  std::optional<tapegrad::MultiHeadAttention<T>> attention;  // of the tutorial's model, which has no blocks
+  std::optional<tapegrad::MultiHeadAttention<T>> attention;  // the tutorial's model, without blocks
   std::vector<tapegrad::TransformerBlock<T>> blocks;
   std::optional<tapegrad::LayerNorm<T>> norm;
-  std::optional<tapegrad::Linear<T>> head;  // where it is not tied
+  std::optional<tapegrad::Linear<T>> head;  // unless tied
   TAPEGRAD_FIELDS(embedding, positions, dropout, attention, blocks, norm, head)
 
   using Tensor = tapegrad::Tensor<T>;
-  using Caches = std::vector<tapegrad::KeyValueCache<T>>;  // one for each attention
+  using Caches = std::vector<tapegrad::KeyValueCache<T>>;  // one per attention layer
 
   LanguageModel(std::size_t vocabulary, const ModelOptions& options)
       : embedding(vocabulary, options.width), dropout(options.dropout) {
@@ -42,8 +42,8 @@ template <class T = float> struct LanguageModel {
       tapegrad::initialize_lecun(*this);
   }
 
-  /// ids: (B, T) -> logits: (B, T, vocabulary), of the id that follows each. With `recompute` a tape keeps of each
-  /// block what goes in, and computes the rest again in the sweep.
+  /// ids: (B, T) -> logits of the next ids (B, T, vocabulary). With `recompute`, the tape saves only the blocks' inputs
+  /// and recomputes other activations in the backward pass.
   Tensor operator()(const tapegrad::IntArray& ids, bool recompute = false) const {
     const auto causal = tapegrad::AttentionMask::causal();
     return predict(vectors(ids), [&](const auto& layer, std::size_t, const Tensor& x) {
@@ -52,14 +52,14 @@ template <class T = float> struct LanguageModel {
     });
   }
 
-  /// The same for ids that follow those in the caches, which take the new ones in; empty ones begin a text.
+  /// The logits of ids that continue the caches. Appends to the caches; empty ones start a text.
   Tensor operator()(const tapegrad::IntArray& ids, Caches& caches) const {
     caches.resize(blocks.empty() ? 1 : blocks.size());
     return predict(vectors(ids, caches.front().size()),
                    [&](const auto& layer, std::size_t i, const Tensor& x) { return layer(x, caches[i]); });
   }
 
-  /// The logits with the weights of every attention, in their order. -> (B, T, vocabulary), each (B, heads, T, T)
+  /// The logits and every layer's attention weights. -> (B, T, vocabulary), (B, heads, T, T) per layer
   std::pair<Tensor, std::vector<Tensor>> with_weights(const tapegrad::IntArray& ids) const {
     std::vector<Tensor> weights;
     const Tensor logits = predict(vectors(ids), [&](const auto& layer, std::size_t, const Tensor& x) {
@@ -91,12 +91,12 @@ template <class T = float> struct LanguageModel {
     return tapegrad::LayerNorm<T>(options.width, {.eps = options.norm_eps, .bias = options.bias});
   }
 
-  /// The vectors of ids that begin at a position. (B, T) -> (B, T, D)
+  /// The vectors of ids starting at position `first`. (B, T) -> (B, T, D)
   Tensor vectors(const tapegrad::IntArray& ids, std::size_t first = 0) const {
     Tensor x = embedding(ids);
     if (positions) {
       const auto begin = static_cast<std::int64_t>(first), end = begin + static_cast<std::int64_t>(ids.shape()[1]);
-      x = x + (*positions)(xt::arange<std::int64_t>(begin, end));  // (T, D) goes to each sequence
+      x = x + (*positions)(xt::arange<std::int64_t>(begin, end));  // (T, D) broadcasts over the batch
     }
     return dropout(x);
   }
@@ -109,7 +109,7 @@ template <class T = float> struct LanguageModel {
     return attention.with_weights(x, x, x, tapegrad::AttentionMask::causal());
   }
 
-  /// What the blocks, or the attention, make of vectors, as logits. apply(layer, number, x) applies one of them.
+  /// Runs the layers on x and returns the logits. apply(layer, index, x) runs one block or the attention.
   template <class Apply> Tensor predict(Tensor x, Apply apply) const {
     if (attention) x = apply(*attention, 0, x);
     for (std::size_t i = 0; i < blocks.size(); ++i) x = apply(blocks[i], i, x);

@@ -1,4 +1,4 @@
-/// Ids of a text in little memory.
+/// Compact storage of ids.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-/// A sequence of ids, each in as many bytes as the largest takes: a text of 100 MB has as many ids, and those of a few
-/// hundred characters need a byte or two each instead of eight.
+/// A sequence of ids in 1, 2 or 4 bytes each, depending on the vocabulary's size. A 100 MB text has about as many ids;
+/// with a few hundred characters they take one or two bytes instead of eight.
 class PackedIds {
  public:
   /// For ids below `vocabulary`.
@@ -19,7 +19,7 @@ class PackedIds {
       ids_ = std::vector<std::uint16_t>();
   }
 
-  /// Makes room for so many.
+  /// Reserves memory for `count` ids.
   void reserve(std::size_t count) {
     std::visit([&](auto& ids) { ids.reserve(count); }, ids_);
   }

@@ -10,8 +10,8 @@ using examples::Ids;
 
 namespace {
 
-/// How many pieces of `length` ids, each of which begins with the last of the one before, lie in a text. One fewer than
-/// fill it leaves them room to move.
+/// The number of pieces of `length` ids in a text, each overlapping its predecessor by one id. One fewer than fit, so
+/// their offset can vary.
 std::size_t piece_count(const PackedIds& text, std::size_t length) {
   const std::size_t all = (text.size() - 1) / (length - 1);
   return std::max<std::size_t>(2, all) - 1;
@@ -27,7 +27,7 @@ Pieces::Pieces(const PackedIds& text, std::size_t length, std::size_t batch_size
 
 examples::Padded Pieces::next(examples::Place& place) {
   const auto chosen = examples::own_part(batches_.next(place));
-  tapegrad::Generator generator = place.shuffled_by;  // a copy: the same for all of an epoch
+  tapegrad::Generator generator = place.shuffled_by;  // a copy: gives the same offset throughout the epoch
   const auto offset =
       static_cast<std::size_t>(tapegrad::uniform<double>({1}, 0, static_cast<double>(room_ + 1), generator)(0));
   const tapegrad::Shape shape{chosen.size(), length_};

@@ -1,4 +1,4 @@
-/// A running text in pieces as long as the context.
+/// Cuts running text into pieces of the context's length.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,22 @@
 #include "../common/vocabulary.hpp"
 #include "packed_ids.hpp"
 
-/// A text's pieces in random order, a batch at a time. The pieces of an epoch lie side by side, so that each character
-/// is learned from once before any is again; those of another are cut elsewhere.
+/// Batches of a text's pieces in random order. An epoch's pieces are adjacent, so each character is predicted at most
+/// once per epoch. The offset of the pieces changes between epochs.
 class Pieces {
  public:
-  /// Of `length` ids, or all of a shorter text. The text must outlive the pieces.
+  /// Pieces of `length` ids, or the whole of a shorter text. The text must outlive this object.
   Pieces(const PackedIds& text, std::size_t length, std::size_t batch_size);
 
-  /// This rank's part of the batch. -> (B, length). Throws as examples::Batches::next.
+  /// This rank's part of the batch. -> (B, length). Throws like examples::Batches::next.
   examples::Padded next(examples::Place& place);
 
  private:
   const PackedIds& text_;
-  std::size_t length_, room_;  // room_: how many ids to the right all pieces can move
+  std::size_t length_, room_;  // room_: maximum offset of the pieces
   examples::Batches batches_;
 };
 
-/// All of the texts in pieces of `length` ids or less, in which each but a text's first is once what is to be said: the
-/// last of a piece is the first of the next.
+/// Cuts texts into pieces of at most `length` ids. A piece's last id is the next one's first, so each id except a
+/// text's first is predicted exactly once.
 std::vector<examples::Ids> cut(const std::vector<PackedIds>& texts, std::size_t length);

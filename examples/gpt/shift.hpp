@@ -1,9 +1,9 @@
-/// What a language model learns from ids: after each, the one that follows.
+/// Inputs and targets of next-token prediction.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
 
-/// What goes into the model, and what it is to say: the ids one place further on.
+/// The model's input, and its targets: the same ids shifted by one position.
 struct Shifted {
   tapegrad::IntArray ids, next;  // (B, T)
 };

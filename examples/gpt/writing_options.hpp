@@ -1,4 +1,4 @@
-/// How a text is written.
+/// Command-line options for generating text.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "../common/cli.hpp"
 
-/// As tapegrad::SampleOptions have it.
+/// The prompt, the length, and the options of tapegrad::SampleOptions.
 struct WritingOptions {
   std::string prompt;
   std::optional<std::size_t> length;
@@ -15,12 +15,12 @@ struct WritingOptions {
   std::size_t top_k = 0;
 };
 
-/// What a program writes, in its help: what it is to begin, how --length is counted, and what is chosen.
+/// Parts of the options' help that depend on the program.
 struct WhatIsWritten {
-  std::string prompt;  ///< of --prompt
-  std::string length;  ///< of --length
-  std::string unit;    ///< "character", of which others are an s more
+  std::string prompt;  ///< help of --prompt
+  std::string length;  ///< help of --length
+  std::string unit;    ///< unit in the singular: "character"
 };
 
-/// Describes them to the command line.
+/// Adds the options to the command line.
 void add_writing_options(CLI::App& app, WritingOptions& options, const std::string& group, const WhatIsWritten& what);

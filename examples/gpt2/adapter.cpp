@@ -27,13 +27,13 @@ namespace {
 
 constexpr const char *config_name = "adapter_config.json", *weights_name = "adapter_model.safetensors";
 
-/// A weight of the file whose updates may be learned, and the layers of the model that are in it, one after another.
+/// A weight in the file with a trainable update, and the layers of the model concatenated in it, in order.
 struct Target {
   std::string name;  ///< in the file, without .weight: "transformer.h.0.attn.c_attn"
   std::vector<tg::Linear<>*> layers;
 };
 
-/// The projections of an attention, with their names in it.
+/// An attention layer's projections with their field names.
 std::array<std::pair<std::string, tg::Linear<>*>, 4> projections_of(tg::MultiHeadAttention<>& attention) {
   return {{{"q_proj", &attention.q_proj},
            {"k_proj", &attention.k_proj},
@@ -41,7 +41,7 @@ std::array<std::pair<std::string, tg::Linear<>*>, 4> projections_of(tg::MultiHea
            {"out_proj", &attention.out_proj}}};
 }
 
-/// Those of all attentions' projections.
+/// The targets of all attention projections.
 std::vector<Target> targets_of(LanguageModel<>& model, const Config& config) {
   std::map<std::string, tg::Linear<>*> layers;
   for (std::size_t i = 0; i < model.blocks.size(); ++i)
@@ -56,13 +56,13 @@ std::vector<Target> targets_of(LanguageModel<>& model, const Config& config) {
   return targets;
 }
 
-/// The name that is the same in every block: "attn.c_attn", "self_attn.q_proj".
+/// The target's name within its block: "attn.c_attn", "self_attn.q_proj".
 std::string kind_of(const Target& target) {
   const std::size_t last = target.name.rfind('.'), before = target.name.rfind('.', last - 1);
   return target.name.substr(before + 1);
 }
 
-/// A half of a target's update, below base_model.
+/// The name of a target's A or B below base_model.
 std::string name_below_base(const Target& target, const char* letter) {
   return "model." + target.name + ".lora_" + letter + ".weight";
 }
@@ -71,7 +71,7 @@ std::string name_of(const Target& target, const char* letter) {
   return "base_model." + name_below_base(target, letter);
 }
 
-/// The updates of a file, all of whose names begin with base_model.
+/// The updates in a file. All their names start with base_model.
 struct Updates {
   std::map<std::string, std::optional<tg::Array<float>>> base_model;
   TAPEGRAD_FIELDS(base_model)
@@ -81,8 +81,8 @@ struct Updates {
   }
 };
 
-/// The updates of several layers of one input as one of their weights side by side: A's below each other, B's along the
-/// diagonal. -> A (n r, in), B (all outputs, n r)
+/// Joins the updates of n layers with the same input into one update of their concatenated weights: A stacked, B
+/// block-diagonal. -> A (n r, in), B (all outputs, n r)
 std::pair<tg::Array<float>, tg::Array<float>> joined(const Target& target) {
   std::size_t outputs = 0;
   for (const tg::Linear<>* layer : target.layers) outputs += layer->weight.shape()[0];
@@ -154,7 +154,7 @@ void save_adapter(const Pretrained& pretrained, const fs::path& folder) {
                     {"target_modules", kinds},
                     {"inference_mode", true}};
   make_folder(folder);
-  tg::save(updates, folder / weights_name, {{"format", "pt"}});  // first, since it is what may find too little room
+  tg::save(updates, folder / weights_name, {{"format", "pt"}});  // first: the disk may be too full for it
   tg::save_text(config.dump(2) + '\n', folder / config_name);
 }
 
@@ -165,7 +165,7 @@ void require_finite(const tg::Array<float>& update, const std::string& name, con
     throw std::runtime_error(file.string() + ": expected finite numbers in " + name + ", got others");
 }
 
-/// Gives the layers in a target the parts of an update that the file has of it.
+/// Splits a target's stored update over its layers.
 void set_updates(const Target& target, const tg::Array<float>& a, const tg::Array<float>& b, std::size_t rank,
                  double scale, const std::string& file) {
   std::size_t outputs = 0;
@@ -190,7 +190,7 @@ void set_updates(const Target& target, const tg::Array<float>& a, const tg::Arra
   }
 }
 
-/// Refuses what changes an update, or more than updates, in a way that the layers here do not have.
+/// Throws for unsupported kinds of updates and for settings with changes beyond them.
 void check_settings(const JsonSettings& settings) {
   settings.choice<bool>("peft_type", nullptr, {{"LORA", true}});
   settings.require("bias", "none");
@@ -198,13 +198,13 @@ void check_settings(const JsonSettings& settings) {
   for (const char* other : {"layer_replication", "alora_invocation_tokens", "megatron_config"})
     settings.require(other, nullptr);
   settings.require("modules_to_save", json::array());
-  const char* first = "init_lora_weights";  // of PEFT's ways to begin, some change the model's own weights
+  const char* first = "init_lora_weights";  // some PEFT initializations modify base weights
   if (settings.has(first) && !settings.is_flag(first))
     settings.choice<bool>(first, nullptr, {{"gaussian", true}, {"eva", true}, {"orthogonal", true}});
 }
 
-/// A setting that targets have in a pattern of their own, or all alike. A pattern's names are those of targets, or what
-/// these end in, as PEFT takes them; it takes regular expressions, too.
+/// A setting with a common value and a pattern of values for individual targets. As in PEFT, a pattern's keys are names
+/// of targets or suffixes of them. Throws for regular expressions, which only PEFT accepts.
 class TargetSetting {
  public:
   TargetSetting(const JsonSettings& settings, const char* pattern, const char* of_all)
@@ -221,7 +221,7 @@ class TargetSetting {
     return own ? *own : settings_.positive(of_all_);
   }
 
-  /// Refuses that of the target, by the name of where it stands.
+  /// Throws for the target's value, naming the setting it came from.
   [[noreturn]] void refuse(const Target& target, const std::string& expected) const {
     settings_.refuse(in_pattern(target) ? pattern_ : of_all_, expected, of(target));
   }
@@ -240,14 +240,14 @@ class TargetSetting {
 
   const JsonSettings& settings_;
   const char *pattern_, *of_all_;
-  std::map<std::string, double> numbers_;  // of the pattern
+  std::map<std::string, double> numbers_;  // the pattern's values
 };
 
-/// By what an update is multiplied.
+/// The scale of a target's update.
 double scale_of(const Target& target, const TargetSetting& ranks, const TargetSetting& alphas, bool by_root) {
   const double rank = ranks.of(target), alpha = alphas.of(target);
   if (!(rank <= 1e6 && rank == std::floor(rank))) ranks.refuse(target, "a rank, a whole number");
-  const double scale = alpha / (by_root ? std::sqrt(rank) : rank);  // by the root: arXiv:2312.03732
+  const double scale = alpha / (by_root ? std::sqrt(rank) : rank);  // root: arXiv:2312.03732
   if (scale > std::numeric_limits<float>::max()) alphas.refuse(target, "a scale that a float holds");
   return scale;
 }

@@ -1,5 +1,5 @@
-/// Low-rank updates of a model's weights (Hu et al. 2021, arXiv:2106.09685), apart from it, as Hugging Face's PEFT has
-/// them: adapter_config.json and adapter_model.safetensors.
+/// LoRA: low-rank updates of a model's weights (Hu et al. 2021, arXiv:2106.09685) in separate files, in the format of
+/// Hugging Face's PEFT: adapter_config.json and adapter_model.safetensors.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -14,20 +14,20 @@
 /// The names of an adapter's files.
 std::vector<std::string> adapter_files();
 
-/// Freezes the model's weights, and gives the projections of its attentions updates of this rank, which are 0 at first.
-/// They count alpha / rank; an alpha of 0 is twice the rank.
+/// Freezes the model's weights and adds low-rank updates, initially 0, to its attention projections. Updates are scaled
+/// by alpha / rank; alpha = 0 means twice the rank.
 void add_updates(LanguageModel<>& model, std::size_t rank, double alpha);
 
-/// Those that are not frozen.
+/// The parameters that are not frozen.
 tapegrad::Parameters<float> trained_parameters(LanguageModel<>& model);
 
-/// A copy of the model whose weights have their updates added, and that has none.
+/// A copy of the model with its updates merged into the weights.
 Pretrained merged(const Pretrained& pretrained);
 
-/// Writes the updates into a folder. GPT-2's files have the projections to queries, keys and values in one; so have
-/// those of its updates, whose rank is then three times as large. Throws std::runtime_error for what cannot be written.
+/// Writes the updates into a folder. GPT-2's files store the query, key and value projections as one matrix, so their
+/// updates are stored as one with three times the rank. Throws std::runtime_error if a file cannot be written.
 void save_adapter(const Pretrained& pretrained, const std::filesystem::path& folder);
 
-/// Gives the model the updates of a folder, as PEFT or save_adapter has written it. Throws std::runtime_error, naming
-/// the file, for one that does not fit, and the setting, for one that asks for more.
+/// Loads updates from a folder written by PEFT or save_adapter. Throws std::runtime_error, naming the file, for an
+/// incompatible one, and the setting, for an unsupported one.
 void load_adapter(Pretrained& pretrained, const std::filesystem::path& folder);

@@ -25,7 +25,7 @@ std::string spell(std::string_view bytes) {
 
 std::optional<std::string> unspell(std::string_view characters) {
   static const auto byte_of = [] {
-    std::array<int, 0x144> all;  // U+0143 is the last
+    std::array<int, 0x144> all;  // up to U+0143
     all.fill(-1);
     for (std::size_t byte = 0; byte < 256; ++byte) all[byte_characters()[byte]] = static_cast<int>(byte);
     return all;

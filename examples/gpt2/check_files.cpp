@@ -31,7 +31,7 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
   to.insert(to.end(), more.begin(), more.end());
 }
 
-/// The files that are read: texts, the model, its adapter, and a run to go on with that is not kept under its own name.
+/// The input files: texts, the model, its adapter, and the run to resume unless its checkpoint is also an output.
 std::vector<std::string> checked_inputs(const Options& options) {
   std::vector<std::string> inputs{options.score, options.fine_tune.data, options.tokens, options.train_tokenizer};
   if (!options.adapter.empty()) append(inputs, in_folder(options.adapter, adapter_files()));
@@ -41,8 +41,8 @@ std::vector<std::string> checked_inputs(const Options& options) {
   return inputs;
 }
 
-/// Files that a folder with what is saved must not have: Hugging Face's libraries would add an adapter to the model
-/// beside it, and use another tokenizer.
+/// The files an output folder must not contain: Hugging Face's libraries would apply an adapter to the model next to
+/// it, or use a different tokenizer.
 std::vector<std::string> foreign_files(const Options& options) {
   if (options.saves_updates()) return {file_names::config, file_names::weights};
   std::vector<std::string> foreign = adapter_files();

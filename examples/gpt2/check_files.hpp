@@ -1,9 +1,8 @@
-/// What is wrong with the files that the user names is said before the work.
+/// Checks the user's file names before long work.
 #pragma once
 
 #include "options.hpp"
 
-/// Throws std::runtime_error, naming the file or folder, when one cannot be read or written, when one that is read
-/// would be overwritten, when two outputs are one, and when a folder has files that would be taken for what is saved
-/// there.
+/// Throws std::runtime_error, naming the file or folder, if an input cannot be read, an output cannot be written or
+/// would overwrite an input or another output, or an output folder has files that do not belong to the saved model.
 void check_files(const Options& options);

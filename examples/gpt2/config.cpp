@@ -40,7 +40,7 @@ Config read_gpt2(const JsonSettings& settings) {
           .json = {}};
 }
 
-/// The base of rotary positions, which newer files have in an object of its own. That may ask for scaling as well.
+/// The base of rotary positions. Newer files store it in a separate object. Throws for scaled positions.
 double rotary_base(const JsonSettings& settings) {
   double base = settings.positive_or("rope_theta", 10000);
   for (const char* object : {"rope_scaling", "rope_parameters"}) {

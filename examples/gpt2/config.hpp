@@ -1,4 +1,4 @@
-/// What a folder of weights says of its model.
+/// Reads a model's configuration.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,18 +10,18 @@
 
 #include "../gpt/model.hpp"
 
-/// Whose names and formulas the weights have.
+/// The architecture, with its names of weights.
 enum class Family { gpt2, llama };
 
-/// A model as Hugging Face's config.json describes it.
+/// A model's configuration in Hugging Face's config.json.
 struct Config {
   Family family;
   std::size_t vocabulary;
   ModelOptions model;
-  std::vector<std::int64_t> ends;  ///< ids after which a text is at its end
-  nlohmann::json json;             ///< as it was read, to be kept with what is made of the weights
+  std::vector<std::int64_t> ends;  ///< ids that end a text
+  nlohmann::json json;             ///< the original, to be saved with derived weights
 };
 
-/// Reads `folder`/config.json. Throws std::runtime_error, naming the file, when it is none, and when it asks for what
-/// this program cannot do.
+/// Reads `folder`/config.json. Throws std::runtime_error, naming the file, if it is invalid or requires unsupported
+/// features.
 Config read_config(const std::filesystem::path& folder);

@@ -27,22 +27,22 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// All that is kept of a run. What is not here is in its options.
+/// A run's saved state. Its options are in the metadata.
 struct Run {
   LanguageModel<>& model;
   examples::TrainingState training;
   TAPEGRAD_FIELDS(model, training)
 };
 
-/// A text in two parts.
+/// A text's training and validation data.
 struct Texts {
   PackedIds train;
   std::vector<std::int64_t> validate;
   std::string fingerprint;
 };
 
-/// The first nine tenths to learn from. The last are measured in part, so that a validation does not take longer than
-/// the steps between two.
+/// Reads a text: nine tenths for training, the rest for validation. Uses only part of the latter, so a validation does
+/// not take longer than the steps between two.
 Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::string& file) {
   constexpr std::size_t most_validated = 8192;
   const std::vector<std::int64_t> ids = tokenizer.encode(read_file(file), Special::as_tokens);

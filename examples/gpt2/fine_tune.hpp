@@ -1,4 +1,4 @@
-/// Going on with the training of a model on a text.
+/// Fine-tunes a model on a text.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 #include "options.hpp"
 #include "pretrained.hpp"
 
-/// Trains the model on the first nine tenths of the text that the options name, from where the run to resume was kept
-/// or from its beginning, and measures it on the last. Keeps what the options ask for. Gives back the exit status.
+/// Trains the model on the first nine tenths of the options' text, from the start or from the checkpoint to resume, and
+/// validates it on the last tenth. Writes the requested output files. Returns the exit status.
 int fine_tune(Pretrained& pretrained, const Options& options);
 
-/// Writes what --save asks for into a folder: the updates of --lora, or the whole model, with --merge those added.
+/// Saves into a folder: the updates of --lora, or the whole model, with the updates merged if --merge is given.
 void save_result(const Pretrained& pretrained, const Options& options, const std::string& folder);

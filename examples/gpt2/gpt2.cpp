@@ -1,5 +1,5 @@
-/// Runs, scores and fine-tunes GPT-2 and models of its kind, from folders as Hugging Face publishes them.
-/// `gpt2 --help` tells what to ask for.
+/// Runs, scores and fine-tunes GPT-2 and similar models in Hugging Face's format.
+/// `gpt2 --help` lists the options.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -29,7 +29,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// For a rank that is not the first: it takes part in what is kept, and writes none of it.
+/// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
 void write_nothing(Options& options) {
   examples::OutputOptions& outputs = options.outputs;
   for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})

@@ -16,16 +16,16 @@ using nlohmann::json;
 
 namespace {
 
-// Its values take some 25 times as much memory. Of vocabularies, the largest have some 30 MB.
+// Parsed values take about 25 times the memory. The largest vocabularies have about 30 MB.
 constexpr std::uintmax_t kLargest = std::uintmax_t{128} << 20;
 
-constexpr std::size_t kDeepest = 100;  // the parser needs no stack, but what is done with its values does
+constexpr std::size_t kDeepest = 100;  // the parser uses no stack, but later recursion does
 
-/// Builds the value from the parser's events. (The parser's own way takes the last of the members of one name.)
+/// Builds the value from the parser's events, since json::parse silently accepts duplicate names.
 class Reader {
  public:
   json value;
-  std::string refusal;  // what was expected and given; empty when all is well
+  std::string refusal;  // error message, or empty
 
   bool null() { return add(nullptr); }
   bool boolean(bool given) { return add(given); }
@@ -76,8 +76,8 @@ class Reader {
     return true;
   }
 
-  std::vector<json*> open_;  // lists and objects that have not ended, from without to within
-  json* member_ = nullptr;   // whose value comes next
+  std::vector<json*> open_;  // open lists and objects, outermost first
+  json* member_ = nullptr;   // receives the next value
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// JSON that others have written.
+/// Reads JSON from untrusted files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <string>
 
-/// The JSON in a file of at most 128 MB, nested at most 100 deep, in which no object has a name twice. Throws as
-/// read_file does, and for other bytes.
+/// Reads JSON of at most 128 MB and 100 nested levels, without duplicate names in an object. Throws like read_file, and
+/// std::runtime_error for other content.
 nlohmann::json read_json(const std::filesystem::path& file);
 
-/// A value of a file in a message: the begin of its JSON, printable.
+/// A value in a message: the start of its JSON, printable.
 std::string shown(const nlohmann::json& value);

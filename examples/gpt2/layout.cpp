@@ -5,7 +5,7 @@
 
 namespace {
 
-/// A layer's weight and, where it has one, bias.
+/// Collects layers' weights and optional biases.
 class Layout {
  public:
   void add(const std::string& file, std::vector<std::string> layers, bool bias, bool transposed = false) {

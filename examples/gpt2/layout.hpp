@@ -1,4 +1,4 @@
-/// Where a model's parameters stand in the files that PyTorch's users have.
+/// Maps a model's parameters to tensors in Hugging Face's files.
 #pragma once
 
 #include <string>
@@ -6,20 +6,19 @@
 
 #include "config.hpp"
 
-/// A tensor of the file, and what of the model is in it.
+/// A tensor in the file and its parameters in the model.
 struct StoredParameter {
-  std::string name;                     ///< in the file
-  std::vector<std::string> parameters;  ///< paths in the model; several stand one after another along the outputs' axis
-  bool transposed = false;              ///< (in, out), as GPT-2's Conv1D has its weights
+  std::string name;                     ///< name in the file
+  std::vector<std::string> parameters;  ///< paths in the model; several are concatenated along the outputs' axis
+  bool transposed = false;              ///< (in, out), like the weights of GPT-2's Conv1D
 };
 
-/// Those of a model, in its order. The names are those of the whole model: what stands before them in its class, and
-/// what files of the model below lack, is prefix_of(family).
+/// The stored parameters of a model, in its order, with the names used by the model with a head: they start with
+/// prefix_of(family), missing in files of the model without a head.
 std::vector<StoredParameter> layout_of(const Config& config);
 
 /// "transformer." or "model.".
 std::string prefix_of(Family family);
 
-/// Names that files of this family may have beside the parameters, in which * stands for any text: buffers, and the
-/// weight of a head that is tied.
+/// Names of other tensors in files of this family, with * as a wildcard: buffers, and a tied head's weight.
 std::vector<std::string> ignored_names(const Config& config);

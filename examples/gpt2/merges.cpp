@@ -7,9 +7,9 @@
 
 namespace {
 
-constexpr TokenId kGone = -1;  // in place of a token that was merged into the one before it
+constexpr TokenId kGone = -1;  // marks a token merged into its predecessor
 
-/// A pair that merges, by the place of its left token. It may have changed since it was found.
+/// A mergeable pair at the place of its left token. May be outdated when it is popped.
 struct Candidate {
   std::uint32_t rank, place;
   std::uint64_t pair;
@@ -28,7 +28,7 @@ Merges::Merges(const std::vector<Merge>& by_rank) {
 
 void Merges::apply(std::vector<TokenId>& tokens) const {
   const auto size = static_cast<std::uint32_t>(tokens.size());
-  std::vector<std::uint32_t> next(size), previous(size);  // the places of the neighbours; `size` where there is none
+  std::vector<std::uint32_t> next(size), previous(size);  // neighbors' places, or `size` for none
   for (std::uint32_t i = 0; i < size; ++i) next[i] = i + 1, previous[i] = i == 0 ? size : i - 1;
 
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
@@ -40,7 +40,7 @@ void Merges::apply(std::vector<TokenId>& tokens) const {
   };
   for (std::uint32_t i = 0; i < size; ++i) find(i);
 
-  std::vector<Candidate> same;  // of one rank: what they make may merge with a lower one, but after them
+  std::vector<Candidate> same;  // same rank; their results wait, even with a lower rank
   while (!candidates.empty()) {
     for (same.clear(); !candidates.empty() && (same.empty() || candidates.top().rank == same[0].rank); candidates.pop())
       same.push_back(candidates.top());

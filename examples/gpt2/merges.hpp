@@ -7,25 +7,25 @@
 
 using TokenId = std::int32_t;
 
-/// Two tokens that stand side by side, and the one that takes their place.
+/// Two adjacent tokens and their replacement.
 struct Merge {
   TokenId left, right, merged;
 };
 
-/// A pair as one number; pairs and their numbers have the same order.
+/// A pair as one number. Preserves the order of pairs.
 inline std::uint64_t pair_key(TokenId left, TokenId right) {
   return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
 }
 
-/// Merges in the order in which they are applied; a merge's place in it is its rank.
+/// Merges in order of application. A merge's index is its rank.
 class Merges {
  public:
-  /// Each pair once.
+  /// Requires distinct pairs.
   explicit Merges(const std::vector<Merge>& by_rank);
 
-  /// Merges the tokens of a word: as long as there are pairs that merge, all places of the pair of the lowest rank,
-  /// from left to right, as GPT-2's own code does. (Hugging Face's takes a pair that such a merge has just made first
-  /// where its rank is lower, as it never is among merges that were learned.) n tokens take O(n log n).
+  /// Merges the tokens of a word in O(n log n): repeatedly merges all occurrences of the pair with the lowest rank,
+  /// from left to right, like GPT-2's own code. (Hugging Face's code prefers a pair just created by such a merge if its
+  /// rank is lower, never the case for trained merges.)
   void apply(std::vector<TokenId>& tokens) const;
 
  private:

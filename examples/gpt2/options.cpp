@@ -33,7 +33,7 @@ Examples:
   gpt2 gpt2/ --prompt "Once" --explain "The cat sat on the mat"
   gpt2 vocabulary/ --train-tokenizer text.txt --vocabulary 5000)";
 
-/// What suits fine-tuning: a rate that leaves what the model knows, and steps that show whether it helps.
+/// Defaults for fine-tuning: a rate low enough to preserve the model's knowledge, and few steps for a first result.
 TrainingOptions defaults(bool lora) {
   return {.steps = 200,
           .batch_size = 4,
@@ -65,7 +65,7 @@ void complete(Options& options, const Given& given) {
   options.outputs = given.outputs.value_or({});
 }
 
-/// Takes the options from a run that goes on. What its outputs are called may change, and --steps rise.
+/// Takes the options from the run to resume. Only output files may change, and --steps may increase.
 void resume(const CLI::App& app, Options& options, const Given& given) {
   const KeptFineTuning kept = read_kept(options.resume);
   given.fine_tune.check(options.resume, kept.fine_tune);
@@ -95,7 +95,7 @@ bool writes(const Options& options) {
                    options.outputs.save.empty());
 }
 
-// Options of training without one.
+/// Throws CLI::ValidationError for training options without --train.
 void check_untrained(const CLI::App& app, const Given& given) {
   std::vector<std::string> names = given.fine_tune.names();
   for (const auto& more : {given.training.names(), given.outputs.names()})
@@ -105,7 +105,7 @@ void check_untrained(const CLI::App& app, const Given& given) {
     if (option != "--save") throw CLI::ValidationError(option, "expected together with --train");
 }
 
-// Each option that does nothing, or something else than it says, beside another is refused.
+/// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
 void check_combinations(const CLI::App& app, const Options& options, const Given& given) {
   const auto require = [&](const std::string& option, bool holds, const std::string& expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);

@@ -1,4 +1,4 @@
-/// What the user of gpt2 can ask for.
+/// Command-line options of gpt2.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,12 +14,12 @@
 #include "../common/training_options.hpp"
 #include "../gpt/writing_options.hpp"
 
-/// What is trained, and of what it is made.
+/// Options of fine-tuning.
 struct FineTuneOptions {
-  std::string data;         ///< a text
-  std::size_t context = 0;  ///< tokens of a piece of it; 0: as many as the model sees, at most 256
+  std::string data;         ///< text file
+  std::size_t context = 0;  ///< tokens per training sequence; 0: the model's context, at most 256
   double dropout = 0;
-  std::size_t lora = 0;   ///< rank of the updates; 0: all weights are trained
+  std::size_t lora = 0;   ///< rank of the updates; 0: train all weights
   double lora_alpha = 0;  ///< 0: twice the rank
   bool recompute = false;
   std::uint64_t seed = 0;
@@ -27,7 +27,7 @@ struct FineTuneOptions {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FineTuneOptions, data, context, dropout, lora, lora_alpha, recompute, seed)
 
-/// A run of fine-tuning that is kept whole: its options, and a fingerprint of the model's configuration and the text's
+/// The options of a fine-tuning run in its checkpoint, with a fingerprint of the model's configuration and the text's
 /// tokens.
 struct KeptFineTuning {
   FineTuneOptions fine_tune;
@@ -38,34 +38,34 @@ struct KeptFineTuning {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptFineTuning, fine_tune, training, outputs, merge, fingerprint)
 
-/// The metadata's entry that tells such a run from another.
+/// The metadata entry that identifies such a checkpoint.
 inline constexpr const char* kept_entry = "gpt2 --checkpoint";
 
-/// Throws std::runtime_error, naming the file, when it is no run that was kept.
+/// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
 KeptFineTuning read_kept(const std::string& path);
 
 struct Options {
   std::string folder, adapter;
-  std::string score, tokens, train_tokenizer;  ///< files; empty: not asked for
+  std::string score, tokens, train_tokenizer;  ///< files; empty if not requested
   std::size_t vocabulary = 0;
   bool bf16 = false;
   FineTuneOptions fine_tune;
   examples::TrainingOptions training;
   examples::OutputOptions outputs;
-  bool merge = false;  ///< whether --save writes weights with their updates, and not these alone
+  bool merge = false;  ///< true if --save writes merged weights instead of the updates alone
   bool divide_state = false;
   std::string resume;
   WritingOptions writing;
   examples::ExplainOptions explain;
   examples::StepPageOptions page;
-  bool writes = false;  ///< whether a text of the model's own is asked for, or nothing else is
+  bool writes = false;  ///< true if generated text, or no other output, is requested
 
   bool trains() const { return !fine_tune.data.empty(); }
 
-  /// Whether what is saved of a training is the updates alone, an adapter.
+  /// True if training saves only the updates, as an adapter.
   bool saves_updates() const { return fine_tune.lora > 0 && !merge; }
 };
 
-/// Describes the options to the command line. When it is parsed, `options` holds them. What does not go together was
-/// refused with CLI::ValidationError, and a file to resume that is none with std::runtime_error.
+/// Adds the options to the command line. Parsing fills `options`. It throws CLI::ValidationError for incompatible
+/// options and std::runtime_error for an invalid file to resume.
 void add_options(CLI::App& app, Options& options);

@@ -13,8 +13,7 @@
 const std::string kGpt2Expression = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 const std::string kLlama3Expression =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-// Where each \p{N} is cut out before, the text ends at it for what comes before it: so the spaces before one are a
-// piece.
+// The digits step splits at each \p{N} first, so the preceding text ends there: spaces before a digit are a piece.
 const std::string kDigitsExpression =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)";
 
@@ -47,10 +46,10 @@ PreTokenizer::PreTokenizer(const std::string& expression) {
 
 void PreTokenizer::cut(std::string_view text, const std::function<void(std::string_view)>& take) const {
   if (text.empty()) return;
-  if (text.size() > std::numeric_limits<std::int32_t>::max())  // ICU's longest
+  if (text.size() > std::numeric_limits<std::int32_t>::max())  // ICU's maximum
     throw std::invalid_argument("expected a text of less than 2 GB, got " + std::to_string(text.size()) + " bytes");
 
-  // ICU reads the bytes as they lie, those that are not UTF-8 as U+FFFD, and counts in bytes.
+  // ICU reads the bytes in place, invalid ones as U+FFFD, and counts in bytes.
   UErrorCode error = U_ZERO_ERROR;
   const std::unique_ptr<UText, decltype(&utext_close)> bytes(
       utext_openUTF8(nullptr, text.data(), static_cast<std::int64_t>(text.size()), &error), utext_close);

@@ -1,4 +1,4 @@
-/// Cutting a text into the pieces within which tokens are made: words with the space before them, numbers, signs.
+/// Splits text into pieces before byte-pair encoding: words with their leading space, numbers, punctuation.
 #pragma once
 
 #include <functional>
@@ -7,22 +7,22 @@
 #include <string_view>
 #include <vector>
 
-struct URegularExpression;  // ICU's
+struct URegularExpression;  // of ICU
 
-/// The expressions whose pieces are known to be the same here as where models are trained, as tokenizer.json spells
-/// them: GPT-2's (Radford et al. 2019) and Llama 3's; and GPT-2's behind a step that parts digits, as SmolLM has it.
+/// The supported expressions, verified to give the same pieces as in training, as spelled in tokenizer.json: GPT-2's
+/// (Radford et al. 2019), Llama 3's, and GPT-2's after a step to split digits, used by SmolLM.
 extern const std::string kGpt2Expression, kLlama3Expression, kDigitsExpression;
 
-/// Cuts texts by a regular expression, of which \s is Unicode's White_Space, \p{L} its letters and \p{N} its numbers.
-/// The classes are those of ICU's version of Unicode: versions differ in characters that the older one lacks.
+/// Splits text by a regular expression. \s is Unicode's White_Space, \p{L} its letters and \p{N} its numbers, in ICU's
+/// version of Unicode. Versions differ only in characters missing from the older one.
 class PreTokenizer {
  public:
-  /// Throws std::invalid_argument for an expression that is none of the above.
+  /// Throws std::invalid_argument for any other expression.
   explicit PreTokenizer(const std::string& expression = kGpt2Expression);
 
-  /// Calls `take` with the pieces of the text in their order, which are all of it. A byte that is not UTF-8 counts as a
-  /// character that is neither letter nor number nor space. The time is linear in the text's length.
-  /// Throws std::invalid_argument for a text of 2 GB or more, before any piece.
+  /// Calls `take` with each piece in order. The pieces cover the text. An invalid UTF-8 byte counts as a character
+  /// other than a letter, number or space. Runs in linear time. Throws std::invalid_argument for a text of 2 GB or
+  /// more, before any call.
   void cut(std::string_view text, const std::function<void(std::string_view)>& take) const;
 
  private:

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The files of a folder that tell of its tokenizer and of how it is used.
+/// The files with the tokenizer and its settings.
 constexpr std::array names_beside{file_names::vocabulary,  file_names::merges,      file_names::tokenizer,
                                   "tokenizer_config.json", "added_tokens.json",     "special_tokens_map.json",
                                   "chat_template.jinja",   "generation_config.json"};
@@ -63,7 +63,7 @@ void save_pretrained(const Pretrained& pretrained, const fs::path& folder) {
   save_weights(pretrained.model, pretrained.config, folder);
   for (const auto& [name, bytes] : pretrained.beside) tapegrad::save_text(bytes, folder / name);
   nlohmann::json config = pretrained.config.json;
-  config.erase("dtype");  // as newer files call it
+  config.erase("dtype");  // newer files' name of torch_dtype
   config["torch_dtype"] = "float32";
   tapegrad::save_text(config.dump(2) + '\n', folder / file_names::config);
 }

@@ -1,4 +1,4 @@
-/// A model as a folder has it: weights, what they are of, and the tokenizer.
+/// A pretrained model in a folder: weights, configuration and tokenizer.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -12,17 +12,17 @@
 #include "config.hpp"
 #include "tokenizer.hpp"
 
-/// The bytes of files, by their names in a folder.
+/// Contents of files by name.
 using Files = std::map<std::string, std::string>;
 
-/// All of it but the weights, which take longer to read.
+/// A pretrained model without its weights, which take longer to read.
 struct Description {
   Config config;
   Tokenizer tokenizer;
-  Files beside;  ///< those that tell of the tokenizer and of how it is used, as they were read
+  Files beside;  ///< original files of the tokenizer and its settings
 };
 
-/// Reads what fits together. Throws std::runtime_error, naming the file, for a folder without it.
+/// Reads a folder and checks it for consistency. Throws std::runtime_error, naming the file, if it is invalid.
 Description read_description(const std::filesystem::path& folder);
 
 struct Pretrained {
@@ -32,13 +32,13 @@ struct Pretrained {
   Files beside = {};
 };
 
-/// Reads the weights as well. Throws as load_model does.
+/// Adds the weights. Throws like load_model.
 Pretrained with_weights(Description description, const std::filesystem::path& folder);
 
-/// The names of the files that a folder may have and that are read or copied.
+/// The names of all files read from or copied between folders.
 std::vector<std::string> model_files();
 
-/// Writes a folder that Hugging Face's libraries and this program read: the weights, the configuration, and the files
-/// beside them as they were read. The weights come first, for which there may be too little room. Throws
-/// std::runtime_error for what cannot be written.
+/// Writes a folder readable by Hugging Face's libraries and this program: the weights, the configuration and the
+/// original tokenizer files. Writes the weights first, since the disk may be too full for them. Throws
+/// std::runtime_error if a file cannot be written.
 void save_pretrained(const Pretrained& pretrained, const std::filesystem::path& folder);

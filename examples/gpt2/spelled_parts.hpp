@@ -1,4 +1,4 @@
-/// A tokenizer put together from tokens and merges as files spell them.
+/// Builds a tokenizer from tokens and merges in the spelling of files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,26 +12,25 @@
 
 #include "tokenizer_parts.hpp"
 
-/// Sees that what it is given fits together; what does not is a std::runtime_error, which names the file.
+/// Checks its input for consistency. Throws std::runtime_error, naming the file, if it is invalid.
 class SpelledParts {
  public:
-  /// vocabulary: {token: id}, each spelt in the characters that stand for bytes, with one for each byte.
-  /// special: {token: id} of those that are spelt as they stand in texts; the vocabulary may have them too.
-  /// Together their ids are 0, 1, ..., each once.
+  /// vocabulary: {token: id}, spelled in byte characters, with a token for each byte. special: {token: id} of tokens
+  /// spelled as in texts; the vocabulary may contain them, too. Together their ids are 0, 1, ..., each once.
   SpelledParts(std::string file, const nlohmann::json& vocabulary,
                const std::map<std::string, nlohmann::json>& special);
 
-  /// The next merge, of two tokens of the vocabulary into a third, as "left right" or as the two.
-  /// place: what to call it in an error.
+  /// Adds a merge of two tokens of the vocabulary into a third, as "left right" or two tokens. place: the merge's
+  /// position for errors.
   using Place = std::function<std::string()>;
   void add_merge(std::string_view both, const Place& place);
   void add_merge(const std::string& left, const std::string& right, const Place& place);
 
-  /// Refuses tokens that no text has, since no merge makes them: those of a merges.txt that ends early. Names such as
-  /// <pad>, which are no part of texts, stay.
+  /// Throws for tokens that no merge produces, a sign of a truncated merges.txt. Ignores names such as <pad>, not used
+  /// in texts.
   void check_merged(const std::string& merges_file) const;
 
-  /// Pieces of texts that are tokens of the vocabulary stay whole.
+  /// Keeps pieces found in the vocabulary whole, without merges.
   void take_whole_words();
 
   const TokenizerParts& parts() const { return parts_; }

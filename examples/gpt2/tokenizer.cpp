@@ -9,8 +9,8 @@
 
 namespace {
 
-/// The ids of a text as they come to be. A word that comes again has the ids that it had before, which are copied from
-/// there; the first kMostKnown different ones are known.
+/// Collects the ids of a text. Repeated words copy their ids from the first occurrence, for the first kMostKnown
+/// distinct words.
 class Encoding {
  public:
   void add(TokenId id) { ids.push_back(id); }
@@ -30,7 +30,7 @@ class Encoding {
 
  private:
   static constexpr std::size_t kMostKnown = 1 << 18;
-  std::unordered_map<std::string_view, std::pair<std::size_t, std::size_t>> known_;  // where they begin, how many
+  std::unordered_map<std::string_view, std::pair<std::size_t, std::size_t>> known_;  // begin and number of ids
 };
 
 }  // namespace
@@ -52,7 +52,7 @@ std::optional<std::int64_t> Tokenizer::end_of_text() const {
   return {};
 }
 
-/// The first in the text, and of those that begin at its place the longest.
+/// Finds the first special token in the text; at equal places the longest.
 std::optional<Tokenizer::Found> Tokenizer::find_special(std::string_view text) const {
   for (std::size_t place = 0; (place = text.find_first_of(special_begins_, place)) != text.npos; ++place)
     for (const TokenId token : special_)

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kVersion = "#version";  // begins a first line that is no merge
+constexpr const char* kVersion = "#version";  // start of an optional first line
 
 std::string_view take_line(std::string_view& text) {
   std::string_view line = text.substr(0, text.find('\n'));
@@ -52,7 +52,7 @@ TokenizerParts read_two_files(const fs::path& folder) {
   return parts.parts();
 }
 
-/// What the file beside them asks for that the tokenizer's own files do not say.
+/// Throws for unsupported settings in tokenizer_config.json, missing from the tokenizer's own files.
 void check_settings(const fs::path& folder, bool in_one_file) {
   const fs::path file = folder / "tokenizer_config.json";
   std::error_code none;
@@ -60,7 +60,7 @@ void check_settings(const fs::path& folder, bool in_one_file) {
   const json read = read_json(file);
   const JsonSettings settings(file.string(), read);
   settings.require("add_prefix_space", false);
-  if (in_one_file) return;  // which says itself what it puts around a text
+  if (in_one_file) return;  // tokenizer.json defines the tokens around a text
   for (const char* around : {"add_bos_token", "add_eos_token"}) settings.require(around, false);
 }
 
@@ -90,6 +90,6 @@ void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
   for (const Merge& merge : parts.merges) merges += spelled(merge.left) + ' ' + spelled(merge.right) + '\n';
 
   make_folder(folder);
-  tapegrad::save_text(merges, folder / file_names::merges);  // alone no tokenizer yet, if the other cannot be written
+  tapegrad::save_text(merges, folder / file_names::merges);  // first: incomplete without vocab.json
   tapegrad::save_text(vocabulary + "\n}\n", folder / file_names::vocabulary);
 }

@@ -17,24 +17,24 @@ using nlohmann::json;
 
 namespace {
 
-/// A member of an object, and the values that it may have, where not any: null stands for none at all, too.
+/// A member of an object and its allowed values; empty for any. null also means a missing member.
 struct Member {
   const char* name;
   std::vector<json> values = {};
 };
 
-/// A value of the file, with the way to it.
+/// A value in the file with its path.
 struct Part {
   const json& value;
   const std::filesystem::path& file;
-  std::string way;  // model.vocab; empty to the whole
+  std::string way;  // "model.vocab"; empty for the root
 
   [[noreturn]] void refuse(const std::string& expected) const {
     throw std::runtime_error(file.string() + (way.empty() ? "" : ": " + way) + ": expected " + expected + ", got " +
                              shown(value));
   }
 
-  /// null where there is none.
+  /// The member, or null if missing.
   Part operator[](const std::string& member) const {
     static const json none;
     if (!value.is_object()) refuse("an object");
@@ -62,7 +62,7 @@ struct Part {
     refuse(list);
   }
 
-  /// Members of other names may ask for what this program cannot do.
+  /// Throws for members with other names, which may require unsupported features.
   void expect_members(std::initializer_list<Member> members) const {
     for (const auto& [member, values] : members)
       if (const Part part = (*this)[member]; !values.empty()) part.expect_one_of(values);
@@ -72,7 +72,7 @@ struct Part {
   }
 };
 
-/// The expression of the pre-tokenizer: its own or, of one that is GPT-2's alone, GPT-2's.
+/// The pre-tokenizer's expression; GPT-2's if it is a single ByteLevel step.
 std::string read_expression(const Part& pre_tokenizer) {
   std::vector<Part> steps{pre_tokenizer};
   if (pre_tokenizer["type"].value == "Sequence") {
@@ -99,7 +99,7 @@ std::string read_expression(const Part& pre_tokenizer) {
   return expression;
 }
 
-/// The tokens that are put before a text. Of ByteLevel there are none: it is about offsets, which nobody asks for here.
+/// The tokens put before a text. ByteLevel has none: it only concerns offsets, not used here.
 std::vector<std::string> read_before(const Part& post_processor) {
   std::vector<std::string> before;
   if (post_processor.value.is_null()) return before;
@@ -167,7 +167,7 @@ TokenizerParts read_tokenizer_json(const std::filesystem::path& file) {
                       {"decoder"},
                       {"model"}});
   const Part model = all["model"];
-  // With a token for each byte nothing is unknown, whatever the file has for it.
+  // With a token for each byte nothing is unknown, so unk_token has no effect.
   model.expect_members({{"type", {"BPE", nullptr}},
                         {"dropout", {nullptr, 0}},
                         {"unk_token"},

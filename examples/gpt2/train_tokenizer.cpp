@@ -15,7 +15,7 @@
 
 namespace {
 
-using Words = std::unordered_map<std::string_view, std::int64_t>;  // how often each stands in the text
+using Words = std::unordered_map<std::string_view, std::int64_t>;  // counts in the text
 
 Words count_words(std::string_view text) {
   constexpr std::string_view end = TokenizerParts::end_of_text;
@@ -29,26 +29,26 @@ Words count_words(std::string_view text) {
   return words;
 }
 
-/// The tokens of different words, and of each pair how often it stands in the text and where in the words: a merge
-/// looks only at the places of its pair.
+/// The tokens of distinct words, and each pair's count in the text and places in the words. A merge visits only its
+/// pair's places.
 class Pairs {
  public:
   Pairs(const Words& words, const TokenizerParts& parts);
 
-  /// The pair that stands in most places; none where no pair comes twice.
+  /// The most frequent pair, or none if no pair occurs twice.
   std::optional<std::uint64_t> most_frequent();
 
-  /// Puts a token in place of the pair, wherever it stands.
+  /// Replaces all occurrences of the pair by a token.
   void merge(std::uint64_t pair, TokenId merged);
 
  private:
-  struct Place {  // of a token; `none` is that of a neighbour that there is not
+  struct Place {  // a token with its neighbors, `none` if missing
     TokenId token;
     std::uint32_t previous, next, word;
   };
   struct Found {
     std::int64_t count = 0;
-    std::vector<std::uint32_t> lefts;  // where its left tokens stand, from left to right, or stood before a merge
+    std::vector<std::uint32_t> lefts;  // places of left tokens in order; some may be outdated
   };
   struct Counted {
     std::int64_t count;
@@ -58,7 +58,7 @@ class Pairs {
     }
   };
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-  static constexpr TokenId gone = -1;  // in place of a token that was merged into the one before it
+  static constexpr TokenId gone = -1;  // marks a token merged into its predecessor
 
   bool is_pair(std::uint32_t left) const { return left != none && places_[left].next != none; }
   std::uint64_t pair_at(std::uint32_t left) const {
@@ -70,8 +70,8 @@ class Pairs {
   std::vector<Place> places_;
   std::vector<std::int64_t> counts_;  // of words
   std::unordered_map<std::uint64_t, Found> found_;
-  std::vector<std::uint64_t> grown_;    // pairs that come more often than when they were queued, some of them again
-  std::priority_queue<Counted> queue_;  // each pair with its count or more
+  std::vector<std::uint64_t> grown_;    // pairs with counts above the queued ones, with duplicates
+  std::priority_queue<Counted> queue_;  // upper bounds of the counts
 };
 
 Pairs::Pairs(const Words& words, const TokenizerParts& parts) {
@@ -155,7 +155,7 @@ Tokenizer train_tokenizer(std::string_view text, std::size_t vocabulary,
                        ", since no pair of tokens comes twice in the text after so many",
                    vocabulary);
     const auto left = static_cast<TokenId>(*pair >> 32), right = static_cast<TokenId>(*pair & 0xffffffff);
-    const auto merged = static_cast<TokenId>(parts.tokens.size());  // new: nothing else makes the same bytes
+    const auto merged = static_cast<TokenId>(parts.tokens.size());  // a new id: no other merge gives these bytes
     const auto bytes = [&](TokenId id) { return parts.tokens[static_cast<std::size_t>(id)]; };
     parts.tokens.push_back(bytes(left) + bytes(right));
     parts.merges.push_back({left, right, merged});

@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kReplacement = "\xef\xbf\xbd";
 
-/// Whether there is a character that begins with these bytes and goes on: then it also goes on with bytes that are all
-/// the smallest, or all the largest, of those that continue characters.
+/// True if the bytes are a proper prefix of a character. It suffices to try continuing with the smallest and the
+/// largest continuation bytes.
 bool begins_character(std::string_view bytes) {
   return std::ranges::any_of(std::string_view("\x80\xbf"), [&](char next) {
     const std::string begin = std::string(bytes) + std::string(3, next);
@@ -19,7 +19,7 @@ bool begins_character(std::string_view bytes) {
   });
 }
 
-/// How many of the bytes, which do not begin with a whole character, are the begin of one.
+/// The length of the longest prefix that starts a character. Requires bytes without a complete first character.
 std::size_t begun(std::string_view bytes) {
   std::size_t count = 0;
   while (count < bytes.size() && begins_character(bytes.substr(0, count + 1))) ++count;

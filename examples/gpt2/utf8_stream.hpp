@@ -1,20 +1,19 @@
-/// Bytes that come in pieces, as text that can be shown at every moment.
+/// Converts a stream of bytes to valid UTF-8.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-/// Holds back a character whose last bytes have not come yet: a token may end within one. Bytes that no character can
-/// have where they stand come out as U+FFFD, one for each longest begin of a character, as Unicode recommends and
-/// Python does.
+/// Holds back incomplete characters, since a token may end within one. Replaces invalid bytes by U+FFFD, one per
+/// maximal prefix of a character, as recommended by Unicode and as in Python.
 class Utf8Stream {
  public:
-  /// The text that is complete with these bytes, in UTF-8.
+  /// Appends bytes and returns the complete characters.
   std::string put(std::string_view bytes);
 
-  /// What is left when nothing more comes: U+FFFD where the last character is not complete. The stream begins anew.
+  /// Ends the stream and resets it. Returns U+FFFD if the last character is incomplete.
   std::string end();
 
  private:
-  std::string held_;  // the begin of a character, at most 3 bytes
+  std::string held_;  // an incomplete character, at most 3 bytes
 };

@@ -19,7 +19,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// By the names that they have in the file.
+/// Parameters by their names in the file.
 using Stored = std::map<std::string, tg::Parameter<float>>;
 using ParameterHandles = std::map<std::string, tg::ParameterHandle<const tg::Parameter<float>>>;
 
@@ -29,7 +29,7 @@ ParameterHandles parameters_by_name(const LanguageModel<>& model) {
   return parameters;
 }
 
-/// What a tensor of the file looks like: (out, in), (in, out) where it is transposed, or (out).
+/// The shape of a tensor in the file: (out, in), (in, out) if transposed, or (out).
 tg::Shape shape_in_file(const StoredParameter& stored, const ParameterHandles& parameters) {
   tg::Shape shape = parameters.at(stored.parameters.front())->shape();
   shape.front() = 0;
@@ -38,13 +38,13 @@ tg::Shape shape_in_file(const StoredParameter& stored, const ParameterHandles& p
   return shape;
 }
 
-/// The names of a file, as those of the whole model: the model below its head is also saved alone.
+/// Adds the prefix missing from names in files of the model without its head.
 std::string whole_name(const std::string& name, Family family) {
   const std::string prefix = prefix_of(family);
   return name.starts_with(prefix) || name.starts_with("lm_head.") ? name : prefix + name;
 }
 
-/// Large models are published in parts, with a list of them.
+/// Throws for large models published in several files.
 void require_one_file(const fs::path& folder) {
   const fs::path list = folder / "model.safetensors.index.json";
   std::error_code none;
@@ -52,10 +52,10 @@ void require_one_file(const fs::path& folder) {
     throw std::runtime_error(list.string() + ": expected all weights in one model.safetensors, got them in parts");
 }
 
-/// Refuses sizes whose weights, and their entries in the header, the file has no room for, so that a model takes no
-/// more memory than its file gives reason for, whatever the configuration claims.
+/// Throws if the file is too small for the weights and their header entries, so a corrupt configuration cannot cause
+/// large allocations.
 void require_room(const Config& config, const fs::path& folder) {
-  constexpr double of_number = 2, of_entry = 50, entries_of_block = 9;  // bytes, or more; tensors, or more
+  constexpr double of_number = 2, of_entry = 50, entries_of_block = 9;  // minimum bytes; minimum tensors
   const ModelOptions& model = config.model;
   const auto width = static_cast<double>(model.width), layers = static_cast<double>(model.layers);
   const double rows = static_cast<double>(config.vocabulary) * (model.tie ? 1 : 2) +
@@ -90,7 +90,7 @@ LanguageModel<> load_model(const Config& config, const std::filesystem::path& fo
   std::map<std::string, tg::ParameterHandle<tg::Parameter<float>>> places;
   for (const auto& [name, parameter] : tg::named_parameters(model)) places.emplace(name, parameter);
   for (const StoredParameter& stored : layout) {
-    tg::Tensor<float> whole = read.extract(stored.name).mapped().detach();  // whose memory the next ones take
+    tg::Tensor<float> whole = read.extract(stored.name).mapped().detach();  // frees memory for the next ones
     if (stored.transposed) whole = tg::transpose(whole, 0, 1);              // (out, ...)
     std::size_t first = 0;
     for (const std::string& name : stored.parameters) {

@@ -34,7 +34,7 @@ tg::IntArray as_row(const Ids& ids) {
   return row;
 }
 
-/// Each token as people see it: what is no text by itself shows its bytes as U+FFFD.
+/// The printed form of each token, with U+FFFD for incomplete characters.
 std::vector<std::string> shown(const Tokenizer& tokenizer, const Ids& ids) {
   std::vector<std::string> tokens;
   for (const std::int64_t id : ids) {
@@ -60,7 +60,7 @@ void check_texts(const Description& description, const Options& options) {
     throw std::invalid_argument("--prompt: expected one for a tokenizer without " +
                                 std::string(TokenizerParts::end_of_text));
   if (options.explain.wanted) {
-    const std::size_t most = description.config.model.context + 1;  // of which the last is only to be said
+    const std::size_t most = description.config.model.context + 1;  // the last one is only predicted
     const std::size_t given = tokenizer.encode_alone(options.explain.text).size();
     if (given < 2 || given > most)
       throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(most) + " tokens, got " +

@@ -80,7 +80,7 @@ std::string fingerprint(const Corpus& corpus) {
 }
 
 examples::Vocabulary make_vocabulary(const Corpus& corpus) {
-  std::vector<std::uint8_t> seen(0x110000);  // of each code point: not, once, twice or more
+  std::vector<std::uint8_t> seen(0x110000);  // per code point: 0, 1, or 2 for two and more occurrences
   for (std::string_view text : corpus.train)
     while (const auto c = examples::take_character(text)) seen[*c] = seen[*c] == 0 ? 1 : 2;
 

@@ -1,4 +1,4 @@
-/// The texts that language_model learns from and measures itself on.
+/// Training and test data of language_model.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 #include "../common/vocabulary.hpp"
 #include "options.hpp"
 
-/// The lines of a list, or a running text as one element; in UTF-8, which takes a quarter of what code points take.
+/// The lines of a list, or running text as one element. Stored as UTF-8, up to four times smaller than code points.
 struct Corpus {
-  std::string name;  // of the file or the language
+  std::string name;  // file or language
   std::vector<std::string> train, test;
 };
 
-/// Reads what the options name as the source has it, and says on standard output how much that is.
-/// Throws std::runtime_error, naming the file and the line, for what cannot be used.
+/// Reads the data named in the options in the form of `source`, and prints its size. Throws std::runtime_error, naming
+/// the file and the line, for unusable data.
 Corpus read_corpus(const Options& options, Source source);
 
-/// A text that other corpora do not have: by it a run that goes on sees that it learns from the same.
+/// A hash of the corpus. A resumed run checks it to detect other data.
 std::string fingerprint(const Corpus& corpus);
 
-/// The characters to learn: those that come twice or more. Throws std::runtime_error when there are none.
+/// The characters found at least twice in the training data. Throws std::runtime_error if there are none.
 examples::Vocabulary make_vocabulary(const Corpus& corpus);

@@ -21,7 +21,7 @@ tg::Tensor<float> loss_of(const tg::Tensor<float>& logits, const tg::IntArray& n
 
 std::size_t predicted_characters(const std::vector<Ids>& sequences) {
   std::size_t count = 0;
-  for (const Ids& ids : sequences) count += ids.size() - 1;  // nothing is before the first
+  for (const Ids& ids : sequences) count += ids.size() - 1;  // the first is not predicted
   return count;
 }
 
@@ -39,7 +39,7 @@ double mean_loss(LanguageModel<>& model, const std::vector<Ids>& sequences) {
   std::vector<std::size_t> order(sequences.size());
   std::iota(order.begin(), order.end(), 0);
   constexpr std::size_t batch_size = 64;
-  const tg::mpi::Group ranks;  // each takes some of the batches
+  const tg::mpi::Group ranks;  // batches are distributed over the ranks
   double loss = 0;
   for (std::size_t start = ranks.rank() * batch_size; start < order.size(); start += ranks.size() * batch_size) {
     const auto chosen = std::span(order).subspan(start, std::min(batch_size, order.size() - start));
@@ -52,7 +52,7 @@ double mean_loss(LanguageModel<>& model, const std::vector<Ids>& sequences) {
 
 double mean_loss_by_frequency(const std::vector<PackedIds>& train, const std::vector<Ids>& test,
                               std::size_t vocabulary) {
-  std::vector<double> counts(vocabulary, 1);  // as if each had been seen once more: none is impossible
+  std::vector<double> counts(vocabulary, 1);  // add-one smoothing
   for (const PackedIds& ids : train)
     for (std::size_t t = 1; t < ids.size(); ++t) ++counts[std::size_t(ids[t])];
   const double all = std::accumulate(counts.begin(), counts.end(), 0.0);

@@ -1,4 +1,4 @@
-/// How well a language model knows texts that it has not learned from.
+/// Evaluates a language model on validation and test data.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -10,21 +10,20 @@
 #include "../gpt/model.hpp"
 #include "../gpt/packed_ids.hpp"
 
-/// -log p of each id that follows, summed or averaged; padding does not count. logits: (B, T, vocabulary), next: (B, T)
+/// Cross entropy of the next ids, ignoring padding. logits: (B, T, vocabulary), next: (B, T)
 tapegrad::Tensor<float> loss_of(const tapegrad::Tensor<float>& logits, const tapegrad::IntArray& next,
                                 tapegrad::Reduction reduction);
 
-/// How many characters of the sequences follow others.
+/// The number of predicted characters: all except the first of each sequence.
 std::size_t predicted_characters(const std::vector<examples::Ids>& sequences);
 
-/// Some of the sequences, evenly spread over them, the same each time: as many as it takes to predict some 25,000
-/// characters, or all.
+/// An evenly spaced, deterministic subset of the sequences with about 25,000 predicted characters, or all of them.
 std::vector<examples::Ids> validation_part(const std::vector<examples::Ids>& sequences);
 
-/// The mean of -log p over the characters that follow others. Its exponential is the perplexity: the model is as unsure
-/// as if it had to choose among so many that are equally likely. The model evaluates meanwhile, and trains afterwards.
+/// The mean of -log p over the predicted characters. Its exponential is the perplexity, the equivalent number of
+/// equally likely characters. Runs the model in evaluation mode, then switches it to training mode.
 double mean_loss(LanguageModel<>& model, const std::vector<examples::Ids>& sequences);
 
-/// The same of a model that knows only how often each character is in the sequences it learned from.
+/// The mean loss of a unigram model with the training data's character frequencies.
 double mean_loss_by_frequency(const std::vector<PackedIds>& train, const std::vector<examples::Ids>& test,
                               std::size_t vocabulary);

@@ -1,5 +1,5 @@
-/// Learns which character comes next, and writes on by itself: by default, it invents English words.
-/// `language_model --help` tells how to ask for something else.
+/// Trains a character-level language model and generates text. By default it invents English words; `language_model
+/// --help` lists the options.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -37,7 +37,7 @@ std::vector<PackedIds> encode_all(const Writer& writer, const std::vector<std::s
   return encoded;
 }
 
-/// The texts that are kept for the test, as the model measures itself on them.
+/// The test data, cut into sequences of at most context + 1 ids.
 std::vector<examples::Ids> tests_of(const Writer& writer, const Corpus& corpus) {
   return cut(encode_all(writer, corpus.test), writer.options.context + 1);
 }
@@ -49,7 +49,7 @@ Writer make_writer(const Corpus& corpus, const Options& options) {
   return writer;
 }
 
-/// How well the model knows the test; with the texts that it learned from, also how well their frequencies alone do.
+/// Prints the model's loss and perplexity on the test data; with `train`, also those of its character frequencies.
 void print_test(Writer& writer, const std::vector<examples::Ids>& tests, const std::vector<PackedIds>* train) {
   const double loss = mean_loss(writer.model, tests);
   std::ostringstream line;
@@ -97,12 +97,12 @@ int use_saved_model(const Options& options) {
   return 0;
 }
 
-/// The tutorial's run: learns by heart which id follows which in a batch of random ones.
+/// The tutorial's run: memorizes the next ids in a batch of random ids.
 int learn_random_ids(const Options& options) {
   constexpr std::size_t vocabulary = 26;
   const tg::Shape shape{options.training.batch_size, options.model.context};  // (B, T)
   const tg::IntArray ids = xt::floor(tg::uniform<double>(shape, 0, vocabulary));
-  const tg::IntArray next = xt::roll(ids, -1);  // over the flattened ids: a row's last is to say the next row's first
+  const tg::IntArray next = xt::roll(ids, -1);  // of the flattened ids: a row's last id predicts the next row's first
   LanguageModel<> model(vocabulary, options.model);
   tg::print(std::cout, model);
   const auto parameters = tg::parameters(model);
@@ -134,7 +134,7 @@ void check_files(const Options& options) {
   examples::check_outputs(outputs, inputs);
 }
 
-/// For a rank that is not the first: it takes part in what is kept, and writes none of it.
+/// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
 void write_nothing(Options& options) {
   examples::OutputOptions& outputs = options.outputs;
   for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})

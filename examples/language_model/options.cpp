@@ -43,7 +43,7 @@ using examples::OutputOptions;
 using examples::TrainingOptions;
 using tapegrad::Activation;
 
-/// What suits each source.
+/// The defaults of a source.
 struct Defaults {
   ModelOptions model;
   TrainingOptions training;
@@ -84,7 +84,7 @@ Defaults defaults_for(Source source) {
   throw std::logic_error("language_model: a source without defaults");
 }
 
-/// The options as the user gave them.
+/// The options given by the user.
 struct Given {
   examples::Given<RunOptions> run;
   examples::Given<ModelOptions> model;
@@ -106,13 +106,13 @@ void complete(Options& options, const Given& given) {
   options.source = source_of(options.run);
   Defaults defaults = defaults_for(options.source);
   const std::size_t steps = given.training.value_or(defaults.training).steps;
-  defaults.training.warmup = std::min(defaults.training.warmup, steps / 10);  // a short run warms up in a short time
+  defaults.training.warmup = std::min(defaults.training.warmup, steps / 10);  // shorter warmup for short runs
   options.model = given.model.value_or(defaults.model);
   options.training = given.training.value_or(defaults.training);
   options.outputs = given.outputs.value_or({});
 }
 
-/// Takes the options from a run that goes on. What its outputs are called may change, and --steps rise.
+/// Takes the options from the run to resume. Only output files may change, and --steps may increase.
 void resume(const CLI::App& app, Options& options, const Given& given) {
   const KeptRun kept = read_kept_run(options.resume);
   given.run.check(options.resume, kept.run);
@@ -153,7 +153,7 @@ void check_heads(const ModelOptions& model) {
           "expected heads of an even width for rotary, got " + std::to_string(model.width / model.heads));
 }
 
-// Each option that does nothing, or something else than it says, beside another is refused.
+/// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
 void check_combinations(const CLI::App& app, const Options& options) {
   using examples::refuse_beside;
   const std::vector<std::string> outputs{"--save", "--best", "--checkpoint", "--checkpoint-every", "--log", "--plot"},

@@ -1,4 +1,4 @@
-/// What the user of language_model can ask for.
+/// Command-line options of language_model.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,16 +20,15 @@ namespace examples {
 NLOHMANN_JSON_SERIALIZE_ENUM(Encoding, {{Encoding::utf8, "utf-8"}, {Encoding::latin1, "latin1"}})
 }
 
-/// What the model learns: the words of a word list, the lines of a list, a running text, or the tutorial's random
-/// sequences.
+/// The kind of training data: words of a word list, lines of a file, running text, or the tutorial's random ids.
 enum class Source { words, lines, text, random };
 
 NLOHMANN_JSON_SERIALIZE_ENUM(
     Source, {{Source::words, "words"}, {Source::lines, "lines"}, {Source::text, "text"}, {Source::random, "random"}})
 
-/// What a run learns from.
+/// The data and seed of a run.
 struct RunOptions {
-  std::string language = "english", data;  ///< data: empty when a language's words are learned
+  std::string language = "english", data;  ///< data: a file, or empty to use the language's word list
   bool lines = false;
   examples::Encoding encoding = examples::Encoding::utf8;
   std::uint64_t seed = 0;
@@ -37,7 +36,7 @@ struct RunOptions {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, language, data, lines, encoding, seed)
 
-/// What a run that is kept whole was made of: its options, and a fingerprint of the texts that it learns from.
+/// The options of a run in its checkpoint, with the fingerprint of its data.
 struct KeptRun {
   RunOptions run;
   ModelOptions model;
@@ -47,10 +46,10 @@ struct KeptRun {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptRun, run, model, training, outputs, fingerprint)
 
-/// The metadata's entry that tells a run from a model.
+/// The metadata entry that distinguishes a run's checkpoint from a model's.
 inline constexpr const char* run_entry = "language_model --checkpoint";
 
-/// Throws std::runtime_error, naming the file, when it is no run that was kept.
+/// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
 KeptRun read_kept_run(const std::string& path);
 
 struct Options {
@@ -59,15 +58,15 @@ struct Options {
   ModelOptions model;
   examples::TrainingOptions training;
   examples::OutputOptions outputs;
-  bool divide_state = false;  ///< among the ranks
-  bool recompute = false;     ///< what is in the blocks, in the sweep
+  bool divide_state = false;  ///< shard the optimizer's state over the ranks
+  bool recompute = false;     ///< recompute blocks' activations in the backward pass
   std::string load, resume;
   WritingOptions writing;
   examples::ExplainOptions explain;
   examples::StepPageOptions page;
 };
 
-/// Describes the options to the command line. When it is parsed, `options` holds them, each at what the user gave, at
-/// what the run that is resumed was made of, or at what suits the source. Options that do not go together were refused
-/// with CLI::ValidationError, and a file to resume that is none with std::runtime_error.
+/// Adds the options to the command line. Parsing fills `options` with the given values, and others from the resumed run
+/// or the source's defaults. Parsing throws CLI::ValidationError for incompatible options and std::runtime_error for an
+/// invalid file to resume.
 void add_options(CLI::App& app, Options& options);

@@ -17,7 +17,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// All that is kept of a run. What is not here is in its options.
+/// A run's saved state. Its options are in the metadata.
 struct Run {
   LanguageModel<>& model;
   examples::TrainingState training;
@@ -53,7 +53,7 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
   const auto next_loss = [&] {
     examples::Place& place = run.training.place;
     const auto batch = lines ? examples::pad(texts.train, examples::own_part(lines->next(place))) : pieces->next(place);
-    const std::size_t labels = batch.tokens - batch.ids.shape(0);  // nothing is before the first
+    const std::size_t labels = batch.tokens - batch.ids.shape(0);  // first ids are not predicted
     if (batch.ids.shape(0) == 0) return examples::StepLoss{{}, 0, 0};
     const auto [ids, next] = shift(batch.ids);
     const examples::OwnDraws own(place.batches_left);

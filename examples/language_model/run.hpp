@@ -1,4 +1,4 @@
-/// A run of training: learning from texts, keeping what it takes to go on, and going on.
+/// A training run: training, checkpointing and resuming.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 #include "options.hpp"
 #include "writer.hpp"
 
-/// What a run learns from and validates with.
+/// Encoded training and validation data.
 struct Texts {
-  std::vector<PackedIds> train;         ///< the ids of lines, or of one long text, from which it learns pieces
-  std::vector<examples::Ids> validate;  ///< what it validates with
+  std::vector<PackedIds> train;         ///< lines, or one running text to be cut into pieces
+  std::vector<examples::Ids> validate;  ///< validation sequences
 };
 
-/// Trains the writer's model from where the run to resume was kept, or from its beginning, until it has taken all steps
-/// or the user stops it. Keeps what the options ask for. Gives back the exit status.
+/// Trains the writer's model from the start or from the checkpoint to resume, until all steps are done or the user
+/// stops it. Writes the requested output files. Returns the exit status.
 int train(Writer& writer, const Texts& texts, const Options& options, const std::string& fingerprint);

@@ -15,7 +15,7 @@ using examples::Ids, examples::Text, examples::Vocabulary;
 
 namespace {
 
-/// What is wrong with a text that the user gave to an option.
+/// Throws the error for an option's invalid text.
 [[noreturn]] void refuse(const std::string& option, const std::string& expected_and_given) {
   throw std::invalid_argument(option + ": expected " + expected_and_given);
 }
@@ -26,7 +26,7 @@ Ids character_ids(const Text& text, const Vocabulary& vocabulary) {
   return ids;
 }
 
-/// The same for characters that were all learned, after the mark of a line's begin.
+/// The ids of an option's text, after the begin mark for lines. Throws for unknown characters.
 Ids read(const Writer& writer, const std::string& option, Text text) {
   if (writer.source == Source::words) text = examples::to_lower(std::move(text));
   Ids ids = character_ids(text, writer.vocabulary);
@@ -39,7 +39,7 @@ Ids read(const Writer& writer, const std::string& option, Text text) {
   return ids;
 }
 
-/// For a text of which each character but the first is to be said.
+/// Throws for a text without a character to predict.
 void require_two(const std::string& option, const Ids& ids, const Text& text) {
   if (ids.size() < 2) refuse(option, "two characters or more, got " + examples::in_quotes(examples::encode(text)));
 }
@@ -98,7 +98,7 @@ namespace {
 
 constexpr const char* program = "language_model";
 
-/// Throws for sizes that a file with so many numbers has no room for.
+/// Throws for sizes that require a model with more parameters than the file holds.
 ModelOptions read_sizes(const nlohmann::json& settings, std::size_t numbers) {
   using examples::size_at;
   const std::size_t width = size_at(settings, "width", examples::largest_width(numbers)),

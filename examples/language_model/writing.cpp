@@ -24,15 +24,15 @@ using examples::Ids, examples::Vocabulary;
 
 namespace {
 
-/// How the writer's next ids are chosen.
+/// Sampling options for the next id.
 tg::SampleOptions choice(const WritingOptions& options, tg::Generator& generator) {
   return {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p, .generator = &generator};
 }
 
-/// Of the marks, only the end may come, and that in a line that has begun.
+/// The first id after the special ones. The only special id generated is the end mark, in nonempty lines.
 constexpr std::int64_t first_character = Vocabulary::end + 1;
 
-/// Writes a line to its end, or as long as the context allows. Gives all of it, the prompt too.
+/// Generates a line up to its end mark or the context's length. Returns it with the prompt.
 std::string write_line(const Writer& writer, const Ids& prompt, const WritingOptions& options,
                        tg::Generator& generator) {
   std::string line;
@@ -46,7 +46,7 @@ std::string write_line(const Writer& writer, const Ids& prompt, const WritingOpt
   return line;
 }
 
-/// Writes lines that the list does not have, each once, and says how many others the model wrote.
+/// Prints distinct generated lines that are not in the list, and the number of known and repeated lines.
 void invent_lines(const Writer& writer, const Ids& prompt, const WritingOptions& options, tg::Generator& generator) {
   const std::size_t count = options.length.value_or(20);
   std::cout << "\ninvented " << (writer.source == Source::words ? "words" : "lines") << ":\n";
@@ -72,13 +72,13 @@ void continue_text(const Writer& writer, const Ids& prompt, const WritingOptions
   std::cout << '\n';
 }
 
-/// Shows how the model comes to what it expects in the text: the attention, and how the logarithm of the text's
-/// probability grows with each weight.
+/// Writes the attention weights on a text and the gradients of its log probability with respect to them.
 void explain(const Writer& writer, const examples::ExplainOptions& options) {
   Ids ids = writer.read_explained(examples::decode(options.text));
   const std::vector<std::string> shown = writer.shown(ids);
-  ids.push_back(writer.writes_lines() ? Vocabulary::end : Vocabulary::padding);  // a text may go on with anything
-  const std::size_t count = ids.size() - (writer.writes_lines() ? 1 : 2);        // of what follows something
+  ids.push_back(writer.writes_lines() ? Vocabulary::end
+                                      : Vocabulary::padding);              // padding: a text has no end to predict
+  const std::size_t count = ids.size() - (writer.writes_lines() ? 1 : 2);  // predicted characters
   const std::size_t chosen[] = {0};
   const auto [input, next] = shift(examples::pad({ids}, chosen).ids);  // (1, T)
 
@@ -95,7 +95,7 @@ void explain(const Writer& writer, const examples::ExplainOptions& options) {
   examples::write_attention(joined(weights, shown), options.name, options.text + ", perplexity " + perplexity.str());
 }
 
-/// What a step is on: the characters that are seen or said.
+/// Describes the text of a step: all input and predicted characters.
 std::string about_step(const Writer& writer, const examples::StepPageOptions& options, Ids ids) {
   std::erase_if(ids, [](std::int64_t id) { return id == Vocabulary::begin || id == Vocabulary::end; });
   std::string text;
@@ -140,7 +140,7 @@ void show_step(const Writer& writer, const examples::StepPageOptions& options, c
 
 void use(Writer& writer, const Options& options) {
   tg::eval(writer.model);
-  tg::Generator generator(options.run.seed);  // anew, so that a loaded model writes what it wrote when it was trained
+  tg::Generator generator(options.run.seed);  // reseeded: a loaded model writes the same as after training
   const Ids prompt = writer.read_prompt(examples::decode(options.writing.prompt));
   if (writer.writes_lines())
     invent_lines(writer, prompt, options.writing, generator);

@@ -1,4 +1,4 @@
-/// What a language model does with what it has learned: it writes, and shows what it attends to.
+/// Uses a trained model: generates text, explains its attention and writes a step's page.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -10,15 +10,14 @@
 #include "options.hpp"
 #include "writer.hpp"
 
-/// What is wrong with the texts to write on from and to explain is said before the long work, with
-/// std::invalid_argument.
+/// Checks the texts of --prompt, --explain and --page before long work. Throws std::invalid_argument.
 void check_use(const Writer& writer, const Options& options);
 
-/// Writes the page of a step on a text that the user gave, or on the first of the tests.
+/// Writes the page of a step on the user's text, or on the first test sequence.
 void show_step(const Writer& writer, const examples::StepPageOptions& options, const std::vector<examples::Ids>& tests);
 
-/// Writes lines or a text, and explains one, as the user asked for. The same seed writes the same.
+/// Generates lines or text, and explains a text if requested. Deterministic for a given seed.
 void use(Writer& writer, const Options& options);
 
-/// A line that the model writes, for looking at while it learns. The model evaluates meanwhile, and trains afterwards.
+/// A generated line to watch training. Runs the model in evaluation mode, then switches it to training mode.
 std::string sample_line(Writer& writer, const Options& options);

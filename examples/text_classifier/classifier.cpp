@@ -66,7 +66,7 @@ namespace {
 
 const std::string program = "text_classifier";
 
-/// The pairs of a file with room for so many vectors. A model that was saved before there were pairs has none.
+/// The token pairs in a file's settings; none in files from versions without pairs. Throws for more than `rows`.
 IdPairs pairs_at(const nlohmann::json& settings, std::size_t rows) {
   const IdPairs pairs = settings.value("pairs", IdPairs());
   if (pairs.size() > rows)

@@ -1,4 +1,4 @@
-/// A model with what it takes to use it on texts.
+/// A classifier: a model with its tokenizer and labels.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,16 @@
 #include "options.hpp"
 #include "report.hpp"
 
-/// Texts as the model takes them.
+/// Encoded texts with labels.
 struct Sequences {
   std::vector<examples::Ids> ids;
   std::vector<std::int64_t> labels;
 
-  /// The labels of the chosen. -> (B)
+  /// The labels of the chosen texts. -> (B)
   tapegrad::IntArray labels_of(std::span<const std::size_t> chosen) const;
 };
 
-/// Calls `use` with the numbers of some texts and with these texts, until all have had their turn. Texts of similar
-/// lengths come together, so that little is padding.
+/// Calls use(indices, padded batch) for batches of all texts, sorted by length to reduce padding.
 void in_batches(const std::vector<examples::Ids>& texts,
                 const std::function<void(std::span<const std::size_t>, const examples::Padded&)>& use);
 
@@ -36,17 +35,17 @@ struct Classifier {
   ModelOptions options;
   Model model{tokenizer.vocabulary.size(), pairs, labels.size(), options};
 
-  /// Throws std::runtime_error, naming the place, for a label that is not among the classifier's.
+  /// Encodes texts and labels. Throws std::runtime_error, naming the place, for an unknown label.
   Sequences encode(const std::vector<Example>& data) const;
 
-  /// What the model takes each text for. Leaves the model in evaluation.
+  /// Predicts the likeliest labels of each text. Leaves the model in evaluation mode.
   std::vector<Ranking> predict(const std::vector<examples::Ids>& texts);
 };
 
-/// An untrained classifier that knows the tokens, and the pairs if they are asked for, of these texts.
+/// Makes an untrained classifier with the tokens, and optionally the token pairs, of these texts.
 Classifier make_classifier(const std::vector<Example>& data, const std::vector<std::string>& labels,
                            const Options& options);
 
-/// Saves the classifier, and says so on standard output; loads one. Both throw std::runtime_error naming the file.
+/// Saves a classifier and prints the file's name; loads one. Both throw std::runtime_error, naming the file.
 void save(const Classifier& classifier, const std::string& path);
 Classifier load(const std::string& path);

@@ -19,7 +19,7 @@ using examples::with_commas;
 
 namespace {
 
-/// Whether the n-th, counted from 1, is kept for the test.
+/// True if item n, counted from 1, is test data.
 bool held_out(std::size_t n) { return n % 10 == 0; }
 
 Data sample_words(const Options& options) {
@@ -43,7 +43,7 @@ Data sample_words(const Options& options) {
   return data;
 }
 
-/// Element n - 1 is line n; blank lines have neither label nor text. A line that begins with a space has a text alone.
+/// Reads lines of a label, a space and a text; element n - 1 is line n. Blank lines give empty elements.
 std::vector<Example> read_labelled_lines(const std::string& path, examples::Encoding encoding) {
   const auto is_space = [](char32_t c) { return c == U' ' || c == U'\t'; };
   std::vector<Example> examples;

@@ -1,4 +1,4 @@
-/// The texts that text_classifier learns from and tests itself with.
+/// Training and test data of text_classifier.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "../common/text.hpp"
 #include "options.hpp"
 
-/// A text and what it is.
+/// A labeled text.
 struct Example {
   std::string label;
   examples::Text text;
@@ -19,13 +19,12 @@ struct Data {
   std::vector<Example> train, test;
 };
 
-/// Reads what the options name, for a cross-validation all of it to learn from, and says on standard output how much
-/// that is. All letters become small ones. Throws std::runtime_error, naming the file and the line, for what cannot be
-/// used.
+/// Reads the data named in the options, converts it to lowercase and prints its size. For cross-validation all data
+/// goes to `train`. Throws std::runtime_error, naming the file and the line, for unusable data.
 Data read_data(const Options& options);
 
-/// The labels that the examples have, sorted. Throws std::runtime_error when there are not two.
+/// The examples' distinct labels, sorted. Throws std::runtime_error if there are fewer than two.
 std::vector<std::string> labels_of(const std::vector<Example>& examples);
 
-/// The numbers of the examples' labels. Throws std::runtime_error, naming the place, for one that is not among them.
+/// The indices of the examples' labels in `labels`. Throws std::runtime_error, naming the place, for an unknown label.
 std::vector<std::int64_t> label_ids(const std::vector<Example>& examples, const std::vector<std::string>& labels);

@@ -20,7 +20,7 @@ double mean(const std::vector<double>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
 }
 
-/// Of what the numbers are a sample of: there are two or more.
+/// The sample standard deviation of at least two numbers.
 double standard_deviation(const std::vector<double>& numbers) {
   const double middle = mean(numbers);
   double sum = 0;
@@ -44,7 +44,7 @@ int cross_validate(const std::vector<Example>& texts, const Options& options) {
   const std::vector<std::string> labels = labels_of(texts);
   const std::vector<std::size_t> part_of = deal(texts, options.folds);
 
-  std::vector<Ranking> predictions;  // of all folds, one after the other, as are the true labels
+  std::vector<Ranking> predictions;  // of all folds in order, like the true labels
   std::vector<std::int64_t> truth;
   std::vector<double> accuracies;
   const examples::Interrupt interrupt;

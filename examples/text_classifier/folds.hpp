@@ -6,8 +6,8 @@
 #include "data.hpp"
 #include "options.hpp"
 
-/// Learns options.folds times anew, each time from all texts but those of one fold, which test what was learned: a text
-/// is in one fold exactly, and each fold has its share of every label. Prints the accuracy of each fold as it ends,
-/// then their mean and spread, and the tables over all texts that were tests. Gives back the exit status; when a signal
-/// ends it early, the folds before are what counts. Throws std::runtime_error for more folds than texts.
+/// Stratified cross-validation with options.folds folds: trains a new classifier on all texts except one fold's and
+/// tests it on this fold. Prints each fold's accuracy as it completes, then their mean and spread, and tables over all
+/// tested texts. Returns the exit status. If a signal stops it, reports the completed folds. Throws std::runtime_error
+/// for more folds than texts.
 int cross_validate(const std::vector<Example>& texts, const Options& options);

@@ -7,21 +7,21 @@ using Tensor = tg::Tensor<float>;
 
 namespace {
 
-/// Vectors for the ids 0, ..., rows - 1. That of `zeros`, if there is one, stays so.
+/// Vectors for the ids 0, ..., rows - 1. The vector of `zeros`, if given, is zero and is not trained.
 tg::Embedding<> make_table(std::size_t rows, const ModelOptions& options, std::optional<std::int64_t> zeros = {}) {
   tg::Embedding<> table(rows, options.width, {.padding_idx = zeros});
   table.weight.set_value(table.weight.value() * static_cast<float>(options.init_std));
   return table;
 }
 
-/// The token that no text to learn from has: the unknown one, where each that they have gets a vector. What chance put
-/// into its vector would be noise in every text with a new word.
+/// The unknown token's id if every training token has its own vector. The unknown token then never occurs in training,
+/// and its initial vector would only add noise to texts with new words.
 std::optional<std::int64_t> never_learned(const ModelOptions& options) {
   if (options.min_count > 1) return {};
   return examples::Vocabulary::unknown;
 }
 
-/// Drops whole vectors, those of x's last axis. x: (B, T, D) -> (B, T, D)
+/// Drops whole vectors along the last axis. x: (B, T, D) -> (B, T, D)
 Tensor drop_vectors(const Tensor& x, const tg::Dropout& dropout) {
   if (!dropout.training || dropout.p == 0) return x;
   const tg::Array<float> ones = xt::ones<float>({x.shape()[0], x.shape()[1], std::size_t{1}});
@@ -64,11 +64,11 @@ std::pair<Tensor, Tensor> Model::with_weights(const tg::IntArray& ids, const tg:
 Tensor Model::vectors(const tg::IntArray& ids) const {
   Tensor x = drop_vectors(embedding(ids), token_dropout);
   if (pairs) x += drop_vectors((*pairs)(ids), token_dropout);
-  if (positions) x += (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) goes to each text
+  if (positions) x += (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) broadcasts over the batch
   return dropout(x);
 }
 
-/// x, and what the attention found: (B, T, D), keep: (B, T) -> (B, classes)
+/// x, and found, the attention's output: (B, T, D), keep: (B, T) -> (B, classes)
 Tensor Model::decide(const Tensor& x, const Tensor& found, const tg::BoolArray& keep) const {
   return head(mean_of_kept(residual ? x + found : found, keep));
 }

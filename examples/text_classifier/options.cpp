@@ -35,10 +35,10 @@ Examples:
   text_classifier --data reviews.txt --folds 10
   text_classifier --data random)";
 
-/// Stands for a number of steps that depends on how many texts there are.
+/// A placeholder for a number of steps computed from the number of texts.
 constexpr std::size_t as_many_as_suit = 0;
 
-/// What suits each source.
+/// The defaults of a source.
 struct Defaults {
   ModelOptions model;
   examples::TrainingOptions training;
@@ -54,8 +54,8 @@ Defaults defaults_for(Source source, examples::Unit unit) {
       if (unit == examples::Unit::characters)
         return {{.width = 64, .heads = 8, .positions = true, .max_length = 256},
                 {.steps = 3000, .batch_size = 64, .lr = 0.05, .decay = Decay::linear, .momentum = 0.9}};
-      // Most words are rare: what chance put into their vectors must not outweigh what is learned, and no text is to be
-      // known by the one rare word that it has.
+      // Most words are rare. A small init_std keeps random initial vectors from outweighing trained ones, and
+      // token_dropout prevents memorizing texts by a single rare word.
       return {{.width = 32,
                .heads = 4,
                .min_count = 1,
@@ -78,7 +78,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
   throw std::logic_error("text_classifier: a source without defaults");
 }
 
-/// The options whose default depends on others, as the user gave them.
+/// The given options among those with defaults that depend on others.
 struct Given {
   std::optional<examples::Unit> unit;
   examples::Given<ModelOptions> model;
@@ -107,7 +107,7 @@ void complete(Options& options, const Given& given) {
   options.training = given.training.value_or(training);
 }
 
-// Each option that does nothing, or something else than it says, beside another is refused.
+/// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
 void check_combinations(const CLI::App& app, const Options& options) {
   using examples::refuse_beside;
   const auto given = [&](const char* option) { return app.count(option) > 0; };

@@ -1,4 +1,4 @@
-/// What the user of text_classifier can ask for.
+/// Command-line options of text_classifier.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "../common/vocabulary.hpp"
 #include "model.hpp"
 
-/// What text_classifier learns from when nothing else is asked for.
+/// The kind of training data; word lists by default.
 enum class Source { word_lists, files, random };
 
 struct Options {
@@ -21,9 +21,9 @@ struct Options {
   std::size_t words = 10'000;
   std::string data, train, test;
   examples::Encoding encoding = examples::Encoding::utf8;
-  double validation = 0;      ///< share of the texts to learn from that is kept to tell the best weights; 0: none
-  std::size_t folds = 0;      ///< of a cross-validation; 0: none
-  bool divide_state = false;  ///< of the optimizer, among the ranks
+  double validation = 0;      ///< share of the training texts used to select the best weights; 0: none
+  std::size_t folds = 0;      ///< number of cross-validation folds; 0: none
+  bool divide_state = false;  ///< shard the optimizer's state over the ranks
   std::string save, load;
   std::vector<std::string> classify;
   examples::ExplainOptions explain;
@@ -33,15 +33,15 @@ struct Options {
   Source source;
   examples::Unit unit;
   ModelOptions model;
-  examples::TrainingOptions training;  ///< 0 steps: as many as suit the texts, see training_with()
+  examples::TrainingOptions training;  ///< 0 steps: depends on the number of texts, see training_with()
 
-  /// The training options for so many texts to learn from.
+  /// The training options for this number of training texts.
   examples::TrainingOptions training_with(std::size_t texts) const;
 
-  /// Whether there is anything to read, to learn from or to test with: a loaded model may just be used.
+  /// True if training or test data must be read. A loaded model needs none.
   bool needs_data() const { return load.empty() || !data.empty() || !test.empty(); }
 };
 
-/// Describes the options to the command line. When it is parsed, `options` holds them, each at what the user gave or
-/// at what suits the source; options that do not go together were refused with CLI::ValidationError.
+/// Adds the options to the command line. Parsing fills `options` with the given values and the source's defaults.
+/// Parsing throws CLI::ValidationError for incompatible options.
 void add_options(CLI::App& app, Options& options);

@@ -1,4 +1,4 @@
-/// Vectors for two tokens side by side: "not good" says something else than its words do.
+/// Embeddings of adjacent token pairs: "not good" differs in meaning from its words.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -11,21 +11,21 @@
 
 #include "../common/vocabulary.hpp"
 
-/// The ids of two tokens side by side.
+/// The ids of two adjacent tokens.
 using IdPair = std::array<std::int64_t, 2>;
 using IdPairs = std::vector<IdPair>;
 
-/// The pairs that texts have twice or more, sorted.
+/// The pairs found at least twice in the texts, sorted.
 IdPairs frequent_pairs(const std::vector<examples::Ids>& texts);
 
-/// A learned vector for each of some pairs; others have zeros.
+/// A learned vector for each known pair, and zeros for others.
 struct PairEmbedding {
-  tapegrad::Embedding<> embedding;  ///< row 0 stands for all other pairs
+  tapegrad::Embedding<> embedding;  ///< row 0: all other pairs
   std::map<IdPair, std::int64_t> rows;
   TAPEGRAD_FIELDS(embedding)
 
   PairEmbedding(const IdPairs& pairs, std::size_t width, double init_std);
 
-  /// Of every token and the one before it; the first has none. ids: (B, T) -> (B, T, width)
+  /// The vectors of each token paired with its predecessor; zeros for the first. ids: (B, T) -> (B, T, width)
   tapegrad::Tensor<float> operator()(const tapegrad::IntArray& ids) const;
 };

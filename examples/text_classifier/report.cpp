@@ -18,7 +18,7 @@ using examples::flush_left, examples::flush_right, examples::printable, examples
 
 namespace {
 
-/// Texts as they may stand in a table.
+/// Texts formatted for a table: printable, at most `most` characters.
 std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t most) {
   std::vector<std::string> cells;
   for (const std::string& text : texts) cells.push_back(printable(text, most));
@@ -27,7 +27,7 @@ std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::
 
 std::vector<std::string> label_columns(const std::vector<std::string>& labels) { return in_columns(labels, 30); }
 
-/// How often a label, the first, was taken for another or itself, the second.
+/// Counts of (true label, predicted label).
 using Counts = std::map<std::pair<std::size_t, std::size_t>, std::size_t>;
 
 std::size_t count_of(const Counts& counts, std::size_t label, std::size_t predicted) {
@@ -35,12 +35,11 @@ std::size_t count_of(const Counts& counts, std::size_t label, std::size_t predic
   return found == counts.end() ? 0 : found->second;
 }
 
-/// How often a label is there, is predicted, and both.
+/// Counts of a label: in the test data, predicted, and correctly predicted.
 struct Occurrences {
   std::size_t tests = 0, predicted = 0, right = 0;
 
-  /// How many of those predicted are right, and of those that are there; F1 is the harmonic mean of the two. As is the
-  /// custom, what would be 0 of 0 is 0.
+  /// By convention, 0 / 0 is 0. F1 is the harmonic mean of precision and recall.
   double precision() const { return share(right, predicted); }
   double recall() const { return share(right, tests); }
   double f1() const { return share(2 * right, tests + predicted); }
@@ -97,8 +96,8 @@ void print_confused_pairs(std::ostream& out, Counts counts, const std::vector<Oc
   if (shown < pairs.size()) out << "  ... and " << with_commas(pairs.size() - shown) << " more pairs\n";
 }
 
-/// Precision, recall and F1 of each label, of many labels those with the lowest F1, and their means. A label that is
-/// neither there nor predicted has none.
+/// Prints each label's precision, recall and F1, for many labels only the lowest F1, and their means. Labels neither in
+/// the test data nor predicted have no scores.
 void print_scores(std::ostream& out, const std::vector<Occurrences>& occurrences,
                   const std::vector<std::string>& labels) {
   std::vector<std::size_t> order(labels.size());

@@ -1,4 +1,4 @@
-/// What text_classifier shows of its results.
+/// Prints text_classifier's results.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
@@ -9,34 +9,33 @@
 #include <string>
 #include <vector>
 
-/// A label, by its number, and how likely the model takes it to be.
+/// A label's index and its predicted probability.
 struct Likely {
   std::int64_t label;
   float probability;
 };
 
-/// The three likeliest labels of a text, or all when there are fewer; the likeliest first.
+/// The three likeliest labels of a text, or fewer if there are fewer labels; likeliest first.
 using Ranking = std::vector<Likely>;
 
 /// probabilities: (N, C) -> N rankings
 std::vector<Ranking> rank(const tapegrad::Array<float>& probabilities);
 
-/// The share of the predictions whose likeliest label is the true one. There is a prediction or more.
+/// The fraction of correct predictions. Requires at least one.
 double accuracy(const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth);
 
 /// "76.5%" of 0.765
 std::string percent(double share);
 
-/// More labels than a table or a list for people can have.
+/// The maximum number of labels in a table or list.
 inline constexpr std::size_t many_labels = 20;
 
-/// Prints the share of right predictions, how often each label was taken for each, and the precision, the recall and
-/// the F1 of each, as tables, or, of many labels, the pairs that were confused most often and the labels with the
-/// lowest F1. There is a prediction or more.
+/// Prints the accuracy, the confusion matrix, and each label's precision, recall and F1. With more than many_labels
+/// labels, prints the most confused pairs and the labels with the lowest F1 instead. Requires at least one prediction.
 void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth,
                      const std::vector<std::string>& labels);
 
-/// Prints a line for each text with its likeliest labels. `about` stands beside the texts, or is empty.
+/// Prints each text with its likeliest labels, one per line. `about` holds a remark for each text, or is empty.
 void print_probabilities(std::ostream& out, const std::vector<std::string>& texts,
                          const std::vector<std::string>& about, const std::vector<Ranking>& predictions,
                          const std::vector<std::string>& labels);

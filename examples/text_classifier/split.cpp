@@ -9,8 +9,8 @@
 
 namespace {
 
-/// The examples' numbers, label by label, at random within each: whatever is taken from it at even distances has every
-/// label as often as the whole has.
+/// The examples' indices, grouped by label and shuffled within each group. Evenly spaced samples of this order are
+/// stratified.
 std::vector<std::size_t> by_label(const std::vector<Example>& examples) {
   const tapegrad::IntArray permutation = tapegrad::random_permutation(examples.size());
   std::vector<std::size_t> order(permutation.begin(), permutation.end());

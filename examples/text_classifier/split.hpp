@@ -1,4 +1,4 @@
-/// Parts of the examples that are kept from learning.
+/// Stratified splits of the examples.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 #include "data.hpp"
 
-/// Deals the examples at random to parts of equal size, give or take one, each of which has its share of every label.
-/// -> of each example the part, from 0 to `parts` - 1
+/// Assigns the examples at random to parts of equal size within one, stratified by label. -> each example's part, 0 to
+/// `parts` - 1
 std::vector<std::size_t> deal(const std::vector<Example>& examples, std::size_t parts);
 
-/// Part `part` is the test, the others train.
+/// The data of a fold: part `part` is the test data, the others are training data.
 Data fold(const std::vector<Example>& examples, const std::vector<std::size_t>& part_of, std::size_t part);
 
-/// Takes a share of the examples out at random, the same of every label as nearly as can be. Throws std::runtime_error
-/// when that is no example.
+/// Removes and returns a random share of the examples, stratified by label. Throws std::runtime_error if this is no
+/// example or all of them.
 std::vector<Example> take_share(std::vector<Example>& examples, double share);

@@ -1,5 +1,5 @@
-/// Learns what a text is from labelled examples: by default, which of six languages a word is written in.
-/// `text_classifier --help` tells how to ask for something else.
+/// Trains a text classifier on labeled examples. By default it detects which of six languages a word belongs to;
+/// `text_classifier --help` lists the options.
 
 #include <tapegrad/tapegrad.hpp>
 
@@ -28,7 +28,7 @@
 namespace tg = tapegrad;
 using examples::Ids;
 
-/// Prints how well the classifier does on the test data.
+/// Prints the classifier's results on the test data.
 void test(Classifier& classifier, const std::vector<Example>& data) {
   const Sequences sequences = classifier.encode(data);
   const std::vector<Ranking> predictions = classifier.predict(sequences.ids);
@@ -58,8 +58,8 @@ void classify(Classifier& classifier, const std::vector<std::string>& texts) {
   print_probabilities(std::cout, texts, {}, classifier.predict(ids), classifier.labels);
 }
 
-/// Shows how the model comes to what it takes the text for: the attention, and how the logarithm of the likeliest
-/// label's probability grows with each weight.
+/// Writes the attention weights on a text and the gradients of the likeliest label's log probability with respect to
+/// them.
 void explain(Classifier& classifier, const examples::ExplainOptions& options) {
   const examples::Text text = examples::to_lower(examples::decode(options.text));
   const std::vector<Ids> sequences{classifier.tokenizer(text)};
@@ -81,8 +81,8 @@ void explain(Classifier& classifier, const examples::ExplainOptions& options) {
                             options.text + ", taken for " + label);
 }
 
-/// Writes the page of a step on a text that the user gave, whose label is what it is taken for, or on the first of the
-/// test.
+/// Writes the page of a step on the user's text with its predicted label, or on the first test text with its true
+/// label.
 void show_step(Classifier& classifier, const examples::StepPageOptions& options, const std::vector<Example>& tests) {
   Example example = options.text ? Example{"", examples::to_lower(examples::decode(*options.text)), ""} : tests.front();
   if (options.text) {
@@ -114,7 +114,7 @@ void show_step(Classifier& classifier, const examples::StepPageOptions& options,
                          {"logits", {batch, label}}}});
 }
 
-/// The files that the program reads.
+/// The program's input files.
 std::vector<std::string> inputs(const Options& options) {
   std::vector<std::string> files{options.data, options.train, options.test, options.load};
   if (options.source == Source::word_lists && options.needs_data())
@@ -129,8 +129,7 @@ void check_files(const Options& options) {
   if (std::ranges::any_of(outputs, [](const std::string& file) { return !file.empty(); })) examples::outlive_reader();
 }
 
-/// Trains a classifier, or loads one. Throws std::runtime_error, before it trains, when it cannot be tested with
-/// `tests`.
+/// Trains or loads a classifier. Throws std::runtime_error before training if `tests` has unknown labels.
 Trained get_classifier(const Options& options, std::vector<Example> texts, const std::vector<Example>& tests) {
   if (options.load.empty()) {
     const std::vector<std::string> labels = labels_of(texts);
@@ -160,7 +159,7 @@ int use_texts(const Options& options) {
   return status;
 }
 
-/// The tutorial's run: learns a batch of random sequences, with random labels, by heart.
+/// The tutorial's run: memorizes a batch of random sequences with random labels.
 int learn_random_sequences(const Options& options) {
   constexpr std::size_t vocabulary = 26, classes = 3;
   Sequences data;
@@ -180,7 +179,7 @@ int main(int argc, char** argv) {
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.seed);
-    if (!examples::is_first_rank()) options.save.clear(), options.page.file.clear();  // the first writes them
+    if (!examples::is_first_rank()) options.save.clear(), options.page.file.clear();  // only the first writes them
     return options.source == Source::random ? learn_random_sequences(options) : use_texts(options);
   });
 }

@@ -14,10 +14,10 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// The mean loss over all texts. Leaves the model in training.
+/// The mean loss over all texts. Leaves the model in training mode.
 double mean_loss(Model& model, const Sequences& data) {
   tg::eval(model);
-  const tg::mpi::Group ranks;  // each takes some of the batches
+  const tg::mpi::Group ranks;  // batches are distributed over the ranks
   double sum = 0;
   std::size_t number = 0;
   in_batches(data.ids, [&](std::span<const std::size_t> chosen, const examples::Padded& batch) {

@@ -1,15 +1,15 @@
-"""Public headers as Doxygen is to read them.
+"""Prepares public headers for Doxygen.
 
-The headers know nothing of Doxygen. What each declares goes into the group of its room, its first comment onto that
-group's page; what is for derived classes alone, and copies, moves and overrides without a comment, are left out. Lines
-stay where they are, so that warnings name them.
+The headers do not contain Doxygen's commands. Each declaration joins the group of its folder, and a header's first
+comment goes to the group's page. Protected members, and copies, moves and overrides without a comment, are omitted.
+Lines keep their numbers, so that warnings refer to the sources.
 """
 
 import pathlib
 import re
 import sys
 
-# Of each group its title, what is in it, and its rooms; testing.hpp's headers, wherever they lie, are the last one's.
+# Each group's title, description and folders; headers of testing.hpp from any folder join the last one.
 GROUPS = {
     "arrays": ("Arrays", "What holds numbers: arrays and shapes, masks, random numbers, threads.", ["engine/array"]),
     "tape": ("Tensors and the tape", "What differentiates: tensors, parameters, the tape and its sweep, operations of "
@@ -45,8 +45,8 @@ def definitions() -> str:
 
 
 def for_doxygen(header: pathlib.Path, text: str) -> str:
-    text = re.sub(r"\bexplicit\(.*\) ", "", text)  # Doxygen takes it for a function
-    lines = text.replace(" et al. ", " et al.\\ ").splitlines()  # no end of a sentence
+    text = re.sub(r"\bexplicit\(.*\) ", "", text)  # Doxygen mistakes it for a function
+    lines = text.replace(" et al. ", " et al.\\ ").splitlines()  # not the end of a sentence
     start = lines.index("#pragma once")
     inside = next((space for space in ("testing", "mpi", "tapegrad") if f"{space} {{" in text), None)
     if inside is None:  # nothing public
@@ -62,7 +62,7 @@ def for_doxygen(header: pathlib.Path, text: str) -> str:
             lines[i] = "/** @} */ " + line
         elif line.startswith("#define") and documented:
             first = next(k for k in range(i, 0, -1) if not lines[k - 1].startswith("///"))
-            lines[first - 1] = f"/// @ingroup {group}"  # the empty line above the comment
+            lines[first - 1] = f"/// @ingroup {group}"  # the empty line before the comment
         elif line == " protected:":
             lines[i] = " private:"
         elif LEFT_OUT.fullmatch(line) and not documented:

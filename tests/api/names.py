@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares the public names with those in names.txt: python3 names.py XML [--update]
+"""Compares the public names with names.txt: python3 names.py XML [--update]
 
-What appeared and what vanished is printed, a name a line; --update writes the list anew. XML is what building the
-target `api` has written.
+Prints new and missing names, one per line; --update rewrites the list. XML is the output folder of the target
+`api`.
 """
 
 import pathlib

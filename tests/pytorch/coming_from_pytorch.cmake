@@ -1,5 +1,5 @@
-# Builds and runs what stands on the right in examples/coming_from_pytorch.md: every row of its tables, and its programs.
-# What they give is left in results.txt, for coming_from_pytorch.py to compare with what PyTorch gives.
+# Builds and runs the right column of examples/coming_from_pytorch.md: every row of its tables, and its programs. Writes
+# the results to results.txt, for coming_from_pytorch.py to compare with PyTorch's.
 #   cmake -D installed=<where the library is> -D folder=<to build in> -D generator=Ninja -D compiler=g++ -D flags=
 #         -P coming_from_pytorch.cmake
 cmake_minimum_required(VERSION 3.22)
@@ -12,7 +12,7 @@ file(REMOVE_RECURSE ${folder})
 
 # ---- reading the page ----------------------------------------------------------------------------------------------
 
-# A row is a function: its statements in their order, and a call of show for each expression.
+# A row becomes a function with its statements in order, and a call of show for each expression.
 function(add_row line right remarks)
   set(body "")
   while(right MATCHES "^[^`]*`([^`]+)`(.*)$")
@@ -36,8 +36,8 @@ function(add_row line right remarks)
   set(calls "${calls}  begin_row(${line});\n  ${call}\n" PARENT_SCOPE)
 endfunction()
 
-# The first block of C++ stands outside of the functions, with what it includes; programs stand alone; the others are
-# members of the class that the rows' functions are in, which begins anew for each.
+# The first C++ block is at namespace scope, with its includes. Programs become files of their own. Other blocks become
+# members of the class of the rows' functions, created anew for each row.
 function(add_block line text)
   set(block "#line ${line} \"${page}\"\n${text}")
   if(text MATCHES "\nint main")
@@ -50,7 +50,7 @@ function(add_block line text)
   endif()
 endfunction()
 
-# Line by line, since a list of lines would end at their semicolons.
+# Line by line, since a CMake list of lines would also split at their semicolons.
 set(line 0)
 set(inside nothing)
 foreach(text definitions members rows calls programs block)
@@ -86,7 +86,7 @@ while(NOT rest STREQUAL "")
   endif()
 endwhile()
 
-# Every operation of the manual has its place on the page.
+# The page must contain every operation of the manual.
 file(READ ${page} whole)
 file(STRINGS ${root}/engine/ops/ops.hpp prototypes REGEX "[A-Za-z>] [a-z_0-9]+\\((const|std::size_t) ")
 foreach(prototype ${prototypes})
@@ -116,7 +116,7 @@ file(WRITE ${folder}/CMakeLists.txt "cmake_minimum_required(VERSION 3.22)
 project(coming_from_pytorch LANGUAGES CXX)
 find_package(tapegrad REQUIRED)
 ${targets}")
-# Without a build type: unoptimized code is compiled sooner.
+# Without a build type, as unoptimized code compiles faster.
 execute_process(
   COMMAND ${CMAKE_COMMAND} -G ${generator} -S ${folder} -B ${folder}/build -D CMAKE_PREFIX_PATH=${installed}
           -D CMAKE_CXX_COMPILER=${compiler} "-DCMAKE_CXX_FLAGS=${flags}"

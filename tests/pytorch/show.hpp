@@ -1,5 +1,5 @@
-/// What the rows of examples/coming_from_pytorch.md give, written for coming_from_pytorch.py: for each row its line in
-/// the page, then a line for each result.
+/// Writes the results of examples/coming_from_pytorch.md's rows for coming_from_pytorch.py: for each row its line in
+/// the page, then a line per result.
 ///
 ///     row 42
 ///     (2, 3) 1 -2 3 0.5 0 -1.5
@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-// To standard error, since rows may print.
+// Writes to standard error, since rows may print.
 inline void begin_row(int line) { std::cerr << "row " << line << '\n'; }
 
 template <class X> void write_result(const X& x) {
@@ -32,7 +32,7 @@ template <class X> void write_result(const X& x) {
   }
 }
 
-/// Writes what an expression gives, if it is a tensor, an array, a shape, a number or a text.
+/// Writes the value of an expression: a tensor, array, shape, number or text. Only evaluates a void one.
 template <class F> void show(F expression) {
   if constexpr (std::is_void_v<decltype(expression())>)
     expression();

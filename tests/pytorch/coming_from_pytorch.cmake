@@ -37,7 +37,7 @@ function(add_row line right remarks)
 endfunction()
 
 # The first C++ block is at namespace scope, with its includes. Programs become files of their own. Other blocks become
-# members of the class of the rows' functions, created anew for each row.
+# members of the class of the rows' functions, newly created for each row.
 function(add_block line text)
   set(block "#line ${line} \"${page}\"\n${text}")
   if(text MATCHES "\nint main")

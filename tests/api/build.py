@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the API's pages from the public headers: python3 build.py DOXYGEN SOURCES OUT HEADERS...
 
-OUT/html/index.html lists every name with one line and links to all that its comment says; OUT/xml has the same for the
-tests. Whatever Doxygen warns of, such as a public name without a comment, is an error.
+OUT/html/index.html lists every name with a one-line summary and a link to its full comment; OUT/xml has the same for
+the tests. Any warning of Doxygen, e.g. about a public name without a comment, is an error.
 """
 
 import html
@@ -22,7 +22,7 @@ DOXYGEN = sys.argv[1]
 
 
 def run_doxygen(sources: pathlib.Path, out: pathlib.Path, settings: dict[str, str]) -> None:
-    """Warnings name the lines of the sources, which those of the copies are."""
+    """Replaces the copies' paths in warnings by the sources' paths; the line numbers are the same."""
     text = (FOLDER / "Doxyfile").read_text(encoding="utf-8")
     text += "".join(f'{name} = "{value}"\n' for name, value in settings.items())
     done = subprocess.run([DOXYGEN, "-"], input=text, cwd=out / "headers", text=True, stderr=subprocess.PIPE)
@@ -36,7 +36,7 @@ def version() -> tuple[int, ...]:
 
 
 def layout() -> str:
-    """Doxygen's own, but that a group's page begins with what the headers say of it."""
+    """Doxygen's layout, but a group's page begins with the headers' descriptions."""
     text = subprocess.run([DOXYGEN, "-l", "-"], text=True, capture_output=True, check=True).stdout
     text = text.replace('type="modules" visible="yes" title=""', 'type="modules" visible="yes" title="Groups"')
     before, group = text.split("<group>")
@@ -54,13 +54,13 @@ def linked(name: interface.Name, text: str) -> str:
 
 
 def row_of(name: str, overloads: list[interface.Name]) -> str:
-    """One line for all functions of a name, whose first one does not refer to another."""
+    """One row for all overloads of a name. It shows the first one with a comment of its own."""
     first = next((overload for overload in overloads if not overload.brief.startswith("The same")), overloads[0])
     return f"<tr><td>{linked(first, name)}</td><td>{html.escape(first_sentence(first.brief))}</td></tr>\n"
 
 
 def overview(names: list[interface.Name]) -> str:
-    """The page of all names that stand in a namespace, by their groups and the alphabet."""
+    """The page of all names at namespace level, by group and alphabet."""
     page = ""
     for group, (title, about, _) in headers.GROUPS.items():
         outside = [name for name in names if name.group == group and not name.member_of]
@@ -95,7 +95,7 @@ def main(sources: pathlib.Path, out: pathlib.Path, public: list[pathlib.Path]) -
     (out / "layout.xml").write_text(layout(), encoding="utf-8")
     look = {"LAYOUT_FILE": str(out / "layout.xml"), "HTML_EXTRA_STYLESHEET": str(FOLDER / "style.css")}
     if version() >= (1, 9, 5):
-        look["HTML_COLORSTYLE"] = "LIGHT"  # its own dark mode would undo that of style.css
+        look["HTML_COLORSTYLE"] = "LIGHT"  # its own dark mode would undo the one in style.css
     run_doxygen(sources, out, {"OUTPUT_DIRECTORY": str(out), **look})
     if broken := broken_links(out / "html"):
         sys.exit("Links that lead nowhere: " + ", ".join(broken))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reports what comments in public headers mention that is not there: python3 comments.py XML SOURCES HEADERS...
+"""Reports mistakes in the comments of public headers: python3 comments.py XML SOURCES HEADERS...
 
-    tg::name, Class::name      that is no public name
-    name()                     and `name`, that no code of the headers has
-    name: (B, T)               the shape of a parameter that the function does not have
-    folder/name.hpp            that is no header
+    tg::name, Class::name      not a public name
+    name()                     and `name`: not in the headers' code
+    name: (B, T)               the shape of a parameter missing from the function
+    folder/name.hpp            not a header
 """
 
 import pathlib

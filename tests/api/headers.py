@@ -46,8 +46,8 @@ def definitions() -> str:
 
 
 def for_doxygen(header: pathlib.Path, text: str) -> str:
-    text = re.sub(r"\bexplicit\(.*\) ", "", text)  # Doxygen takes it for a function
-    lines = text.replace(" et al. ", " et al.\\ ").splitlines()  # no end of a sentence
+    text = re.sub(r"\bexplicit\(.*\) ", "", text)  # Doxygen mistakes it for a function
+    lines = text.replace(" et al. ", " et al.\\ ").splitlines()  # not the end of a sentence
     start = lines.index("#pragma once")
     inside = next((space for space in ("testing", "mpi", "tapegrad") if f"{space} {{" in text), None)
     if inside is None:  # nothing public
@@ -63,7 +63,7 @@ def for_doxygen(header: pathlib.Path, text: str) -> str:
             lines[i] = "/** @} */ " + line
         elif line.startswith("#define") and documented:
             first = next(k for k in range(i, 0, -1) if not lines[k - 1].startswith("///"))
-            lines[first - 1] = f"/// @ingroup {group}"  # the empty line above the comment
+            lines[first - 1] = f"/// @ingroup {group}"  # the empty line before the comment
         elif line == " protected:":
             lines[i] = " private:"
         elif LEFT_OUT.fullmatch(line) and not documented:

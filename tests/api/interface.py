@@ -1,4 +1,4 @@
-"""The public names, as Doxygen's XML has them."""
+"""Reads the public names from Doxygen's XML."""
 
 import dataclasses
 import pathlib
@@ -11,15 +11,15 @@ Element = ElementTree.Element
 @dataclasses.dataclass
 class Name:
     kind: str  # class, struct, function, variable, typedef, enum, enumvalue or define
-    name: str  # with the namespaces and classes that it is in
-    signature: str  # types of the parameters and their defaults, and what is returned; or type and value
+    name: str  # with namespaces and classes
+    signature: str  # types and defaults of parameters, and the result; or type and value
     parameters: list[str]  # their names
-    brief: str  # the first sentence of its comment
-    comment: str  # all of it
+    brief: str  # the first sentence of the comment
+    comment: str  # the whole comment
     place: tuple[str, int]  # header and line
     url: str
     group: str = ""
-    member_of: str = ""  # the class that it is in; of a value, the enumeration
+    member_of: str = ""  # the class of a member, or the enumeration of a value
 
     @property
     def short(self) -> str:
@@ -35,7 +35,7 @@ def text_of(element: Element | None) -> str:
 
 
 def code_of(element: Element | None) -> str:
-    """A type or an expression, spaced as in the sources and without constexpr."""
+    """A type or an expression, with the sources' spacing and without constexpr."""
     code = re.sub(r"\bconstexpr\b ?", "", text_of(element))
     code = re.sub(r"\s+([&*>])", r"\1", re.sub(r"([<(])\s+", r"\1", code))
     return re.sub(r"([&*])(?=\w)", r"\1 ", code)
@@ -81,7 +81,7 @@ def names_of_member(member: Element) -> list[Name]:
 
 
 def names_in(compound: Element, xml: pathlib.Path) -> list[Name]:
-    """Public members, and the classes within with theirs."""
+    """Public members, and nested classes with theirs."""
     found = []
     for member in compound.iter("memberdef"):
         if member.get("prot") == "public" and member.findtext("type") != "class":  # a friend

@@ -1,5 +1,5 @@
-# Debian's cross compiler for arm64, and qemu for what it builds. Libraries are looked for among the packages that
-# tests/arm64/run has unpacked.
+# Debian's cross compiler for arm64, with qemu to run its programs. Libraries come from the packages unpacked by
+# tests/arm64/run.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

@@ -1,4 +1,4 @@
-// Attention put together from operations gives what the layer gives, with all its masks.
+// Attention composed of operations equals the layer's, with all masks.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>
@@ -25,7 +25,7 @@ int main() {
   const tg::BoolArray keep{{true, true, false}, {true, true, true}};  // (B, T)
   const tg::BoolArray hide = xt::reshape_view(!keep, {B, std::size_t(1), std::size_t(1), T});
 
-  // One projection for all three, several heads, a mask for padding.
+  // One projection for queries, keys and values; several heads; a padding mask.
   tg::MultiHeadAttention<double> layer(D, H);
   tg::Linear<double> q = layer.q_proj, k = layer.k_proj, v = layer.v_proj, out = layer.out_proj;
   const auto mask = tg::AttentionMask::key_padding(keep);
@@ -48,12 +48,12 @@ int main() {
   check_close(layer.v_proj.bias.grad(), v.bias.grad(), 1e-10);
   check_close(layer.out_proj.weight.grad(), out.weight.grad(), 1e-10);
 
-  // Dropout does nothing in evaluation.
+  // Dropout is the identity in evaluation.
   tg::Dropout dropout(0.5);
   tg::eval(dropout);
   check_close(dropout(x).value(), values, 0);
 
-  // Queries, keys and values of different widths; a query that may attend to nothing gets zeros.
+  // Queries, keys and values of different widths. A query without any key gets zeros.
   tg::MultiHeadAttention<double> cross(20, 5,
                                        {.query_dim = 6, .key_dim = 7, .value_dim = 8, .bias = false, .dropout = 0.3});
   tg::eval(cross);

@@ -1,4 +1,4 @@
-// A derivation by hand, in xtensor, has the gradients that the tape has, at every step of it.
+// A manual derivation in xtensor has the tape's gradients at every step.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>
@@ -22,7 +22,7 @@ Array product(const Array& a, const Array& b) {
 
 Array transposed(const Array& a) { return xt::transpose(a); }
 
-// Any numbers.
+// Arbitrary numbers.
 Array numbers(std::size_t rows, std::size_t columns, double first) {
   return xt::sin(xt::reshape_view(first + xt::arange<double>(double(rows * columns)), {rows, columns}));
 }
@@ -40,9 +40,9 @@ int main() {
   tg::mse_loss(y, target).backward();
 
   const Array X = x.value(), Q = q.value(), K = k.value(), V = v.value(), P = p.value();
-  const Array dy = (y.value() - target) / 3.0;  // 2 / 6, of six elements
+  const Array dy = (y.value() - target) / 3.0;  // 2 / 6, for six elements
   const Array dp = product(dy, transposed(V)), dv = product(transposed(P), dy);
-  // A sum with keep_dims is wrong within a lazy expression of xtensor up to 0.25: it is computed by itself.
+  // Up to xtensor 0.25, a sum with keep_dims is wrong in a lazy expression, so it is evaluated separately.
   const Array rows = xt::sum(Array(dp * P), {1}, xt::keep_dims);
   const Array ds = P * (dp - rows);
   const Array dq = product(ds, K) / 2.0, dk = product(transposed(ds), Q) / 2.0;

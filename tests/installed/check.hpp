@@ -1,5 +1,5 @@
-/// What these programs check with: the first check that fails prints its line and ends the program with 1. They use the
-/// library as its users do, and nothing else.
+/// Checks for these programs: the first failure prints its line and exits with status 1. The programs only use the
+/// public interface, like user programs.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-/// Where a check stands: std::source_location, which clang 14 does not take from g++'s library.
+/// The location of a check. Replaces std::source_location, which clang 14 rejects in g++'s library.
 struct Place {
   const char* file;
   int line;
@@ -26,7 +26,7 @@ inline void check(bool holds, const Place& place = Place::current()) {
   if (!holds) fail("does not hold", place);
 }
 
-/// Both arrays have the same shape, and no element differs by more than the tolerance, relative to 1 or to itself.
+/// Expects the same shape, and elements equal up to the tolerance, relative to 1 or to the element.
 template <class A, class B>
 void check_close(const A& given, const B& expected, double tolerance = 1e-9, const Place& place = Place::current()) {
   if (!std::equal(given.shape().begin(), given.shape().end(), expected.shape().begin(), expected.shape().end()))
@@ -39,7 +39,7 @@ void check_close(const A& given, const B& expected, double tolerance = 1e-9, con
   }
 }
 
-/// The statement throws an Error whose message has all the words.
+/// Expects the statement to throw an Error with all these words in its message.
 template <class Error, class Statement>
 void check_error(Statement statement, std::initializer_list<std::string_view> words,
                  const Place& place = Place::current()) {

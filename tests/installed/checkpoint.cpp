@@ -1,4 +1,4 @@
-// A saved model is loaded with equal values; a file that does not fit is refused and changes nothing.
+// A loaded model has the saved values; loading an unsuitable file throws and changes nothing.
 #include <tapegrad/tapegrad.hpp>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct Model {
 };
 
 int main() {
-  const std::filesystem::path path = "model.safetensors";  // in the folder that the program runs in
+  const std::filesystem::path path = "model.safetensors";  // in the current folder
   Model saved(2), loaded(2), wider(4);
   tg::save(saved, path);
   check(loaded.hidden.weight.value() != saved.hidden.weight.value());

@@ -1,4 +1,4 @@
-// A model of the user's own: its fields have PyTorch's names, it learns, and a copy is another model.
+// A user-defined model: its fields have PyTorch's names, it learns, and a copy is independent.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>

@@ -1,4 +1,4 @@
-// A program loads the model that it carries, and has another file beside it; see embedded/ and CMakeLists.txt.
+// A program loads an embedded model, and has another embedded file; see embedded/ and CMakeLists.txt.
 #include <tapegrad/tapegrad.hpp>
 
 #include <embedded/model_safetensors.hpp>

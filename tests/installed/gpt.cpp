@@ -1,4 +1,4 @@
-// A small GPT that learns a rhyme of numbers by heart and says it again, token by token through its caches.
+// A small GPT memorizes a sequence of numbers and repeats it, token by token with caches.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>

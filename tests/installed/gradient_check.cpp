@@ -1,4 +1,4 @@
-// gradcheck passes a model whose rules are right, and names what is wrong otherwise.
+// gradcheck accepts a model with correct rules, and names wrong gradients.
 #include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -24,7 +24,7 @@ int main() {
   check(tg::testing::gradcheck([&] { return tg::cross_entropy(model(ids), classes); }, tg::named_parameters(model)).ok);
 
   tg::Parameter<double> speed(tg::Array<double>{1.5, -0.5});
-  const auto energy = [&] {  // v^2 / 2, whose derivative is v and not v / 2
+  const auto energy = [&] {  // v^2 / 2; the derivative is v, not v / 2
     return tg::record("energy", speed.value() * speed.value() / 2, {speed},
                       [v = speed.shared_value()](const auto& dy, auto& dx) { dx[0] += dy * *v / 2; });
   };

@@ -1,4 +1,4 @@
-// Gradients of an expression over xtensor arrays, and what misuse of them says.
+// Gradients of an expression over xtensor arrays, and errors for misuse.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>
@@ -9,11 +9,11 @@
 #include "check.hpp"
 
 namespace tg = tapegrad;
-using Array = xt::xarray<double>;  // xtensor's own: tg::Array converts from and to it
+using Array = xt::xarray<double>;  // xtensor's type: tg::Array converts from and to it
 using Tensor = tg::Tensor<double>;
 
 int main() {
-  // y = x w + b and L = sum(y^2) / 2, so that dL/dy = y, dL/dw = x^T y, dL/db = the sum of y's rows.
+  // With y = x w + b and L = sum(y^2) / 2: dL/dy = y, dL/dw = x^T y, and dL/db is the sum of y's rows.
   const Array x{{1, 2}, {-1, 3}};
   tg::Parameter<double> w(Array{{0.5, -1}, {0.25, 2}}), b(Array{1, -1});
   const Array y{{2, 2}, {1.25, 6}}, dw{{0.75, -4}, {7.75, 22}}, db{3.25, 8};
@@ -28,10 +28,10 @@ int main() {
     check_close(output.grad(), y);
     check_close(w.grad(), dw);
     check_close(b.grad(), db);
-    check_error<std::logic_error>([&] { loss.backward(); }, {"backward"});  // its recording is used up
+    check_error<std::logic_error>([&] { loss.backward(); }, {"backward"});  // the graph was consumed
   }
 
-  // A second sweep adds its gradients to the first one's.
+  // A second backward pass accumulates its gradients.
   {
     tg::Tape tape;
     const Tensor output = tg::matmul(Tensor(x), w) + b;
@@ -42,7 +42,7 @@ int main() {
   check_close(w.grad(), Array(xt::zeros<double>({2, 2})));
   check_close(b.grad(), Array(2 * db));
 
-  // What is read twice gets both gradients: d(a^3 + 2a)/da = 3a^2 + 2.
+  // An input read several times gets the sum of its gradients: d(a^3 + 2a)/da = 3a^2 + 2.
   tg::Parameter<double> a(Array{-2});
   {
     tg::Tape tape;
@@ -50,7 +50,7 @@ int main() {
   }
   check_close(a.grad(), Array{14});
 
-  // Without a tape nothing is recorded.
+  // Nothing is recorded without a tape.
   const Tensor unrecorded = tg::sum(a * a);
   check(unrecorded.item() == 4);
   check_error<std::logic_error>([&] { unrecorded.backward(); }, {"Tape"});

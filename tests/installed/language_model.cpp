@@ -1,4 +1,4 @@
-// A causal language model, with one head and with several: it learns, and no token sees those after it.
+// Causal language models with one head and several: each learns, and no token attends to later ones.
 #include <tapegrad/tapegrad.hpp>
 
 #include "check.hpp"

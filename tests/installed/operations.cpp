@@ -1,4 +1,4 @@
-// Every operation as users write it, with its value.
+// Each operation in user code, with its value.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>
@@ -58,7 +58,7 @@ void shapes() {
   check_close(tg::repeat_interleave(c, 3, 0).value(), Array{1, 1, 1, 4, 4, 4});
   const auto pieces = tg::split(a, 2, 0);
   check(pieces.size() == 2);
-  check_close(pieces[1].value(), Array{{-3, 1}});  // what is left
+  check_close(pieces[1].value(), Array{{-3, 1}});  // the remaining row
   check_close(tg::cat({a, b}, 1).value(), Array{{4, -1, 2}, {2, 0.5, -4}, {-3, 1, 0.5}});
   check_close(tg::stack({c, c * 2.0}, 0).value(), Array{{1, 4}, {2, 8}});
   check_close(tg::select(a, 1, -1).value(), Array{-1, 0.5, 1});

@@ -1,4 +1,4 @@
-// A page of an installed library is one file with everything in it: its scripts, the names, and the user's operation.
+// The page of an installed library is one self-contained file, with scripts, names and the user's operation.
 #include <tapegrad/tapegrad.hpp>
 
 #include <filesystem>

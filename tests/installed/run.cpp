@@ -1,4 +1,4 @@
-// A run with groups of parameters, clipping, a schedule and dropout, saved in its middle and resumed to the bit.
+// A run with parameter groups, clipping, a schedule and dropout, saved halfway and resumed to the bit.
 #include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Misuse of tapes is refused and changes nothing; what looks like misuse and is none works.
+// Misuse of tapes throws and changes nothing; unusual but correct uses work.
 #include <tapegrad/tapegrad.hpp>
 
 #include <stdexcept>
@@ -40,7 +40,7 @@ void a_hook_records_and_may_not_sweep_its_own_tape() {
   y.register_hook([&](Array&) {
     ++called;
     Tensor z = model.u * 2.0;
-    for (int i = 0; i < 1000; ++i) z = z + model.u;  // more than the recording has room for as it is
+    for (int i = 0; i < 1000; ++i) z = z + model.u;  // grows the recording
     check_error<std::logic_error>([&] { another.backward(); }, {"backward"});
   });
   loss.backward();

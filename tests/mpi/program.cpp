@@ -91,7 +91,7 @@ void save_divided(const Group& world, const std::string& file) {
   if (world.rank() == 0) tg::save(run, file);
 }
 
-// Starts anew without a file.
+// Starts a new run without a file.
 void resume_divided(const Group& world, const std::string& file) {
   tg::manual_seed(file.empty() ? 4 : 5);
   DividedRun run;

@@ -12,7 +12,7 @@ file(REMOVE_RECURSE ${folder})
 
 # ---- reading the page ----------------------------------------------------------------------------------------------
 
-# A row is a function: its statements in their order, and a call of show for each expression.
+# A row becomes a function with its statements in order, and a call of show for each expression.
 function(add_row line right remarks)
   set(body "")
   while(right MATCHES "^[^`]*`([^`]+)`(.*)$")
@@ -36,8 +36,8 @@ function(add_row line right remarks)
   set(calls "${calls}  begin_row(${line});\n  ${call}\n" PARENT_SCOPE)
 endfunction()
 
-# The first block of C++ stands outside of the functions, with what it includes; programs stand alone; the others are
-# members of the class that the rows' functions are in, which begins anew for each.
+# The first C++ block is at namespace scope, with its includes. Programs become files of their own. Other blocks become
+# members of the class of the rows' functions, newly created for each row.
 function(add_block line text)
   set(block "#line ${line} \"${page}\"\n${text}")
   if(text MATCHES "\nint main")
@@ -50,7 +50,7 @@ function(add_block line text)
   endif()
 endfunction()
 
-# Line by line, since a list of lines would end at their semicolons.
+# Line by line, since a CMake list of lines would also split at their semicolons.
 set(line 0)
 set(inside nothing)
 foreach(text definitions members rows calls programs block)
@@ -106,7 +106,7 @@ file(WRITE ${folder}/CMakeLists.txt "cmake_minimum_required(VERSION 3.22)
 project(coming_from_pytorch LANGUAGES CXX)
 find_package(tapegrad REQUIRED)
 ${targets}")
-# Without a build type: unoptimized code is compiled sooner.
+# Without a build type, as unoptimized code compiles faster.
 execute_process(
   COMMAND ${CMAKE_COMMAND} -G ${generator} -S ${folder} -B ${folder}/build -D CMAKE_PREFIX_PATH=${installed}
           -D CMAKE_CXX_COMPILER=${compiler} "-DCMAKE_CXX_FLAGS=${flags}"

@@ -3,8 +3,8 @@
 
     coming_from_pytorch.py FOLDER
 
-FOLDER has the results.txt of coming_from_pytorch.cmake. A row has the same values on both sides, unless its remarks say
-"Another result", or "Other numbers", which have the same shapes.
+FOLDER has the results.txt of coming_from_pytorch.cmake. Both sides of a row have the same values, unless its remarks
+say "Another result", or "Other numbers" for results of the same shapes.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ PROGRAMS = "## The same program twice"
 
 
 def scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False):
-    """PyTorch 2.0's, as its documentation defines it."""
+    """PyTorch 2.0's function, from its documentation."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
@@ -35,13 +35,13 @@ def scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_caus
 
 
 def rms_norm(x, normalized_shape, weight, eps):
-    """PyTorch 2.4's."""
+    """PyTorch 2.4's function."""
     axes = tuple(range(-len(normalized_shape), 0))
     return x * torch.rsqrt((x * x).mean(axes, keepdim=True) + eps) * weight
 
 
 def read_page():
-    """What stands before each row, the programs, what they print, and of each row: line, codes, remarks."""
+    """The blocks before each row, the programs, their output, and each row's line, codes and remarks."""
     blocks, programs, rows, shown = [], [], [], ""
     lines = PAGE.read_text().split("\n")
     first_program = lines.index(PROGRAMS)
@@ -62,7 +62,7 @@ def read_page():
 
 
 def read_results(path):
-    """What each row has given in C++, by its line: arrays and texts."""
+    """The C++ results of each row, by its line: arrays and texts."""
     results = {}
     for line in path.read_text().splitlines():
         if match := re.fullmatch(r"row (\d+)", line):
@@ -76,7 +76,7 @@ def read_results(path):
 
 
 def run_row(blocks, codes):
-    """What the codes of a row give, where it can be compared."""
+    """The comparable results of a row's codes."""
     names = {}
     for block in blocks:
         exec(block, names)
@@ -102,7 +102,7 @@ def equal(left, right):
 
 
 def check(left, right, remarks):
-    """Whether the two sides of a row are to each other as its remarks say."""
+    """True if the two sides of a row relate as its remarks say."""
     if len(left) != len(right):
         return False
     if remarks.startswith("Other numbers"):

@@ -1,4 +1,4 @@
-"""The library's layers in PyTorch, with its names: a state_dict of theirs is a checkpoint of ours."""
+"""The library's layers in PyTorch, with the same names, so a state_dict is also a checkpoint of the library."""
 
 import pathlib
 import sys
@@ -67,7 +67,7 @@ def make_norm(width, bias, rms_eps):
 
 
 class Block(Module):
-    """A causal TransformerBlock; norm: "first", "last" or "none"; rms_eps: of RMSNorms in LayerNorms' place."""
+    """A causal TransformerBlock; norm: "first", "last" or "none"; rms_eps: eps of RMSNorms instead of LayerNorms."""
 
     def __init__(self, width, heads, hidden, activation, norm="first", bias=True, rms_eps=None, kv_heads=None,
                  rotary_base=None, gated=False):

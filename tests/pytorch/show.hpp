@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-// To standard error, since rows may print.
+// Writes to standard error, since rows may print.
 inline void begin_row(int line) { std::cerr << "row " << line << '\n'; }
 
 template <class X> void write_result(const X& x) {
@@ -32,7 +32,7 @@ template <class X> void write_result(const X& x) {
   }
 }
 
-/// Writes what an expression gives, if it is a tensor, an array, a shape, a number or a text.
+/// Writes the value of an expression: a tensor, array, shape, number or text. Only evaluates a void one.
 template <class F> void show(F expression) {
   if constexpr (std::is_void_v<decltype(expression())>)
     expression();

@@ -1,6 +1,6 @@
 /// The library's side of state_dict.py:
 ///   state_dict save|load MODEL RESULTS
-/// saves a GPT, or loads one, and writes what it gives for some ids.
+/// saves or loads a GPT, and writes its logits for some ids.
 #include <tapegrad/tapegrad.hpp>
 
 #include <xtensor/xbuilder.hpp>
@@ -14,7 +14,7 @@ struct Gpt {
   tg::Embedding<double> tokens{11, 8}, positions{6, 8};
   std::vector<tg::TransformerBlock<double>> blocks;
   tg::LayerNorm<double> norm{8};
-  tg::Array<double> scale{tg::Shape{8}, 0.5};  // PyTorch has it as a buffer
+  tg::Array<double> scale{tg::Shape{8}, 0.5};  // a buffer in PyTorch
   TAPEGRAD_FIELDS(tokens, positions, blocks, norm, scale)
 
   Gpt() {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Holds a checkpoint against a state_dict, in both directions:
+"""Compares checkpoints and state_dicts in both directions:
 
     state_dict.py PROGRAM
 
-PROGRAM, made of state_dict.cpp, saves a GPT; PyTorch loads it with strict=True and must compute the same. PyTorch then
-trains it for a step and saves it; the program loads it and must compute what PyTorch does.
+PROGRAM, built from state_dict.cpp, saves a GPT. PyTorch loads it with strict=True and must compute the same.
+PyTorch then trains it for a step and saves it; the program loads it and must compute the same as PyTorch.
 """
 
 import subprocess

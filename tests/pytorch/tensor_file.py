@@ -1,4 +1,4 @@
-"""Safetensors files in PyTorch: Debian has no python3-safetensors."""
+"""Reads and writes safetensors files in PyTorch, as Debian has no python3-safetensors."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ DTYPES = {
 
 
 def load(path):
-    """The arrays of a file, by their names."""
+    """The arrays of a file, by name."""
     data = pathlib.Path(path).read_bytes()
     start = 8 + struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:start])

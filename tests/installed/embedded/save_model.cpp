@@ -1,4 +1,4 @@
-// Saves the model that another program carries.
+// Saves the model for another program to embed.
 #include <tapegrad/tapegrad.hpp>
 
 int main(int, char** arguments) {

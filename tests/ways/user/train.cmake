@@ -1,4 +1,4 @@
-# Runs the program, and compares what it prints with what another prints.
+# Runs the program, and compares its output with another program's.
 #   cmake -D program=<file> -D sizes_of=<file> -P train.cmake
 cmake_minimum_required(VERSION 3.22)
 

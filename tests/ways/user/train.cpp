@@ -1,7 +1,7 @@
-// What most users do, all in one: trains a model, keeps it, writes a page, is told of a mistake. What the library and
-// the program hand each other must be the same to both, whatever flags either was compiled with: arrays of this program
-// go into the library's operations and its come back, with xtensor's own loops on them in this program and an operation
-// whose rule the library calls; and what it prints at the end, the sizes of the types, is compared with the library's.
+// A typical user's program: trains a model, saves it, writes a page, and gets an error for a mistake. Data exchanged
+// with the library must be laid out equally, for any compiler flags of either. So this program's arrays go into the
+// library's operations and back, xtensor's loops run on them in this program, and the library calls the rule of this
+// program's operation. Finally it prints the sizes of types, to compare with the library's.
 #include <tapegrad/tapegrad.hpp>
 
 #include <filesystem>
@@ -31,20 +31,20 @@ struct Model {
   }
 };
 
-// Of 1 to 40 numbers, which vectors of any width divide or do not: the values and the gradient are known.
+// Array sizes 1 to 40, divisible or not by any vector width. The values and gradients are known.
 template <class T> void check_arrays() {
   for (std::size_t size = 1; size <= 40; ++size) {
     tg::Array<T> numbers = tg::Array<T>::from_shape({size});
     for (std::size_t i = 0; i < size; ++i) numbers(i) = static_cast<T>(i) / 4;
     check(reinterpret_cast<std::uintptr_t>(numbers.data()) % 64 == 0);
-    const tg::Array<T> twice = numbers + numbers;  // a loop of this program's
+    const tg::Array<T> twice = numbers + numbers;  // a loop compiled in this program
     tg::Parameter<T> p(twice);
     tg::Tape tape;
     tg::Tensor<T> result = cube(p * tg::Tensor<T>(numbers));  // 8 (n / 4)^6
     const tg::Array<T> expected = T(8) * xt::pow<6>(numbers);
     check_close(result.value(), expected, 1e-5);
     tg::sum(result).backward();
-    const tg::Array<T> gradient = T(12) * xt::pow<5>(numbers);  // d (p n)^3 / dp = 3 p^2 n^3, where p = 2n
+    const tg::Array<T> gradient = T(12) * xt::pow<5>(numbers);  // d (p n)^3 / dp = 3 p^2 n^3 at p = 2n
     check_close(p.grad(), gradient, 1e-5);
   }
 }

@@ -5,13 +5,14 @@
 
 namespace tapegrad {
 
-/// Pauses recording in its scope: results are constants, at the cost of no tape. A Tape inside it records again.
+/// Pauses recording in its scope: results are constants, and operations are as fast as without a tape. A Tape inside it
+/// records again.
 ///
 ///     tg::NoGrad pause;
 ///     const double validation = loss(model, held_out).item();
 class NoGrad {
  public:
-  /// Pauses from now on.
+  /// Pauses until the end of the scope.
   NoGrad() noexcept : pause_(nullptr) {}
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;

@@ -13,25 +13,25 @@ namespace detail {
 template <class T> Tensor<T> recompute(std::function<Tensor<T>(const Tensor<T>&)> f, const Tensor<T>& x);
 }  // namespace detail
 
-/// f(x), of which the tape keeps x alone: the sweep calls f again, for what its operations save, and goes on through
-/// them. Values and gradients are the same bits as those of f(x); only where TapeOptions::keep_values is set may their
-/// last digits differ, as it says. A chain of n equal layers then holds n inputs and what one layer saves, instead of
-/// what all of them save, for one more forward pass.
+/// Computes f(x) and saves only x on the tape. The backward pass calls f again for the values its operations save, and
+/// propagates through them. A chain of n equal layers then stores n inputs and one layer's values instead of n layers'
+/// values, for one more forward pass. Values and gradients have the same bits as without recompute; with
+/// TapeOptions::keep_values their last digits may differ.
 ///
 ///     for (const auto& block : model.blocks)
 ///       x = tg::recompute([&block, mask](const auto& x) { return block(x, mask); }, x);
 ///
-/// f is taken over, and lives until the sweep or the end of the tape; so must what it refers to. A layer of a model is
-/// given as std::ref(layer): a copy of it would have parameters of its own. f takes a tensor and returns one. Of other
-/// tensors that a tape has recorded it may use what it makes itself; parameters as it likes: these get their gradients,
-/// and their hooks are called, as ever, at the values that f read, whatever they have been set to since. Random numbers
-/// come out the same again, from any Generator. What else f reads must be as it was: frozen parameters, arrays, whether
-/// layers are in training. What else it does, it does twice.
+/// f is stored until the backward pass or the end of the tape, and its captures must stay valid until then. Pass a
+/// layer of a model as std::ref(layer), since a copy would have its own parameters. f takes one tensor and returns one.
+/// Besides x it may use parameters and tensors it computes itself, but no other recorded tensor. Parameters get their
+/// gradients at the values f read, even if they were set since, and their hooks are called. Random numbers repeat, from
+/// any Generator. Frozen parameters, captured arrays and the training mode of layers must not change in between. Other
+/// side effects of f happen twice.
 ///
-/// Without a tape it is f(x). Calls may nest. To its tape f is one operation, "recompute", which reports show as one;
-/// in anomaly mode errors name the operations in f, at which a page cannot open. Throws std::logic_error for an x of
-/// another tape, where f uses a tensor of this one beside x or watches x by hooks or retain_grad(), and in the sweep
-/// where f draws more or fewer random numbers than before or makes another shape; and what f throws.
+/// Without a tape this is f(x). Calls may nest. Reports show one operation, "recompute"; errors in anomaly mode name
+/// the operations in f. Throws std::logic_error if x belongs to another tape, or if f uses another tensor of this tape
+/// or calls register_hook() or retain_grad() on x; in the backward pass, if f draws another number of random numbers or
+/// returns another shape. Rethrows f's exceptions.
 template <class F, class T>
 requires std::is_invocable_r_v<Tensor<T>, F&, const Tensor<T>&> Tensor<T> recompute(F&& f, const Tensor<T>& x) {
   static_assert(!std::is_lvalue_reference_v<F>,

@@ -18,7 +18,7 @@ void add_output_options(CLI::App& app, Given<OutputOptions>& given, std::string&
   app.add_option("--resume", resume,
                  "Go on with a run that was kept, to the same weights as if it had\n"
                  "never stopped. Its options come from the file, and it is kept there;\n"
-                 "got may be more --steps, and where it leaves what")
+                 "only --steps and the output files may change")
       ->type_name("FILE")
       ->check(some_path())
       ->group(group);

@@ -4,7 +4,7 @@
 
 namespace tapegrad::mpi::detail {
 
-// FNV-1a's steps on words of eight bytes, with the upper bits brought down.
+// FNV-1a on words of eight bytes. Each step also mixes the upper half into the lower.
 std::uint64_t checksum(const void* bytes, std::size_t count) {
   constexpr std::uint64_t kPrime = 0x100000001b3;
   std::uint64_t hash = 0xcbf29ce484222325 ^ count;

@@ -31,9 +31,10 @@ struct AverageOptions {
 ///
 /// In a group of one the gradients stay unchanged; errors are the same as in larger groups.
 ///
-/// The result equals mpi::Group::average_gradients after the pass. All ranks order their buckets by the arrival of rank
-/// 0's gradients in the first step, whose buckets are sent after its pass. If several passes accumulate a step's
-/// gradient, only the last one runs between begin() and finish(). Register hooks on gradients before.
+/// The result equals mpi::Group::average_gradients after the pass. The first step sends its buckets after the pass;
+/// later steps send them in the order of arrival of rank 0's gradients in the first step. If several passes accumulate
+/// a step's gradient, only the last one runs between begin() and finish(). Register your own hooks on gradients before
+/// you construct this object.
 template <class T> class GradientAverage {
  public:
   /// Registers hooks. Throws std::invalid_argument without parameters, for an undefined or duplicate one, and for

@@ -11,7 +11,7 @@
 namespace tapegrad::mpi {
 
 Group::Group() : rank_(detail::rank()), size_(detail::size()) {
-  // mpirun would wait for ever for a program that it has started and that is many groups of one.
+  // Without a Session each rank would be a group of one, and mpirun would wait forever.
   const std::string_view started = tapegrad::detail::environment("OMPI_COMM_WORLD_SIZE");
   tapegrad::detail::require_usage(size_ > 1 || started.empty() || started == "1", "Group",
                                   "expected a Session, which begins MPI, among the ", started,

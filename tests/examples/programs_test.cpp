@@ -276,3 +276,12 @@ TEST_CASE("a second signal, of either kind, ends a program in the middle of a st
   CHECK(ends_by_second("TERM INT", 15, 2));
   CHECK(ends_by_second("INT TERM", 2, 15));
 }
+
+// ---- settings in the environment ---------------------------------------------------------------------------------------
+
+TEST_CASE("a wrong environment variable is reported in one line") {
+  const Run run = run_shell("TAPEGRAD_NUM_THREADS=none $examples/manual_backward");
+  CHECK(run.status == 1);
+  CHECK(run.err ==
+        "manual_backward: [num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, got none\n");
+}

@@ -129,10 +129,3 @@ TEST_CASE("TAPEGRAD_INSTRUCTION_SET chooses the loops, and the same one gives th
                     "[instruction_set] expected TAPEGRAD_INSTRUCTION_SET to be one that this processor has (" + names +
                         "), got " + given);
 }
-
-TEST_CASE("A program says what is wrong with a setting in one line") {
-  const Run run = run_shell("TAPEGRAD_NUM_THREADS=none $examples/manual_backward");
-  CHECK(run.status == 1);
-  CHECK(run.err ==
-        "manual_backward: [num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, got none\n");
-}

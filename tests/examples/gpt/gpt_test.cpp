@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "../../examples/gpt/model.hpp"
-#include "../operations/table.hpp"
+#include "../../../examples/gpt/model.hpp"
+#include "../../operations/table.hpp"
 #include "close.hpp"
 
 namespace tg = tapegrad;

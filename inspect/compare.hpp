@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "../engine/array/reset_on_move.hpp"
 #include "../engine/tape/tensor.hpp"
 
 namespace tapegrad {
@@ -98,7 +99,7 @@ class Comparison {
 
   double tolerance_;
   std::vector<Step> steps_;
-  std::size_t not_compared_ = 0;
+  detail::ResetOnMove<std::size_t> not_compared_;
 };
 
 }  // namespace testing

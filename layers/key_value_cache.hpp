@@ -1,7 +1,10 @@
 /// The cache of keys and values for generating one token at a time.
 #pragma once
 
+#include <cstddef>
+
 #include "../engine/array/mask.hpp"
+#include "../engine/array/reset_on_move.hpp"
 #include "../engine/tape/tensor.hpp"
 
 namespace tapegrad {
@@ -25,7 +28,7 @@ template <class T = float> class KeyValueCache {
 
  private:
   Array<T> keys_{Shape{0, 0, 0, 0}}, values_{Shape{0, 0, 0, 0}};  // (B, G, capacity, D), (B, G, capacity, E)
-  std::size_t size_ = 0;
+  detail::ResetOnMove<std::size_t> size_;
 };
 
 }  // namespace tapegrad

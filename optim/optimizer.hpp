@@ -26,7 +26,7 @@ template <class T> class Optimizer {
   /// Clears the gradients.
   virtual void zero_grad() = 0;
 
-  /// The learning rate of the first group.
+  /// The learning rate of the first group. Throws std::logic_error if the optimizer was moved from.
   virtual double lr() const = 0;
 
   /// Sets the learning rate of all groups. Throws std::invalid_argument if it is negative or not finite.
@@ -43,6 +43,18 @@ template <class T> class StateArray {
  public:
   /// Without a value.
   explicit StateArray(Shape shape) : shape_(std::move(shape)) {}
+  StateArray(const StateArray&) = default;  ///< copies the array
+  /// Takes over the array: the other one has no value.
+  StateArray(StateArray&& other) noexcept : shape_(other.shape_) { *this = std::move(other); }
+  StateArray& operator=(const StateArray&) = default;  ///< copies the array
+  /// Takes over the array: the other one has no value.
+  StateArray& operator=(StateArray&& other) noexcept {
+    shape_ = other.shape_;
+    array_ = std::exchange(other.array_, std::nullopt);
+    has_value_ = std::exchange(other.has_value_, false);
+    return *this;
+  }
+  ~StateArray() = default;
 
   const Shape& shape() const& { return shape_; }  ///< the parameter's
   Shape shape() && { return std::move(shape_); }  ///< the same, moved from a temporary
@@ -100,7 +112,8 @@ template <class T> struct Kept<StateArray<T>> : KeptInShape<Kept<StateArray<T>>>
 ///     groups.0.lr                       the options of each group
 ///     state.layers.0.weight.exp_avg     the state of each parameter, by the parameter's name or else its number
 ///
-/// Movable, not copyable: a copied model has its own parameters and needs its own optimizer.
+/// Movable, not copyable: a copied model has its own parameters and needs its own optimizer. A moved-from optimizer has
+/// no parameters, and step() does nothing.
 template <class T, class Options_, class State_> class GroupedOptimizer : public Optimizer<T> {
  public:
   using Options = Options_;  ///< of a group
@@ -112,7 +125,7 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
 
   void step() override;
   void zero_grad() override;
-  double lr() const override { return groups_.front().lr; }
+  double lr() const override;
   void set_lr(double lr) override;
 
   /// The options of each group, in the order of addition.

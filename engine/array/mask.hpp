@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "array.hpp"
+#include "reset_on_move.hpp"
 #include "shape.hpp"
 
 namespace tapegrad {
@@ -53,7 +54,7 @@ class AttentionMask {
   AttentionMask(bool causal, Value<std::int64_t> lengths, Value<bool> allowed, Value<double> bias)
       : causal_(causal), lengths_(std::move(lengths)), allowed_(std::move(allowed)), bias_(std::move(bias)) {}
 
-  bool causal_ = false;
+  detail::ResetOnMove<bool> causal_;
   Value<std::int64_t> lengths_;  // (B, 1, 1 or T, 1), or null
   Value<bool> allowed_;          // broadcasts to (B, H, T, S), or null
   Value<double> bias_;           // broadcasts to (B, H, T, S), or null

@@ -16,6 +16,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "internal/environment.hpp"
 #include "internal/error.hpp"
 #include "internal/parallel.hpp"
@@ -24,6 +28,7 @@
 namespace tapegrad {
 namespace {
 
+using detail::has_blas_memory;
 using detail::kMostChunks;
 
 // Where a thread computes. A loop inside another one runs on its caller's thread even if the pool was busy for the
@@ -52,16 +57,29 @@ void relax() {
 #endif
 }
 
+// The processor's rounding and flush-to-zero modes, which each thread has for itself.
+#if defined(__x86_64__)
+using FloatModes = unsigned;
+FloatModes float_modes() { return _mm_getcsr() & ~0x3fU; }  // without the flags of past exceptions
+void set_float_modes(FloatModes modes) {
+  if (float_modes() != modes) _mm_setcsr(modes);
+}
+#elif defined(__aarch64__)
+using FloatModes = std::uint64_t;
+FloatModes float_modes() {
+  FloatModes modes;
+  asm volatile("mrs %0, fpcr" : "=r"(modes));
+  return modes;
+}
+void set_float_modes(FloatModes modes) { asm volatile("msr fpcr, %0" : : "r"(modes)); }
+#else
+using FloatModes = int;
+FloatModes float_modes() { return 0; }
+void set_float_modes(FloatModes) {}
+#endif
+
 // Workers spin before they sleep: a training step's loops are microseconds apart, and waking takes longer.
 constexpr int kSpins = 2000;
-
-// True if there are free addresses for the buffers of this many threads: OpenBLAS maps 128 MB for each, and retries
-// forever if it cannot.
-bool has_room(std::size_t threads) {
-  const std::size_t bytes = threads * (std::size_t{192} << 20);
-  void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return room != MAP_FAILED && munmap(room, bytes) == 0;
-}
 
 std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
 
@@ -84,6 +102,7 @@ class ThreadPool {
     if (!has_started_) start();
     body_ = body;
     context_ = context;
+    modes_ = float_modes();
     chunks_ = unfinished_ = chunks;
     unclaimed_ = ~std::uint64_t{0} >> (kMostChunks - chunks);
     announce();
@@ -95,8 +114,9 @@ class ThreadPool {
   }
 
   void set_threads(std::size_t count) {
-    const std::lock_guard lock(in_use_);
     wanted_threads = count;
+    if (is_forked()) return;
+    const std::lock_guard lock(in_use_);
     stop();
   }
 
@@ -114,13 +134,17 @@ class ThreadPool {
     std::atexit([] { instance().close(); });
   }
 
+  // In a process made by fork() the workers do not exist, and the lock may never be released: loops run on their
+  // caller's thread, and nothing waits for the others.
+  bool is_forked() const { return getpid() != process_; }
+
   // Makes fewer threads if the system refuses more.
   void start() {
     has_started_ = true;
     const std::size_t threads = std::min(num_threads(), kMostChunks);
     try {
       workers_.reserve(threads);
-      for (std::size_t i = 1; i < threads && has_room(i + 1); ++i) workers_.emplace_back([this, i] { work(i); });
+      for (std::size_t i = 1; i < threads && has_blas_memory(i + 1); ++i) workers_.emplace_back([this, i] { work(i); });
     } catch (const std::exception&) {  // std::system_error or std::bad_alloc
     }
   }
@@ -135,6 +159,7 @@ class ThreadPool {
 
   void close() {
     ends_program = true;
+    if (is_forked()) return;
     const std::lock_guard lock(in_use_);
     closed_ = true;
     while (products_ > 0) std::this_thread::yield();
@@ -147,13 +172,15 @@ class ThreadPool {
   }
 
   // Claims chunks and runs them until none is left. Each thread starts at its own share, then steals: successive loops
-  // over the same rows find them in the same cache. A claimed chunk keeps body_ and context_ unchanged.
+  // over the same rows find them in the same cache. A claimed chunk keeps body_, context_ and modes_
+  // unchanged.
   void work_on_chunks(std::size_t thread) {
     for (std::uint64_t left = unclaimed_; left != 0;) {
       const auto first = static_cast<int>(thread * chunks_ / (workers_.size() + 1));
       const std::size_t chunk =
           static_cast<std::size_t>(first + std::countr_zero(std::rotr(left, first))) % kMostChunks;
       if (!unclaimed_.compare_exchange_weak(left, left & ~(std::uint64_t{1} << chunk))) continue;
+      set_float_modes(modes_);
       try {
         body_(context_, chunk);
       } catch (...) {
@@ -176,6 +203,7 @@ class ThreadPool {
     }
   }
 
+  const pid_t process_ = getpid();
   std::mutex in_use_;  // held while a loop runs, and while the workers change
   std::vector<std::thread> workers_;
   bool has_started_ = false;
@@ -186,6 +214,7 @@ class ThreadPool {
   // The current loop.
   void (*body_)(void*, std::size_t) = nullptr;
   void* context_ = nullptr;
+  FloatModes modes_{};  // of the caller
   std::atomic<std::size_t> chunks_{0}, unfinished_{0};
   std::atomic<std::uint64_t> unclaimed_{0};  // a bit for each chunk
   std::atomic<bool> has_failed_{false};
@@ -217,6 +246,12 @@ std::size_t num_threads() {
 }
 
 namespace detail {
+
+bool has_blas_memory(std::size_t buffers) {
+  const std::size_t bytes = buffers * (std::size_t{192} << 20);
+  void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
 
 ExitGuard::ExitGuard() : counted_(!ends_program && where != Where::in_loop_on_pool) {
   if (counted_) ThreadPool::instance().enter_product();

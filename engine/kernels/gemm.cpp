@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <mutex>
+#include <new>
 
 #include "../array/array.hpp"
 #include "../array/internal/error.hpp"
@@ -61,10 +63,32 @@ bool blas_on_one_thread() {
   return true;
 }
 
+// This thread's claim on one of OpenBLAS's buffers, which are never unmapped: a thread that begins after another has
+// ended takes over its buffer. Throws std::bad_alloc without memory for one more.
+class BlasBuffer {
+ public:
+  BlasBuffer() {
+    const std::lock_guard lock(mutex_);
+    if (threads_ == buffers_ && !has_blas_memory(1)) throw std::bad_alloc();
+    buffers_ = std::max(buffers_, ++threads_);
+  }
+  ~BlasBuffer() {
+    const std::lock_guard lock(mutex_);
+    --threads_;
+  }
+  BlasBuffer(const BlasBuffer&) = delete;
+  BlasBuffer& operator=(const BlasBuffer&) = delete;
+
+ private:
+  static inline std::mutex mutex_;
+  static inline std::size_t threads_ = 0, buffers_ = 0;
+};
+
 template <class T>
 void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
   const ExitGuard guard;
   [[maybe_unused]] static const bool once = blas_on_one_thread();
+  static thread_local const BlasBuffer buffer;
   const auto leading = [](const auto& m) { return static_cast<BlasInt>(std::max<std::size_t>(m.stride, 1)); };
   const auto transpose = [](const auto& m) { return m.transposed ? cxxblas::Trans : cxxblas::NoTrans; };
   cxxblas::gemm<BlasInt>(cxxblas::RowMajor, transpose(a), transpose(b), static_cast<BlasInt>(c.rows),

@@ -1,7 +1,11 @@
 #include "recompute.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -54,6 +58,17 @@ template <class T> std::vector<std::int32_t> leaves_of(const Nodes<T>& nodes, st
   return {leaves.rbegin(), leaves.rend()};
 }
 
+// Changes with any bit of the array: detects a function that computes something else when called again.
+template <class T> std::uint64_t checksum(const Array<T>& x) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  std::uint64_t sum = 0, weight = 1;
+  for (const T element : x) {
+    sum += weight * std::bit_cast<Bits>(element);
+    weight += 2;
+  }
+  return sum;
+}
+
 }  // namespace
 
 /// The rule of an operation that computes y = f(x, θ) for parameters θ. Each time, f runs on a tape of its own: the
@@ -93,7 +108,11 @@ template <class T> class Recomputation final : public Rule<T> {
     require_usage(y.shape() == dy.shape() && !is_x, kRecompute.name,
                   "expected a function that computes the same each time, got one that made ", dy.shape(),
                   " at first and now ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
+    require_usage(checksum(y.value()) == checksum_, kRecompute.name,
+                  "expected a function that computes the same each time, got other numbers now; do not change what it ",
+                  "reads besides parameters before the backward pass, nor parameters it reads as constants");
     if (!is_recorded) return;  // everything it depends on has been frozen since
+    require_reads_again(nodes, y.origin_.node);
 
     Sweep<T> sweep(*tape.recording(), y.origin_.node, make_value<T>(dy), RetainGraph::no);
     std::vector<std::pair<std::int32_t, Gradient<T>>> leaves;
@@ -140,6 +159,7 @@ template <class T> class Recomputation final : public Rule<T> {
     if (is_recorded_)
       require_usage(nodes.registered_hooks(given.origin_.node).empty() && !nodes[given.origin_.node].slot,
                     kRecompute.name, "expected hooks and retain_grad() on x before the call, got them in the function");
+    checksum_ = checksum(y.value());
     if (y.origin_.tape != tape.recording()->number()) return {y, {}, {}};
     if (y.origin_.node == given.origin_.node) return {x, {}, {}};
 
@@ -168,11 +188,23 @@ template <class T> class Recomputation final : public Rule<T> {
     return y;
   }
 
+  // Throws if f read a parameter, on the way to this node, that it did not read at first.
+  void require_reads_again(const Nodes<T>& nodes, std::int32_t y) const {
+    for (const std::int32_t leaf : leaves_of(nodes, y)) {
+      const auto is_read = [&](const ParameterRead<T>& read) { return read.variable == nodes[leaf].slot; };
+      require_usage(
+          std::any_of(reads_.begin(), reads_.end(), is_read), kRecompute.name,
+          "expected a function that reads the same parameters each time, got one that now also reads ",
+          [&] { return nodes.name(leaf).empty() ? "one of shape " + to_string(nodes[leaf].shape) : nodes.name(leaf); });
+    }
+  }
+
   F f_;
   Tensor<T> x_;       // a constant if a tape recorded x
   bool is_recorded_;  // an outer tape recorded x
   TapeOptions options_;
   KeyScope::Keys keys_;
+  std::uint64_t checksum_ = 0;           // of f(x)
   std::vector<ParameterRead<T>> reads_;  // numbered like the inputs
 };
 

@@ -25,13 +25,13 @@ template <class T> Tensor<T> recompute(std::function<Tensor<T>(const Tensor<T>&)
 /// layer of a model as std::ref(layer), since a copy would have its own parameters. f takes one tensor and returns one.
 /// Besides x it may use parameters and tensors it computes itself, but no other recorded tensor. Parameters get their
 /// gradients at the values f read, even if they were set since, and their hooks are called. Random numbers repeat, from
-/// any Generator. Frozen parameters, captured arrays and the training mode of layers must not change in between. Other
-/// side effects of f happen twice.
+/// any Generator. Everything else that f reads must not change in between: frozen parameters, parameters read through
+/// value(), detach() or NoGrad, captured arrays, the training mode of layers. Other side effects of f happen twice.
 ///
 /// Without a tape this is f(x). Calls may nest. Reports show one operation, "recompute"; errors in anomaly mode name
 /// the operations in f. Throws std::logic_error if x belongs to another tape, or if f uses another tensor of this tape
-/// or calls register_hook() or retain_grad() on x; in the backward pass, if f draws another number of random numbers or
-/// returns another shape. Rethrows f's exceptions.
+/// or calls register_hook() or retain_grad() on x; in the backward pass, if f returns other numbers than at first, reads another
+/// parameter or draws another number of random numbers. Rethrows f's exceptions.
 template <class F, class T>
 requires std::is_invocable_r_v<Tensor<T>, F&, const Tensor<T>&> Tensor<T> recompute(F&& f, const Tensor<T>& x) {
   static_assert(!std::is_lvalue_reference_v<F>,

@@ -109,6 +109,11 @@ template <class T, class Options, class State> void GroupedOptimizer<T, Options,
   for (const Member& member : members_) member.parameter->zero_grad();
 }
 
+template <class T, class Options, class State> double GroupedOptimizer<T, Options, State>::lr() const {
+  detail::require_usage(!groups_.empty(), name_, "expected an optimizer with parameters, got one that was moved from");
+  return groups_.front().lr;
+}
+
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::set_lr(double lr) {
   detail::require_option(name_, "lr", lr);
   for (Options& options : groups_) options.lr = lr;

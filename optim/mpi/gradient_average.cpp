@@ -237,9 +237,14 @@ template <class T> GradientAverage<T>::GradientAverage(GradientAverage&&) noexce
 template <class T> GradientAverage<T>& GradientAverage<T>::operator=(GradientAverage&&) noexcept = default;
 template <class T> GradientAverage<T>::~GradientAverage() = default;
 
-template <class T> void GradientAverage<T>::begin(double weight) { state_->begin(weight); }
+template <class T> typename GradientAverage<T>::State& GradientAverage<T>::state() const {
+  require_usage(state_ != nullptr, kName, "expected an average of parameters, got one that was moved from");
+  return *state_;
+}
 
-template <class T> void GradientAverage<T>::finish() { state_->finish(); }
+template <class T> void GradientAverage<T>::begin(double weight) { state().begin(weight); }
+
+template <class T> void GradientAverage<T>::finish() { state().finish(); }
 
 template <class T>
 void GradientAverage<T>::of_whole_sweep(const Parameters<T>& parameters, const AverageOptions& options) {

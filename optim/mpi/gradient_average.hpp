@@ -60,6 +60,7 @@ template <class T> class GradientAverage {
   static void of_whole_sweep(const Parameters<T>& parameters, const AverageOptions& options);
 
   class State;
+  State& state() const;  // throws std::logic_error if moved from
   std::unique_ptr<State> state_;
 };
 

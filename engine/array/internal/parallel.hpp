@@ -44,6 +44,10 @@ class ExitGuard {
   bool counted_;  // false in a loop on the pool, which the program's end waits for anyway
 };
 
+/// True if there are free addresses for this many of OpenBLAS's buffers. It maps 128 MB for each thread that multiplies,
+/// and retries forever if it cannot.
+bool has_blas_memory(std::size_t buffers);
+
 /// The number of threads for a loop that begins here: num_threads(), but 1 in another loop's body.
 std::size_t threads_here();
 

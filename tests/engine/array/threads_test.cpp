@@ -6,13 +6,22 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "run_case.hpp"
 #include "sanitized.hpp"
@@ -87,6 +96,105 @@ TEST_CASE("child: main returns while a thread computes" * doctest::skip()) {
 TEST_CASE("A program may end while a detached thread computes") {
   for (int i = 0; i < 50; ++i) check_runs("child: main returns while a thread computes");
 }
+
+TEST_CASE("child: fork while another thread computes" * doctest::skip()) {
+  tg::set_num_threads(2);
+  const auto x = drawn({200, 150}), y = drawn({150, 200});
+  const auto product = [&] { return tg::exp(tg::matmul(x, y)).value(); };
+  const tg::Array<double> expected = product();
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) product();
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const bool same = product() == expected;
+      tg::set_num_threads(3);
+      std::exit(same && product() == expected ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(status == 0);
+  }
+  stop = true;
+  other.join();
+}
+
+TEST_CASE("a child made by fork() computes on one thread and ends" * doctest::skip(kSanitized)) {
+  check_runs("child: fork while another thread computes", "", 60);
+}
+
+namespace {
+
+struct Trainer {
+  tg::Parameter<float> w{tg::Array<float>(tg::Shape{20, 30}, 0.1F)};
+  tg::SGD<float> optimizer{{&w}, {.lr = 1}};
+
+  float step() {
+    tg::Tape tape;
+    optimizer.zero_grad();
+    tg::sum(tg::matmul(w, tg::transpose(w, 0, 1))).backward();
+    optimizer.step();
+    return w.value()(0, 0);
+  }
+  ~Trainer() {
+    const float before = w.value()(0, 0);
+    if (!(step() < before) || !(step() < before)) std::_Exit(3);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("child: destructors take training steps" * doctest::skip()) {
+  static Trainer of_program;
+  of_program.step();
+  for (int i = 0; i < 3; ++i)
+    std::thread([] {
+      thread_local Trainer of_thread;
+      CHECK(of_thread.step() < 0.1F);
+    }).join();
+}
+
+TEST_CASE("static and thread_local objects may train in their destructors") {
+  check_runs("child: destructors take training steps");
+}
+
+TEST_CASE("child: a product without memory for a buffer" * doctest::skip()) {
+  tg::set_num_threads(1);
+  CHECK_THROWS_AS(tg::matmul(drawn({30, 30}), drawn({30, 30})), std::bad_alloc);
+}
+
+TEST_CASE("a product without memory for OpenBLAS's buffer throws instead of waiting forever" *
+          doctest::skip(kSanitized)) {
+  for (const int megabytes : {200, 250, 300})
+    check_runs("child: a product without memory for a buffer", "ulimit -v " + std::to_string(megabytes * 1000) + "; ",
+               20);
+}
+
+#if defined(__x86_64__)
+TEST_CASE("all threads compute with the caller's flush-to-zero and rounding modes") {
+  const Threads four(4);
+  const auto x = drawn({64, 4096});
+  const auto results = [&] {
+    tg::Array<double> tiny = x.value() * 1e-308 / 1024;
+    return std::pair(tg::exp(x).value(), (tg::Tensor<double>(tiny) * 0.5).value());
+  };
+  for (const unsigned modes : {0U, 0x8040U, 0x2000U, 0x6000U, 0U}) {  // flush to zero, round down, round toward zero
+    CAPTURE(modes);
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr((before & 0x1fbfU) | modes);
+    tg::set_num_threads(1);
+    const auto expected = results();
+    tg::set_num_threads(4);
+    int wrong = 0;
+    for (int i = 0; i < 20; ++i) wrong += results() == expected ? 0 : 1;
+    _mm_setcsr(before);
+    CHECK(wrong == 0);
+  }
+}
+#endif
 
 TEST_CASE("Several threads compute at once, and set the number of threads meanwhile") {
   const Threads restored(tg::num_threads());

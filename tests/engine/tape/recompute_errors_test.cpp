@@ -165,3 +165,49 @@ TEST_CASE("Anomaly mode names the operation within the function, and lets infini
   CHECK(z.value() == Array{1.0, 0.0});
   CHECK(what_is_thrown([&] { tg::sum(z).backward(); }) == "nothing");
 }
+
+TEST_CASE("recompute detects a change of what the function reads as a constant") {
+  const std::string same = "[recompute] expected a function that computes the same each time, got other numbers now; ";
+  using F = std::function<Tensor(const Tensor&, const Parameter&, const Array&)>;
+  const std::vector<std::pair<const char*, F>> ways{
+      {"detach()", [](const Tensor& x, const Parameter& w, const Array&) { return x * w.detach(); }},
+      {"value()", [](const Tensor& x, const Parameter& w, const Array&) { return x * Tensor(w.value()); }},
+      {"NoGrad",
+       [](const Tensor& x, const Parameter& w, const Array&) {
+         const auto scale = [&] {
+           const tg::NoGrad pause;
+           return w * 1.0;
+         };
+         return x * scale();
+       }},
+      {"a captured array", [](const Tensor& x, const Parameter&, const Array& a) { return x * Tensor(a); }}};
+  for (const auto& [way, f] : ways) {
+    CAPTURE(way);
+    Parameter w = scalar(5), x = scalar(2);
+    Array a(tg::Shape{}, 5.0);
+    for (const bool changes : {false, true}) {
+      x.zero_grad();
+      const tg::Tape tape;
+      const Tensor y = tg::recompute([&, g = f](const Tensor& h) { return g(h, w, a); }, x * 1.0);
+      if (changes) w.set_value(Array(tg::Shape{}, 50.0)), a = 50;
+      if (changes)
+        CHECK(what_is_thrown([&] { y.backward(); }).starts_with(same));
+      else
+        y.backward();
+      CHECK(x.grad()() == (changes ? 0 : 5));
+    }
+  }
+}
+
+TEST_CASE("recompute detects a function that reads another parameter when called again") {
+  Parameter w = scalar(3), v = scalar(3);  // equal, so the values do not tell
+  v.set_name("v");
+  bool again = false;
+  const tg::Tape tape;
+  const Tensor y = tg::recompute([&](const Tensor& x) { return x * (again ? v : w); }, Tensor(Array(tg::Shape{}, 2.0)));
+  again = true;
+  CHECK(what_is_thrown([&] { y.backward(); }) ==
+        "[recompute] expected a function that reads the same parameters each time, got one that now also reads v");
+  CHECK_FALSE(w.has_grad());
+  CHECK_FALSE(v.has_grad());
+}

@@ -1,0 +1,31 @@
+/// A member that moving resets, so that moved-from objects are empty. For the library's own sources.
+#pragma once
+
+#include <utility>
+
+namespace tapegrad::detail {
+
+/// A number or flag. Moving from it leaves V().
+template <class V> class ResetOnMove {
+ public:
+  ResetOnMove(V value = V()) : value_(value) {}
+  ResetOnMove(const ResetOnMove&) = default;
+  ResetOnMove(ResetOnMove&& other) noexcept : value_(std::exchange(other.value_, V())) {}
+  ResetOnMove& operator=(const ResetOnMove&) = default;
+  ResetOnMove& operator=(ResetOnMove&& other) noexcept {
+    value_ = std::exchange(other.value_, V());
+    return *this;
+  }
+  ~ResetOnMove() = default;
+
+  operator V() const { return value_; }
+  ResetOnMove& operator++() {
+    ++value_;
+    return *this;
+  }
+
+ private:
+  V value_;
+};
+
+}  // namespace tapegrad::detail

@@ -1,0 +1,146 @@
+// Moved-from objects of all public classes are empty: asking them is defined, and they can be assigned to again.
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tg = tapegrad;
+
+namespace {
+
+using Array = tg::Array<float>;
+using Cache = tg::KeyValueCache<>;
+
+// Moves an object by construction and by assignment. Each time the source must be empty, and the target must do what
+// the object did. Then the source takes the object back.
+template <class C, class Empty, class Does> void check_moves(C object, Empty is_empty, Does result) {
+  const auto expected = result(object);
+  C constructed(std::move(object));
+  CHECK(is_empty(object));
+  CHECK(result(constructed) == expected);
+  if constexpr (std::is_move_assignable_v<C>) {
+    object = std::move(constructed);
+    CHECK(is_empty(constructed));
+    CHECK(result(object) == expected);
+  }
+}
+
+tg::Tensor<float> rows(std::size_t count, float first) {
+  Array array(tg::Shape{1, count, 4});
+  for (float& x : array) x = first += 0.25F;
+  return array;
+}
+
+template <class Optimizer> void check_moved_optimizer() {
+  tg::Parameter<float> w(Array(tg::Shape{2}, 1.0F));
+  w.set_grad(Array(tg::Shape{2}, 1.0F));
+  const auto is_empty = [](Optimizer& optimizer) {
+    optimizer.step();
+    optimizer.zero_grad();
+    optimizer.set_lr(1);
+    CHECK_THROWS_AS(optimizer.lr(), std::logic_error);
+    return optimizer.parameters().empty() && optimizer.groups().empty() && optimizer.state().empty();
+  };
+  check_moves(Optimizer({&w}, {.lr = 0.5}), is_empty, [](Optimizer& optimizer) { return optimizer.lr(); });
+  CHECK(w.has_grad());
+  CHECK(w.value()(0) == 1);
+}
+
+std::string printed(const auto& object) {
+  std::ostringstream out;
+  out << object;
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("moved-from tensors and parameters are undefined") {
+  const auto is_undefined = [](const auto& x) {
+    CHECK_THROWS_AS(x.value(), std::logic_error);
+    CHECK_FALSE(x.has_grad());
+    CHECK_FALSE(x.requires_grad());
+    return !x.defined();
+  };
+  const auto sum = [](const auto& x) { return tg::sum(x).item(); };
+  check_moves(tg::Tensor<float>(Array(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
+  check_moves(tg::Parameter<float>(Array(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
+}
+
+TEST_CASE("moved-from masks, lists, hooks and generators are empty or still usable") {
+  const auto text = [](const auto& x) { return to_string(x); };
+  const auto is_no_mask = [](const tg::AttentionMask& mask) { return to_string(mask) == "none"; };
+  check_moves(tg::AttentionMask::causal(), is_no_mask, text);
+  check_moves(tg::AttentionMask::causal() & tg::AttentionMask::valid_lens(tg::int_array({1, 2})), is_no_mask, text);
+  check_moves(
+      tg::IntList{3, 1, 4, 1, 5, 9}, [](const tg::IntList& list) { return list.empty(); }, text);
+  check_moves(
+      tg::IntList{3, 1}, [](const tg::IntList& list) { return list.empty(); }, text);
+  check_moves(
+      tg::HookHandle(), [](tg::HookHandle& hook) { return hook.remove(), true; },
+      [](tg::HookHandle& hook) { return hook.remove(), true; });
+}
+
+TEST_CASE("a moved-from cache of keys and values is empty, and starts another text") {
+  const auto attend = [](Cache cache) { return cache.attend(rows(1, 7), rows(1, 8), rows(1, 9), 2).value(); };
+  Cache cache;
+  cache.attend(rows(3, 0), rows(3, 1), rows(3, 2), 2);
+  const Array of_first_token = attend(Cache());
+  check_moves(
+      cache, [&](Cache& moved) { return moved.size() == 0 && attend(moved) == of_first_token; }, attend);
+}
+
+TEST_CASE("a moved-from optimizer has no parameters") {
+  check_moved_optimizer<tg::SGD<float>>();
+  check_moved_optimizer<tg::Adam<float>>();
+  check_moved_optimizer<tg::AdamW<float>>();
+}
+
+TEST_CASE("a moved-from array of an optimizer's state has no value") {
+  tg::StateArray<float> state(tg::Shape{2});
+  state.mutable_value().fill(3.0F);
+  check_moves(
+      std::move(state), [](const tg::StateArray<float>& moved) { return !moved.has_value(); },
+      [](const tg::StateArray<float>& object) { return object.value(); });
+}
+
+TEST_CASE("a moved-from array of a file is refused") {
+  const std::vector<std::byte> bytes = tg::save_bytes(tg::Linear<>(2, 3));
+  auto arrays = tg::read_safetensors(bytes);
+  REQUIRE(arrays.contains("weight"));
+  check_moves(
+      std::move(arrays.at("weight")),
+      [](const tg::StoredArray& moved) {
+        CHECK_THROWS_AS(moved.as<float>(), std::logic_error);
+        return true;
+      },
+      [](const tg::StoredArray& array) { return array.as<float>(); });
+}
+
+TEST_CASE("a moved-from comparison has no steps") {
+  tg::testing::Comparison steps;
+  steps.add("right", Array(tg::Shape{2}, 1.0F), Array(tg::Shape{2}, 1.0F));
+  steps.add("wrong", Array(tg::Shape{2}, 1.0F), Array(tg::Shape{2}, 2.0F));
+  steps.add("later", Array(tg::Shape{2}, 1.0F), Array(tg::Shape{2}, 1.0F));
+  const std::string none = printed(tg::testing::Comparison());
+  check_moves(
+      std::move(steps), [&](const tg::testing::Comparison& moved) { return moved && printed(moved) == none; },
+      [](const tg::testing::Comparison& object) { return printed(object); });
+}
+
+TEST_CASE("moved-from layers are empty and can be assigned to") {
+  const auto x = rows(2, 0);
+  const auto check = [&](auto layer) {
+    check_moves(
+        std::move(layer), [](const auto& moved) { return tg::count_parameters(moved) == 0; },
+        [&](const auto& object) { return object(x).value(); });
+  };
+  check(tg::Linear<>(4, 4));
+  check(tg::LayerNorm<>(4));
+  check(tg::TransformerBlock<>(4, 2));
+}

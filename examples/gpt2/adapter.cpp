@@ -153,9 +153,9 @@ void save_adapter(const Pretrained& pretrained, const fs::path& folder) {
                     {"fan_in_fan_out", pretrained.config.family == Family::gpt2},
                     {"target_modules", kinds},
                     {"inference_mode", true}};
-  make_folder(folder);
-  tg::save(updates, folder / weights_name, {{"format", "pt"}});  // first: the disk may be too full for it
-  tg::save_text(config.dump(2) + '\n', folder / config_name);
+  replace_model(folder, config_name, config.dump(2) + '\n', [&] {
+    tg::save(updates, folder / weights_name, {{"format", "pt"}});
+  });
 }
 
 namespace {
@@ -256,6 +256,7 @@ double scale_of(const Target& target, const TargetSetting& ranks, const TargetSe
 
 void load_adapter(Pretrained& pretrained, const fs::path& folder) {
   const fs::path file = folder / config_name, weights = folder / weights_name;
+  require_complete_model(folder, config_name);
   const json config = read_json(file);
   const JsonSettings settings(file.string(), config);
   check_settings(settings);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "file_names.hpp"
+#include "files.hpp"
 #include "json_file.hpp"
 #include "json_settings.hpp"
 
@@ -90,6 +91,7 @@ void require_dividing(const std::string& file, const char* name, std::size_t par
 
 Config read_config(const std::filesystem::path& folder) {
   const std::string file = (folder / file_names::config).string();
+  require_complete_model(folder, file_names::config);
   json read = read_json(file);
   const JsonSettings settings(file, read);
   settings.require("quantization_config", nullptr);

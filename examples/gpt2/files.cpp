@@ -1,5 +1,7 @@
 #include "files.hpp"
 
+#include <tapegrad/tapegrad.hpp>
+
 #include <unistd.h>
 
 #include <cerrno>
@@ -72,4 +74,38 @@ void check_output_folder(const fs::path& folder, const fs::path& read) {
   }
   if (!fs::is_directory(existing, error)) refuse("to write to, got a file or a link to nothing, " + existing.string());
   if (access(existing.c_str(), W_OK | X_OK) != 0) refuse("that can be written to");
+}
+
+namespace {
+
+/// Where the old settings are while a model is being replaced.
+fs::path set_aside(const fs::path& settings) { return settings.string() + ".replaced"; }
+
+}  // namespace
+
+void replace_model(const fs::path& folder, const char* settings_name, const std::string& settings,
+                   const std::function<void()>& save_weights, const std::map<std::string, std::string>& others) {
+  make_folder(folder);
+  const fs::path file = folder / settings_name, old = set_aside(file);
+  std::error_code none;
+  const bool replaces = fs::exists(file, none);
+  if (replaces) fs::rename(file, old);
+  try {
+    save_weights();
+  } catch (...) {
+    if (replaces) fs::rename(old, file, none);
+    throw;
+  }
+  for (const auto& [name, bytes] : others) tapegrad::save_text(bytes, folder / name);
+  tapegrad::save_text(settings, file);
+  fs::remove(old, none);
+}
+
+void require_complete_model(const fs::path& folder, const char* settings_name) {
+  const fs::path file = folder / settings_name, old = set_aside(file);
+  std::error_code none;
+  if (!fs::exists(file, none) && fs::exists(old, none))
+    throw std::runtime_error(folder.string() +
+                             ": expected a complete model, got one whose saving was interrupted; save it again (" +
+                             old.filename().string() + " holds the earlier settings)");
 }

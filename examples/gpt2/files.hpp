@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 
 /// Reads a file. Throws std::runtime_error, naming it, if it is not a regular file, has more than `most` bytes, or
@@ -18,3 +20,12 @@ void make_folder(const std::filesystem::path& folder);
 /// Throws std::runtime_error if a folder cannot be created or written to, or is the folder `read`. Ignores an empty
 /// name.
 void check_output_folder(const std::filesystem::path& folder, const std::filesystem::path& read);
+
+/// Replaces a folder's model: `save_weights` writes its weights, `others` are further files, and the settings come
+/// last. If the process is killed, the folder holds the old model, the new one, or no settings file, so that readers
+/// never mix two models. If the weights cannot be written, the old model stays. Creates the folder.
+void replace_model(const std::filesystem::path& folder, const char* settings_name, const std::string& settings,
+                   const std::function<void()>& save_weights, const std::map<std::string, std::string>& others = {});
+
+/// Throws std::runtime_error, naming the folder, if a replacement of its model was interrupted.
+void require_complete_model(const std::filesystem::path& folder, const char* settings_name);

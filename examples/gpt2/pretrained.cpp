@@ -59,11 +59,10 @@ std::vector<std::string> model_files() {
 }
 
 void save_pretrained(const Pretrained& pretrained, const fs::path& folder) {
-  make_folder(folder);
-  save_weights(pretrained.model, pretrained.config, folder);
-  for (const auto& [name, bytes] : pretrained.beside) tapegrad::save_text(bytes, folder / name);
   nlohmann::json config = pretrained.config.json;
   config.erase("dtype");  // newer files' name of torch_dtype
   config["torch_dtype"] = "float32";
-  tapegrad::save_text(config.dump(2) + '\n', folder / file_names::config);
+  replace_model(
+      folder, file_names::config, config.dump(2) + '\n',
+      [&] { save_weights(pretrained.model, pretrained.config, folder); }, pretrained.beside);
 }

@@ -39,6 +39,6 @@ Pretrained with_weights(Description description, const std::filesystem::path& fo
 std::vector<std::string> model_files();
 
 /// Writes a folder readable by Hugging Face's libraries and this program: the weights, the configuration and the
-/// original tokenizer files. Writes the weights first, since the disk may be too full for them. Throws
-/// std::runtime_error if a file cannot be written.
+/// original tokenizer files. Replaces another model like replace_model. Throws std::runtime_error if a file cannot be
+/// written.
 void save_pretrained(const Pretrained& pretrained, const std::filesystem::path& folder);

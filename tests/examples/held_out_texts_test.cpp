@@ -78,8 +78,8 @@ TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, wh
   CHECK(numbers_after(impatient.out, "steps: validation loss ").size() == n + 1);
   CHECK(impatient.out.find("\nkept: the weights after " + std::to_string(20 * (lowest + 1)) + " steps") !=
         std::string::npos);
-  CHECK(impatient.out.find("\nstopped early: no lower validation loss than that after " +
-                           std::to_string(20 * (lowest + 1)) + " steps\n") != std::string::npos);
+  CHECK(impatient.out.find("\nstopped early: no lower validation loss since step " + std::to_string(20 * (lowest + 1)) +
+                           '\n') != std::string::npos);
 }
 
 TEST_CASE("text_classifier --folds tests every text once, and prints the folds' mean and spread") {
@@ -202,17 +202,17 @@ TEST_CASE("text_classifier refuses what does not go with validation and folds") 
   refuses(good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, got '0'");
   refuses(good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, got '1'");
   refuses(good + " --validation 0.001", "--validation: expected a share that takes some of the 36 texts to learn from");
-  refuses(good + " --patience 3", "--patience: expected together with --validation");
-  refuses(good + " --eval-every 3", "--eval-every: expected together with --validation");
+  refuses(good + " --patience 3", "--patience: requires --validation");
+  refuses(good + " --eval-every 3", "--eval-every: requires --validation");
   refuses(good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, got '0'");
   refuses(good + " --folds 1", "--folds: expected a whole number of at least 2, got '1'");
   refuses(good + " --folds ten", "--folds: expected a whole number of at least 2, got 'ten'");
   refuses(good + " --folds 41", "--folds: expected at most 40, as many as there are texts, got 41");
   for (const char* option : {"--save", "--classify", "--explain"})
-    refuses(good + " --folds 3 " + option + " a", option + std::string(": expected without --folds"));
-  refuses("--train a --test b --folds 3", "--train: expected without --folds");
-  refuses("--data random --folds 3", "--folds: expected without --data random");
-  refuses("--data random --validation 0.1", "--validation: expected without --data random");
-  refuses("--load a --classify b --folds 3", "--folds: expected without --load");
-  refuses("--load a --classify b --validation 0.1", "--validation: expected without --load");
+    refuses(good + " --folds 3 " + option + " a", option + std::string(": not allowed with --folds"));
+  refuses("--train a --test b --folds 3", "--train: not allowed with --folds");
+  refuses("--data random --folds 3", "--folds: not allowed with --data random");
+  refuses("--data random --validation 0.1", "--validation: not allowed with --data random");
+  refuses("--load a --classify b --folds 3", "--folds: not allowed with --load");
+  refuses("--load a --classify b --validation 0.1", "--validation: not allowed with --load");
 }

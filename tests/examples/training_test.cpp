@@ -147,7 +147,7 @@ TEST_CASE("a validation that finds no lower loss is counted, and patience ends t
   std::cout.rdbuf(before);
   CHECK(out.str().find("after 20 steps: validation loss 2.0000, the lowest so far\n") != std::string::npos);
   CHECK(out.str().find("after 30 steps: validation loss 4.0000\n") != std::string::npos);
-  CHECK(out.str().ends_with("stopped early: no lower validation loss than that after 40 steps\n"));
+  CHECK(out.str().ends_with("stopped early: no lower validation loss since step 40\n"));
   CHECK(status == 0);
   CHECK(state.step == 60);
   CHECK(state.best_step == 40);

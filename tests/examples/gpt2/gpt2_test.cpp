@@ -155,7 +155,7 @@ TEST_CASE("A kept fine-tuning whose options the command line would refuse is ref
   };
   refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
   refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, got '2000000'");
-  refuses("/fine_tune/context", -1, "expected settings that gpt2 --checkpoint saved, got others: /fine_tune/context");
+  refuses("/fine_tune/context", -1, "expected settings saved by gpt2 --checkpoint, got others: /fine_tune/context");
 }
 
 TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds to the weights") {
@@ -232,24 +232,24 @@ TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
   refuses("--score " + published.folder.write("short", "a"), "short: expected a text of two tokens or more");
   refuses("--explain a", "--explain: expected from 2 to 25 tokens, got 1");
   refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
-  refuses("--lora 2", "--lora: expected together with --train");
-  refuses("--merge", "--merge: expected together with --save, and --lora or --adapter");
-  refuses("--train " + kText + " --lora 2 --merge", "--merge: expected together with --save");
-  refuses("--save " + published.folder.path("a"), "--save: expected together with --train, or --adapter and --merge");
-  refuses("--train " + kText + " --adapter a", "--adapter: expected without --train");
-  refuses("--score " + kText + " --top-k 3", "--top-k: expected together with --prompt or --length");
-  refuses("--tokens " + kText + " --seed 3", "--seed: expected without --tokens");
+  refuses("--lora 2", "--lora: requires --train");
+  refuses("--merge", "--merge: requires --save, and --lora or --adapter");
+  refuses("--train " + kText + " --lora 2 --merge", "--merge: requires --save");
+  refuses("--save " + published.folder.path("a"), "--save: requires --train, or --adapter and --merge");
+  refuses("--train " + kText + " --adapter a", "--adapter: not allowed with --train");
+  refuses("--score " + kText + " --top-k 3", "--top-k: requires --prompt or --length");
+  refuses("--tokens " + kText + " --seed 3", "--seed: not allowed with --tokens");
   refuses("--train " + kText + " --score " + published.folder.path("none"), "none: expected a file");
   check_message(run_example("gpt2 " + kText + " --train-tokenizer " + kText + " --vocabulary 300"), "gpt2",
                 "expected a folder to write to, got a file");
   check_message(
       run_example("gpt2 " + published.folder.path("new") + " --train-tokenizer " + kText + " --vocabulary 100000"),
       "gpt2", "text.txt: training a tokenizer: expected a vocabulary of at most");
-  refuses("--train " + kText + " --weights bf16", "--weights: expected without --train");
+  refuses("--train " + kText + " --weights bf16", "--weights: not allowed with --train");
   refuses("--train " + kText + " --context 25", "--context: expected at most 24");
   refuses("--train " + published.folder.write("few", "a few"), "few: expected a text of 20 tokens or more");
   refuses("--train " + kText + " --save " + published.model, "expected a folder to write to, got the one that is read");
   refuses("--train " + kText + " --save " + kText, "expected a folder to write to, got a file");
-  refuses("--tokens " + kText + " --prompt a", "--prompt: expected without --tokens");
+  refuses("--tokens " + kText + " --prompt a", "--prompt: not allowed with --tokens");
   refuses("--adapter " + published.folder.path("none"), "adapter_config.json: expected a file");
 }

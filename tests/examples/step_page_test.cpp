@@ -137,7 +137,7 @@ TEST_CASE("text_classifier --page shows a step on a text, with the label that it
   CHECK(named(step, "positions.weight")["gradient"].is_object());
 
   const double loss = loss_of(step, run);
-  const std::string about = "'ka tö' with the label that it is taken for, ", said = run.out_from(about);
+  const std::string about = "'ka tö' with its predicted label, ", said = run.out_from(about);
   REQUIRE(said != "");
   const std::string label = said.substr(about.size(), said.find(':') - about.size());
   CHECK(page_data(folder.read("page"))["title"] == "A training step on " + about + label);
@@ -160,7 +160,7 @@ TEST_CASE("text_classifier --page without a text shows a step on the first of th
   CHECK(run.err == "");
   const json step = step_of(folder, "page");
   check_attentions(step, {"⊢", "a", "new", "one", "⊣"}, 1);
-  CHECK(run.out_from("a training step on 'a new one', the first of the test, with its label, no: loss ") != "");
+  CHECK(run.out_from("a training step on 'a new one', the first test text, with its label, no: loss ") != "");
   CHECK(probability_of("no", run) < 0.5);
   CHECK(std::exp(-loss_of(step, run)) == doctest::Approx(probability_of("no", run)).epsilon(0.002 / 0.1));
 
@@ -194,7 +194,8 @@ TEST_CASE("language_model --page shows a step on a line, and leaves the run as i
   CHECK(named(step, "embedding.weight")["axes"][0] == logits["axes"][2]);
   CHECK(named(step, "blocks.1.feed_forward.fc1.weight")["gradient"].is_object());
   CHECK(page_data(folder.read("page"))["title"] == "A training step on 'katé'");
-  CHECK(std::exp(loss_of(step, run)) == doctest::Approx(number_after(run, "explained: perplexity ")).epsilon(0.002));
+  CHECK(std::exp(loss_of(step, run)) ==
+        doctest::Approx(number_after(run, "attention on the text (perplexity ")).epsilon(0.002));
 
   for (const char* source : {" --load ", " --resume "}) {
     const Run again = run_example("language_model --length 1" + (source + folder.path("run")) + text);
@@ -211,14 +212,14 @@ TEST_CASE("language_model --page shows the first of the test, characters that we
   const std::string list = " --lines --data " + folder.write("list", joined(lines)), page = folder.path("page");
   const Run of_list = run_example("language_model --length 1 --page " + page + list + one_block);
   CHECK(of_list.err == "");
-  CHECK(of_list.out_from("a training step on 'ka(unknown)', the first of the test: loss ") != "");
+  CHECK(of_list.out_from("a training step on 'ka(unknown)', the first test text: loss ") != "");
   check_attentions(step_of(folder, "page"), {"⊢", "k", "a", "(unknown)"}, 1);
 
   const std::string data = " --data " + folder.write("text", rhyme(50)), model = folder.path("model");
   const Run of_text = run_example("language_model --length 1 --context 5 --layers 0 --save " + model + " --page " +
                                   page + data + narrow);
   CHECK(of_text.err == "");
-  CHECK(of_text.out_from("a training step on 'über a', the first of the test: loss ") != "");
+  CHECK(of_text.out_from("a training step on 'über a', the first test text: loss ") != "");
   const json step = step_of(folder, "page");
   check_attentions(step, {"ü", "b", "e", "r", "␣"}, 1);
   loss_of(step, of_text);

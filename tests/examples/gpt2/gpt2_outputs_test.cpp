@@ -24,11 +24,11 @@ TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what 
   const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
   REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
   refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'", "got an input file");
-  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not the model's");
-  refuses("--adapter " + adapter + " --merge --save " + adapter, "got the one that is read");
+  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not part of the model");
+  refuses("--adapter " + adapter + " --merge --save " + adapter, "got the input folder");
   fs::create_directory(folder.path("other"));
   folder.write("other/tokenizer.json", "{}");
-  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not the model's");
+  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not part of the model");
   refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got this one twice");
   CHECK(folder.read("model/model.safetensors") == weights);
 }
@@ -58,9 +58,9 @@ TEST_CASE("gpt2 refuses before the work what it could not save behind it") {
     for (const std::string below : {"", "/", "/below"})
       refuses(option + none + " --save " + none + below, none + ": expected an output file, got an output folder");
   fs::create_symlink("nowhere", folder / "link");
-  refuses("--save " + folder.path("link"), "link: expected a folder to write to, got a file or a link to nothing");
-  refuses("--save " + folder.path("link/below"), "below: expected a folder to write to, got a file or a link");
-  refuses("--save " + kText + "/below", "below: expected a folder to write to, got a file");
+  refuses("--save " + folder.path("link"), "link: expected an output folder, got a file or a broken link");
+  refuses("--save " + folder.path("link/below"), "below: expected an output folder, got a file or a broken link");
+  refuses("--save " + kText + "/below", "below: expected an output folder, got a file");
   CHECK(folder.files() == 3);
 }
 
@@ -83,10 +83,12 @@ TEST_CASE("--save and --best are two folders, however they are spelled, and one 
 TEST_CASE("An adapter is not saved beside the files of a whole model, which would be loaded with it") {
   const Published published, other;
   const std::string learn = "--train " + kText + short_run(1) + "--lora 2 --save ";
-  check_message(published.run(learn + other.model), "gpt2",
-                "model: expected a folder to write to without config.json, which is not the adapter's");
+  check_message(
+      published.run(learn + other.model), "gpt2",
+      "model: expected an output folder without config.json, which is not part of the adapter; use another folder");
   fs::remove(other.model + "/config.json");
-  check_message(published.run(learn + other.model), "gpt2", "without model.safetensors, which is not the adapter's");
+  check_message(published.run(learn + other.model), "gpt2",
+                "without model.safetensors, which is not part of the adapter");
   fs::remove(other.model + "/model.safetensors");
   CHECK(published.run(learn + other.model).status == 0);  // next to the tokenizer, as saved by training with PEFT
 }

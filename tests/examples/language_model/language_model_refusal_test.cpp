@@ -102,10 +102,10 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--load " + other, "other");
     const std::string half = folder.read("model").substr(0, 1000);
     refuses("--load " + file("half", half), "half");
-    refuses("--load " + model + " --prompt é", "--prompt: expected characters that the model has learned, got 'é'");
+    refuses("--load " + model + " --prompt é", "--prompt: expected characters in the model's vocabulary, got 'é'");
     refuses("--load " + model + " --explain isst --explain-to " + folder.path("none/map"),
             "none/map.csv: expected a path in a folder");
-    refuses("--load " + model + " --explain é", "--explain: expected characters that the model has learned, got 'é'");
+    refuses("--load " + model + " --explain é", "--explain: expected characters in the model's vocabulary, got 'é'");
     CHECK_FALSE(std::filesystem::exists("attention.csv"));
   }
   SUBCASE("options") {
@@ -120,15 +120,15 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--language klingon", "--language: expected catalan, ");
     refuses("--prompt ''", "--prompt: expected a nonempty text");
     refuses("--prompt $(printf 'caf\\351')", "--prompt: expected UTF-8, got the byte 0xe9 at character 4");
-    refuses("--data " + text + " --prompt ißt", "--prompt: expected characters that the model has learned, got 'ß' as");
+    refuses("--data " + text + " --prompt ißt", "--prompt: expected characters in the model's vocabulary, got 'ß' at");
     refuses("--lines --data " + list + " --context 4 --prompt kata", "--prompt: expected at most 3 characters, got 4");
     refuses("--explain ''", "--explain: expected a nonempty text");
     refuses("--explain $(printf 'caf\\351')", "--explain: expected UTF-8, got the byte 0xe9 at character 4");
     refuses("--explain ißt" + forever + "--data " + text,
-            "--explain: expected characters that the model has learned, got 'ß' as");
+            "--explain: expected characters in the model's vocabulary, got 'ß' at");
     refuses("--explain 'ist ruh.' --context 7" + forever + "--data " + text,
             "--explain: expected at most 7 characters, got 8");
-    refuses("--explain i" + forever + "--data " + text, "--explain: expected two characters or more, got 'i'");
+    refuses("--explain i" + forever + "--data " + text, "--explain: expected at least two characters, got 'i'");
     refuses("--explain kata --context 4 --lines" + forever + "--data " + list,
             "--explain: expected at most 3 characters, got 4");
     const std::string page = "--data " + text + forever + "--page";
@@ -136,8 +136,8 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses(page + " ''", "--page: expected a file path, got an empty one");
     refuses(page + " page ''", "--page: expected a nonempty text");
     refuses(page + " page $(printf 'caf\\351')", "--page: expected UTF-8, got the byte 0xe9 at character 4");
-    refuses(page + " page i", "--page: expected two characters or more, got 'i'");
-    refuses(page + " page ißt", "--page: expected characters that the model has learned, got 'ß' as character 2");
+    refuses(page + " page i", "--page: expected at least two characters, got 'i'");
+    refuses(page + " page ißt", "--page: expected characters in the model's vocabulary, got 'ß' at character 2");
     refuses("--data " + text + " --lr 1000 --steps 100", "; use a lower learning rate");
   }
   SUBCASE("options that do not go together") {

@@ -64,7 +64,7 @@ TEST_CASE("a run that is killed at ten random moments ends with the weights of o
   std::size_t kills = 0;
   for (std::size_t i = 0; (i = killed.out.find("status 137", i)) != killed.out.npos; ++i) ++kills;
   CHECK(kills == 10);
-  CHECK(killed.out.find("goes on after ") != killed.out.npos);
+  CHECK(killed.out.find("resuming at step ") != killed.out.npos);
 
   CHECK(folder.read("killed") == folder.read("whole"));
   CHECK(folder.read("killed.best") == folder.read("whole.best"));
@@ -125,11 +125,11 @@ TEST_CASE("a run goes on for more steps, with its own options and no others") {
                                 "--width 8 --decay none --steps 50 --save " + folder.path("whole"));
   const Run more = run_example(resume + " --lr 0.01 --seed 5 --steps 50 --save " + folder.path("more"));
   CAPTURE(more.err);
-  CHECK(more.out.find("goes on after 30 steps\n") != std::string::npos);
+  CHECK(more.out.find("resuming at step 30\n") != std::string::npos);
   CHECK(folder.read("more") == folder.read("whole"));
 
   folder.write("text", rhyme(101));
-  refuses("", "expected the texts that the run has learned from, got others");
+  refuses("", "expected the run's training texts, got others");
   const std::string model = folder.path("more");
   const Run no_run = run_example("language_model --resume " + model);
   CHECK(no_run.err.find("more: expected a model saved by language_model --checkpoint") != std::string::npos);

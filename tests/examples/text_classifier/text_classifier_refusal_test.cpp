@@ -38,9 +38,9 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
             "latin1:2: expected UTF-8, got the byte 0xe9 at character 6");
     refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, got the byte 0xc3 at character 6");
-    refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected two labels or more");
+    refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected at least two labels");
     refuses("--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
-            "other:2: expected a label that was learned (blame, praise), got 'shrug'");
+            "other:2: expected a label of the model (blame, praise), got 'shrug'");
     refuses("--languages english " + folder.path("none"), "none: expected a text file");
     refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
     refuses("--load " + good + " --classify a", "good");

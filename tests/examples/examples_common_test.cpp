@@ -100,7 +100,7 @@ TEST_CASE("files that are no text are refused by name, and by line where there i
   refuses(folder.write("empty", ""), ": expected a text file, got an empty one");
   refuses(folder.path(""), ": expected a text file, got a folder");
   refuses(folder.write("latin1", "one\ntwo\nthr\xe9\n"), ":3: expected UTF-8, got the byte 0xe9 at character 4");
-  refuses(folder.write("zero", std::string("one\0two", 7)), ": expected a text file, got one with a byte 0");
+  refuses(folder.write("zero", std::string("one\0two", 7)), ": expected a text file, got a zero byte");
   refuses("/proc/self/mem", ": expected a text file, but it cannot be read: Input/output error");
   refuses(folder.write("cut", "one\ntw\xc3"), ":2: expected UTF-8, got the byte 0xc3 at character 3");
 }
@@ -275,7 +275,7 @@ TEST_CASE("on a terminal the first signal is answered with what happens") {
   std::string said;  // the terminal returns it in pieces; read() fails after the last
   char piece[200];
   for (ssize_t size; (size = read(terminal, piece, sizeof piece)) > 0;) said.append(piece, piece + size);
-  CHECK(said.find("once more to end at once") != std::string::npos);
+  CHECK(said.find("interrupt again to quit immediately") != std::string::npos);
   close(terminal);
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the folds' 
   CHECK(numbers_after(run.out, "%, standard deviation ").at(0) ==
         doctest::Approx(std::sqrt(squares / 3)).epsilon(0.02));
   CHECK(sum / 4 > 60);
-  CHECK(run.out.find(" of 125 are right; ") != std::string::npos);
+  CHECK(run.out.find(" of 125 correct; ") != std::string::npos);
   std::istringstream table(run.out_from("precision"));
   for (const auto& [label, count] : {std::pair("down", "42"), std::pair("up", "83")}) {
     std::string line;

@@ -135,8 +135,10 @@ TEST_CASE("Weights that do not fit the configuration are refused by the tensor's
        "h.0.attn.c_attn.extra"},
       {"gpt2", setting("n_layer", 3), "", "h.2."},
       {"gpt2", setting("n_layer", 1), "", "h.1."},
-      {"gpt2", setting("n_layer", 2000000000), "config.json", "expected sizes of a model for which model.safetensors"},
-      {"gpt2", setting("n_embd", 2000000000), "config.json", "expected sizes of a model for which model.safetensors"},
+      {"gpt2", setting("n_layer", 2000000000), "config.json",
+       "expected sizes of a model that fits in model.safetensors"},
+      {"gpt2", setting("n_embd", 2000000000), "config.json",
+       "expected sizes of a model that fits in model.safetensors"},
       {"llama", [](CheckpointFolder& f) { f.tensors.erase("lm_head.weight"); }, "", "lm_head.weight"},
       {"llama",
        [](CheckpointFolder& f) {

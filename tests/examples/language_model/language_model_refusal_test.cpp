@@ -33,18 +33,21 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
     refuses("--data " + folder.path(""), "expected a text file, got a folder");
     refuses("--data " + file("empty", ""), "empty: expected a text file, got an empty one");
-    refuses("--lines --data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"), "blank: expected 10 lines or more");
-    refuses("--lines --data " + file("short", "a\nb\n"), "short: expected 10 lines or more, since every tenth is kept");
+    refuses("--lines --data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"), "blank: expected at least 10 lines");
+    refuses("--lines --data " + file("short", "a\nb\n"),
+            "short: expected at least 10 lines, since every tenth is held out");
     refuses("--data " + file("little", "abc\n"),
-            "little: expected 20 characters or more, since the last tenth is kept");
-    refuses("--data " + file("once", "abcdefghijklmnopqrstuvwxyz\n"), "once: expected characters that come twice");
+            "little: expected at least 20 characters, since the last tenth is held out");
+    refuses("--data " + file("once", "abcdefghijklmnopqrstuvwxyz\n"),
+            "once: expected characters that occur at least twice");
     refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
             "latin1:2: expected UTF-8, got the byte 0xe9 at character 6");
     refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, got the byte 0xc3 at character 6");
     refuses("--language " + folder.path("none"), "none: expected a text file");
-    refuses("--data " + text + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+    refuses("--data " + text + " --save " + folder.path("none/model"),
+            "none/model: expected a path in a writable folder");
     refuses("--data " + text + " --explain ist --explain-to " + folder.path("none/map"),
-            "none/map.csv: expected a path in a folder");
+            "none/map.csv: expected a path in a writable folder");
     refuses("--data " + text + forever + "--page " + folder.path("none/page") + " ist",
             "none/page: expected a path in a writable folder");
     refuses("--data " + text + forever + "--page " + text, "good: expected an output file, got an input file");
@@ -104,7 +107,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--load " + file("half", half), "half");
     refuses("--load " + model + " --prompt é", "--prompt: expected characters in the model's vocabulary, got 'é'");
     refuses("--load " + model + " --explain isst --explain-to " + folder.path("none/map"),
-            "none/map.csv: expected a path in a folder");
+            "none/map.csv: expected a path in a writable folder");
     refuses("--load " + model + " --explain é", "--explain: expected characters in the model's vocabulary, got 'é'");
     CHECK_FALSE(std::filesystem::exists("attention.csv"));
   }
@@ -150,7 +153,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--data " + text + " --layers 0 --recompute", "--recompute: not allowed with --layers 0");
     refuses("--data random --save model", "--save: not allowed with --data random");
     refuses("--prompt a --explain-to name", "--explain-to: requires --explain");
-    refuses("--load model --page page", "--page: expected a FILE and a TEXT");
+    refuses("--load model --page page", "--page: expected FILE and TEXT");
     refuses("--data random --page page", "--page: not allowed with --data random");
     refuses("--data random --explain a", "--explain: not allowed with --data random");
     refuses("--data random --prompt a", "--prompt: not allowed with --data random");

@@ -156,7 +156,7 @@ TEST_CASE("a kept run whose options the command line would refuse is refused") {
   refuses("/training/optimizer", "adam",
           others + "/training/optimizer: expected a value as this program writes it, got \"adam\"");
   refuses("/outputs/checkpoint_every", -1,
-          others + "/outputs/checkpoint_every: expected a value that the program writes");
+          others + "/outputs/checkpoint_every: expected a value as this program writes it");
   change_kept_option(run, wrong, "language_model --checkpoint", "/training/steps", 3);
   CHECK(run_example("language_model --resume " + wrong).status == 0);
 }

@@ -32,7 +32,8 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + file("empty", ""), "empty: expected a text file, got an empty one");
     refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
             "blank: expected lines of a label, a space and a text");
-    refuses("--data " + file("short", "a b\nc d\n"), "short: expected 10 lines or more, since every tenth is kept");
+    refuses("--data " + file("short", "a b\nc d\n"),
+            "short: expected at least 10 lines, since every tenth is held out");
     refuses("--train " + good + " --test " + file("no_label", "praise a\n\n  good\n"),
             "no_label:3: expected a label, a space and a text, got '  good'");
     refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
@@ -45,8 +46,9 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
     refuses("--load " + good + " --classify a", "good");
     refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
-            "none/map.csv: expected a path in a folder");
-    refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+            "none/map.csv: expected a path in a writable folder");
+    refuses("--data " + good + " --save " + folder.path("none/model"),
+            "none/model: expected a path in a writable folder");
     refuses("--data " + good + forever + "--page " + folder.path("none/page") + " a",
             "none/page: expected a path in a writable folder");
     refuses("--data " + good + forever + "--page " + good, "good: expected an output file, got an input file");
@@ -104,7 +106,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + good + " --test " + good, "--test: not allowed with --data");
     refuses("--data " + good + " --words 100", "--words: not allowed with --data");
     refuses("--load model", "--load: requires --classify, --explain, --page, --data or --test");
-    refuses("--load model --page page", "--page: expected a FILE and a TEXT");
+    refuses("--load model --page page", "--page: expected FILE and TEXT");
     refuses("--data " + good + " --folds 3 --page page", "--page: not allowed with --folds");
     refuses("--data random --page page", "--page: not allowed with --data random");
     refuses("--load model --classify a --steps 3", "--steps: not allowed with --load");

@@ -81,7 +81,7 @@ TEST_CASE(
   CHECK(saved.err == "");
   CHECK(saved.status == 0);
   CHECK(saved.out.find("220 for training, 4 for testing\n") != std::string::npos);
-  CHECK(saved.out.find("4 of 4 are right") != std::string::npos);
+  CHECK(saved.out.find("4 of 4 correct") != std::string::npos);
   CHECK(saved.out.find("nan") == std::string::npos);
 
   std::istringstream yours(saved.out_from("your words:"));

@@ -157,16 +157,16 @@ struct Level4 {
 
 void level_1(tg::Page& page, Level1& model, const Tensor& x) {
   section("1. Level 1: three projections",
-          "Every token asks (q), offers (k) and passes on (v). Three sentences of two tokens, width 4.");
+          "Every token has a query (q), a key (k) and a value (v). Three sentences of two tokens, width 4.");
   show("X", x, {.decimals = 1});
   show_parameters(model);
   show("scores", model.scores(x));
   show("weights", model.weights(x));
-  see("each row says how much a token takes of token 0 and of token 1: it adds up to 1");
+  see("each row holds a token's weights of token 0 and token 1; they sum to 1");
   show("output", as_step(page, labelled("1. Level 1: three projections", 2), [&] { return model(x); }));
-  see("the shape of X again: levels can be stacked");
+  see("the output has the shape of X, so layers can be stacked");
 
-  say("The same scores by einsum: multiply along d, for every t and s of every b.");
+  say("The same scores by einsum: for every b, t and s, sum the products over d.");
   const Tensor by_einsum = tg::einsum("btd,bsd->bts", model.q_proj(x), model.k_proj(x)) / std::sqrt(4.0);
   Comparison table(1e-12);
   table.add("scores", "matmul and einsum(\"btd,bsd->bts\")", model.scores(x), by_einsum);
@@ -175,8 +175,8 @@ void level_1(tg::Page& page, Level1& model, const Tensor& x) {
 
 void level_2(tg::Page& page, const Level1& level1, const Tensor& x) {
   section("2. Level 2: one fused projection, and an output projection",
-          "Three products with X become one: the three weights stand on top of each other, the product is split "
-          "in three. Given level 1's parameters, it makes the same q, k and v.");
+          "Three products with X become one: the three weights are stacked, and the product is split in three. "
+          "With level 1's parameters, it gives the same q, k and v.");
   Level2 model(4);
   const auto& [q, k, v] = level1;
   model.qkv_proj.weight.set_value(tg::cat<double>({q.weight, k.weight, v.weight}).value());  // (3 D, D)
@@ -193,13 +193,13 @@ void level_2(tg::Page& page, const Level1& level1, const Tensor& x) {
 
   show_beside({{"out_proj.weight", model.out_proj.weight}, {"out_proj.bias", model.out_proj.bias}}, {.decimals = 1});
   show("output", as_step(page, labelled("2. Level 2: one fused projection", 2), [&] { return model(x); }));
-  see("the output projection mixes the numbers within each token, and no tokens");
+  see("the output projection mixes the numbers within each token, not across tokens");
 }
 
 void level_3(tg::Page& page) {
   section("3. Level 3: a padding mask and dropout",
-          "Three sentences of three, two and one tokens, filled up to four; width 2. The mask's (3, 4) becomes "
-          "(3, 1, 4), so that it hides the same tokens from every query, and -1e20 takes the place of the scores.");
+          "Three sentences of three, two and one tokens, padded to four; width 2. The mask of shape (3, 4) becomes "
+          "(3, 1, 4), so it hides the same tokens from every query. Hidden scores are replaced by -1e20.");
   const Tensor x = named("X", Tensor(random_numbers<double>({3, 4, 2})));
   const tg::IntArray mask{{1, 1, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
   Level3 model(2, 0.5);
@@ -211,7 +211,7 @@ void level_3(tg::Page& page) {
   const auto parts = model.qkv(x);
   tg::eval(model);
   show("weights, in evaluation", model.weights(parts[0], parts[1], mask));
-  see("columns of hidden tokens are 0; in the last sentence all attend to its only token");
+  see("columns of hidden tokens are 0; in the last sentence every query attends to its only token");
   show("output, in evaluation",
        as_step(page, labelled("3. Level 3: a padding mask", 4), [&] { return model(x, mask); }));
   tg::train(model);
@@ -219,8 +219,8 @@ void level_3(tg::Page& page) {
          const auto in_training = model.qkv(x);
          return named("dropped", model.weights(in_training[0], in_training[1], mask));
        }));
-  see("dropout with p = 0.5 lets half of the weights be 0 and doubles the others, anew at every call: no token "
-      "can rely on another");
+  see("dropout with p = 0.5 sets about half of the weights to 0 and doubles the others, with new random choices at "
+      "every call: no token can rely on a single other token");
 }
 
 /// Adds a page step: a backward pass from the mean square of the output to the parameters and x. -> x's gradient
@@ -236,8 +236,8 @@ Array sweep(tg::Page& page, const tg::PageStep& step, Model& model, tg::Paramete
 
 void level_4(tg::Page& page) {
   section("4. Level 4: several heads",
-          "Two heads with half of the width each: q, k and v (3, 2, 4) are cut into (3, 2, 2, 2), the heads go "
-          "in front of the tokens, and each head attends by itself.");
+          "Two heads with half of the width each: q, k and v (3, 2, 4) are split into (3, 2, 2, 2), the axis of "
+          "heads moves before the axis of tokens, and each head attends on its own.");
   tg::Parameter<double> x(random_numbers<double>({3, 2, 4}));
   x.set_name("X");
   const tg::IntArray mask{{1, 1}, {1, 0}, {1, 1}};
@@ -247,14 +247,14 @@ void level_4(tg::Page& page) {
   show("mask", mask);
   show_parameters(model);
   show("weights [sentence, head]", model.weights(x, mask));
-  see("two heads, two ways to look at a sentence; the hidden token of sentence 1 is hidden from both");
+  see("two heads, two attention patterns; the hidden token of sentence 1 is hidden from both");
   show("output", model(x, mask));
   const tg::PageStep step = labelled("4. Level 4: several heads", 2, true);
   show("gradient of mean(output^2) in X", sweep(page, step, model, x, mask));
-  see("token 1 of sentence 1 has none: as a key it is hidden, and as a query it has no choice: where one token "
-      "is left to see, its weight is 1 whatever is asked");
+  see("token 1 of sentence 1 has no gradient: as a key it is hidden, and as a query it sees a single token, "
+      "whose weight is 1 for any query");
 
-  say("The same scores by einsum, which needs no transposing: the heads stay where reshape has put them.");
+  say("The same scores by einsum, without a transpose: the heads stay where reshape put them.");
   const Tensor q = tg::reshape(model.q_proj(x), {3, 2, 2, 2}), k = tg::reshape(model.k_proj(x), {3, 2, 2, 2});
   Comparison table(1e-12);
   table.add("scores", "matmul and einsum(\"bthd,bshd->bhts\")", model.scores(x),
@@ -265,7 +265,7 @@ void level_4(tg::Page& page) {
 void level_4_is_the_librarys_layer(tg::Page& page) {
   section("5. Level 4 is the library's layer",
           "tg::MultiHeadAttention with the same parameters: width 128, 8 heads, three sentences of four tokens. "
-          "Gradients are those of mean(output^2).");
+          "The gradients are of mean(output^2).");
   tg::Parameter<double> x(tg::normal<double>({3, 4, 128}));
   x.set_name("X");
   const tg::IntArray mask{{1, 1, 1, 0}, {1, 1, 0, 0}, {1, 0, 0, 0}};
@@ -295,7 +295,7 @@ void level_4_is_the_librarys_layer(tg::Page& page) {
 
 void every_level_on_every_input() {
   section("6. Every level on every input",
-          "Attention gives back the shape that came in, whatever the width and the number of tokens.");
+          "The output has the shape of the input, for any width and number of tokens.");
   const auto print_row = [](const auto&... cells) {
     std::cout << std::left;
     ((std::cout << "  " << std::setw(11) << cells), ...) << '\n';
@@ -318,7 +318,8 @@ void every_level_on_every_input() {
 int main(int argc, char** argv) {
   const char* description =
       "Self-attention written by hand at four levels: three projections; one fused projection and an output "
-      "projection; a mask and dropout; several heads. The last equals the library's layer in values and gradients.";
+      "projection; a mask and dropout; several heads. The last level matches the library's layer in values and "
+      "gradients.";
   const tg::PageOptions options{.title = "Self-attention at four levels"};
   return run_tutorial(argc, argv, "attention_levels", description, options, [](tg::Page& page) {
     const Tensor x = named("X", Tensor(random_numbers<double>({3, 2, 4})));

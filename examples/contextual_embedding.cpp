@@ -60,14 +60,14 @@ Tensor last_words(const Tensor& x, const Tensor& y) { return tg::stack({tg::sele
 // ---- 1 ------------------------------------------------------------------------------------------------------------
 
 void one_vector_for_each_word(const Sentence& river, const Sentence& money) {
-  section("1. One vector for each word, whatever the sentence",
-          "A table gives every word a vector. Its numbers say how much a word has to do with water, with "
-          "money and with grammar. They are made by hand here; a model learns them.");
+  section("1. One vector for each word, in any sentence",
+          "A table gives every word a vector. Its numbers measure how strongly a word relates to water, to "
+          "money and to grammar. Here they are chosen by hand; a model learns them.");
   show("embedding table", embedding_table(), {.decimals = 1, .rows = vocabulary, .columns = features});
-  see("bank is half water, half money: the table does not know which bank is meant");
+  see("bank is half water, half money: the table cannot tell which bank is meant");
   show("the river bank", river.x, {.decimals = 1, .rows = river.words, .columns = features});
   show("the money bank", money.x, {.decimals = 1, .rows = money.words, .columns = features});
-  see("the last rows are equal: both banks have the same vector");
+  see("the last rows are equal: bank has the same vector in both sentences");
 }
 
 // ---- 2 ------------------------------------------------------------------------------------------------------------
@@ -83,15 +83,15 @@ void mean_of_the_context_added(tg::Page& page, const Sentence& river, const Sent
                    [&] { return add_mean_of_context(sentence.x); });
   };
   section("2. The mean of the context added",
-          "The simplest way to let the context in: add the mean of the sentence to every word.");
+          "The simplest way to use the context: add the mean of the sentence to every word.");
   show_beside({{"mean of the river bank", tg::mean(river.x, {0}, tg::keepdims)},
                {"mean of the money bank", tg::mean(money.x, {0}, tg::keepdims)}},
               {.columns = features});
   const Tensor river_with_mean = with_mean(river), money_with_mean = with_mean(money);
   show("bank + mean", last_words(river_with_mean, money_with_mean),
        {.rows = {"river bank", "money bank"}, .columns = features});
-  see("now they differ: one bank has more water, the other more money");
-  see("but 'the' counts as much as 'river': grammar has crept in. Words should count by how well they fit");
+  see("now they differ: one bank is more water, the other more money");
+  see("but 'the' counts as much as 'river', which adds grammar. Words should be weighted by how well they fit");
 }
 
 // ---- 3 ------------------------------------------------------------------------------------------------------------
@@ -107,11 +107,11 @@ Array scores_by_loop(const Array& q, const Array& k, float scale) {
 
 void scores_by_dot_products(const Sentence& river) {
   section("3. Scores: how well two words fit",
-          "The dot product of two vectors is large where they point the same way. A loop computes that of "
-          "every word with every word.");
+          "The dot product of two vectors is large if they point in the same direction. A loop computes it for "
+          "every pair of words.");
   show("scores", scores_by_loop(river.x.value(), river.x.value(), 1), {.rows = river.words, .columns = river.words});
-  see("bank fits river and itself, and has little to do with 'the'");
-  see("symmetric: river fits bank as well as bank fits river");
+  see("bank fits river and itself, but hardly 'the'");
+  see("the scores are symmetric: river fits bank as well as bank fits river");
 }
 
 // ---- 4 ------------------------------------------------------------------------------------------------------------
@@ -127,8 +127,8 @@ Tensor softmax(const Tensor& x) { return softmax_as_written(x - named("m", tg::a
 
 void softmax_by_hand(tg::Page& page, const Sentence& river) {
   section("4. Softmax by hand: from scores to weights",
-          "Weights should be positive and add up to 1. The exponential makes every score positive; dividing "
-          "by the sum of its row does the rest.");
+          "Weights should be positive and sum to 1. The exponential makes every score positive; dividing by "
+          "the sum of the row normalizes them.");
   Parameter scores(scores_by_loop(river.x.value(), river.x.value(), 1));
   scores.set_name("scores");
   const Tensor exponentials = tg::exp(scores);
@@ -137,9 +137,9 @@ void softmax_by_hand(tg::Page& page, const Sentence& river) {
   const Tensor weights =
       as_step(page, step_about(river.words, "4. Softmax by hand"), [&] { return softmax_as_written(scores); });
   show("weights", weights, {.rows = river.words, .columns = river.words});
-  see("every row adds up to 1: each word gives away its attention once");
+  see("every row sums to 1: each word distributes a total weight of 1");
 
-  say("Now with large scores. In all three rows the numbers rise by 1 from one to the next, so that their "
+  say("Now with large scores. In all three rows the numbers increase by 1 from one to the next, so their "
       "weights should be equal.");
   Parameter rows(Array{{1, 2, 3}, {101, 102, 103}, {-203, -202, -201}});
   rows.set_name("rows");
@@ -149,10 +149,10 @@ void softmax_by_hand(tg::Page& page, const Sentence& river) {
   const Tensor right =
       as_step(page, {.label = "4. Large scores, right: largest subtracted first"}, [&] { return softmax(rows); });
   show_beside({{"wrong softmax: as written", wrong}, {"right softmax: largest subtracted first", right}});
-  see("wrong: exp(103) is more than a float can hold, and infinity / infinity is nan (not a number); "
-      "exp(-201) is so small that it becomes 0, and 0 / 0 is nan, too");
-  see("right: exp(x - m) / sum(exp(x - m)): the factor exp(-m) stands above and below and cancels, and now "
-      "the largest exponential is exp(0) = 1, so that the sum is neither infinite nor 0");
+  see("wrong: exp(103) overflows a float, and infinity / infinity is nan (not a number); exp(-201) underflows "
+      "to 0, and 0 / 0 is nan, too");
+  see("right: exp(x - m) / sum(exp(x - m)): the factor exp(-m) cancels, and the largest exponential is now "
+      "exp(0) = 1, so the sum is neither infinite nor 0");
 }
 
 // ---- 5 ------------------------------------------------------------------------------------------------------------
@@ -197,11 +197,11 @@ void attention_without_projections(tg::Page& page, const Sentence& river, const 
   };
   section("5. Attention without projections: by loop and by matrix product",
           "The new vector of a word is the mean of all words, weighted by how well they fit: softmax(X X^T) X. "
-          "Two matrix products do what the loops do.");
+          "Two matrix products replace the loops.");
   show("X X^T", tg::matmul(river.x, tg::transpose(river.x, 0, 1)), {.rows = river.words, .columns = river.words});
   show_beside({{"the river bank, output", attention(river)}, {"the money bank, output", attention(money)}},
               {.rows = {"the", "river|money", "bank"}, .columns = features});
-  see("last row: one bank is mostly water now, the other mostly money, and grammar has hardly a say");
+  see("last row: one bank is now mostly water, the other mostly money, and grammar hardly counts");
   Comparison table(1e-6);
   compare(table, "river", river.x, river.x, river.x, 1);
   compare(table, "money", money.x, money.x, money.x, 1);
@@ -218,10 +218,9 @@ struct Projections {
 
 void attention_with_projections(tg::Page& page, const Sentence& river) {
   section("6. Attention with projections",
-          "Three matrices let a word ask for something else than it offers: queries Q = X Wq^T, keys "
-          "K = X Wk^T, values V = X Wv^T. A model learns them; here they are random: see what another --seed "
-          "gives. Scores are divided by the square root of the width D = 3, so that wide vectors do not make "
-          "them large.");
+          "With three matrices, what a word looks for can differ from what it offers: queries Q = X Wq^T, keys "
+          "K = X Wk^T, values V = X Wv^T. A model learns them; here they are random, so try another --seed. "
+          "Scores are divided by the square root of the width D = 3 to keep them small for wide vectors.");
   Projections project;
   round_parameters(project);
   project.query.weight.set_name("Wq"), project.key.weight.set_name("Wk"), project.value.weight.set_name("Wv");
@@ -239,7 +238,7 @@ void attention_with_projections(tg::Page& page, const Sentence& river) {
   const Tensor scores = tg::matmul(q, tg::transpose(k, 0, 1)) * scale;  // (T, T)
   show_beside({{"Q K^T / sqrt(3)", scores}, {"weights by projections", softmax(scores)}},
               {.rows = river.words, .columns = river.words});
-  see("no longer symmetric: what river wants from bank is not what bank wants from river");
+  see("the scores are no longer symmetric: the score of river for bank differs from that of bank for river");
   show("output by projections", output, {.rows = river.words});
   Comparison table(1e-6);
   compare(table, "projected", q, k, v, scale);
@@ -248,8 +247,8 @@ void attention_with_projections(tg::Page& page, const Sentence& river) {
 
 int main(int argc, char** argv) {
   const char* description =
-      "One word in two sentences: from a vector that knows no context to attention, by loops and by "
-      "matrix products, without and with projections. Softmax by hand, and why the maximum is subtracted.";
+      "One word in two sentences: from a vector without context to attention, by loops and by matrix "
+      "products, without and with projections. Softmax by hand, and why the maximum is subtracted.";
   const tg::PageOptions options{.title = "One word in two sentences"};
   return run_tutorial(argc, argv, "contextual_embedding", description, options, [](tg::Page& page) {
     const Sentence river = look_up(page, {"the", "river", "bank"}), money = look_up(page, {"the", "money", "bank"});

@@ -108,38 +108,38 @@ tg::PageStep labelled_heads(const std::string& label) {
 
 void splitting_and_merging_heads(tg::Page& page) {
   section("1. Heads are split and merged by reshape and permute",
-          "Three tokens of width 4, two heads. The numbers tell where they are from: token 2 has 20 to 23, of "
-          "which 20 and 21 are for head 0, 22 and 23 for head 1.");
+          "Three tokens of width 4, two heads. The numbers show their origin: token 2 has 20 to 23, where 20 "
+          "and 21 belong to head 0, 22 and 23 to head 1.");
   Parameter x(Array{{{0, 1, 2, 3}, {10, 11, 12, 13}, {20, 21, 22, 23}}});
   x.set_name("X");
   const Style whole{.decimals = 0};
   show("X [batch entry]", x, whole);
   show("reshape to (1, 3, 2, 2) [batch entry, token]: heads x numbers", tg::reshape(x, {1, 3, 2, 2}), whole);
   show("permute 0, 2, 1, 3 [batch entry, head]: tokens x numbers", split_heads(x, 2), whole);
-  see("each head has its two numbers of every token");
+  see("each head has two numbers of every token");
   show("merged again",
        as_step(page, labelled_heads("1. Heads split and merged"),
                [&] { return named("merged", merge_heads(named("heads", split_heads(x, 2)))); }),
        whole);
-  see("permute the same axes, reshape back: X again");
+  see("permute the same axes and reshape back to get X again");
 
-  say("A mistake that raises no error, for the shape is right: one reshape to (1, 2, 3, 2).");
+  say("A mistake without an error message, since the shape is right: one reshape to (1, 2, 3, 2).");
   show("wrong heads [batch entry, head]",
        as_step(page, labelled_heads("1. Wrong: one reshape"),
                [&] {
                  return named("wrong", tg::reshape(x, {1, 2, 3, 2}));
                }),
        whole);
-  see("wrong: head 0 has token 0 whole, as if it were two tokens, and half of token 1; nothing of token 2");
+  see("wrong: head 0 has all of token 0, as if it were two tokens, half of token 1, and nothing of token 2");
   show("right heads [batch entry, head]", split_heads(x, 2), whole);
-  see("right: reshape cuts the last axis only, then permute brings the heads to the front");
+  see("right: reshape splits only the last axis, then permute moves the heads to the front");
 }
 
 void queries_of_one_keys_of_another(tg::Page& page, const CrossAttention& model, const Parameter& queries,
                                     const Parameter& keys) {
   section("2. Queries of one sequence, keys and values of another",
-          "Two batch entries, width 4, two heads. Two queries look at four keys, each of which comes with its "
-          "value; here keys and values are the same.");
+          "Two batch entries, width 4, two heads. Two queries attend to four keys. Each key has a value; here "
+          "keys and values are the same.");
   show("queries", queries, {.decimals = 1});
   show("keys = values", keys, {.decimals = 1});
   show_parameters(model);
@@ -148,7 +148,7 @@ void queries_of_one_keys_of_another(tg::Page& page, const CrossAttention& model,
   see("2 x 4: a row for each query, a column for each key");
   show("output", as_step(page, labelled("2. Queries of one sequence, keys and values of another", 2, 4),
                          [&] { return model(queries, keys, keys, all); }));
-  see("as many rows as there are queries, however many keys there are");
+  see("one row per query, for any number of keys");
 }
 
 /// Adds a page step: a backward pass from the mean square of the output. -> the output
@@ -164,8 +164,8 @@ Tensor sweep(tg::Page& page, const tg::PageStep& step, const Model& model, const
 
 void valid_lengths(tg::Page& page, const CrossAttention& model, const Parameter& queries, const Parameter& keys) {
   section("3. Valid lengths",
-          "Only the first keys of an entry are real, the others are padding. A length for each entry, (batch,), "
-          "holds for all its queries:");
+          "Only the first keys of an entry are real, the others are padding. One length per entry, of shape "
+          "(batch,), applies to all its queries:");
   const tg::IntArray of_entries{3, 2}, of_queries{{1, 2}, {4, 3}};
   show("valid_lens", of_entries);
   show("weights [batch entry, head]", model.weights(queries, keys, of_entries));
@@ -173,37 +173,37 @@ void valid_lengths(tg::Page& page, const CrossAttention& model, const Parameter&
   show("output", as_step(page, labelled("3. A valid length for each entry", 2, 4),
                          [&] { return model(queries, keys, keys, of_entries); }));
 
-  say("A length for each query, (batch, queries), as a decoder needs it that must not look ahead:");
+  say("One length per query, of shape (batch, queries), as in a decoder, which must not look ahead:");
   show("valid_lens of queries", of_queries);
   show("weights by query [batch entry, head]", model.weights(queries, keys, of_queries));
   see("row t of entry b sees valid_lens[b, t] keys");
   show("output by query", model(queries, keys, keys, of_queries));
 
-  say("The gradient of mean(output^2), with the lengths of the queries:");
+  say("The gradient of mean(output^2), with one length per query:");
   sweep(page, labelled("3. A valid length for each query", 2, 4), model, queries, keys, of_queries);
   show("queries.grad", queries.grad());
   show("keys.grad", keys.grad());
-  see("the keys 2 and 3 of entry 0, which no query sees, have none; nor has query 0 of entry 0, for the weight "
-      "of the only key that it sees is 1 whatever it asks");
+  see("keys 2 and 3 of entry 0 have no gradient, since no query sees them. Query 0 of entry 0 has none either: "
+      "it sees a single key, whose weight is 1 for any query");
 }
 
 void dropout_of_the_weights(tg::Page& page, CrossAttention& model, const Parameter& queries, const Parameter& keys) {
   section("4. Dropout 0.5",
-          "In training each weight is set to 0 with probability 0.5, and what remains is doubled, so that the sum "
-          "stays about the same. In evaluation, as above, nothing happens.");
+          "In training each weight is set to 0 with probability 0.5, and the others are doubled, so the sum stays "
+          "about the same. In evaluation, as above, dropout does nothing.");
   const tg::IntArray lengths{3, 2};
   show("weights in evaluation", model.weights(queries, keys, lengths));
   tg::train(model);
   show("weights in training", as_step(page, labelled("4. Dropout 0.5 of the weights, in training", 2, 4),
                                       [&] { return named("dropped", model.weights(queries, keys, lengths)); }));
   tg::eval(model);
-  see("every weight is 0 or twice what it was; another --seed drops others");
+  see("every weight is 0 or doubled; another --seed drops other weights");
 }
 
 void the_textbooks_run(tg::Page& page) {
-  section("5. The textbook's run: (2, 4, 100) out of ones",
-          "As in the chapter on multi-head attention of Dive into Deep Learning (d2l.ai): 100 numbers, 5 heads, no "
-          "biases, dropout 0.5; X are four queries, Y six keys with their values, all ones; valid lengths 3 and 2.");
+  section("5. The textbook's run: output (2, 4, 100) from ones",
+          "As in the chapter on multi-head attention of Dive into Deep Learning (d2l.ai): width 100, 5 heads, no "
+          "biases, dropout 0.5. X holds four queries, Y six keys with their values, all ones. Valid lengths 3 and 2.");
   CrossAttention attention(100, 5, 0.5);
   tg::eval(attention);
   tg::parameters(attention);  // assigns their names
@@ -218,10 +218,10 @@ void the_textbooks_run(tg::Page& page) {
   say("X " + tg::to_string(X.shape()) + ", Y " + tg::to_string(Y.shape()) + " -> output " +
       tg::to_string(output.shape()));
   show("weights of head 0 [batch entry]", tg::select(attention.weights(X, Y, valid_lens), 1, 0));
-  see("equal keys get equal weights: 1/3 each of the three valid ones, 1/2 each of the two");
+  see("equal keys get equal weights: 1/3 for each of three valid keys, 1/2 for each of two");
   show("output, first 5 of 100 numbers [batch entry]", tg::narrow(output, -1, 0, 5));
-  see("all rows are equal, in both entries: the values are equal, and so is any mean of them. The run shows "
-      "shapes; what masks do needs values that differ, as above");
+  see("all rows are equal, in both entries: the values are equal, so any mean of them is the same. This run shows "
+      "shapes; to show the effect of masks, values must differ, as above");
 
   const Tensor one_row(Array(tg::Shape{100}, 1));  // (D)
   Comparison table(1e-12);
@@ -233,7 +233,7 @@ void the_textbooks_run(tg::Page& page) {
 void the_librarys_layer(tg::Page& page) {
   section("6. The same as the library's layer",
           "tg::MultiHeadAttention with the same parameters, on random numbers, with both forms of valid_lens. "
-          "Gradients are those of mean(output^2).");
+          "The gradients are of mean(output^2).");
   CrossAttention by_hand(100, 5, 0.5);
   tg::MultiHeadAttention<double> layer(100, 5, {.bias = false, .dropout = 0.5});
   tg::eval(by_hand);
@@ -263,8 +263,8 @@ void the_librarys_layer(tg::Page& page) {
 
 int main(int argc, char** argv) {
   const char* description =
-      "Attention with queries of one sequence and keys and values of another, no biases, with valid lengths for "
-      "each batch entry or each query and dropout 0.5: heads split and merged by reshape and permute.";
+      "Attention with queries of one sequence and keys and values of another, without biases, with valid lengths "
+      "for each batch entry or each query, and dropout 0.5. Heads are split and merged by reshape and permute.";
   const tg::PageOptions options{.title = "Attention between two sequences"};
   return run_tutorial(argc, argv, "cross_attention", description, options, [](tg::Page& page) {
     splitting_and_merging_heads(page);

@@ -78,7 +78,7 @@ tg::PageStep one_head_on_page() {
 
 void one_head_forward(const OneHead& m) {
   section("1. One head, forward",
-          "Three tokens of width 2 in X; queries, keys and values of width 4; the output O should be Y. "
+          "Three tokens of width 2 in X; queries, keys and values of width 4; the target of the output O is Y. "
           "L = mse_loss(O, Y), the mean of the squared differences.");
   show_beside({{"X", m.X}, {"Y", m.Y}}, {.decimals = 1});
   show_beside({{"Wq", m.Wq}, {"Wk", m.Wk}, {"Wv", m.Wv}}, {.decimals = 1});
@@ -90,7 +90,7 @@ void one_head_forward(const OneHead& m) {
 
 void one_head_through_the_softmax(const OneHead& m) {
   section("2. Through the softmax",
-          "A row p = softmax(s): if s_j rises, p_j rises and all others fall. The Jacobian says by how much: "
+          "A row p = softmax(s): if s_j rises, p_j rises and all others fall. The Jacobian tells by how much: "
           "dp_i / ds_j = p_i (1 - p_i) for i = j, and -p_i p_j otherwise. For the first token:");
   const Tensor p = tg::select(m.P, 0, 0), dp = tg::select(by_tape(m.P), 0, 0);  // (T)
   const std::size_t T = p.size();
@@ -98,15 +98,15 @@ void one_head_through_the_softmax(const OneHead& m) {
   const Tensor column = tg::unsqueeze(p, 1), row = tg::unsqueeze(p, 0);  // (T, 1), (1, T)
   const Tensor J = identity * column - tg::matmul(column, row);          // diag(p) - p p^T, (T, T)
   show_beside({{"p", p}, {"J = diag(p) - p p^T", J}, {"dp", dp}});
-  see("J is symmetric and its rows add up to 0: the p add up to 1 whatever the s");
+  see("J is symmetric and its rows sum to 0, because p sums to 1 for any s");
   show_beside({{"ds = J dp", tg::matmul(J, dp)}, {"the tape's", tg::select(by_tape(m.S), 0, 0)}});
   see("no need to build J: J dp = p * (dp - sum(dp * p)), for all rows at once below");
 }
 
 void one_head_backward(const OneHead& m) {
   section("3. One head, backward",
-          "From the loss back to the input. Where a matrix product C = A B passed forward, dA = dC B^T and "
-          "dB = A^T dC pass backward: the shapes leave no other choice.");
+          "From the loss back to the input. The backward pass of a matrix product C = A B is dA = dC B^T and "
+          "dB = A^T dC, the only products with the right shapes.");
   const auto n = static_cast<double>(m.O.size());
   const Tensor dO = (m.O - m.Y) * (2 / n);
   const Tensor dWo = tg::matmul(transposed(m.Z), dO);
@@ -125,13 +125,13 @@ void one_head_backward(const OneHead& m) {
   show_beside({{"dO", dO}, {"dZ", dZ}});
   show("dWo", dWo);
   show_beside({{"dP", dP}, {"dS", dS}});
-  see("rows of dS add up to 0: moving all scores of a row together changes nothing");
+  see("rows of dS sum to 0: adding a constant to all scores of a row changes nothing");
   show_beside({{"dQ", dQ}, {"dK", dK}, {"dV", dV}});
   show_beside({{"dWq", dWq}, {"dWk", dWk}, {"dWv", dWv}});
   show("dX", dX);
-  see("X has gone three ways, into Q, K and V: three gradients come back and add up");
+  see("X feeds Q, K and V, so its gradient is the sum of three");
 
-  say("By hand and by the tape:");
+  say("Gradients by hand and by the tape:");
   Comparison table(1e-12);
   table.add("dO", "2/n (O - Y)", dO, by_tape(m.O));
   table.add("dWo", "Z^T dO", dWo, by_tape(m.Wo));
@@ -226,8 +226,8 @@ tg::PageStep several_heads_on_page() {
 
 void several_heads_forward(const SeveralHeads& m) {
   section("4. Several heads, with a batch, a mask and biases: forward",
-          "Two sentences of three tokens, the second with one token of padding; width 4, two heads; each token "
-          "attends to itself and to those before it.");
+          "Two sentences of three tokens, the second with one token of padding; width 4, two heads. Each token "
+          "attends to itself and to previous tokens.");
   const Style tenths{.decimals = 1};
   show("X", m.X, tenths);
   show("Y", m.Y, tenths);
@@ -241,8 +241,8 @@ void several_heads_forward(const SeveralHeads& m) {
 
 void several_heads_backward(const SeveralHeads& m) {
   section("5. Several heads: backward",
-          "What is new: a bias was added to every token of every sentence, so its gradient is the sum over both; "
-          "so is a weight's. Splitting and merging heads move numbers, and backward they move back.");
+          "New here: a bias is added to every token of every sentence, so its gradient is the sum over tokens and "
+          "sentences, and so is a weight's. Splitting and merging heads only move numbers; backward moves them back.");
   const auto n = static_cast<double>(m.O.size());
   const auto sum_over_tokens = [](const Tensor& d) { return tg::sum(d, {0, 1}); };                       // -> (D)
   const auto weight = [](const Tensor& x, const Tensor& d) { return tg::einsum("bti,btj->ij", x, d); };  // -> (D, D)
@@ -265,19 +265,19 @@ void several_heads_backward(const SeveralHeads& m) {
       tg::matmul(dq, transposed(m.Wq)) + tg::matmul(dk, transposed(m.Wk)) + tg::matmul(dv, transposed(m.Wv));
 
   show("dS [sentence, head]", dS);
-  see("hidden scores get no gradient; a token that sees only itself has none to give");
+  see("hidden scores get no gradient, and neither do the scores of a token that sees only itself");
   show_beside({{"dbq", dbq}, {"dbk", dbk}, {"dbv", dbv}, {"dbo", dbo}});
-  see("dbk is 0: a bias of the keys adds the same to all scores of a query, which the softmax does not see");
+  see("dbk is 0: a bias of the keys adds a constant to all scores of a query, which softmax cancels");
   show_beside({{"dWq", dWq}, {"dWk", dWk}, {"dWv", dWv}, {"dWo", dWo}});
   show("dX", dX);
 
-  say("By hand and by the tape. Small letters are all heads side by side, capitals are cut into heads:");
+  say("Gradients by hand and by the tape. Lowercase: all heads next to each other; uppercase: split into heads:");
   Comparison table(1e-12);
   table.add("dO", "2/n (O - Y)", dO, by_tape(m.O));
   table.add("dbo", "sum of dO over sentences and tokens", dbo, by_tape(m.bo));
   table.add("dWo", "z^T dO, summed over sentences", dWo, by_tape(m.Wo));
   table.add("dz", "dO Wo^T", dz, by_tape(m.z));
-  table.add("dZ", "dz cut into heads", dZ, by_tape(m.Z));
+  table.add("dZ", "dz split into heads", dZ, by_tape(m.Z));
   table.add("dP", "dZ V^T", dP, by_tape(m.P));
   table.add("dV", "P^T dZ", dV, by_tape(m.V));
   table.add("dM", "P * (dP - rowsum(dP * P))", dM, by_tape(m.M));
@@ -299,7 +299,7 @@ void several_heads_backward(const SeveralHeads& m) {
 
 int main(int argc, char** argv) {
   const char* description =
-      "The backward pass of attention by hand, step by step, each against the tape's gradient: for one head with "
+      "The backward pass of attention by hand, each step compared with the tape's gradient: for one head with "
       "mse_loss, and for several heads with a batch, a mask and biases.";
   const tg::PageOptions options{.title = "Attention's backward pass"};
   return run_tutorial(argc, argv, "manual_backward", description, options, [](tg::Page& page) {

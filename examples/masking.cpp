@@ -38,7 +38,7 @@ Tensor fill_hidden(const Tensor& scores, const tg::IntArray& mask, float value) 
 
 void multiplying_by_0_does_not_mask(tg::Page& page) {
   section("1. Multiplying scores by 0 does not mask",
-          "Three words, filled up to four tokens. Nobody should attend to the padding, where the mask is 0.");
+          "Three words, padded to four tokens. No query should attend to the padding, where the mask is 0.");
   const Labels words{"the", "cat", "sat", "[pad]"};
   Parameter scores(random_numbers<float>({1, 4})), v(random_numbers<float>({4, 1}));
   const tg::IntArray mask{{1, 1, 1, 0}};
@@ -63,21 +63,21 @@ void multiplying_by_0_does_not_mask(tg::Page& page) {
   const Attention right =
       attend("1. Right: -inf where mask == 0", [&] { return fill_hidden(scores, mask, -infinity); });
   show_beside({{"wrong: scores * mask", wrong.masked}, {"wrong weights", wrong.weights}}, {.columns = words});
-  see("wrong: a score of 0 is not nothing, for exp(0) = 1. The padding gets weight, more than any word with "
-      "a negative score");
+  see("wrong: a score of 0 still counts, since exp(0) = 1. The padding gets more weight than any word with a "
+      "negative score");
   show_beside({{"right: -inf where mask == 0", right.masked}, {"right weights", right.weights}}, {.columns = words});
-  see("right: exp(-inf) = 0. The padding gets no weight, and the others share what it had");
+  see("right: exp(-inf) = 0. The padding gets no weight, and the words share it");
 
-  say("The gradient tells whether padding leaks into what attention gives out, weights V.");
+  say("The gradient of V tells whether padding leaks into the output, weights V.");
   show_beside({{"wrong V.grad", wrong.gradient}, {"right V.grad", right.gradient}}, {.rows = words});
-  see("wrong: training would change the padding's vector; right: it gets no gradient at all");
+  see("wrong: training would change the padding's vector; right: it gets no gradient");
 }
 
 // ---- 2 ------------------------------------------------------------------------------------------------------------
 
 void fills_and_fully_hidden_rows(tg::Page& page) {
-  section("2. Filling with -10000, -1e20 and -inf, and rows where everything is hidden",
-          "The first query may attend to the words a and b, the second to none, as happens in padding.");
+  section("2. Filling with -10000, -1e20 and -inf, and rows with all keys hidden",
+          "The first query may attend to the words a and b, the second to none, as in padding.");
   const Labels queries{"sees a, b", "sees none"}, keys{"a", "b", "c", "d"};
   Parameter scores(random_numbers<float>({2, 4})), v(random_numbers<float>({4, 1}));
   const tg::IntArray mask{{1, 1, 0, 0}, {0, 0, 0, 0}};
@@ -105,16 +105,16 @@ void fills_and_fully_hidden_rows(tg::Page& page) {
   use([&] { return tg::masked_softmax(scores, tg::AttentionMask::boolean(xt::equal(mask, 1))); });
 
   show("weights of the row that sees a and b", tg::stack(sees_a_b), {.rows = ways, .columns = keys});
-  see("where something is left to see, all four hide alike, as long as no real score comes near the fill: -10000 may "
-      "be too close, and half precision has no -1e20, it becomes -inf");
+  see("in a row with visible keys, all four give the same weights, unless a real score is close to the fill: -10000 "
+      "may be too close, and in half precision -1e20 becomes -inf");
   show("weights of the row that sees none", tg::stack(sees_none), {.rows = ways, .columns = keys});
-  see("-10000, -1e20: four equal scores make four equal weights: the row sees all that it must not see");
-  see("-inf: the largest of the row is -inf, and -inf - (-inf) is nan");
-  see("masked_softmax, as all attention of the library: nothing to see gives zeros");
+  see("-10000, -1e20: four equal scores give four equal weights: the row sees all hidden keys");
+  see("-inf: the row's maximum is -inf, and -inf - (-inf) is nan");
+  see("masked_softmax, like all attention in the library: a row without visible keys gets zeros");
   show("gradient of each value in V", tg::squeeze(tg::stack(gradients), -1), {.rows = ways, .columns = keys});
-  see("-10000, -1e20: c and d, which nobody may see, get a gradient, from the row that sees none");
-  see("-inf: one row of nan makes the whole gradient nan, and after one step all parameters");
-  see("masked_softmax: the row that sees none adds nothing");
+  see("-10000, -1e20: c and d are hidden from all queries, yet get a gradient from the row that sees none");
+  see("-inf: one row of nan makes the whole gradient nan, and after one step all parameters, too");
+  see("masked_softmax: the row that sees none contributes nothing");
 }
 
 // ---- 3 ------------------------------------------------------------------------------------------------------------
@@ -141,9 +141,9 @@ void causal_triangle(tg::Page& page) {
   const Tensor weights = self_attention_weights(x, mask);
   const Tensor output = tg::matmul(weights, x);
   show_beside({{"causal weights", weights}, {"causal output", output}}, {.rows = words});
-  see("zeros above the diagonal; the first word has only itself to attend to");
+  see("zeros above the diagonal; the first word attends only to itself");
 
-  say("Who depends on whom? How much each word's output changes with every word in X, by the tape's gradients.");
+  say("Which outputs depend on which words? The tape's gradients of each word's output with respect to X tell.");
   Array dependence(tg::Shape{4, 4});  // |gradient| summed over each word's vector
   for (std::size_t i = 0; i < 4; ++i) {
     as_step(page, {.label = "3. The causal triangle: what " + words[i] + " depends on", .axes = axes}, [&] {
@@ -154,7 +154,7 @@ void causal_triangle(tg::Page& page) {
     for (std::size_t j = 0; j < 4; ++j) dependence(i, j) = std::abs(x.grad()(j, 0)) + std::abs(x.grad()(j, 1));
   }
   show("dependence: sums of |gradient|", dependence, {.rows = words, .columns = words});
-  see("above the diagonal not small but 0: no output can tell what comes after it");
+  see("exactly 0 above the diagonal: no output depends on later words");
 }
 
 // ---- 4 ------------------------------------------------------------------------------------------------------------
@@ -168,8 +168,8 @@ Tensor masked_weights(tg::Page& page, const tg::PageStep& step, const Tensor& sc
 
 void padding_mask_from_ids(tg::Page& page) {
   section("4. The padding mask, built from token ids",
-          "Sentences of different lengths are filled up with id 0 to make an array. Where the id is not 0 is a "
-          "word. Vocabulary: 0 [pad], 1 the, 2 cat, 3 sat, 4 dog, 5 ran, 6 home.");
+          "Sentences of different lengths are padded with id 0 to form an array. Ids other than 0 are words. "
+          "Vocabulary: 0 [pad], 1 the, 2 cat, 3 sat, 4 dog, 5 ran, 6 home.");
   const tg::IntArray ids{{1, 2, 3, 0}, {1, 4, 5, 6}};   // (B, T)
   const tg::BoolArray is_word = xt::not_equal(ids, 0);  // (B, T)
   const Labels sentences{"the cat sat", "the dog ran home"};
@@ -186,15 +186,15 @@ void padding_mask_from_ids(tg::Page& page) {
     return masked_weights(page, {.label = "4. " + name, .axes = axes}, scores, xt::equal(its_mask, 0));
   };
   show("padding weights", weights_under("Padding mask", mask));
-  see("the shape (2, 1, 4) stretches to that of the scores: sentence 0 loses its last column");
+  see("the shape (2, 1, 4) is broadcast to that of the scores: the last column of sentence 0 is hidden");
 
   const tg::IntArray both = mask * tg::IntArray(tg::causal_mask(4, 4));  // (B, T, T)
   const Tensor weights = weights_under("Padding mask * causal mask", both);
   show("padding mask * causal mask", both);
   show("padding and causal weights", weights);
-  see("a key is seen where both masks are 1");
+  see("a key is visible if both masks are 1");
 
-  say("The library's masks say the same without shapes to think of.");
+  say("The library's masks do the same and take care of the shapes.");
   Comparison table(1e-6);
   table.add("weights", "key_padding(mask) & causal()", weights,
             tg::masked_softmax(scores, tg::AttentionMask::key_padding(is_word) & tg::AttentionMask::causal()));
@@ -205,7 +205,7 @@ void padding_mask_from_ids(tg::Page& page) {
 
 void comparing_the_scores_instead_of_the_mask(tg::Page& page) {
   section("5. A well-known mistake: comparing the scores with 0 instead of the mask",
-          "One word too few, and the program runs on: masked_fill(scores, scores == 0, -inf).");
+          "A small slip without an error message: masked_fill(scores, scores == 0, -inf).");
   const Labels words{"the", "cat", "sat", "[pad]"};
   Parameter scores(Array{{0.8f, 0.0f, -0.5f, 1.2f}});
   const tg::IntArray mask{{1, 1, 1, 0}};
@@ -215,20 +215,20 @@ void comparing_the_scores_instead_of_the_mask(tg::Page& page) {
   show("wrong weights: scores == 0",
        masked_weights(page, {.label = "5. Wrong: scores == 0", .axes = axes}, scores, xt::equal(scores.value(), 0)),
        {.columns = words});
-  see("wrong: the padding is not hidden, it gets the most; cat, whose score happens to be 0, is hidden");
+  see("wrong: the padding is not hidden and gets the largest weight; cat is hidden because its score is 0");
   show("right weights: mask == 0",
        masked_weights(page, {.label = "5. Right: mask == 0", .axes = axes}, scores, xt::equal(mask, 0)),
        {.columns = words});
-  see("right: the padding has weight 0, cat has its share. Real scores are hardly ever exactly 0: the mistake "
-      "then hides nothing at all, and only a test like this one shows it");
+  see("right: the padding has weight 0, and cat gets weight. Real scores are hardly ever exactly 0. Then the "
+      "mistake hides nothing at all, and only a test like this one reveals it");
 }
 
 // ---- 6 ------------------------------------------------------------------------------------------------------------
 
 void a_mask_that_lands_on_heads(tg::Page& page) {
   section("6. A well-known mistake: a (batch, T, T) mask for (batch, heads, T, T) scores",
-          "Two sentences of three and of two words, two heads. Shapes are aligned at their last axes: the mask's "
-          "(2, 3, 3) is taken as (1, 2, 3, 3), and the mask of sentence b lands on head b of every sentence.");
+          "Two sentences of three and of two words, two heads. Broadcasting aligns the last axes: the mask's shape "
+          "(2, 3, 3) becomes (1, 2, 3, 3), so the mask of sentence b applies to head b of every sentence.");
   Parameter scores(random_numbers<float>({2, 2, 3, 3}));                                    // (B, H, T, T)
   tg::IntArray mask{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, {{1, 1, 0}, {1, 1, 0}, {1, 1, 0}}};  // (B, T, T)
   const tg::PageAxes axes = axes_of_scores({}, {}, {batch, head});
@@ -244,11 +244,11 @@ void a_mask_that_lands_on_heads(tg::Page& page) {
   for_heads.reshape({2, 1, 3, 3});  // (B, 1, T, T)
   show("right weights", masked_weights(page, {.label = "6. Right: a mask of (2, 1, 3, 3)", .axes = axes}, scores,
                                        xt::equal(for_heads, 0)));
-  see("right: the mask as (2, 1, 3, 3), with an axis for the heads, keeps the sentences apart: both heads of "
+  see("right: a mask of (2, 1, 3, 3), with an axis for the heads, applies to its own sentence: both heads of "
       "sentence 1 see two words");
 
-  say("With three heads the mistake ends in an error. It goes unnoticed where there happen to be as "
-      "many heads as sentences in a batch:");
+  say("With three heads the mistake raises an error. It goes unnoticed if the number of heads happens to equal "
+      "the number of sentences in the batch:");
   try {
     fill_hidden(Tensor(random_numbers<float>({2, 3, 3, 3})), mask, -infinity);
   } catch (const std::invalid_argument& error) {
@@ -258,8 +258,8 @@ void a_mask_that_lands_on_heads(tg::Page& page) {
 
 int main(int argc, char** argv) {
   const char* description =
-      "Hiding tokens from attention: why multiplying by 0 does not, what -10000, -1e20 and -inf do, the causal "
-      "triangle, the padding mask built from token ids, and two well-known mistakes, shown failing and mended.";
+      "Hiding tokens from attention: why multiplying by 0 fails, what -10000, -1e20 and -inf do, the causal "
+      "triangle, the padding mask built from token ids, and two well-known mistakes with their fixes.";
   const tg::PageOptions options{.title = "Hiding tokens from attention"};
   return run_tutorial(argc, argv, "masking", description, options, [](tg::Page& page) {
     multiplying_by_0_does_not_mask(page);

@@ -31,6 +31,6 @@ int print_schedules() {
 }
 
 int main(int argc, char** argv) {
-  CLI::App app("Prints the learning rates of each step by every schedule, a line for a step.", "schedules");
+  CLI::App app("Prints every schedule's learning rate at each step, one line per step.", "schedules");
   return examples::run_program(app, argc, argv, print_schedules);
 }

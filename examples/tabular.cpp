@@ -32,8 +32,8 @@ Table load(const std::string& path) try {
   if (table.shape(0) < 20 || table.shape(1) < 2) throw std::runtime_error("");
   return table;
 } catch (const std::exception&) {
-  throw std::runtime_error(path +
-                           ": expected a header line, then at least 20 lines of 2 or more numbers, split by commas");
+  throw std::runtime_error(
+      path + ": expected a header line, then at least 20 lines of 2 or more numbers, separated by commas");
 }
 
 // The rows order[from], ..., order[to - 1].

@@ -10,7 +10,7 @@ namespace tg = tapegrad;
 
 Batches::Batches(std::vector<std::size_t> lengths, std::size_t batch_size)
     : lengths_(std::move(lengths)), batch_size_(batch_size) {
-  if (lengths_.empty()) throw std::invalid_argument("batches: expected texts to learn from, got none");
+  if (lengths_.empty()) throw std::invalid_argument("batches: expected training texts, got none");
 }
 
 std::span<const std::size_t> Batches::next(Place& place) {

@@ -14,14 +14,14 @@ void add_explain_options(CLI::App& app, ExplainOptions& options, const std::stri
     options.text = text;
   };
   app.add_option_function<std::string>("--explain", explain,
-                                       "Show what each head attends to in this text: the weights and their\n"
-                                       "gradients in files, and a picture, for which gnuplot is needed")
+                                       "Save each head's attention weights on this text and their gradients\n"
+                                       "to files, and draw a picture of the weights (requires gnuplot)")
       ->type_name("TEXT")
       ->check(check)
       ->group(group);
   app.add_option("--explain-to", options.name,
-                 "Name of these files, to which .csv, .npy, .gradients.npy and .png\n"
-                 "are added (default attention)")
+                 "Base name of these files; .csv, .npy, .gradients.npy and .png are\n"
+                 "appended (default attention)")
       ->type_name("NAME")
       ->check(some_name())
       ->group(group);
@@ -29,7 +29,7 @@ void add_explain_options(CLI::App& app, ExplainOptions& options, const std::stri
 
 void check_explain_options(const CLI::App& app) {
   if (app.count("--explain-to") > 0 && app.count("--explain") == 0)
-    throw CLI::ValidationError("--explain-to", "expected together with --explain");
+    throw CLI::ValidationError("--explain-to", "requires --explain");
 }
 
 std::vector<std::string> attention_files(const ExplainOptions& options) {

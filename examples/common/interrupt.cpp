@@ -22,7 +22,7 @@ void on_signal(int signal) {  // async-signal-safe calls only
   }
   stop_signal = signal;
   const int reason = errno;
-  constexpr std::string_view text = "\nstopping, and keeping what is learned; once more to end at once\n";
+  constexpr std::string_view text = "\nstopping and saving the results; interrupt again to quit immediately\n";
   if (says_so != 0 && write(STDERR_FILENO, text.data(), text.size()) < 0) says_so = 0;
   errno = reason;
 }

@@ -6,35 +6,36 @@
 namespace examples {
 
 void add_output_options(CLI::App& app, Given<OutputOptions>& given, std::string& resume) {
-  const std::string group = "Keeping and watching the run";
+  const std::string group = "Saving and monitoring the run";
   const auto add = [&](const char* name, std::string OutputOptions::*member, const char* text) {
     given.add(app, name, member, "FILE", some_path(), text)->group(group);
   };
-  add("--checkpoint", &OutputOptions::checkpoint, "Keep the whole run here at the end, also after Ctrl-C or SIGTERM");
+  add("--checkpoint", &OutputOptions::checkpoint,
+      "Save the complete run here at the end, also after Ctrl-C or SIGTERM");
   given
       .add(app, "--checkpoint-every", &OutputOptions::checkpoint_every, "N", whole_number(1),
-           "And so every so many steps")
+           "Also save it every N steps")
       ->group(group);
   app.add_option("--resume", resume,
-                 "Go on with a run that was kept, to the same weights as if it had\n"
-                 "never stopped. Its options come from the file, and it is kept there;\n"
-                 "only --steps and the output files may change")
+                 "Resume a saved run; the final weights are the same as without the\n"
+                 "interruption. Its options come from the file, where it is saved\n"
+                 "again; only --steps and the output files may change")
       ->type_name("FILE")
       ->check(some_path())
       ->group(group);
-  add("--best", &OutputOptions::best, "Write the model here whenever its validation loss is the lowest");
+  add("--best", &OutputOptions::best, "Save the model here whenever its validation loss reaches a new minimum");
   add("--log", &OutputOptions::log,
-      "Write each step's loss, validation loss, rate, gradient norm and\ntokens a second here, as CSV");
-  add("--plot", &OutputOptions::plot, "Draw the log here as a PNG at the end, where gnuplot is installed");
+      "Write each step's loss, validation loss, learning rate, gradient norm\nand tokens per second here, as CSV");
+  add("--plot", &OutputOptions::plot, "Plot the log here as a PNG at the end, if gnuplot is installed");
 }
 
 void check_output_options(const CLI::App& app, const OutputOptions& options, bool validates) {
   const auto require = [&](const char* option, bool holds, const char* expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
   };
-  require("--checkpoint-every", !options.checkpoint.empty(), "expected together with --checkpoint");
-  require("--best", validates, "expected together with --eval-every");
-  require("--plot", !options.log.empty(), "expected together with --log, which it draws");
+  require("--checkpoint-every", !options.checkpoint.empty(), "requires --checkpoint");
+  require("--best", validates, "requires --eval-every");
+  require("--plot", !options.log.empty(), "requires --log, the data to plot");
 }
 
 void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
@@ -47,7 +48,7 @@ void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
                                {"--plot", options.plot}});
   for (const auto& [option, name] : others)
     if (const std::string error = any_text()(name); !error.empty())
-      throw CLI::ValidationError(option, error + "; a run is kept with the names of its files");
+      throw CLI::ValidationError(option, error + "; checkpoints store file names as UTF-8");
 }
 
 }  // namespace examples

@@ -27,7 +27,7 @@ namespace examples {
 
 namespace {
 
-constexpr const char* no_memory = "expected enough memory for these sizes, which there is not";
+constexpr const char* no_memory = "not enough memory for these sizes";
 
 /// Opens missing standard streams on /dev/null, where writes fail. Otherwise the next opened file would get their
 /// descriptor and receive the printed output.
@@ -45,7 +45,7 @@ void finish_output() {
   errno = 0;  // the stream does not store the reason; try again to get it
   std::cout.clear();
   std::cout << std::endl;
-  throw std::runtime_error("standard output: expected to take all that is printed, but it cannot be written" +
+  throw std::runtime_error("standard output: cannot be written" +
                            (errno == 0 ? std::string() : std::string(": ") + std::strerror(errno)));
 }
 
@@ -173,21 +173,21 @@ CLI::Validator any_text() {
 
 CLI::Validator some_text() {
   const auto check = [](const std::string& given) {
-    return given.empty() ? "expected a text, got an empty one" : any_text()(given);
+    return given.empty() ? "expected a nonempty text" : any_text()(given);
   };
   return CLI::Validator(check, "");
 }
 
 CLI::Validator some_path() {
   const auto check = [](const std::string& given) {
-    return given.empty() ? "expected the path of a file, got an empty one" : "";
+    return given.empty() ? "expected a file path, got an empty one" : "";
   };
   return CLI::Validator(check, "");
 }
 
 CLI::Validator some_name() {
   const auto check = [](const std::string& given) -> std::string {
-    return fs::path(given).has_filename() ? "" : "expected a name for files, got " + in_quotes(given);
+    return fs::path(given).has_filename() ? "" : "expected a file name, got " + in_quotes(given);
   };
   return CLI::Validator(check, "");
 }
@@ -200,8 +200,8 @@ void refuse_beside(const CLI::App& app, const std::string& option, const std::ve
 
 void check_heads(std::size_t heads, std::size_t width) {
   if (width % heads != 0)
-    throw CLI::ValidationError("--heads", "expected a number that divides the width " + std::to_string(width) +
-                                              ", got " + std::to_string(heads));
+    throw CLI::ValidationError(
+        "--heads", "expected a divisor of the width " + std::to_string(width) + ", got " + std::to_string(heads));
 }
 
 void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
@@ -222,11 +222,10 @@ void require_writable(const std::string& path) {
   const auto refuse = [&](const std::string& expected) { throw std::runtime_error(path + ": expected " + expected); };
   std::error_code none;
   const fs::file_status status = fs::status(path, none);
-  if (fs::is_directory(status)) refuse("the path of a file to write, got a folder");
-  if (fs::exists(status) && !fs::is_regular_file(status)) refuse("the path of a file to write, got a device");
-  if (fs::exists(status) && access(path.c_str(), W_OK) != 0) refuse("a file that may be written to");
-  if (access(resolved(path).parent_path().c_str(), W_OK | X_OK) != 0)
-    refuse("a path in a folder that can be written to");
+  if (fs::is_directory(status)) refuse("an output file, got a folder");
+  if (fs::exists(status) && !fs::is_regular_file(status)) refuse("an output file, got a device");
+  if (fs::exists(status) && access(path.c_str(), W_OK) != 0) refuse("a writable file");
+  if (access(resolved(path).parent_path().c_str(), W_OK | X_OK) != 0) refuse("a path in a writable folder");
 }
 
 }  // namespace
@@ -238,19 +237,21 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
     if (folder.empty()) continue;
     fs::path path = resolved(folder);
     if (!seen.insert(path).second)
-      throw std::runtime_error(folder + ": expected the path of a folder to write to, got it twice");
+      throw std::runtime_error(folder + ": expected distinct output folders, got this one twice");
     for (; on_the_way.insert(path).second; path = path.parent_path()) continue;
   }
   for (const std::string& output : outputs) {
     if (output.empty()) continue;
     require_writable(output);
-    const std::string expected = output + ": expected the path of a file to write, got ";
-    if (on_the_way.contains(resolved(output))) throw std::runtime_error(expected + "that of a folder to write to");
-    if (!seen.insert(resolved(output)).second) throw std::runtime_error(expected + "it twice");
+    const std::string expected = output + ": expected an output file, got ";
+    if (on_the_way.contains(resolved(output))) throw std::runtime_error(expected + "an output folder");
+    if (!seen.insert(resolved(output)).second)
+      throw std::runtime_error(output + ": expected distinct output files, got this one twice");
     std::error_code none;
     for (const std::string& input : inputs)
       if (fs::equivalent(output, input, none))
-        throw std::runtime_error(expected + (input == output ? "one" : "another name of " + input) + " which is read");
+        throw std::runtime_error(expected +
+                                 (input == output ? "an input file" : "another name of the input file " + input));
   }
 }
 

@@ -61,7 +61,7 @@ void Progress::report(std::size_t step, double loss, std::size_t tokens) {
   line << "step " << std::setw(static_cast<int>(std::to_string(steps_).size())) << step << " of " << steps_
        << std::fixed << std::setprecision(4) << "   loss " << loss << "  " << std::setw(9)
        << with_commas(static_cast<std::size_t>(static_cast<double>(tokens_) / training)) << " tokens/s   "
-       << (step + 1 < steps_ ? minutes_and_seconds(left) + " left" : minutes_and_seconds(elapsed) + " in all");
+       << (step + 1 < steps_ ? minutes_and_seconds(left) + " left" : minutes_and_seconds(elapsed) + " in total");
 
   constexpr const char* rewrite = "\r\x1b[K";  // return to the start of the line and clear it
   if (terminal_) out_ << rewrite;

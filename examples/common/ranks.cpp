@@ -71,8 +71,8 @@ void TrainingRanks::print_state(std::ostream& out) {
   use_divided([&](const auto& sharded) {
     const auto own = double(sharded.state_bytes()), all = group_.sum(own);
     std::ostringstream line;
-    line << std::fixed << std::setprecision(1) << "state of the optimizer: " << own / 1e6 << " MB on this rank, "
-         << all / 1e6 << " MB on all " << group_.size() << '\n';
+    line << std::fixed << std::setprecision(1) << "optimizer state: " << own / 1e6 << " MB on this rank, " << all / 1e6
+         << " MB on all " << group_.size() << '\n';
     out << line.str();
   });
 }

@@ -28,7 +28,7 @@ inline std::size_t size_at(const nlohmann::json& settings, const char* name, std
   const nlohmann::json& value = settings.at(name);
   if (!value.is_number_unsigned() || value == 0 || value > most)
     throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 to " + std::to_string(most) +
-                                ", as large as the file allows, got " + printable(value.dump(), 60));
+                                ", the limit from the file's length, got " + printable(value.dump(), 60));
   return value;
 }
 
@@ -37,7 +37,7 @@ inline std::vector<std::string> names_at(const nlohmann::json& settings, const c
   const nlohmann::json& value = settings.at(name);
   if (value.empty() || value.size() > most)
     throw std::invalid_argument(std::string(name) + ": expected from 1 to " + std::to_string(most) +
-                                ", as many as the file allows, got " + std::to_string(value.size()));
+                                " elements, the limit from the file's length, got " + std::to_string(value.size()));
   return value;
 }
 
@@ -53,7 +53,7 @@ template <class Options> Options kept_options(const nlohmann::json& settings) {
   const nlohmann::json given = settings.flatten(), written = nlohmann::json(options).flatten();
   for (const auto& [place, value] : given.items())
     if (!written.contains(place) || written.at(place).dump() != value.dump())
-      throw std::invalid_argument(place + ": expected a value that the program writes, got " +
+      throw std::invalid_argument(place + ": expected a value as this program writes it, got " +
                                   printable(value.dump(), 60));
   return options;
 }
@@ -65,10 +65,10 @@ template <class Make> auto make_from_settings(const std::string& path, const std
   const tapegrad::Metadata metadata = tapegrad::load_metadata(path);
   const auto entry = metadata.find(program);
   if (entry == metadata.end())
-    throw std::runtime_error(path + ": expected a model that " + program + " saved, got another checkpoint");
+    throw std::runtime_error(path + ": expected a model saved by " + program + ", got another checkpoint");
 
   const auto unfit = [&](const std::exception& error) {
-    return std::runtime_error(path + ": expected settings that " + program + " saved, got others: " + error.what());
+    return std::runtime_error(path + ": expected settings saved by " + program + ", got others: " + error.what());
   };
   try {
     const tapegrad::SkipInitialization skip;  // the weights come from the file

@@ -22,9 +22,9 @@ void add_page_option(CLI::App& app, StepPageOptions& options, const std::string&
   };
   app.add_option_function<std::vector<std::string>>(
          "--page", take,
-         "Write a step of training on this text, or on the first of the test,\n"
-         "as a page for a browser, with all values and gradients; in training\n"
-         "whose loss becomes NaN, the step in which it does. " +
+         "Write a training step on this text, or on the first test text, as a\n"
+         "web page with all values and gradients. If the loss becomes NaN in\n"
+         "training, the page shows the failed step instead. " +
              about)
       ->type_name("FILE [TEXT]")
       ->expected(1, 2)
@@ -33,17 +33,17 @@ void add_page_option(CLI::App& app, StepPageOptions& options, const std::string&
 
 void check_page_option(const StepPageOptions& options, bool reads_test) {
   if (!options.file.empty() && !options.text && !reads_test)
-    throw CLI::ValidationError("--page", "expected a FILE and a TEXT, as there is no test whose first text to take");
+    throw CLI::ValidationError("--page", "expected FILE and TEXT; without test data there is no default text");
 }
 
 void write_page(const std::string& file, const tapegrad::Tape& tape, const tapegrad::Tensor<float>& loss,
                 const ToldOfStep& told) {
   write_whole(
-      [&] { tapegrad::save_page(tape, file, {.title = "A step of training on " + told.about, .axes = told.axes}); });
+      [&] { tapegrad::save_page(tape, file, {.title = "A training step on " + told.about, .axes = told.axes}); });
   std::ostringstream number;
   number << std::fixed << std::setprecision(4) << loss.item();
-  std::cout << "\na step of training on " << told.about << ": loss " << number.str()
-            << "\nas a page for a browser: " << printable(file) << '\n';
+  std::cout << "\na training step on " << told.about << ": loss " << number.str()
+            << "\nweb page of the step: " << printable(file) << '\n';
 }
 
 }  // namespace examples

@@ -40,7 +40,7 @@ namespace {
 std::string not_utf8(std::string_view bytes, std::size_t character) {
   char byte[8];
   std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(bytes[0]));
-  return "expected UTF-8, got the byte " + std::string(byte) + " as character " + std::to_string(character);
+  return "expected UTF-8, got the byte " + std::string(byte) + " at character " + std::to_string(character);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ std::string read_file(const std::filesystem::path& path) {
   do {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     const std::string_view part(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (part.find('\0') != part.npos) throw refuse("got one with a byte 0, which no text has");
+    if (part.find('\0') != part.npos) throw refuse("got a zero byte");
     bytes += part;
   } while (file);
   if (file.bad()) throw refuse(std::string("but it cannot be read: ") + std::strerror(errno));
@@ -147,7 +147,7 @@ void require_utf8(const std::string& text, const std::filesystem::path& path) {
     const auto c = take_character(rest);
     if (!c)
       throw std::runtime_error(path.string() + ':' + std::to_string(line) + ": " + not_utf8(rest, character) +
-                               "; a file in ISO-8859-1 is read with --encoding latin1");
+                               "; for ISO-8859-1 files, use --encoding latin1");
     line += c == U'\n';
     character = c == U'\n' ? 1 : character + 1;
   }

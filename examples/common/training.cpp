@@ -48,7 +48,8 @@ tg::Optimizer<float>& TrainingState::optimizer() {
 void TrainingState::start_on_ranks() {
   const std::size_t now = tg::mpi::Group().size(), before = ranks.value_or(1);
   if (step > 0 && now != before)
-    std::cout << "on " << now << " ranks, where it was on " << before << ": not bit for bit as it would have been\n";
+    std::cout << "running on " << now << " ranks, previously on " << before
+              << ": the results will not be bit-identical\n";
   ranks.reset();
   if (now > 1) ranks = now;
 }
@@ -123,7 +124,7 @@ class Steps {
     }
     require_finite("the loss", total.loss);
     const double norm = measure_gradients(), rate = rate_(state_.step);
-    require_finite("the norm of the gradients", norm);
+    require_finite("the gradient norm", norm);
     state_.optimizer().set_lr(rate);
     ranks_.step();
     progress_.report(state_.step, total.loss, total.tokens);
@@ -178,7 +179,7 @@ class Steps {
     try {
       show_failure(before);
     } catch (const std::exception& error) {
-      std::cout << "no page of the step: " << one_line(error.what()) << '\n';
+      std::cout << "no web page of the step: " << one_line(error.what()) << '\n';
     }
   }
 
@@ -190,9 +191,8 @@ class Steps {
       try {
         hooks_.next_loss();
       } catch (const std::runtime_error& error) {
-        tg::save_page(tape, hooks_.page,
-                      {.title = "Step " + std::to_string(state_.step) + " of training, which failed"});
-        std::cout << error.what() << "\nas a page for a browser: " << printable(hooks_.page) << '\n';
+        tg::save_page(tape, hooks_.page, {.title = "Failed training step " + std::to_string(state_.step)});
+        std::cout << error.what() << "\nweb page of the step: " << printable(hooks_.page) << '\n';
         return;
       }
     }
@@ -207,8 +207,7 @@ class Steps {
   void require_finite(const char* what, double value) const {
     if (std::isfinite(value)) return;
     std::ostringstream message;
-    message << "--lr: expected a learning rate that lets the loss fall, got one under which " << what << " is " << value
-            << " at step " << state_.step;
+    message << "--lr: " << what << " is " << value << " at step " << state_.step << "; use a lower learning rate";
     throw Diverged(message.str());
   }
 
@@ -253,9 +252,9 @@ class Steps {
 void draw(const TrainingHooks& hooks) {
   try {
     draw_log(hooks.log, hooks.plot);
-    std::cout << "picture of the losses: " << printable(hooks.plot) << '\n';
+    std::cout << "plot of the losses: " << printable(hooks.plot) << '\n';
   } catch (const std::runtime_error& error) {
-    std::cout << "no picture of the losses: " << one_line(error.what()) << '\n';
+    std::cout << "no plot of the losses: " << one_line(error.what()) << '\n';
   }
 }
 
@@ -292,7 +291,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
   if (stopped)
     std::cout << "interrupted; keeping the current weights\n";
   else if (state.step < options.steps)
-    std::cout << "stopped early: no lower validation loss than that after " << state.best_step << " steps\n";
+    std::cout << "stopped early: no lower validation loss since step " << state.best_step << '\n';
   return stopped && !interrupt.requested() ? 128 + SIGTERM : interrupt.status();  // mpirun signaled another rank
 }
 

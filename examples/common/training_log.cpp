@@ -45,8 +45,7 @@ std::optional<std::size_t> step_of(const std::string& line) {
 /// The number of bytes of the header and the complete rows up to step `steps`.
 std::size_t size_up_to(const std::string& path, std::size_t steps) {
   const auto require_log = [&](bool is_log) {
-    if (!is_log)
-      throw std::runtime_error(printable(path) + ": expected a log of training to write on, got another file");
+    if (!is_log) throw std::runtime_error(printable(path) + ": expected a training log to append to, got another file");
   };
   std::ifstream file(path, std::ios::binary);
   std::string line;
@@ -99,7 +98,7 @@ void draw_log(const std::string& log, const std::string& picture) {
       "$log << end\n" +
       rows.str() +
       "end\n"
-      "plot $log using 1:2 with lines lc rgb '#9ecae1' title 'of the batch', \\\n"
+      "plot $log using 1:2 with lines lc rgb '#9ecae1' title 'batch', \\\n"
       "     $log using 1:(valid(3) ? $3 : NaN) with linespoints lw 2 pt 7 lc rgb '#08306b' title 'validation'\n";
   tapegrad::save_plot(script, picture, "draw_log");
 }

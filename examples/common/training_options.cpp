@@ -15,30 +15,28 @@ void add_training_options(CLI::App& app, Given<TrainingOptions>& given, std::uin
   const auto add = [&](const char* name, auto member, const char* type, const CLI::Validator& check, const char* text) {
     given.add(app, name, member, type, check, text)->group("Training");
   };
-  add("--steps", &O::steps, "N", whole_number(1), "How many steps to learn in");
-  add("--batch-size", &O::batch_size, "N", whole_number(1, 1'000'000), "Texts in a batch");
+  add("--steps", &O::steps, "N", whole_number(1), "Number of training steps");
+  add("--batch-size", &O::batch_size, "N", whole_number(1, 1'000'000), "Texts per batch");
   add("--accumulate", &O::accumulate, "N", whole_number(1, 1'000'000),
-      "Batches whose gradients make one step (default 1)");
+      "Batches per step, their gradients averaged (default 1)");
   given
       .add_choice<OptimizerKind>(app, "--optimizer", &O::optimizer,
-                                 {{"sgd", OptimizerKind::sgd}, {"adamw", OptimizerKind::adamw}},
-                                 "What makes steps of gradients")
+                                 {{"sgd", OptimizerKind::sgd}, {"adamw", OptimizerKind::adamw}}, "Optimizer")
       ->group("Training");
-  add("--lr", &O::lr, "RATE", number(0, 1e6), "Learning rate: how far a step goes");
-  add("--lr-floor", &O::lr_floor, "RATE", number(0, 1e6), "What it falls to by the last step (default 0)");
-  add("--warmup", &O::warmup, "N", whole_number(0), "Steps in which it rises to --lr first");
+  add("--lr", &O::lr, "RATE", number(0, 1e6), "Peak learning rate");
+  add("--lr-floor", &O::lr_floor, "RATE", number(0, 1e6), "Learning rate at the last step (default 0)");
+  add("--warmup", &O::warmup, "N", whole_number(0), "Warmup: the first N steps, in which the rate rises to --lr");
   given
       .add_choice<Decay>(app, "--decay", &O::decay,
                          {{"cosine", Decay::cosine}, {"linear", Decay::linear}, {"none", Decay::none}},
-                         "Along which line it falls")
+                         "Shape of the learning rate's decay")
       ->group("Training");
-  add("--momentum", &O::momentum, "M", number(0, 0.9999), "How much of the last step each step of sgd keeps");
-  add("--beta2", &O::beta2, "B", number(0, 0.999999),
-      "How much of the mean of squared gradients each step of adamw\nkeeps");
+  add("--momentum", &O::momentum, "M", number(0, 0.9999), "Momentum of sgd");
+  add("--beta2", &O::beta2, "B", number(0, 0.999999), "Decay rate of adamw's running mean of squared gradients");
   add("--weight-decay", &O::weight_decay, "D", number(0, 1e6),
-      "How fast weights shrink, biases and norms apart: a step takes the\nrate times this much off them");
-  add("--clip", &O::clip, "NORM", number(0, 1e6), "Largest norm of all gradients together (0: any)");
-  app.add_option("--seed", seed, "Start of the random numbers: the same seed gives the same run")
+      "Weight decay, not applied to biases and norms: each step shrinks\nweights by the learning rate times D");
+  add("--clip", &O::clip, "NORM", number(0, 1e6), "Maximum global gradient norm (0: no clipping)");
+  app.add_option("--seed", seed, "Seed of the random numbers; equal seeds give equal runs")
       ->type_name("N")
       ->check(whole_number(0))
       ->group("Training");
@@ -47,17 +45,17 @@ void add_training_options(CLI::App& app, Given<TrainingOptions>& given, std::uin
 void add_validation_options(CLI::App& app, Given<TrainingOptions>& given) {
   given
       .add(app, "--eval-every", &TrainingOptions::eval_every, "N", whole_number(1),
-           "Steps from one validation to the next; the last step has one, too")
+           "Steps between validations; the last step also has one")
       ->group("Training");
   given
       .add(app, "--patience", &TrainingOptions::patience, "N", whole_number(1),
-           "Validations in turn without a lower loss that end the training\n(default: any number)")
+           "Early stopping after N consecutive validations without a lower loss\n(default: never)")
       ->group("Training");
 }
 
 void add_ranks_options(CLI::App& app, bool& divide_state) {
   app.add_flag("--divide-state", divide_state,
-               "Under mpirun: each rank keeps a part of the optimizer's state\n(ZeRO stage 1), for the same result")
+               "Under mpirun: divide the optimizer state among the ranks (ZeRO\nstage 1), with the same result")
       ->group("Training");
 }
 
@@ -66,12 +64,12 @@ void check_training_options(const CLI::App& app, const TrainingOptions& options)
   const auto refuse = [&](const char* option, const char* expected) {
     if (given(option)) throw CLI::ValidationError(option, expected);
   };
-  if (options.optimizer == OptimizerKind::sgd) refuse("--beta2", "expected together with --optimizer adamw");
-  if (options.optimizer == OptimizerKind::adamw) refuse("--momentum", "expected together with --optimizer sgd");
-  if (options.decay == Decay::none) refuse("--lr-floor", "expected without --decay none, which lets the rate stay");
-  if (options.eval_every == 0) refuse("--patience", "expected together with --eval-every");
-  if (options.lr_floor > options.lr)
-    throw CLI::ValidationError("--lr-floor", "expected a rate below that of --lr, which it falls to");
+  if (options.optimizer == OptimizerKind::sgd) refuse("--beta2", "requires --optimizer adamw");
+  if (options.optimizer == OptimizerKind::adamw) refuse("--momentum", "requires --optimizer sgd");
+  if (options.decay == Decay::none)
+    refuse("--lr-floor", "not allowed with --decay none, which keeps the rate constant");
+  if (options.eval_every == 0) refuse("--patience", "requires --eval-every");
+  if (options.lr_floor > options.lr) throw CLI::ValidationError("--lr-floor", "expected a rate below --lr");
 }
 
 tg::Schedule schedule_of(const TrainingOptions& options) {

@@ -106,11 +106,11 @@ int run_tutorial(int argc, char** argv, const std::string& name, const std::stri
   CLI::App app(paragraph(description), name);
   app.get_formatter()->column_width(26);
   std::uint64_t seed = 0;
-  app.add_option("--seed", seed, "Start of the random numbers: the same seed gives the same run (default 0)")
+  app.add_option("--seed", seed, "Seed of the random numbers; equal seeds give equal runs (default 0)")
       ->type_name("N")
       ->check(whole_number(0));
   std::string file;
-  app.add_option("--page", file, "Write what is computed as a page for a browser, to step through it")
+  app.add_option("--page", file, "Write the computation as a web page to step through")
       ->type_name("FILE")
       ->check(some_path());
   return run_program(app, argc, argv, [&] {

@@ -28,7 +28,7 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(toke
   for (const std::string& token : tokens_) {
     const bool is_new = ids_.emplace(token, static_cast<std::int64_t>(first_ + ids_.size())).second;
     if (!is_new)
-      throw std::invalid_argument("a vocabulary: expected each token once, got " + in_quotes(token) + " twice");
+      throw std::invalid_argument("vocabulary: expected distinct tokens, got " + in_quotes(token) + " twice");
   }
 }
 

@@ -52,9 +52,7 @@ void require_installed(const std::vector<Source>& sources) {
     missing += (missing.empty() ? "" : ", ") + source.path.string();
     packages += ' ' + source.package;
   }
-  if (!missing.empty())
-    throw std::runtime_error(missing + ": expected a word list, which is not there; apt-get install" + packages +
-                             " brings it");
+  if (!missing.empty()) throw std::runtime_error(missing + ": word list not found; run apt-get install" + packages);
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ namespace {
 
 void require_finite(const tg::Array<float>& update, const std::string& name, const fs::path& file) {
   if (!std::ranges::all_of(update, [](float number) { return std::isfinite(number); }))
-    throw std::runtime_error(file.string() + ": expected finite numbers in " + name + ", got others");
+    throw std::runtime_error(file.string() + ": expected only finite numbers in " + name);
 }
 
 /// Splits a target's stored update over its layers.
@@ -211,7 +211,7 @@ class TargetSetting {
       : settings_(settings), pattern_(pattern), of_all_(of_all) {
     const auto is_plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
     for (const auto& [name, value] : settings.members(pattern).items()) {
-      if (!std::ranges::all_of(name, is_plain)) settings.refuse(pattern, "names of modules", name);
+      if (!std::ranges::all_of(name, is_plain)) settings.refuse(pattern, "module names", name);
       numbers_.emplace(name, settings.below(pattern).positive(name.c_str()));
     }
   }
@@ -246,9 +246,9 @@ class TargetSetting {
 /// The scale of a target's update.
 double scale_of(const Target& target, const TargetSetting& ranks, const TargetSetting& alphas, bool by_root) {
   const double rank = ranks.of(target), alpha = alphas.of(target);
-  if (!(rank <= 1e6 && rank == std::floor(rank))) ranks.refuse(target, "a rank, a whole number");
+  if (!(rank <= 1e6 && rank == std::floor(rank))) ranks.refuse(target, "a whole number as rank");
   const double scale = alpha / (by_root ? std::sqrt(rank) : rank);  // root: arXiv:2312.03732
-  if (scale > std::numeric_limits<float>::max()) alphas.refuse(target, "a scale that a float holds");
+  if (scale > std::numeric_limits<float>::max()) alphas.refuse(target, "a scale in float's range");
   return scale;
 }
 
@@ -273,7 +273,7 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
     const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
     if (a.has_value() != b.has_value())
       throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") +
-                               " beside its other half, got none");
+                               ", since its other half is present, got none");
     if (!a) continue;
     is_empty = false;
     for (const char* letter : {"A", "B"})
@@ -282,7 +282,7 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
     set_updates(target, *a, *b, static_cast<std::size_t>(ranks.of(target)), scale, weights.string());
   }
   if (is_empty)
-    throw std::runtime_error(weights.string() + ": expected updates of attentions' projections, such as " +
+    throw std::runtime_error(weights.string() + ": expected updates of attention projections, such as " +
                              name_of(targets.front(), "A") + ", got none");
   pretrained.model = std::move(model);
 }

@@ -55,8 +55,8 @@ void check_saved_folder(const std::string& folder, const Options& options) {
   for (const std::string& read : {options.folder, options.adapter}) check_output_folder(folder, read);
   for (const std::string& name : foreign_files(options))
     if (is_there(fs::path(folder) / name))
-      throw std::runtime_error(folder + ": expected a folder to write to without " + name + ", which is not " +
-                               (options.saves_updates() ? "the adapter's" : "the model's") + ", got one with it");
+      throw std::runtime_error(folder + ": expected an output folder without " + name + ", which is not part of " +
+                               (options.saves_updates() ? "the adapter" : "the model") + "; use another folder");
 }
 
 }  // namespace

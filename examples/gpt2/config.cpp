@@ -83,8 +83,8 @@ Config read_llama(const JsonSettings& settings) {
 
 void require_dividing(const std::string& file, const char* name, std::size_t part, std::size_t whole) {
   if (whole % part != 0)
-    throw std::runtime_error(file + ": " + name + ": expected a number that divides " + std::to_string(whole) +
-                             ", got " + std::to_string(part));
+    throw std::runtime_error(file + ": " + name + ": expected a divisor of " + std::to_string(whole) + ", got " +
+                             std::to_string(part));
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ Config read_config(const std::filesystem::path& folder) {
   require_dividing(file, is_gpt2 ? "n_head" : "num_attention_heads", model.heads, model.width);
   require_dividing(file, "num_key_value_heads", model.kv_heads == 0 ? model.heads : model.kv_heads, model.heads);
   if (model.positions == Positions::rotary && model.width / model.heads % 2 != 0)
-    throw std::runtime_error(file + ": expected heads of an even width for rotary positions, got " +
+    throw std::runtime_error(file + ": expected an even width of heads for rotary positions, got " +
                              std::to_string(model.width / model.heads));
   config.ends = settings.ids("eos_token_id");
   config.json = std::move(read);

@@ -27,7 +27,7 @@ std::ifstream open_to_read(const fs::path& file) {
   if (fs::exists(status) && !fs::is_regular_file(status)) throw refusal(file, "expected a file, got something else");
   errno = 0;
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw refusal(file, std::string("expected a file, which cannot be opened: ") + std::strerror(errno));
+  if (!in) throw refusal(file, std::string("expected a file, but it cannot be opened: ") + std::strerror(errno));
   return in;
 }
 
@@ -37,13 +37,13 @@ std::string read_file(const fs::path& file, std::uintmax_t most) {
   std::ifstream in = open_to_read(file);
   std::error_code error;
   const auto size = fs::file_size(file, error);
-  if (error) throw refusal(file, "expected a file, which cannot be read: " + error.message());
+  if (error) throw refusal(file, "expected a file, but it cannot be read: " + error.message());
   if (size > most)
     throw refusal(file,
                   "expected at most " + examples::with_commas(most) + " bytes, got " + examples::with_commas(size));
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
-    throw refusal(file, "expected " + examples::with_commas(size) + " bytes, which cannot be read");
+    throw refusal(file, "expected " + examples::with_commas(size) + " bytes, but they cannot be read");
   return bytes;
 }
 
@@ -54,26 +54,24 @@ void check_input_file(const fs::path& file) {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error)
-    throw std::runtime_error(folder.string() +
-                             ": expected a folder to write to, which cannot be made: " + error.message());
+  if (error) throw std::runtime_error(folder.string() + ": cannot create the folder: " + error.message());
 }
 
 void check_output_folder(const fs::path& folder, const fs::path& read) {
   if (folder.empty()) return;
   std::error_code error;
   const auto refuse = [&](const std::string& reason) {
-    throw std::runtime_error(folder.string() + ": expected a folder " + reason);
+    throw std::runtime_error(folder.string() + ": expected " + reason);
   };
-  if (fs::equivalent(folder, read, error)) refuse("to write to, got the one that is read");
+  if (fs::equivalent(folder, read, error)) refuse("an output folder, got the input folder");
   fs::path existing = fs::absolute(folder, error);
   for (; existing.has_relative_path(); existing = existing.parent_path()) {
     const fs::file_type type = fs::symlink_status(existing, error).type();
-    if (type == fs::file_type::none) refuse("to write to, which cannot be made: " + error.message());
+    if (type == fs::file_type::none) refuse("an output folder, got a path that cannot be created: " + error.message());
     if (type != fs::file_type::not_found) break;
   }
-  if (!fs::is_directory(existing, error)) refuse("to write to, got a file or a link to nothing, " + existing.string());
-  if (access(existing.c_str(), W_OK | X_OK) != 0) refuse("that can be written to");
+  if (!fs::is_directory(existing, error)) refuse("an output folder, got a file or a broken link, " + existing.string());
+  if (access(existing.c_str(), W_OK | X_OK) != 0) refuse("a writable folder");
 }
 
 namespace {

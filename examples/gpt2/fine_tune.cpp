@@ -48,7 +48,7 @@ Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::st
   const std::vector<std::int64_t> ids = tokenizer.encode(read_file(file), Special::as_tokens);
   const std::size_t test = ids.size() / 10;
   if (test < 2)
-    throw std::runtime_error(file + ": expected a text of 20 tokens or more, got " + std::to_string(ids.size()));
+    throw std::runtime_error(file + ": expected a text of at least 20 tokens, got " + std::to_string(ids.size()));
   examples::Fingerprint fingerprint;
   fingerprint.add(config.json.dump());
   fingerprint.add({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids.front()});
@@ -58,7 +58,7 @@ Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::st
   const auto begin = ids.end() - static_cast<std::ptrdiff_t>(test);
   texts.validate.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(test, most_validated)));
   std::cout << examples::printable(file) << ": " << examples::with_commas(texts.train.size())
-            << " tokens to learn from, " << examples::with_commas(test) << " to test with\n";
+            << " tokens for training, " << examples::with_commas(test) << " for testing\n";
   return texts;
 }
 
@@ -82,14 +82,14 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
   const Texts texts = read_texts(pretrained.config, pretrained.tokenizer, options.fine_tune.data);
   if (!options.resume.empty() && read_kept(options.resume).fingerprint != texts.fingerprint)
     throw std::runtime_error(examples::printable(options.fine_tune.data) +
-                             ": expected the text that the run has learned from, in a folder with the same config.json "
-                             "and tokenizer, got others");
+                             ": expected the run's training text and a folder with the same config.json and tokenizer, "
+                             "got others");
   const std::size_t sees = pretrained.config.model.context;
   const std::size_t context =
       options.fine_tune.context > 0 ? options.fine_tune.context : std::min<std::size_t>(sees, 256);
   if (context > sees)
-    throw std::runtime_error("--context: expected at most " + std::to_string(sees) +
-                             ", as many as the model sees, got " + std::to_string(context));
+    throw std::runtime_error("--context: expected at most " + std::to_string(sees) + ", the model's context, got " +
+                             std::to_string(context));
 
   model.dropout.p = options.fine_tune.dropout;
   for (auto& block : model.blocks) block.dropout.p = options.fine_tune.dropout;
@@ -101,7 +101,7 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
   Run run{model, examples::TrainingState(parameters, options.training)};
   if (!options.resume.empty()) {
     tg::load(run, options.resume);
-    std::cout << "goes on after " << run.training.step << " steps\n";
+    std::cout << "resuming at step " << run.training.step << '\n';
   }
   run.training.start_on_ranks();
   const tg::mpi::Group ranks;
@@ -139,6 +139,6 @@ int fine_tune(Pretrained& pretrained, const Options& options) {
   const double loss = hooks.validation_loss();
   if (run.training.step == 0) require_finite(loss, options.folder);
   std::cout << "validation loss " << std::fixed << std::setprecision(4) << loss
-            << (run.training.step == 0 ? " before the first step\n" : " so far\n");
+            << (run.training.step == 0 ? " before training\n" : " so far\n");
   return examples::train(run.training, parameters, options.training, hooks);
 }

@@ -42,11 +42,11 @@ class Reader {
   bool key(std::string& name) {
     const auto [member, is_new] = open_.back()->emplace(name, nullptr);
     member_ = &*member;
-    return is_new || refuse("each name once in an object, got " + examples::in_quotes(name) + " twice");
+    return is_new || refuse("distinct names in an object, got " + examples::in_quotes(name) + " twice");
   }
 
   bool parse_error(std::size_t byte, const std::string&, const json::exception&) {
-    return refuse("JSON, got something else at byte " + examples::with_commas(byte));
+    return refuse("JSON, got a syntax error at byte " + examples::with_commas(byte));
   }
 
  private:
@@ -66,7 +66,7 @@ class Reader {
 
   bool open(json empty) {
     if (open_.size() == kDeepest)
-      return refuse(std::string("JSON of at most ") + std::to_string(kDeepest) + " levels, got more");
+      return refuse(std::string("JSON with at most ") + std::to_string(kDeepest) + " nested levels, got more");
     open_.push_back(place(std::move(empty)));
     return true;
   }

@@ -9,7 +9,8 @@
 using nlohmann::json;
 
 JsonSettings::JsonSettings(std::string file, const json& settings) : file_(std::move(file)), settings_(settings) {
-  if (!settings.is_object()) throw std::runtime_error(file_ + ": expected settings, an object, got " + shown(settings));
+  if (!settings.is_object())
+    throw std::runtime_error(file_ + ": expected an object of settings, got " + shown(settings));
 }
 
 std::size_t JsonSettings::size(const char* name) const {
@@ -23,7 +24,7 @@ std::size_t JsonSettings::size(const char* name) const {
 double JsonSettings::positive(const char* name) const {
   const json& value = at(name);
   if (!value.is_number() || !(value > 0.0) || !std::isfinite(value.get<double>()))
-    refuse(name, "a number above 0", value);
+    refuse(name, "a positive number", value);
   return value;
 }
 
@@ -59,6 +60,6 @@ void JsonSettings::refuse(const char* name, const std::string& expected, const j
 
 const json& JsonSettings::at(const char* name) const {
   const auto found = settings_.find(name);
-  if (found == settings_.end()) throw std::runtime_error(file_ + ": expected a setting " + name + ", got none");
+  if (found == settings_.end()) throw std::runtime_error(file_ + ": expected the setting " + name + ", got none");
   return *found;
 }

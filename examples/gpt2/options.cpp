@@ -17,9 +17,9 @@ using examples::whole_number;
 namespace {
 
 constexpr const char* description =
-    R"(Runs, scores and fine-tunes GPT-2, and models of the Llama kind, from a folder as Hugging
-Face publishes them: config.json, model.safetensors, and vocab.json with merges.txt, or
-tokenizer.json. What it saves are such folders again, which PyTorch's users load.)";
+    R"(Generates text with GPT-2 and Llama models, scores texts and fine-tunes the models. A model
+is a folder in Hugging Face's format: config.json, model.safetensors, and tokenizer.json or
+vocab.json with merges.txt. Models are saved in the same format, for use with PyTorch.)";
 
 constexpr const char* footer = R"(
 Examples:
@@ -77,9 +77,8 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
   if (steps > kept.training.steps) std::erase(contradicting, "--steps");
   if (app.count("--seed") > 0 && given.seed != kept.fine_tune.seed) contradicting.push_back("--seed");
   if (!contradicting.empty())
-    throw CLI::ValidationError(
-        contradicting.front(),
-        "expected as in the run that --resume goes on with, or not at all; only --steps may rise");
+    throw CLI::ValidationError(contradicting.front(),
+                               "expected the same value as in the resumed run; only --steps may increase");
   options.fine_tune = kept.fine_tune;
   options.training = kept.training;
   options.training.steps = steps;
@@ -102,7 +101,7 @@ void check_untrained(const CLI::App& app, const Given& given) {
     names.insert(names.end(), more.begin(), more.end());
   if (app.count("--divide-state") > 0) names.push_back("--divide-state");
   for (const std::string& option : names)
-    if (option != "--save") throw CLI::ValidationError(option, "expected together with --train");
+    if (option != "--save") throw CLI::ValidationError(option, "requires --train");
 }
 
 /// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
@@ -111,27 +110,28 @@ void check_combinations(const CLI::App& app, const Options& options, const Given
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
   };
   if (!options.trains()) check_untrained(app, given);
-  require("--lora-alpha", options.fine_tune.lora > 0, "expected together with --lora");
+  require("--lora-alpha", options.fine_tune.lora > 0, "requires --lora");
   const bool has_updates = !options.adapter.empty() || options.fine_tune.lora > 0;
   require("--merge", has_updates && !(options.outputs.save.empty() && options.outputs.best.empty()),
-          "expected together with --save, and --lora or --adapter, whose updates it adds to the weights");
-  require("--save", options.trains() || options.merge, "expected together with --train, or --adapter and --merge");
+          "requires --save, and --lora or --adapter with the updates to merge");
+  require("--save", options.trains() || options.merge, "requires --train, or --adapter and --merge");
   require("--adapter", !options.trains(),
-          "expected without --train; --merge and --save write a model with it, from which training begins");
+          "not allowed with --train; to train on top of an adapter, first write a merged model with --merge "
+          "and --save");
   for (const char* choosing : {"--temperature", "--top-k", "--top-p"})
-    require(choosing, options.writes, "expected together with --prompt or --length");
-  require("--weights", !options.trains(), "expected without --train, which learns in float");
-  require("--vocabulary", !options.train_tokenizer.empty(), "expected together with --train-tokenizer");
+    require(choosing, options.writes, "requires --prompt or --length");
+  require("--weights", !options.trains(), "not allowed with --train, which trains in float");
+  require("--vocabulary", !options.train_tokenizer.empty(), "requires --train-tokenizer");
   if (!options.train_tokenizer.empty() && options.vocabulary == 0)
-    throw CLI::ValidationError("--train-tokenizer", "expected together with --vocabulary");
+    throw CLI::ValidationError("--train-tokenizer", "requires --vocabulary");
   for (const char* alone : {"--train-tokenizer", "--tokens"})
     if (app.count(alone) > 0)
       for (const char* other :
            {"--train-tokenizer", "--tokens", "--train", "--resume", "--score", "--prompt", "--length", "--temperature",
             "--top-k", "--top-p", "--explain", "--page", "--weights", "--adapter", "--seed"})
         if (std::string(other) != alone)
-          require(other, false, "expected without " + std::string(alone) + ", which uses the tokenizer alone");
-  require("--page", !options.bf16, "expected without --weights bf16, which have no gradients");
+          require(other, false, "not allowed with " + std::string(alone) + ", which uses only the tokenizer");
+  require("--page", !options.bf16, "not allowed with --weights bf16, whose weights have no gradients");
   examples::check_explain_options(app);
   examples::check_page_option(options.page, options.trains());
   if (options.trains()) {
@@ -140,34 +140,34 @@ void check_combinations(const CLI::App& app, const Options& options, const Given
   }
 }
 
-const std::string reading = "Using the model", learning = "Fine-tuning it";
+const std::string reading = "Using the model", learning = "Fine-tuning";
 
 void add_use_options(CLI::App& app, Options& options) {
   add_writing_options(
       app, options.writing, reading,
-      {.prompt = "Write on from this text (default: from the mark between texts,\nwhere nothing else is "
-                 "asked for)",
-       .length = "How many tokens to write (default 100)",
+      {.prompt = "Continue this text (default: start at the separator between texts,\nif no other task is "
+                 "given)",
+       .length = "Number of tokens to generate (default 100)",
        .unit = "token"});
   const auto add_file = [&](const char* name, std::string& file, const char* text) {
     app.add_option(name, file, text)->type_name("FILE")->check(examples::some_path())->group(reading);
   };
   add_file("--score", options.score,
-           "Print the perplexity of this text: of each token given those\n"
-           "before it, half a context of them or more");
-  add_file("--tokens", options.tokens, "Print the ids of this text");
+           "Print the perplexity of this text, each token predicted from the\n"
+           "previous ones, at least half a context where available");
+  add_file("--tokens", options.tokens, "Print the token ids of this text");
   examples::add_choice<bool>(app, "--weights", options.bf16, {{"float", false}, {"bf16", true}},
-                             "Hold the weights as they are computed with (default), or rounded\n"
-                             "to bfloat16 in half the memory")
+                             "Store the weights in float (default), or rounded to bfloat16 in\n"
+                             "half the memory")
       ->group(reading);
-  app.add_option("--adapter", options.adapter, "Use the low-rank updates that --lora has saved in this folder")
+  app.add_option("--adapter", options.adapter, "Use the low-rank updates saved in this folder by --lora")
       ->type_name("DIR")
       ->check(examples::some_path())
       ->group(reading);
   examples::add_explain_options(app, options.explain, reading, examples::some_text());
   examples::add_page_option(app, options.page, reading,
-                            "Of a long text, as\n"
-                            "many tokens as the model sees and the one that follows",
+                            "Long texts\n"
+                            "are truncated to the context and the next token",
                             examples::some_text());
 }
 
@@ -177,25 +177,26 @@ void add_fine_tune_options(CLI::App& app, Options& options, Given& given) {
     given.fine_tune.add(app, name, member, type, check, text)->group(learning);
   };
   add("--train", &O::data, "FILE", examples::some_path(),
-      "Learn from this text; its last tenth is kept to measure with");
+      "Fine-tune on this text; its last tenth is held out for validation");
   add("--context", &O::context, "N", whole_number(1, longest_context),
-      "Tokens of a piece of the text (default: as many as the model sees,\nat most 256)");
+      "Tokens per training sequence (default: the model's context, at\nmost 256)");
   add("--dropout", &O::dropout, "P", number(0, 0.99),
-      "Share of the numbers to hide at random in training (default 0,\nwhatever the configuration says)");
+      "Dropout probability in training (default 0, regardless of the\nconfiguration)");
   add("--lora", &O::lora, "RANK", whole_number(1, 1'000'000),
-      "Learn updates of this rank to the attentions' projections, and no\nother weights (LoRA)");
-  add("--lora-alpha", &O::lora_alpha, "A", number(1e-9, 1e9), "They count A / RANK (default: A twice the rank)");
+      "Train only low-rank updates of this rank to the attention\nprojections (LoRA)");
+  add("--lora-alpha", &O::lora_alpha, "A", number(1e-9, 1e9),
+      "Scale the updates by A / RANK (default A: twice the rank)");
   given.fine_tune
       .add_flag(app, "--recompute", &O::recompute,
-                "Keep only what enters each block, and make the rest again on the\n"
-                "way back: less memory, more time, the same result")
+                "Store only each block's input and recompute the rest in the\n"
+                "backward pass: less memory, more time, the same result")
       ->group(learning);
   given.outputs
       .add(app, "--save", &examples::OutputOptions::save, "DIR", examples::some_path(),
-           "Write the model here after training, also after Ctrl-C; of --lora\nthe updates alone")
+           "Save the model here after training, also after Ctrl-C; with --lora,\nonly the updates")
       ->group(learning);
   app.add_flag("--merge", options.merge,
-               "Write the weights with the updates added instead; also of --adapter,\nwithout training")
+               "Save the weights with the updates merged instead; also with\n--adapter, without training")
       ->group(learning);
 }
 
@@ -214,17 +215,17 @@ void add_options(CLI::App& app, Options& options) {
   app.get_formatter()->column_width(26);
 
   const auto given = std::make_shared<Given>();
-  app.add_option("DIR", options.folder, "The folder of the model")->required()->check(examples::some_path());
+  app.add_option("DIR", options.folder, "Folder of the model")->required()->check(examples::some_path());
   add_use_options(app, options);
   app.add_option("--train-tokenizer", options.train_tokenizer,
-                 "Make a vocabulary for texts like this one, and write vocab.json and\nmerges.txt into DIR")
+                 "Train a tokenizer for texts like this one and write vocab.json and\nmerges.txt to DIR")
       ->type_name("FILE")
       ->check(examples::some_path())
-      ->group("A tokenizer");
-  app.add_option("--vocabulary", options.vocabulary, "Its tokens: 256 bytes, merges, and the mark between texts")
+      ->group("Training a tokenizer");
+  app.add_option("--vocabulary", options.vocabulary, "Vocabulary size: 256 bytes, merges, and the separator of texts")
       ->type_name("N")
       ->check(whole_number(257, 1'000'000))
-      ->group("A tokenizer");
+      ->group("Training a tokenizer");
   add_fine_tune_options(app, options, *given);
   examples::add_training_options(app, given->training, given->seed);
   examples::add_validation_options(app, given->training);

@@ -22,7 +22,7 @@ namespace {
 using Expression = std::unique_ptr<URegularExpression, decltype(&uregex_close)>;
 
 void expect_success(UErrorCode error) {
-  if (U_FAILURE(error)) throw std::runtime_error(std::string("a regular expression: ICU says ") + u_errorName(error));
+  if (U_FAILURE(error)) throw std::runtime_error(std::string("regular expression: ICU error ") + u_errorName(error));
 }
 
 /// The expression in ICU's syntax, where \s lacks U+000B and U+0085.

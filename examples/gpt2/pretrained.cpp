@@ -34,14 +34,14 @@ Description read_description(const fs::path& folder) {
   if (!fs::is_directory(folder, none))
     throw std::runtime_error(folder.string() +
                              ": expected a folder with config.json, model.safetensors and a "
-                             "tokenizer, got none");
+                             "tokenizer, got no folder");
   Config config = read_config(folder);
   Tokenizer tokenizer = Tokenizer::read(folder);
   Files beside = read_beside(folder);
   if (tokenizer.size() != config.vocabulary) {
     const char* name = beside.contains(file_names::tokenizer) ? file_names::tokenizer : file_names::vocabulary;
     throw std::runtime_error((folder / name).string() + ": expected " + std::to_string(config.vocabulary) +
-                             " tokens, as vocab_size of config.json says, got " + std::to_string(tokenizer.size()));
+                             " tokens, the vocab_size in config.json, got " + std::to_string(tokenizer.size()));
   }
   return {std::move(config), std::move(tokenizer), std::move(beside)};
 }

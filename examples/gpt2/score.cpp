@@ -47,5 +47,5 @@ Score score(const LanguageModel<>& model, std::size_t context, std::span<const s
 void require_finite(double loss, const std::filesystem::path& folder) {
   if (!std::isfinite(loss))
     throw std::runtime_error((folder / file_names::weights).string() +
-                             ": expected weights that give the text a finite loss, got others");
+                             ": expected weights with a finite loss on the text, got invalid ones");
 }

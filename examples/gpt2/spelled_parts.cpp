@@ -36,7 +36,7 @@ SpelledParts::SpelledParts(std::string file, const json& vocabulary, const std::
       refuse(file_, "one id for " + in_quotes(token), shown(id) + " and " + shown(known->second));
     if (known == special.end()) {
       auto bytes = unspell(token);
-      if (!bytes) refuse(file_, "tokens spelt in the 256 characters that stand for bytes", in_quotes(token));
+      if (!bytes) refuse(file_, "tokens spelled in the 256 byte characters", in_quotes(token));
       number(token, id, std::move(*bytes));
     }
     vocabulary_.emplace(token, id);
@@ -52,19 +52,20 @@ SpelledParts::SpelledParts(std::string file, const json& vocabulary, const std::
 }
 
 void SpelledParts::number(const std::string& token, const json& id, std::string bytes) {
-  if (bytes.empty()) refuse(file_, "tokens of one byte or more", "an empty one");
+  if (bytes.empty()) refuse(file_, "nonempty tokens", "an empty one");
   const std::size_t size = parts_.tokens.size();
   const bool in_range = id.is_number_unsigned() && id.get<std::uint64_t>() < size;
   if (!in_range || !parts_.tokens[id].empty())
     refuse(file_, "the ids 0 to " + std::to_string(size - 1) + ", each once",
-           shown(id) + " for " + in_quotes(token) + (in_range ? ", which another token has" : ""));
+           shown(id) + " for " + in_quotes(token) + (in_range ? ", an id already in use" : ""));
   parts_.tokens[id] = std::move(bytes);
 }
 
 TokenId SpelledParts::find(const std::string& token, const Place& place) const {
   const auto found = vocabulary_.find(token);
   if (found == vocabulary_.end())
-    refuse(place(), "a merge of tokens of the vocabulary into one", in_quotes(token) + ", which it lacks");
+    refuse(place(), "a merge of vocabulary tokens into another one",
+           in_quotes(token) + ", which is not in the vocabulary");
   return found->second;
 }
 
@@ -78,7 +79,7 @@ void SpelledParts::add_merge(std::string_view both, const Place& place) {
 void SpelledParts::add_merge(const std::string& left, const std::string& right, const Place& place) {
   const Merge merge{find(left, place), find(right, place), find(left + right, place)};
   if (!merged_.insert(pair_key(merge.left, merge.right)).second)
-    refuse(place(), "each merge once", in_quotes(left + ' ' + right) + " again");
+    refuse(place(), "distinct merges", in_quotes(left + ' ' + right) + " twice");
   parts_.merges.push_back(merge);
 }
 
@@ -91,7 +92,7 @@ void SpelledParts::check_merged(const std::string& merges_file) const {
   for (std::size_t id = 0; id < made.size(); ++id) {
     const std::string& token = parts_.tokens[id];
     if (!made[id] && !(token.starts_with('<') && token.ends_with('>')))
-      refuse(merges_file, "merges into all tokens of the vocabulary", "none into " + in_quotes(spell(token)));
+      refuse(merges_file, "a merge for each token of the vocabulary", "none for " + in_quotes(spell(token)));
   }
 }
 

@@ -96,7 +96,7 @@ std::vector<std::int64_t> Tokenizer::encode_alone(std::string_view text, Special
 
 const std::string& Tokenizer::bytes(std::int64_t id) const {
   if (id < 0 || static_cast<std::uint64_t>(id) >= size())
-    throw std::out_of_range("a tokenizer: expected an id from 0 to " + std::to_string(size() - 1) + ", got " +
+    throw std::out_of_range("tokenizer: expected an id from 0 to " + std::to_string(size() - 1) + ", got " +
                             std::to_string(id));
   return parts_.tokens[static_cast<std::size_t>(id)];
 }

@@ -79,8 +79,9 @@ void save_tokenizer_parts(const TokenizerParts& parts, const fs::path& folder) {
   if (end != parts.tokens.end()) special.push_back(static_cast<TokenId>(end - parts.tokens.begin()));
   if (parts.expression != kGpt2Expression || !parts.whole_words.empty() || parts.special != special ||
       !parts.before.empty())
-    throw std::invalid_argument(std::string("expected a tokenizer of GPT-2's kind, whose one special token is ") +
-                                TokenizerParts::end_of_text + ", got one that vocab.json and merges.txt cannot say");
+    throw std::invalid_argument(std::string("expected a GPT-2 tokenizer whose only special token is ") +
+                                TokenizerParts::end_of_text +
+                                ", got one that vocab.json and merges.txt cannot express");
 
   std::string vocabulary;
   for (std::size_t id = 0; id < parts.tokens.size(); ++id)

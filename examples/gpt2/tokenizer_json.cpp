@@ -79,7 +79,7 @@ std::string read_expression(const Part& pre_tokenizer) {
     pre_tokenizer.expect_members({{"type"}, {"pretokenizers"}});
     steps = pre_tokenizer["pretokenizers"].items();
   }
-  if (steps.size() != 1 && steps.size() != 2) pre_tokenizer.refuse("ByteLevel, or Split or Digits before it");
+  if (steps.size() != 1 && steps.size() != 2) pre_tokenizer.refuse("ByteLevel, optionally after Split or Digits");
   const bool digits = steps.size() == 2 && steps.front()["type"].value == "Digits",
              splits = steps.size() == 2 && !digits;
   steps.back().expect_members({{"type", {"ByteLevel"}},
@@ -114,11 +114,11 @@ std::vector<std::string> read_before(const Part& post_processor) {
   if (type.value != "TemplateProcessing") return before;
   bool text_came = false;
   for (const Part& item : post_processor["single"].items()) {
-    if (text_came) item.refuse("nothing behind the text");
+    if (text_came) item.refuse("nothing after the text");
     text_came = !item["Sequence"].value.is_null();
     if (!text_came) before.push_back(item["SpecialToken"]["id"].text());
   }
-  if (!text_came) post_processor["single"].refuse("the text, a Sequence");
+  if (!text_came) post_processor["single"].refuse("the text as a Sequence");
   return before;
 }
 
@@ -134,7 +134,7 @@ std::map<std::string, json> read_special(const Part& added_tokens) {
                           {"normalized"},
                           {"special"}});
     const std::string& content = token["content"].text();
-    if (!special.emplace(content, token["id"].value).second) token.refuse("each token once");
+    if (!special.emplace(content, token["id"].value).second) token.refuse("distinct tokens");
   }
   return special;
 }
@@ -189,7 +189,7 @@ TokenizerParts read_tokenizer_json(const std::filesystem::path& file) {
   parts.expression = expression;
   for (const std::string& token : read_before(all["post_processor"])) {
     const auto found = special.find(token);
-    if (found == special.end()) all["post_processor"].refuse("tokens of added_tokens before a text");
+    if (found == special.end()) all["post_processor"].refuse("only tokens in added_tokens before a text");
     parts.before.push_back(found->second);
   }
   return parts;

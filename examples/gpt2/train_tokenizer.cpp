@@ -140,11 +140,11 @@ Tokenizer train_tokenizer(std::string_view text, std::size_t vocabulary,
                           const std::function<void(std::size_t)>& report) {
   TokenizerParts parts = byte_tokens();
   const auto refuse = [&](const std::string& expected, std::size_t given) {
-    return std::invalid_argument("training a tokenizer: expected " + expected + ", got " +
-                                 examples::with_commas(given));
+    return std::invalid_argument("train_tokenizer: expected " + expected + ", got " + examples::with_commas(given));
   };
   if (vocabulary <= parts.tokens.size())
-    throw refuse("a vocabulary of 257 or more, the bytes and " + std::string(TokenizerParts::end_of_text), vocabulary);
+    throw refuse("a vocabulary of at least 257 tokens, the bytes and " + std::string(TokenizerParts::end_of_text),
+                 vocabulary);
   if (text.size() > std::numeric_limits<std::int32_t>::max()) throw refuse("a text of less than 2 GB", text.size());
 
   Pairs pairs(count_words(text), parts);
@@ -152,7 +152,7 @@ Tokenizer train_tokenizer(std::string_view text, std::size_t vocabulary,
     const auto pair = pairs.most_frequent();
     if (!pair)
       throw refuse("a vocabulary of at most " + examples::with_commas(parts.tokens.size() + 1) +
-                       ", since no pair of tokens comes twice in the text after so many",
+                       ", since after so many tokens no pair occurs twice in the text",
                    vocabulary);
     const auto left = static_cast<TokenId>(*pair >> 32), right = static_cast<TokenId>(*pair & 0xffffffff);
     const auto merged = static_cast<TokenId>(parts.tokens.size());  // a new id: no other merge gives these bytes

@@ -49,7 +49,8 @@ void require_one_file(const fs::path& folder) {
   const fs::path list = folder / "model.safetensors.index.json";
   std::error_code none;
   if (fs::exists(list, none) && !fs::exists(folder / file_names::weights, none))
-    throw std::runtime_error(list.string() + ": expected all weights in one model.safetensors, got them in parts");
+    throw std::runtime_error(list.string() +
+                             ": expected all weights in one model.safetensors, got a checkpoint in several files");
 }
 
 /// Throws if the file is too small for the weights and their header entries, so a corrupt configuration cannot cause
@@ -66,9 +67,8 @@ void require_room(const Config& config, const fs::path& folder) {
   check_input_file(file);
   const std::uintmax_t bytes = fs::file_size(file);
   if (least <= static_cast<double>(bytes)) return;
-  throw std::runtime_error((folder / file_names::config).string() + ": expected sizes of a model for which " +
-                           file_names::weights + ", of " + examples::with_commas(bytes) +
-                           " bytes, has room, got sizes of more");
+  throw std::runtime_error((folder / file_names::config).string() + ": expected sizes of a model that fits in " +
+                           file_names::weights + " (" + examples::with_commas(bytes) + " bytes), got a larger one");
 }
 
 }  // namespace

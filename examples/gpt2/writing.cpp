@@ -57,7 +57,7 @@ void check_texts(const Description& description, const Options& options) {
   const Tokenizer& tokenizer = description.tokenizer;
   if (options.writes && options.writing.prompt.empty() && !tokenizer.end_of_text() &&
       tokenizer.encode_alone("").empty())
-    throw std::invalid_argument("--prompt: expected one for a tokenizer without " +
+    throw std::invalid_argument("--prompt: required for a tokenizer without " +
                                 std::string(TokenizerParts::end_of_text));
   if (options.explain.wanted) {
     const std::size_t most = description.config.model.context + 1;  // the last one is only predicted
@@ -67,7 +67,7 @@ void check_texts(const Description& description, const Options& options) {
                                   std::to_string(given));
   }
   if (options.page.text && tokenizer.encode_alone(*options.page.text).size() < 2)
-    throw std::invalid_argument("--page: expected a text of two tokens or more");
+    throw std::invalid_argument("--page: expected a text of at least two tokens");
 }
 
 void write_on(const Pretrained& pretrained, const WritingOptions& options, std::uint64_t seed) {
@@ -103,7 +103,7 @@ void explain(const Pretrained& pretrained, const examples::ExplainOptions& optio
   log_probability.backward();
 
   const std::string perplexity = with_digits(std::exp(-double(log_probability.item()) / double(next.size())), 2);
-  std::cout << "\nexplained: perplexity " << perplexity << " a token, and where the attention is to be seen\n";
+  std::cout << "\nattention on the text (perplexity " << perplexity << " per token):\n";
   examples::write_attention(joined(weights, tokens), options.name, options.text + ", perplexity " + perplexity);
 }
 
@@ -145,7 +145,7 @@ void print_score(const Pretrained& pretrained, const std::string& folder, const 
   const auto& [config, tokenizer, model, beside] = pretrained;
   const Ids ids = tokenizer.encode_alone(read_file(file), Special::as_tokens);
   if (ids.size() < 2)
-    throw std::runtime_error(file + ": expected a text of two tokens or more, got " + std::to_string(ids.size()));
+    throw std::runtime_error(file + ": expected a text of at least two tokens, got " + std::to_string(ids.size()));
   const std::size_t context = config.model.context, windows = windows_of(ids.size(), context).size();
   Score result;
   {
@@ -156,6 +156,6 @@ void print_score(const Pretrained& pretrained, const std::string& folder, const 
   }
   require_finite(result.mean(), folder);
   std::cout << examples::printable(file) << ": perplexity " << with_digits(std::exp(result.mean()), 4)
-            << " a token, loss " << with_digits(result.mean(), 4) << ", over " << examples::with_commas(result.tokens)
+            << " per token, loss " << with_digits(result.mean(), 4) << ", over " << examples::with_commas(result.tokens)
             << " tokens\n";
 }

@@ -26,7 +26,7 @@ std::vector<std::string> to_utf8(const std::vector<Text>& texts) {
 
 Corpus split_list(std::vector<std::string> lines, const std::string& name) {
   if (lines.size() < 10)
-    throw std::runtime_error(name + ": expected 10 lines or more, since every tenth is kept for the test, got " +
+    throw std::runtime_error(name + ": expected at least 10 lines, since every tenth is held out for testing, got " +
                              std::to_string(lines.size()));
   Corpus corpus{name, {}, {}};
   for (std::size_t n = 1; n <= lines.size(); ++n)
@@ -37,8 +37,9 @@ Corpus split_list(std::vector<std::string> lines, const std::string& name) {
 Corpus split_text(std::string text, const std::string& path) {
   const std::size_t characters = examples::character_count(text);
   if (characters < 20)
-    throw std::runtime_error(path + ": expected 20 characters or more, since the last tenth is kept for the test, " +
-                             "got " + std::to_string(characters));
+    throw std::runtime_error(path +
+                             ": expected at least 20 characters, since the last tenth is held out for testing, got " +
+                             std::to_string(characters));
   std::string_view rest = text;
   for (std::size_t i = characters / 10; i < characters; ++i) examples::take_character(rest);
   std::string test(rest);
@@ -64,8 +65,8 @@ Corpus read_corpus(const Options& options, Source source) {
     return with_commas(texts.size()) + (source == Source::words ? " words" : " lines");
   };
   std::cout << examples::printable(name) << ": ";
-  if (options.load.empty()) std::cout << amount(corpus.train) << " to learn from, ";
-  std::cout << amount(corpus.test) << " to test with\n";
+  if (options.load.empty()) std::cout << amount(corpus.train) << " for training, ";
+  std::cout << amount(corpus.test) << " for testing\n";
   return corpus;
 }
 
@@ -88,6 +89,6 @@ examples::Vocabulary make_vocabulary(const Corpus& corpus) {
   for (char32_t c = 0; c < seen.size(); ++c)
     if (seen[c] == 2) characters.push_back(examples::encode(Text(1, c)));
   if (characters.empty())
-    throw std::runtime_error(corpus.name + ": expected characters that come twice or more, got none");
+    throw std::runtime_error(corpus.name + ": expected characters that occur at least twice, got none");
   return examples::Vocabulary(std::move(characters));
 }

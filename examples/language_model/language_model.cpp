@@ -53,11 +53,11 @@ Writer make_writer(const Corpus& corpus, const Options& options) {
 void print_test(Writer& writer, const std::vector<examples::Ids>& tests, const std::vector<PackedIds>* train) {
   const double loss = mean_loss(writer.model, tests);
   std::ostringstream line;
-  line << std::fixed << "\nvalidation loss " << std::setprecision(4) << loss << " over all "
-       << examples::with_commas(predicted_characters(tests)) << " characters of the test\ntest perplexity "
-       << std::setprecision(2) << std::exp(loss) << " a character";
+  line << std::fixed << "\nvalidation loss " << std::setprecision(4) << loss << " on all "
+       << examples::with_commas(predicted_characters(tests)) << " test characters\ntest perplexity "
+       << std::setprecision(2) << std::exp(loss) << " per character";
   if (train)
-    line << "; knowing only how often each occurs gives "
+    line << "; character frequencies alone give "
          << std::exp(mean_loss_by_frequency(*train, tests, writer.vocabulary.size()));
   std::cout << line.str() << '\n';
 }
@@ -66,8 +66,7 @@ int learn_text(const Options& options) {
   const Corpus corpus = read_corpus(options, options.source);
   const std::string print = fingerprint(corpus);
   if (!options.resume.empty() && read_kept_run(options.resume).fingerprint != print)
-    throw std::runtime_error(examples::printable(corpus.name) +
-                             ": expected the texts that the run has learned from, got others");
+    throw std::runtime_error(examples::printable(corpus.name) + ": expected the run's training texts, got others");
   Writer writer = options.resume.empty() ? make_writer(corpus, options) : load(options.resume);
   check_use(writer, options);
   tg::print(std::cout, writer.model);

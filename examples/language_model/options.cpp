@@ -17,13 +17,13 @@ using examples::whole_number;
 namespace {
 
 constexpr const char* description =
-    R"(Learns which character comes next, and writes on by itself. The model is a GPT: a vector for
-every character, Transformer blocks in which each looks at the characters before it, and a
-linear layer. With --layers 0 it is the tutorial's, with one attention in place of the blocks.
+    R"(Trains a language model that predicts the next character, and generates text. The model is a
+GPT: an embedding of characters, Transformer blocks in which each character attends to the
+previous ones, and a linear layer. With --layers 0 it is the tutorial's model, with a single
+attention instead of the blocks.
 
-Without options it learns the words of Debian's English word list, measures itself on a
-tenth of them that it has not seen, and invents new ones. Sizes and rates that you do not
-give are chosen to suit what is learned.)";
+Without options it trains on Debian's English word list, tests on a held-out tenth of the
+words, and invents new ones. The defaults of sizes and rates depend on the data.)";
 
 constexpr const char* footer = R"(
 Examples:
@@ -126,9 +126,8 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
   if (steps > kept.training.steps) std::erase(contradicting, "--steps");
   if (app.count("--seed") > 0 && given.seed != kept.run.seed) contradicting.push_back("--seed");
   if (!contradicting.empty())
-    throw CLI::ValidationError(
-        contradicting.front(),
-        "expected as in the run that --resume goes on with, or not at all; only --steps may rise");
+    throw CLI::ValidationError(contradicting.front(),
+                               "expected the same value as in the resumed run; only --steps may increase");
   options.run = kept.run;
   options.source = source_of(kept.run);
   options.model = kept.model;
@@ -145,12 +144,13 @@ void check_heads(const ModelOptions& model) {
     if (!holds) throw CLI::ValidationError(option, expected);
   };
   require("--kv-heads", model.kv_heads == 0 || model.heads % model.kv_heads == 0,
-          "expected a number that divides the heads " + std::to_string(model.heads) + ", got " +
+          "expected a divisor of the number of heads " + std::to_string(model.heads) + ", got " +
               std::to_string(model.kv_heads));
   if (model.positions != Positions::rotary) return;
-  require("--positions", model.layers > 0, "expected learned or no with --layers 0, whose attention turns nothing");
+  require("--positions", model.layers > 0,
+          "expected learned or no with --layers 0, whose attention has no rotary positions");
   require("--positions", model.width / model.heads % 2 == 0,
-          "expected heads of an even width for rotary, got " + std::to_string(model.width / model.heads));
+          "expected an even width of heads for rotary, got " + std::to_string(model.width / model.heads));
 }
 
 /// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
@@ -162,25 +162,23 @@ void check_combinations(const CLI::App& app, const Options& options) {
                "--dropout",  "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
                "--lr-floor", "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
                "--clip",     "--eval-every", "--patience",   "--language",   "--resume",    "--recompute"};
-  refuse_beside(app, "--data", {"--language"}, "expected without --data, which names what to read instead");
+  refuse_beside(app, "--data", {"--language"}, "not allowed with --data, which replaces it");
   for (const auto& others : {training, outputs})
-    refuse_beside(app, "--load", others,
-                  "expected without --load, which takes a model as it was saved and trains no further");
+    refuse_beside(app, "--load", others, "not allowed with --load, which uses a saved model without training");
   if (options.source == Source::random)
     refuse_beside(
         app, "--data",
         {"--lines", "--encoding", "--save", "--load", "--best", "--checkpoint", "--checkpoint-every", "--eval-every",
          "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p", "--explain", "--page"},
-        "expected without --data random, whose sequences are no text");
+        "not allowed with --data random, whose sequences are not text");
   const auto require = [&](const char* option, bool holds, const char* expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
   };
   const bool resumes = !options.resume.empty();
-  require("--lines", resumes || app.count("--data") > 0, "expected together with --data");
-  require("--encoding", resumes || app.count("--data") + app.count("--language") > 0,
-          "expected together with --data or --language");
+  require("--lines", resumes || app.count("--data") > 0, "requires --data");
+  require("--encoding", resumes || app.count("--data") + app.count("--language") > 0, "requires --data or --language");
   for (const char* of_blocks : {"--norm", "--init", "--activation", "--kv-heads", "--bias", "--recompute"})
-    require(of_blocks, options.model.layers > 0, "expected without --layers 0, which has no blocks");
+    require(of_blocks, options.model.layers > 0, "not allowed with --layers 0, which has no blocks");
   examples::check_output_options(app, options.outputs, options.training.eval_every > 0);
   examples::check_explain_options(app);
   examples::check_page_option(options.page, options.load.empty() || !options.run.data.empty());
@@ -188,29 +186,28 @@ void check_combinations(const CLI::App& app, const Options& options) {
   check_heads(options.model);
 }
 
-const std::string what_to_learn = "What to learn from", the_model = "The model",
-                  keeping = "Keeping and using the model";
+const std::string what_to_learn = "Training data", the_model = "The model", keeping = "Saving and using the model";
 
 void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
   given
       .add(app, "--language", &RunOptions::language, "NAME", {},
-           "Language whose words to learn (default english):\n" + examples::known_languages() +
-               ",\nor the path of a word list of your own, a word a line")
+           "Language of the words to train on (default english):\n" + examples::known_languages() +
+               ",\nor the path of a word list, one word per line")
       ->group(what_to_learn);
   given
       .add(app, "--data", &RunOptions::data, "FILE", examples::some_path(),
-           "A text to learn instead; its last tenth is kept for the test.\n"
+           "Text to train on instead; its last tenth is held out for testing.\n"
            "Or 'random': the tutorial's random sequences")
       ->group(what_to_learn);
   given
       .add_flag(app, "--lines", &RunOptions::lines,
-                "The file is a list, as of names: every line stands alone, and\n"
-                "every tenth is kept for the test")
+                "Treat the file as a list, e.g. of names: each line is a separate\n"
+                "text, and every tenth is held out for testing")
       ->group(what_to_learn);
   given
       .add_choice<examples::Encoding>(app, "--encoding", &RunOptions::encoding,
                                       {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
-                                      "How your file is written: utf-8 (default) or latin1 (ISO-8859-1)")
+                                      "Encoding of the file: utf-8 (default) or latin1 (ISO-8859-1)")
       ->group(what_to_learn);
 }
 
@@ -227,69 +224,67 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
     given.add_choice<bool>(app, name, member, {{"yes", true}, {"no", false}}, text)->group(the_model);
   };
   add("--layers", &O::layers, whole_number(0, 1000),
-      "Transformer blocks; 0: one attention alone, without blocks, as in\nthe tutorial");
-  add("--heads", &O::heads, whole_number(1, longest_context), "Heads of each attention; they divide the width");
-  add("--width", &O::width, whole_number(1, longest_context), "Numbers in the vector of a character");
+      "Number of Transformer blocks; 0: a single attention instead of\nblocks, as in the tutorial");
+  add("--heads", &O::heads, whole_number(1, longest_context), "Number of attention heads, a divisor of the width");
+  add("--width", &O::width, whole_number(1, longest_context), "Embedding width of a character");
   add("--context", &O::context, whole_number(1, longest_context),
-      "Characters of a text that the model sees at once; longer lines\nof a list lose their end");
+      "Context length in characters; longer lines of a list are truncated");
   add_choice("--positions", &O::positions,
              {{"learned", Positions::learned},
               {"rotary", Positions::rotary},
               {"no", Positions::none},
               {"yes", Positions::learned}},
-             "How the model knows positions: it learns a vector for each (yes is\nthe same), or turns queries and keys "
-             "by angles");
-  add_switch("--tie", &O::tie, "Whether the linear layer's weights are the characters' vectors");
+             "Encoding of positions: a learned vector for each (yes is a synonym),\nor rotations of queries and "
+             "keys");
+  add_switch("--tie", &O::tie, "Whether the linear layer shares its weights with the embedding");
   add_choice("--norm", &O::norm, {{"layer", Norm::layer}, {"rms", Norm::rms}, {"no", Norm::none}, {"yes", Norm::layer}},
-             "What the blocks' norms are: LayerNorm (the default; yes is the\nsame) or RMSNorm");
+             "Norms of the blocks: LayerNorm (default; yes is a synonym) or\nRMSNorm");
   add_choice("--activation", &O::activation,
              {{"gelu", Activation::gelu},
               {"gelu_tanh", Activation::gelu_tanh},
               {"relu", Activation::relu},
               {"silu", Activation::silu},
               {"swiglu", Activation::swiglu}},
-             "What is in the blocks' feed-forwards (default gelu); with swiglu,\nwhich takes three layers, they are "
-             "narrower, of as many weights");
+             "Activation of the blocks' feed-forward layers (default gelu). With\nswiglu, which has three layers, "
+             "they are narrower: the number of\nweights stays the same");
   add("--kv-heads", &O::kv_heads, whole_number(1, longest_context),
-      "Heads of keys and values, which so many of --heads share that they\ndivide them (default: as many as heads)");
+      "Number of heads of keys and values, each shared by equally many of\n--heads (default: as many as heads)");
   add_switch("--bias", &O::bias, "Whether the blocks have biases (default yes)");
   given
       .add_choice<Initialization>(app, "--init", &O::init,
                                   {{"lecun", Initialization::lecun}, {"gpt2", Initialization::gpt2}},
-                                  "Standard deviation of the blocks' first weights: 1 / sqrt(inputs)\n"
+                                  "Standard deviation of the blocks' initial weights: 1 / sqrt(inputs)\n"
                                   "(lecun, the default) or GPT-2's 0.02, which suits wide models")
       ->group(the_model);
-  given.add(app, "--dropout", &O::dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training")
-      ->group(the_model);
+  given.add(app, "--dropout", &O::dropout, "P", number(0, 0.99), "Dropout probability in training")->group(the_model);
 }
 
 void add_recompute_option(CLI::App& app, bool& recompute) {
   app.add_flag("--recompute", recompute,
-               "Keep of each block what goes in, and compute the rest again for\n"
-               "its gradients: less memory, about a third more time, the same result")
+               "Store only each block's input and recompute the rest in the backward\n"
+               "pass: less memory, about a third more time, the same result")
       ->group("Training");
 }
 
 void add_use_options(CLI::App& app, Options& options, examples::Given<OutputOptions>& given) {
   given
       .add(app, "--save", &OutputOptions::save, "FILE", examples::some_path(),
-           "Write the model here after training, also after Ctrl-C")
+           "Save the model here after training, also after Ctrl-C")
       ->group(keeping);
   app.add_option("--load", options.load,
-                 "Use a saved model instead of training one; with --data, measure\nit on the tenth of that file that "
-                 "is kept for the test")
+                 "Use a saved model instead of training one; with --data, test it on\nthat file's held-out tenth")
       ->type_name("FILE")
       ->check(examples::some_path())
       ->group(keeping);
   add_writing_options(app, options.writing, keeping,
-                      {.prompt = "How the text, or each line of a list, begins",
-                       .length = "How much to write: lines of a list (default 20) or characters\n"
+                      {.prompt = "Beginning of the text, or of each line of a list",
+                       .length = "Amount to generate: lines of a list (default 20) or characters\n"
                                  "of a text (default 500)",
                        .unit = "character"});
   examples::add_explain_options(app, options.explain, keeping, examples::some_text());
   examples::add_page_option(app, options.page, keeping,
-                            "Of a long text, as\n"
-                            "many characters as the model sees and the one that follows",
+                            "Long texts\n"
+                            "are truncated to the context and the next character",
                             examples::some_text());
 }
 

@@ -38,7 +38,7 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
   Run run{writer.model, examples::TrainingState(parameters, options.training)};
   if (!options.resume.empty()) {
     tg::load(run, options.resume);
-    std::cout << "goes on after " << run.training.step << " steps\n";
+    std::cout << "resuming at step " << run.training.step << '\n';
   }
   run.training.start_on_ranks();
   const tg::mpi::Group ranks;
@@ -66,7 +66,7 @@ int train(Writer& writer, const Texts& texts, const Options& options, const std:
   hooks.next_loss = next_loss;
   hooks.validation_loss = [&] { return mean_loss(writer.model, texts.validate); };
   hooks.on_validation = [&] {
-    if (examples::is_first_rank()) std::cout << "it writes: " << sample_line(writer, options) << '\n';
+    if (examples::is_first_rank()) std::cout << "sample: " << sample_line(writer, options) << '\n';
   };
   if (!outputs.best.empty()) hooks.on_best = [&] { save(writer, outputs.best); };
   if (!outputs.checkpoint.empty())

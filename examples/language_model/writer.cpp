@@ -32,8 +32,8 @@ Ids read(const Writer& writer, const std::string& option, Text text) {
   Ids ids = character_ids(text, writer.vocabulary);
   if (const auto strange = std::find(ids.begin(), ids.end(), Vocabulary::unknown); strange != ids.end()) {
     const auto i = static_cast<std::size_t>(strange - ids.begin());
-    refuse(option, "characters that the model has learned, got " + examples::in_quotes(examples::encode({text[i]})) +
-                       " as character " + std::to_string(i + 1));
+    refuse(option, "characters in the model's vocabulary, got " + examples::in_quotes(examples::encode({text[i]})) +
+                       " at character " + std::to_string(i + 1));
   }
   if (writer.writes_lines()) ids.insert(ids.begin(), Vocabulary::begin);
   return ids;
@@ -41,7 +41,7 @@ Ids read(const Writer& writer, const std::string& option, Text text) {
 
 /// Throws for a text without a character to predict.
 void require_two(const std::string& option, const Ids& ids, const Text& text) {
-  if (ids.size() < 2) refuse(option, "two characters or more, got " + examples::in_quotes(examples::encode(text)));
+  if (ids.size() < 2) refuse(option, "at least two characters, got " + examples::in_quotes(examples::encode(text)));
 }
 
 void require_room(const Writer& writer, const std::string& option, const Ids& ids) {

@@ -61,11 +61,11 @@ void invent_lines(const Writer& writer, const Ids& prompt, const WritingOptions&
     else
       ++again;
   }
-  std::cout << "left out: " << known << " that are in the list, " << again << " that came again\n";
+  std::cout << "left out: " << known << " already in the list, " << again << " repeated\n";
 }
 
 void continue_text(const Writer& writer, const Ids& prompt, const WritingOptions& options, tg::Generator& generator) {
-  std::cout << "\nwritten by the model:\n" << examples::printable_text(options.prompt);
+  std::cout << "\ngenerated text:\n" << examples::printable_text(options.prompt);
   Continuation continuation(writer.model, writer.options.context, prompt, choice(options, generator));
   for (std::size_t left = options.length.value_or(500); left > 0 && std::cout; --left)
     std::cout << examples::printable_text(writer.vocabulary.token(continuation.next(first_character))) << std::flush;
@@ -90,8 +90,7 @@ void explain(const Writer& writer, const examples::ExplainOptions& options) {
 
   std::ostringstream perplexity;
   perplexity << std::fixed << std::setprecision(2) << std::exp(-double(log_probability.item()) / double(count));
-  std::cout << "\nexplained: perplexity " << perplexity.str()
-            << " a character, and where the attention is to be seen\n";
+  std::cout << "\nattention on the text (perplexity " << perplexity.str() << " per character):\n";
   examples::write_attention(joined(weights, shown), options.name, options.text + ", perplexity " + perplexity.str());
 }
 
@@ -101,7 +100,7 @@ std::string about_step(const Writer& writer, const examples::StepPageOptions& op
   std::string text;
   for (const std::string& character : writer.shown(ids)) text += character;
   text = examples::in_quotes(text);
-  if (!options.text) return text + ", the first of the test";
+  if (!options.text) return text + ", the first test text";
   const std::size_t all = examples::character_count(*options.text);
   if (ids.size() == all) return text;
   return text + ", the first " + std::to_string(ids.size()) + " of " + examples::with_commas(all) + " characters";

@@ -71,7 +71,7 @@ IdPairs pairs_at(const nlohmann::json& settings, std::size_t rows) {
   const IdPairs pairs = settings.value("pairs", IdPairs());
   if (pairs.size() > rows)
     throw std::invalid_argument("pairs: expected at most " + std::to_string(rows) +
-                                ", as many as the file allows, got " + std::to_string(pairs.size()));
+                                ", the limit from the file's length, got " + std::to_string(pairs.size()));
   return pairs;
 }
 

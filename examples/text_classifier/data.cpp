@@ -30,7 +30,7 @@ Data sample_words(const Options& options) {
   for (const auto& [language, words] : lists) {
     if (words.size() < options.words)
       throw std::runtime_error("--words: expected at most " + std::to_string(words.size()) +
-                               ", the words that only the list of " + language + " has, got " +
+                               ", the number of words found only in the list of " + language + ", got " +
                                std::to_string(options.words));
     const tapegrad::IntArray order = tapegrad::random_permutation(words.size());
     for (std::size_t n = 1; n <= options.words; ++n)
@@ -80,7 +80,7 @@ Data read_files(const Options& options) {
   std::vector<Example> lines = read_labelled_lines(options.data, options.encoding);
   if (lines.size() < 10)
     throw std::runtime_error(options.data +
-                             ": expected 10 lines or more, since every tenth is kept for the test, got " +
+                             ": expected at least 10 lines, since every tenth is held out for testing, got " +
                              std::to_string(lines.size()));
   for (std::size_t n = 1; n <= lines.size(); ++n)
     (held_out(n) ? data.test : data.train).push_back(std::move(lines[n - 1]));
@@ -100,10 +100,10 @@ Data read_data(const Options& options) {
     return {std::move(data.train), {}};
   }
   if (options.load.empty())
-    std::cout << with_commas(data.train.size()) << " to learn from, ";
+    std::cout << with_commas(data.train.size()) << " for training, ";
   else
     data.train.clear();
-  std::cout << with_commas(data.test.size()) << " to test with\n";
+  std::cout << with_commas(data.test.size()) << " for testing\n";
   return data;
 }
 
@@ -111,8 +111,8 @@ std::vector<std::string> labels_of(const std::vector<Example>& examples) {
   std::set<std::string> labels;
   for (const Example& example : examples) labels.insert(example.label);
   if (labels.size() < 2)
-    throw std::runtime_error(examples.front().place + ": expected two labels or more in the file, got " +
-                             examples::in_quotes(examples.front().label) + " alone");
+    throw std::runtime_error(examples.front().place + ": expected at least two labels in the file, got " +
+                             examples::in_quotes(examples.front().label) + " only");
   return {labels.begin(), labels.end()};
 }
 
@@ -123,7 +123,7 @@ std::vector<std::int64_t> label_ids(const std::vector<Example>& examples, const 
   for (const Example& example : examples) {
     const auto found = numbers.find(example.label);
     if (found == numbers.end())
-      throw std::runtime_error(example.place + ": expected a label that was learned (" + examples::listed(labels) +
+      throw std::runtime_error(example.place + ": expected a label of the model (" + examples::listed(labels) +
                                "), got " + examples::in_quotes(example.label));
     ids.push_back(found->second);
   }

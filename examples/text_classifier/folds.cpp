@@ -40,7 +40,7 @@ void print_spread(std::ostream& out, const std::vector<double>& accuracies) {
 int cross_validate(const std::vector<Example>& texts, const Options& options) {
   if (options.folds > texts.size())
     throw std::runtime_error("--folds: expected at most " + std::to_string(texts.size()) +
-                             ", as many as there are texts, got " + std::to_string(options.folds));
+                             ", the number of texts, got " + std::to_string(options.folds));
   const std::vector<std::string> labels = labels_of(texts);
   const std::vector<std::size_t> part_of = deal(texts, options.folds);
 

@@ -15,13 +15,13 @@ using examples::whole_number;
 namespace {
 
 constexpr const char* description =
-    R"(Learns from examples what a text is: which language a word is written in, or any labels
-of your own. The model is small enough to read in a minute: a vector for every character
-or word, attention between them, their mean, and a linear layer.
+    R"(Trains a classifier of texts: it recognizes the language of a word, or any labels of your
+own. The model is small enough to read in a minute: an embedding of characters or words,
+attention between them, their mean, and a linear layer.
 
-Without options it learns to tell six languages apart by 10,000 words of each, from
-Debian's word lists, and tests itself on words that it has not seen. Sizes and rates that
-you do not give are chosen to suit what is learned, and how much of it there is.)";
+Without options it learns to distinguish six languages by 10,000 words of each, from
+Debian's word lists, and tests on held-out words. The defaults of sizes and rates depend
+on the kind and the amount of data.)";
 
 constexpr const char* footer = R"(
 Examples:
@@ -113,8 +113,8 @@ void check_combinations(const CLI::App& app, const Options& options) {
   const auto given = [&](const char* option) { return app.count(option) > 0; };
   for (const char* option : {"--data", "--train", "--test"})
     refuse_beside(app, option, {"--languages", "--words"},
-                  std::string("expected without ") + option + ", which names what to read instead");
-  refuse_beside(app, "--data", {"--train", "--test"}, "expected without --data, which keeps a test of its own");
+                  std::string("not allowed with ") + option + ", which replaces it");
+  refuse_beside(app, "--data", {"--train", "--test"}, "not allowed with --data, which holds out its own test data");
   refuse_beside(app, "--load",
                 {"--languages",    "--words",     "--train",      "--tokens",     "--width",      "--heads",
                  "--positions",    "--pairs",     "--residual",   "--init-std",   "--dropout",    "--token-dropout",
@@ -122,68 +122,66 @@ void check_combinations(const CLI::App& app, const Options& options) {
                  "--lr",           "--lr-floor",  "--warmup",     "--decay",      "--momentum",   "--beta2",
                  "--weight-decay", "--clip",      "--validation", "--eval-every", "--patience",   "--folds",
                  "--save"},
-                "expected without --load, which takes a model as it was saved and trains no further");
-  refuse_beside(app, "--folds", {"--train", "--test"}, "expected without --folds, which tests with all texts in turn");
+                "not allowed with --load, which uses a saved model without training");
+  refuse_beside(app, "--folds", {"--train", "--test"}, "not allowed with --folds, which tests on all texts in turn");
   refuse_beside(app, "--folds", {"--save", "--classify", "--explain", "--page"},
-                "expected without --folds, which leaves no model but tells how good one is");
+                "not allowed with --folds, which measures accuracy without keeping a model");
   if (options.source == Source::random)
     refuse_beside(app, "--data",
                   {"--tokens", "--encoding", "--min-count", "--pairs", "--max-length", "--validation", "--folds",
                    "--save", "--load", "--classify", "--explain", "--page"},
-                  "expected without --data random, whose sequences are no text");
-  if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "expected together with --test");
+                  "not allowed with --data random, whose sequences are not text");
+  if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "requires --test");
   if (given("--test") && !given("--train") && !given("--load"))
-    throw CLI::ValidationError("--test", "expected together with --train or --load");
+    throw CLI::ValidationError("--test", "requires --train or --load");
   if (given("--load") &&
       std::ranges::none_of(std::array{"--classify", "--explain", "--page", "--data", "--test"}, given))
-    throw CLI::ValidationError("--load", "expected together with --classify, --explain, --page, --data or --test");
+    throw CLI::ValidationError("--load", "requires --classify, --explain, --page, --data or --test");
   if (given("--tokens") && options.source == Source::word_lists)
-    throw CLI::ValidationError("--tokens", "expected together with --data or --train");
+    throw CLI::ValidationError("--tokens", "requires --data or --train");
   for (const char* option : {"--eval-every", "--patience"})
-    if (given(option) && !given("--validation"))
-      throw CLI::ValidationError(option, "expected together with --validation");
+    if (given(option) && !given("--validation")) throw CLI::ValidationError(option, "requires --validation");
   examples::check_explain_options(app);
   examples::check_page_option(options.page, options.needs_data());
   examples::check_training_options(app, options.training);
   examples::check_heads(options.model.heads, options.model.width);
 }
 
-const std::string what_to_learn = "What to learn from", the_model = "The model",
-                  keeping = "Keeping and using the model";
+const std::string what_to_learn = "Training data", the_model = "The model", keeping = "Saving and using the model";
 
 void add_data_options(CLI::App& app, Options& options, Given& given) {
   app.add_option("--languages", options.languages,
-                 "Languages to tell apart, two or more of " + examples::known_languages() +
-                     ",\nor paths of word lists of your own, a word a line")
+                 "Languages to distinguish, two or more of " + examples::known_languages() +
+                     ",\nor paths of word lists, one word per line")
       ->type_name("NAME")
       ->expected(2, 1000)
       ->group(what_to_learn);
-  app.add_option("--words", options.words, "How many words of each language (default 10000)")
+  app.add_option("--words", options.words, "Number of words of each language (default 10000)")
       ->type_name("N")
       ->check(whole_number(10))
       ->group(what_to_learn);
   app.add_option("--data", options.data,
-                 "A file with a label, a space and a text on each line; every tenth line\n"
-                 "is kept for the test. Or 'random': the tutorial's random sequences")
+                 "File with a label, a space and a text on each line; every tenth line\n"
+                 "is held out for testing. Or 'random': the tutorial's random sequences")
       ->type_name("FILE")
       ->check(examples::some_path())
       ->group(what_to_learn);
-  app.add_option("--train", options.train, "Such a file, all of it to learn from")
+  app.add_option("--train", options.train, "File of the same format, used only for training")
       ->type_name("FILE")
       ->check(examples::some_path())
       ->group(what_to_learn);
-  app.add_option("--test", options.test, "Such a file, all of it to test with")
+  app.add_option("--test", options.test, "File of the same format, used only for testing")
       ->type_name("FILE")
       ->check(examples::some_path())
       ->group(what_to_learn);
   examples::add_choice<examples::Unit>(app, "--tokens", given.unit,
                                        {{"characters", examples::Unit::characters}, {"words", examples::Unit::words}},
-                                       "What the texts of a file are cut into: characters or words (default)")
+                                       "Tokens of a file's texts: characters or words (default)")
       ->group(what_to_learn);
   examples::add_choice<examples::Encoding>(
       app, "--encoding", options.encoding,
       {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
-      "How your files are written: utf-8 (default) or latin1 (ISO-8859-1)")
+      "Encoding of the files: utf-8 (default) or latin1 (ISO-8859-1)")
       ->group(what_to_learn);
 }
 
@@ -195,42 +193,44 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
   const auto add_yes_or_no = [&](const char* name, bool O::*member, const char* text) {
     given.add_choice<bool>(app, name, member, {{"yes", true}, {"no", false}}, text)->group(the_model);
   };
-  add("--width", &O::width, "N", whole_number(1), "Numbers in the vector of a character or word");
-  add("--heads", &O::heads, "N", whole_number(1), "Heads of the attention; they divide the width");
+  add("--width", &O::width, "N", whole_number(1), "Embedding width of a character or word");
+  add("--heads", &O::heads, "N", whole_number(1), "Number of attention heads, a divisor of the width");
   add("--max-length", &O::max_length, "N", whole_number(3),
-      "Longer texts lose their end: characters or words, with a\nmark at the begin and the end");
+      "Maximum length in characters or words, including marks at the\nbeginning and the end; longer texts are "
+      "truncated");
   add("--min-count", &O::min_count, "N", whole_number(1),
-      "How often the texts to learn from must have a character or word\nthat gets a vector: 2, or 1 for words");
+      "Minimum count of a character or word in the training texts to get a\nvector of its own (default 2, or 1 for "
+      "words)");
   add("--init-std", &O::init_std, "STD", number(0, 100),
-      "Spread of the vectors before training: 1 for characters, less\nfor words, most of which are rare");
-  add("--dropout", &O::dropout, "P", number(0, 0.99), "Share of the numbers to hide at random in training");
+      "Standard deviation of the initial vectors (default 1 for characters,\nless for words, since most are rare)");
+  add("--dropout", &O::dropout, "P", number(0, 0.99), "Dropout probability in training");
   add("--token-dropout", &O::token_dropout, "P", number(0, 0.99),
-      "Share of the characters, words and pairs to hide so");
-  add_yes_or_no("--positions", &O::positions, "Whether to learn a vector for every position");
-  add_yes_or_no("--pairs", &O::pairs, "Whether to learn a vector for every two characters or words side\nby side");
-  add_yes_or_no("--residual", &O::residual, "Whether each keeps its vector beside what it attends to");
+      "Dropout probability of whole characters, words and pairs");
+  add_yes_or_no("--positions", &O::positions, "Whether to learn a vector for each position");
+  add_yes_or_no("--pairs", &O::pairs, "Whether to learn a vector for each pair of adjacent characters or\nwords");
+  add_yes_or_no("--residual", &O::residual, "Whether the attention has a residual connection");
 }
 
 void add_test_options(CLI::App& app, Options& options, Given& given) {
   app.add_option("--validation", options.validation,
-                 "Share of the texts to learn from that is kept apart: the model gets\n"
-                 "the weights that had the lowest loss on it, looked at every 200\n"
-                 "steps or as --eval-every says")
+                 "Share of the training texts to hold out. The model gets the weights\n"
+                 "with the lowest loss on them, measured every 200 steps or as set\n"
+                 "by --eval-every")
       ->type_name("SHARE")
       ->check(number(0.001, 0.9))
       ->group("Training");
   examples::add_validation_options(app, given.training);
   examples::add_ranks_options(app, options.divide_state);
   app.add_option("--folds", options.folds,
-                 "Cross-validation: learn so many times anew, each time tested with\n"
-                 "another part of the texts")
+                 "Cross-validation: train K models, each tested on a different part\n"
+                 "of the texts")
       ->type_name("K")
       ->check(whole_number(2))
       ->group("Training");
 }
 
 void add_use_options(CLI::App& app, Options& options) {
-  app.add_option("--save", options.save, "Write the model here after training, also after Ctrl-C")
+  app.add_option("--save", options.save, "Save the model here after training, also after Ctrl-C")
       ->type_name("FILE")
       ->check(examples::some_path())
       ->group(keeping);
@@ -238,14 +238,14 @@ void add_use_options(CLI::App& app, Options& options) {
       ->type_name("FILE")
       ->check(examples::some_path())
       ->group(keeping);
-  app.add_option("--classify", options.classify, "Say what these words are; texts of more words stand in quotes")
+  app.add_option("--classify", options.classify, "Classify these words; quote texts of several words")
       ->type_name("WORD")
       ->check(examples::any_text())
       ->group(keeping);
   examples::add_explain_options(app, options.explain, keeping, examples::any_text());
   examples::add_page_option(app, options.page, keeping,
-                            "The text's label is\n"
-                            "its own in the test, or what the model takes yours for",
+                            "A test text\n"
+                            "has its own label, your text the predicted one",
                             examples::any_text());
 }
 

@@ -77,12 +77,12 @@ void print_table(std::ostream& out, const Counts& counts, const std::vector<std:
 void print_confused_pairs(std::ostream& out, Counts counts, const std::vector<Occurrences>& occurrences,
                           const std::vector<std::string>& labels) {
   std::erase_if(counts, [](const auto& entry) { return entry.first.first == entry.first.second; });
-  out << with_commas(labels.size()) << " labels are too many for a table; those most often taken for another:\n";
+  out << with_commas(labels.size()) << " labels are too many for a table; the most frequent errors:\n";
   std::vector<std::pair<Counts::key_type, std::size_t>> pairs(counts.begin(), counts.end());
   std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   const std::size_t shown = std::min<std::size_t>(20, pairs.size());
 
-  std::vector<std::string> names{"true"}, others{"taken for"}, times{"times"};
+  std::vector<std::string> names{"true"}, others{"predicted"}, times{"times"};
   for (const auto& [pair, count] : std::span(pairs).first(shown)) {
     names.push_back(labels[pair.first]);
     others.push_back(labels[pair.second]);
@@ -174,7 +174,7 @@ void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions,
     if (predicted == truth[i]) ++right;
   }
   out << "test accuracy " << percent(accuracy(predictions, truth)) << ": " << with_commas(right) << " of "
-      << with_commas(truth.size()) << " are right; guessing gives " << percent(1.0 / static_cast<double>(labels.size()))
+      << with_commas(truth.size()) << " correct; guessing gives " << percent(1.0 / static_cast<double>(labels.size()))
       << "\n\n";
   const std::vector<Occurrences> occurrences = occurrences_of(counts, labels.size());
   if (labels.size() > many_labels)

@@ -39,8 +39,8 @@ std::vector<Example> take_share(std::vector<Example>& examples, double share) {
   const auto taken_of = [&](std::size_t first) { return std::floor(share * static_cast<double>(first) + 0.5); };
   const double count = taken_of(order.size());
   if (count == 0 || count == static_cast<double>(order.size()))
-    throw std::runtime_error("--validation: expected a share that takes some of the " + std::to_string(order.size()) +
-                             " texts to learn from, not all, got one that takes " +
+    throw std::runtime_error("--validation: expected a share that holds out some of the " +
+                             std::to_string(order.size()) + " training texts, not all, got one that holds out " +
                              std::to_string(static_cast<std::size_t>(count)));
   std::vector<bool> takes(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) takes[order[i]] = taken_of(i + 1) > taken_of(i);

@@ -73,12 +73,12 @@ void explain(Classifier& classifier, const examples::ExplainOptions& options) {
   const tg::IntArray likeliest = tg::argmax(logits.value(), 1);
   (-tg::cross_entropy(logits, likeliest)).backward();
 
-  std::cout << "\nexplained: what the model takes it for, and where its attention is to be seen\n";
+  std::cout << "\nattention on the text, with the predicted labels:\n";
   print_probabilities(std::cout, {options.text}, {}, rank(tg::softmax(logits.detach(), -1).value()), classifier.labels);
   const std::vector<std::string> shown = classifier.tokenizer.shown(text);
   const std::string label = classifier.labels[static_cast<std::size_t>(likeliest(0))];
   examples::write_attention(tg::attention_map(weights, 0, shown, shown), options.name,
-                            options.text + ", taken for " + label);
+                            options.text + ", predicted: " + label);
 }
 
 /// Writes the page of a step on the user's text with its predicted label, or on the first test text with its true
@@ -99,8 +99,7 @@ void show_step(Classifier& classifier, const examples::StepPageOptions& options,
   };
 
   const std::string text = examples::in_quotes(examples::encode(example.text)),
-                    of_label = options.text ? " with the label that it is taken for, "
-                                            : ", the first of the test, with its label, ";
+                    of_label = options.text ? " with its predicted label, " : ", the first test text, with its label, ";
   const tg::PageAxis batch{"batch"}, width{}, label{"label", classifier.labels},
       token{"token", examples::visible(classifier.tokenizer.shown(example.text))},
       vocabulary{"vocabulary", examples::visible(classifier.tokenizer.vocabulary.shown())};

@@ -31,8 +31,8 @@ double mean_loss(Model& model, const Sequences& data) {
 
 std::string kept_weights(const examples::TrainingState& state) {
   std::ostringstream text;
-  text << "kept: the weights after " << examples::with_commas(state.best_step)
-       << " steps, of the lowest validation loss, " << std::fixed << std::setprecision(4) << state.best_loss << '\n';
+  text << "keeping the weights after " << examples::with_commas(state.best_step)
+       << " steps, with the lowest validation loss, " << std::fixed << std::setprecision(4) << state.best_loss << '\n';
   return text.str();
 }
 
@@ -78,7 +78,7 @@ Trained learn(std::vector<Example> texts, const std::vector<std::string>& labels
   std::vector<Example> held_back;
   if (options.validation > 0) {
     held_back = take_share(texts, options.validation);
-    std::cout << examples::with_commas(held_back.size()) << " of them are kept for validation\n";
+    std::cout << examples::with_commas(held_back.size()) << " of them held out for validation\n";
   }
   Trained trained{make_classifier(texts, labels, options), 0};
   Classifier& classifier = trained.classifier;

@@ -124,15 +124,15 @@ TEST_CASE("A run that could not begin, or diverged, leaves the models of others 
   place.write("model", "old");
   place.write("log", "no log");
   check_message(place.run("cd $here; " + writer + few + "--log log --save model"), "language_model",
-                "log: expected a log of training");
+                "log: expected a training log");
   CHECK(place.read("model") == "old");
   check_message(place.run("cd $here; " + classifier + "--steps 1000 --save model --lr 1000000"), "text_classifier",
-                "--lr: expected a learning rate that lets the loss fall");
+                "; use a lower learning rate");
   CHECK(place.read("model") == "old");
   // Limits files to 4 KB; the step's page is larger.
   check_message(
       place.run("cd $here; ulimit -f 8; " + classifier + "--steps 1000 --save model --lr 1000000 --page page a"),
-      "text_classifier", "--lr: expected a learning rate that lets the loss fall");
+      "text_classifier", "; use a lower learning rate");
   CHECK(place.read("model") == "old");
   CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "script", "text"});
 }
@@ -160,9 +160,8 @@ TEST_CASE("Files and folders that may not be written to are refused, before the 
                                      std::string("$examples/masking --page ")}) {
     CAPTURE(command);
     const std::string program = program_of(command);
-    check_message(place.run(command + "${here}closed/model", other), program,
-                  "expected a path in a folder that can be");
-    check_message(place.run(command + "${here}open/model", other), program, "expected a file that may be written to");
+    check_message(place.run(command + "${here}closed/model", other), program, "expected a path in a writable folder");
+    check_message(place.run(command + "${here}open/model", other), program, "expected a writable file");
   }
   // Loses write permission during a run: the folder, or the file alone.
   for (const std::string closing : {"chmod 555 open", "chmod 444 open/model"}) {
@@ -192,13 +191,13 @@ TEST_CASE("A program whose reader goes away ends as shells expect, and its files
   CHECK(writing.err == "");
   CHECK(place.read("status") == "141\n");  // 128 + SIGPIPE
   check_message(place.run("$examples/language_model --load ${here}model --length 1000000000 >/dev/full"),
-                "language_model", "standard output: expected ");
+                "language_model", "standard output: cannot be written");
 
   // A pipe whose reader has ended before the program starts: its output would fit into the pipe.
   const Run tutorial = place.run(
       "mkfifo ${here}pipe; : <${here}pipe & exec 3>${here}pipe; wait $!\n"
       "$examples/masking --page ${here}page >&3; echo $? >${here}status");
-  CHECK(tutorial.err.starts_with("masking: standard output: expected "));
+  CHECK(tutorial.err.starts_with("masking: standard output: cannot be written"));
   CHECK(place.read("status") == "1\n");
   CHECK(place.read("page").ends_with("</html>\n"));
 
@@ -269,7 +268,7 @@ TEST_CASE("Any signal ends a program that writes a text at once") {
   for (const Signal& signal : signals) {
     CAPTURE(signal.name);
     const Run run = place.run(
-        signalled("$examples/language_model --load model --length 1000000000", "written by the model", signal.name));
+        signalled("$examples/language_model --load model --length 1000000000", "generated text", signal.name));
     CHECK(run.status == signal.status);
     CHECK(run.err.find('\n') >= run.err.size() - 1);  // the shell may print how it ended
   }

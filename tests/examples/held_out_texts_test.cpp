@@ -54,13 +54,13 @@ TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, wh
   CAPTURE(run.out);
   CHECK(run.err == "");
   REQUIRE(run.status == 0);
-  CHECK(run.out.find("180 to learn from, 20 to test with\n36 of them are kept for validation\n") != std::string::npos);
+  CHECK(run.out.find("180 for training, 20 for testing\n36 of them held out for validation\n") != std::string::npos);
   const std::vector<double> losses = numbers_after(run.out, "steps: validation loss ");
   REQUIRE(losses.size() == 15);
   const auto best = std::min_element(losses.begin(), losses.end());
   REQUIRE(best != losses.end() - 1);  // it overfits
   const std::string step = std::to_string(20 * (best - losses.begin() + 1));
-  CHECK(run.out.find("\nkept: the weights after " + step + " steps, of the lowest validation loss, ") !=
+  CHECK(run.out.find("\nkeeping the weights after " + step + " steps, with the lowest validation loss, ") !=
         std::string::npos);
 
   const auto stopped = run_example(learn + "--steps " + step + " --save " + shorter);  // draws the same numbers
@@ -76,10 +76,10 @@ TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, wh
   CAPTURE(impatient.out);
   CHECK(impatient.status == 0);
   CHECK(numbers_after(impatient.out, "steps: validation loss ").size() == n + 1);
-  CHECK(impatient.out.find("\nkept: the weights after " + std::to_string(20 * (lowest + 1)) + " steps") !=
+  CHECK(impatient.out.find("\nkeeping the weights after " + std::to_string(20 * (lowest + 1)) + " steps") !=
         std::string::npos);
-  CHECK(impatient.out.find("\nstopped early: no lower validation loss than that after " +
-                           std::to_string(20 * (lowest + 1)) + " steps\n") != std::string::npos);
+  CHECK(impatient.out.find("\nstopped early: no lower validation loss since step " + std::to_string(20 * (lowest + 1)) +
+                           '\n') != std::string::npos);
 }
 
 TEST_CASE("text_classifier --folds tests every text once, and prints the folds' mean and spread") {
@@ -105,7 +105,7 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the folds' 
   CHECK(numbers_after(run.out, "%, standard deviation ").at(0) ==
         doctest::Approx(std::sqrt(squares / 3)).epsilon(0.02));
   CHECK(sum / 4 > 60);
-  CHECK(run.out.find(" of 125 are right; ") != std::string::npos);
+  CHECK(run.out.find(" of 125 correct; ") != std::string::npos);
   std::istringstream table(run.out_from("precision"));
   for (const auto& [label, count] : {std::pair("down", "42"), std::pair("up", "83")}) {
     std::string line;
@@ -183,8 +183,8 @@ TEST_CASE("a share of the texts is taken of every label alike, and what is left 
   CHECK(std::count_if(taken.begin(), taken.end(), [](const Example& e) { return e.label == "a"; }) == 2);
   CHECK(std::is_sorted(examples.begin(), examples.end(),
                        [](const Example& a, const Example& b) { return std::stoi(a.place) < std::stoi(b.place); }));
-  CHECK_THROWS_WITH_AS(take_share(examples, 0.001), doctest::Contains("--validation: expected a share that takes some"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(take_share(examples, 0.001),
+                       doctest::Contains("--validation: expected a share that holds out some"), std::runtime_error);
   CHECK(examples.size() == 54);
 }
 
@@ -201,18 +201,18 @@ TEST_CASE("text_classifier refuses what does not go with validation and folds") 
   };
   refuses(good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, got '0'");
   refuses(good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, got '1'");
-  refuses(good + " --validation 0.001", "--validation: expected a share that takes some of the 36 texts to learn from");
-  refuses(good + " --patience 3", "--patience: expected together with --validation");
-  refuses(good + " --eval-every 3", "--eval-every: expected together with --validation");
+  refuses(good + " --validation 0.001", "--validation: expected a share that holds out some of the 36 training texts");
+  refuses(good + " --patience 3", "--patience: requires --validation");
+  refuses(good + " --eval-every 3", "--eval-every: requires --validation");
   refuses(good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, got '0'");
   refuses(good + " --folds 1", "--folds: expected a whole number of at least 2, got '1'");
   refuses(good + " --folds ten", "--folds: expected a whole number of at least 2, got 'ten'");
-  refuses(good + " --folds 41", "--folds: expected at most 40, as many as there are texts, got 41");
+  refuses(good + " --folds 41", "--folds: expected at most 40, the number of texts, got 41");
   for (const char* option : {"--save", "--classify", "--explain"})
-    refuses(good + " --folds 3 " + option + " a", option + std::string(": expected without --folds"));
-  refuses("--train a --test b --folds 3", "--train: expected without --folds");
-  refuses("--data random --folds 3", "--folds: expected without --data random");
-  refuses("--data random --validation 0.1", "--validation: expected without --data random");
-  refuses("--load a --classify b --folds 3", "--folds: expected without --load");
-  refuses("--load a --classify b --validation 0.1", "--validation: expected without --load");
+    refuses(good + " --folds 3 " + option + " a", option + std::string(": not allowed with --folds"));
+  refuses("--train a --test b --folds 3", "--train: not allowed with --folds");
+  refuses("--data random --folds 3", "--folds: not allowed with --data random");
+  refuses("--data random --validation 0.1", "--validation: not allowed with --data random");
+  refuses("--load a --classify b --folds 3", "--folds: not allowed with --load");
+  refuses("--load a --classify b --validation 0.1", "--validation: not allowed with --load");
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -63,8 +64,15 @@ TEST_CASE("train_gpt learns a repetitive text, saves its weights and starts from
   CHECK(run.status == 0);
   CHECK(number_after(run.out, "step 60: validation loss ") < 1.5);
   const Run again = run_shell(command + "1");
-  CHECK(again.out.find("starting from gpt.safetensors") != std::string::npos);
+  CHECK(again.out.find("loaded the weights in text-gpt.safetensors\n") != std::string::npos);
   CHECK(number_after(again.out, "step 0: validation loss ") < 1.5);
+  const Run sampling = run_shell(command + "0");
+  CHECK(sampling.status == 0);
+  CHECK(sampling.out.find("loaded the weights in text-gpt.safetensors\n") != std::string::npos);
+  CHECK(sampling.out.find("step 0") == std::string::npos);
+  std::filesystem::copy_file(folder / "text.txt", folder / "other.txt");
+  check_message(run_shell("cd " + folder.path("") + " && $examples/train_gpt other.txt 0"), "train_gpt",
+                "expected saved weights in other-gpt.safetensors, got no such file");
 }
 
 TEST_CASE("the programs of one file name the input they expect") {
@@ -72,5 +80,13 @@ TEST_CASE("the programs of one file name the input they expect") {
   CHECK(names.status == 2);
   CHECK(names.err == "expected a file of lowercase names: microgpt names.txt\n");
   check_message(run_example("tabular missing.csv"), "tabular", "missing.csv: expected a header line");
-  check_message(run_example("train_gpt missing.txt"), "train_gpt", "got \"missing.txt\"");
+  check_message(run_example("train_gpt missing.txt"), "train_gpt",
+                "expected a readable text file, got \"missing.txt\"; check the path");
+  const TemporaryFolder folder;
+  std::ofstream(folder / "short.txt") << "too short";
+  check_message(run_example("train_gpt " + folder.path("short.txt")), "train_gpt",
+                "short.txt: expected at least 1280 bytes, got 9; use a longer text");
+  for (const char* steps : {"many", "-1", "10k", "1e3", "99999999999999999999"})
+    check_message(run_example("train_gpt missing.txt " + std::string(steps)), "train_gpt",
+                  "expected a whole number of steps, got \"" + std::string(steps) + '"');
 }

@@ -46,7 +46,7 @@ TEST_CASE("output to a full device is an error, of every program and of --help")
         "language_model --data " + text + tiny}) {
     CAPTURE(command);
     const Run run = run_example(command + " >/dev/full");
-    check_message(run, command.substr(0, command.find(' ')), ": standard output: expected ");
+    check_message(run, command.substr(0, command.find(' ')), ": standard output: cannot be written");
     CHECK(run.err.find("No space left on device") != std::string::npos);
   }
 }
@@ -66,7 +66,7 @@ TEST_CASE("what --save asked for is kept when standard output is closed, by its 
                                                     : " >/dev/full";
       Run run = run_shell("{ " + training + "; echo $? >" + status + "; }" + after);
       run.status = std::stoi('0' + folder.read("status"));
-      check_message(run, program, "standard output: expected ");
+      check_message(run, program, "standard output: cannot be written");
       const std::string use = program == "text_classifier" ? " --classify a" : "";
       CHECK(run_example(program + " --load " + model + use).status == 0);
     }
@@ -109,7 +109,7 @@ TEST_CASE("a test of many labels is told in a page") {
   CHECK(run.out.size() < 10'000);
   const std::string table = run.out_from("301 labels");
   CAPTURE(run.out.substr(0, 5000));
-  CHECK(table.find("most often taken for another") != std::string::npos);
+  CHECK(table.find("the most frequent errors") != std::string::npos);
   CHECK(run.out_from("the first test text of each").find("more labels") != std::string::npos);
 }
 
@@ -182,16 +182,16 @@ TEST_CASE("files that cannot be written, or are read, are refused before the wor
                   words);
   };
   const std::string classifier = "text_classifier --data " + data, model = "language_model --data " + text,
-                    a_file = "expected the path of a file to write, got ";
+                    a_file = "expected an output file, got ";
   for (const std::string& learner : {classifier, model}) {
     refuses(learner + " --save /dev/full", "/dev/full: " + a_file + "a device");
     refuses(learner + " --save " + folder.path(""), a_file + "a folder");
-    refuses(learner + " --save " + folder.path("dangling"), "expected a path in a folder that can be written to");
-    refuses(learner + " --save " + folder.path("none/model"), "expected a path in a folder that can be written to");
+    refuses(learner + " --save " + folder.path("dangling"), "expected a path in a writable folder");
+    refuses(learner + " --save " + folder.path("none/model"), "expected a path in a writable folder");
     refuses(learner + " --save " + folder.path("x.npy") + " --explain a --explain-to " + folder.path("x"),
-            "x.npy: " + a_file + "it twice");
+            "x.npy: " + "expected distinct output files, got this one twice");
   }
-  const std::string read = "which is read";
+  const std::string read = "input file";
   for (const std::string name : {"data.csv", "symlink", "hardlink", "./data.csv"})
     refuses(classifier + " --save " + folder.path(name), read);
   refuses(classifier + " --explain a --explain-to " + folder.path("data"), read);
@@ -215,7 +215,7 @@ TEST_CASE("an empty path is refused, as of a variable that is not set") {
   const TemporaryFolder folder;
   const std::string data = " --data " + folder.write("data", labelled(40, "label", 2)) + forever,
                     text = " --data " + folder.write("text", rhyme(1000)) + forever,
-                    message = ": expected the path of a file, got an empty one";
+                    message = ": expected a file path, got an empty one";
   const auto refuses = [&](const std::string& command, const std::string& words) {
     CAPTURE(command);
     check_message(run_shell("timeout -s KILL 10 $examples/" + command), command.substr(0, command.find(' ')), words);
@@ -229,7 +229,7 @@ TEST_CASE("an empty path is refused, as of a variable that is not set") {
     refuses("language_model " + option + " ''" + text, option + message);
   refuses("masking --page ''", "--page" + message);
   for (const std::string name : {"''", "/", "none/"})
-    refuses("text_classifier --explain a --explain-to " + name + data, "--explain-to: expected a name for files, got ");
+    refuses("text_classifier --explain a --explain-to " + name + data, "--explain-to: expected a file name, got ");
 }
 
 // ---- signals ------------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ double loss_of(const json& step, const Run& run) {
   const json& loss = step["nodes"][step["loss"].get<std::size_t>()];
   CHECK(loss["operation"] == "cross_entropy");
   const double number = loss["value"]["statistics"]["mean"];
-  CHECK(number_after(Run{0, run.out_from("a step of training on "), ""}, ": loss ") ==
+  CHECK(number_after(Run{0, run.out_from("a training step on "), ""}, ": loss ") ==
         doctest::Approx(number).epsilon(1e-4 / number));
   return number;
 }
@@ -102,7 +102,7 @@ TEST_CASE("A step for a page is taken without dropout, and leaves the model, its
   examples::write_step(folder.path("page"), model, loss_of, {"twice x", {}});
   std::cout.rdbuf(terminal);
 
-  CHECK(out.str().starts_with("\na step of training on twice x: loss "));
+  CHECK(out.str().starts_with("\na training step on twice x: loss "));
   CHECK(model.head.weight.grad() == gradient);
   CHECK(model.dropout.training);
   CHECK(tg::default_generator() == random);
@@ -137,10 +137,10 @@ TEST_CASE("text_classifier --page shows a step on a text, with the label that it
   CHECK(named(step, "positions.weight")["gradient"].is_object());
 
   const double loss = loss_of(step, run);
-  const std::string about = "'ka tö' with the label that it is taken for, ", said = run.out_from(about);
+  const std::string about = "'ka tö' with its predicted label, ", said = run.out_from(about);
   REQUIRE(said != "");
   const std::string label = said.substr(about.size(), said.find(':') - about.size());
-  CHECK(page_data(folder.read("page"))["title"] == "A step of training on " + about + label);
+  CHECK(page_data(folder.read("page"))["title"] == "A training step on " + about + label);
   CHECK(std::exp(-loss) == doctest::Approx(probability_of(label, run)).epsilon(0.002));
   for (const std::string& other : labels) CHECK(probability_of(label, run) >= probability_of(other, run));
 
@@ -160,7 +160,7 @@ TEST_CASE("text_classifier --page without a text shows a step on the first of th
   CHECK(run.err == "");
   const json step = step_of(folder, "page");
   check_attentions(step, {"⊢", "a", "new", "one", "⊣"}, 1);
-  CHECK(run.out_from("a step of training on 'a new one', the first of the test, with its label, no: loss ") != "");
+  CHECK(run.out_from("a training step on 'a new one', the first test text, with its label, no: loss ") != "");
   CHECK(probability_of("no", run) < 0.5);
   CHECK(std::exp(-loss_of(step, run)) == doctest::Approx(probability_of("no", run)).epsilon(0.002 / 0.1));
 
@@ -193,8 +193,9 @@ TEST_CASE("language_model --page shows a step on a line, and leaves the run as i
   CHECK(logits["axes"][2] == Texts{"(padding)", "(unknown)", "⊢", "⊣", "L", "a", "k", "o", "r", "t", "u", "ß", "é"});
   CHECK(named(step, "embedding.weight")["axes"][0] == logits["axes"][2]);
   CHECK(named(step, "blocks.1.feed_forward.fc1.weight")["gradient"].is_object());
-  CHECK(page_data(folder.read("page"))["title"] == "A step of training on 'katé'");
-  CHECK(std::exp(loss_of(step, run)) == doctest::Approx(number_after(run, "explained: perplexity ")).epsilon(0.002));
+  CHECK(page_data(folder.read("page"))["title"] == "A training step on 'katé'");
+  CHECK(std::exp(loss_of(step, run)) ==
+        doctest::Approx(number_after(run, "attention on the text (perplexity ")).epsilon(0.002));
 
   for (const char* source : {" --load ", " --resume "}) {
     const Run again = run_example("language_model --length 1" + (source + folder.path("run")) + text);
@@ -211,14 +212,14 @@ TEST_CASE("language_model --page shows the first of the test, characters that we
   const std::string list = " --lines --data " + folder.write("list", joined(lines)), page = folder.path("page");
   const Run of_list = run_example("language_model --length 1 --page " + page + list + one_block);
   CHECK(of_list.err == "");
-  CHECK(of_list.out_from("a step of training on 'ka(unknown)', the first of the test: loss ") != "");
+  CHECK(of_list.out_from("a training step on 'ka(unknown)', the first test text: loss ") != "");
   check_attentions(step_of(folder, "page"), {"⊢", "k", "a", "(unknown)"}, 1);
 
   const std::string data = " --data " + folder.write("text", rhyme(50)), model = folder.path("model");
   const Run of_text = run_example("language_model --length 1 --context 5 --layers 0 --save " + model + " --page " +
                                   page + data + narrow);
   CHECK(of_text.err == "");
-  CHECK(of_text.out_from("a step of training on 'über a', the first of the test: loss ") != "");
+  CHECK(of_text.out_from("a training step on 'über a', the first test text: loss ") != "");
   const json step = step_of(folder, "page");
   check_attentions(step, {"ü", "b", "e", "r", "␣"}, 1);
   loss_of(step, of_text);
@@ -236,7 +237,7 @@ TEST_CASE("language_model --page cuts a text to the context and the character af
     CAPTURE(run.out);
     check_attentions(step_of(folder, "page"), tokens, 1);
     loss_of(step_of(folder, "page"), run);
-    const std::string found = run.out_from("a step of training on ");
+    const std::string found = run.out_from("a training step on ");
     CHECK(page_data(folder.read("page"))["title"] ==
           examples::one_line("A" + found.substr(1, found.find(": loss") - 1)));
     return found.substr(22, found.find(": loss") - 22);
@@ -258,10 +259,10 @@ TEST_CASE("Where the loss is no number any more, --page shows the step that fail
     CAPTURE(learn);
     const Run run = run_example(learn + " --page " + folder.path("page"));
     CHECK(run.status == 1);
-    CHECK(run.err.find("--lr: expected a learning rate that lets the loss fall") != std::string::npos);
-    CHECK(run.out_from("as a page for a browser: ") == "as a page for a browser: " + folder.path("page") + '\n');
+    CHECK(run.err.find("; use a lower learning rate") != std::string::npos);
+    CHECK(run.out_from("web page of the step: ") == "web page of the step: " + folder.path("page") + '\n');
     const json data = page_data(folder.read("page")), opened = data["steps"][0]["opened_at"];
-    CHECK(data["title"].get<std::string>().ends_with(" of training, which failed"));
+    CHECK(data["title"].get<std::string>().starts_with("Failed training step "));
     CHECK(opened["text"].get<std::string>().find("expected finite ") != std::string::npos);
     CHECK(run.out.find(opened["text"].get<std::string>() + '\n') != std::string::npos);
     const json statistics = data["steps"][0]["nodes"][opened["node"].get<std::size_t>()]["value"]["statistics"];

@@ -108,7 +108,7 @@ TEST_CASE("a log keeps whole rows of the steps that were taken, and is no other 
   CHECK(folder.read("log.csv") == expected(1));
 
   folder.write("log.csv", "1,2\n3,4\n");
-  CHECK_THROWS_WITH_AS(add(0, {}), doctest::Contains("expected a log of training"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(add(0, {}), doctest::Contains("expected a training log"), std::runtime_error);
   CHECK(folder.read("log.csv") == "1,2\n3,4\n");
 
   for (const char* rows :
@@ -116,7 +116,7 @@ TEST_CASE("a log keeps whole rows of the steps that were taken, and is no other 
         "1,2.5,,0.1,1.5,1000 \n", "-1,2.5,,0.1,1.5,1000\n", ",2.5,,0.1,1.5,1000\n", "1,`ls`,,0.1,1.5,1000\n", "\n"}) {
     CAPTURE(rows);
     folder.write("log.csv", header + rows);
-    CHECK_THROWS_WITH_AS(add(3, {}), doctest::Contains("expected a log of training"), std::runtime_error);
+    CHECK_THROWS_WITH_AS(add(3, {}), doctest::Contains("expected a training log"), std::runtime_error);
     CHECK(folder.read("log.csv") == header + rows);
   }
   const std::string odd = header + "1,1e-05,nan,0,inf,0\n2,-1.5e+20,,1e+06,nan,1000\n";
@@ -147,7 +147,7 @@ TEST_CASE("a validation that finds no lower loss is counted, and patience ends t
   std::cout.rdbuf(before);
   CHECK(out.str().find("after 20 steps: validation loss 2.0000, the lowest so far\n") != std::string::npos);
   CHECK(out.str().find("after 30 steps: validation loss 4.0000\n") != std::string::npos);
-  CHECK(out.str().ends_with("stopped early: no lower validation loss than that after 40 steps\n"));
+  CHECK(out.str().ends_with("stopped early: no lower validation loss since step 40\n"));
   CHECK(status == 0);
   CHECK(state.step == 60);
   CHECK(state.best_step == 40);

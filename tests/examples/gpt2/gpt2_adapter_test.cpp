@@ -139,9 +139,9 @@ TEST_CASE("A pattern's names are those of layers, or what these end in") {
   CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own}}) == "the same");
   CHECK(with_pattern({{"c_attn", own}, {"attn.c_attn", own + 1}}).find("alpha_pattern: expected one number") !=
         std::string::npos);
-  CHECK(with_pattern({{R"(h\.\d+\.attn\.c_attn)", own}}).find("alpha_pattern: expected names of modules") !=
+  CHECK(with_pattern({{R"(h\.\d+\.attn\.c_attn)", own}}).find("alpha_pattern: expected module names") !=
         std::string::npos);
-  CHECK(with_pattern({{"c_attn", "x"}}).find("alpha_pattern: c_attn: expected a number") != std::string::npos);
+  CHECK(with_pattern({{"c_attn", "x"}}).find("alpha_pattern: c_attn: expected a positive number") != std::string::npos);
 }
 
 TEST_CASE("Updates that are not finite are refused by their name") {
@@ -152,7 +152,7 @@ TEST_CASE("Updates that are not finite are refused by their name") {
   save_adapter(changed, folder / "adapter");
   CHECK(refusal(read, folder / "adapter") ==
         (folder / "adapter" / "adapter_model.safetensors").string() +
-            ": expected finite numbers in base_model.model.transformer.h.1.attn.c_proj.lora_B.weight, got others");
+            ": expected only finite numbers in base_model.model.transformer.h.1.attn.c_proj.lora_B.weight");
 }
 
 TEST_CASE("An adapter that does not fit is refused by its file") {
@@ -213,7 +213,8 @@ TEST_CASE("An adapter that does not fit is refused by its file") {
   other["alpha_pattern"]["attn.c_attn"] = 1e300;
   folder.write("adapter/adapter_config.json", other.dump());
   starts(gpt2, config);
-  CHECK(refusal(gpt2, folder / "adapter").find("alpha_pattern: expected a scale that a float") != std::string::npos);
+  CHECK(refusal(gpt2, folder / "adapter").find("alpha_pattern: expected a scale in float's range") !=
+        std::string::npos);
   folder.write("adapter/adapter_config.json", "{");
   starts(gpt2, config);
   folder.write("adapter/adapter_config.json", settings);

@@ -18,19 +18,18 @@ TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what 
   };
   for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
     const std::string file = published.model + '/' + read;
-    refuses("--page " + file + " 'The cat'", "got one which is read");
-    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "got one which is read");
+    refuses("--page " + file + " 'The cat'", "got an input file");
+    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "got an input file");
   }
   const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
   REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
-  refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
-          "got one which is read");
-  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not the model's");
-  refuses("--adapter " + adapter + " --merge --save " + adapter, "got the one that is read");
+  refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'", "got an input file");
+  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not part of the model");
+  refuses("--adapter " + adapter + " --merge --save " + adapter, "got the input folder");
   fs::create_directory(folder.path("other"));
   folder.write("other/tokenizer.json", "{}");
-  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not the model's");
-  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got it twice");
+  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not part of the model");
+  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got this one twice");
   CHECK(folder.read("model/model.safetensors") == weights);
 }
 
@@ -45,24 +44,23 @@ TEST_CASE("gpt2 refuses before the work what it could not save behind it") {
   };
   fs::create_directory(mine);
   fs::create_symlink("../model/model.safetensors", mine + "/model.safetensors");
-  refuses("--save " + mine, "got another name of " + published.model + "/model.safetensors which is read");
+  refuses("--save " + mine, "got another name of the input file " + published.model + "/model.safetensors");
   CHECK(folder.read("model/model.safetensors") == weights);
   fs::remove(mine + "/model.safetensors");
   fs::create_directory(mine + "/vocab.json");
-  refuses("--best " + mine, mine + "/vocab.json: expected the path of a file to write, got a folder");
+  refuses("--best " + mine, mine + "/vocab.json: expected an output file, got a folder");
   fs::remove(mine + "/vocab.json");
-  refuses("--save " + mine + " --checkpoint " + mine + "/model.safetensors", "got it twice");
-  refuses("--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json", "got it twice");
+  refuses("--save " + mine + " --checkpoint " + mine + "/model.safetensors", "got this one twice");
+  refuses("--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json", "got this one twice");
 
   const std::string none = folder.path("none");
   for (const std::string option : {"--log ", "--checkpoint ", "--page "})
     for (const std::string below : {"", "/", "/below"})
-      refuses(option + none + " --save " + none + below,
-              none + ": expected the path of a file to write, got that of a folder to write to");
+      refuses(option + none + " --save " + none + below, none + ": expected an output file, got an output folder");
   fs::create_symlink("nowhere", folder / "link");
-  refuses("--save " + folder.path("link"), "link: expected a folder to write to, got a file or a link to nothing");
-  refuses("--save " + folder.path("link/below"), "below: expected a folder to write to, got a file or a link");
-  refuses("--save " + kText + "/below", "below: expected a folder to write to, got a file");
+  refuses("--save " + folder.path("link"), "link: expected an output folder, got a file or a broken link");
+  refuses("--save " + folder.path("link/below"), "below: expected an output folder, got a file or a broken link");
+  refuses("--save " + kText + "/below", "below: expected an output folder, got a file");
   CHECK(folder.files() == 3);
 }
 
@@ -73,10 +71,10 @@ TEST_CASE("--save and --best are two folders, however they are spelled, and one 
                     long_name = folder.path(std::string(300, 'x'));
   for (const std::string& other : {mine, mine + '/', folder.path("./mine"), folder.path("model/../mine")})
     check_message(published.run(learn + "--save " + other + " --best " + mine), "gpt2",
-                  "mine: expected the path of a folder to write to, got it twice");
+                  "mine: expected distinct output folders, got this one twice");
   const Run run =
       run_shell("cd " + folder.path("") + " && $examples/gpt2 model " + learn + "--save ./mine --best mine");
-  check_message(run, "gpt2", "mine: expected the path of a folder to write to, got it twice");
+  check_message(run, "gpt2", "mine: expected distinct output folders, got this one twice");
   const Run alone = published.run(learn + "--save " + long_name);  // too long for the system
   check_message(alone, "gpt2", "File name too long");
   CHECK(folder.files() == 1);
@@ -85,10 +83,12 @@ TEST_CASE("--save and --best are two folders, however they are spelled, and one 
 TEST_CASE("An adapter is not saved beside the files of a whole model, which would be loaded with it") {
   const Published published, other;
   const std::string learn = "--train " + kText + short_run(1) + "--lora 2 --save ";
-  check_message(published.run(learn + other.model), "gpt2",
-                "model: expected a folder to write to without config.json, which is not the adapter's");
+  check_message(
+      published.run(learn + other.model), "gpt2",
+      "model: expected an output folder without config.json, which is not part of the adapter; use another folder");
   fs::remove(other.model + "/config.json");
-  check_message(published.run(learn + other.model), "gpt2", "without model.safetensors, which is not the adapter's");
+  check_message(published.run(learn + other.model), "gpt2",
+                "without model.safetensors, which is not part of the adapter");
   fs::remove(other.model + "/model.safetensors");
   CHECK(published.run(learn + other.model).status == 0);  // next to the tokenizer, as saved by training with PEFT
 }

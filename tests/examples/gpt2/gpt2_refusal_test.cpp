@@ -57,26 +57,25 @@ std::function<void(CheckpointFolder&)> without(const std::string& name) {
 
 TEST_CASE("A configuration that is none, or asks for what is not done, is refused by its setting") {
   const std::vector<Broken> all{
-      {"gpt2", without("model_type"), "config.json", "expected a setting model_type, got none"},
+      {"gpt2", without("model_type"), "config.json", "expected the setting model_type, got none"},
       {"gpt2", setting("eos_token_id", "<|endoftext|>"), "config.json",
        "eos_token_id: expected an id or a list of ids"},
       {"gpt2", setting("model_type", "bert"), "config.json", R"(model_type: expected one of gpt2, llama, got "bert")"},
-      {"gpt2", setting("n_head", 5), "config.json", "n_head: expected a number that divides 32, got 5"},
+      {"gpt2", setting("n_head", 5), "config.json", "n_head: expected a divisor of 32, got 5"},
       {"gpt2", setting("n_layer", 0), "config.json", "n_layer: expected a whole number from 1 to"},
       {"gpt2", setting("n_embd", -1), "config.json", "n_embd: expected a whole number from 1 to"},
       {"gpt2", setting("n_embd", 32.5), "config.json", "n_embd: expected a whole number from 1 to"},
       {"gpt2", setting("n_embd", "32"), "config.json", "n_embd: expected a whole number from 1 to"},
       {"gpt2", setting("n_positions", 1e30), "config.json", "n_positions: expected a whole number from 1 to"},
-      {"gpt2", setting("layer_norm_epsilon", 0), "config.json", "layer_norm_epsilon: expected a number above 0"},
+      {"gpt2", setting("layer_norm_epsilon", 0), "config.json", "layer_norm_epsilon: expected a positive number"},
       {"gpt2", setting("activation_function", "gelu_old"), "config.json", "activation_function: expected one of"},
       {"gpt2", setting("vocab_size", 385), "vocab.json", "expected 385 tokens"},
       {"gpt2", setting("scale_attn_by_inverse_layer_idx", true), "config.json", "scale_attn_by_inverse_layer_idx"},
-      {"llama", without("intermediate_size"), "config.json", "expected a setting intermediate_size, got none"},
-      {"llama", setting("num_key_value_heads", 3), "config.json",
-       "num_key_value_heads: expected a number that divides"},
+      {"llama", without("intermediate_size"), "config.json", "expected the setting intermediate_size, got none"},
+      {"llama", setting("num_key_value_heads", 3), "config.json", "num_key_value_heads: expected a divisor of"},
       {"llama", setting("attention_bias", true), "config.json", "attention_bias: expected false, got true"},
       {"llama", setting("hidden_act", "relu"), "config.json", "hidden_act: expected one of silu"},
-      {"llama", setting("rope_theta", "x"), "config.json", "rope_theta: expected a number above 0"},
+      {"llama", setting("rope_theta", "x"), "config.json", "rope_theta: expected a positive number"},
       {"llama", setting("rope_scaling", {{"type", "linear"}, {"factor", 2}}), "config.json",
        R"(rope_scaling: type: expected "default", got "linear")"},
       {"llama", setting("rope_parameters", {{"type", "linear"}, {"rope_theta", 5e5}}), "config.json",
@@ -86,7 +85,7 @@ TEST_CASE("A configuration that is none, or asks for what is not done, is refuse
       {"gpt2", setting("quantization_config", {{"quant_method", "x"}}), "config.json",
        "quantization_config: expected none"},
       {"gpt2", [](CheckpointFolder& folder) { folder.config = nlohmann::json::array(); }, "config.json",
-       "expected settings, an object, got []"},
+       "expected an object of settings, got []"},
       {"llama with wide heads", [](CheckpointFolder&) {}, "config.json", "head_dim"},
   };
   for (const Broken& broken : all) {
@@ -136,8 +135,10 @@ TEST_CASE("Weights that do not fit the configuration are refused by the tensor's
        "h.0.attn.c_attn.extra"},
       {"gpt2", setting("n_layer", 3), "", "h.2."},
       {"gpt2", setting("n_layer", 1), "", "h.1."},
-      {"gpt2", setting("n_layer", 2000000000), "config.json", "expected sizes of a model for which model.safetensors"},
-      {"gpt2", setting("n_embd", 2000000000), "config.json", "expected sizes of a model for which model.safetensors"},
+      {"gpt2", setting("n_layer", 2000000000), "config.json",
+       "expected sizes of a model that fits in model.safetensors"},
+      {"gpt2", setting("n_embd", 2000000000), "config.json",
+       "expected sizes of a model that fits in model.safetensors"},
       {"llama", [](CheckpointFolder& f) { f.tensors.erase("lm_head.weight"); }, "", "lm_head.weight"},
       {"llama",
        [](CheckpointFolder& f) {
@@ -164,7 +165,7 @@ TEST_CASE("Layers for whose tensors a header has no room are refused before any 
   published.write(folder / "model");
   fs::resize_file(folder / "model" / "model.safetensors", 20000000);  // more than 2 bytes for each number
   check_refusal(refusal(folder / "model"), folder / "model" / "config.json",
-                "expected sizes of a model for which model.safetensors, of 20,000,000 bytes, has room");
+                "expected sizes of a model that fits in model.safetensors (20,000,000 bytes), got a larger one");
 }
 
 TEST_CASE("A folder without a file, or with one of other bytes, is refused by the file") {
@@ -191,6 +192,6 @@ TEST_CASE("A folder without a file, or with one of other bytes, is refused by th
   CheckpointFolder("llama").write(folder / "parts");
   fs::rename(folder / "parts" / "model.safetensors", folder / "parts" / "model.safetensors.index.json");
   check_refusal(refusal(folder / "parts"), folder / "parts" / "model.safetensors.index.json",
-                "expected all weights in one model.safetensors, got them in parts");
+                "expected all weights in one model.safetensors, got a checkpoint in several files");
   check_refusal(refusal(folder / "none"), folder / "none", "expected a folder with config.json");
 }

@@ -76,7 +76,7 @@ TEST_CASE("Weights that are not finite are refused before anything is learned or
   broken.write(folder / "model");
   for (const std::string& work : {"--train " + kText + short_run(), "--score " + kText})
     check_message(run_example("gpt2 " + folder.path("model") + ' ' + work), "gpt2",
-                  "model.safetensors: expected weights that give the text a finite loss, got others");
+                  "model.safetensors: expected weights with a finite loss on the text, got invalid ones");
 }
 
 TEST_CASE("gpt2 explains as many tokens as the model sees and the one that follows") {
@@ -130,18 +130,20 @@ TEST_CASE("A fine-tuning that is kept goes on to the same bits, and of other tex
   const Run more = published.run("--resume " + run + " --steps 20 --save " + folder.path("more"));
   CAPTURE(more.err);
   CHECK(more.status == 0);
-  CHECK(more.out.find("goes on after 9 steps\n") != std::string::npos);
+  CHECK(more.out.find("resuming at step 9\n") != std::string::npos);
   CHECK(folder.read("more/model.safetensors") == folder.read("whole/model.safetensors"));
-  check_message(published.run("--resume " + run + " --lr 0.02"), "gpt2", "--lr: expected as in the run");
-  check_message(published.run("--resume " + run + " --lora 2"), "gpt2", "--lora: expected as in the run");
+  check_message(published.run("--resume " + run + " --lr 0.02"), "gpt2",
+                "--lr: expected the same value as in the resumed run");
+  check_message(published.run("--resume " + run + " --lora 2"), "gpt2",
+                "--lora: expected the same value as in the resumed run");
   const std::string config = folder.read("model/config.json");
   auto other = nlohmann::json::parse(config);
   other["layer_norm_epsilon"] = 0.5;
   folder.write("model/config.json", other.dump());
-  check_message(published.run("--resume " + run), "gpt2", "in a folder with the same config.json and tokenizer");
+  check_message(published.run("--resume " + run), "gpt2", "a folder with the same config.json and tokenizer");
   folder.write("model/config.json", config);
   folder.write("text", "another text, which is longer than twenty tokens, and has no more to say than that");
-  check_message(published.run("--resume " + run), "gpt2", "expected the text that the run has learned from");
+  check_message(published.run("--resume " + run), "gpt2", "expected the run's training text");
 }
 
 TEST_CASE("A kept fine-tuning whose options the command line would refuse is refused") {
@@ -155,7 +157,7 @@ TEST_CASE("A kept fine-tuning whose options the command line would refuse is ref
   };
   refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
   refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, got '2000000'");
-  refuses("/fine_tune/context", -1, "expected settings that gpt2 --checkpoint saved, got others: /fine_tune/context");
+  refuses("/fine_tune/context", -1, "expected settings saved by gpt2 --checkpoint, got others: /fine_tune/context");
 }
 
 TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds to the weights") {
@@ -229,27 +231,27 @@ TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
   check_message(run_example("gpt2 " + published.folder.path("none")), "gpt2",
                 "none: expected a folder with config.json");
   refuses("--score " + published.folder.path("none"), "none: expected a file");
-  refuses("--score " + published.folder.write("short", "a"), "short: expected a text of two tokens or more");
+  refuses("--score " + published.folder.write("short", "a"), "short: expected a text of at least two tokens");
   refuses("--explain a", "--explain: expected from 2 to 25 tokens, got 1");
   refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
-  refuses("--lora 2", "--lora: expected together with --train");
-  refuses("--merge", "--merge: expected together with --save, and --lora or --adapter");
-  refuses("--train " + kText + " --lora 2 --merge", "--merge: expected together with --save");
-  refuses("--save " + published.folder.path("a"), "--save: expected together with --train, or --adapter and --merge");
-  refuses("--train " + kText + " --adapter a", "--adapter: expected without --train");
-  refuses("--score " + kText + " --top-k 3", "--top-k: expected together with --prompt or --length");
-  refuses("--tokens " + kText + " --seed 3", "--seed: expected without --tokens");
+  refuses("--lora 2", "--lora: requires --train");
+  refuses("--merge", "--merge: requires --save, and --lora or --adapter");
+  refuses("--train " + kText + " --lora 2 --merge", "--merge: requires --save");
+  refuses("--save " + published.folder.path("a"), "--save: requires --train, or --adapter and --merge");
+  refuses("--train " + kText + " --adapter a", "--adapter: not allowed with --train");
+  refuses("--score " + kText + " --top-k 3", "--top-k: requires --prompt or --length");
+  refuses("--tokens " + kText + " --seed 3", "--seed: not allowed with --tokens");
   refuses("--train " + kText + " --score " + published.folder.path("none"), "none: expected a file");
   check_message(run_example("gpt2 " + kText + " --train-tokenizer " + kText + " --vocabulary 300"), "gpt2",
-                "expected a folder to write to, got a file");
+                "expected an output folder, got a file");
   check_message(
       run_example("gpt2 " + published.folder.path("new") + " --train-tokenizer " + kText + " --vocabulary 100000"),
-      "gpt2", "text.txt: training a tokenizer: expected a vocabulary of at most");
-  refuses("--train " + kText + " --weights bf16", "--weights: expected without --train");
+      "gpt2", "text.txt: train_tokenizer: expected a vocabulary of at most");
+  refuses("--train " + kText + " --weights bf16", "--weights: not allowed with --train");
   refuses("--train " + kText + " --context 25", "--context: expected at most 24");
-  refuses("--train " + published.folder.write("few", "a few"), "few: expected a text of 20 tokens or more");
-  refuses("--train " + kText + " --save " + published.model, "expected a folder to write to, got the one that is read");
-  refuses("--train " + kText + " --save " + kText, "expected a folder to write to, got a file");
-  refuses("--tokens " + kText + " --prompt a", "--prompt: expected without --tokens");
+  refuses("--train " + published.folder.write("few", "a few"), "few: expected a text of at least 20 tokens");
+  refuses("--train " + kText + " --save " + published.model, "expected an output folder, got the input folder");
+  refuses("--train " + kText + " --save " + kText, "expected an output folder, got a file");
+  refuses("--tokens " + kText + " --prompt a", "--prompt: not allowed with --tokens");
   refuses("--adapter " + published.folder.path("none"), "adapter_config.json: expected a file");
 }

@@ -221,7 +221,7 @@ TEST_CASE("a vocabulary that is none is refused") {
     vocabulary[token] = id;
     check_vocabulary_refused(vocabulary.dump(), words);
   };
-  refused_with("ab", 258, "the ids 0 to 258, each once, got 258 for 'ab', which another token has");
+  refused_with("ab", 258, "the ids 0 to 258, each once, got 258 for 'ab', an id already in use");
   refused_with("ab", 259, "the ids 0 to 258, each once, got 259 for 'ab'");
   refused_with("ab", -1, "got -1 for 'ab'");
   refused_with("ab", 1.5, "got 1.5 for 'ab'");
@@ -229,37 +229,37 @@ TEST_CASE("a vocabulary that is none is refused") {
   refused_with("ab", nullptr, "got null for 'ab'");
   refused_with("ab", std::uint64_t{1} << 63, "got 9223372036854775808 for 'ab'");
   refused_with("ab", json::array({256}), "got [256] for 'ab'");
-  refused_with("a b", 259, "tokens spelt in the 256 characters that stand for bytes, got 'a b'");
+  refused_with("a b", 259, "tokens spelled in the 256 byte characters, got 'a b'");
   refused_with("文", 259, "got '文'");
   refused_with("", 259, "got an empty one");
   json lacking = small_vocabulary();
   lacking.erase("Ā");
   lacking["aa"] = 0;
   check_vocabulary_refused(lacking.dump(), "a token for each byte, got none for 'Ā'");
-  check_vocabulary_refused("{\"a\": 0, \"a\": 0}", "each name once in an object, got 'a' twice");
+  check_vocabulary_refused("{\"a\": 0, \"a\": 0}", "distinct names in an object, got 'a' twice");
   for (const char* other : {"[]", "null", "1", "\"a\""})
     check_vocabulary_refused(other, "a vocabulary {\"token\": id, ...}");
   check_vocabulary_refused("{}", "a token for each byte");
   for (const char* no_json : {"", "{", "{\"a\": 0", "\x1b[31m\n", "{\"\xff\": 0}", "{} {}"})
-    check_vocabulary_refused(no_json, "JSON, got something else at byte ");
-  check_vocabulary_refused(std::string(1000, '\0'), "JSON, got something else at byte 1");
-  check_vocabulary_refused(std::string(10'000, '['), "JSON of at most 100 levels, got more");
-  check_vocabulary_refused(repeated("{\"a\":", 10'000), "JSON of at most 100 levels, got more");
+    check_vocabulary_refused(no_json, "JSON, got a syntax error at byte ");
+  check_vocabulary_refused(std::string(1000, '\0'), "JSON, got a syntax error at byte 1");
+  check_vocabulary_refused(std::string(10'000, '['), "JSON with at most 100 nested levels, got more");
+  check_vocabulary_refused(repeated("{\"a\":", 10'000), "JSON with at most 100 nested levels, got more");
 }
 
 TEST_CASE("merges that do not fit the vocabulary are refused by their line") {
   check_merges_refused("#version: 0.2\na b\na c\n", 3,
-                       "a merge of tokens of the vocabulary into one, got 'ac', which it lacks");
-  check_merges_refused("a b\n文 b\n", 2, "got '文', which it lacks");
-  check_merges_refused("a b\nab abc\n", 2, "got 'abc', which it lacks");
-  check_merges_refused("a b\na b\n", 2, "each merge once, got 'a b' again");
+                       "a merge of vocabulary tokens into another one, got 'ac', which is not in the vocabulary");
+  check_merges_refused("a b\n文 b\n", 2, "got '文', which is not in the vocabulary");
+  check_merges_refused("a b\nab abc\n", 2, "got 'abc', which is not in the vocabulary");
+  check_merges_refused("a b\na b\n", 2, "distinct merges, got 'a b' twice");
   for (const char* line : {"ab", "a b c", "a  b", "a b ", " a b", "a\tb"}) {
     CAPTURE(line);
     check_merges_refused("a b\n" + std::string(line) + "\n", 2, "");
   }
   check_merges_refused("a b\n\nĠ ab\n", 2, "two tokens with a space between them, got ''");
   check_merges_refused("a b\n" + std::string(1'000'000, 'x'), 2, "two tokens with a space between them");
-  check_merges_refused("a b\n\x1b[31m \xff\n", 2, "got '\\x1b[31m', which it lacks");
+  check_merges_refused("a b\n\x1b[31m \xff\n", 2, "got '\\x1b[31m', which is not in the vocabulary");
 }
 
 TEST_CASE("merges that end early are refused by the token that they lack; names of tokens need none") {
@@ -268,8 +268,7 @@ TEST_CASE("merges that end early are refused by the token that they lack; names 
   folder.write("vocab.json", vocabulary.dump());
   for (const auto& [merges, token] : {std::pair("", "'ab'"), std::pair("#version: 0.2\na b\n", "'Ġab'")}) {
     folder.write("merges.txt", merges);
-    check_refused(folder, "merges.txt",
-                  "merges into all tokens of the vocabulary, got none into " + std::string(token));
+    check_refused(folder, "merges.txt", "a merge for each token of the vocabulary, got none for " + std::string(token));
   }
   vocabulary["<pad>"] = 259;
   folder.write("vocab.json", vocabulary.dump());
@@ -285,7 +284,7 @@ TEST_CASE("what is no file is refused, and not waited for") {
   for (const std::string file : {"vocab.json", "merges.txt"}) {
     const TemporaryFolder folder;
     make(folder, file);
-    check_refused(folder, file, "expected a file, which cannot be opened: No such file");
+    check_refused(folder, file, "expected a file, but it cannot be opened: No such file");
     fs::create_directory(folder / file);
     check_refused(folder, file, "expected a file, got something else");
     fs::remove(folder / file);
@@ -293,7 +292,7 @@ TEST_CASE("what is no file is refused, and not waited for") {
     check_refused(folder, file, "expected a file, got something else");
     fs::remove(folder / file);
     fs::create_symlink(file, folder / file);
-    check_refused(folder, file, "expected a file, which cannot be opened: Too many levels");
+    check_refused(folder, file, "expected a file, but it cannot be opened: Too many levels");
     fs::remove(folder / file);
     folder.write(file, "");
     fs::resize_file(folder / file, std::uintmax_t{1} << 40);                        // sparse
@@ -327,9 +326,9 @@ TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its nam
   check_json_refused(gpt2, "/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix", "got \"</w>\"");
   check_json_refused(gpt2, "/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix", "got \"##\"");
   check_json_refused(gpt2, "/model/vocab", nullptr, "model.vocab", "a vocabulary {\"token\": id, ...}, got null");
-  check_json_refused(gpt2, "/model/vocab/ab", 7, "model.vocab", ", which another token has");
+  check_json_refused(gpt2, "/model/vocab/ab", 7, "model.vocab", ", an id already in use");
   check_json_refused(gpt2, "/model/merges", "a b", "model.merges", "a list, got \"a b\"");
-  check_json_refused(gpt2, "/model/merges/1", "a c", "model.merges[1]", "got 'ac', which it lacks");
+  check_json_refused(gpt2, "/model/merges/1", "a c", "model.merges[1]", "got 'ac', which is not in the vocabulary");
   check_json_refused(gpt2, "/model/merges/1", json::array({"a"}), "model.merges[1]", "two tokens, got [\"a\"]");
   check_json_refused(gpt2, "/model/merges/1", json::array({"a", 1}), "model.merges[1][1]", "text, got 1");
   check_json_refused(gpt2, "/model", 1, "model", "an object, got 1");
@@ -338,7 +337,7 @@ TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its nam
   check_json_refused(gpt2, "/added_tokens/0/content", 1, "added_tokens[0].content", "text, got 1");
   check_json_refused(gpt2, "/added_tokens/0/content", "", "model.vocab", "got an empty one");
   check_json_refused(gpt2, "/added_tokens/0/id", 7, "model.vocab", "one id for '<|endoftext|>', got 258 and 7");
-  check_json_refused(gpt2, "/added_tokens/1", added("<|endoftext|>", 258), "added_tokens[1]", "each token once");
+  check_json_refused(gpt2, "/added_tokens/1", added("<|endoftext|>", 258), "added_tokens[1]", "distinct tokens");
   check_json_refused(gpt2, "/added_tokens/1", added("<|x|>", 300), "model.vocab", "got 300 for '<|x|>'");
   check_json_refused(gpt2, "", json::array(), "", "an object, got []");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\d+",
@@ -351,16 +350,16 @@ TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its nam
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/1/use_regex", true,
                      "pre_tokenizer.pretokenizers[1].use_regex", "false, got true");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/2", {{"type", "Digits"}}, "pre_tokenizer",
-                     "ByteLevel, or Split or Digits before it");
+                     "ByteLevel, optionally after Split or Digits");
   check_json_refused(llama3, "/post_processor/processors/1/single/2", {{"SpecialToken", {{"id", "<|begin|>"}}}},
-                     "post_processor.processors[1].single[2]", "nothing behind the text");
+                     "post_processor.processors[1].single[2]", "nothing after the text");
   check_json_refused(llama3, "/post_processor/processors/1/single/0/SpecialToken/id", "<|other|>", "post_processor",
-                     "tokens of added_tokens before a text");
+                     "only tokens in added_tokens before a text");
   check_json_refused(llama3, "/post_processor/processors/2", llama3["post_processor"]["processors"][1],
                      "post_processor.processors[2]", "one TemplateProcessing");
   check_json_refused(llama3, "/post_processor/processors/1/single",
                      json::array({{{"SpecialToken", {{"id", "<|begin|>"}}}}}), "post_processor.processors[1].single",
-                     "the text, a Sequence");
+                     "the text as a Sequence");
   check_json_refused(llama3, "/post_processor/processors/0/type", "RobertaProcessing",
                      "post_processor.processors[0].type", "got \"RobertaProcessing\"");
 }
@@ -379,14 +378,16 @@ TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its
   folder.write("tokenizer_config.json", R"({"add_prefix_space": true})");
   check_refused(folder, "tokenizer_config.json: add_prefix_space", "false, got true");
   folder.write("tokenizer_config.json", "[]");
-  check_refused(folder, "tokenizer_config.json", "settings, an object, got []");
+  check_refused(folder, "tokenizer_config.json", "an object of settings, got []");
 }
 
 TEST_CASE("what cannot be saved says so, and leaves the files as they were") {
   const Tokenizer tokenizer = Tokenizer::read(kVocabulary);
   const TemporaryFolder folder;
   folder.write("file", "x");
-  CHECK(message_of([&] { tokenizer.save(folder / "file"); }).starts_with(folder.path("file") + ": expected a folder"));
+  CHECK(message_of([&] {
+          tokenizer.save(folder / "file");
+        }).starts_with(folder.path("file") + ": cannot create the folder: "));
   CHECK(folder.read("file") == "x");
   fs::create_directories(folder / "taken/vocab.json/in it");
   CHECK(message_of([&] { tokenizer.save(folder / "taken"); }) ==

@@ -279,7 +279,7 @@ TEST_CASE("<|endoftext|> in a text is a token where that is asked for, and text 
 
 TEST_CASE("an id that there is not is refused by its number") {
   for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{384}, std::numeric_limits<std::int64_t>::max()}) {
-    const std::string message = "a tokenizer: expected an id from 0 to 383, got " + std::to_string(id);
+    const std::string message = "tokenizer: expected an id from 0 to 383, got " + std::to_string(id);
     CHECK_THROWS_WITH_AS(tokenizer().bytes(id), message.c_str(), std::out_of_range);
     CHECK_THROWS_WITH_AS(tokenizer().decode(Ids{0, id}), message.c_str(), std::out_of_range);
   }
@@ -371,12 +371,12 @@ TEST_CASE("a vocabulary that the text does not yield is refused") {
   CHECK(train_tokenizer("", 257).size() == 257);
   CHECK_THROWS_WITH_AS(
       train_tokenizer("aa", 256),
-      "training a tokenizer: expected a vocabulary of 257 or more, the bytes and <|endoftext|>, got 256",
+      "train_tokenizer: expected a vocabulary of at least 257 tokens, the bytes and <|endoftext|>, got 256",
       std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       train_tokenizer("ab ab", 1'000'000),
-      "training a tokenizer: expected a vocabulary of at most 258, since no pair of tokens comes twice in "
-      "the text after so many, got 1,000,000",
+      "train_tokenizer: expected a vocabulary of at most 258, since after so many tokens no pair occurs twice in "
+      "the text, got 1,000,000",
       std::invalid_argument);
   CHECK_THROWS_AS(train_tokenizer("ab ab", 258, [](std::size_t) { throw std::domain_error("stop"); }),
                   std::domain_error);

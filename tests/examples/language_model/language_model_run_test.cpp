@@ -64,7 +64,7 @@ TEST_CASE("a run that is killed at ten random moments ends with the weights of o
   std::size_t kills = 0;
   for (std::size_t i = 0; (i = killed.out.find("status 137", i)) != killed.out.npos; ++i) ++kills;
   CHECK(kills == 10);
-  CHECK(killed.out.find("goes on after ") != killed.out.npos);
+  CHECK(killed.out.find("resuming at step ") != killed.out.npos);
 
   CHECK(folder.read("killed") == folder.read("whole"));
   CHECK(folder.read("killed.best") == folder.read("whole.best"));
@@ -113,27 +113,26 @@ TEST_CASE("a run goes on for more steps, with its own options and no others") {
     CHECK(refused.err.find(message) != std::string::npos);
     CHECK(refused.err.find('\n') == refused.err.size() - 1);
   };
-  const std::string reason =
-      ": expected as in the run that --resume goes on with, or not at all; only --steps may rise";
+  const std::string reason = ": expected the same value as in the resumed run; only --steps may increase";
   refuses(" --lr 0.02", "--lr" + reason);
   refuses(" --layers 2", "--layers" + reason);
   refuses(" --data other", "--data" + reason);
   refuses(" --lines", "--lines" + reason);
   refuses(" --seed 6", "--seed" + reason);
   refuses(" --steps 29", "--steps" + reason);
-  refuses(" --load " + run, "--resume: expected without --load");
+  refuses(" --load " + run, "--resume: not allowed with --load");
   const Run whole = run_example("language_model --data " + text + all_that_draws +
                                 "--width 8 --decay none --steps 50 --save " + folder.path("whole"));
   const Run more = run_example(resume + " --lr 0.01 --seed 5 --steps 50 --save " + folder.path("more"));
   CAPTURE(more.err);
-  CHECK(more.out.find("goes on after 30 steps\n") != std::string::npos);
+  CHECK(more.out.find("resuming at step 30\n") != std::string::npos);
   CHECK(folder.read("more") == folder.read("whole"));
 
   folder.write("text", rhyme(101));
-  refuses("", "expected the texts that the run has learned from, got others");
+  refuses("", "expected the run's training texts, got others");
   const std::string model = folder.path("more");
   const Run no_run = run_example("language_model --resume " + model);
-  CHECK(no_run.err.find("more: expected a model that language_model --checkpoint saved") != std::string::npos);
+  CHECK(no_run.err.find("more: expected a model saved by language_model --checkpoint") != std::string::npos);
 }
 
 TEST_CASE("a kept run whose options the command line would refuse is refused") {
@@ -151,13 +150,13 @@ TEST_CASE("a kept run whose options the command line would refuse is refused") {
   refuses("/model/dropout", 1.5, "--dropout: expected a number from 0 to 0.99, got '1.5'");
   refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
   refuses("/training/lr", -0.5, "--lr: expected a number from 0 to 1e+06, got '-0.5'");
-  const std::string others = "expected settings that language_model --checkpoint saved, got others: ";
-  refuses("/training/steps", -1, others + "/training/steps: expected a value that the program writes, got -1");
-  refuses("/training/steps", 2.5, others + "/training/steps: expected a value that the program writes, got 2.5");
+  const std::string others = "expected settings saved by language_model --checkpoint, got others: ";
+  refuses("/training/steps", -1, others + "/training/steps: expected a value as this program writes it, got -1");
+  refuses("/training/steps", 2.5, others + "/training/steps: expected a value as this program writes it, got 2.5");
   refuses("/training/optimizer", "adam",
-          others + "/training/optimizer: expected a value that the program writes, got \"adam\"");
+          others + "/training/optimizer: expected a value as this program writes it, got \"adam\"");
   refuses("/outputs/checkpoint_every", -1,
-          others + "/outputs/checkpoint_every: expected a value that the program writes");
+          others + "/outputs/checkpoint_every: expected a value as this program writes it");
   change_kept_option(run, wrong, "language_model --checkpoint", "/training/steps", 3);
   CHECK(run_example("language_model --resume " + wrong).status == 0);
 }
@@ -180,7 +179,7 @@ TEST_CASE("a log is cut back to the step that its run goes on from, and to whole
 
   const std::string table = folder.write("table.csv", "a,b\n1,2\n");
   const Run refused = run_example("language_model --data " + folder.path("text") + all_that_draws + " --log " + table);
-  CHECK(refused.err.find("table.csv: expected a log of training to write on, got another file") != std::string::npos);
+  CHECK(refused.err.find("table.csv: expected a training log to append to, got another file") != std::string::npos);
   CHECK(folder.read("table.csv") == "a,b\n1,2\n");
 }
 
@@ -196,7 +195,7 @@ TEST_CASE("--best keeps the weights with the lowest validation loss, and patienc
                               folder.path("best") + " --save " + folder.path("last"));
   CAPTURE(run.out);
   REQUIRE(run.status == 0);
-  CHECK(run.out.find("stopped early: no lower validation loss than that after ") != std::string::npos);
+  CHECK(run.out.find("stopped early: no lower validation loss since step ") != std::string::npos);
 
   double lowest = 1e9, last = 0;
   std::istringstream lines(run.out);

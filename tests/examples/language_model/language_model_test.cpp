@@ -43,7 +43,7 @@ TEST_CASE("language_model learns a list of lines and invents others that follow 
   CAPTURE(run.out);
   REQUIRE(run.err == "");
   REQUIRE(run.status == 0);
-  CHECK(run.out.find("names: 540 lines to learn from, 60 lines to test with\n") != std::string::npos);
+  CHECK(run.out.find("names: 540 lines for training, 60 lines for testing\n") != std::string::npos);
 
   std::istringstream lines(run.out_from("step "));
   std::string line;
@@ -85,7 +85,7 @@ TEST_CASE("language_model's perplexity beats that of the characters' frequencies
   for (const char letter : {'k', 't', '\x9f', 'r', 'L', 'a', '\xa9', 'o', 'u'}) counts[letter] = 1;
   for_each_letter(false, [&](char letter) { ++counts[letter], ++all; });
   for_each_letter(true, [&](char letter) { loss -= std::log(counts[letter] / all), ++count; });
-  const double by_frequency = number_after(run, "knowing only how often each occurs gives ");
+  const double by_frequency = number_after(run, "character frequencies alone give ");
   CHECK(by_frequency == doctest::Approx(std::exp(loss / count)).epsilon(0.001));
 
   // Four vowels, five consonants or the end: the optimum is about 4.2.
@@ -100,10 +100,10 @@ TEST_CASE("language_model learns a text by heart and continues it, beyond what i
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 0);
-  CHECK(run.out.find("text: 2,340 characters to learn from, 260 characters to test with\n") != std::string::npos);
+  CHECK(run.out.find("text: 2,340 characters for training, 260 characters for testing\n") != std::string::npos);
   CHECK(number_after(run, "test perplexity ") < 1.5);
-  CHECK(run.out_from("written by the model:\n") ==
-        "written by the model:\nüber alle wipfel\nist ruh.\nüber alle wipfel\nist ruh.\nüber alle wi\n");
+  CHECK(run.out_from("generated text:\n") ==
+        "generated text:\nüber alle wipfel\nist ruh.\nüber alle wipfel\nist ruh.\nüber alle wi\n");
 }
 
 TEST_CASE("language_model writes without positions, without a prompt and from latin1") {
@@ -116,7 +116,7 @@ TEST_CASE("language_model writes without positions, without a prompt and from la
   CHECK(run.err == "");
   CHECK(run.status == 0);
   CHECK(run.out.find("positions") == std::string::npos);
-  CHECK(run.out_from("written by the model:\n").size() >= 40);
+  CHECK(run.out_from("generated text:\n").size() >= 40);
 }
 
 TEST_CASE("the same seed gives language_model the same results, another seed others") {
@@ -143,7 +143,7 @@ TEST_CASE("a saved language_model writes the same once it is loaded") {
     CAPTURE(saved.out);
     CAPTURE(loaded.out);
     CHECK(loaded.err == "");
-    const char* written = source.starts_with(" --lines") ? "invented lines:" : "written by the model:";
+    const char* written = source.starts_with(" --lines") ? "invented lines:" : "generated text:";
     REQUIRE(saved.out_from(written) != "");
     CHECK(saved.out_from(written) == loaded.out_from(written));
 
@@ -161,7 +161,7 @@ TEST_CASE("the likeliest character alone comes at temperature 0, of the top 1, a
   REQUIRE(run_example("language_model --data " + text + " --layers 1 --width 16 --heads 4 --steps 20 --save " + model)
               .status == 0);
   const auto written = [&](const std::string& options) {
-    return run_example("language_model --length 100 --load " + model + options).out_from("written by the model:");
+    return run_example("language_model --length 100 --load " + model + options).out_from("generated text:");
   };
   REQUIRE(written(" --temperature 0") != "");
   CHECK(written(" --temperature 2 --top-k 1") == written(" --temperature 0"));
@@ -185,7 +185,7 @@ TEST_CASE("a model of one attention, saved before there were blocks, is loaded a
   const auto loaded = run_example("language_model --load " + path);
   CAPTURE(loaded.err);
   REQUIRE(loaded.status == 0);
-  CHECK(loaded.out_from("written by the model:") == learned.out_from("written by the model:"));
+  CHECK(loaded.out_from("generated text:") == learned.out_from("generated text:"));
 }
 
 TEST_CASE("language_model begins every line with the prompt, and gives up when it knows no more lines") {
@@ -240,7 +240,8 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
   for (auto& of_one : weights) of_one.retain_grad();
   const auto loss = tg::cross_entropy(logits, tg::IntArray{{6, 5, 9, 12, 3}});
   (loss * -5.0f).backward();  // log probability of all five
-  CHECK(number_after(run, "explained: perplexity ") == doctest::Approx(std::exp(loss.item())).epsilon(0.001));
+  CHECK(number_after(run, "attention on the text (perplexity ") ==
+        doctest::Approx(std::exp(loss.item())).epsilon(0.001));
 
   std::istringstream csv(folder.read("one.csv"));
   std::string line;
@@ -339,7 +340,7 @@ TEST_CASE("language_model invents English words") {
   CHECK(run.err == "");
   CHECK(run.status == 0);
   CHECK(run.out.starts_with("english: "));
-  CHECK(run.out.find(" words to learn from, ") != std::string::npos);
+  CHECK(run.out.find(" words for training, ") != std::string::npos);
   CHECK(number_after(run, "test perplexity ") < 14);  // letter frequencies give 19
   CHECK(invented(run).size() == 5);
   for (const std::string& word : invented(run)) CHECK(word.starts_with("un"));

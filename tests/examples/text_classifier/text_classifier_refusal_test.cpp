@@ -32,24 +32,26 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--data " + file("empty", ""), "empty: expected a text file, got an empty one");
     refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
             "blank: expected lines of a label, a space and a text");
-    refuses("--data " + file("short", "a b\nc d\n"), "short: expected 10 lines or more, since every tenth is kept");
+    refuses("--data " + file("short", "a b\nc d\n"),
+            "short: expected at least 10 lines, since every tenth is held out");
     refuses("--train " + good + " --test " + file("no_label", "praise a\n\n  good\n"),
             "no_label:3: expected a label, a space and a text, got '  good'");
     refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
-            "latin1:2: expected UTF-8, got the byte 0xe9 as character 6");
-    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, got the byte 0xc3 as character 6");
-    refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected two labels or more");
+            "latin1:2: expected UTF-8, got the byte 0xe9 at character 6");
+    refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, got the byte 0xc3 at character 6");
+    refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected at least two labels");
     refuses("--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
-            "other:2: expected a label that was learned (blame, praise), got 'shrug'");
+            "other:2: expected a label of the model (blame, praise), got 'shrug'");
     refuses("--languages english " + folder.path("none"), "none: expected a text file");
     refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
     refuses("--load " + good + " --classify a", "good");
     refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),
-            "none/map.csv: expected a path in a folder");
-    refuses("--data " + good + " --save " + folder.path("none/model"), "none/model: expected a path in a folder");
+            "none/map.csv: expected a path in a writable folder");
+    refuses("--data " + good + " --save " + folder.path("none/model"),
+            "none/model: expected a path in a writable folder");
     refuses("--data " + good + forever + "--page " + folder.path("none/page") + " a",
-            "none/page: expected a path in a folder that can be written to");
-    refuses("--data " + good + forever + "--page " + good, "good: expected the path of a file to write, got one which");
+            "none/page: expected a path in a writable folder");
+    refuses("--data " + good + forever + "--page " + good, "good: expected an output file, got an input file");
   }
   SUBCASE("saved models") {
     const std::string model = folder.path("model"), other = folder.path("other");
@@ -62,7 +64,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
       auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
       settings[setting] = 10'000'000;
       tg::save(strange, other, {{"text_classifier", settings.dump()}});
-      refuses("--classify a --load " + other, "other: expected settings that text_classifier saved, got others: " +
+      refuses("--classify a --load " + other, "other: expected settings saved by text_classifier, got others: " +
                                                   setting + ": expected a whole number from 1 to ");
     }
     auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
@@ -87,31 +89,31 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
     refuses("--min-count 0", "--min-count: expected a whole number of at least 1, got '0'");
     refuses("--pairs maybe", "--pairs: expected yes|no, got 'maybe'");
     refuses("--residual 1", "--residual: expected yes|no, got '1'");
-    refuses("--heads 7", "--heads: expected a number that divides the width 64, got 7");
+    refuses("--heads 7", "--heads: expected a divisor of the width 64, got 7");
     refuses("--data " + good + " --tokens bytes", "--tokens: expected characters|words, got 'bytes'");
     refuses("--languages english klingon", "got 'klingon'");
-    refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, got the byte 0xe9 as character 4");
+    refuses("--classify $(printf 'caf\\351')", "--classify: expected UTF-8, got the byte 0xe9 at character 4");
     refuses("--data " + good + forever + "--page", "--page: ");
-    refuses("--data " + good + forever + "--page ''", "--page: expected the path of a file, got an empty one");
+    refuses("--data " + good + forever + "--page ''", "--page: expected a file path, got an empty one");
     refuses("--data " + good + forever + "--page page $(printf 'caf\\351')",
-            "--page: expected UTF-8, got the byte 0xe9 as character 4");
-    refuses("--data " + good + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
+            "--page: expected UTF-8, got the byte 0xe9 at character 4");
+    refuses("--data " + good + " --lr 1000 --steps 100", "; use a lower learning rate");
   }
   SUBCASE("options that do not go together") {
-    refuses("--tokens words", "--tokens: expected together with --data or --train");
-    refuses("--train " + good, "--train: expected together with --test");
-    refuses("--test " + good, "--test: expected together with --train or --load");
-    refuses("--data " + good + " --test " + good, "--test: expected without --data");
-    refuses("--data " + good + " --words 100", "--words: expected without --data");
-    refuses("--load model", "--load: expected together with --classify, --explain, --page, --data or --test");
-    refuses("--load model --page page", "--page: expected a FILE and a TEXT");
-    refuses("--data " + good + " --folds 3 --page page", "--page: expected without --folds");
-    refuses("--data random --page page", "--page: expected without --data random");
-    refuses("--load model --classify a --steps 3", "--steps: expected without --load");
-    refuses("--classify a --explain-to name", "--explain-to: expected together with --explain");
-    refuses("--load model --classify a --min-count 1", "--min-count: expected without --load");
-    refuses("--data random --min-count 1", "--min-count: expected without --data random");
-    refuses("--data random --explain a", "--explain: expected without --data random");
-    refuses("--data random --save model", "--save: expected without --data random");
+    refuses("--tokens words", "--tokens: requires --data or --train");
+    refuses("--train " + good, "--train: requires --test");
+    refuses("--test " + good, "--test: requires --train or --load");
+    refuses("--data " + good + " --test " + good, "--test: not allowed with --data");
+    refuses("--data " + good + " --words 100", "--words: not allowed with --data");
+    refuses("--load model", "--load: requires --classify, --explain, --page, --data or --test");
+    refuses("--load model --page page", "--page: expected FILE and TEXT");
+    refuses("--data " + good + " --folds 3 --page page", "--page: not allowed with --folds");
+    refuses("--data random --page page", "--page: not allowed with --data random");
+    refuses("--load model --classify a --steps 3", "--steps: not allowed with --load");
+    refuses("--classify a --explain-to name", "--explain-to: requires --explain");
+    refuses("--load model --classify a --min-count 1", "--min-count: not allowed with --load");
+    refuses("--data random --min-count 1", "--min-count: not allowed with --data random");
+    refuses("--data random --explain a", "--explain: not allowed with --data random");
+    refuses("--data random --save model", "--save: not allowed with --data random");
   }
 }

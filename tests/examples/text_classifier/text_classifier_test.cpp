@@ -32,7 +32,7 @@ TEST_CASE("text_classifier learns labels from characters and prints a table whos
   CAPTURE(run.out);
   REQUIRE(run.err == "");
   REQUIRE(run.status == 0);
-  CHECK(run.out.find("540 to learn from, 60 to test with\n") != std::string::npos);
+  CHECK(run.out.find("540 for training, 60 for testing\n") != std::string::npos);
   CHECK(accuracy(run) > 80);  // guessing gives 33
 
   std::istringstream table(run.out_from("true \\ predicted"));
@@ -80,8 +80,8 @@ TEST_CASE(
   CAPTURE(saved.out);
   CHECK(saved.err == "");
   CHECK(saved.status == 0);
-  CHECK(saved.out.find("220 to learn from, 4 to test with\n") != std::string::npos);
-  CHECK(saved.out.find("4 of 4 are right") != std::string::npos);
+  CHECK(saved.out.find("220 for training, 4 for testing\n") != std::string::npos);
+  CHECK(saved.out.find("4 of 4 correct") != std::string::npos);
   CHECK(saved.out.find("nan") == std::string::npos);
 
   std::istringstream yours(saved.out_from("your words:"));
@@ -94,7 +94,7 @@ TEST_CASE(
                                  folder.path("map"));  // a batch of one
   CAPTURE(alone.out);
   CHECK(alone.out_from("your words:").find("  (empty)  silence") != std::string::npos);
-  CHECK(alone.out_from("explained:").find("  (empty)  silence") != std::string::npos);
+  CHECK(alone.out_from("attention on the text").find("  (empty)  silence") != std::string::npos);
   CHECK(folder.read("map.csv").find("\n0,1,0,⊣,⊢,") != std::string::npos);
 }
 
@@ -199,12 +199,11 @@ TEST_CASE("a saved text_classifier says the same once it is loaded") {
         saved.out_from("your words:"));
 
   const auto tested = run_example("text_classifier --load " + model + " --test " + data);
-  CHECK(first_line(tested.out) == "300 to test with");
+  CHECK(first_line(tested.out) == "300 for testing");
 
   const auto strange = run_example("text_classifier --load " + model + " --data " + folder.write("r", reviews(30)));
   CHECK(strange.status == 1);
-  CHECK(strange.err.find("r:10: expected a label that was learned (isle, nörd, val), got 'blame'") !=
-        std::string::npos);
+  CHECK(strange.err.find("r:10: expected a label of the model (isle, nörd, val), got 'blame'") != std::string::npos);
 }
 
 TEST_CASE("a saved text_classifier of words has its pairs, and one saved before there were pairs loads without them") {
@@ -316,7 +315,7 @@ TEST_CASE("text_classifier tells the languages of Debian's word lists apart") {
   CHECK(run.err == "");
   CHECK(run.status == 0);
   CHECK(run.out.find("found in several lists were dropped") != std::string::npos);
-  CHECK(run.out.find("2,700 to learn from, 300 to test with") != std::string::npos);
+  CHECK(run.out.find("2,700 for training, 300 for testing") != std::string::npos);
   CHECK(accuracy(run) > 55);  // guessing gives 33
   CHECK(run.out_from("your words:").find("through") != std::string::npos);
 }

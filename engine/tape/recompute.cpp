@@ -163,8 +163,9 @@ template <class T> class Recomputation final : public Rule<T> {
     const RestoredValues<T> restored(reads_);
     const KeyScope repeated(keys_);
     Tensor<T> y = f_(x);
-    require_usage(repeated.is_used_up(), kRecompute.name, "expected a function that draws as often each time, got ",
-                  "one that drew ", keys_.size(), " times at first and now less often");
+    require_usage(repeated.is_used_up(), kRecompute.name,
+                  "expected a function with as many random draws in each call, got ", keys_.size(),
+                  " in the first call and fewer in the repeated one");
     return y;
   }
 

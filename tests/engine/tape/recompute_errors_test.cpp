@@ -134,11 +134,11 @@ TEST_CASE("A function that computes something else the second time is refused, a
   CHECK(thrown(cube, cube) == "nothing");
   w.zero_grad();
   CHECK(thrown(draws, cube) ==
-        "[recompute] expected a function that draws as often each time, got one that drew 1 "
-        "times at first and now less often");
+        "[recompute] expected a function with as many random draws in each call, got 1 in the first call and fewer in "
+        "the repeated one");
   CHECK(thrown(cube, draws) ==
-        "[recompute] expected a function that draws as often each time, got one that drew 0 "
-        "times at first and now draws once more");
+        "[recompute] expected a function with as many random draws in each call, got 0 in the first call and more in "
+        "the repeated one");
   CHECK(thrown(cube, other) ==
         "[recompute] expected a function that computes the same each time, got one that made "
         "(2) at first and now ()");

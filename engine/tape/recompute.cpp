@@ -91,8 +91,8 @@ template <class T> class Recomputation final : public Rule<T> {
     const bool is_recorded = y.origin_.tape == tape.recording()->number();
     const bool is_x = is_recorded && y.origin_.node == x.origin_.node;
     require_usage(y.shape() == dy.shape() && !is_x, kRecompute.name,
-                  "expected a function that computes the same each time, got one that made ", dy.shape(),
-                  " at first and now ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
+                  "expected a function with the same result in each call, got ", dy.shape(),
+                  " in the first call and then ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
     if (!is_recorded) return;  // everything it depends on has been frozen since
 
     Sweep<T> sweep(*tape.recording(), y.origin_.node, make_value<T>(dy), RetainGraph::no);
@@ -138,8 +138,9 @@ template <class T> class Recomputation final : public Rule<T> {
       return Tensor<T>(f_(given));
     }();
     if (is_recorded_)
-      require_usage(nodes.registered_hooks(given.origin_.node).empty() && !nodes[given.origin_.node].slot,
-                    kRecompute.name, "expected hooks and retain_grad() on x before the call, got them in the function");
+      require_usage(
+          nodes.registered_hooks(given.origin_.node).empty() && !nodes[given.origin_.node].slot, kRecompute.name,
+          "expected hooks and retain_grad() on x outside the function, got them inside; set them before the call");
     if (y.origin_.tape != tape.recording()->number()) return {y, {}, {}};
     if (y.origin_.node == given.origin_.node) return {x, {}, {}};
 

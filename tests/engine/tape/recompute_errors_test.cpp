@@ -99,9 +99,11 @@ TEST_CASE("Watching x within the function is refused, and watching what it makes
         h.retain_grad();
       return h * 2.0;
     };
-    CHECK_THROWS_WITH_AS(tg::recompute(std::ref(watches), x),
-                         "[recompute] expected hooks and retain_grad() on x before the call, got them in the function",
-                         std::logic_error);
+    CHECK_THROWS_WITH_AS(
+        tg::recompute(std::ref(watches), x),
+        "[recompute] expected hooks and retain_grad() on x outside the function, got them inside; set them "
+        "before the call",
+        std::logic_error);
   }
   std::vector<double> seen;
   Tensor kept;
@@ -140,11 +142,10 @@ TEST_CASE("A function that computes something else the second time is refused, a
         "[recompute] expected a function with as many random draws in each call, got 0 in the first call and more in "
         "the repeated one");
   CHECK(thrown(cube, other) ==
-        "[recompute] expected a function that computes the same each time, got one that made "
-        "(2) at first and now ()");
+        "[recompute] expected a function with the same result in each call, got (2) in the first call and then ()");
   CHECK(thrown(cube, same) ==
-        "[recompute] expected a function that computes the same each time, got one that made "
-        "(2) at first and now x itself");
+        "[recompute] expected a function with the same result in each call, got (2) in the first call and then x "
+        "itself");
   CHECK_FALSE(w.has_grad());
 }
 

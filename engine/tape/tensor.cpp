@@ -73,7 +73,7 @@ template <class T> std::string Tensor<T>::name() const {
 }
 
 template <class T> void Tensor<T>::backward(RetainGraph retain) const {
-  require(size() == 1, "backward", "expected a scalar or backward(seed), got shape ", shape(),
+  require(size() == 1, "backward", "expected a scalar or backward(seed), got a tensor of shape ", shape(),
           "; reduce it with sum() or mean()");
   backward(Array<T>(shape(), T(1)), retain);
 }

@@ -166,7 +166,7 @@ TEST_CASE("Parameters that are none, undefined or there twice, and buckets of no
     check_refused(kName, words, [&] { world.average_gradients(parameters, {.bucket_bytes = bytes}); });
   };
   refuses("parameters, got none", {});
-  refuses("parameters with a value, got one without", {p, undefined});
-  refuses("each parameter once, got p (2) twice", {p, p});
+  refuses("parameters with a value, got an undefined one at index 1", {p, undefined});
+  refuses("each parameter once, got p (2) at indices 0 and 1", {p, p});
   refuses("buckets of 1 byte or more, got 0", {p}, 0);
 }

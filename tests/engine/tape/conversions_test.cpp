@@ -80,7 +80,7 @@ TEST_CASE("A single id in two braces is a batch of one") {
   check_close(one.value(), embedding(tg::int_array({{4}})).value(), 0.0);
   CHECK(embedding({{1, 2, 3}, {4, 5, 6}}).shape() == tg::Shape{2, 3, 3});
   CHECK(embedding({1, 2}).shape() == tg::Shape{2, 3});
-  CHECK_THROWS_WITH_AS(embedding({{1, 2}, {3}}), "[Embedding] expected rows of as many ids, got 2 and 1",
+  CHECK_THROWS_WITH_AS(embedding({{1, 2}, {3}}), "[Embedding] expected rows of equal length, got 2 and 1 ids",
                        std::invalid_argument);
   CHECK_THROWS_AS(embedding({{10}}), std::out_of_range);
 }

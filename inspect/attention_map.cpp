@@ -18,8 +18,8 @@ template <class T> void require_whole(const char* operation, const AttentionMap<
   const Shape& s = map.weights.shape();
   detail::require(s.size() == 3 && s[1] == map.queries.size() && s[2] == map.keys.size(), operation,
                   "expected weights (H, ", map.queries.size(), ", ", map.keys.size(), ") for these tokens, got ", s);
-  detail::require(map.layers > 0 && s[0] % map.layers == 0, operation, "expected a number of heads divisible by ",
-                  map.layers, " layers, got weights ", s);
+  detail::require(map.layers > 0 && s[0] % map.layers == 0, operation,
+                  "expected a number of heads divisible by layers = ", map.layers, ", got weights ", s);
   detail::require(map.gradients.size() == 0 || map.gradients.shape() == s, operation,
                   "expected no gradients or the weights' shape ", s, ", got ", map.gradients.shape());
 }

@@ -90,7 +90,8 @@ std::vector<Liar> liars() {
   add("10,000 lists in lists", std::string(10'000, '['), "nests deeper");
   add("10,000 objects in objects", repeated("{\"w\":", 10'000), "nests deeper");
   add("10,000 levels of metadata", "{\"__metadata__\":" + repeated("{\"w\":", 10'000), "nests deeper");
-  add("a million axes", of_tensor("\"F32\"", '[' + repeated("1,", 1'000'000) + "1]", "[0,8]"), "of at most 1000 characters");
+  add("a million axes", of_tensor("\"F32\"", '[' + repeated("1,", 1'000'000) + "1]", "[0,8]"),
+      "of at most 1000 characters");
   add("a million characters of dtype", of_tensor('"' + std::string(1'000'000, 'x') + '"', "[2]", "[0,8]"),
       "of at most 1000 characters");
   add("zeros", std::string(1000, '\0'), "a header in JSON");

@@ -15,6 +15,12 @@ namespace {
 // The shape of valid_lens as passed by the caller, (B) or (B, T).
 Shape shape_of_lengths(const Shape& mask) { return mask[2] == 1 ? Shape{mask[0]} : Shape{mask[0], mask[2]}; }
 
+// The shape of a mask, and of the key padding that makes one of this shape.
+std::string described_mask(const Shape& mask) {
+  const bool may_be_padding = mask.size() == 4 && mask[1] == 1 && mask[2] == 1;
+  return to_string(mask) + (may_be_padding ? ", as from key_padding of " + to_string(Shape{mask[0], mask[3]}) : "");
+}
+
 template <class T>
 Strides strides_for(const char* operation, const Value<T>& mask, const Shape& scores, const char* kind) {
   if (!mask) return {};
@@ -22,7 +28,7 @@ Strides strides_for(const char* operation, const Value<T>& mask, const Shape& sc
     if constexpr (std::is_same_v<T, std::int64_t>)
       return to_string(shape_of_lengths(mask->shape()));
     else
-      return to_string(mask->shape());
+      return described_mask(mask->shape());
   };
   require(broadcasts_to(mask->shape(), scores), operation, "expected ", kind, " for scores (B, H, T, S) of shape ",
           scores, ", got ", given);

@@ -20,7 +20,7 @@ template <class T> void Tensor<T>::throw_undefined() const {
   require_usage(
       !slot_, "value", "expected a parameter that holds its value, got ", name().empty() ? "one of shape" : name(), " ",
       [this] { return to_string(slot_->shape); }, ", which released it; set_value() sets a new one");
-  fail<std::logic_error>("value", "expected a tensor with a value, got an undefined one");
+  fail<std::logic_error>("value", "expected a defined tensor, got a default-constructed or moved-from one");
 }
 
 template <class T> Tensor<T>& Tensor<T>::operator=(Tensor&& other) {

@@ -15,7 +15,9 @@ function(tapegrad_embed target file)
   get_filename_component(path "${file}" ABSOLUTE)
   get_property(generated SOURCE "${path}" PROPERTY GENERATED)
   if(NOT generated AND (NOT EXISTS "${path}" OR IS_DIRECTORY "${path}"))
-    message(FATAL_ERROR "tapegrad_embed: expected a file, got ${path}")
+    message(FATAL_ERROR "tapegrad_embed: expected a file, got ${path}, which does not exist or is a folder. Paths are "
+                        "relative to ${CMAKE_CURRENT_SOURCE_DIR}. If the build generates the file, set its source "
+                        "property GENERATED")
   endif()
   get_filename_component(name "${file}" NAME)
   if(ARGC GREATER 2)

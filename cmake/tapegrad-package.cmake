@@ -14,7 +14,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# Dependencies of the library are looked up. Its headers need the minor version of xtensor used for the build.
+# dpkg-shlibdeps finds the library's dependencies. Its headers need the minor version of xtensor used for the build.
 get_target_property(soversion tapegrad SOVERSION)
 set(runtime libtapegrad${soversion})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime})
@@ -39,7 +39,7 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "${about} the shared library.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "${about} the headers and the files for CMake and pkg-config.")
 
 # Each package includes its copyright and changelog in Debian's formats.
-string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH's, where that is set
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH if set
 file(WRITE ${PROJECT_BINARY_DIR}/package/changelog.Debian
 "tapegrad (${version}) unstable; urgency=medium
 

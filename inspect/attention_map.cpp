@@ -18,10 +18,10 @@ template <class T> void require_whole(const char* operation, const AttentionMap<
   const Shape& s = map.weights.shape();
   detail::require(s.size() == 3 && s[1] == map.queries.size() && s[2] == map.keys.size(), operation,
                   "expected weights (H, ", map.queries.size(), ", ", map.keys.size(), ") for these tokens, got ", s);
-  detail::require(map.layers > 0 && s[0] % map.layers == 0, operation, "expected weights of as many heads in each of ",
-                  map.layers, " layers, got ", s);
+  detail::require(map.layers > 0 && s[0] % map.layers == 0, operation,
+                  "expected a number of heads divisible by layers = ", map.layers, ", got weights ", s);
   detail::require(map.gradients.size() == 0 || map.gradients.shape() == s, operation,
-                  "expected none or as many gradients as weights, ", s, ", got ", map.gradients.shape());
+                  "expected no gradients or the weights' shape ", s, ", got ", map.gradients.shape());
 }
 
 // The shortest digits that round-trip.
@@ -65,7 +65,7 @@ AttentionMap<T> attention_map(const Tensor<T>& weights, std::size_t entry, std::
   constexpr const char* name = "attention_map";
   const Shape& s = weights.shape();
   detail::require(s.size() == 4, name, "expected weights (B, H, T, S), got ", s);
-  detail::require_in_range(entry < s[0], name, "expected one of ", s[0], " batch entries, got ", entry);
+  detail::require_in_range(entry < s[0], name, "expected a batch entry below ", s[0], ", got ", entry);
   AttentionMap<T> map{
       .queries = std::move(queries), .keys = std::move(keys), .weights = xt::view(weights.value(), entry)};
   if (weights.has_grad()) map.gradients = xt::view(weights.grad(), entry);

@@ -54,9 +54,8 @@ std::string run_gnuplot(const char* operation, const std::string& script) {
   const int error = ::posix_spawnp(&process, program, &streams, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&streams);
   if (error == ENOENT)
-    detail::fail<std::runtime_error>(operation,
-                                     "expected gnuplot to be installed, which draws the picture; on Debian and Ubuntu: "
-                                     "apt-get install gnuplot-nox");
+    detail::fail<std::runtime_error>(
+        operation, "expected gnuplot in PATH, got none; on Debian and Ubuntu: apt-get install gnuplot-nox");
   if (error != 0) fail_with(error, "run gnuplot");
   int status = 0;
   while (::waitpid(process, &status, 0) < 0)

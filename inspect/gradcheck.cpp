@@ -105,7 +105,7 @@ class Probe {
 
   Tensor<double> outputs() const {
     Tensor<double> y = f_();
-    detail::require(y.shape() == weights_.shape(), "gradcheck", "expected outputs of one shape from every call, got ",
+    detail::require(y.shape() == weights_.shape(), "gradcheck", "expected outputs of equal shape from each call, got ",
                     weights_.shape(), " and then ", y.shape());
     return y;
   }

@@ -19,14 +19,14 @@ std::size_t checked_heads(std::size_t dim, std::size_t num_heads, const MultiHea
   detail::require_size(kName, "query_dim", or_else(options.query_dim, dim));
   detail::require_size(kName, "key_dim", or_else(options.key_dim, dim));
   detail::require_size(kName, "value_dim", or_else(options.value_dim, dim));
-  detail::require(dim % num_heads == 0, kName, "expected a dim that num_heads divides, got dim ", dim,
-                  " and num_heads ", num_heads);
+  detail::require(dim % num_heads == 0, kName, "expected dim divisible by num_heads, got dim ", dim, " and num_heads ",
+                  num_heads);
   const std::size_t groups = or_else(options.num_kv_heads, num_heads), width = dim / num_heads;
-  detail::require(num_heads % groups == 0, kName, "expected a num_heads that num_kv_heads divides, got num_heads ",
+  detail::require(num_heads % groups == 0, kName, "expected num_heads divisible by num_kv_heads, got num_heads ",
                   num_heads, " and num_kv_heads ", groups);
   if (const auto base = options.rotary_base) {
-    detail::require(*base > 0 && std::isfinite(*base), kName, "expected a rotary_base above 0, got ", *base);
-    detail::require(width % 2 == 0, kName, "expected heads of an even width to be rotated, got ", num_heads,
+    detail::require(*base > 0 && std::isfinite(*base), kName, "expected a finite rotary_base above 0, got ", *base);
+    detail::require(width % 2 == 0, kName, "expected heads of even width for rotary positions, got ", num_heads,
                     " heads of width ", width);
   }
   return num_heads;

@@ -32,8 +32,8 @@ template <class T> Tensor<T> Embedding<T>::operator()(const IntArray& ids) const
 template <class T>
 Tensor<T> Embedding<T>::operator()(std::initializer_list<std::initializer_list<std::int64_t>> ids) const {
   for (const auto& row : ids)
-    detail::require(row.size() == ids.begin()->size(), "Embedding", "expected rows of as many ids, got ",
-                    ids.begin()->size(), " and ", row.size());
+    detail::require(row.size() == ids.begin()->size(), "Embedding", "expected rows of equal length, got ",
+                    ids.begin()->size(), " and ", row.size(), " ids");
   return (*this)(IntArray(ids));
 }
 

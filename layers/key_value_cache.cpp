@@ -40,19 +40,18 @@ template <class T>
 Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                                    const AttentionMask& mask) {
   const Shape &sq = q.shape(), &sk = k.shape();
-  detail::require(
-      sq.size() == 3 && sk.size() == 3 && sk[1] == sq[1], kName,
-      "expected queries (B, T, H D), and the keys (B, T, G D) and values (B, T, G E) of the same tokens, got ", sq,
-      ", ", sk, " and ", v.shape());
+  detail::require(sq.size() == 3 && sk.size() == 3 && sk[1] == sq[1], kName,
+                  "expected queries (B, T, H D), keys (B, T, G D) and values (B, T, G E) of the same tokens, got ", sq,
+                  ", ", sk, " and ", v.shape());
   detail::AttentionLayout layout = detail::layout_of_columns(kName, sq, sk, v.shape(), num_heads);
   detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kName,
-                        "expected to be used without a tape, since no gradient reaches the keys that it keeps, got "
-                        "tensors that are recorded (tg::NoGrad pauses a tape)");
+                        "expected constants, because the cached keys receive no gradients, got recorded tensors; "
+                        "tg::NoGrad pauses the tape");
   const std::size_t batch = layout.batch, groups = layout.groups(), rows = size_ + layout.k.rows;
   const auto fits = [&](const Array<T>& kept, const HeadLayout& added) {
     return kept.shape()[0] == batch && kept.shape()[1] == groups && kept.shape()[3] == added.width;
   };
-  detail::require(size_ == 0 || (fits(keys_, layout.k) && fits(values_, layout.v)), kName, "expected what follows ",
+  detail::require(size_ == 0 || (fits(keys_, layout.k) && fits(values_, layout.v)), kName, "expected to continue ",
                   size_, " tokens of ", keys_.shape()[0], " sequences in ", keys_.shape()[1],
                   " heads with keys of width ", keys_.shape()[3], " and values of width ", values_.shape()[3], ", got ",
                   batch, " sequences in ", groups, " heads with keys of width ", layout.k.width,

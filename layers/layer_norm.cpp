@@ -10,7 +10,7 @@ template <class T>
 LayerNorm<T>::LayerNorm(const Extents& normalized_shape, const LayerNormOptions& options)
     : eps(options.eps), center(options.center) {
   const char* name = center ? "LayerNorm" : "RMSNorm";
-  detail::require(!normalized_shape.empty(), name, "expected the extents of one axis or more, got ()");
+  detail::require(!normalized_shape.empty(), name, "expected a normalized_shape of at least one axis, got ()");
   Shape shape;
   for (std::ptrdiff_t extent : normalized_shape) {
     shape.push_back(static_cast<std::size_t>(extent));

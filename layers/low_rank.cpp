@@ -24,7 +24,7 @@ void add_low_rank(Linear<T>& layer, std::size_t rank, double alpha, Generator& g
   if (!change) {
     require(rank > 0, "add_low_rank", "expected a rank of at least 1, got 0");
     require(std::isfinite(alpha), "add_low_rank", "expected a finite alpha, got ", alpha);
-    require_usage(!layer.low_rank, "add_low_rank", "expected layers without a low-rank update, got one for ",
+    require_usage(!layer.low_rank, "add_low_rank", "expected layers without a low-rank update, got one on ",
                   layer.weight, "; call merge_low_rank first");
     return;
   }

@@ -54,8 +54,8 @@ std::size_t draw(const std::vector<Candidate>& candidates, double number) {
 
 void check(const SampleOptions& options) {
   const auto& [temperature, top_k, top_p, generator] = options;
-  detail::require(temperature >= 0 && std::isfinite(temperature), "sample", "expected a temperature of 0 or more, got ",
-                  temperature);
+  detail::require(temperature >= 0 && std::isfinite(temperature), "sample",
+                  "expected a finite temperature of 0 or more, got ", temperature);
   detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], got ", top_p);
 }
 

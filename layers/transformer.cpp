@@ -20,7 +20,7 @@ template <class T> Tensor<T> activate(const Tensor<T>& x, Activation activation)
     case Activation::swiglu:  // for the gate
       return silu(x);
   }
-  detail::fail<std::invalid_argument>("FeedForward", "expected one of the activations, got number ",
+  detail::fail<std::invalid_argument>("FeedForward", "expected an activation of tg::Activation, got number ",
                                       static_cast<int>(activation));
 }
 

@@ -12,8 +12,8 @@ template <class Options> void check(const char* optimizer, const Options& option
   detail::require_option(optimizer, "eps", options.eps);
   detail::require_option(optimizer, "weight_decay", options.weight_decay);
   const auto [beta1, beta2] = options.betas;
-  detail::require(0 <= beta1 && beta1 < 1 && 0 <= beta2 && beta2 < 1, optimizer,
-                  "expected betas of 0 or more and below 1, got ", beta1, " and ", beta2);
+  detail::require(0 <= beta1 && beta1 < 1 && 0 <= beta2 && beta2 < 1, optimizer, "expected betas in [0, 1), got ",
+                  beta1, " and ", beta2);
 }
 
 // Weight decay adds to the gradient; decoupled decay is subtracted from the parameter before the step.

@@ -1,8 +1,6 @@
 #include "clip.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numeric>
 
 #include "../engine/array/internal/error.hpp"
@@ -51,10 +49,7 @@ template <class T> void scale(Array<T>& x, double factor) {
 
 template <class T> double clip_grad_norm(const Parameters<T>& parameters, double max_norm) {
   require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, got ", max_norm);
-  Parameters<T> defined;
-  std::ranges::copy_if(parameters, std::back_inserter(defined),
-                       [](const auto& parameter) { return parameter->defined(); });
-  detail::require_each_once("clip_grad_norm", defined);
+  detail::require_each_once("clip_grad_norm", parameters, /*skip_undefined=*/true);
 
   double squares = 0;
   for (const auto& parameter : parameters)

@@ -18,7 +18,7 @@ void require_rate(const char* schedule, const char* name, double rate) {
 void require_fall(const char* schedule, double peak, double floor) {
   require_rate(schedule, "peak", peak);
   require_rate(schedule, "floor", floor);
-  require(floor <= peak, schedule, "expected a floor of the peak at most, got floor ", floor, " and peak ", peak);
+  require(floor <= peak, schedule, "expected a floor not above the peak, got floor ", floor, " and peak ", peak);
 }
 
 void require_steps(const char* schedule, const char* name, std::size_t steps) {
@@ -68,8 +68,8 @@ Schedule cosine_decay(const DecayOptions& options) {
 Schedule warmup_cosine(const WarmupCosineOptions& options) {
   require_fall("warmup_cosine", options.peak, options.floor);
   require_steps("warmup_cosine", "steps", options.steps);
-  require(options.warmup <= options.steps, "warmup_cosine", "expected a warmup of ", options.steps,
-          " steps at most, got ", options.warmup);
+  require(options.warmup <= options.steps, "warmup_cosine", "expected a warmup of at most ", options.steps,
+          " steps, got ", options.warmup);
   return [options](std::size_t step) {
     const auto [peak, floor, warmup, steps] = options;
     if (step < warmup) return peak * ((static_cast<double>(step) + 1) / (static_cast<double>(warmup) + 1));

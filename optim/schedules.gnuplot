@@ -1,4 +1,4 @@
-# Draws schedules.dat, which the example schedules prints, to schedules.png.
+# Plots schedules.dat, the output of the example schedules, as schedules.png.
 set terminal pngcairo size 1160,320 font "sans-serif,10"
 set output "schedules.png"
 set multiplot layout 1,5 margins 0.06,0.99,0.18,0.88 spacing 0.02

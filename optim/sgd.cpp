@@ -10,7 +10,7 @@ static void check_options(const char* optimizer, const SGDOptions& options) {
   detail::require_option(optimizer, "dampening", options.dampening);
   detail::require_option(optimizer, "weight_decay", options.weight_decay);
   detail::require(!options.nesterov || (options.momentum > 0 && options.dampening == 0), optimizer,
-                  "expected momentum above 0 and no dampening for nesterov, got momentum ", options.momentum,
+                  "expected momentum above 0 and dampening 0 with nesterov, got momentum ", options.momentum,
                   " and dampening ", options.dampening);
 }
 

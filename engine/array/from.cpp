@@ -12,7 +12,8 @@ template <class T> Braces<T>::Braces(std::initializer_list<Braces> rows) : shape
   const Shape& first = rows.begin()->shape_;
   shape_.insert(shape_.end(), first.begin(), first.end());
   for (const Braces& row : rows) {
-    require(row.shape_ == first, "array", "expected rows of one shape in the braces, got ", first, " and ", row.shape_);
+    require(row.shape_ == first, std::is_same_v<T, std::int64_t> ? "int_array" : "array",
+            "expected rows of equal shape in the braces, got ", first, " and ", row.shape_);
     numbers_.insert(numbers_.end(), row.numbers_.begin(), row.numbers_.end());
   }
 }
@@ -25,7 +26,7 @@ template <class T> Array<T> Braces<T>::array() const {
 
 void require_count(const char* operation, std::size_t count, const Shape& shape) {
   require(addressable(shape, sizeof(double)) && count == element_count(shape), operation,
-          "expected as many numbers as a shape has elements, got ", count, " for ", shape);
+          "expected as many numbers as the shape has elements, got ", count, " for ", shape);
 }
 
 template class Braces<float>;

@@ -61,6 +61,7 @@ template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& nu
 }
 /// The integers of a range in row-major order. Throws like array.
 template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers, const Shape& shape) {
+  detail::require_count("int_array", std::ranges::size(numbers), shape);
   return array<std::int64_t>(numbers, shape);
 }
 

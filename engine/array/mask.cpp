@@ -18,7 +18,7 @@ namespace {
 void require_broadcastable(const char* maker, const Shape& shape) {
   require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
           "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), got ", shape,
-          shape.size() == 3 ? "; for a mask of each batch entry reshape it to (B, 1, T, S)" : "");
+          shape.size() == 3 ? "; reshape one mask per batch entry to (B, 1, T, S)" : "");
 }
 
 template <class T, class Join> Value<T> joined(const Value<T>& a, const Value<T>& b, Join join) {

@@ -235,7 +235,9 @@ std::size_t default_threads() {
 
 void set_num_threads(std::size_t count) {
   detail::require(count > 0, "set_num_threads", "expected at least 1 thread, got 0");
-  detail::require_usage(where == Where::outside_loops, "set_num_threads", "expected to be called outside an operation");
+  detail::require_usage(
+      where == Where::outside_loops, "set_num_threads",
+      "expected a call outside of operations, got one within a parallel loop; call it between operations");
   ThreadPool::instance().set_threads(count);
 }
 

@@ -52,15 +52,15 @@ AttentionLayout layout_of_columns(const char* operation, const Shape& q, const S
   const auto given = [&] { return to_string(q) + ", " + to_string(k) + " and " + to_string(v); };
   require(q.size() == 3 && k.size() == 3 && v.size() == 3, operation,
           "expected queries, keys and values of shape (B, T, H D), got ", given);
-  require(k[0] == q[0] && v[0] == q[0], operation, "expected equal batches, got ", given);
+  require(k[0] == q[0] && v[0] == q[0], operation, "expected equal batch sizes, got ", given);
   require(v[1] == k[1], operation, "expected as many values as keys, got ", given);
   require(heads > 0 && q[2] % heads == 0, operation,
-          "expected a width of queries that the number of heads divides, got ", heads, " heads and shapes ", given);
+          "expected a width of queries divisible by the number of heads, got ", heads, " heads and shapes ", given);
   const std::size_t width = q[2] / heads, groups = width == 0 ? heads : k[2] / width;
   require(groups * width == k[2] && groups > 0 && heads % groups == 0, operation,
-          "expected keys as wide as the queries, or of fewer heads whose number divides theirs, got ", heads,
+          "expected keys with the queries' width per head and a number of heads that divides the queries', got ", heads,
           " heads and shapes ", given);
-  require(v[2] % groups == 0, operation, "expected a width of values that the number of their heads divides, got ",
+  require(v[2] % groups == 0, operation, "expected a width of values divisible by the number of key heads, got ",
           groups, " heads and shapes ", given);
   require_addressable<char>(operation, {q[0], q[1], heads, v[2] / groups});
   return {q[0],

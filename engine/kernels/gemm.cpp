@@ -53,8 +53,8 @@ using BlasInt = int;  // except in BLAS libraries built for 64-bit indices
 template <class T> void require_blas_extents(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
   constexpr std::size_t kMost = std::numeric_limits<BlasInt>::max();
   const std::size_t largest = std::max({c.rows, c.columns, a.columns, a.stride, b.stride, c.stride});
-  require(largest <= kMost, "gemm", "expected at most ", kMost,
-          " rows, columns and elements from one row to the next, as many as BLAS counts, got ", largest);
+  require(largest <= kMost, "gemm", "expected rows, columns and row strides of at most ", kMost,
+          ", the largest integer of BLAS, got ", largest);
 }
 
 // Products run on the pool's threads like our other loops: BLAS's own threads would oversubscribe the processors.

@@ -32,8 +32,8 @@ InstructionSet default_set() {
     names += (names.empty() ? "" : ", ") + std::string(name_of(set));
   }
   fail<std::invalid_argument>("instruction_set",
-                              "expected TAPEGRAD_INSTRUCTION_SET to be one that this processor has (", names, "), got ",
-                              given);
+                              "expected TAPEGRAD_INSTRUCTION_SET to name an instruction set of this processor (", names,
+                              "), got ", given);
 }
 
 constexpr auto kNone = static_cast<InstructionSet>(-1);  // before the first use

@@ -1,7 +1,10 @@
 #include "mask_rows.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <type_traits>
 
 #include "../array/internal/error.hpp"
 #include "rows.hpp"
@@ -9,11 +12,26 @@
 namespace tapegrad::detail {
 namespace {
 
+// The shape of valid_lens as passed by the caller, (B) or (B, T).
+Shape shape_of_lengths(const Shape& mask) { return mask[2] == 1 ? Shape{mask[0]} : Shape{mask[0], mask[2]}; }
+
+// The shape of a mask, and of the key padding that makes one of this shape.
+std::string described_mask(const Shape& mask) {
+  const bool may_be_padding = mask.size() == 4 && mask[1] == 1 && mask[2] == 1;
+  return to_string(mask) + (may_be_padding ? ", as from key_padding of " + to_string(Shape{mask[0], mask[3]}) : "");
+}
+
 template <class T>
 Strides strides_for(const char* operation, const Value<T>& mask, const Shape& scores, const char* kind) {
   if (!mask) return {};
-  require(broadcasts_to(mask->shape(), scores), operation, "expected ", kind,
-          " that fits scores of shape (B, H, T, S) ", scores, ", got one of shape ", mask->shape());
+  const auto given = [&] {
+    if constexpr (std::is_same_v<T, std::int64_t>)
+      return to_string(shape_of_lengths(mask->shape()));
+    else
+      return described_mask(mask->shape());
+  };
+  require(broadcasts_to(mask->shape(), scores), operation, "expected ", kind, " for scores (B, H, T, S) of shape ",
+          scores, ", got ", given);
   return broadcast_strides(mask->shape(), scores);
 }
 
@@ -29,9 +47,9 @@ MaskRows<T>::MaskRows(const char* operation, AttentionMask mask, std::size_t bat
                       std::size_t queries, std::size_t keys)
     : mask_(std::move(mask)), queries_(queries), keys_(keys) {
   const Shape scores{batch, heads, queries, keys};
-  lengths_ = strides_for(operation, mask_.lengths_, scores, "valid_lens (B, 1, 1, 1) or (B, 1, T, 1)");
-  allowed_ = strides_for(operation, mask_.allowed_, scores, "a mask");
-  bias_ = strides_for(operation, mask_.bias_, scores, "an additive mask");
+  lengths_ = strides_for(operation, mask_.lengths_, scores, "valid_lens of shape (B) or (B, T)");
+  allowed_ = strides_for(operation, mask_.allowed_, scores, "a mask that broadcasts");
+  bias_ = strides_for(operation, mask_.bias_, scores, "an additive mask that broadcasts");
 }
 
 template <class T> std::size_t MaskRows<T>::visible(std::size_t b, std::size_t h, std::size_t t) const {

@@ -25,15 +25,15 @@ Equation parse(std::string_view text) {
     if (c != ' ') letters += c;
   const std::size_t comma = letters.find(','), arrow = letters.find("->");
   check(comma != std::string::npos && arrow != std::string::npos && comma < arrow,
-        "an equation of two operands with an output, as \"ij,jk->ik\"");
+        "an equation with two operands and an output, such as \"ij,jk->ik\"");
   Equation e{letters.substr(0, comma), letters.substr(comma + 1, arrow - comma - 1), letters.substr(arrow + 2)};
   for (const std::string* term : {&e.left, &e.right, &e.out})
     for (std::size_t i = 0; i < term->size(); ++i) {
       const char c = (*term)[i];
       check((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), "letters for axes");
-      check(term->find(c, i + 1) == std::string::npos, "every letter at most once in an operand and in the output");
+      check(term->find(c, i + 1) == std::string::npos, "each letter at most once per operand and in the output");
     }
-  for (char c : e.out) check(has(e.left, c) || has(e.right, c), "letters in the output that an operand has");
+  for (char c : e.out) check(has(e.left, c) || has(e.right, c), "output letters that occur in an operand");
   return e;
 }
 
@@ -80,8 +80,8 @@ template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& 
           b.shape());
   for (std::size_t i = 0; i < e.left.size(); ++i)
     if (const std::size_t j = e.right.find(e.left[i]); j != std::string::npos)
-      require(a.shape()[i] == b.shape()[j], "einsum", "expected one extent for axis '", e.left[i], "' in \"", equation,
-              "\", got shapes ", a.shape(), " and ", b.shape());
+      require(a.shape()[i] == b.shape()[j], "einsum", "expected equal extents for axis '", e.left[i], "' in \"",
+              equation, "\", got shapes ", a.shape(), " and ", b.shape());
 
   Shape result;
   for (char c : e.out) result.push_back(has(e.left, c) ? a.shape()[e.left.find(c)] : b.shape()[e.right.find(c)]);

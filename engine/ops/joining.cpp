@@ -21,7 +21,7 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
     const bool fits = other.size() == first.size();
     const std::size_t extent = fits ? other[along] : 0;
     if (fits) other[along] = first[along];
-    require(fits && other == first, "cat", "expected shapes equal but for axis ", axis, ", got ", first, " and ",
+    require(fits && other == first, "cat", "expected equal shapes except along axis ", axis, ", got ", first, " and ",
             x.shape());
     shape[along] += extent;
     detail::require_addressable<T>("cat", shape);

@@ -96,9 +96,9 @@ Shape normalized_shape(const char* operation, const Shape& shape, const Tensor<T
   const Shape normalized = weight.defined() ? weight.shape() : bias.defined() ? bias.shape() : Shape{shape.back()};
   require(normalized.size() >= 1 && normalized.size() <= shape.size() &&
               std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin()),
-          operation, "expected a weight of the shape of the input's last axes, got input ", shape, " and weight ",
+          operation, "expected a weight with the shape of the input's last axes, got input ", shape, " and weight ",
           weight.defined() ? weight : bias);
-  require(!bias.defined() || bias.shape() == normalized, operation, "expected weight and bias of one shape, got ",
+  require(!bias.defined() || bias.shape() == normalized, operation, "expected weight and bias of equal shape, got ",
           normalized, " and ", bias);
   return normalized;
 }

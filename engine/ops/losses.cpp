@@ -201,10 +201,10 @@ template <class T, std::same_as<T> U>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                         const CrossEntropyOptions<Scalar<T>>& options) {
   const Shape shape = check(logits, options);
-  require(probabilities.shape() == logits.shape(), "cross_entropy", "expected probabilities of the shape of ", logits,
-          ", got ", probabilities);
-  require(options.ignore_index < 0, "cross_entropy", "expected no ignore_index beside probabilities, got ",
-          options.ignore_index);
+  require(probabilities.shape() == logits.shape(), "cross_entropy",
+          "expected probabilities with the shape of the logits, ", logits, ", got ", probabilities);
+  require(options.ignore_index < 0, "cross_entropy", "expected no ignore_index with probabilities, got ",
+          options.ignore_index, "; it applies to integer labels");
   detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const std::size_t classes = rule.classes, rows = logits.size() / classes;
 
@@ -307,7 +307,7 @@ template <class T>
 Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
                                            const BCEWithLogitsOptions<Scalar<T>>& options) {
   constexpr const char* kName = "binary_cross_entropy_with_logits";
-  require(x.shape() == target.shape(), kName, "expected a target of the shape of ", x, ", got ", target);
+  require(x.shape() == target.shape(), kName, "expected a target with the shape of the logits, ", x, ", got ", target);
   require(x.size() > 0 || options.reduction != Reduction::mean, kName,
           "expected at least one element to average over, got shape ", x.shape());
   detail::BinaryCrossEntropy<T> rule{x.shared_value(), target.shared_value(), stretched(options.weight, "weight", x),

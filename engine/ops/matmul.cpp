@@ -57,8 +57,8 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
   if (a.dimension() == 1) left = Shape{1, left[0]};
   if (b.dimension() == 1) right = Shape{right[0], 1};
   Products p{{}, {}, {}, left[left.size() - 2], left.back(), right.back(), {}};
-  require(right[right.size() - 2] == p.k, "matmul", "expected as many columns on the left as rows on the right, got ",
-          given, ": ", p.k, " and ", right[right.size() - 2]);
+  require(right[right.size() - 2] == p.k, "matmul", "expected equal inner extents, got ", given, ": ", p.k, " and ",
+          right[right.size() - 2]);
 
   const Shape a_batch(left.begin(), left.end() - 2), b_batch(right.begin(), right.end() - 2);
   require(detail::broadcast_together(a_batch, b_batch), "matmul", "expected leading axes that broadcast together, got ",

@@ -29,9 +29,10 @@ template <class Other, class X> decltype(auto) as_tensor(const X& x) {
 
 /// x = result(). The copy throws if x is a Parameter seen as a Tensor, before anything is recorded.
 template <class X, class F> X& rebind(X& x, F result) {
-  static_assert(std::is_same_v<X, Tensor<typename X::value_type>>,
-                "tapegrad: compound assignment would make a parameter a handle on a result. Its value is changed by "
-                "set_value() and mutable_value(); a tg::Tensor that is a copy of it can be assigned to.");
+  static_assert(
+      std::is_same_v<X, Tensor<typename X::value_type>>,
+      "tapegrad: compound assignment would turn a parameter into an operation's result. Change its value with "
+      "set_value() or mutable_value(), or assign to a copy of type tg::Tensor.");
   x = X(x);
   return x = result();
 }

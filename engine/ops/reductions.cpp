@@ -32,7 +32,7 @@ Reduced reduce(const char* operation, const Shape& shape, const Axes& axes, Keep
   xt::svector<bool> reduced(std::max<std::size_t>(shape.size(), 1), axes.empty());
   for (std::ptrdiff_t axis : axes) {
     const std::size_t i = detail::normalize_axis_or_scalar(operation, axis, shape.size());
-    detail::require(!reduced[i], operation, "expected every axis at most once, got ", axes);
+    detail::require(!reduced[i], operation, "expected each axis at most once, got ", axes);
     reduced[i] = true;
   }
   Reduced r{shape, {}, 1, axes, keep};
@@ -86,7 +86,7 @@ template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims
 // With N elements going into one, c = max(N - correction, 0).
 template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double correction, KeepDims keep) {
   const Reduced r = reduce("var", x.shape(), axes, keep);
-  detail::require(r.count > 0, "var", "expected at least one element to take the variance of, got shape ", x.shape());
+  detail::require(r.count > 0, "var", "expected at least one element for the variance, got shape ", x.shape());
   const auto& minus = vector_loops<T>().minus;
   const auto sums = [&](const Array<T>& a) { return summed("var", a, r); };
   const T count = static_cast<T>(r.count), divisor = static_cast<T>(std::max(double(r.count) - correction, 0.0));
@@ -110,7 +110,7 @@ template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double co
 // Elements that tie for the maximum share its gradient.
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims keep) {
   const Reduced r = reduce("amax", x.shape(), axes, keep);
-  detail::require(r.count > 0, "amax", "expected at least one element to take the largest of, got shape ", x.shape());
+  detail::require(r.count > 0, "amax", "expected at least one element for the maximum, got shape ", x.shape());
   auto y = detail::uninitialized<T>("amax", r.kept);
   y.fill(-std::numeric_limits<T>::infinity());
   detail::take_largest(y, x.value());

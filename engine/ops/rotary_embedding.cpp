@@ -63,8 +63,9 @@ template <class T> Tensor<T> rotary_embedding(const Tensor<T>& x, std::size_t nu
   const Shape& shape = x.shape();
   require(shape.size() == 3, operation, "expected queries or keys of shape (B, T, H D), got ", x);
   require(num_heads > 0 && shape[2] % num_heads == 0 && shape[2] / num_heads % 2 == 0, operation,
-          "expected heads of an even width, got ", num_heads, " heads and ", x);
-  require(options.base > 0 && std::isfinite(options.base), operation, "expected a base above 0, got ", options.base);
+          "expected a last axis of num_heads heads of even width, got ", num_heads, " heads and ", x);
+  require(options.base > 0 && std::isfinite(options.base), operation, "expected a finite base above 0, got ",
+          options.base);
   // There are no more angles than elements, whatever the extents of an x that has none.
   Array<T> cos_sin = make_cos_sin<T>(x.size() == 0 ? 0 : shape[1], shape[2] / num_heads, options);
   Array<T> y(shape);

@@ -92,8 +92,8 @@ template <class T> Tensor<T> gather(const Tensor<T>& x, std::ptrdiff_t axis, con
   bool fits = std::max<std::size_t>(x.dimension(), 1) == std::max<std::size_t>(index.dimension(), 1);
   for (std::size_t i = 0; fits && i < std::min(x.dimension(), index.dimension()); ++i)
     fits = i == rows.axis || index.shape()[i] <= x.shape()[i];
-  require(fits, "gather", "expected an index of as many axes as ", x, ", and no longer but for axis ", axis, ", got ",
-          index.shape());
+  require(fits, "gather", "expected an index with as many axes as ", x, " and no larger extents except along axis ",
+          axis, ", got ", index.shape());
   for (std::int64_t i : index)
     require_in_range(i >= 0 && static_cast<std::size_t>(i) < rows.extent, "gather", "expected indices from 0 to ",
                      static_cast<std::ptrdiff_t>(rows.extent) - 1, " along axis ", axis, " of ", x, ", got ", i);
@@ -122,7 +122,7 @@ template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, s
   const Rows<T> rows("topk", x.value(), axis);
   const std::size_t least = x.dimension() == 0 ? 1 : 0;
   require_in_range(least <= k && k <= rows.extent, "topk", "expected k from ", least, " to ", rows.extent,
-                   ", the elements along axis ", axis, " of ", x, ", got ", k);
+                   ", the extent of axis ", axis, " of ", x, ", got ", k);
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = k;
   auto indices = detail::uninitialized<std::int64_t>("topk", shape);

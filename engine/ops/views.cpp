@@ -93,7 +93,7 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
     view.shape[i] = before.shape[from];
     view.strides[i] = before.strides[from];
   }
-  require(all_once, "permute", "expected every axis of shape ", x.shape(), " once, got axes ", axes);
+  require(all_once, "permute", "expected each axis of shape ", x.shape(), " once, got axes ", axes);
   return viewed({"permute", "y = permute(x); dx = dy permuted back"}, x, std::move(view),
                 [&](auto& arguments) { arguments.add("axes", axes); });
 }
@@ -154,7 +154,7 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
 
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
   require(repeats.size() >= x.dimension() && std::ranges::all_of(repeats, [](auto count) { return count >= 0; }),
-          "repeat", "expected a count of at least 0 for every axis of shape ", x.shape(), ", got ", repeats);
+          "repeat", "expected a count of at least 0 for each axis of shape ", x.shape(), ", got ", repeats);
   // Each axis becomes two, the copies and the elements; a view with stride 0 along the copies sees x over and over.
   const std::size_t lead = repeats.size() - x.dimension();
   const View before = whole(x);
@@ -204,15 +204,15 @@ template <class T> Tensor<T> narrow(const Tensor<T>& x, std::ptrdiff_t axis, std
   const std::size_t extent = x.shape()[i];
   const std::ptrdiff_t first = start < 0 ? start + static_cast<std::ptrdiff_t>(extent) : start;
   detail::require_in_range(first >= 0 && length <= extent && static_cast<std::size_t>(first) <= extent - length,
-                           "narrow", "expected slices of axis ", axis, " of shape ", x.shape(), ", got ", length,
-                           " from ", start);
+                           "narrow", "expected a range within axis ", axis, " of shape ", x.shape(), ", got length ",
+                           length, " from ", start);
   return narrowed("narrow", x, i, static_cast<std::size_t>(first), length,
                   [&](auto& arguments) { arguments.add("axis", axis).add("start", start).add("length", length); });
 }
 
 template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t size, std::ptrdiff_t axis) {
   const std::size_t i = normalize_axis("split", axis, x.dimension());
-  require(size > 0, "split", "expected pieces of at least 1 slice, got 0");
+  require(size > 0, "split", "expected pieces of length 1 or more, got 0");
   std::vector<Tensor<T>> pieces;
   const std::size_t extent = x.shape()[i];
   std::size_t start = 0;

@@ -88,13 +88,13 @@ template <class T> void Parameter<T>::set_grad(Array<T> grad) {
   require(grad.shape() == defined_variable().shape, "set_grad", "expected a gradient of the parameter's shape ",
           defined_variable().shape, ", got ", grad.shape());
   require_usage(defined_variable().requires_grad, "set_grad", "expected a parameter that requires a gradient, got ",
-                *this, ", which is frozen");
+                *this, ", which is frozen; call set_requires_grad(true)");
   this->slot_->grad = make_value<T>(std::move(grad));
 }
 
 template <class T> Array<T>& Parameter<T>::mutable_grad() {
   std::shared_ptr<Array<T>>& grad = defined_variable().grad;
-  require_usage(grad != nullptr, "mutable_grad", "expected a parameter with a gradient, got ", *this, " without one");
+  require_usage(grad != nullptr, "mutable_grad", "expected a gradient, got ", *this, " without one; call set_grad()");
   if (!is_only_owner(grad)) grad = make_value<T>(*grad);
   return *grad;
 }

@@ -106,11 +106,11 @@ template <class T> class Recomputation final : public Rule<T> {
     const bool is_recorded = y.origin_.tape == tape.recording()->number();
     const bool is_x = is_recorded && y.origin_.node == x.origin_.node;
     require_usage(y.shape() == dy.shape() && !is_x, kRecompute.name,
-                  "expected a function that computes the same each time, got one that made ", dy.shape(),
-                  " at first and now ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
+                  "expected a function with the same result in each call, got ", dy.shape(),
+                  " in the first call and then ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
     require_usage(checksum(y.value()) == checksum_, kRecompute.name,
-                  "expected a function that computes the same each time, got other numbers now; do not change what it ",
-                  "reads besides parameters before the backward pass, nor parameters it reads as constants");
+                  "expected a function with the same result in each call, got other numbers when it was called again; ",
+                  "until the backward pass, change only parameters that it reads directly");
     if (!is_recorded) return;  // everything it depends on has been frozen since
     require_reads_again(nodes, y.origin_.node);
 
@@ -157,8 +157,9 @@ template <class T> class Recomputation final : public Rule<T> {
       return Tensor<T>(f_(given));
     }();
     if (is_recorded_)
-      require_usage(nodes.registered_hooks(given.origin_.node).empty() && !nodes[given.origin_.node].slot,
-                    kRecompute.name, "expected hooks and retain_grad() on x before the call, got them in the function");
+      require_usage(
+          nodes.registered_hooks(given.origin_.node).empty() && !nodes[given.origin_.node].slot, kRecompute.name,
+          "expected hooks and retain_grad() on x outside the function, got them inside; set them before the call");
     checksum_ = checksum(y.value());
     if (y.origin_.tape != tape.recording()->number()) return {y, {}, {}};
     if (y.origin_.node == given.origin_.node) return {x, {}, {}};
@@ -183,8 +184,9 @@ template <class T> class Recomputation final : public Rule<T> {
     const RestoredValues<T> restored(reads_);
     const KeyScope repeated(keys_);
     Tensor<T> y = f_(x);
-    require_usage(repeated.is_used_up(), kRecompute.name, "expected a function that draws as often each time, got ",
-                  "one that drew ", keys_.size(), " times at first and now less often");
+    require_usage(repeated.is_used_up(), kRecompute.name,
+                  "expected a function with as many random draws in each call, got ", keys_.size(),
+                  " in the first call and fewer in the repeated one");
     return y;
   }
 
@@ -194,7 +196,7 @@ template <class T> class Recomputation final : public Rule<T> {
       const auto is_read = [&](const ParameterRead<T>& read) { return read.variable == nodes[leaf].slot; };
       require_usage(
           std::any_of(reads_.begin(), reads_.end(), is_read), kRecompute.name,
-          "expected a function that reads the same parameters each time, got one that now also reads ",
+          "expected a function that reads the same parameters in each call, got one that later also reads ",
           [&] { return nodes.name(leaf).empty() ? "one of shape " + to_string(nodes[leaf].shape) : nodes.name(leaf); });
     }
   }

@@ -35,8 +35,8 @@ template <class T> Tensor<T> recompute(std::function<Tensor<T>(const Tensor<T>&)
 template <class F, class T>
 requires std::is_invocable_r_v<Tensor<T>, F&, const Tensor<T>&> Tensor<T> recompute(F&& f, const Tensor<T>& x) {
   static_assert(!std::is_lvalue_reference_v<F>,
-                "tapegrad: recompute takes over what it will call again in the sweep: a lambda, std::move(f), or "
-                "std::ref(layer) for a layer of a model");
+                "tapegrad: recompute owns the function, which it calls again in the backward pass; pass a lambda, "
+                "std::move(f), or std::ref(layer) for a layer of a model");
   return detail::recompute<T>(std::move(f), x);
 }
 

@@ -16,7 +16,8 @@ Recording::Recording(const TapeOptions& options)
 
 void Recording::begin_backward() {
   require_usage(!in_backward_, "backward",
-                "called within a backward pass of the same Tape, as from a hook; use another ", "Tape there");
+                "expected a call outside the Tape's own backward pass, got one within it, such as from a hook; "
+                "use another Tape there");
   in_backward_ = true;
 }
 

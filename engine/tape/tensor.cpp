@@ -9,10 +9,10 @@ using namespace detail;
 
 // The living tape that recorded a tensor. Throws std::logic_error if there is none.
 static Recording& recording_of(const char* operation, const Origin& origin) {
-  require_usage(origin.node >= 0, operation, "expected a tensor that a Tape recorded, got one without a recording");
+  require_usage(origin.node >= 0, operation, "expected a tensor recorded by a Tape, got a constant");
   Recording* const recording = Tape::find(origin.tape);
-  require_usage(recording != nullptr, operation, "expected the Tape that recorded the tensor to be alive on this ",
-                "thread, got a stale tensor: its Tape has ended");
+  require_usage(recording != nullptr, operation, "expected a tensor whose Tape is alive on this thread, ",
+                "got a stale one; use it before its Tape is destroyed");
   return *recording;
 }
 
@@ -20,12 +20,12 @@ template <class T> void Tensor<T>::throw_undefined() const {
   require_usage(
       !slot_, "value", "expected a parameter that holds its value, got ", name().empty() ? "one of shape" : name(), " ",
       [this] { return to_string(slot_->shape); }, ", which released it; set_value() sets a new one");
-  fail<std::logic_error>("value", "expected a tensor with a value, got a default-constructed one");
+  fail<std::logic_error>("value", "expected a defined tensor, got a default-constructed or moved-from one");
 }
 
 template <class T> Tensor<T>& Tensor<T>::operator=(Tensor&& other) {
-  require_usage(!is_parameter(), "Parameter", "expected set_value() to change ", *this,
-                ", got an assignment to it as a Tensor, which would make it a constant");
+  require_usage(!is_parameter(), "Parameter", "expected set_value(), got an assignment to ", *this,
+                " as a Tensor, which would make it a constant");
   Tensor taken(std::move(other));
   value_ = std::move(taken.value_);
   slot_ = std::move(taken.slot_);
@@ -44,9 +44,8 @@ template <class T> void Tensor<T>::retain_grad() {
 }
 
 template <class T> const Array<T>& Tensor<T>::grad() const& {
-  require_usage(slot_ != nullptr, "grad",
-                "expected a parameter or a tensor that called retain_grad() before the sweep, got ",
-                origin_.node >= 0 ? "a recorded tensor that did not" : "a constant");
+  require_usage(slot_ != nullptr, "grad", "expected a parameter or a tensor with a retained gradient, got ",
+                origin_.node >= 0 ? "a tensor without one; call retain_grad() before backward()" : "a constant");
   return slot_->grad ? *slot_->grad : slot_->zeros();
 }
 
@@ -74,7 +73,8 @@ template <class T> std::string Tensor<T>::name() const {
 }
 
 template <class T> void Tensor<T>::backward(RetainGraph retain) const {
-  require(size() == 1, "backward", "expected a scalar or backward(seed), got a tensor of shape ", shape());
+  require(size() == 1, "backward", "expected a scalar or backward(seed), got a tensor of shape ", shape(),
+          "; reduce it with sum() or mean()");
   backward(Array<T>(shape(), T(1)), retain);
 }
 
@@ -82,8 +82,8 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
   require(seed.shape() == shape(), "backward", "expected a seed of shape ", shape(), ", got ", seed.shape());
   if (origin_.node < 0) {
     require_usage(Tape::records(), "backward",
-                  "expected a recording: make a Tape before computing the tensor, none was recording");
-    fail<std::logic_error>("backward", "expected a tensor that depends on a parameter, got ",
+                  "expected a recorded tensor, got one without a Tape; make a Tape before computing it");
+    fail<std::logic_error>("backward", "expected a tensor computed from trainable parameters, got ",
                            has_variable() ? "a parameter itself" : "one that depends on none");
   }
   Recording& recording = recording_of("backward", origin_);

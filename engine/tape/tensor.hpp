@@ -59,7 +59,7 @@ template <class T> class Tensor {
   Tensor& operator=(Tensor&& other);  ///< throws like the copy assignment
   ~Tensor() {                         // in the destructor, because xtensor asks whether types convert to Tensor<void>
     static_assert(std::same_as<T, float> || std::same_as<T, double>,
-                  "tapegrad: a Tensor is of float or double; ids, labels and lengths are a tapegrad::IntArray");
+                  "tapegrad: expected a Tensor of float or double; ids, labels and lengths are a tapegrad::IntArray");
   }
 
   /// True if it has a value.

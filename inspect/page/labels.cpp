@@ -28,8 +28,8 @@ const Axes* told(const PageStep& step, const PageOptions& page, const std::strin
 
 const Axes* Labels::of_value(const std::string& name, const Shape& shape) const {
   const Axes* axes = name.empty() ? nullptr : told(step_, page_, name);
-  require(axes == nullptr || fit(*axes, shape), "save_page", "expected an axis for each of ", name, " ", shape,
-          ", with no labels or one for each of its places, got other axes");
+  require(axes == nullptr || fit(*axes, shape), "save_page", "expected one PageAxis per axis of ", name, " ", shape,
+          ", with one label per index or none, got other axes");
   return axes;
 }
 
@@ -63,8 +63,8 @@ void Labels::add_tokens(JsonObject& attention, bool queries, const std::string& 
   }
   const bool fits = (lists.size() == 1 || lists.size() == batch) &&
                     std::ranges::all_of(lists, [&](const auto& list) { return list.size() == count; });
-  require(fits, "save_page", "expected a token for each of ", count, " ", side, ", in one list or in one for each of ",
-          batch, " batch entries, got other tokens");
+  require(fits, "save_page", "expected a token for each of ", count, " ", side,
+          ", in one list or in one list per batch entry (", batch, "), got other tokens");
   attention[side] = lists;
 }
 

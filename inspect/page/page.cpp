@@ -52,7 +52,8 @@ void Page::add(const Tape& tape, PageStep step) {
 }
 
 void Page::save(const std::filesystem::path& path) const {
-  detail::require_usage(!steps_.empty(), "save_page", "expected a page with a step, got one to which none was added");
+  detail::require_usage(!steps_.empty(), "save_page",
+                        "expected a page with at least one step, got none; call add() first");
   const detail::Json data = detail::page_json(steps_, options_);
   const std::string title = title_text(options_.title);
   const auto bytes = embedded::page_template();

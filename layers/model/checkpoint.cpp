@@ -27,7 +27,7 @@ struct CheckpointWriter::State {
 
   template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
     require(name != kMetadata, "save", "expected names of arrays other than ", quoted(kMetadata),
-            ", where a file has its texts");
+            ", which the file format reserves");
     require_new(name);
     entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)};
   }
@@ -148,7 +148,7 @@ struct CheckpointReader::State {
       const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{std::move(tensor), name});
       if (!is_new)
         file.refuse("expected each name once after renaming, got ", quoted(place->second.name), " and ", quoted(name),
-                    ", both ", quoted(place->first));
+                    " for ", quoted(place->first));
     }
     for (const auto& [name, text] : file.metadata()) {
       if (!name.starts_with(options.prefix)) continue;
@@ -193,14 +193,14 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
 const std::string* CheckpointReader::find_text(const std::string& name, bool may_lack) {
   const auto place = state_->texts.find(name);
   const auto refuse = [&](const char* given) {
-    state_->file.refuse("expected ", state_->options.prefix, name, ", a text in the metadata, got ", given);
+    state_->file.refuse("expected ", state_->options.prefix, name, " as text in the metadata, got ", given);
   };
   if (place == state_->texts.end()) {
     if (!may_lack && !may_miss(name)) refuse("no such text");
     return nullptr;
   }
   State::Text& found = place->second;
-  if (found.is_twofold) refuse("two after renaming");
+  if (found.is_twofold) refuse("two texts after renaming");
   if (std::exchange(found.is_taken, true)) refuse("two fields of that name");
   return &found.text;
 }
@@ -212,7 +212,7 @@ void CheckpointReader::refuse_rest() const {
         (first == nullptr || named.first < first->first))
       first = &named;
   if (first != nullptr)
-    state_->file.refuse("expected what the model has alone, got ", quoted(first->second.name), " of shape ",
+    state_->file.refuse("expected only tensors of the model, got ", quoted(first->second.name), " of shape ",
                         to_string(first->second.shape));
 }
 

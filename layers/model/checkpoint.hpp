@@ -129,7 +129,7 @@ template <class F> void plan_load(CheckpointReader& reader, std::string name, F&
 }
 
 template <class M> void load(M& model, CheckpointReader&& reader) {
-  static_assert(!std::is_const_v<M>, "tapegrad: expected a model to load into, got one that is const");
+  static_assert(!std::is_const_v<M>, "tapegrad: expected a model to load into, got a const one");
   std::vector<LoadStep> steps;
   walk(model, [&](const Path& path, auto& field) { plan_load(reader, path.text(), field, steps); });
   reader.refuse_rest();

@@ -33,21 +33,21 @@
 /// std::array, std::map by text and std::optional of all these except numbers. A derived struct's list replaces its
 /// base's and repeats its fields (`this->weight` in a template). train() and eval() set a `bool training`, listed or
 /// not.
-#define TAPEGRAD_FIELDS(...)                                                                                          \
-  static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                                                    \
-                "tapegrad: expected the names of members alone in TAPEGRAD_FIELDS: they name what a checkpoint has"); \
-  static_assert(!::tapegrad::detail::has_twins(#__VA_ARGS__),                                                         \
-                "tapegrad: a member is listed twice in TAPEGRAD_FIELDS");                                             \
-  static constexpr std::string_view tapegrad_field_names() { return #__VA_ARGS__; }                                   \
-  auto tapegrad_fields() { return std::tie(__VA_ARGS__); }                                                            \
-  auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }                                                      \
+#define TAPEGRAD_FIELDS(...)                                                                              \
+  static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                                        \
+                "tapegrad: expected plain member names in TAPEGRAD_FIELDS; checkpoints use these names"); \
+  static_assert(!::tapegrad::detail::has_twins(#__VA_ARGS__),                                             \
+                "tapegrad: expected each member once in TAPEGRAD_FIELDS, got one twice");                 \
+  static constexpr std::string_view tapegrad_field_names() { return #__VA_ARGS__; }                       \
+  auto tapegrad_fields() { return std::tie(__VA_ARGS__); }                                                \
+  auto tapegrad_fields() const { return std::tie(__VA_ARGS__); }                                          \
   auto tapegrad_listed() const { return this; }
 
 /// Lists constructor arguments, such as a number of heads: printed, not saved. With or without TAPEGRAD_FIELDS.
-#define TAPEGRAD_SETTINGS(...)                                                         \
-  static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                     \
-                "tapegrad: expected the names of members alone in TAPEGRAD_SETTINGS"); \
-  static constexpr std::string_view tapegrad_setting_names() { return #__VA_ARGS__; }  \
+#define TAPEGRAD_SETTINGS(...)                                                        \
+  static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                    \
+                "tapegrad: expected plain member names in TAPEGRAD_SETTINGS");        \
+  static constexpr std::string_view tapegrad_setting_names() { return #__VA_ARGS__; } \
   auto tapegrad_settings() const { return std::tie(__VA_ARGS__); }
 
 namespace tapegrad {
@@ -150,14 +150,14 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
 template <class Field, class Visit> void walk_list(const Path& path, Field& field, Visit& visit) {
   using F = std::remove_const_t<Field>;
   static_assert(sizeof(F) == sizeof(*field.tapegrad_listed()),
-                "tapegrad: a struct has members of its own beside those in its base's TAPEGRAD_FIELDS. Give it a "
-                "TAPEGRAD_FIELDS(...) with all of them, the base's too.");
+                "tapegrad: a derived struct has members missing from its base's TAPEGRAD_FIELDS. Give it its own "
+                "TAPEGRAD_FIELDS(...) with all members, including the base's.");
   std::apply(
       [&](auto&... fields) {
         static_assert(
             std::is_const_v<Field> || !(std::is_const_v<std::remove_reference_t<decltype(fields)>> || ...),
-            "tapegrad: a field listed in TAPEGRAD_FIELDS is const, so that it could not be trained or loaded. Declare "
-            "it without const, or list it in TAPEGRAD_SETTINGS.");
+            "tapegrad: a field listed in TAPEGRAD_FIELDS is const, so it cannot be trained or loaded. Declare it "
+            "without const, or list it in TAPEGRAD_SETTINGS.");
         static constexpr auto names = split_names<sizeof...(fields)>(F::tapegrad_field_names());
         [[maybe_unused]] auto name = names.begin();
         (walk(Path{&path, *name++}, fields, visit), ...);
@@ -170,8 +170,8 @@ template <class F, class Visit> void walk_settings(const Path& path, const F& fi
       [&]<class... S>(const S&... values) {
         static_assert(
             !(is_model<S> || ...),
-            "tapegrad: a layer is listed in TAPEGRAD_SETTINGS, so that it would not be trained or saved. List "
-            "it in TAPEGRAD_FIELDS.");
+            "tapegrad: a layer is listed in TAPEGRAD_SETTINGS, so it would not be trained or saved. List it in "
+            "TAPEGRAD_FIELDS.");
         static constexpr auto names = split_names<sizeof...(S)>(F::tapegrad_setting_names());
         [[maybe_unused]] auto name = names.begin();
         const auto show = [&](const auto& setting) { visit(Path{&path, *name++}, setting); };
@@ -205,10 +205,11 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
   } else if constexpr (is_map<F>) {
     for (auto& [key, item] : field) walk(Path{&path, key}, item, visit);
   } else {
-    static_assert(is_kept<F>,
-                  "tapegrad: a field listed in TAPEGRAD_FIELDS is nothing that a walk could train or a file keep. Give "
-                  "its struct a public TAPEGRAD_FIELDS(...) of its own, hold layers by value or in std::vector, "
-                  "std::array, std::map or std::optional; what is only told, list in TAPEGRAD_SETTINGS or leave out.");
+    static_assert(
+        is_kept<F>,
+        "tapegrad: a field listed in TAPEGRAD_FIELDS has a type that can be neither trained nor saved. Give a "
+        "struct its own public TAPEGRAD_FIELDS(...); hold layers by value or in std::vector, std::array, "
+        "std::map or std::optional; list constructor arguments in TAPEGRAD_SETTINGS or leave them out.");
   }
 }
 
@@ -293,9 +294,8 @@ template <detail::ModelArgument M> NamedConstParameters<detail::ScalarOf<M>> nam
 /// Handles to the parameters with choose(name, parameter) true.
 template <detail::ModelArgument M, std::predicate<std::string_view, const Parameter<detail::ScalarOf<M>>&> Choose>
 Parameters<detail::ScalarOf<M>> parameters(M& model, Choose choose) {
-  static_assert(
-      !std::is_const_v<M>,
-      "tapegrad: the model is const, so that its parameters could not be trained; named_parameters reads them");
+  static_assert(!std::is_const_v<M>,
+                "tapegrad: the model is const, so its parameters cannot be trained; read them with named_parameters()");
   Parameters<detail::ScalarOf<M>> chosen;
   for (const auto& [name, parameter] : named_parameters(model))
     if (choose(name, std::as_const(*parameter))) chosen.push_back(parameter);

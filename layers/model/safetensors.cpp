@@ -128,7 +128,7 @@ StoredTensor parse_tensor(const Quoted& name, const Value& tensor) {
   StoredTensor stored{
       parse_dtype(name, dtype), {}, size(offsets.get<List>()->front()), size(offsets.get<List>()->back())};
   for (const Value& extent : *shape.get<List>()) stored.shape.push_back(size(extent));
-  expect(addressable(stored.shape, kWidestNumber), name, " of a size that can be, got ", Shown{shape});
+  expect(addressable(stored.shape, kWidestNumber), name, " of an addressable size, got ", Shown{shape});
   const std::uint64_t bytes = element_count(stored.shape) * info_of(stored.dtype).size;
   expect(stored.begin <= stored.end && stored.end - stored.begin == bytes, name, " in ", bytes, " bytes for its shape ",
          to_string(stored.shape), ", got data_offsets ", Shown{offsets});
@@ -226,7 +226,7 @@ class HeaderReader {
     auto& [outer, key] = open_.back();
     const auto* text = value.get<std::string>();
     held_ += 1 + key.size() + (text ? text->size() : 0);
-    expect(held_ <= kMostHeld, "a header of tensors, got one described in more than ", kMostHeld, " characters");
+    expect(held_ <= kMostHeld, "a header entry of at most ", kMostHeld, " characters, got a longer one");
     if (auto* list = std::get_if<List>(&outer.is)) return list->push_back(std::move(value));
     auto& members = std::get<Object>(outer.is);
     const auto place = std::ranges::lower_bound(members, key, {}, &Member::key);

@@ -59,11 +59,12 @@ void TensorFile::map(const std::filesystem::path& path) {
 
 void TensorFile::read_header() {
   const std::size_t size = bytes_.size();
-  if (size < 8) refuse("expected a safetensors file, of 8 bytes or more, got ", size);
+  if (size < 8) refuse("expected a safetensors file of 8 bytes or more, got ", size);
   std::uint64_t length = 0;
   std::memcpy(&length, bytes_.data(), sizeof length);
   if (length > size - 8)
-    refuse("expected a safetensors file, its header shorter than its ", size, " bytes, got a header of ", length);
+    refuse("expected a safetensors file with a header shorter than the file's ", size, " bytes, got a header of ",
+           length);
   if (length > kLongestHeader) refuse("expected a header of at most ", kLongestHeader, " bytes, got one of ", length);
   data_ = bytes_.subspan(8 + length);
   try {
@@ -77,7 +78,8 @@ std::span<const std::byte> TensorFile::bytes_of(const std::string& name, const S
   const auto bytes = data_.subspan(tensor.begin, tensor.end - tensor.begin);
   if (tensor.dtype != Dtype::BOOL) return bytes;
   const auto wrong = std::ranges::find_if(bytes, [](std::byte byte) { return byte > std::byte{1}; });
-  if (wrong != bytes.end()) refuse("expected ", quoted(name), " of bools, 0 or 1, got ", std::to_integer<int>(*wrong));
+  if (wrong != bytes.end())
+    refuse("expected ", quoted(name), " with bools of 0 or 1, got ", std::to_integer<int>(*wrong));
   return bytes;
 }
 

@@ -17,14 +17,14 @@ namespace tapegrad {
 namespace detail {
 
 inline void require_option(const char* optimizer, const char* name, double value) {
-  require(value >= 0 && std::isfinite(value), optimizer, "expected ", name, " of 0 or more, got ", value);
+  require(value >= 0 && std::isfinite(value), optimizer, "expected a finite ", name, " of 0 or more, got ", value);
 }
 
 /// Throws std::logic_error if a parameter's model is gone, or its value or gradient was resized.
 template <class T> void require_in_use(const char* optimizer, const ParameterHandle<Parameter<T>>& handle) {
   const Parameter<T>& parameter = *handle;
-  require_usage(!handle.is_orphaned(), optimizer, "expected parameters of a model, but ", parameter,
-                " belongs to none any more: its model ended, or was assigned another in its stead");
+  require_usage(!handle.is_orphaned(), optimizer, "expected parameters of an existing model, got ", parameter,
+                ", whose model was destroyed or assigned to; make a new optimizer");
   if (!parameter.has_grad()) return;
   const Variable<T>& variable = *handle.variable();
   variable.require_shape(optimizer, "parameter", variable.name.c_str(), parameter.value());
@@ -63,6 +63,7 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
   check_options(name_, options);
   Parameters<T> all = this->parameters();
   all.insert(all.end(), parameters.begin(), parameters.end());
+  detail::require_each_once(name_, parameters);  // with indices into the caller's list
   detail::require_each_once(name_, all);
   std::vector<Member> members = members_;
   std::map<std::string, State> added;

@@ -23,13 +23,14 @@ namespace {
 
 constexpr const char* kName = "average_gradients";
 
-// Whether one is between begin() and finish(): the sums of two would come in another order on each rank.
+// True between begin() and finish() of any average. The sums of two concurrent ones could start in a different order on
+// each rank.
 bool is_averaging = false;
 
 }  // namespace
 
-// The mean is sum(w_r g_r) / sum(w_r) over the ranks r. Each rank knows the sum of the weights before it lays its first
-// gradient into a bucket, and lays in share * g with share = w_r / sum(w_r): what comes back is the mean.
+// The mean is sum(w_r g_r) / sum(w_r) over the ranks r. Each rank knows sum(w_r) before it copies its first gradient
+// into a bucket. It copies share * g with share = w_r / sum(w_r), so the sum over the ranks is the mean.
 template <class T> class GradientAverage<T>::State {
  public:
   State(const Parameters<T>& parameters, std::size_t bucket_bytes)
@@ -40,9 +41,9 @@ template <class T> class GradientAverage<T>::State {
     std::vector<std::uint64_t> layout{sizeof(T), bucket_bytes};
     for (const auto& parameter : parameters) layout.push_back(parameter->size());
     layout_ = static_cast<double>(detail::checksum(layout.data(), layout.size() * sizeof layout[0]) >> 11);
-    if (detail::size() == 1) return;  // whose gradients are the mean
+    if (detail::size() == 1) return;  // the gradients already are the mean
 
-    for (std::size_t i = parameters.size(); i-- > 0;) order_.push_back(i);  // fields are mostly used in their order
+    for (std::size_t i = parameters.size(); i-- > 0;) order_.push_back(i);  // models mostly use their fields in order
     fill_buckets();
   }
   State(const State&) = delete;
@@ -50,7 +51,7 @@ template <class T> class GradientAverage<T>::State {
 
   ~State() {
     for (HookHandle& hook : hooks_) hook.remove();
-    if (is_active_) {  // an exception has come between: what MPI may still write to stays until the program ends
+    if (is_active_) {  // after an exception: MPI may still write to these buffers, so they live until exit
       is_averaging = false;
       static auto* const kept = new std::vector<std::pair<std::vector<Bucket>, std::vector<double>>>;
       kept->emplace_back(std::move(buckets_), std::move(totals_));
@@ -67,7 +68,7 @@ template <class T> class GradientAverage<T>::State {
 
   void begin(double weight) {
     require_usage(!is_averaging, kName, "expected finish() before the next begin(), got none");
-    weight_ = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // then all ranks come to know
+    weight_ = weight >= 0 ? weight : std::numeric_limits<double>::quiet_NaN();  // NaN in the sum tells all ranks
     totals_.assign(1 + detail::size(), 0.0);
     totals_[0] = weight_;
     totals_[1 + detail::rank()] = layout_;
@@ -87,22 +88,22 @@ template <class T> class GradientAverage<T>::State {
     for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.wait(kName);
     is_active_ = is_averaging = false;
     require(std::isfinite(totals_[0]) && totals_[0] > 0, kName,
-            "expected weights of 0 or more on all ranks and above 0 on one, got ", weight_, " here and a sum of ",
-            totals_[0]);
-    require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, got others on ",
-            "another rank than the ", parameters_.size(), " parameters here");
+            "expected finite weights of 0 or more on all ranks and above 0 on one, got ", weight_,
+            " on this rank and a sum of ", totals_[0]);
+    require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, got a rank that ",
+            "differs from the ", parameters_.size(), " parameters of this rank");
     for (const std::size_t i : order_) take_out(i);
   }
 
  private:
   struct Bucket {
     std::vector<std::size_t> members;  // parameters
-    Array<T> numbers;                  // theirs, then for each how many ranks have a gradient of it
-    std::size_t missing = 0;           // members that are not laid in yet
+    Array<T> numbers;                  // gradients, then the number of ranks with a gradient, per member
+    std::size_t missing = 0;           // members not copied in yet
     detail::Request sum{};
   };
   struct Place {
-    std::size_t bucket, first, flag;  // in the bucket's numbers
+    std::size_t bucket, first, flag;  // indices into the bucket's numbers
   };
 
   void fill_buckets() {
@@ -128,16 +129,17 @@ template <class T> class GradientAverage<T>::State {
 
   void arrive(std::size_t i, const Array<T>& gradient) {
     require_usage(!arrived_[i], kName,
-                  "expected one sweep between begin() and finish(), got a second one that reaches ", *parameters_[i]);
+                  "expected one backward pass between begin() and finish(), got a second one that reaches ",
+                  *parameters_[i], "; to accumulate, call begin() before the last pass");
     arrived_[i] = true;
     arrivals_.push_back(i);
     if (!is_in_order_) return;
     lay_in(i, &gradient);
     start_complete();
-    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.test();  // MPI works when it is called
+    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.test();  // MPI progresses only during calls
   }
 
-  /// What the parameter has, and what comes now.
+  /// Copies the parameter's accumulated gradient plus the arriving one, if any, into its bucket.
   void lay_in(std::size_t i, const Array<T>* arriving) {
     totals_sum_.wait(kName);
     const Place& place = places_[i];
@@ -162,7 +164,7 @@ template <class T> class GradientAverage<T>::State {
     });
   }
 
-  /// All ranks start their sums in the same order, whatever becomes complete first.
+  /// Starts the sums of complete buckets in bucket order, which is the same on all ranks.
   void start_complete() {
     while (started_ < buckets_.size() && buckets_[started_].missing == 0 && layouts_agree()) {
       Bucket& bucket = buckets_[started_++];
@@ -170,7 +172,8 @@ template <class T> class GradientAverage<T>::State {
     }
   }
 
-  /// A mean would not do: that of some ranks' is another's own, and those would wait for the others.
+  /// Compares all ranks' checksums. Comparing with their mean is not enough: one rank's checksum can equal the mean of
+  /// different ones. That rank would start its sums and wait for the others.
   bool layouts_agree() const {
     return std::all_of(totals_.begin() + 1, totals_.end(), [&](double layout) { return layout == layout_; });
   }
@@ -180,7 +183,7 @@ template <class T> class GradientAverage<T>::State {
     const Array<T>& numbers = buckets_[place.bucket].numbers;
     Parameter<T>& parameter = *parameters_[i];
     if (numbers(place.flag) == 0) {
-      parameter.zero_grad();  // of a rank that does not count
+      parameter.zero_grad();  // no rank with a weight above 0 has a gradient
       return;
     }
     if (!parameter.has_grad()) parameter.set_grad(Array<T>(parameter.shape()));
@@ -196,9 +199,9 @@ template <class T> class GradientAverage<T>::State {
     arrived_.assign(parameters_.size(), false);
   }
 
-  /// As rank 0's gradients came in the first step, and what did not come there last. This step's are laid in after the
-  /// sweep: sums are rounded by their place in a bucket, so that a run which goes on has the same buckets from its
-  /// first step on.
+  /// Orders parameters by the arrival of rank 0's gradients in the first step, followed by those without a gradient
+  /// there. The first step copies its gradients after the backward pass. The position in a bucket affects the rounding
+  /// of sums, so a resumed run needs the same buckets from its first step on.
   void order_by_arrival() {
     std::vector<std::size_t> order = arrivals_;
     for (const std::size_t i : order_)
@@ -211,20 +214,20 @@ template <class T> class GradientAverage<T>::State {
 
   Parameters<T> parameters_;
   std::size_t bucket_bytes_;
-  double layout_;                   // a checksum of all sizes, which ranks must share
-  std::vector<std::size_t> order_;  // of the parameters, through all buckets
-  std::vector<Place> places_;       // of each parameter
+  double layout_;                   // checksum of all sizes, equal on all ranks
+  std::vector<std::size_t> order_;  // indices of parameters, bucket after bucket
+  std::vector<Place> places_;       // per parameter
   std::vector<Bucket> buckets_;
   std::vector<HookHandle> hooks_;
 
-  // from begin() to finish()
+  // valid between begin() and finish()
   bool is_active_ = false, is_in_order_ = false;
   double weight_ = 0;
-  std::vector<double> totals_;  // the sum of the weights, and each rank's layout
+  std::vector<double> totals_;  // the sum of the weights, then each rank's layout checksum
   detail::Request totals_sum_;
-  std::size_t started_ = 0;            // how many buckets' sums
-  std::vector<bool> arrived_;          // which parameters
-  std::vector<std::size_t> arrivals_;  // in their order
+  std::size_t started_ = 0;            // number of buckets whose sums have started
+  std::vector<bool> arrived_;          // per parameter: its gradient has arrived
+  std::vector<std::size_t> arrivals_;  // indices of parameters in order of arrival
 };
 
 template <class T>

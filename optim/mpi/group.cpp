@@ -14,8 +14,8 @@ Group::Group() : rank_(detail::rank()), size_(detail::size()) {
   // Without a Session each rank would be a group of one, and mpirun would wait forever.
   const std::string_view started = tapegrad::detail::environment("OMPI_COMM_WORLD_SIZE");
   tapegrad::detail::require_usage(size_ > 1 || started.empty() || started == "1", "Group",
-                                  "expected a Session, which begins MPI, among the ", started,
-                                  " ranks that mpirun has started, got none");
+                                  "expected a Session in each of the ", started,
+                                  " ranks started by mpirun, got none; create a tg::mpi::Session in main()");
 }
 
 void Group::broadcast_bytes(std::vector<std::byte>& bytes) const {
@@ -30,12 +30,13 @@ double Group::sum(double number) const {
   return number;
 }
 
-// One rank's may be the mean of different ones.
+// All ranks must agree: one rank's number can be the mean of different ones.
 bool Group::same_on_all(double number) const { return all(sum(number) == number * static_cast<double>(size_)); }
 
 template <class T> Array<T> Group::sum(Array<T> array) const {
   tapegrad::detail::require(same_on_all(static_cast<double>(array.size())), "sum",
-                            "expected arrays of one size on all ranks, got one of shape ", array.shape(), " here");
+                            "expected arrays of equal size on all ranks, got one of shape ", array.shape(), " on rank ",
+                            rank_);
   detail::start_sum(array.data(), array.size()).wait("sum");
   return array;
 }
@@ -48,17 +49,16 @@ Generator Group::fork_generator(const Generator& generator) const {
   return Generator::from_state({random_bits(key, std::numeric_limits<std::uint64_t>::max() - rank_), count});
 }
 
-// Rank 0's checksums go to all, and the number of the first that differs anywhere comes back.
+// Broadcasts rank 0's checksums. Each rank finds its first difference; the smallest of all is reported.
 void Group::compare_with_first(std::span<const std::string> names, const std::vector<std::uint64_t>& checksums) const {
   if (!same_on_all(static_cast<double>(names.size())))
-    tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same fields on all ranks, got ",
-                                               names.size(), " of them on rank ", rank_,
-                                               " and another number on some rank");
+    tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same number of fields on all ranks, got ",
+                                               names.size(), " on rank ", rank_, " and others on another rank");
   std::vector<std::uint64_t> of_first = checksums;
   detail::start_broadcast(of_first.data(), of_first.size() * sizeof of_first[0], 0).wait("check_equal");
   const auto other = static_cast<std::size_t>(std::ranges::mismatch(checksums, of_first).in1 - checksums.begin());
 
-  // The first of each rank, its own place in a row of zeros.
+  // The sum of one array per rank, nonzero only at the rank's own index, gathers all first differences.
   Array<double> firsts(Shape{size_}, 0.0);
   firsts(rank_) = static_cast<double>(other);
   firsts = sum(std::move(firsts));
@@ -66,7 +66,7 @@ void Group::compare_with_first(std::span<const std::string> names, const std::ve
   const auto field = static_cast<std::size_t>(*least);
   if (field == names.size()) return;
   tapegrad::detail::fail<std::runtime_error>("check_equal", "expected ", names[field],
-                                             " to be the same on all ranks, got another on rank ",
+                                             " to be equal on all ranks, got another value on rank ",
                                              least - firsts.begin(), " than on rank 0");
 }
 

@@ -13,9 +13,9 @@ namespace tapegrad::mpi {
 Session::Session(int, char**, const SessionOptions&) : exceptions_(0) {
   const std::string_view ranks = tapegrad::detail::environment("OMPI_COMM_WORLD_SIZE");
   if (!ranks.empty() && ranks != "1")
-    tapegrad::detail::fail<std::runtime_error>(
-        "Session", "expected a program that was built with MPI, got one without among the ", ranks,
-        " ranks that mpirun has started: install libopenmpi-dev, and build it again");
+    tapegrad::detail::fail<std::runtime_error>("Session",
+                                               "expected a program built with MPI, got one built without it as one of ",
+                                               ranks, " ranks started by mpirun; install libopenmpi-dev and rebuild");
 }
 Session::~Session() { static_cast<void>(exceptions_); }
 void Session::fail(const std::string& program, const std::string& message) const {

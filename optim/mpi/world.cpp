@@ -35,12 +35,12 @@ struct World {
   bool has_begun = false, is_alive = false;
   int rank = 0, size = 1;
   double timeout = 600;          // seconds
-  MPI_Comm failures = nullptr;   // of ranks that cannot go on: the others may be anywhere
-  MPI_Comm gradients = nullptr;  // of their sums: what the ranks call meanwhile is none of them
-  MPI_Comm ends = nullptr;       // of ranks that leave: what they say is no answer to those that go on
+  MPI_Comm failures = nullptr;   // for failing ranks; the others may be in any other call
+  MPI_Comm gradients = nullptr;  // for sums of gradients, concurrent with other calls
+  MPI_Comm ends = nullptr;       // for ranks that end their session while others still compute
 } world;
 
-// Without one of these the program was started by itself: MPI_Init would start a daemon for it.
+// False if the program was started on its own. MPI_Init would then start a daemon for it.
 bool was_started_by_launcher() {
   for (const char* const variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"})
     if (!environment(variable).empty()) return true;
@@ -74,7 +74,7 @@ std::size_t count(const Processors& mask) {
   return static_cast<std::size_t>(CPU_COUNT_S(mask.size() * sizeof(cpu_set_t), mask.data()));
 }
 
-// The processors of the node, as far as this process may use them, and of these those that it is bound to.
+// The number of the node's processors that this process may use, and the number it is bound to.
 struct OfNode {
   std::size_t all = 1, bound = 1;
 };
@@ -86,13 +86,14 @@ OfNode processors_of_node() {
   const std::size_t bytes = bound.size() * sizeof(cpu_set_t);
   Processors all(bound.size());
   for (std::size_t i = 0; i < 8 * bytes; ++i) CPU_SET_S(i, bytes, all.data());
-  // The system takes what there is of them; a child of a thread that may use fewer is not there to be disturbed.
+  // The kernel keeps only existing, allowed processors. No thread starts before the mask is restored.
   all = sched_setaffinity(0, bytes, all.data()) == 0 ? affinity(bound.size()) : bound;
   sched_setaffinity(0, bytes, bound.data());
   return {std::max<std::size_t>(1, count(all)), std::max<std::size_t>(1, count(bound))};
 }
 
-// A rank's share of its node's processors; not more than a quota, which num_threads() knows of.
+// Sets the number of threads to this rank's share of the node's processors, but not above num_threads(), which respects
+// CPU quotas.
 void share_processors() {
   MPI_Comm node;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, &node);
@@ -105,13 +106,13 @@ void share_processors() {
   set_num_threads(std::min(num_threads(), share));
   if (world.rank == 0 && processors.bound < share)
     std::cerr << "tapegrad: each rank is bound to " << processors.bound << " of its node's " << processors.all
-              << " processors, where it could use " << share << ": mpirun --bind-to none gives it all" << std::endl;
+              << " processors but could use " << share << "; pass --bind-to none to mpirun" << std::endl;
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
-// Whether all requests are done before so many seconds have passed. At first it waits as it computes, then lets other
-// ranks have this processor, and in the end sleeps between its looks: one rank may write a file for the others.
+// True if all requests complete within the given seconds. Polls without a pause for 0.1 ms, then yields the processor
+// to other ranks, and after 2 s sleeps between polls: a rank may be writing a file while the others wait.
 bool come(std::size_t count, MPI_Request* requests, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -138,7 +139,7 @@ void abort_at_exit() {
 }  // namespace
 
 Session::Session(int argc, char** argv, const SessionOptions& options) : exceptions_(std::uncaught_exceptions()) {
-  require_usage(!world.has_begun, "Session", "expected one session in a program, got a second one");
+  require_usage(!world.has_begun, "Session", "expected one Session per program, got a second one");
   world.timeout = timeout_of(options);
   if (!was_started_by_launcher()) return;
   world.has_begun = true;
@@ -155,12 +156,12 @@ Session::Session(int argc, char** argv, const SessionOptions& options) : excepti
 
 Session::~Session() {
   if (!world.is_alive) return;
-  // What the exception says is printed by whoever catches it.
+  // The exception's handler prints its message, then the process exits and ends the other ranks.
   if (std::uncaught_exceptions() > exceptions_) {
     std::atexit(abort_at_exit);
     return;
   }
-  detail::start_end().wait("the end of the session");  // MPI_Finalize would wait for ever
+  detail::start_end().wait("the end of the session");  // MPI_Finalize would wait without a timeout
   world.is_alive = false;
   world.rank = 0;
   world.size = 1;
@@ -189,7 +190,7 @@ std::size_t rank() { return static_cast<std::size_t>(world.rank); }
 std::size_t size() { return static_cast<std::size_t>(world.size); }
 
 void end_all(const std::string& message) {
-  std::ostringstream line;  // in one piece: other ranks may print, too
+  std::ostringstream line;  // printed at once: other ranks may print too
   line << "tapegrad: rank " << world.rank << " of " << world.size << ": " << message << '\n';
   std::cout.flush();
   std::cerr << line.str() << std::flush;
@@ -220,11 +221,12 @@ void Request::wait(const char* operation) {
   if (!state_ || come(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
   std::ostringstream message;
   message << '[' << operation << "] expected the other ranks within " << world.timeout
-          << " seconds, got none: one of them may have left, or does something else";
+          << " seconds, got no answer: a rank may have exited or called something else; "
+             "TAPEGRAD_MPI_TIMEOUT=<seconds> sets the limit";
   end_all(message.str());
 }
 
-/// Starts a request in parts of as many elements as MPI can count.
+/// Starts a request in parts small enough for MPI's counts, which are ints.
 struct Start {
   template <class Part> static Request in_parts(std::size_t count, Part start) {
     constexpr std::size_t kMost = std::numeric_limits<int>::max() / 2;

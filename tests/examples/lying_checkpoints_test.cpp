@@ -69,10 +69,10 @@ std::vector<Liar> liars() {
   add_length("header of 2^64 - 1 bytes", std::numeric_limits<std::uint64_t>::max());
   add_length("header of 100 million bytes", 100'000'000);
   add("extents whose product is 2^64", of_tensor("\"F32\"", "[4294967296,4294967296]", "[0,0]"),
-      "of a size that can be");
+      "of an addressable size");
   add("extents whose product is 1 beyond 2^64", of_tensor("\"F32\"", "[7,7905747460161236407]", "[0,4]"),
-      "of a size that can be");
-  add("extent whose bytes are 2^64", of_tensor("\"F32\"", "[4611686018427387904]", "[0,0]"), "of a size that can be");
+      "of an addressable size");
+  add("extent whose bytes are 2^64", of_tensor("\"F32\"", "[4611686018427387904]", "[0,0]"), "of an addressable size");
   add("a terabyte", of_tensor("\"F32\"", "[250000000000]", "[0,1000000000000]"), "got 8");
   add("a hole of a terabyte", of_tensor("\"F32\"", "[0]", "[1000000000000,1000000000000]"), "to begin at byte 0");
   add("offsets beyond the end", of_tensor("\"F32\"", "[2]", "[8,16]"), "to begin at byte 0");
@@ -90,9 +90,10 @@ std::vector<Liar> liars() {
   add("10,000 lists in lists", std::string(10'000, '['), "nests deeper");
   add("10,000 objects in objects", repeated("{\"w\":", 10'000), "nests deeper");
   add("10,000 levels of metadata", "{\"__metadata__\":" + repeated("{\"w\":", 10'000), "nests deeper");
-  add("a million axes", of_tensor("\"F32\"", '[' + repeated("1,", 1'000'000) + "1]", "[0,8]"), "in more than 1000");
+  add("a million axes", of_tensor("\"F32\"", '[' + repeated("1,", 1'000'000) + "1]", "[0,8]"),
+      "of at most 1000 characters");
   add("a million characters of dtype", of_tensor('"' + std::string(1'000'000, 'x') + '"', "[2]", "[0,8]"),
-      "in more than 1000");
+      "of at most 1000 characters");
   add("zeros", std::string(1000, '\0'), "a header in JSON");
   add("lines", "\n\r\x1b[31m\n", "a header in JSON");
   add("name that is not UTF-8", "{\"\xff\":1}", "a header in JSON");

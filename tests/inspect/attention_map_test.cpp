@@ -161,7 +161,7 @@ TEST_CASE("A map of several layers says of which layer a head is") {
 
   map.layers = 4;
   CHECK_THROWS_WITH_AS(tg::save_csv(map, folder.path("other.csv")),
-                       "[save_csv] expected weights of as many heads in each of 4 layers, got (6, 1, 1)",
+                       "[save_csv] expected a number of heads divisible by layers = 4, got weights (6, 1, 1)",
                        std::invalid_argument);
   map.layers = 0;
   CHECK_THROWS_AS(tg::save_csv(map, folder.path("other.csv")), std::invalid_argument);

@@ -139,8 +139,8 @@ TEST_CASE("Layers refuse sizes that are not positive before they draw random num
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::LayerNorm<>({4, -1}), "[LayerNorm] expected normalized_shape from 1 to 2147483647, got -1",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(tg::Extents{}), "[LayerNorm] expected the extents of one axis or more, got ()",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(tg::Extents{}),
+                       "[LayerNorm] expected a normalized_shape of at least one axis, got ()", std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(0, 1), "[MultiHeadAttention] expected dim from 1 to 2147483647, got 0",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 0),
@@ -368,7 +368,7 @@ TEST_CASE("Attention drops weights while training and none in evaluation") {
 
 TEST_CASE("Attention refuses heads that do not divide its width and a dropout outside [0, 1)") {
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(100, 3),
-                       "[MultiHeadAttention] expected a dim that num_heads divides, got dim 100 and num_heads 3",
+                       "[MultiHeadAttention] expected dim divisible by num_heads, got dim 100 and num_heads 3",
                        std::invalid_argument);
   CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = 1}), std::invalid_argument);
   CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = kNaN}), std::invalid_argument);

@@ -1,4 +1,4 @@
-// expect: tapegrad: compound assignment would make a parameter a handle on a result
+// expect: tapegrad: compound assignment would turn a parameter into an operation's result
 #include <tapegrad/tapegrad.hpp>
 
 int main() {

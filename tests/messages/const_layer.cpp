@@ -1,4 +1,4 @@
-// expect: tapegrad: a field listed in TAPEGRAD_FIELDS is const, so that it could not be trained or loaded
+// expect: tapegrad: a field listed in TAPEGRAD_FIELDS is const, so it cannot be trained or loaded
 #include <tapegrad/tapegrad.hpp>
 
 struct Model {

@@ -1,4 +1,4 @@
-// expect: tapegrad: a field listed in TAPEGRAD_FIELDS is nothing that a walk could train or a file keep
+// expect: tapegrad: a field listed in TAPEGRAD_FIELDS has a type that can be neither trained nor saved
 #include <tapegrad/tapegrad.hpp>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// expect: tapegrad: a member is listed twice in TAPEGRAD_FIELDS
+// expect: tapegrad: expected each member once in TAPEGRAD_FIELDS, got one twice
 #include <tapegrad/tapegrad.hpp>
 
 struct Model {

@@ -1,4 +1,4 @@
-// expect: tapegrad: expected the names of members alone in TAPEGRAD_FIELDS
+// expect: tapegrad: expected plain member names in TAPEGRAD_FIELDS
 #include <tapegrad/tapegrad.hpp>
 
 struct Model {

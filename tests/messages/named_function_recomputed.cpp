@@ -1,4 +1,4 @@
-// expect: tapegrad: recompute takes over what it will call again in the sweep
+// expect: tapegrad: recompute owns the function, which it calls again in the backward pass
 #include <tapegrad/tapegrad.hpp>
 
 int main() {

@@ -1,4 +1,4 @@
-// expect: tapegrad: the model is const, so that its parameters could not be trained
+// expect: tapegrad: the model is const, so its parameters cannot be trained
 #include <tapegrad/tapegrad.hpp>
 
 struct Model {

@@ -1,4 +1,4 @@
-// expect: tapegrad: a Tensor is of float or double; ids, labels and lengths are a tapegrad::IntArray
+// expect: tapegrad: expected a Tensor of float or double; ids, labels and lengths are a tapegrad::IntArray
 #include <tapegrad/tapegrad.hpp>
 
 int main() { const tapegrad::Tensor<int> ids; }

@@ -44,7 +44,7 @@ TEST_CASE("Weights that are all 0 are refused") {
   const Group world;
   for_each_way([&](const Way& way) {
     Two model;
-    check_refused(kName, "above 0 on one, got 0 here and a sum of 0",
+    check_refused(kName, "above 0 on one, got 0 on this rank and a sum of 0",
                   [&] { way.average(world, tg::parameters(model), 0, [&] { model.sweep(); }); });
     check_close(model.a.grad(), tg::Array<double>({3}, 2.0), 0);
   });
@@ -146,10 +146,11 @@ TEST_CASE("A second sweep between begin and finish is refused, and the first one
   GradientAverage<double> average(world, tg::parameters(model));
   average.begin();
   model.sweep(of_rank(world));
-  CHECK_THROWS_WITH_AS(model.sweep(),
-                       "[average_gradients] expected one sweep between begin() and finish(), got a second one that "
-                       "reaches a (3)",
-                       std::logic_error);
+  CHECK_THROWS_WITH_AS(
+      model.sweep(),
+      "[average_gradients] expected one backward pass between begin() and finish(), got a second one that "
+      "reaches a (3); to accumulate, call begin() before the last pass",
+      std::logic_error);
   average.finish();
   check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
   model.a.zero_grad();
@@ -166,7 +167,7 @@ TEST_CASE("Parameters that are none, undefined or there twice, and buckets of no
     check_refused(kName, words, [&] { world.average_gradients(parameters, {.bucket_bytes = bytes}); });
   };
   refuses("parameters, got none", {});
-  refuses("parameters with a value, got one without", {p, undefined});
-  refuses("each parameter once, got p (2) twice", {p, p});
+  refuses("parameters with a value, got an undefined one at index 1", {p, undefined});
+  refuses("each parameter once, got p (2) at indices 0 and 1", {p, p});
   refuses("buckets of 1 byte or more, got 0", {p}, 0);
 }

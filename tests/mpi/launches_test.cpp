@@ -69,10 +69,10 @@ TEST_CASE("A rank that is killed, or exits, ends the others") {
 TEST_CASE("A rank that leaves or does something else is waited for no longer than the timeout") {
   for (const std::string what : {"last_leaves", "last_does_something_else"}) {
     const Run run = check_ends(25, 2, what, "TAPEGRAD_MPI_TIMEOUT=2");
-    CHECK(contains(run.err,
-                   "tapegrad: rank 0 of 2: [sum] expected the other ranks within 2 seconds, got none: one of them "
-                   "may have left, "
-                   "or does something else\n"));
+    CHECK(contains(
+        run.err,
+        "tapegrad: rank 0 of 2: [sum] expected the other ranks within 2 seconds, got no answer: a rank may have "
+        "exited or called something else; TAPEGRAD_MPI_TIMEOUT=<seconds> sets the limit\n"));
   }
 }
 
@@ -137,12 +137,12 @@ TEST_CASE("A timeout that the program gives counts, not the environment's") {
 TEST_CASE("A second session is refused, and a group among ranks without a session") {
   const Run twice = mpirun(2, "two_sessions");
   CHECK(twice.status != 0);
-  CHECK(contains(twice.err, "mpi_program: [Session] expected one session in a program, got a second one\n"));
+  CHECK(contains(twice.err, "mpi_program: [Session] expected one Session per program, got a second one\n"));
   const Run without = mpirun(2, "no_session");
   CHECK(without.status != 0);
   CHECK(contains(without.err,
-                 "mpi_program: [Group] expected a Session, which begins MPI, among the 2 ranks that mpirun "
-                 "has started, got none\n"));
+                 "mpi_program: [Group] expected a Session in each of the 2 ranks started by mpirun, got none; create a "
+                 "tg::mpi::Session in main()\n"));
   CHECK(mpirun(1, "no_session").out == "1\n");
   CHECK(run_shell("$examples/mpi_program no_session").out == "1\n");
 }
@@ -154,7 +154,7 @@ TEST_CASE("Ranks share their node's processors, and are told when mpirun gives t
   const int all = std::stoi(processors);
   const auto threads = [](int number) { return "threads: " + std::to_string(number) + "\n"; };
   const std::string note =
-      "tapegrad: each rank is bound to 1 of its node's " + std::to_string(all) + " processors, where it could use ";
+      "tapegrad: each rank is bound to 1 of its node's " + std::to_string(all) + " processors but could use ";
 
   const Run two = mpirun(2, "threads");
   CHECK(count(two.out, threads(std::max(1, all / 2))) == 2);
@@ -168,7 +168,7 @@ TEST_CASE("Ranks share their node's processors, and are told when mpirun gives t
   const Run bound = mpirun(1, "threads", "", "--bind-to core");
   CHECK(bound.out == threads(1));
   if (all > 1) {
-    CHECK(bound.err == note + std::to_string(all) + ": mpirun --bind-to none gives it all\n");
+    CHECK(bound.err == note + std::to_string(all) + "; pass --bind-to none to mpirun\n");
     const Run both = mpirun(2, "threads", "", "--bind-to core");
     CHECK(count(both.err, "tapegrad: ") == (all > 3 ? 1 : 0));
   }

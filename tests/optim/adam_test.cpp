@@ -216,22 +216,21 @@ TEST_CASE("Adam and AdamW refuse options outside their range, by name and value"
   const auto adamw = [&](const tg::AdamWOptions& options) { return tg::AdamW<double>({p}, options); };
   const double nan = kNaN<double>, infinity = kInfinity<double>;
   using Invalid = std::invalid_argument;
-  CHECK_THROWS_WITH_AS(adam({.lr = -0.1}), "[Adam] expected lr of 0 or more, got -0.1", Invalid);
-  CHECK_THROWS_WITH_AS(adam({.eps = -1}), "[Adam] expected eps of 0 or more, got -1", Invalid);
-  CHECK_THROWS_WITH_AS(adam({.weight_decay = nan}), "[Adam] expected weight_decay of 0 or more, got nan", Invalid);
-  CHECK_THROWS_WITH_AS(adam({.betas = {1, 0.5}}), "[Adam] expected betas of 0 or more and below 1, got 1 and 0.5",
+  CHECK_THROWS_WITH_AS(adam({.lr = -0.1}), "[Adam] expected a finite lr of 0 or more, got -0.1", Invalid);
+  CHECK_THROWS_WITH_AS(adam({.eps = -1}), "[Adam] expected a finite eps of 0 or more, got -1", Invalid);
+  CHECK_THROWS_WITH_AS(adam({.weight_decay = nan}), "[Adam] expected a finite weight_decay of 0 or more, got nan",
                        Invalid);
-  CHECK_THROWS_WITH_AS(adamw({.lr = infinity}), "[AdamW] expected lr of 0 or more, got inf", Invalid);
-  CHECK_THROWS_WITH_AS(adamw({.eps = nan}), "[AdamW] expected eps of 0 or more, got nan", Invalid);
-  CHECK_THROWS_WITH_AS(adamw({.weight_decay = -1}), "[AdamW] expected weight_decay of 0 or more, got -1", Invalid);
+  CHECK_THROWS_WITH_AS(adam({.betas = {1, 0.5}}), "[Adam] expected betas in [0, 1), got 1 and 0.5", Invalid);
+  CHECK_THROWS_WITH_AS(adamw({.lr = infinity}), "[AdamW] expected a finite lr of 0 or more, got inf", Invalid);
+  CHECK_THROWS_WITH_AS(adamw({.eps = nan}), "[AdamW] expected a finite eps of 0 or more, got nan", Invalid);
+  CHECK_THROWS_WITH_AS(adamw({.weight_decay = -1}), "[AdamW] expected a finite weight_decay of 0 or more, got -1",
+                       Invalid);
   for (const double beta : {-0.1, 1.0, 1.5, nan}) {
-    CHECK_THROWS_WITH_AS(adamw({.betas = {beta, 0}}), Contains("[AdamW] expected betas of 0 or more and below 1"),
-                         Invalid);
-    CHECK_THROWS_WITH_AS(adamw({.betas = {0, beta}}), Contains("[AdamW] expected betas of 0 or more and below 1"),
-                         Invalid);
+    CHECK_THROWS_WITH_AS(adamw({.betas = {beta, 0}}), Contains("[AdamW] expected betas in [0, 1)"), Invalid);
+    CHECK_THROWS_WITH_AS(adamw({.betas = {0, beta}}), Contains("[AdamW] expected betas in [0, 1)"), Invalid);
   }
   CHECK_NOTHROW(adam({.lr = 0, .betas = {0, 0}, .eps = 0, .weight_decay = 0}));
   tg::AdamW<double> optimizer = adamw({.lr = 0.5});
-  CHECK_THROWS_WITH_AS(optimizer.set_lr(-1), "[AdamW] expected lr of 0 or more, got -1", Invalid);
+  CHECK_THROWS_WITH_AS(optimizer.set_lr(-1), "[AdamW] expected a finite lr of 0 or more, got -1", Invalid);
   CHECK(optimizer.lr() == 0.5);
 }

@@ -121,6 +121,6 @@ TEST_CASE("Options that make no schedule are refused with their name and value")
   check_refused("linear_decay", "steps of 1 or more, got 0", [] { tg::linear_decay({.peak = 1}); });
   check_refused("cosine_decay", "steps of 1 or more, got 0", [] { tg::cosine_decay({.peak = 1}); });
   check_refused("warmup_cosine", "steps of 1 or more, got 0", [] { tg::warmup_cosine({.peak = 1}); });
-  check_refused("warmup_cosine", "warmup of 5 steps at most, got 6",
+  check_refused("warmup_cosine", "warmup of at most 5 steps, got 6",
                 [] { tg::warmup_cosine({.peak = 1, .warmup = 6, .steps = 5}); });
 }

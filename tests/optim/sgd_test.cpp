@@ -145,15 +145,17 @@ TEST_CASE("SGD refuses options that are negative or not finite, by name and valu
   tg::Parameter<float> p(tg::Array<float>{1.0f});
   const auto sgd = [&](const tg::SGDOptions& options) { return tg::SGD<float>({p}, options); };
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  CHECK_THROWS_WITH_AS(sgd({.lr = -0.1}), "[SGD] expected lr of 0 or more, got -0.1", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(sgd({.lr = nan}), "[SGD] expected lr of 0 or more, got nan", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(sgd({.lr = infinity}), "[SGD] expected lr of 0 or more, got inf", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(sgd({.momentum = -1}), "[SGD] expected momentum of 0 or more, got -1", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(sgd({.dampening = nan}), "[SGD] expected dampening of 0 or more, got nan",
+  CHECK_THROWS_WITH_AS(sgd({.lr = -0.1}), "[SGD] expected a finite lr of 0 or more, got -0.1", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sgd({.lr = nan}), "[SGD] expected a finite lr of 0 or more, got nan", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sgd({.lr = infinity}), "[SGD] expected a finite lr of 0 or more, got inf",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(sgd({.weight_decay = -1}), "[SGD] expected weight_decay of 0 or more, got -1",
+  CHECK_THROWS_WITH_AS(sgd({.momentum = -1}), "[SGD] expected a finite momentum of 0 or more, got -1",
                        std::invalid_argument);
-  const char* message = "[SGD] expected momentum above 0 and no dampening for nesterov, got momentum 0 and dampening 0";
+  CHECK_THROWS_WITH_AS(sgd({.dampening = nan}), "[SGD] expected a finite dampening of 0 or more, got nan",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sgd({.weight_decay = -1}), "[SGD] expected a finite weight_decay of 0 or more, got -1",
+                       std::invalid_argument);
+  const char* message = "[SGD] expected momentum above 0 and dampening 0 with nesterov, got momentum 0 and dampening 0";
   CHECK_THROWS_WITH_AS(sgd({.nesterov = true}), message, std::invalid_argument);
   CHECK_THROWS_AS(sgd({.momentum = 0.9, .dampening = 0.1, .nesterov = true}), std::invalid_argument);
 

@@ -1,4 +1,4 @@
-# Makes a bare repository with a clone's committed state as branch main.
+# Makes a bare repository whose branch main is the last commit of a clone.
 #   cmake -D git=git -D from=<clone> -D to=<folder> -P repository.cmake
 cmake_minimum_required(VERSION 3.22)
 

@@ -50,8 +50,7 @@ bool addressable(const Shape& shape, std::size_t element_size);
 /// Throws std::invalid_argument naming `operation` unless an array of T of this shape can be addressed.
 template <class T> void require_addressable(const char* operation, const Shape& shape) {
   require(addressable(shape, sizeof(T)), operation, "expected a shape of at most ",
-          std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T), " elements, other extents than 0 multiplied, got ",
-          shape);
+          std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T), " elements, not counting extents of 0, got ", shape);
 }
 
 /// An array to be written. Every new shape passes through here, since xtensor does not check the product of extents.

@@ -59,8 +59,8 @@ TEST_CASE("The shapes of arrays that could not be addressed are refused with the
   CHECK_FALSE(tg::detail::addressable({kHuge, 1, kHuge, 0}, 1));  // an extent of 0 does not excuse the others
   CHECK_FALSE(tg::detail::addressable({0, kHuge, kHuge}, 1));
   CHECK_THROWS_WITH_AS(uninitialized<double>("op", {4294967296, 0, 4294967296}),
-                       "[op] expected a shape of at most 1152921504606846975 elements, other extents than 0 "
-                       "multiplied, got (4294967296, 0, 4294967296)",
+                       "[op] expected a shape of at most 1152921504606846975 elements, not counting "
+                       "extents of 0, got (4294967296, 0, 4294967296)",
                        std::invalid_argument);
 }
 

@@ -216,8 +216,8 @@ TEST_CASE("Matrices of more rows, columns or elements from row to row than BLAS 
   double c[] = {1, 2};
   const double bias[] = {3};
   const auto refused =
-      "[gemm] expected at most 2147483647 rows, columns and elements from one row to the next, as many "
-      "as BLAS counts, got 4294967297";
+      "[gemm] expected rows, columns and row strides of at most 2147483647, the largest integer of BLAS, "
+      "got 4294967297";
   const Matrix<const double> a(c, 2, 1), b(c, 1, 1);
   CHECK_THROWS_WITH_AS(tg::detail::gemm<double>(a, {c, 1, 1, kMany}, {c, 2, 1}), refused, std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::detail::gemm<double>({c, 2, 1, kMany}, b, {c, 2, 1, 2}), refused, std::invalid_argument);

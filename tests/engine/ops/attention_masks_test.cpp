@@ -197,7 +197,7 @@ TEST_CASE("Masks of a shape that cannot fit are refused by the maker's name") {
   refuses("AttentionMask::valid_lens", "got ()", [] { Mask::valid_lens(tg::IntArray(3)); });
   refuses("AttentionMask::valid_lens", "got (1, 1, 2)", [] { Mask::valid_lens({{{3, 1}}}); });
   refuses("AttentionMask::boolean", "got (1, 1, 1, 1, 2)", [] { Mask::boolean(tg::BoolArray({1, 1, 1, 1, 2}, true)); });
-  refuses("AttentionMask::boolean", "got (2, 3, 4); for a mask of each batch entry reshape it to (B, 1, T, S)", [] {
+  refuses("AttentionMask::boolean", "got (2, 3, 4); reshape one mask per batch entry to (B, 1, T, S)", [] {
     Mask::boolean(tg::BoolArray({2, 3, 4}, true));
   });
   refuses("AttentionMask::additive", "got (1, 1, 1, 1, 2)", [] { Mask::additive(Array({1, 1, 1, 1, 2}, 0.0)); });

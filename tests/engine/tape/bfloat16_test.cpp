@@ -308,7 +308,7 @@ TEST_CASE("What needs a weight's numbers says that they are held in bfloat16") {
   CHECK(says([&] { tg::save_bytes(model.layer); }).find("held in bfloat16") != std::string::npos);
   CHECK(says([&] { weight.set_requires_grad(true); }).starts_with(released));
   CHECK(says([] { tg::Tensor<float>().shape(); }) ==
-        "[value] expected a tensor with a value, got a default-constructed one");
+        "[value] expected a defined tensor, got a default-constructed or moved-from one");
   CHECK_THROWS_AS(tg::Weight<float>().hold_in_bfloat16(), std::logic_error);
   CHECK_THROWS_WITH_AS(model.layer(tg::Array<float>{1.0f}),
                        "[linear] expected an input of shape (..., 12) for layer.weight (12, 12), got (1): axis -1 is 1",

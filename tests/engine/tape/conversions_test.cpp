@@ -44,7 +44,7 @@ TEST_CASE("Numbers in braces make an array of as many axes as braces") {
 }
 
 TEST_CASE("Rows of different lengths or depths are refused with both shapes") {
-  const auto message = "[array] expected rows of one shape in the braces, got (2) and (1)";
+  const auto message = "[int_array] expected rows of equal shape in the braces, got (2) and (1)";
   CHECK_THROWS_WITH_AS(tg::int_array({{1, 2}, {3}}), message, std::invalid_argument);
   CHECK_THROWS_WITH_AS(tg::array<float>({{{1}, {2}}, {3, 4}}), Contains("got (2, 1) and (2)"), std::invalid_argument);
   CHECK_THROWS_AS(tg::int_array({{1, 2}, 3}), std::invalid_argument);
@@ -64,7 +64,7 @@ TEST_CASE("Ranges of numbers make arrays of one axis, or of a shape that they fi
   CHECK(tg::tensor<double>(numbers).value() == Array{1, 2, 3, 4, 5, 6});
   CHECK(tg::tensor<double>(std::array{0.5F, 1.5F}, {2, 1}).value() == tg::array<double>({{0.5}, {1.5}}));
   CHECK_THROWS_WITH_AS(tg::int_array(numbers, {2, 2}),
-                       "[array] expected as many numbers as a shape has elements, got 6 for (2, 2)",
+                       "[int_array] expected as many numbers as the shape has elements, got 6 for (2, 2)",
                        std::invalid_argument);
   for (const tg::Shape& other : {tg::Shape{7}, tg::Shape{0}, tg::Shape{}})
     CHECK_THROWS_WITH_AS(tg::array<double>(numbers, other), Contains("got 6 for ("), std::invalid_argument);
@@ -80,7 +80,7 @@ TEST_CASE("A single id in two braces is a batch of one") {
   check_close(one.value(), embedding(tg::int_array({{4}})).value(), 0.0);
   CHECK(embedding({{1, 2, 3}, {4, 5, 6}}).shape() == tg::Shape{2, 3, 3});
   CHECK(embedding({1, 2}).shape() == tg::Shape{2, 3});
-  CHECK_THROWS_WITH_AS(embedding({{1, 2}, {3}}), "[Embedding] expected rows of as many ids, got 2 and 1",
+  CHECK_THROWS_WITH_AS(embedding({{1, 2}, {3}}), "[Embedding] expected rows of equal length, got 2 and 1 ids",
                        std::invalid_argument);
   CHECK_THROWS_AS(embedding({{10}}), std::out_of_range);
 }

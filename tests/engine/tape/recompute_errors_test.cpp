@@ -99,9 +99,11 @@ TEST_CASE("Watching x within the function is refused, and watching what it makes
         h.retain_grad();
       return h * 2.0;
     };
-    CHECK_THROWS_WITH_AS(tg::recompute(std::ref(watches), x),
-                         "[recompute] expected hooks and retain_grad() on x before the call, got them in the function",
-                         std::logic_error);
+    CHECK_THROWS_WITH_AS(
+        tg::recompute(std::ref(watches), x),
+        "[recompute] expected hooks and retain_grad() on x outside the function, got them inside; set them "
+        "before the call",
+        std::logic_error);
   }
   std::vector<double> seen;
   Tensor kept;
@@ -134,17 +136,16 @@ TEST_CASE("A function that computes something else the second time is refused, a
   CHECK(thrown(cube, cube) == "nothing");
   w.zero_grad();
   CHECK(thrown(draws, cube) ==
-        "[recompute] expected a function that draws as often each time, got one that drew 1 "
-        "times at first and now less often");
+        "[recompute] expected a function with as many random draws in each call, got 1 in the first call and fewer in "
+        "the repeated one");
   CHECK(thrown(cube, draws) ==
-        "[recompute] expected a function that draws as often each time, got one that drew 0 "
-        "times at first and now draws once more");
+        "[recompute] expected a function with as many random draws in each call, got 0 in the first call and more in "
+        "the repeated one");
   CHECK(thrown(cube, other) ==
-        "[recompute] expected a function that computes the same each time, got one that made "
-        "(2) at first and now ()");
+        "[recompute] expected a function with the same result in each call, got (2) in the first call and then ()");
   CHECK(thrown(cube, same) ==
-        "[recompute] expected a function that computes the same each time, got one that made "
-        "(2) at first and now x itself");
+        "[recompute] expected a function with the same result in each call, got (2) in the first call and then x "
+        "itself");
   CHECK_FALSE(w.has_grad());
 }
 
@@ -167,7 +168,7 @@ TEST_CASE("Anomaly mode names the operation within the function, and lets infini
 }
 
 TEST_CASE("recompute detects a change of what the function reads as a constant") {
-  const std::string same = "[recompute] expected a function that computes the same each time, got other numbers now; ";
+  const std::string same = "[recompute] expected a function with the same result in each call, got other numbers ";
   using F = std::function<Tensor(const Tensor&, const Parameter&, const Array&)>;
   const std::vector<std::pair<const char*, F>> ways{
       {"detach()", [](const Tensor& x, const Parameter& w, const Array&) { return x * w.detach(); }},
@@ -207,7 +208,7 @@ TEST_CASE("recompute detects a function that reads another parameter when called
   const Tensor y = tg::recompute([&](const Tensor& x) { return x * (again ? v : w); }, Tensor(Array(tg::Shape{}, 2.0)));
   again = true;
   CHECK(what_is_thrown([&] { y.backward(); }) ==
-        "[recompute] expected a function that reads the same parameters each time, got one that now also reads v");
+        "[recompute] expected a function that reads the same parameters in each call, got one that later also reads v");
   CHECK_FALSE(w.has_grad());
   CHECK_FALSE(v.has_grad());
 }

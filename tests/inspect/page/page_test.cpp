@@ -301,7 +301,8 @@ TEST_CASE("Several steps stand on one page, also those of tapes that have ended"
     const tg::Tape keeps_nothing;
     CHECK_THROWS_WITH_AS(page.add(keeps_nothing), Contains("keep_values"), std::logic_error);
     CHECK_THROWS_WITH_AS(tg::Page().save(folder / "empty.html"),
-                         "[save_page] expected a page with a step, got one to which none was added", std::logic_error);
+                         "[save_page] expected a page with at least one step, got none; call add() first",
+                         std::logic_error);
     page.save(folder / "page.html");
   }
   const json steps = page_data(folder.read("page.html"))["steps"];

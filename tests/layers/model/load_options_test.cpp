@@ -105,7 +105,7 @@ TEST_CASE("A missing name is told with the prefix, and a part that is not there 
   FileParts file = parts_of(trained(1));
   file.texts.clear();
   for (auto& tensor : file.tensors) tensor.name.insert(0, "a.");
-  check_refused(run, file, {.prefix = "a."}, "expected a.phase, a text in the metadata, got no such text");
+  check_refused(run, file, {.prefix = "a."}, "expected a.phase as text in the metadata, got no such text");
 }
 
 TEST_CASE("Renaming maps the names of a file, less the prefix, to the model's; those of texts as well") {
@@ -146,7 +146,8 @@ TEST_CASE("Two texts that are renamed to one are refused where a field asks for 
   file.texts = {{"a.phase", "a"}, {"b.phase", "b"}, {"a.note", "c"}, {"b.note", "d"}};
   const auto rename = [](const std::string& name) { return name.substr(name.find('.') + 1); };
   Texts texts;
-  check_refused(texts, file, {.rename = rename}, "expected phase, a text in the metadata, got two after renaming");
+  check_refused(texts, file, {.rename = rename},
+                "expected phase as text in the metadata, got two texts after renaming");
   file.texts.erase("b.phase");
   load(texts, file, {.rename = rename});
   CHECK(texts.phase == "a");
@@ -160,7 +161,7 @@ TEST_CASE("What may be missing stays as it is, and only that") {
   file.texts.clear();
   Run run = trained(5);
   check_refused(run, file, {.allow_missing = {"step", "best"}},
-                "expected phase, a text in the metadata, got no such text");
+                "expected phase as text in the metadata, got no such text");
   check_refused(run, file, {.allow_missing = {"phase", "best", "ste"}},
                 "expected step of shape (), got no such tensor");
   run.phase = "kept";
@@ -198,11 +199,11 @@ TEST_CASE("What a file has too much is passed over where it is named, whatever i
   file.add<double>("extra.a", "F64", {1.0, 2.0});
   file.add<unsigned char>("extra.b", "U8", {7});
   Net model;
-  check_refused(model, file, {}, R"(expected what the model has alone, got "extra.a" of shape (2))");
+  check_refused(model, file, {}, R"(expected only tensors of the model, got "extra.a" of shape (2))");
   check_refused(model, file, {.ignore = {"extra.a"}},
-                R"(expected what the model has alone, got "extra.b" of shape (1))");
+                R"(expected only tensors of the model, got "extra.b" of shape (1))");
   check_refused(model, file, {.ignore = {"extra", "*.c", "xtra.*"}},
-                R"(expected what the model has alone, got "extra.a" of shape (2))");
+                R"(expected only tensors of the model, got "extra.a" of shape (2))");
   load(model, file, {.ignore = {"extra.*"}});
   CHECK(bytes_of_saved(model) == bytes_of_saved(saved));
 

@@ -292,7 +292,7 @@ TEST_CASE("Kinds of numbers do not become each other") {
 
 TEST_CASE("Bools other than 0 and 1 are refused with the file") {
   const std::string file = file_of<std::uint8_t>("BOOL", {1, 0, 2});
-  const std::string message = R"(expected "w" of bools, 0 or 1, got 2)";
+  const std::string message = R"(expected "w" with bools of 0 or 1, got 2)";
   CHECK(refusal([&] { w_of(file); }) == "[read_safetensors] " + std::string(kMemory) + message);
   CHECK(refusal([&] { read_exactly<bool>(file); }) == "[load] " + std::string(kMemory) + message);
   CHECK_THROWS_AS(w_of(file), std::runtime_error);
@@ -300,9 +300,9 @@ TEST_CASE("Bools other than 0 and 1 are refused with the file") {
 
 TEST_CASE("Files that are none are refused by every reader") {
   CHECK(refusal([] { tg::read_safetensors(std::span<const std::byte>()); }) ==
-        "[read_safetensors] <bytes in memory>: expected a safetensors file, of 8 bytes or more, got 0");
+        "[read_safetensors] <bytes in memory>: expected a safetensors file of 8 bytes or more, got 0");
   CHECK(refusal([] { tg::load_metadata(InMemory("1234567")); }) ==
-        "[load_metadata] <bytes in memory>: expected a safetensors file, of 8 bytes or more, got 7");
+        "[load_metadata] <bytes in memory>: expected a safetensors file of 8 bytes or more, got 7");
   CHECK(refusal([] { tg::read_safetensors(InMemory(raw<std::uint64_t>({1}))); }).ends_with("got a header of 1"));
   CHECK(refusal([] { tg::read_safetensors(std::filesystem::path("/nowhere.safetensors")); }) ==
         "[read_safetensors] /nowhere.safetensors: cannot be opened: No such file or directory");
@@ -311,6 +311,7 @@ TEST_CASE("Files that are none are refused by every reader") {
 
 TEST_CASE("Names with the control characters of terminals are quoted in messages") {
   const std::string file = checkpoint(R"({"\u001b":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\2");
-  CHECK(
-      refusal([&] { tg::read_safetensors(InMemory(file)); }).ends_with(R"(expected "\u001b" of bools, 0 or 1, got 2)"));
+  CHECK(refusal([&] {
+          tg::read_safetensors(InMemory(file));
+        }).ends_with(R"(expected "\u001b" with bools of 0 or 1, got 2)"));
 }

@@ -118,10 +118,10 @@ TEST_CASE("A file that lacks anything of a run is refused by the name of what it
   CHECK(refusal_without("noise") == "noise of shape (2), got no such tensor");
   CHECK(refusal_without("step") == "step of shape (), got no such tensor");
   CHECK(refusal_without("losses") == "losses of one axis, got no such tensor");
-  CHECK(refusal([](FileParts& file) { file.texts.clear(); }) == "phase, a text in the metadata, got no such text");
+  CHECK(refusal([](FileParts& file) { file.texts.clear(); }) == "phase as text in the metadata, got no such text");
   CHECK(refusal([](FileParts& file) {
           file.texts = {{"phases", "x"}};
-        }) == "phase, a text in the metadata, got no such text");
+        }) == "phase as text in the metadata, got no such text");
 }
 
 TEST_CASE("Numbers of another type are refused, floating-point ones among others") {
@@ -160,7 +160,7 @@ TEST_CASE("What a run does not have is refused by name, the first in their order
   const auto refusal_with = [](const std::string& name) {
     return refusal([&](FileParts& file) { file.add<float>(name, "F32", {1.0F}); });
   };
-  const std::string front = "what the model has alone, got ";
+  const std::string front = "only tensors of the model, got ";
   CHECK(refusal_with("model.extra") == front + R"("model.extra" of shape (1))");
   CHECK(refusal_with("optimizer.groups.1.lr") == front + R"("optimizer.groups.1.lr" of shape (1))");
   CHECK(refusal_with("optimizer.state.other.exp_avg") == front + R"("optimizer.state.other.exp_avg" of shape (1))");
@@ -171,7 +171,7 @@ TEST_CASE("What a run does not have is refused by name, the first in their order
 }
 
 TEST_CASE("A bool that is none is found before anything changes, also as the last of all") {
-  CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" of bools, 0 or 1, got 2)");
+  CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" with bools of 0 or 1, got 2)");
 }
 
 TEST_CASE("The text of a refusal begins with the file's name") {
@@ -224,8 +224,9 @@ TEST_CASE("Names and texts that are not UTF-8, and names of fields that metadata
 
 TEST_CASE("An array under the name that the format has for its texts is not saved, a text is") {
   const Named model{{"__metadata__", tg::Parameter<float>(tg::Array<float>{1.0F})}};
-  check_not_saved(model, {}, R"(names of arrays other than "__metadata__", where a file has its texts)");
-  check_not_saved(model, {{"a", "text"}}, R"(names of arrays other than "__metadata__", where a file has its texts)");
+  check_not_saved(model, {}, R"(names of arrays other than "__metadata__", which the file format reserves)");
+  check_not_saved(model, {{"a", "text"}},
+                  R"(names of arrays other than "__metadata__", which the file format reserves)");
   const tg::Metadata metadata{{"__metadata__", "text"}};
   CHECK(tg::load_metadata(tg::save_bytes(One(), metadata)) == metadata);
 }

@@ -57,8 +57,8 @@ template <Number N, std::size_t M> inline constexpr bool is_number_array<std::ar
 /// The row's text for a field or setting other than a layer: numbers and std::arrays of numbers by value, arrays by
 /// shape. Others are skipped.
 template <class F> void list_value(Listing& listing, const Path& path, const F& value) {
-  if constexpr (HasKept<F>) {
-    if (!Kept<F>::has(value)) return;
+  if constexpr (HasStorage<F>) {
+    if (!FieldStorage<F>::has(value)) return;
   }
   if constexpr (Number<F>) {
     listing.add_number(path, number_text(value));

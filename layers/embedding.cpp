@@ -17,7 +17,7 @@ Embedding<T>::Embedding(std::size_t num_embeddings, std::size_t embedding_dim, c
   const bool is_id = !padding_idx || (0 <= *padding_idx && static_cast<std::size_t>(*padding_idx) < num_embeddings);
   detail::require_in_range(is_id, "Embedding", "expected a padding_idx from 0 to ", num_embeddings - 1, ", got ",
                            padding_idx.value_or(0));
-  Array<T> table = detail::first_weights<T>({num_embeddings, embedding_dim}, [&](const Shape& shape) {
+  Array<T> table = detail::initial_weights<T>({num_embeddings, embedding_dim}, [&](const Shape& shape) {
     return normal<T>(shape, 0, 1, detail::generator_or_default(options.generator));
   });
   if (padding_idx)

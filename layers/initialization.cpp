@@ -7,13 +7,13 @@
 namespace tapegrad {
 
 template <class T> void initialize_normal(Linear<T>& layer, double standard_deviation, Generator& generator) {
-  if (SkipInitialization::lives()) return;
+  if (SkipInitialization::is_active()) return;
   layer.weight.set_value(normal<T>(layer.weight.shape(), 0, standard_deviation, generator));
   if (layer.bias.defined()) layer.bias.set_value(Array<T>(layer.bias.shape(), T(0)));
 }
 
 template <class T> void initialize_normal(Embedding<T>& layer, double standard_deviation, Generator& generator) {
-  if (SkipInitialization::lives()) return;
+  if (SkipInitialization::is_active()) return;
   auto weight = normal<T>(layer.weight.shape(), 0, standard_deviation, generator);
   if (layer.padding_idx) {
     const std::size_t width = weight.shape()[1], first = static_cast<std::size_t>(*layer.padding_idx) * width;

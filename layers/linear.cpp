@@ -15,8 +15,8 @@ template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_fe
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
   Generator& generator = detail::generator_or_default(options.generator);
   const auto draw = [&](const Shape& shape) { return uniform<T>(shape, -bound, bound, generator); };
-  weight = Parameter<T>(detail::first_weights<T>({out_features, in_features}, draw));
-  if (options.bias) bias = Parameter<T>(detail::first_weights<T>({out_features}, draw));
+  weight = Parameter<T>(detail::initial_weights<T>({out_features, in_features}, draw));
+  if (options.bias) bias = Parameter<T>(detail::initial_weights<T>({out_features}, draw));
 }
 
 template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const {

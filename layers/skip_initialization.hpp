@@ -16,24 +16,24 @@ namespace tapegrad {
 ///     tg::load(model, "model.safetensors");
 class SkipInitialization {
  public:
-  SkipInitialization() : before_(std::exchange(lives_, true)) {}
-  ~SkipInitialization() { lives_ = before_; }
+  SkipInitialization() : before_(std::exchange(is_active_, true)) {}
+  ~SkipInitialization() { is_active_ = before_; }
   SkipInitialization(const SkipInitialization&) = delete;
   SkipInitialization& operator=(const SkipInitialization&) = delete;
 
   /// True in the scope of one on this thread.
-  static bool lives() { return lives_; }
+  static bool is_active() { return is_active_; }
 
  private:
-  inline static thread_local bool lives_ = false;
+  inline static thread_local bool is_active_ = false;
   bool before_;
 };
 
 namespace detail {
 
 /// draw(shape), or an uninitialized array while initialization is skipped.
-template <class T, class Draw> Array<T> first_weights(const Shape& shape, const Draw& draw) {
-  return SkipInitialization::lives() ? Array<T>(shape) : draw(shape);
+template <class T, class Draw> Array<T> initial_weights(const Shape& shape, const Draw& draw) {
+  return SkipInitialization::is_active() ? Array<T>(shape) : draw(shape);
 }
 
 }  // namespace detail

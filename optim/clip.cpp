@@ -31,11 +31,11 @@ template <class T> double sum_of_squares(const T* x, std::size_t n) {
 }
 
 template <class T> double sum_of_squares(const Array<T>& x) {
-  double sums[detail::kMostChunks] = {};
+  double sums[detail::kMaxChunks] = {};
   parallel_vectorized(x.size(), [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     sums[chunk] = sum_of_squares(x.data() + begin, end - begin);
   });
-  return std::accumulate(sums, sums + detail::kMostChunks, 0.0);
+  return std::accumulate(sums, sums + detail::kMaxChunks, 0.0);
 }
 
 // The factor is a double: for large gradients a float loses its digits or is 0.

@@ -93,7 +93,7 @@ template <class T> class StateArray {
 
 namespace detail {
 
-template <class T> struct Kept<StateArray<T>> : KeptInShape<Kept<StateArray<T>>> {
+template <class T> struct FieldStorage<StateArray<T>> : StorageOfShape<FieldStorage<StateArray<T>>> {
   using Number = T;
   static bool has(const StateArray<T>& field) { return field.has_value(); }
   static const Array<T>& get(const StateArray<T>& field) { return field.value(); }

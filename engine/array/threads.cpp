@@ -29,7 +29,7 @@ namespace tapegrad {
 namespace {
 
 using detail::has_blas_memory;
-using detail::kMostChunks;
+using detail::kMaxChunks;
 
 // Where a thread computes. A loop inside another one runs on its caller's thread even if the pool was busy for the
 // outer loop, so results do not depend on the other threads.
@@ -104,7 +104,7 @@ class ThreadPool {
     context_ = context;
     modes_ = float_modes();
     chunks_ = unfinished_ = chunks;
-    unclaimed_ = ~std::uint64_t{0} >> (kMostChunks - chunks);
+    unclaimed_ = ~std::uint64_t{0} >> (kMaxChunks - chunks);
     announce();
     const InLoop on_pool(Where::in_loop_on_pool);
     work_on_chunks(0);
@@ -141,7 +141,7 @@ class ThreadPool {
   // Makes fewer threads if the system refuses more.
   void start() {
     has_started_ = true;
-    const std::size_t threads = std::min(num_threads(), kMostChunks);
+    const std::size_t threads = std::min(num_threads(), kMaxChunks);
     try {
       workers_.reserve(threads);
       for (std::size_t i = 1; i < threads && has_blas_memory(i + 1); ++i) workers_.emplace_back([this, i] { work(i); });
@@ -177,8 +177,7 @@ class ThreadPool {
   void work_on_chunks(std::size_t thread) {
     for (std::uint64_t left = unclaimed_; left != 0;) {
       const auto first = static_cast<int>(thread * chunks_ / (workers_.size() + 1));
-      const std::size_t chunk =
-          static_cast<std::size_t>(first + std::countr_zero(std::rotr(left, first))) % kMostChunks;
+      const std::size_t chunk = static_cast<std::size_t>(first + std::countr_zero(std::rotr(left, first))) % kMaxChunks;
       if (!unclaimed_.compare_exchange_weak(left, left & ~(std::uint64_t{1} << chunk))) continue;
       set_float_modes(modes_);
       try {
@@ -272,8 +271,8 @@ std::size_t threads_here() { return where == Where::outside_loops ? num_threads(
 
 std::size_t chunks_for(std::size_t work) {
   constexpr std::size_t kWorthAThread = 16384;  // some ten microseconds, a few times the cost of handing a chunk over
-  constexpr std::size_t kMost = 16;             // more than there are threads, so that a late one delays little
-  return std::clamp<std::size_t>(work / kWorthAThread, 1, kMost);
+  constexpr std::size_t kMax = 16;              // more than there are threads, so that a late one delays little
+  return std::clamp<std::size_t>(work / kWorthAThread, 1, kMax);
 }
 
 }  // namespace detail

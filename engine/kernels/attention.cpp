@@ -16,7 +16,7 @@ namespace {
 
 // A tile of scores and its two operands fit in the second-level cache. Short strips of queries skip more of a causal
 // mask; long sequences gain more by loading the keys less often.
-constexpr std::size_t kKeys = 256, kMostQueries = 128, kLeastQueries = 32;
+constexpr std::size_t kKeys = 256, kMaxQueries = 128, kMinQueries = 32;
 
 // Keys and values of up to this many elements per head are transposed into a copy: OpenBLAS's own packing of small
 // transposes takes three times as long as the product, and longer on several threads. Fewer queries than this are not
@@ -100,14 +100,14 @@ template <class T> struct Attention<T>::Part { std::size_t b, g, number, first, 
 
 template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
   // A score costs the softmax about 64 multiplications. Few queries cost less than reading the keys.
-  constexpr std::size_t kMostParts = 8;  // of all groups: each has its own sums of the gradients of keys and values
+  constexpr std::size_t kMaxParts = 8;  // of all groups: each has its own sums of the gradients of keys and values
   const auto ratio = [](std::size_t above, std::size_t below) { return (above + below - 1) / below; };  // rounded up
   const std::size_t all_heads = std::max<std::size_t>(batch * heads, 1), all = ratio(all_heads, heads_of_group);
   const std::size_t widths = q.width + v.width;
   const std::size_t chunks = chunks_for(all_heads * k.rows * (q.rows * (widths / 16 + 4) + widths / 8));
-  const std::size_t wanted = std::min(chunks, kMostParts), most = q.rows > 1024 ? kMostQueries : 64;
+  const std::size_t wanted = std::min(chunks, kMaxParts), most = q.rows > 1024 ? kMaxQueries : 64;
   Shares s;
-  s.strip = std::clamp(ratio(all_heads * q.rows, wanted), kLeastQueries, most);
+  s.strip = std::clamp(ratio(all_heads * q.rows, wanted), kMinQueries, most);
   s.strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
   const std::size_t strips_of_group = heads_of_group * s.strips;
   s.part = ratio(strips_of_group, ratio(wanted, all));
@@ -207,8 +207,8 @@ template <class T> void Attention<T>::forward_strip(const ForwardStrip& strip) c
   constexpr T inf = std::numeric_limits<T>::infinity();
   const VectorLoops<T>& loops = vector_loops<T>();
   const Matrix<T> O = strip.O;
-  std::size_t seen[kMostQueries];
-  T m[kMostQueries], l[kMostQueries];
+  std::size_t seen[kMaxQueries];
+  T m[kMaxQueries], l[kMaxQueries];
   std::fill_n(m, O.rows, -inf);
   std::fill_n(l, O.rows, T(0));
   if (strip.visible == 0) fill_zeros(O, 0, O.rows);
@@ -257,7 +257,7 @@ template <class T> struct Attention<T>::BackwardStrip : Strip {
   Matrix<const T> Q, O, dO;
   Matrix<T> dQ;
   const T* statistics;  // (queries, 2)
-  T dot[kMostQueries];  // rowsum(dO O)
+  T dot[kMaxQueries];   // rowsum(dO O)
 };
 
 // The parts of a group share its keys. Each but the first sums their gradients in its own memory.
@@ -353,7 +353,7 @@ void Attention<T>::backward_tile(const Tile& tile, const BackwardStrip& strip, B
   const Matrix<T> P = tile.matrix(part.scratch.P), dS = tile.matrix(part.scratch.dS),
                   dropped = dropout > 0 ? tile.matrix(part.scratch.dropped) : P;
   const Matrix<const T> K = part.K.rows_between(tile.s0, tile.s1), Vt = columns_between(part.Vt, tile.s0, tile.s1);
-  std::size_t seen[kMostQueries];
+  std::size_t seen[kMaxQueries];
   masked_scores(tile, strip.Q, part.Kt, P.data, seen);
   for (std::size_t i = 0; i < P.rows; ++i) {
     const T* const saved = strip.statistics + 2 * i;

@@ -31,7 +31,7 @@ constexpr std::size_t kFewRows = 8;
 // The number of threads for a compute-bound product.
 std::size_t threads_for(std::size_t multiplications) {
   constexpr std::size_t kWorthAThread = std::size_t{1} << 18;  // some five microseconds
-  return std::clamp<std::size_t>(multiplications / kWorthAThread, 1, std::min(threads_here(), kMostChunks));
+  return std::clamp<std::size_t>(multiplications / kWorthAThread, 1, std::min(threads_here(), kMaxChunks));
 }
 
 // True if a product is bound by reading b, not by multiplying.
@@ -51,9 +51,9 @@ void few_rows(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T
 using BlasInt = int;  // except in BLAS libraries built for 64-bit indices
 
 template <class T> void require_blas_extents(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c) {
-  constexpr std::size_t kMost = std::numeric_limits<BlasInt>::max();
+  constexpr std::size_t kMax = std::numeric_limits<BlasInt>::max();
   const std::size_t largest = std::max({c.rows, c.columns, a.columns, a.stride, b.stride, c.stride});
-  require(largest <= kMost, "gemm", "expected rows, columns and row strides of at most ", kMost,
+  require(largest <= kMax, "gemm", "expected rows, columns and row strides of at most ", kMax,
           ", the largest integer of BLAS, got ", largest);
 }
 

@@ -12,7 +12,7 @@ namespace tapegrad::detail {
 template <class T> T sum_run(const T* x, std::size_t count) {
   const VectorLoops<T>& loops = vector_loops<T>();
   double total = 0;
-  for (; count > kLongestSum; x += kLongestSum, count -= kLongestSum) total += loops.sum(x, kLongestSum);
+  for (; count > kMaxSumLength; x += kMaxSumLength, count -= kMaxSumLength) total += loops.sum(x, kMaxSumLength);
   return static_cast<T>(total + loops.sum(x, count));
 }
 
@@ -143,8 +143,8 @@ template <class T> void scatter(Array<T>& destination, const Array<T>& elements,
 
 namespace {
 
-// The division of a sum of more slices than kLongestSum: an axis in blocks. The last axis is exempt, since sum_run sums
-// its runs.
+// The division of a sum of more slices than kMaxSumLength: an axis in blocks. The last axis is exempt, since sum_run
+// sums its runs.
 struct Cut {
   std::size_t axis, block;
 };
@@ -154,10 +154,10 @@ std::optional<Cut> cut_of(const Walk<2>& walk) {
   std::optional<Cut> outermost;
   for (std::size_t axis = walk.shape.size(); axis-- > 0;) {
     if (axis + 1 == walk.shape.size() || walk.strides[0][axis] != 0 || walk.shape[axis] == 1) continue;
-    outermost = Cut{axis, std::max<std::size_t>(kLongestSum / terms, 1)};
+    outermost = Cut{axis, std::max<std::size_t>(kMaxSumLength / terms, 1)};
     terms *= walk.shape[axis];
   }
-  return terms > kLongestSum ? outermost : std::nullopt;
+  return terms > kMaxSumLength ? outermost : std::nullopt;
 }
 
 // sum += x along the walk from an offset; long sums add partial sums.
@@ -179,7 +179,7 @@ template <class T> void add_slices(T* sum, std::size_t size, std::ptrdiff_t offs
 
 template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view) {
   const Strides from = contiguous_strides(view.shape);
-  if (gradient.size() > kLongestSum)
+  if (gradient.size() > kMaxSumLength)
     return add_slices(sum, size, view.offset, gradient.data(), coalesced<2>(view.shape, {view.strides, from}));
   for_each_run_in_parallel<T>(view.shape, {sum, view.strides, view.offset}, {gradient.data(), from, 0}, add_run<T>);
 }

@@ -17,7 +17,7 @@ namespace tapegrad::detail {
 template <std::size_t N> using Offsets = std::array<std::ptrdiff_t, N>;
 
 /// The max number of terms in a running sum in T. Longer sums add partial sums, to keep their digits.
-inline constexpr std::size_t kLongestSum = 1024;
+inline constexpr std::size_t kMaxSumLength = 1024;
 
 /// A walk over a shape in N arrays at once, each with its own strides (in elements).
 template <std::size_t N> struct Walk {
@@ -198,7 +198,7 @@ template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);
 /// number.
 template <class T> void take_largest(Array<T>& largest, const Array<T>& x);
 
-/// The sum of count contiguous elements. Runs of kLongestSum are summed in T, their sums in double.
+/// The sum of count contiguous elements. Runs of kMaxSumLength are summed in T, their sums in double.
 template <class T> T sum_run(const T* x, std::size_t count);
 
 }  // namespace tapegrad::detail

@@ -78,7 +78,7 @@ template <class T> struct Normalization {
     const std::size_t most = (n + 127) / 128;
     parallel_for(n, std::min(chunks_for(dy.size()), most), [&](std::size_t begin, std::size_t end) {
       Array<T> partial(Shape{end - begin});
-      const std::size_t block = detail::kLongestSum * n;
+      const std::size_t block = detail::kMaxSumLength * n;
       for (std::size_t first = begin; first < dy.size(); first += block) {
         partial.fill(T(0));
         for (std::size_t i = first; i < std::min(first + block, dy.size()); i += n)

@@ -192,8 +192,8 @@ CLI::Validator some_name() {
   return CLI::Validator(check, "");
 }
 
-void refuse_beside(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
-                   const std::string& expected) {
+void refuse_with(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
+                 const std::string& expected) {
   for (const std::string& other : others)
     if (app.count(option) > 0 && app.count(other) > 0) throw CLI::ValidationError(other, expected);
 }

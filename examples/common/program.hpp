@@ -50,10 +50,10 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option, Value& value,
                        choices, description);
 }
 
-/// Throw CLI::ValidationError: refuse_beside if any of `others` is given together with `option`, with the reason
+/// Throw CLI::ValidationError: refuse_with if any of `others` is given together with `option`, with the reason
 /// `expected`, and check_heads if the number of heads does not divide the width.
-void refuse_beside(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
-                   const std::string& expected);
+void refuse_with(const CLI::App& app, const std::string& option, const std::vector<std::string>& others,
+                 const std::string& expected);
 void check_heads(std::size_t heads, std::size_t width);
 
 /// For programs that write files: if the reader of the output exits early, as in `| head`, the program continues,

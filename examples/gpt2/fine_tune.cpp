@@ -63,7 +63,7 @@ Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::st
 }
 
 tg::Metadata metadata_of(const Options& options, const std::string& fingerprint) {
-  const KeptFineTuning kept{options.fine_tune, options.training, options.outputs, options.merge, fingerprint};
+  const SavedFineTuning kept{options.fine_tune, options.training, options.outputs, options.merge, fingerprint};
   return {{kept_entry, nlohmann::json(kept).dump()}};
 }
 

@@ -67,7 +67,7 @@ void complete(Options& options, const Given& given) {
 
 /// Takes the options from the run to resume. Only output files may change, and --steps may increase.
 void resume(const CLI::App& app, Options& options, const Given& given) {
-  const KeptFineTuning kept = read_kept(options.resume);
+  const SavedFineTuning kept = read_kept(options.resume);
   given.fine_tune.check(options.resume, kept.fine_tune);
   given.training.check(options.resume, kept.training);
   given.outputs.check(options.resume, kept.outputs);
@@ -202,9 +202,9 @@ void add_fine_tune_options(CLI::App& app, Options& options, Given& given) {
 
 }  // namespace
 
-KeptFineTuning read_kept(const std::string& path) {
+SavedFineTuning read_kept(const std::string& path) {
   return examples::make_from_settings(path, kept_entry, [](const nlohmann::json& settings, std::size_t) {
-    return examples::kept_options<KeptFineTuning>(settings);
+    return examples::kept_options<SavedFineTuning>(settings);
   });
 }
 

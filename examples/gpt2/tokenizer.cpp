@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Collects the ids of a text. Repeated words copy their ids from the first occurrence, for the first kMostKnown
+/// Collects the ids of a text. Repeated words copy their ids from the first occurrence, for the first kMaxKnown
 /// distinct words.
 class Encoding {
  public:
@@ -23,13 +23,13 @@ class Encoding {
     }
     const std::size_t begin = ids.size();
     for (const TokenId token : tokens_of(piece)) ids.push_back(token);
-    if (known_.size() < kMostKnown) known_.emplace(piece, std::pair(begin, ids.size() - begin));
+    if (known_.size() < kMaxKnown) known_.emplace(piece, std::pair(begin, ids.size() - begin));
   }
 
   std::vector<std::int64_t> ids;
 
  private:
-  static constexpr std::size_t kMostKnown = 1 << 18;
+  static constexpr std::size_t kMaxKnown = 1 << 18;
   std::unordered_map<std::string_view, std::pair<std::size_t, std::size_t>> known_;  // begin and number of ids
 };
 

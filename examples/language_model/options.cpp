@@ -114,7 +114,7 @@ void complete(Options& options, const Given& given) {
 
 /// Takes the options from the run to resume. Only output files may change, and --steps may increase.
 void resume(const CLI::App& app, Options& options, const Given& given) {
-  const KeptRun kept = read_kept_run(options.resume);
+  const SavedRun kept = read_kept_run(options.resume);
   given.run.check(options.resume, kept.run);
   given.model.check(options.resume, kept.model);
   given.training.check(options.resume, kept.training);
@@ -155,18 +155,18 @@ void check_heads(const ModelOptions& model) {
 
 /// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
 void check_combinations(const CLI::App& app, const Options& options) {
-  using examples::refuse_beside;
+  using examples::refuse_with;
   const std::vector<std::string> outputs{"--save", "--best", "--checkpoint", "--checkpoint-every", "--log", "--plot"},
       training{"--lines",    "--layers",     "--width",      "--heads",      "--context",   "--positions",
                "--tie",      "--norm",       "--activation", "--kv-heads",   "--bias",      "--init",
                "--dropout",  "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
                "--lr-floor", "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
                "--clip",     "--eval-every", "--patience",   "--language",   "--resume",    "--recompute"};
-  refuse_beside(app, "--data", {"--language"}, "not allowed with --data, which replaces it");
+  refuse_with(app, "--data", {"--language"}, "not allowed with --data, which replaces it");
   for (const auto& others : {training, outputs})
-    refuse_beside(app, "--load", others, "not allowed with --load, which uses a saved model without training");
+    refuse_with(app, "--load", others, "not allowed with --load, which uses a saved model without training");
   if (options.source == Source::random)
-    refuse_beside(
+    refuse_with(
         app, "--data",
         {"--lines", "--encoding", "--save", "--load", "--best", "--checkpoint", "--checkpoint-every", "--eval-every",
          "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p", "--explain", "--page"},
@@ -290,9 +290,9 @@ void add_use_options(CLI::App& app, Options& options, examples::Given<OutputOpti
 
 }  // namespace
 
-KeptRun read_kept_run(const std::string& path) {
+SavedRun read_kept_run(const std::string& path) {
   return examples::make_from_settings(path, run_entry, [](const nlohmann::json& settings, std::size_t) {
-    return examples::kept_options<KeptRun>(settings);
+    return examples::kept_options<SavedRun>(settings);
   });
 }
 

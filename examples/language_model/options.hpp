@@ -37,20 +37,20 @@ struct RunOptions {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, language, data, lines, encoding, seed)
 
 /// The options of a run in its checkpoint, with the fingerprint of its data.
-struct KeptRun {
+struct SavedRun {
   RunOptions run;
   ModelOptions model;
   examples::TrainingOptions training;
   examples::OutputOptions outputs;
   std::string fingerprint;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptRun, run, model, training, outputs, fingerprint)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedRun, run, model, training, outputs, fingerprint)
 
 /// The metadata entry that distinguishes a run's checkpoint from a model's.
 inline constexpr const char* run_entry = "language_model --checkpoint";
 
 /// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
-KeptRun read_kept_run(const std::string& path);
+SavedRun read_kept_run(const std::string& path);
 
 struct Options {
   Source source = Source::words;

@@ -26,7 +26,7 @@ struct Run {
 
 tg::Metadata metadata_of(const Writer& writer, const Options& options, const std::string& fingerprint) {
   tg::Metadata metadata = settings_of(writer);
-  const KeptRun kept{options.run, options.model, options.training, options.outputs, fingerprint};
+  const SavedRun kept{options.run, options.model, options.training, options.outputs, fingerprint};
   metadata[run_entry] = nlohmann::json(kept).dump();
   return metadata;
 }

@@ -109,28 +109,28 @@ void complete(Options& options, const Given& given) {
 
 /// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
 void check_combinations(const CLI::App& app, const Options& options) {
-  using examples::refuse_beside;
+  using examples::refuse_with;
   const auto given = [&](const char* option) { return app.count(option) > 0; };
   for (const char* option : {"--data", "--train", "--test"})
-    refuse_beside(app, option, {"--languages", "--words"},
-                  std::string("not allowed with ") + option + ", which replaces it");
-  refuse_beside(app, "--data", {"--train", "--test"}, "not allowed with --data, which holds out its own test data");
-  refuse_beside(app, "--load",
-                {"--languages",    "--words",     "--train",      "--tokens",     "--width",      "--heads",
-                 "--positions",    "--pairs",     "--residual",   "--init-std",   "--dropout",    "--token-dropout",
-                 "--max-length",   "--min-count", "--steps",      "--batch-size", "--accumulate", "--optimizer",
-                 "--lr",           "--lr-floor",  "--warmup",     "--decay",      "--momentum",   "--beta2",
-                 "--weight-decay", "--clip",      "--validation", "--eval-every", "--patience",   "--folds",
-                 "--save"},
-                "not allowed with --load, which uses a saved model without training");
-  refuse_beside(app, "--folds", {"--train", "--test"}, "not allowed with --folds, which tests on all texts in turn");
-  refuse_beside(app, "--folds", {"--save", "--classify", "--explain", "--page"},
-                "not allowed with --folds, which measures accuracy without keeping a model");
+    refuse_with(app, option, {"--languages", "--words"},
+                std::string("not allowed with ") + option + ", which replaces it");
+  refuse_with(app, "--data", {"--train", "--test"}, "not allowed with --data, which holds out its own test data");
+  refuse_with(app, "--load",
+              {"--languages",    "--words",     "--train",      "--tokens",     "--width",      "--heads",
+               "--positions",    "--pairs",     "--residual",   "--init-std",   "--dropout",    "--token-dropout",
+               "--max-length",   "--min-count", "--steps",      "--batch-size", "--accumulate", "--optimizer",
+               "--lr",           "--lr-floor",  "--warmup",     "--decay",      "--momentum",   "--beta2",
+               "--weight-decay", "--clip",      "--validation", "--eval-every", "--patience",   "--folds",
+               "--save"},
+              "not allowed with --load, which uses a saved model without training");
+  refuse_with(app, "--folds", {"--train", "--test"}, "not allowed with --folds, which tests on all texts in turn");
+  refuse_with(app, "--folds", {"--save", "--classify", "--explain", "--page"},
+              "not allowed with --folds, which measures accuracy without keeping a model");
   if (options.source == Source::random)
-    refuse_beside(app, "--data",
-                  {"--tokens", "--encoding", "--min-count", "--pairs", "--max-length", "--validation", "--folds",
-                   "--save", "--load", "--classify", "--explain", "--page"},
-                  "not allowed with --data random, whose sequences are not text");
+    refuse_with(app, "--data",
+                {"--tokens", "--encoding", "--min-count", "--pairs", "--max-length", "--validation", "--folds",
+                 "--save", "--load", "--classify", "--explain", "--page"},
+                "not allowed with --data random, whose sequences are not text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "requires --test");
   if (given("--test") && !given("--train") && !given("--load"))
     throw CLI::ValidationError("--test", "requires --train or --load");

@@ -88,11 +88,11 @@ AtomicFile::~AtomicFile() {
 
 // rename would replace a symbolic link itself. The last link's target need not exist.
 void AtomicFile::follow_links() {
-  constexpr int kMostLinks = 40;  // the system's limit
+  constexpr int kMaxLinks = 40;  // the system's limit
   std::error_code error;
   for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target_, error)); ++links) {
     errno = ELOOP;
-    if (links == kMostLinks) fail_with_errno("write");
+    if (links == kMaxLinks) fail_with_errno("write");
     target_ = folder_of(target_) / std::filesystem::read_symlink(target_, error);
   }
 }

@@ -133,7 +133,7 @@ struct CheckpointReader::State {
   };
   struct Text {
     std::string text;
-    bool is_twofold = false, is_taken = false;  // twofold: two entries were renamed to this name
+    bool is_ambiguous = false, is_taken = false;  // twofold: two entries were renamed to this name
   };
 
   TensorFile file;
@@ -153,7 +153,7 @@ struct CheckpointReader::State {
     for (const auto& [name, text] : file.metadata()) {
       if (!name.starts_with(options.prefix)) continue;
       const auto [place, is_new] = texts.try_emplace(to_model(name), Text{text});
-      place->second.is_twofold = !is_new;
+      place->second.is_ambiguous = !is_new;
     }
   }
 
@@ -179,7 +179,7 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
     state_->file.refuse("expected ", state_->options.prefix, wanted.name, parts...);
   };
   if (place == state_->tensors.end()) {
-    if (!wanted.may_lack && !may_miss(wanted.name)) refuse(' ', wanted.shape, ", got no such tensor");
+    if (!wanted.optional && !may_miss(wanted.name)) refuse(' ', wanted.shape, ", got no such tensor");
     return nullptr;
   }
   State::Tensor& tensor = place->second;
@@ -190,17 +190,17 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
   return &tensor;
 }
 
-const std::string* CheckpointReader::find_text(const std::string& name, bool may_lack) {
+const std::string* CheckpointReader::find_text(const std::string& name, bool optional) {
   const auto place = state_->texts.find(name);
   const auto refuse = [&](const char* given) {
     state_->file.refuse("expected ", state_->options.prefix, name, " as text in the metadata, got ", given);
   };
   if (place == state_->texts.end()) {
-    if (!may_lack && !may_miss(name)) refuse("no such text");
+    if (!optional && !may_miss(name)) refuse("no such text");
     return nullptr;
   }
   State::Text& found = place->second;
-  if (found.is_twofold) refuse("two texts after renaming");
+  if (found.is_ambiguous) refuse("two texts after renaming");
   if (std::exchange(found.is_taken, true)) refuse("two fields of that name");
   return &found.text;
 }

@@ -40,8 +40,8 @@ template <class M, class Visit> void for_each_stored(const M& model, Visit visit
     if constexpr (is_text<F>) {
       if (const std::string* text = text_of(field)) return visit(path, *text);
       visit(path, std::nullopt);
-    } else if constexpr (is_kept<F>) {
-      if (Kept<F>::has(field)) return visit(path, Kept<F>::get(field));
+    } else if constexpr (is_stored<F>) {
+      if (FieldStorage<F>::has(field)) return visit(path, FieldStorage<F>::get(field));
       visit(path, std::nullopt);
     }
   });
@@ -81,11 +81,11 @@ class CheckpointReader {
   struct Wanted {
     std::string name, shape;  ///< the shape in words: "of shape (2, 3)"
     std::function<bool(const Shape&)> fits;
-    bool may_lack;
+    bool optional;
   };
   /// Null if the file lacks an optional tensor.
   template <class N> const StoredTensor* find(const Wanted& wanted);
-  const std::string* find_text(const std::string& name, bool may_lack);
+  const std::string* find_text(const std::string& name, bool optional);
   /// True if a field keeps its value when the file lacks it.
   bool may_miss(const std::string& name) const;
   /// Throws if the file holds tensors the model does not have.
@@ -107,23 +107,23 @@ struct LoadStep {
 template <class F> void plan_load(CheckpointReader& reader, std::string name, F& field, std::vector<LoadStep>& steps) {
   const auto read_nothing = [](CheckpointReader&) {};
   if constexpr (is_text<F>) {
-    constexpr bool may_lack = is_optional<F>;
-    if (const std::string* text = reader.find_text(name, may_lack)) {
+    constexpr bool optional = is_optional<F>;
+    if (const std::string* text = reader.find_text(name, optional)) {
       steps.push_back({read_nothing, [&field, text = *text]() mutable { field = std::move(text); }});
-    } else if constexpr (may_lack) {
+    } else if constexpr (optional) {
       if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { field.reset(); }});
     }
-  } else if constexpr (is_kept<F>) {
-    using Kept = Kept<F>;
-    using N = typename Kept::Number;
-    constexpr bool may_lack = requires { Kept::reset(field); };
-    const auto fits = [&field](const Shape& shape) { return Kept::fits(field, shape); };
-    if (const StoredTensor* tensor = reader.find<N>({name, Kept::wanted(field), fits, may_lack})) {
-      const auto made = std::make_shared<std::optional<decltype(Kept::make(std::declval<Array<N>>()))>>();
-      steps.push_back({[=](CheckpointReader& from) { made->emplace(Kept::make(from.read<N>(*tensor))); },
-                       [=, &field] { Kept::set(field, std::move(**made)); }});
-    } else if constexpr (may_lack) {
-      if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { Kept::reset(field); }});
+  } else if constexpr (is_stored<F>) {
+    using Storage = FieldStorage<F>;
+    using N = typename Storage::Number;
+    constexpr bool optional = requires { Storage::reset(field); };
+    const auto fits = [&field](const Shape& shape) { return Storage::fits(field, shape); };
+    if (const StoredTensor* tensor = reader.find<N>({name, Storage::wanted(field), fits, optional})) {
+      const auto made = std::make_shared<std::optional<decltype(Storage::make(std::declval<Array<N>>()))>>();
+      steps.push_back({[=](CheckpointReader& from) { made->emplace(Storage::make(from.read<N>(*tensor))); },
+                       [=, &field] { Storage::set(field, std::move(**made)); }});
+    } else if constexpr (optional) {
+      if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { Storage::reset(field); }});
     }
   }
 }

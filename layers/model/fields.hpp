@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "../../engine/tape/parameter_handle.hpp"
-#include "kept.hpp"
+#include "field_storage.hpp"
 
 /// Lists the fields of a struct in the order of traversal and printing; the struct stays an aggregate. save() stores
 /// fields of these types: Parameter; a run's state in numbers, arrays, texts, std::vector or std::array of numbers, and
@@ -36,7 +36,7 @@
 #define TAPEGRAD_FIELDS(...)                                                                              \
   static_assert(::tapegrad::detail::are_identifiers(#__VA_ARGS__),                                        \
                 "tapegrad: expected plain member names in TAPEGRAD_FIELDS; checkpoints use these names"); \
-  static_assert(!::tapegrad::detail::has_twins(#__VA_ARGS__),                                             \
+  static_assert(!::tapegrad::detail::has_duplicates(#__VA_ARGS__),                                        \
                 "tapegrad: expected each member once in TAPEGRAD_FIELDS, got one twice");                 \
   static constexpr std::string_view tapegrad_field_names() { return #__VA_ARGS__; }                       \
   auto tapegrad_fields() { return std::tie(__VA_ARGS__); }                                                \
@@ -89,7 +89,7 @@ constexpr bool are_identifiers(std::string_view list) {
 }
 
 /// True if "a, b, c" contains a duplicate.
-constexpr bool has_twins(std::string_view list) {
+constexpr bool has_duplicates(std::string_view list) {
   while (!list.empty()) {
     const std::string_view name = take_name(list);
     for (std::string_view rest = list; !rest.empty();)
@@ -193,7 +193,7 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
     if constexpr (HasSettings<F>) walk_settings(owner, std::as_const(field), visit);
   } else if constexpr (is_parameter<F>) {
     if (field.defined()) visit(path, field);
-  } else if constexpr (is_kept<F>) {
+  } else if constexpr (is_stored<F>) {
     visit(path, field);
   } else if constexpr (is_optional<F>) {
     if (field) walk(path, *field, visit);
@@ -206,7 +206,7 @@ template <class Field, class Visit> void walk(const Path& path, Field& field, Vi
     for (auto& [key, item] : field) walk(Path{&path, key}, item, visit);
   } else {
     static_assert(
-        is_kept<F>,
+        is_stored<F>,
         "tapegrad: a field listed in TAPEGRAD_FIELDS has a type that can be neither trained nor saved. Give a "
         "struct its own public TAPEGRAD_FIELDS(...); hold layers by value or in std::vector, std::array, "
         "std::map or std::optional; list constructor arguments in TAPEGRAD_SETTINGS or leave them out.");

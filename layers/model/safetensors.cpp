@@ -67,22 +67,22 @@ std::string in_json(const Value& value) {
   return '{' + text + '}';
 }
 
-constexpr std::size_t kMostShown = 100;  // characters of the file in a message
+constexpr std::size_t kMaxShown = 100;  // characters of the file in a message
 
 // Formats the file's value for a message, only when needed.
 struct Shown {
   const Value& value;
   friend std::ostream& operator<<(std::ostream& out, const Shown& shown) {
     const auto* string = shown.value.get<std::string>();  // possibly as long as the file; quoting shortens it again
-    const std::string text = string ? in_json(string->substr(0, kMostShown)) : in_json(shown.value);
-    return out << text.substr(0, kMostShown) << (text.size() > kMostShown ? "..." : "");
+    const std::string text = string ? in_json(string->substr(0, kMaxShown)) : in_json(shown.value);
+    return out << text.substr(0, kMaxShown) << (text.size() > kMaxShown ? "..." : "");
   }
 };
 
 struct Quoted {
   std::string_view text;
   friend std::ostream& operator<<(std::ostream& out, const Quoted& quoted) {
-    return out << Shown{{std::string(quoted.text.substr(0, kMostShown))}};
+    return out << Shown{{std::string(quoted.text.substr(0, kMaxShown))}};
   }
 };
 
@@ -167,8 +167,8 @@ class HeaderReader {
     bool is_object() const { return value.get<Object>() != nullptr; }
   };
 
-  static constexpr std::size_t kMostHeld = 1000;        // values and characters; a tensor has about fifty
-  static constexpr std::size_t kMostNames = 2'000'000;  // short names take ten times their size in the file
+  static constexpr std::size_t kMaxHeld = 1000;        // values and characters; a tensor has about fifty
+  static constexpr std::size_t kMaxNames = 2'000'000;  // short names take ten times their size in the file
 
   bool open(Value empty) {
     expect(open_.size() < 3, "a header of tensors, got JSON that nests deeper");
@@ -217,7 +217,7 @@ class HeaderReader {
   }
 
   template <class Map> void insert(Map& map, std::string name, typename Map::mapped_type value) {
-    expect(++names_ <= kMostNames, "at most ", kMostNames, " names, got more");
+    expect(++names_ <= kMaxNames, "at most ", kMaxNames, " names, got more");
     const auto [place, is_new] = map.try_emplace(std::move(name), std::move(value));
     expect(is_new, "each name once, got ", Quoted{place->first}, " twice");  // the second would hide the first
   }
@@ -226,7 +226,7 @@ class HeaderReader {
     auto& [outer, key] = open_.back();
     const auto* text = value.get<std::string>();
     held_ += 1 + key.size() + (text ? text->size() : 0);
-    expect(held_ <= kMostHeld, "a header entry of at most ", kMostHeld, " characters, got a longer one");
+    expect(held_ <= kMaxHeld, "a header entry of at most ", kMaxHeld, " characters, got a longer one");
     if (auto* list = std::get_if<List>(&outer.is)) return list->push_back(std::move(value));
     auto& members = std::get<Object>(outer.is);
     const auto place = std::ranges::lower_bound(members, key, {}, &Member::key);

@@ -20,7 +20,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // bytes, as in the format's own implementation
+constexpr std::uint64_t kMaxHeaderLength = 100'000'000;  // bytes, as in the format's own implementation
 
 }  // namespace
 
@@ -65,7 +65,8 @@ void TensorFile::read_header() {
   if (length > size - 8)
     refuse("expected a safetensors file with a header shorter than the file's ", size, " bytes, got a header of ",
            length);
-  if (length > kLongestHeader) refuse("expected a header of at most ", kLongestHeader, " bytes, got one of ", length);
+  if (length > kMaxHeaderLength)
+    refuse("expected a header of at most ", kMaxHeaderLength, " bytes, got one of ", length);
   data_ = bytes_.subspan(8 + length);
   try {
     header_ = SafetensorsHeader::parse({reinterpret_cast<const char*>(bytes_.data()) + 8, length}, data_.size());

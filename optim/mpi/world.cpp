@@ -229,14 +229,14 @@ void Request::wait(const char* operation) {
 /// Starts a request in parts small enough for MPI's counts, which are ints.
 struct Start {
   template <class Part> static Request in_parts(std::size_t count, Part start) {
-    constexpr std::size_t kMost = std::numeric_limits<int>::max() / 2;
+    constexpr std::size_t kMax = std::numeric_limits<int>::max() / 2;
     Request request;
     if (world.size == 1 || count == 0) return request;
     request.state_ = std::make_unique<Request::State>();
-    request.state_->parts.reserve((count + kMost - 1) / kMost);
-    for (std::size_t begin = 0; begin < count; begin += kMost) {
+    request.state_->parts.reserve((count + kMax - 1) / kMax);
+    for (std::size_t begin = 0; begin < count; begin += kMax) {
       request.state_->parts.emplace_back();
-      start(begin, static_cast<int>(std::min(kMost, count - begin)), &request.state_->parts.back());
+      start(begin, static_cast<int>(std::min(kMax, count - begin)), &request.state_->parts.back());
     }
     return request;
   }

@@ -34,6 +34,6 @@ std::vector<std::string> fuzz::seeds() {
     save(writer, folder.path("model"));
     inputs.push_back(input_of_saved(folder.read("model"), "language_model"));
   }
-  inputs.push_back(nlohmann::json(KeptRun{}).dump() + "\n{}\n");
+  inputs.push_back(nlohmann::json(SavedRun{}).dump() + "\n{}\n");
   return inputs;
 }

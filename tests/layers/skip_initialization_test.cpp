@@ -33,7 +33,7 @@ TEST_CASE("While first weights are skipped, layers draw nothing, and have their 
       const tg::SkipInitialization inner;
       CHECK(!draws());
     }
-    CHECK(tg::SkipInitialization::lives());  // the outer scope still does
+    CHECK(tg::SkipInitialization::is_active());  // the outer scope still does
     CHECK(!draws());
     bool other_thread_draws = false;
     std::thread([&] { other_thread_draws = draws(); }).join();
@@ -46,7 +46,7 @@ TEST_CASE("While first weights are skipped, layers draw nothing, and have their 
     CHECK(model.block.norm1.weight.value() == xt::ones<double>({4}));
     CHECK(model.embedding.weight.value()(1, 3) == 0);  // padding row
   }
-  CHECK(!tg::SkipInitialization::lives());
+  CHECK(!tg::SkipInitialization::is_active());
   CHECK(draws());
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kMax = std::numeric_limits<std::size_t>::max();
 
 void check_rates(const tg::Schedule& rate, const std::vector<double>& expected) {
   for (std::size_t step = 0; step < expected.size(); ++step) {
@@ -64,7 +64,7 @@ TEST_CASE("A warm-up rises to the peak, and a cosine falls from it to the floor"
 TEST_CASE("A schedule is a value that outlives what made it, and takes steps in any order") {
   tg::Schedule rate = tg::constant(0.25);
   CHECK(rate(0) == 0.25);
-  CHECK(rate(kMost) == 0.25);
+  CHECK(rate(kMax) == 0.25);
   rate = tg::step_decay({.peak = 1, .factor = 0.5, .every = 2});
   const tg::Schedule copy = rate;
   CHECK(copy(5) == 0.25);
@@ -73,26 +73,26 @@ TEST_CASE("A schedule is a value that outlives what made it, and takes steps in 
 }
 
 TEST_CASE("Steps and lengths up to the largest number overflow nowhere") {
-  CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = 1})(kMost) == 0);
-  CHECK(tg::step_decay({.peak = 1, .factor = 1, .every = 1})(kMost) == 1);
-  CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = kMost})(kMost - 1) == 1);
-  CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = kMost})(kMost) == 0.5);
+  CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = 1})(kMax) == 0);
+  CHECK(tg::step_decay({.peak = 1, .factor = 1, .every = 1})(kMax) == 1);
+  CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = kMax})(kMax - 1) == 1);
+  CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = kMax})(kMax) == 0.5);
   CHECK(tg::step_decay({.peak = 1, .factor = 0, .every = 3})(2) == 1);
   CHECK(tg::step_decay({.peak = 1, .factor = 0, .every = 3})(3) == 0);
   for (const auto& make : {tg::linear_decay, tg::cosine_decay}) {
     CHECK(make({.peak = 1, .floor = 0.5, .steps = 1})(0) == 1);
     CHECK(make({.peak = 1, .floor = 0.5, .steps = 1})(1) == 0.5);
-    CHECK(make({.peak = 1, .floor = 0.5, .steps = 1})(kMost) == 0.5);
-    CHECK(make({.peak = 1, .floor = 0, .steps = kMost})(kMost / 2) == doctest::Approx(0.5));
-    CHECK(make({.peak = 1, .floor = 0, .steps = kMost})(kMost) == 0);
+    CHECK(make({.peak = 1, .floor = 0.5, .steps = 1})(kMax) == 0.5);
+    CHECK(make({.peak = 1, .floor = 0, .steps = kMax})(kMax / 2) == doctest::Approx(0.5));
+    CHECK(make({.peak = 1, .floor = 0, .steps = kMax})(kMax) == 0);
     CHECK(make({.peak = 0.5, .floor = 0.5, .steps = 3})(2) == 0.5);
     CHECK(make({.peak = 1e308, .floor = 1e308, .steps = 3})(2) == 1e308);
   }
-  const auto all_warmup = tg::warmup_cosine({.peak = 1, .floor = 0.25, .warmup = kMost, .steps = kMost});
+  const auto all_warmup = tg::warmup_cosine({.peak = 1, .floor = 0.25, .warmup = kMax, .steps = kMax});
   CHECK(all_warmup(0) > 0);
-  CHECK(all_warmup(kMost / 2) == doctest::Approx(0.5));
-  CHECK(all_warmup(kMost - 1) == doctest::Approx(1));
-  CHECK(all_warmup(kMost) == 0.25);
+  CHECK(all_warmup(kMax / 2) == doctest::Approx(0.5));
+  CHECK(all_warmup(kMax - 1) == doctest::Approx(1));
+  CHECK(all_warmup(kMax) == 0.25);
 }
 
 TEST_CASE("Options that make no schedule are refused with their name and value") {

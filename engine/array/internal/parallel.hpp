@@ -8,17 +8,17 @@
 namespace tapegrad::detail {
 
 /// The maximal number of chunks in a loop.
-inline constexpr std::size_t kMostChunks = 64;
+inline constexpr std::size_t kMaxChunks = 64;
 
-/// Calls body(context, chunk) once for each of 1 to kMostChunks chunks, on the pool's threads and this one; on this
+/// Calls body(context, chunk) once for each of 1 to kMaxChunks chunks, on the pool's threads and this one; on this
 /// thread alone if the pool is busy or this is another loop's body. Rethrows one of the bodies' exceptions at the end.
 void run_chunks(std::size_t chunks, void (*body)(void* context, std::size_t chunk), void* context);
 
 /// Calls body(begin, end) or body(begin, end, chunk) for ranges of nearly equal length that make up 0, ..., count - 1:
-/// `chunks` of them, but at most count and kMostChunks.
+/// `chunks` of them, but at most count and kMaxChunks.
 template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
   if (count == 0) return;
-  chunks = std::clamp<std::size_t>(chunks, 1, std::min(count, kMostChunks));
+  chunks = std::clamp<std::size_t>(chunks, 1, std::min(count, kMaxChunks));
   auto run = [&](std::size_t chunk) {
     const std::size_t begin = chunk * count / chunks, end = (chunk + 1) * count / chunks;
     if constexpr (std::is_invocable_v<Body&, std::size_t, std::size_t, std::size_t>)
@@ -44,8 +44,8 @@ class ExitGuard {
   bool counted_;  // false in a loop on the pool, which the program's end waits for anyway
 };
 
-/// True if there are free addresses for this many of OpenBLAS's buffers. It maps 128 MB for each thread that multiplies,
-/// and retries forever if it cannot.
+/// True if there are free addresses for this many of OpenBLAS's buffers. It maps 128 MB for each thread that
+/// multiplies, and retries forever if it cannot.
 bool has_blas_memory(std::size_t buffers);
 
 /// The number of threads for a loop that begins here: num_threads(), but 1 in another loop's body.

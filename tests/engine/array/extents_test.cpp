@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kHuge = std::size_t{1} << 32;  // squared, it wraps around to 0
 constexpr std::size_t kThird = 0x5555555555555556;   // times three, it wraps around to 2
-constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kMax = std::numeric_limits<std::size_t>::max();
 
 // Expects "[operation] expected ...", nothing recorded and no random number drawn.
 template <class Call> void check_refused(const std::string& operation, Call call) {
@@ -52,7 +52,7 @@ TEST_CASE("The shapes of arrays that could not be addressed are refused with the
   CHECK_FALSE(tg::detail::addressable({most + 1}, 1));
   CHECK_FALSE(tg::detail::addressable({most / 8 + 1}, 8));
   CHECK_FALSE(tg::detail::addressable({most / 4 + 1}, 4));
-  CHECK_FALSE(tg::detail::addressable({kMost}, 1));
+  CHECK_FALSE(tg::detail::addressable({kMax}, 1));
   CHECK_FALSE(tg::detail::addressable({kHuge, kHuge}, 1));
   CHECK_FALSE(tg::detail::addressable({kHuge, kHuge / 2}, 1));
   CHECK_FALSE(tg::detail::addressable({3, kThird}, 1));
@@ -66,12 +66,12 @@ TEST_CASE("The shapes of arrays that could not be addressed are refused with the
 
 TEST_CASE("Masks and one-hot vectors of more elements than there are addresses are refused") {
   check_refused("causal_mask", [] { tg::causal_mask(kHuge, kHuge); });
-  check_refused("causal_mask", [] { tg::causal_mask(kMost, kMost); });  // T - 1 with T = 0
-  check_refused("causal_mask", [] { tg::causal_mask(2, kMost); });
-  check_refused("causal_mask", [] { tg::causal_mask(0, kMost); });
+  check_refused("causal_mask", [] { tg::causal_mask(kMax, kMax); });  // T - 1 with T = 0
+  check_refused("causal_mask", [] { tg::causal_mask(2, kMax); });
+  check_refused("causal_mask", [] { tg::causal_mask(0, kMax); });
   check_refused("one_hot", [] { tg::one_hot({0, 1, 2, 3}, std::size_t{1} << 62); });
-  check_refused("one_hot", [] { tg::one_hot({0, 1, 2, 3}, kMost); });
-  check_refused("one_hot", [] { tg::one_hot(tg::IntArray(Shape{0}), kMost); });
+  check_refused("one_hot", [] { tg::one_hot({0, 1, 2, 3}, kMax); });
+  check_refused("one_hot", [] { tg::one_hot(tg::IntArray(Shape{0}), kMax); });
   check_refused("AttentionMask &", [] {
     using Mask = tg::AttentionMask;
     Mask::boolean(tg::BoolArray(Shape{kHuge, 1, 0, 1})) & Mask::boolean(tg::BoolArray(Shape{1, 1, 0, kHuge}));
@@ -81,10 +81,10 @@ TEST_CASE("Masks and one-hot vectors of more elements than there are addresses a
 TEST_CASE_TEMPLATE("Random arrays of more elements than there are addresses are refused, before a key is drawn", T,
                    float, double) {
   check_refused("uniform", [] { tg::uniform<T>({kHuge, kHuge}, 0, 1); });
-  check_refused("uniform", [] { tg::uniform<T>({kMost}, 0, 1); });
+  check_refused("uniform", [] { tg::uniform<T>({kMax}, 0, 1); });
   check_refused("normal", [] { tg::normal<T>({3, kThird}); });
   check_refused("normal", [] { tg::normal<T>({0, kHuge, kHuge}); });
-  check_refused("random_permutation", [] { tg::random_permutation(kMost); });
+  check_refused("random_permutation", [] { tg::random_permutation(kMax); });
 }
 
 TEST_CASE_TEMPLATE("Norms of more elements than there are addresses are refused", T, float, double) {
@@ -109,8 +109,8 @@ TEST_CASE_TEMPLATE("Views of more elements than there are addresses are refused"
   check_refused("repeat", [&] { tg::repeat(none, {kHuge, kHuge}); });
   check_refused("repeat", [&] { tg::repeat(three, {0, kHuge, kHuge}); });
   check_refused("repeat_interleave", [&] { tg::repeat_interleave(three, kThird, 0); });
-  check_refused("repeat_interleave", [&] { tg::repeat_interleave(one, kMost, 0); });
-  check_refused("repeat_interleave", [&] { tg::repeat_interleave(none, kMost, 0); });
+  check_refused("repeat_interleave", [&] { tg::repeat_interleave(one, kMax, 0); });
+  check_refused("repeat_interleave", [&] { tg::repeat_interleave(none, kMax, 0); });
 }
 
 TEST_CASE_TEMPLATE("Reshaping takes no product that wraps around for the number of elements", T, float, double) {
@@ -150,7 +150,7 @@ TEST_CASE_TEMPLATE("Products of empty arrays can make nothing that is too large"
     tg::where(tg::BoolArray(Shape{1, kHuge, 0}), empty<T>({kHuge, 1, 0}), empty<T>({1, 1, 1}));
   });
   check_refused("embedding", [&] { tg::embedding(empty<T>({0, kHuge}), tg::IntArray(Shape{0, kHuge})); });
-  check_refused("embedding", [&] { tg::embedding(empty<T>({0, kMost}), tg::IntArray(Shape{0})); });
+  check_refused("embedding", [&] { tg::embedding(empty<T>({0, kMax}), tg::IntArray(Shape{0})); });
 }
 
 TEST_CASE_TEMPLATE("Attention of empty queries and keys can make nothing that is too large", T, float, double) {

@@ -17,7 +17,7 @@ namespace {
 using tapegrad::detail::all_vector_loops;
 using tapegrad::detail::VectorLoops;
 
-constexpr std::size_t kLongest = 100;  // more than four of the longest vectors, and a partial one
+constexpr std::size_t kMaxLength = 100;  // more than four of the longest vectors, and a partial one
 
 // Random numbers; for_each_length skips the first, so its runs are unaligned.
 template <class T> std::vector<T> drawn(std::size_t n, double low, double high, unsigned seed) {
@@ -35,7 +35,7 @@ template <class T> void check_number(T actual, double expected, double scale = 1
 
 // body(n, x, y) for runs of every length, x and y in [low, high)
 template <class T, class Body> void for_each_length(double low, double high, Body body) {
-  for (std::size_t n = 0; n <= kLongest; ++n) {
+  for (std::size_t n = 0; n <= kMaxLength; ++n) {
     CAPTURE(n);
     const std::vector<T> x = drawn<T>(n + 1, low, high, 1), y = drawn<T>(n + 1, low, high, 2);
     body(n, x.data() + 1, y.data() + 1);
@@ -212,7 +212,7 @@ TEST_CASE("Scores of -inf weigh nothing in any instruction set") {
 TEST_CASE_TEMPLATE("The largest of a run is NaN wherever one is, in any instruction set", T, float, double) {
   for (const VectorLoops<T>* loops : all_vector_loops<T>()) {
     INFO(std::string(loops->instruction_set));
-    for (std::size_t n = 1; n <= kLongest; ++n)
+    for (std::size_t n = 1; n <= kMaxLength; ++n)
       for (std::size_t place = 0; place < n; ++place) {
         CAPTURE(n);
         CAPTURE(place);

@@ -13,7 +13,7 @@ namespace fuzz {
 
 namespace {
 
-constexpr std::size_t kMostSteps = 8, kMostElements = 4096, kMostWork = 1 << 16;
+constexpr std::size_t kMaxSteps = 8, kMaxElements = 4096, kMaxWork = 1 << 16;
 constexpr double kLargest = 100;  // bounds numbers, to keep rounding errors small
 
 constexpr std::size_t kExtents[] = {0, 1, 2, 3, 4, 5, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257};
@@ -38,7 +38,7 @@ std::size_t Draw::below(std::size_t count) {
 }
 
 void Draw::require_quick(std::size_t count) {
-  if (count > kMostWork) throw TooLarge{};
+  if (count > kMaxWork) throw TooLarge{};
 }
 
 tg::Shape Draw::shape(std::size_t most_axes) {
@@ -46,7 +46,7 @@ tg::Shape Draw::shape(std::size_t most_axes) {
   std::size_t elements = 1;
   for (std::size_t& extent : shape) {
     extent = this->extent();
-    if (elements * extent > kMostElements) extent = 1;
+    if (elements * extent > kMaxElements) extent = 1;
     elements *= extent;
   }
   return shape;
@@ -102,7 +102,7 @@ tg::BoolArray Draw::mask(const tg::Shape& shape) {
 }
 
 Input Draw::add_leaf(const tg::Shape& shape) {
-  require_quick(tg::element_count(shape) * (kMostWork / kMostElements));
+  require_quick(tg::element_count(shape) * (kMaxWork / kMaxElements));
   const std::size_t choice = below(8);
   const double low = chance(3) ? 0.25 : -2;  // positive numbers for logarithms and roots
   Leaf leaf{program_.nodes.size(), Leaf::Kind::constant, numbers<double>(key(), shape, low, 2), {}};
@@ -154,7 +154,7 @@ class Builder {
 
   Program build() {
     draw_.add_leaf(draw_.shape());
-    while (!draw_.at_end() && draw_.program_.steps.size() < kMostSteps) add_step();
+    while (!draw_.at_end() && draw_.program_.steps.size() < kMaxSteps) add_step();
     Program& program = draw_.program_;
     for (; !program.nodes.empty() && program.nodes.back().operation == nullptr; program.nodes.pop_back())
       program.leaves.pop_back();  // their step was not added
@@ -191,7 +191,7 @@ class Builder {
                                                         "\", in float: \"" + refused_in_float + '"');
       expect(is_input == is_input_in_float, std::string(operation.name) + " gives its input back in one type alone");
       if (!refused_in_double.empty() || is_input || !is_small(in_double.value())) return;
-      if (in_double.size() > kMostElements || (step.smooth && !step.smooth(step.taken(doubles_)))) return;
+      if (in_double.size() > kMaxElements || (step.smooth && !step.smooth(step.taken(doubles_)))) return;
       doubles_.push_back(in_double);
       floats_.push_back(in_float);
       draw_.shapes_.push_back(in_double.shape());

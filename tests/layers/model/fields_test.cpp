@@ -221,24 +221,24 @@ TEST_CASE("A model is told by its parameters' scalar, and misuse is found when i
 }
 
 TEST_CASE("What a file can keep is told from what it cannot") {
-  using tg::detail::is_kept;
-  static_assert(is_kept<bool> && !is_kept<char> && is_kept<std::int16_t> && is_kept<std::size_t> && is_kept<long long>);
-  static_assert(is_kept<float> && is_kept<double> && !is_kept<long double> && !is_kept<wchar_t> && !is_kept<tg::Gelu>);
-  static_assert(is_kept<std::string> && !is_kept<const char*> && !is_kept<std::string_view> && !is_kept<int*>);
-  static_assert(is_kept<tg::Array<float>> && is_kept<tg::IntArray> && is_kept<tg::BoolArray>);
-  static_assert(is_kept<tg::Tensor<float>> && is_kept<tg::Parameter<double>>);
-  static_assert(is_kept<std::vector<double>> && is_kept<std::vector<bool>> && is_kept<std::array<int, 3>>);
-  static_assert(is_kept<std::optional<double>> && is_kept<std::optional<tg::IntArray>>);
-  static_assert(!is_kept<std::optional<tg::Parameter<float>>>);  // traversals enter it instead
-  static_assert(!is_kept<WithoutList> && !is_kept<WithoutListOrOperator> && !is_kept<Options>);
-  static_assert(!is_kept<std::unique_ptr<tg::Linear<>>> && !is_kept<std::function<void()>> && !is_kept<std::set<int>>);
+  using tg::detail::is_stored;
+  static_assert(is_stored<bool> && !is_kept<char> && is_kept<std::int16_t> && is_kept<std::size_t> && is_kept<long long>);
+  static_assert(is_stored<float> && is_kept<double> && !is_kept<long double> && !is_kept<wchar_t> && !is_kept<tg::Gelu>);
+  static_assert(is_stored<std::string> && !is_kept<const char*> && !is_kept<std::string_view> && !is_kept<int*>);
+  static_assert(is_stored<tg::Array<float>> && is_kept<tg::IntArray> && is_kept<tg::BoolArray>);
+  static_assert(is_stored<tg::Tensor<float>> && is_kept<tg::Parameter<double>>);
+  static_assert(is_stored<std::vector<double>> && is_kept<std::vector<bool>> && is_kept<std::array<int, 3>>);
+  static_assert(is_stored<std::optional<double>> && is_kept<std::optional<tg::IntArray>>);
+  static_assert(!is_stored<std::optional<tg::Parameter<float>>>);  // traversals enter it instead
+  static_assert(!is_stored<WithoutList> && !is_kept<WithoutListOrOperator> && !is_kept<Options>);
+  static_assert(!is_stored<std::unique_ptr<tg::Linear<>>> && !is_kept<std::function<void()>> && !is_kept<std::set<int>>);
 }
 
 TEST_CASE("Lists of anything but members' names, each once, are found when they are compiled") {
-  using tg::detail::are_identifiers, tg::detail::has_twins;
-  static_assert(!has_twins("") && !has_twins("a") && !has_twins("a, aa, a_b, A, b"));
-  static_assert(has_twins("a, a") && has_twins("a, b, a") && has_twins("b,a , a") && has_twins("a, this->a") &&
-                has_twins("a_, a"));
+  using tg::detail::are_identifiers, tg::detail::has_duplicates;
+  static_assert(!has_duplicates("") && !has_duplicates("a") && !has_duplicates("a, aa, a_b, A, b"));
+  static_assert(has_duplicates("a, a") && has_duplicates("a, b, a") && has_duplicates("b,a , a") &&
+                has_duplicates("a, this->a") && has_duplicates("a_, a"));
   static_assert(are_identifiers("") && are_identifiers("a") && are_identifiers("aZ_09, this->b , \u00e9"));
   for (const char* list : {"a.b", "a, b[0]", "*a", "Base::a", "a b", "std::get<0>(a)", "a->b"}) {
     CAPTURE(list);

@@ -26,8 +26,8 @@ namespace {
 
 using namespace std::string_literals;
 
-template <class Number> constexpr Number kLeast = std::numeric_limits<Number>::lowest();
-template <class Number> constexpr Number kMost = std::numeric_limits<Number>::max();
+template <class Number> constexpr Number kMin = std::numeric_limits<Number>::lowest();
+template <class Number> constexpr Number kMax = std::numeric_limits<Number>::max();
 
 struct Numbers {
   bool flag = false;
@@ -48,16 +48,16 @@ struct Numbers {
 
 Numbers extreme_numbers() {
   return {true,
-          kLeast<signed char>,
-          kMost<unsigned char>,
-          kLeast<short>,
-          kMost<unsigned short>,
-          kLeast<int>,
-          kMost<unsigned>,
-          kLeast<long>,
-          kMost<unsigned long>,
-          kMost<long long>,
-          kMost<unsigned long long> - 1,
+          kMin<signed char>,
+          kMax<unsigned char>,
+          kMin<short>,
+          kMax<unsigned short>,
+          kMin<int>,
+          kMax<unsigned>,
+          kMin<long>,
+          kMax<unsigned long>,
+          kMax<long long>,
+          kMax<unsigned long long> - 1,
           std::numeric_limits<float>::denorm_min(),
           -0.0};
 }
@@ -151,7 +151,7 @@ TEST_CASE("Numbers of every width come back, in their own types") {
     CHECK(tensors.at(named.first).dtype() == named.second);
     CHECK(tensors.at(named.first).shape().empty());
   }
-  CHECK(*tensors.at("long_u64").as<std::uint64_t>().data() == kMost<std::uint64_t> - 1);
+  CHECK(*tensors.at("long_u64").as<std::uint64_t>().data() == kMax<std::uint64_t> - 1);
 }
 
 TEST_CASE("A run's numbers lie in the file byte by byte, the wide ones first") {

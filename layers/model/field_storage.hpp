@@ -29,21 +29,21 @@ namespace tapegrad::detail {
 ///     wanted(field)         the accepted shape in words: "of shape (2, 3)"
 ///     has(field)            true if the field has an array now
 ///     reset(field)          for optional fields, called if the file has none
-template <class F> struct Kept;
+template <class F> struct FieldStorage;
 
 /// Required fields of a known shape: the derived struct's shape(field).
-template <class Derived> struct KeptInShape {
+template <class Derived> struct StorageOfShape {
   static bool has(const auto&) { return true; }
   static bool fits(const auto& field, const Shape& shape) { return shape == Derived::shape(field); }
   static std::string wanted(const auto& field) { return "of shape " + to_string(Derived::shape(field)); }
 };
 
 /// Fields replaced by the converted array.
-template <class F> struct KeptByValue {
+template <class F> struct StorageByValue {
   static void set(F& field, F&& made) { field = std::move(made); }
 };
 
-template <Number F> struct Kept<F> : KeptInShape<Kept<F>>, KeptByValue<F> {
+template <Number F> struct FieldStorage<F> : StorageOfShape<FieldStorage<F>>, StorageByValue<F> {
   using Number = F;
   static Array<F> get(F field) { return Array<F>(Shape{}, field); }
   static F make(const Array<F>& array) { return *array.data(); }
@@ -51,7 +51,8 @@ template <Number F> struct Kept<F> : KeptInShape<Kept<F>>, KeptByValue<F> {
 };
 
 template <Number F, std::size_t N>
-struct Kept<std::array<F, N>> : KeptInShape<Kept<std::array<F, N>>>, KeptByValue<std::array<F, N>> {
+struct FieldStorage<std::array<F, N>> : StorageOfShape<FieldStorage<std::array<F, N>>>,
+                                        StorageByValue<std::array<F, N>> {
   using Number = F;
   static Array<F> get(const std::array<F, N>& field) {
     Array<F> array(Shape{N});
@@ -66,7 +67,7 @@ struct Kept<std::array<F, N>> : KeptInShape<Kept<std::array<F, N>>>, KeptByValue
   static Shape shape(const std::array<F, N>&) { return {N}; }
 };
 
-template <Number F> struct Kept<std::vector<F>> : KeptByValue<std::vector<F>> {
+template <Number F> struct FieldStorage<std::vector<F>> : StorageByValue<std::vector<F>> {
   using Number = F;
   static Array<F> get(const std::vector<F>& field) {
     Array<F> array(Shape{field.size()});
@@ -81,14 +82,14 @@ template <Number F> struct Kept<std::vector<F>> : KeptByValue<std::vector<F>> {
   static std::string wanted(const std::vector<F>&) { return "of one axis"; }
 };
 
-template <class T> struct Kept<Array<T>> : KeptInShape<Kept<Array<T>>>, KeptByValue<Array<T>> {
+template <class T> struct FieldStorage<Array<T>> : StorageOfShape<FieldStorage<Array<T>>>, StorageByValue<Array<T>> {
   using Number = T;
   static const Array<T>& get(const Array<T>& field) { return field; }
   static Array<T> make(Array<T>&& array) { return std::move(array); }
   static const Shape& shape(const Array<T>& field) { return field.shape(); }
 };
 
-template <class T> struct Kept<Tensor<T>> : KeptInShape<Kept<Tensor<T>>>, KeptByValue<Tensor<T>> {
+template <class T> struct FieldStorage<Tensor<T>> : StorageOfShape<FieldStorage<Tensor<T>>>, StorageByValue<Tensor<T>> {
   using Number = T;
   static const Array<T>& get(const Tensor<T>& field) { return field.value(); }
   static Tensor<T> make(Array<T>&& array) { return Tensor<T>(std::move(array)); }
@@ -96,19 +97,19 @@ template <class T> struct Kept<Tensor<T>> : KeptInShape<Kept<Tensor<T>>>, KeptBy
 };
 
 /// A generator as its state.
-template <> struct Kept<Generator> : KeptInShape<Kept<Generator>>, KeptByValue<Generator> {
+template <> struct FieldStorage<Generator> : StorageOfShape<FieldStorage<Generator>>, StorageByValue<Generator> {
   using Number = std::uint64_t;
-  static Array<std::uint64_t> get(const Generator& field) { return Kept<Generator::State>::get(field.state()); }
+  static Array<std::uint64_t> get(const Generator& field) { return FieldStorage<Generator::State>::get(field.state()); }
   static Generator make(const Array<std::uint64_t>& array) {
-    return Generator::from_state(Kept<Generator::State>::make(array));
+    return Generator::from_state(FieldStorage<Generator::State>::make(array));
   }
   static Shape shape(const Generator&) { return {2}; }
 };
 
-template <> struct Kept<RandomState> : KeptInShape<Kept<RandomState>> {
+template <> struct FieldStorage<RandomState> : StorageOfShape<FieldStorage<RandomState>> {
   using Number = std::uint64_t;
-  static Array<std::uint64_t> get(RandomState) { return Kept<Generator>::get(default_generator()); }
-  static Generator make(const Array<std::uint64_t>& array) { return Kept<Generator>::make(array); }
+  static Array<std::uint64_t> get(RandomState) { return FieldStorage<Generator>::get(default_generator()); }
+  static Generator make(const Array<std::uint64_t>& array) { return FieldStorage<Generator>::make(array); }
   static void set(RandomState, Generator&& made) { default_generator() = made; }
   static Shape shape(RandomState) { return {2}; }
 };
@@ -119,7 +120,7 @@ template <class F> inline constexpr bool is_parameter = requires(const F* field)
 
 template <class F>
 requires is_parameter<F>
-struct Kept<F> : KeptInShape<Kept<F>> {
+struct FieldStorage<F> : StorageOfShape<FieldStorage<F>> {
   using T = typename F::value_type;
   using Number = T;
   static const Array<T>& get(const F& field) { return field.value(); }
@@ -129,26 +130,30 @@ struct Kept<F> : KeptInShape<Kept<F>> {
 };
 
 template <class F>
-concept HasKept = requires {
-  typename Kept<F>::Number;
+concept HasStorage = requires {
+  typename FieldStorage<F>::Number;
 };
 
 /// True if a field is made from an array alone, independent of its old value.
 template <class F>
-concept MadeOfArray = HasKept<F> && requires(Array<typename Kept<F>::Number> array) {
-  { Kept<F>::make(std::move(array)) } -> std::same_as<F>;
+concept MadeOfArray = HasStorage<F> && requires(Array<typename FieldStorage<F>::Number> array) {
+  { FieldStorage<F>::make(std::move(array)) } -> std::same_as<F>;
 };
 
 /// Present if the file has it, with the shape in the file.
-template <MadeOfArray F> struct Kept<std::optional<F>> : KeptByValue<std::optional<F>> {
-  using Number = typename Kept<F>::Number;
+template <MadeOfArray F> struct FieldStorage<std::optional<F>> : StorageByValue<std::optional<F>> {
+  using Number = typename FieldStorage<F>::Number;
   static constexpr bool kIsArray = OneOf<F, Array<Number>, Tensor<Number>>;
   static bool has(const std::optional<F>& field) { return field.has_value(); }
-  static decltype(auto) get(const std::optional<F>& field) { return Kept<F>::get(*field); }
-  static std::optional<F> make(Array<Number>&& array) { return Kept<F>::make(std::move(array)); }
+  static decltype(auto) get(const std::optional<F>& field) { return FieldStorage<F>::get(*field); }
+  static std::optional<F> make(Array<Number>&& array) { return FieldStorage<F>::make(std::move(array)); }
   static void reset(std::optional<F>& field) { field.reset(); }
-  static bool fits(const std::optional<F>&, const Shape& shape) { return kIsArray || Kept<F>::fits(F(), shape); }
-  static std::string wanted(const std::optional<F>&) { return kIsArray ? "of any shape" : Kept<F>::wanted(F()); }
+  static bool fits(const std::optional<F>&, const Shape& shape) {
+    return kIsArray || FieldStorage<F>::fits(F(), shape);
+  }
+  static std::string wanted(const std::optional<F>&) {
+    return kIsArray ? "of any shape" : FieldStorage<F>::wanted(F());
+  }
 };
 
 template <class F> inline constexpr bool is_text = OneOf<F, std::string, std::optional<std::string>>;
@@ -157,6 +162,6 @@ template <class F> inline constexpr bool is_text = OneOf<F, std::string, std::op
 inline const std::string* text_of(const std::string& field) { return &field; }
 inline const std::string* text_of(const std::optional<std::string>& field) { return field ? &*field : nullptr; }
 
-template <class F> inline constexpr bool is_kept = HasKept<F> || is_text<F>;
+template <class F> inline constexpr bool is_stored = HasStorage<F> || is_text<F>;
 
 }  // namespace tapegrad::detail

@@ -13,7 +13,7 @@
 
 namespace tg = tapegrad;
 
-TEST_CASE("language_model answers what it cannot use with one line and the exit status 1") {
+TEST_CASE("language_model reports invalid input in one line, with exit status 1") {
   const TemporaryFolder folder;
   const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
   const std::string text = file("good", rhyme(20)), list = file("list", joined(names(40)));
@@ -51,7 +51,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--load " + folder.path("none"), "none");
     refuses("--load " + text, "good");
   }
-  SUBCASE("names of files that are not UTF-8, which a run that is kept cannot hold") {
+  SUBCASE("names of files that are not UTF-8, which a saved run cannot store") {
     const std::string strange = folder.path("$(printf 'caf\\351')"), front = "--data " + text + forever;
     const auto message = [](const std::string& option) {
       return option + ": expected UTF-8, got the byte 0xe9 as character ";
@@ -140,7 +140,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses(page + " page ißt", "--page: expected characters that the model has learned, got 'ß' as character 2");
     refuses("--data " + text + " --lr 1000 --steps 100", "--lr: expected a learning rate that lets the loss fall");
   }
-  SUBCASE("options that do not go together") {
+  SUBCASE("conflicting options") {
     refuses("--lines", "--lines: expected together with --data");
     refuses("--encoding latin1", "--encoding: expected together with --data or --language");
     refuses("--data " + text + " --language english", "--language: expected without --data");

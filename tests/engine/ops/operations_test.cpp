@@ -228,7 +228,7 @@ TEST_CASE("Whole Jacobians agree with central differences") {
       for (std::size_t j = 0; j < numeric.size(); ++j) {
         const double h = step_of(sample, x[i].value().data()[j % x[i].size()]);
         if (std::abs(swept[i].data()[j] - numeric.data()[j]) <= 1e-6 * scale + rounding / h) continue;
-        FAIL_CHECK("input " << i << ", output " << j / x[i].size() << ", element " << j % x[i].size() << ": swept "
+        FAIL_CHECK("input " << i << ", output " << j / x[i].size() << ", element " << j % x[i].size() << ": backward "
                             << swept[i].data()[j] << ", differences " << numeric.data()[j] << ", the largest "
                             << scale);
         break;

@@ -46,7 +46,7 @@ set(transcripts)
 set(pending 0)  # the answer's program whose output is still missing
 foreach(line IN LISTS blocks ITEMS 0)
   if(pending AND NOT language_${line} STREQUAL "text")
-    message(FATAL_ERROR "${name}, line ${pending}: expected a block of text with what this program prints behind it")
+    message(FATAL_ERROR "${name}, line ${pending}: expected a block of text with the program's output after it")
   endif()
   end_of_answer(${line} end)
   if(language_${line} STREQUAL "cpp" AND NOT frame)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the API's pages from the public headers: python3 build.py DOXYGEN SOURCES OUT HEADERS...
+"""Builds the API reference from the public headers: python3 build.py DOXYGEN SOURCES OUT HEADERS...
 
 OUT/html/index.html lists every name with a one-line summary and a link to its full comment; OUT/xml has the same for
 the tests. Any warning of Doxygen, e.g. about a public name without a comment, is an error.
@@ -22,7 +22,7 @@ DOXYGEN = sys.argv[1]
 
 
 def run_doxygen(sources: pathlib.Path, out: pathlib.Path, settings: dict[str, str]) -> None:
-    """Replaces the copies' paths in warnings by the sources' paths; the line numbers are the same."""
+    """Runs Doxygen. Its warnings name the sources instead of the copies; the line numbers are the same."""
     text = (FOLDER / "Doxyfile").read_text(encoding="utf-8")
     text += "".join(f'{name} = "{value}"\n' for name, value in settings.items())
     done = subprocess.run([DOXYGEN, "-"], input=text, cwd=out / "headers", text=True, stderr=subprocess.PIPE)
@@ -54,7 +54,7 @@ def linked(name: interface.Name, text: str) -> str:
 
 
 def row_of(name: str, overloads: list[interface.Name]) -> str:
-    """One row for all overloads of a name. It shows the first one with a comment of its own."""
+    """One row for all overloads of a name. It shows the first overload with its own comment."""
     first = next((overload for overload in overloads if not overload.brief.startswith("The same")), overloads[0])
     return f"<tr><td>{linked(first, name)}</td><td>{html.escape(first_sentence(first.brief))}</td></tr>\n"
 
@@ -95,10 +95,10 @@ def main(sources: pathlib.Path, out: pathlib.Path, public: list[pathlib.Path]) -
     (out / "layout.xml").write_text(layout(), encoding="utf-8")
     look = {"LAYOUT_FILE": str(out / "layout.xml"), "HTML_EXTRA_STYLESHEET": str(FOLDER / "style.css")}
     if version() >= (1, 9, 5):
-        look["HTML_COLORSTYLE"] = "LIGHT"  # its own dark mode would undo the one in style.css
+        look["HTML_COLORSTYLE"] = "LIGHT"  # Doxygen's dark mode would override the one in style.css
     run_doxygen(sources, out, {"OUTPUT_DIRECTORY": str(out), **look})
     if broken := broken_links(out / "html"):
-        sys.exit("Links that lead nowhere: " + ", ".join(broken))
+        sys.exit("Broken links: " + ", ".join(broken))
 
 
 if __name__ == "__main__":

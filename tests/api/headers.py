@@ -13,8 +13,8 @@ import sys
 TESTING = ["compare.hpp", "doctest.hpp", "gradcheck.hpp", "gradcheck_page.hpp"]
 GROUPS = {
     "arrays": ("Arrays", "Arrays and shapes, masks, random numbers, threads.", ["engine/array"]),
-    "tape": ("Tensors and the tape", "Automatic differentiation: tensors, parameters, the tape and its sweep, your own "
-             "operations.", ["engine/tape"]),
+    "tape": ("Tensors and the tape", "Automatic differentiation: tensors, parameters, the tape and its backward pass, "
+             "your own operations.", ["engine/tape"]),
     "operations": ("Operations", "PyTorch's operations on tensors, each with its gradient.",
                    ["engine/ops"]),
     "layers": ("Layers", "Layers with parameters, initialization, sampling. Inputs of shapes other than documented throw "
@@ -38,7 +38,7 @@ def group_of(header: pathlib.Path) -> str:
     if header.name in TESTING:
         return "testing"
     groups = [group for group, (_, _, folders) in GROUPS.items() if str(header.parent) in folders]
-    return groups[0] if groups else sys.exit(f"{header} is in a folder that no group of {__file__} lists")
+    return groups[0] if groups else sys.exit(f"{header} is in a folder missing from GROUPS in {__file__}")
 
 
 def definitions() -> str:

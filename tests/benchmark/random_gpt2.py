@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a folder as Hugging Face publishes GPT-2 and Llama, with random weights, for timing. It needs numpy alone.
+"""Writes a model folder like Hugging Face's GPT-2 and Llama, with random weights, for timing. Needs only numpy.
 
     random_gpt2.py FOLDER                                       GPT-2 of 124 million parameters, F32
-    random_gpt2.py FOLDER --model llama --kv-heads 4            a Llama of about as many
-    random_gpt2.py FOLDER --dtype BF16 --tokenizer OTHER        takes the tokenizer's files from a folder that has them
+    random_gpt2.py FOLDER --model llama --kv-heads 4            a Llama of about the same size
+    random_gpt2.py FOLDER --dtype BF16 --tokenizer OTHER        copies the tokenizer's files from a folder
 """
 
 import argparse
@@ -129,8 +129,8 @@ def parse():
     parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--kv-heads", type=int, help="of a llama; as many as heads otherwise")
-    parser.add_argument("--inner", type=int, help="the width of the feed-forward layers")
+    parser.add_argument("--kv-heads", type=int, help="heads of keys and values of a llama; default: --heads")
+    parser.add_argument("--inner", type=int, help="width of the feed-forward layers")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.kv_heads and options.model == "gpt2":

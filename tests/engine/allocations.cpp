@@ -107,7 +107,7 @@ template <class Model> std::size_t allocations_from_the_third_step(std::size_t b
 
 }  // namespace
 
-TEST_CASE("The counter sees operator new, aligned or not, and what the pool asks for") {
+TEST_CASE("The counter sees aligned and unaligned operator new, and the pool's requests") {
   allocations = 0;
   counting = true;
   delete new int;
@@ -118,14 +118,14 @@ TEST_CASE("The counter sees operator new, aligned or not, and what the pool asks
   CHECK(allocations >= 2);
 }
 
-TEST_CASE("A steady training step asks the system for no memory") {
+TEST_CASE("A steady training step allocates no system memory") {
   CHECK(allocations_from_the_third_step<Classifier>(2, 5) == 0);
   CHECK(allocations_from_the_third_step<Classifier>(16, 40) == 0);
   CHECK(allocations_from_the_third_step<LanguageModel>(1, 4) == 0);
   CHECK(allocations_from_the_third_step<LanguageModel>(16, 40) == 0);
 }
 
-TEST_CASE_TEMPLATE("An optimizer's step asks the system for no memory after the first", Optimizer, tg::SGD<float>,
+TEST_CASE_TEMPLATE("An optimizer's step allocates no system memory after the first step", Optimizer, tg::SGD<float>,
                    tg::Adam<float>, tg::AdamW<float>) {
   typename Optimizer::Options options;
   if constexpr (requires { options.momentum; }) options.momentum = 0.9;

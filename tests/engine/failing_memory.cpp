@@ -100,7 +100,7 @@ Tensor loss_of(const Large& model) { return tg::sum(model.a * model.b) + tg::sum
 
 }  // namespace
 
-TEST_CASE("A sweep whose memory ends anywhere changes no gradient, or is complete") {
+TEST_CASE("A backward pass that runs out of memory at any point changes no gradient or is complete") {
   const long failed = attempts_until_success([](long n) {
     tg::set_num_threads(2);  // a pool not yet started
     Large model;
@@ -123,7 +123,7 @@ TEST_CASE("A sweep whose memory ends anywhere changes no gradient, or is complet
   CHECK(failed > 5);
 }
 
-TEST_CASE("Handing gradients over needs no memory, also where threads add them up") {
+TEST_CASE("Delivering gradients needs no memory, also if several threads accumulate them") {
   const long failed = attempts_until_success([](long n) {
     Large model;
     model.a.set_grad(Array(tg::Shape{kLarge}, 10.0));
@@ -144,7 +144,7 @@ TEST_CASE("Handing gradients over needs no memory, also where threads add them u
   CHECK(failed > 2);
 }
 
-TEST_CASE("A tape on which memory ended while it recorded goes on as if nothing had been tried") {
+TEST_CASE("A tape that ran out of memory while recording continues as if nothing happened") {
   for (const bool profile : {false, true}) {
     const long failed = attempts_until_success([&](long n) {
       Parameter a(Array{1.0, 2.0}), b(Array{3.0, 4.0});
@@ -180,7 +180,7 @@ TEST_CASE("Moving a parameter needs no memory") {
   }
 }
 
-TEST_CASE("A run into which is loaded when memory ends anywhere changes in nothing, or is complete") {
+TEST_CASE("Loading into a run that runs out of memory at any point changes nothing or is complete") {
   struct Run {
     Parameter weight{Array{0.0, 0.0}};
     tg::AdamW<double> optimizer{tg::parameters(weight), {.lr = 0.5}};
@@ -238,7 +238,7 @@ TEST_CASE("A run into which is loaded when memory ends anywhere changes in nothi
   CHECK(attempts_until_success(load) > 20);
 }
 
-TEST_CASE("Reading a file when memory ends anywhere gives an error, or all of it") {
+TEST_CASE("Reading a file that runs out of memory at any point throws or is complete") {
   const TemporaryFolder folder;
   tg::save(Large(), folder / "file", {{"text", "a text that is longer than what a string holds in itself"}});
   const std::string file = bytes_of(folder / "file");
@@ -258,7 +258,7 @@ TEST_CASE("Reading a file when memory ends anywhere gives an error, or all of it
   }
 }
 
-TEST_CASE("A save when memory ends anywhere leaves the old file, or puts the new one in its place, and nothing else") {
+TEST_CASE("Saving that runs out of memory at any point leaves the old or the new file, and no other") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "file";
   const tg::AttentionMap<float> map{{"a", "b"}, {"c"}, tg::Array<float>(tg::Shape{1, 2, 1}, 0.5f)};
@@ -280,7 +280,7 @@ TEST_CASE("A save when memory ends anywhere leaves the old file, or puts the new
   }
 }
 
-TEST_CASE("A page when memory ends anywhere leaves the old file, or puts the new one in its place, and nothing else") {
+TEST_CASE("Writing a page that runs out of memory at any point leaves the old or the new file, and no other") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "page.html";
   tg::Tape tape({.profile = true, .keep_values = true});
@@ -305,7 +305,7 @@ TEST_CASE("A page when memory ends anywhere leaves the old file, or puts the new
   CHECK(failed > 1000);
 }
 
-TEST_CASE("A training step on which memory ends anywhere can be taken again, to the same parameters") {
+TEST_CASE("A training step that runs out of memory at any point can be repeated, with the same parameters") {
   struct Model {
     tg::Embedding<> embedding{20, 64};
     tg::TransformerBlock<> block{64, 4};
@@ -387,7 +387,7 @@ template <class Optimizer> void check_failing_steps(const typename Optimizer::Op
   CHECK(failed > 2);
 }
 
-TEST_CASE("An optimizer's step whose memory ends changes neither values nor states") {
+TEST_CASE("An optimizer's step that runs out of memory changes neither values nor states") {
   check_failing_steps<tg::SGD<double>>({.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
   check_failing_steps<tg::Adam<double>>({.lr = 0.1, .weight_decay = 0.1});
   check_failing_steps<tg::AdamW<double>>({.lr = 0.1});

@@ -134,7 +134,7 @@ std::string recorded(Recording settings, const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("A file takes the old one's place when its bytes are on the disk, and then its name gets there too") {
+TEST_CASE("A file replaces the old one only after its bytes are on the disk, and then its folder is synced") {
   const TemporaryFolder folder;
   for (const Writer& writer : writers()) {
     CAPTURE(writer.operation);
@@ -147,7 +147,7 @@ TEST_CASE("A file takes the old one's place when its bytes are on the disk, and 
   }
 }
 
-TEST_CASE("Whichever call the system refuses, the error says so, and the file is the old one or the new one, whole") {
+TEST_CASE("If any system call fails, the error names it, and the old or the new file is complete") {
   const TemporaryFolder folder;
   const fs::path path = folder / "file";
   for (const Writer& writer : writers()) {
@@ -176,7 +176,7 @@ TEST_CASE("Whichever call the system refuses, the error says so, and the file is
   }
 }
 
-TEST_CASE("A file system that cannot sync folders is none that fails") {
+TEST_CASE("A file system that cannot sync folders is not an error") {
   const TemporaryFolder folder;
   std::size_t at = 0;
   recorded({}, [&] { tg::save(Model(), folder / "file"); });
@@ -185,7 +185,7 @@ TEST_CASE("A file system that cannot sync folders is none that fails") {
   CHECK(recorded({.fails_at = at, .reason = EINVAL}, [&] { tg::save(Model(), folder / "file"); }) == "");
 }
 
-TEST_CASE("Writes that are cut short and interrupted go on") {
+TEST_CASE("Short and interrupted writes continue") {
   const TemporaryFolder folder;
   for (const Writer& writer : writers()) {
     CAPTURE(writer.operation);

@@ -41,7 +41,7 @@ void check_equal(const std::vector<Compared>& comparisons) {
 
 }  // namespace
 
-TEST_CASE("attention_levels 1 and 2 attend with three projections, and with one that holds all three") {
+TEST_CASE("attention_levels 1 and 2 attend with three projections, and with a fused one") {
   for (const int seed : {0, 7}) {
     const Printed printed = run_tutorial("attention_levels", seed), first = printed.section(1),
                   second = printed.section(2);
@@ -59,7 +59,7 @@ TEST_CASE("attention_levels 1 and 2 attend with three projections, and with one 
   }
 }
 
-TEST_CASE("attention_levels 3 hides padding, and drops weights in training alone") {
+TEST_CASE("attention_levels 3 hides padding, and drops weights only in training") {
   for (const int seed : {0, 7}) {
     const Printed part = run_tutorial("attention_levels", seed).section(3);
     const Numbers x = part.array("X", {3, 4, 2}), mask = part.array("mask", {3, 4});
@@ -82,7 +82,7 @@ TEST_CASE("attention_levels 3 hides padding, and drops weights in training alone
   }
 }
 
-TEST_CASE("attention_levels 4 attends with two heads, and its gradient is that of central differences") {
+TEST_CASE("attention_levels 4 attends with two heads, and its gradient matches central differences") {
   for (const int seed : {0, 7}) {
     const Printed part = run_tutorial("attention_levels", seed).section(4);
     Numbers x = part.array("X", {3, 2, 4});

@@ -66,7 +66,7 @@ std::string with_own_mounts(const Workplace& place) {
 
 // ---- disks and folders --------------------------------------------------------------------------------------------
 
-TEST_CASE("On a full disk the programs leave what was there, and say which file cannot be written") {
+TEST_CASE("On a full disk the programs leave existing files unchanged and name the file they cannot write") {
   const Workplace place;
   const std::string own_mounts = with_own_mounts(place);
   if (own_mounts.empty()) {
@@ -108,7 +108,7 @@ TEST_CASE("On a full disk the programs leave what was there, and say which file 
   }
 }
 
-TEST_CASE("When one output of a run cannot be written, the others are") {
+TEST_CASE("If one output of a run cannot be written, the others are") {
   const Workplace place;
   // Limits files to 32 KB; the log exceeds this after some hundred steps.
   const Run run =
@@ -119,7 +119,7 @@ TEST_CASE("When one output of a run cannot be written, the others are") {
   CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "run", "script", "text"});
 }
 
-TEST_CASE("A run that could not begin, or diverged, leaves the models of others alone") {
+TEST_CASE("A run that cannot start, or diverges, leaves existing models unchanged") {
   const Workplace place;
   place.write("model", "old");
   place.write("log", "no log");
@@ -137,7 +137,7 @@ TEST_CASE("A run that could not begin, or diverged, leaves the models of others 
   CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "script", "text"});
 }
 
-TEST_CASE("Files and folders that may not be written to are refused, before the work or behind it") {
+TEST_CASE("Unwritable files and folders are refused, before or after the work") {
   const Workplace place;
   // Root may write everywhere, so commands run as another user.
   const std::string other = geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups" : "";
@@ -182,7 +182,7 @@ TEST_CASE("Files and folders that may not be written to are refused, before the 
 
 // ---- readers ------------------------------------------------------------------------------------------------------
 
-TEST_CASE("A program whose reader goes away ends as shells expect, and its files are whole") {
+TEST_CASE("A program whose reader closes the pipe ends as shells expect, and its files are complete") {
   const Workplace place;
   REQUIRE(place.run(writer + few + "--save ${here}model").status == 0);
   const Run writing = place.run(
@@ -231,7 +231,7 @@ std::string signalled(const std::string& command, const std::string& words, cons
 
 }  // namespace
 
-TEST_CASE("Any signal that asks a program to stop stops training, and what it is to keep is kept") {
+TEST_CASE("Any termination signal stops training, and requested outputs are saved") {
   const Workplace place;
   for (const Signal& signal : signals)
     for (const std::string& command : {classifier + forever + "--save model", writer + forever + "--save model",
@@ -253,7 +253,7 @@ TEST_CASE("Any signal that asks a program to stop stops training, and what it is
     }
 }
 
-TEST_CASE("A program that was told to outlive its terminal trains on") {
+TEST_CASE("A program started with nohup continues training after its terminal closes") {
   const Workplace place;
   const Run run = place.run("cd $here; trap '' HUP\n" + classifier + forever +
                             "--save model >out & program=$!\n"
@@ -262,7 +262,7 @@ TEST_CASE("A program that was told to outlive its terminal trains on") {
   CHECK(run.status == 128 + 15);
 }
 
-TEST_CASE("Any signal ends a program that writes a text at once") {
+TEST_CASE("Any termination signal ends a program at once while it generates a text") {
   const Workplace place;
   REQUIRE(place.run(writer + few + "--save ${here}model").status == 0);
   for (const Signal& signal : signals) {
@@ -274,7 +274,7 @@ TEST_CASE("Any signal ends a program that writes a text at once") {
   }
 }
 
-TEST_CASE("A signal at any moment leaves the old page or the new one, and no temporary file") {
+TEST_CASE("After a signal at any moment there is the old page or the new one, and no temporary file") {
   const Workplace place;
   const std::string program =
       "cd $here; env --default-signal=INT,HUP,TERM $examples/attention_levels --page page >out & ";

@@ -29,7 +29,7 @@ void check_all_equal(const Printed& section, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("contextual_embedding gives one word two vectors, by the mean of its context and by attention") {
+TEST_CASE("contextual_embedding gives one word two vectors, with the mean of its context and with attention") {
   const Printed printed = run_tutorial("contextual_embedding", 0);
   const Numbers table = printed.array("embedding table", {4, 3});
   const Numbers river = printed.array("the river bank", {3, 3}), money = printed.array("the money bank", {3, 3});
@@ -49,7 +49,7 @@ TEST_CASE("contextual_embedding gives one word two vectors, by the mean of its c
   check_all_equal(printed.section(5), 4);
 }
 
-TEST_CASE("contextual_embedding shows the softmax fail on large scores, and right with the maximum subtracted") {
+TEST_CASE("contextual_embedding shows the softmax fail on large scores, and work with the maximum subtracted") {
   const Printed printed = run_tutorial("contextual_embedding", 0);
   const Numbers wrong = printed.array("wrong softmax: as written", {3, 3}),
                 right = printed.array("right softmax: largest subtracted first", {3, 3});
@@ -59,7 +59,7 @@ TEST_CASE("contextual_embedding shows the softmax fail on large scores, and righ
   for (std::size_t i = 3; i < 9; ++i) CHECK(std::isnan(wrong.data()[i]));
 }
 
-TEST_CASE("contextual_embedding attends with projections, whatever the seed") {
+TEST_CASE("contextual_embedding attends with projections, for any seed") {
   for (const int seed : {0, 7}) {
     const Printed printed = run_tutorial("contextual_embedding", seed), part = printed.section(6);
     const Numbers x = printed.array("the river bank", {3, 3});

@@ -8,7 +8,7 @@
 
 using by_loops::Attention;
 
-TEST_CASE("cross_attention splits heads with each number where it belongs, and shows where one reshape puts it") {
+TEST_CASE("cross_attention splits heads correctly, and shows the result of a wrong reshape") {
   const Printed part = run_tutorial("cross_attention", 0).section(1);
   const Numbers x = part.array("X [batch entry]", {1, 3, 4}),
                 right = part.array("right heads [batch entry, head]", {1, 2, 3, 2}),
@@ -20,7 +20,7 @@ TEST_CASE("cross_attention splits heads with each number where it belongs, and s
   for (std::size_t i = 0; i < x.size(); ++i) CHECK(wrong.data()[i] == x.data()[i]);  // in memory order
 }
 
-TEST_CASE("cross_attention attends from queries to keys of another length, as far as they are valid") {
+TEST_CASE("cross_attention attends from queries to the valid keys of another length") {
   for (const int seed : {0, 7}) {
     const Printed printed = run_tutorial("cross_attention", seed), all = printed.section(2), valid = printed.section(3),
                   dropout = printed.section(4);
@@ -59,7 +59,7 @@ TEST_CASE("cross_attention attends from queries to keys of another length, as fa
   }
 }
 
-TEST_CASE("cross_attention gives (2, 4, 100) out of the textbook's ones, with equal weights for the valid keys") {
+TEST_CASE("cross_attention returns (2, 4, 100) for the textbook's ones, with equal weights of the valid keys") {
   const Printed printed = run_tutorial("cross_attention", 0), part = printed.section(5);
   CHECK(part.has("X (2, 4, 100), Y (2, 6, 100) -> output (2, 4, 100)"));
   CHECK(part.has("W_q      Linear  weight (100, 100)  10,000"));

@@ -36,7 +36,7 @@ TEST_CASE("UTF-8 is decoded to code points and encoded back, from one byte to fo
   CHECK(decode("").empty());
 }
 
-TEST_CASE("what is not UTF-8 is refused with the byte and its place") {
+TEST_CASE("Invalid UTF-8 is refused with the byte and its position") {
   for (const char* bytes : {"ab\xe9", "ab\xc3", "ab\x80", "ab\xc0\x80", "ab\xe0\x9f\xbf", "ab\xed\xa0\x80",
                             "ab\xf4\x90\x80\x80", "ab\xf5\x80\x80\x80", "ab\xe2\x82", "ab\xc3z"}) {
     CAPTURE(bytes);
@@ -45,12 +45,12 @@ TEST_CASE("what is not UTF-8 is refused with the byte and its place") {
   CHECK_THROWS_WITH(decode("na\xefve"), "expected UTF-8, got the byte 0xef at character 3");
 }
 
-TEST_CASE("in ISO-8859-1 every byte is the character of its number") {
+TEST_CASE("In ISO-8859-1 every byte is the character with its number") {
   const TemporaryFolder folder;
   CHECK(read_text(folder.write("latin1", "na\xefve\xff\xbf"), Encoding::latin1) == "naïveÿ¿\n");
 }
 
-TEST_CASE("what a terminal would obey is printed escaped, and what is long in part") {
+TEST_CASE("Terminal control characters are escaped when printed, and long text is shortened") {
   CHECK(printable("aß€🙂 'x' \\") == "aß€🙂 'x' \\");
   CHECK(printable("\x1b[2J\a\n\t\r\x7f") == "\\x1b[2J\\x07\\n\\t\\r\\x7f");
   CHECK(printable("\xc2\x9b|\u202e|\u2066|\u200f") == "\\x9b|\\u202e|\\u2066|\\u200f");
@@ -70,18 +70,18 @@ TEST_CASE("what a terminal would obey is printed escaped, and what is long in pa
   CHECK(line.ends_with("got 3"));
 }
 
-TEST_CASE("capitals become small letters in Latin, Greek and Cyrillic, and nothing else changes") {
+TEST_CASE("Capitals become lowercase in Latin, Greek and Cyrillic, and nothing else changes") {
   CHECK(to_lower(U"ÀÉÎÕÜÝÞ ĄĹŁŃŐŸŹŽ ΑΩ АЯЁЇ Z") == U"àéîõüýþ ąĺłńőÿźž αω аяёї z");
   CHECK(to_lower(U"aßÿ×÷ąĺłńőžа1-€") == U"aßÿ×÷ąĺłńőžа1-€");
 }
 
-TEST_CASE("letters are told from signs") {
+TEST_CASE("Letters are distinguished from symbols") {
   for (const char32_t c : U"azAZßéłŒαя")
     if (c) CHECK(is_letter(c));
   for (const char32_t c : U"'-. 0@[`{×÷€\u00a0") CHECK(!is_letter(c));
 }
 
-TEST_CASE("lines are read without their ends, whatever these are, and without a byte order mark") {
+TEST_CASE("Lines are read without their ends, of any kind, and without a byte order mark") {
   const TemporaryFolder folder;
   CHECK(read_lines(folder.write("unix", "a\n\nb\n")) == std::vector<Text>{U"a", U"", U"b"});
   CHECK(read_lines(folder.write("dos",
@@ -93,7 +93,7 @@ TEST_CASE("lines are read without their ends, whatever these are, and without a 
   CHECK(read_lines(folder.write("latin1", "\xe9\n"), Encoding::latin1) == std::vector<Text>{U"é"});
 }
 
-TEST_CASE("files that are no text are refused by name, and by line where there is one") {
+TEST_CASE("Files that are not text are refused by name, and by line if possible") {
   const TemporaryFolder folder;
   const auto refuses = [](const std::string& path, const std::string& why) {
     CHECK_THROWS_WITH_AS(read_lines(path), doctest::Contains((path + why).c_str()), std::runtime_error);
@@ -107,13 +107,13 @@ TEST_CASE("files that are no text are refused by name, and by line where there i
   refuses(folder.write("cut", "one\ntw\xc3"), ":2: expected UTF-8, got the byte 0xc3 at character 3");
 }
 
-TEST_CASE("a text is cut into characters or words") {
+TEST_CASE("A text is divided into characters or words") {
   CHECK(split(U"é ß", Unit::characters) == std::vector<std::string>{"é", " ", "ß"});
   CHECK(split(U"  a\tbé  c ", Unit::words) == std::vector<std::string>{"a", "bé", "c"});
   CHECK(split(U"", Unit::words).empty());
 }
 
-TEST_CASE("a vocabulary numbers its tokens after the marks, and knows what it lacks") {
+TEST_CASE("A vocabulary numbers its tokens after the special ones, and maps others to unknown") {
   const Vocabulary vocabulary({"a", "b"});
   CHECK(vocabulary.size() == 6);
   CHECK(vocabulary.id("b") == 5);
@@ -122,7 +122,7 @@ TEST_CASE("a vocabulary numbers its tokens after the marks, and knows what it la
   CHECK_THROWS_WITH_AS(Vocabulary({"a", "b", "a"}), doctest::Contains("got 'a' twice"), std::invalid_argument);
 }
 
-TEST_CASE("a tokenizer marks begin and end, cuts what is too long, and leaves rare tokens unknown") {
+TEST_CASE("A tokenizer marks beginning and end, truncates long texts, and maps rare tokens to unknown") {
   const Tokenizer tokenizer = make_tokenizer({U"abca", U"b"}, Unit::characters, 5);
   CHECK(tokenizer.vocabulary.tokens() == std::vector<std::string>{"a", "b"});
   CHECK(tokenizer(U"bca") == Ids{Vocabulary::begin, 5, Vocabulary::unknown, 4, Vocabulary::end});
@@ -131,7 +131,7 @@ TEST_CASE("a tokenizer marks begin and end, cuts what is too long, and leaves ra
         std::vector<std::string>{"a", "b", "c"});
 }
 
-TEST_CASE("sequences are padded to the longest of the chosen, and the mask tells what is real") {
+TEST_CASE("Sequences are padded to the longest one selected, and the mask marks the real tokens") {
   const std::vector<Ids> sequences{{5, 0, 7}, {9}, {1, 2, 3, 4}};
   const std::vector<std::size_t> chosen{1, 0};
   const auto [ids, keep, tokens] = pad(sequences, chosen);
@@ -140,7 +140,7 @@ TEST_CASE("sequences are padded to the longest of the chosen, and the mask tells
   CHECK(tokens == 4);
 }
 
-TEST_CASE("batches hand out every sequence once before any again, similar lengths together") {
+TEST_CASE("Batches return every sequence once before any again, similar lengths together") {
   tapegrad::manual_seed(0);
   std::vector<Ids> sequences;
   for (std::size_t i = 0; i < 70; ++i) sequences.emplace_back(1 + i % 7);
@@ -162,7 +162,7 @@ TEST_CASE("batches hand out every sequence once before any again, similar length
   CHECK_THROWS_WITH_AS(Batches({}, 16), doctest::Contains("got none"), std::invalid_argument);
 }
 
-TEST_CASE("progress is plain lines, one in so many steps and the last, when piped") {
+TEST_CASE("Piped progress is plain lines, for one in several steps and the last") {
   std::ostringstream out;
   {
     Progress progress(out, /*terminal=*/false, 5, 2);
@@ -179,7 +179,7 @@ TEST_CASE("progress is plain lines, one in so many steps and the last, when pipe
   CHECK(out.str().find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("on a terminal progress rewrites its line, and ends it") {
+TEST_CASE("On a terminal progress rewrites its line and ends it") {
   std::ostringstream out;
   {
     Progress progress(out, /*terminal=*/true, 1000, 1000);
@@ -189,7 +189,7 @@ TEST_CASE("on a terminal progress rewrites its line, and ends it") {
   CHECK(out.str().ends_with(" left\n"));
 }
 
-TEST_CASE("numbers and times are written as people read them") {
+TEST_CASE("Numbers and times are formatted for people") {
   CHECK(with_commas(0) == "0");
   CHECK(with_commas(999) == "999");
   CHECK(with_commas(1000) == "1,000");
@@ -199,7 +199,7 @@ TEST_CASE("numbers and times are written as people read them") {
   CHECK(minutes_and_seconds(3661) == "1:01:01");
 }
 
-TEST_CASE("Ctrl-C is a wish while an Interrupt lives") {
+TEST_CASE("Ctrl-C only sets a flag while an Interrupt exists") {
   Interrupt interrupt;
   CHECK(!interrupt.requested());
   CHECK(interrupt.status() == 0);
@@ -210,7 +210,7 @@ TEST_CASE("Ctrl-C is a wish while an Interrupt lives") {
   CHECK_THROWS_AS(interrupt.check(), Interrupt::Stopped);
 }
 
-TEST_CASE("a signal that comes while a file is written ends the program behind it") {
+TEST_CASE("A signal while a file is written ends the program after the write") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const TemporaryFolder folder;
     const pid_t child = fork();
@@ -229,7 +229,7 @@ TEST_CASE("a signal that comes while a file is written ends the program behind i
   }
 }
 
-TEST_CASE("memory that ends where no exception can pass ends the program with one line") {
+TEST_CASE("Running out of memory in a function that cannot throw ends the program with one line") {
   const TemporaryFolder folder;
   const std::string err = folder.path("err");
   const pid_t child = fork();
@@ -246,13 +246,13 @@ TEST_CASE("memory that ends where no exception can pass ends the program with on
   CHECK(folder.read("err") == "some_program: not enough memory for these sizes\n");
 }
 
-TEST_CASE("a signal that comes while a file is written in training asks the training to stop") {
+TEST_CASE("A signal while a file is written during training requests the end of the training") {
   const Interrupt interrupt;
   examples::write_whole([] { std::raise(SIGHUP); });
   CHECK(interrupt.status() == 128 + SIGHUP);
 }
 
-TEST_CASE("a program that is to outlive its terminal does so in training") {
+TEST_CASE("A program started with nohup ignores the hangup signal during training") {
   const auto before = std::signal(SIGHUP, SIG_IGN);
   {
     const Interrupt interrupt;
@@ -262,7 +262,7 @@ TEST_CASE("a program that is to outlive its terminal does so in training") {
   std::signal(SIGHUP, before);
 }
 
-TEST_CASE("on a terminal the first signal is answered with what happens") {
+TEST_CASE("On a terminal the first signal prints what happens next") {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0) {
     MESSAGE("skipped: this system opens no pseudo-terminal: " << std::strerror(errno));
@@ -284,7 +284,7 @@ TEST_CASE("on a terminal the first signal is answered with what happens") {
   close(terminal);
 }
 
-TEST_CASE("word lists keep words of letters alone, in small letters, each once, and lose what several share") {
+TEST_CASE("Word lists keep each lowercase word of only letters once, and drop words shared by lists") {
   const TemporaryFolder folder;
   const std::string left = folder.write("left.txt", "Haus\nhaus\nover-all\nit's\nmp3\n\nRest\nÖl\n");
   const std::string right = folder.write("right.txt", "maison\nrest\n");
@@ -297,7 +297,7 @@ TEST_CASE("word lists keep words of letters alone, in small letters, each once, 
   CHECK(lists[1].words == std::vector<Text>{U"maison"});
 }
 
-TEST_CASE("languages that are unknown or named twice are refused") {
+TEST_CASE("Unknown languages and duplicates are refused") {
   CHECK_THROWS_WITH_AS(read_word_lists({"klingon"}), doctest::Contains("got 'klingon'"), std::invalid_argument);
   const TemporaryFolder folder;
   const std::string list = folder.write("list", "a\n");

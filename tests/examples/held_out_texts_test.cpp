@@ -44,7 +44,7 @@ std::vector<double> numbers_after(const std::string& text, const std::string& wo
 
 }  // namespace
 
-TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, which are saved and tested") {
+TEST_CASE("text_classifier --validation keeps, saves and tests the weights with the lowest loss") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model"), shorter = folder.path("shorter"),
                     learn = "text_classifier --data " + folder.write("data", noisy_texts(200)) + tiny +
@@ -82,7 +82,7 @@ TEST_CASE("text_classifier --validation keeps the weights of the lowest loss, wh
                            '\n') != std::string::npos);
 }
 
-TEST_CASE("text_classifier --folds tests every text once, and prints the folds' mean and spread") {
+TEST_CASE("text_classifier --folds tests every text once, and prints the mean and deviation of the folds") {
   const TemporaryFolder folder;
   const auto run = run_example("text_classifier --data " + folder.write("data", noisy_texts(125)) + tiny +
                                "--optimizer adamw --lr 0.01 --steps 60 --validation 0.1 --folds 4");
@@ -116,7 +116,7 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the folds' 
   CHECK(run.out.find("the first test text") == std::string::npos);
 }
 
-TEST_CASE("what asks the whole of some work to stop asks each part of it that begins later") {
+TEST_CASE("A stop request for the whole job also applies to parts that begin later") {
   const examples::Interrupt whole;
   {
     const examples::Interrupt part;
@@ -128,7 +128,7 @@ TEST_CASE("what asks the whole of some work to stop asks each part of it that be
   CHECK(whole.status() == 130);
 }
 
-TEST_CASE("Ctrl-C ends a cross-validation with the folds that there are") {
+TEST_CASE("Ctrl-C ends a cross-validation with the finished folds") {
   const TemporaryFolder folder;
   const auto run = run_interrupted_at(
       "fold 2 of", "text_classifier --steps 300 --folds 100 --data " + folder.write("data", noisy_texts(200)) + tiny);
@@ -149,7 +149,7 @@ std::vector<Example> examples_of(const std::string& labels) {
 
 }  // namespace
 
-TEST_CASE("texts are dealt to parts of equal size with their share of every label") {
+TEST_CASE("Texts are divided into parts of equal size with an equal share of every label") {
   const std::vector<Example> examples = examples_of("aaaaaaaaaaaabbbbbbbbccccd");  // 12, 8, 4 and 1
   const std::vector<std::size_t> part_of = deal(examples, 4);
   REQUIRE(part_of.size() == examples.size());
@@ -174,7 +174,7 @@ TEST_CASE("texts are dealt to parts of equal size with their share of every labe
   CHECK(deal(examples, 4) != part_of);  // at random
 }
 
-TEST_CASE("a share of the texts is taken of every label alike, and what is left stays in order") {
+TEST_CASE("A share of the texts is taken from every label, and the rest stays in order") {
   std::vector<Example> examples =
       examples_of("abababababababababababababababababababababbbbbbbbbbbbbbbbbbb");  // 21 and 39
   const std::vector<Example> taken = take_share(examples, 0.1);
@@ -188,7 +188,7 @@ TEST_CASE("a share of the texts is taken of every label alike, and what is left 
   CHECK(examples.size() == 54);
 }
 
-TEST_CASE("text_classifier refuses what does not go with validation and folds") {
+TEST_CASE("text_classifier refuses options that conflict with validation and folds") {
   const TemporaryFolder folder;
   const std::string good = "--data " + folder.write("good", noisy_texts(40));
   const auto refuses = [](const std::string& arguments, const std::string& message) {

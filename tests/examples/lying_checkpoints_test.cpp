@@ -245,7 +245,7 @@ void check_refused_by_programs(const TemporaryFolder& folder, const std::string&
 
 }  // namespace
 
-TEST_CASE("A checkpoint that lies is refused in one line, at once, and without the memory that it claims") {
+TEST_CASE("A checkpoint with false sizes is refused in one line, at once, without allocating them") {
   const TemporaryFolder folder;
   for (const Liar& liar : liars()) {
     CAPTURE(liar.name);
@@ -256,7 +256,7 @@ TEST_CASE("A checkpoint that lies is refused in one line, at once, and without t
   }
 }
 
-TEST_CASE("A file of holes is refused without reading them") {
+TEST_CASE("A sparse file is refused without reading it") {
   const TemporaryFolder folder;
   for (const std::string front : {"", "{\"w\":{", "{\"__metadata__\":{\"a\":\"", "   "}) {
     CAPTURE(front);
@@ -265,12 +265,12 @@ TEST_CASE("A file of holes is refused without reading them") {
   }
 }
 
-TEST_CASE("What is no file is refused at once by all readers") {
+TEST_CASE("All readers refuse a path that is not a file at once") {
   const TemporaryFolder folder;
   for (const auto& [path, says] : make_others(folder)) check_refused_by_all(path, path.string(), says);
 }
 
-TEST_CASE("The programs refuse what lies, and what is no file, in one line, at once and without memory") {
+TEST_CASE("The programs refuse false checkpoints and other paths in one line, at once, without allocating") {
   const TemporaryFolder folder;
   const std::string file = folder.path("liar.safetensors");
   for (const Liar& liar : liars()) {

@@ -32,7 +32,7 @@ void check_steps(const Printed& part, const std::vector<std::string>& expected) 
 
 }  // namespace
 
-TEST_CASE("manual_backward's gradients of one head, step by step, are those of central differences") {
+TEST_CASE("manual_backward's gradients of one head match central differences, step by step") {
   for (const int seed : {0, 7}) {
     const Printed printed = run_tutorial("manual_backward", seed), forward = printed.section(1),
                   backward = printed.section(3);
@@ -100,7 +100,7 @@ TEST_CASE("manual_backward shows the Jacobian of a softmax, and the gradient thr
   within(part.array("ds = J dp", {3}), by_loops::entry(printed.section(3).array("dS", {3, 3}), 0));
 }
 
-TEST_CASE("manual_backward's gradients of several heads with batch, mask and biases are those of central differences") {
+TEST_CASE("manual_backward's gradients of several heads with batch, mask and biases match central differences") {
   for (const int seed : {0, 7}) {
     const Printed printed = run_tutorial("manual_backward", seed), forward = printed.section(4),
                   backward = printed.section(5);

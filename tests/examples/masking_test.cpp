@@ -28,7 +28,7 @@ Numbers softmax_of_seen(const Numbers& scores, const Numbers& mask) {
 
 }  // namespace
 
-TEST_CASE("masking shows that a score of 0 gets weight and a gradient, and a hidden one none") {
+TEST_CASE("masking shows that a score of 0 gets weight and a gradient, and a masked one none") {
   for (const int seed : {0, 7}) {
     const Printed part = run_tutorial("masking", seed).section(1);
     const Numbers scores = part.array("scores of sat", {1, 4}), mask = part.array("mask", {1, 4});
@@ -54,7 +54,7 @@ TEST_CASE("masking shows that a score of 0 gets weight and a gradient, and a hid
   }
 }
 
-TEST_CASE("masking shows what -10000, -1e20, -inf and the library's softmax make of a row where all is hidden") {
+TEST_CASE("masking shows a fully masked row with -10000, -1e20, -inf and masked_softmax") {
   const Printed part = run_tutorial("masking", 0).section(2);
   const Numbers scores = part.array("scores", {2, 4});
   const Numbers seen = softmax_of_seen(by_loops::stacked({by_loops::entry(scores, 0)}), {{1, 1, 0, 0}});
@@ -66,7 +66,7 @@ TEST_CASE("masking shows what -10000, -1e20, -inf and the library's softmax make
   check_printed(part.array("gradient of each value in V", {4, 4}), by_loops::stacked({both, both, nans, row}));
 }
 
-TEST_CASE("masking shows a causal triangle through which no word depends on a later one") {
+TEST_CASE("masking shows that no word depends on a later one under a causal mask") {
   for (const int seed : {0, 7}) {
     const Printed part = run_tutorial("masking", seed).section(3);
     Numbers x = part.array("X", {4, 2}), mask = by_loops::zeros({4, 4});
@@ -96,7 +96,7 @@ TEST_CASE("masking shows a causal triangle through which no word depends on a la
   }
 }
 
-TEST_CASE("masking builds the padding mask from ids, and joins it with the causal one") {
+TEST_CASE("masking builds the padding mask from ids, and combines it with the causal mask") {
   const Printed part = run_tutorial("masking", 0).section(4);
   const Numbers ids = part.array("ids", {2, 4}), scores = part.array("scores", {2, 4, 4});
   Numbers padding = by_loops::zeros({2, 4, 4}), both = padding;
@@ -115,7 +115,7 @@ TEST_CASE("masking builds the padding mask from ids, and joins it with the causa
   CHECK(part.comparisons()[0].verdict != "WRONG");
 }
 
-TEST_CASE("masking shows two well-known mistakes fail, and mended") {
+TEST_CASE("masking shows two well-known mistakes and their corrections") {
   const Printed printed = run_tutorial("masking", 7), compared = printed.section(5), heads = printed.section(6);
   const Numbers row = compared.array("scores", {1, 4});
   check_printed(compared.array("wrong weights: scores == 0", {1, 4}), softmax_of_seen(row, {{1, 0, 1, 1}}));

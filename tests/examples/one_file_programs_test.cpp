@@ -19,7 +19,7 @@ static double number_after(const std::string& text, const std::string& words) {
   return std::stod(text.substr(at + words.size()));
 }
 
-TEST_CASE("microgpt learns a few names by heart and prints names") {
+TEST_CASE("microgpt memorizes a few names and prints names") {
   const TemporaryFolder folder;
   std::ofstream(folder / "names.txt") << "anna\nbert\ncarla\ndavid\nemma\nfelix\ngreta\nhugo\nInvalid\n";
   const Run run = run_example("microgpt " + folder.path("names.txt"));
@@ -53,7 +53,7 @@ TEST_CASE("tabular predicts Friedman's first function") {
   CHECK(number_after(run.out, "test R² ") > 0.95);
 }
 
-TEST_CASE("train_gpt learns a repetitive text, saves its weights and starts from them") {
+TEST_CASE("train_gpt learns a repetitive text, saves its weights and continues from them") {
   const TemporaryFolder folder;
   {
     std::ofstream text(folder / "text.txt");
@@ -75,7 +75,7 @@ TEST_CASE("train_gpt learns a repetitive text, saves its weights and starts from
                 "expected saved weights in other-gpt.safetensors, got no such file");
 }
 
-TEST_CASE("the programs of one file name the input they expect") {
+TEST_CASE("The one-file programs name their expected input") {
   const Run names = run_example("microgpt");
   CHECK(names.status == 2);
   CHECK(names.err == "expected a file of lowercase names: microgpt names.txt\n");

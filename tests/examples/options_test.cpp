@@ -27,7 +27,7 @@ std::string printed(const tg::Tape& tape) {
 
 // ---- layers -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("A LayerNorm's eps is its own, its weight starts with ones and its bias with zeros, if it has one") {
+TEST_CASE("LayerNorm uses its eps, and starts with weights of 1 and biases of 0, if any") {
   const tg::LayerNorm<double> wide(2, {.eps = 3.0}), plain(2, {.bias = false});
   const Tensor x(Array{{1, 3}});  // mean 2, variance 1
   check_close(wide(x).value(), Array{{-0.5, 0.5}});
@@ -37,7 +37,7 @@ TEST_CASE("A LayerNorm's eps is its own, its weight starts with ones and its bia
   CHECK_FALSE(plain.bias.defined());
 }
 
-TEST_CASE("Layers without bias have none anywhere") {
+TEST_CASE("bias = false omits the biases of all parts of a layer") {
   tg::MultiHeadAttention<double> layer(4, 2, {.query_dim = 3, .key_dim = 5, .value_dim = 6, .bias = false});
   CHECK(tg::count_parameters(layer) == 4 * (3 + 5 + 6 + 4));
   for (const auto& [name, parameter] : tg::named_parameters(layer)) CHECK(name.ends_with(".weight"));
@@ -46,7 +46,7 @@ TEST_CASE("Layers without bias have none anywhere") {
   CHECK(layer(q, k, v).shape() == tg::Shape{1, 2, 4});
 }
 
-TEST_CASE("A Linear's bias counts, in a layer with more outputs than inputs and in one with fewer") {
+TEST_CASE("Linear's weights are within their bounds, and its bias is added, with more outputs or more inputs") {
   for (const auto& [in, out] : {std::pair<std::size_t, std::size_t>{2, 50}, {50, 2}}) {
     tg::manual_seed(30);
     tg::Linear<double> layer(in, out);
@@ -61,7 +61,7 @@ TEST_CASE("A Linear's bias counts, in a layer with more outputs than inputs and 
   }
 }
 
-TEST_CASE("An Embedding's padding is the row that was named, when it is made, looked up and swept") {
+TEST_CASE("An Embedding's padding is the given row, initially, in the output and in the gradient") {
   tg::manual_seed(31);
   tg::Embedding<double> layer(5, 3, {.padding_idx = 2});
   for (std::ptrdiff_t row = 0; row < 5; ++row) CHECK(all_zero(tg::select(layer.weight, 0, row).value()) == (row == 2));
@@ -73,7 +73,7 @@ TEST_CASE("An Embedding's padding is the row that was named, when it is made, lo
   CHECK_THROWS_AS(tg::Embedding<double>(5, 3, {.padding_idx = -1}), std::out_of_range);
 }
 
-TEST_CASE("The mask of self-attention counts, and attention's scale is that of one head") {
+TEST_CASE("Self-attention applies its mask, and scales the scores by the width of one head") {
   tg::manual_seed(32);
   tg::MultiHeadAttention<double> layer(8, 2);
   const Tensor x(tg::normal<double>({1, 4, 8}));
@@ -85,7 +85,7 @@ TEST_CASE("The mask of self-attention counts, and attention's scale is that of o
   for (std::size_t h = 0; h < 2; ++h) CHECK(weights(0, h, 0, 0) == 1);
 }
 
-TEST_CASE("A dropout of 1 is refused everywhere, one just below it is not") {
+TEST_CASE("A dropout of 1 is refused everywhere, and one slightly below it is accepted") {
   const Tensor x(Array({1, 2, 4}, 1.0));
   for (const double p : {1.0, -0.1, std::nan("")}) {
     CHECK_THROWS_AS(tg::dropout(x, p), std::invalid_argument);
@@ -98,7 +98,7 @@ TEST_CASE("A dropout of 1 is refused everywhere, one just below it is not") {
 
 // ---- the optimizer ------------------------------------------------------------------------------------------------
 
-TEST_CASE("SGD passes over a parameter without gradient, and forgets the gradients of all") {
+TEST_CASE("SGD skips a parameter without a gradient, and clears the gradients of all") {
   Parameter first(Array{1}), second(Array{1}), third(Array{1});
   tg::SGD<double> optimizer({first, second, third}, {.lr = 0.5});
   second.set_grad(Array{1});
@@ -120,7 +120,7 @@ TEST_CASE("SGD passes over a parameter without gradient, and forgets the gradien
 
 // ---- parameters and reports ---------------------------------------------------------------------------------------
 
-TEST_CASE("A parameter that is assigned none is none: neither value nor gradient stays") {
+TEST_CASE("A parameter assigned an undefined one is undefined, without value and gradient") {
   Parameter p(Array{1, 2});
   p.set_grad(Array{3, 4});
   const Parameter none;
@@ -130,7 +130,7 @@ TEST_CASE("A parameter that is assigned none is none: neither value nor gradient
   CHECK_FALSE(p.requires_grad());
 }
 
-TEST_CASE("Errors name tensors by the names that they were given, and the axis in which they differ") {
+TEST_CASE("Errors contain the names of tensors and the axis in which they differ") {
   Parameter p(Array{{1, 2}, {3, 4}});
   p.set_name("head.weight");
   const Tensor x(Array{{1, 2, 3, 4}});
@@ -144,7 +144,7 @@ TEST_CASE("Errors name tensors by the names that they were given, and the axis i
   CHECK_THROWS_WITH_AS(tg::linear(x, p), Contains("head.weight (2, 2)"), std::invalid_argument);
 }
 
-TEST_CASE("A profile tells microseconds from milliseconds, and bytes from kilobytes") {
+TEST_CASE("A profile uses microseconds and milliseconds, and bytes and kilobytes") {
   const auto saving = [](std::size_t count) {
     const Parameter p(Array(tg::Shape{count}, 1.0));
     tg::Tape tape({.profile = true});

@@ -38,7 +38,7 @@ std::vector<std::vector<std::int64_t>> epoch(Pieces& pieces, examples::Place& pl
 
 }  // namespace
 
-TEST_CASE("The pieces of an epoch lie side by side, in random order, and move from epoch to epoch") {
+TEST_CASE("The pieces of an epoch are adjacent, in random order, and cut elsewhere in the next epoch") {
   tg::manual_seed(1);
   constexpr std::size_t size = 100, length = 8;
   const PackedIds text = counting(size);
@@ -63,7 +63,7 @@ TEST_CASE("The pieces of an epoch lie side by side, in random order, and move fr
   CHECK(*begins.rbegin() == size - 1 - 13 * (length - 1));  // some epoch learns the last id, too
 }
 
-TEST_CASE("Pieces go on in the middle of an epoch as if they had not stopped") {
+TEST_CASE("Pieces continue in the middle of an epoch as without an interruption") {
   tg::manual_seed(2);
   const PackedIds text = counting(100);
   Pieces pieces(text, 8, 3);
@@ -80,7 +80,7 @@ TEST_CASE("Pieces go on in the middle of an epoch as if they had not stopped") {
   CHECK(epoch(others, kept) == after);
 }
 
-TEST_CASE("A text shorter than a piece is one, and one as long as a piece too") {
+TEST_CASE("A text shorter than a piece, or as long, is one piece") {
   for (const std::size_t size : {2, 7, 8}) {
     const PackedIds text = counting(size);
     Pieces pieces(text, 8, 3);
@@ -92,7 +92,7 @@ TEST_CASE("A text shorter than a piece is one, and one as long as a piece too") 
   }
 }
 
-TEST_CASE("A text of just two pieces is cut into one that moves") {
+TEST_CASE("A text shorter than two pieces has one piece per epoch, at a changing position") {
   const PackedIds text = counting(15);
   Pieces pieces(text, 8, 3);
   examples::Place place;
@@ -105,7 +105,7 @@ TEST_CASE("A text of just two pieces is cut into one that moves") {
   CHECK(begins == std::set<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
 }
 
-TEST_CASE("Texts that are cut say each id but a text's first once") {
+TEST_CASE("Pieces of texts predict each id but a text's first once") {
   for (const std::size_t size : {1, 2, 7, 8, 9, 15, 16, 100}) {
     CAPTURE(size);
     const auto pieces = cut({counting(size), counting(3)}, 8);

@@ -37,7 +37,7 @@ bool has_control_bytes(const std::string& text) {
 
 // ---- standard output ----------------------------------------------------------------------------------------------
 
-TEST_CASE("output to a full device is an error, of every program and of --help") {
+TEST_CASE("Output to a full device is an error in every program, also with --help") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", rhyme(1000));
   for (const std::string& command :
@@ -51,7 +51,7 @@ TEST_CASE("output to a full device is an error, of every program and of --help")
   }
 }
 
-TEST_CASE("what --save asked for is kept when standard output is closed, by its reader or from the first") {
+TEST_CASE("The files of --save are written if standard output is closed, at the start or later") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", rhyme(1000)),
                     status = folder.path("status");
@@ -73,7 +73,7 @@ TEST_CASE("what --save asked for is kept when standard output is closed, by its 
   }
 }
 
-TEST_CASE("a program whose reader is gone ends at once when it has nothing to keep") {
+TEST_CASE("A program without files to save ends at once if its output's reader closes the pipe") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", labelled(40, "label", 2)), status = folder.path("status");
   const Run run = run_shell("{ $examples/text_classifier --steps 20000 --width 8 --heads 1 --batch-size 8 --data " +
@@ -84,7 +84,7 @@ TEST_CASE("a program whose reader is gone ends at once when it has nothing to ke
 
 // ---- contents of files --------------------------------------------------------------------------------------------
 
-TEST_CASE("a message quotes no more of a file than can be read") {
+TEST_CASE("A message quotes only a short part of a file") {
   const TemporaryFolder folder;
   const std::string long_line(1'000'000, 'x');
   check_message(run_example("text_classifier --data " + folder.write("line", "a b\n " + long_line + '\n')),
@@ -101,7 +101,7 @@ TEST_CASE("a message quotes no more of a file than can be read") {
   check_message(run_example("masking --seed " + std::string(100'000, '9')), "masking", "--seed: expected");
 }
 
-TEST_CASE("a test of many labels is told in a page") {
+TEST_CASE("A report of many labels fits on a page") {
   const TemporaryFolder folder;
   const Run run = run_example("text_classifier --data " + folder.write("data", labelled(3'010, "label", 301)) +
                               " --width 8 --heads 1 --steps 1");
@@ -113,7 +113,7 @@ TEST_CASE("a test of many labels is told in a page") {
   CHECK(run.out_from("the first test text of each").find("more labels") != std::string::npos);
 }
 
-TEST_CASE("control characters from a file or an option reach the terminal escaped") {
+TEST_CASE("Control characters from files and options are escaped on the terminal") {
   const TemporaryFolder folder;
   const auto check = [](const Run& run, const std::string& shown) {
     CAPTURE(run.out);
@@ -148,7 +148,7 @@ TEST_CASE("control characters from a file or an option reach the terminal escape
   check(run_example("text_classifier --words 10 --languages " + lists + tiny + "--save " + model), "on\\xe9");
 }
 
-TEST_CASE("what is no text file is refused in one line") {
+TEST_CASE("A file that is not text is refused in one line") {
   const TemporaryFolder folder;
   for (const std::string program : {"text_classifier", "language_model"}) {
     CAPTURE(program);
@@ -169,7 +169,7 @@ TEST_CASE("what is no text file is refused in one line") {
 
 // ---- files to write -----------------------------------------------------------------------------------------------
 
-TEST_CASE("files that cannot be written, or are read, are refused before the work") {
+TEST_CASE("Outputs that are unwritable or also inputs are refused before the work") {
   const TemporaryFolder folder;
   const std::string words = labelled(40, "label", 2), data = folder.write("data.csv", words),
                     text = folder.write("text", rhyme(1000));
@@ -211,7 +211,7 @@ TEST_CASE("files that cannot be written, or are read, are refused before the wor
   check_message(over, "text_classifier", read);
 }
 
-TEST_CASE("an empty path is refused, as of a variable that is not set") {
+TEST_CASE("An empty path, such as an unset variable, is refused") {
   const TemporaryFolder folder;
   const std::string data = " --data " + folder.write("data", labelled(40, "label", 2)) + forever,
                     text = " --data " + folder.write("text", rhyme(1000)) + forever,
@@ -251,7 +251,7 @@ const std::string large_steps =  // each takes seconds
 
 }  // namespace
 
-TEST_CASE("the first SIGTERM stops training, and the status says so") {
+TEST_CASE("The first SIGTERM stops training and sets the exit status") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", labelled(40, "label", 2)), model = folder.path("model");
   const Run run = interrupted(
@@ -262,7 +262,7 @@ TEST_CASE("the first SIGTERM stops training, and the status says so") {
   CHECK(run_example("text_classifier --load " + model + " --classify a").status == 0);
 }
 
-TEST_CASE("a second signal, of either kind, ends a program in the middle of a step") {
+TEST_CASE("A second signal of any kind ends a program in the middle of a step") {
   // The first signal may be handled before the second arrives. Then another delay is tried, because each try reaches
   // the same part of its step after the same time.
   const auto ends_by_second = [](const std::string& signals, int first, int second) {

@@ -76,12 +76,12 @@ double probability_of(const std::string& label, const Run& run) {
 
 }  // namespace
 
-TEST_CASE("Tokens are visible as labels") {
+TEST_CASE("Invisible tokens have visible labels") {
   CHECK(examples::visible("a b\n\t\x1b") == "a␣b↵→\\x1b");
   CHECK(examples::visible(Texts{" ", "ß"}) == Texts{"␣", "ß"});
 }
 
-TEST_CASE("A step for a page is taken without dropout, and leaves the model, its gradients and what is drawn next") {
+TEST_CASE("A step for a page uses no dropout, and leaves the model, gradients and random numbers unchanged") {
   const TemporaryFolder folder;
   struct Model {
     tg::Linear<> head{3, 2};
@@ -111,7 +111,7 @@ TEST_CASE("A step for a page is taken without dropout, and leaves the model, its
   CHECK(named(step, "head.weight")["gradient"]["statistics"]["largest"] == 6);
 }
 
-TEST_CASE("text_classifier --page shows a step on a text, with the label that it is taken for") {
+TEST_CASE("text_classifier --page shows a step on a text, with its predicted label") {
   const TemporaryFolder folder;
   const std::string learn = "text_classifier --tokens characters --positions yes --dropout 0.2 --data " +
                             folder.write("words", words_of_three_languages(200)) + tiny,
@@ -149,7 +149,7 @@ TEST_CASE("text_classifier --page shows a step on a text, with the label that it
   CHECK((step_of(folder, "page") == step));  // too long to print
 }
 
-TEST_CASE("text_classifier --page without a text shows a step on the first of the test, with its own label") {
+TEST_CASE("text_classifier --page without a text shows a step on the first test text, with its own label") {
   const TemporaryFolder folder;
   std::string lines;
   for (int i = 1; i <= 100; ++i) lines += i % 10 ? (i % 2 ? "yes a b\n" : "no c d\n") : "no A new one\n";
@@ -171,7 +171,7 @@ TEST_CASE("text_classifier --page without a text shows a step on the first of th
   check_attentions(step_of(folder, "page"), {"⊢", "⊣"}, 1);
 }
 
-TEST_CASE("language_model --page shows a step on a line, and leaves the run as it would be") {
+TEST_CASE("language_model --page shows a step on a line, without changing the run") {
   const TemporaryFolder folder;
   const std::string files = " --checkpoint " + folder.path("run") + " --save " + folder.path("model"),
                     page = " --page " + folder.path("page"), text = page + " katé",
@@ -205,7 +205,7 @@ TEST_CASE("language_model --page shows a step on a line, and leaves the run as i
   }
 }
 
-TEST_CASE("language_model --page shows the first of the test, characters that were not learned too") {
+TEST_CASE("language_model --page shows the first test text, including unknown characters") {
   const TemporaryFolder folder;
   std::vector<std::string> lines = names(100);
   lines[9] = "kaQ";
@@ -227,7 +227,7 @@ TEST_CASE("language_model --page shows the first of the test, characters that we
   CHECK((step_of(folder, "page") == step));  // too long to print
 }
 
-TEST_CASE("language_model --page cuts a text to the context and the character after it, and says so") {
+TEST_CASE("language_model --page truncates a text to the context and the next character, and says so") {
   const TemporaryFolder folder;
   const std::string learn =
       "language_model --length 1 --context 5 --data " + folder.write("text", rhyme(50)) + one_block;
@@ -247,7 +247,7 @@ TEST_CASE("language_model --page cuts a text to the context and the character af
   CHECK(about("is", {"i"}) == "'is'");
 }
 
-TEST_CASE("Where the loss is no number any more, --page shows the step that failed and opens where that began") {
+TEST_CASE("If the loss is NaN, --page shows the failed step and opens at the first NaN") {
   const TemporaryFolder folder;
   const std::string words = folder.write("words", words_of_three_languages(200)),
                     list = folder.write("list", "anna\nbob\ncarla\ndan\nemma\nfinn\ngina\nhugo\nida\njan\n");

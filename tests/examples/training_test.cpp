@@ -21,7 +21,7 @@
 using namespace examples;
 namespace tg = tapegrad;
 
-TEST_CASE("the rate warms up, then falls along the line that was chosen") {
+TEST_CASE("The rate warms up, then decays by the chosen schedule") {
   TrainingOptions options{.steps = 110, .lr = 1, .lr_floor = 0.1, .warmup = 10, .decay = Decay::cosine};
   const auto cosine = schedule_of(options);
   const auto expected = tg::warmup_cosine({.peak = 1, .floor = 0.1, .warmup = 10, .steps = 110});
@@ -41,7 +41,7 @@ TEST_CASE("the rate warms up, then falls along the line that was chosen") {
   CHECK(schedule_of(options)(109) == doctest::Approx(110.0 / 111));
 }
 
-TEST_CASE("parameters of two axes decay, biases do not, whatever the optimizer") {
+TEST_CASE("Parameters of two axes decay and biases do not, with every optimizer") {
   tg::Linear<> layer(3, 2);
   for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adamw}) {
     TrainingState state(tg::parameters(layer), {.optimizer = kind, .lr = 0.1, .weight_decay = 0.5});
@@ -54,7 +54,7 @@ TEST_CASE("parameters of two axes decay, biases do not, whatever the optimizer")
   }
 }
 
-TEST_CASE("batches go on from a place in the middle of an epoch, in a new object and in one that was elsewhere") {
+TEST_CASE("Batches resume in the middle of an epoch, in a new object and in a used one") {
   tg::manual_seed(1);
   std::vector<Ids> sequences;
   for (std::size_t i = 0; i < 50; ++i) sequences.emplace_back(1 + i % 7);
@@ -84,7 +84,7 @@ TEST_CASE("batches go on from a place in the middle of an epoch, in a new object
   CHECK_THROWS_AS(batches.next(place), std::out_of_range);
 }
 
-TEST_CASE("a log keeps whole rows of the steps that were taken, and is no other file") {
+TEST_CASE("A log has complete rows of the steps taken, and other files are refused") {
   const TemporaryFolder folder;
   const std::string path = folder.path("log.csv");
   const auto add = [&](std::size_t taken, std::vector<std::size_t> steps) {
@@ -125,7 +125,7 @@ TEST_CASE("a log keeps whole rows of the steps that were taken, and is no other 
   CHECK(folder.read("log.csv") == odd);
 }
 
-TEST_CASE("a validation that finds no lower loss is counted, and patience ends the training") {
+TEST_CASE("Validations without a lower loss are counted, and patience ends the training") {
   struct {
     tg::Linear<> layer{2, 1};
     TAPEGRAD_FIELDS(layer)
@@ -155,7 +155,7 @@ TEST_CASE("a validation that finds no lower loss is counted, and patience ends t
   CHECK(bests == 3);
 }
 
-TEST_CASE("kept options are those that the command line takes, or stay at their defaults") {
+TEST_CASE("Saved options are checked like the command line, or have their defaults") {
   CLI::App app;
   Given<TrainingOptions> given;
   std::uint64_t seed = 0;
@@ -173,7 +173,7 @@ TEST_CASE("kept options are those that the command line takes, or stay at their 
                        "run: --beta2: expected a number from 0 to 0.999999, got '0.9999991'", std::runtime_error);
 }
 
-TEST_CASE("options that contradict others are known by name, and those that say the same are not") {
+TEST_CASE("Contradicting options are found by name, and equal ones are accepted") {
   CLI::App app;
   Given<TrainingOptions> given;
   std::uint64_t seed = 0;

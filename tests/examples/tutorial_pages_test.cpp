@@ -50,7 +50,7 @@ std::size_t nan_in(const json& node) { return node["value"]["statistics"]["nan"]
 
 }  // namespace
 
-TEST_CASE("A tutorial prints the same with a page as without, whatever the seed") {
+TEST_CASE("A tutorial prints the same with and without a page, for any seed") {
   const TemporaryFolder folder;
   for (const std::string& program : tutorials)
     for (const std::string seed : {" --seed 0", " --seed 7"}) {
@@ -64,7 +64,7 @@ TEST_CASE("A tutorial prints the same with a page as without, whatever the seed"
     }
 }
 
-TEST_CASE("A tutorial refuses a page that it cannot write before it prints anything") {
+TEST_CASE("A tutorial refuses an unwritable page before it prints anything") {
   const TemporaryFolder folder;
   for (const std::string& program : tutorials) {
     CAPTURE(program);
@@ -78,7 +78,7 @@ TEST_CASE("A tutorial refuses a page that it cannot write before it prints anyth
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE("contextual_embedding's page goes from the table to attention, with the words of both sentences") {
+TEST_CASE("contextual_embedding's page leads from the table to attention, with the words of both sentences") {
   const json steps = steps_of("contextual_embedding");
   CHECK(labels_of(steps) ==
         std::vector<std::string>{
@@ -102,7 +102,7 @@ TEST_CASE("contextual_embedding's page goes from the table to attention, with th
   CHECK(nan_in(named(steps[6], "weights")) == 0);
 }
 
-TEST_CASE("masking's page shows each mistake beside what is right, with the gradients that tell them apart") {
+TEST_CASE("masking's page shows each mistake next to the correct version, with their different gradients") {
   const json steps = steps_of("masking");
   CHECK(labels_of(steps) ==
         std::vector<std::string>{
@@ -125,7 +125,7 @@ TEST_CASE("masking's page shows each mistake beside what is right, with the grad
   CHECK(named(steps[14], "weights")["axis_names"] == json{"batch", "head", "query", "key"});
 }
 
-TEST_CASE("attention_levels' page goes through the levels to the library's layer, whose tokens are told") {
+TEST_CASE("attention_levels' page leads through the levels to the library's layer, with its tokens") {
   const json steps = steps_of("attention_levels");
   CHECK(labels_of(steps) ==
         std::vector<std::string>{"1. Level 1: three projections", "2. Level 2: one fused projection",
@@ -157,7 +157,7 @@ TEST_CASE("attention_levels' page goes through the levels to the library's layer
   }
 }
 
-TEST_CASE("cross_attention's page names queries and keys apart, and ends with the library's layer") {
+TEST_CASE("cross_attention's page names queries and keys, and ends with the library's layer") {
   const json steps = steps_of("cross_attention");
   CHECK(labels_of(steps) ==
         std::vector<std::string>{

@@ -48,7 +48,7 @@ std::string without_differences(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every tutorial repeats itself from a seed, changes with it, and fits 100 columns") {
+TEST_CASE("Every tutorial is repeatable with a seed, changes with it, and fits into 100 columns") {
   for (const std::string program : tutorials) {
     CAPTURE(program);
     const Run zero = run_example(program), again = run_example(program + " --seed 0"),
@@ -62,7 +62,7 @@ TEST_CASE("every tutorial repeats itself from a seed, changes with it, and fits 
   }
 }
 
-TEST_CASE("every tutorial helps, and refuses what it does not take in one line") {
+TEST_CASE("Every tutorial has --help, and refuses unknown options in one line") {
   for (const std::string program : tutorials) {
     CAPTURE(program);
     const Run help = run_example(program + " --help");
@@ -79,7 +79,7 @@ TEST_CASE("every tutorial helps, and refuses what it does not take in one line")
   }
 }
 
-TEST_CASE("examples/README.md shows a piece of what each tutorial prints") {
+TEST_CASE("examples/README.md shows a part of each tutorial's output") {
   std::ifstream file(TAPEGRAD_SOURCES "/examples/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   for (const std::string program : tutorials) {
@@ -91,7 +91,7 @@ TEST_CASE("examples/README.md shows a piece of what each tutorial prints") {
   }
 }
 
-TEST_CASE("show lines up matrices side by side under their names, with labels") {
+TEST_CASE("show aligns matrices side by side under their names, with labels") {
   const std::string text = printed_by([] {
     examples::show_beside({{"a", Array{{1, -2.5}, {-0.001, 1e20}}}, {"mask", tg::BoolArray(tg::Shape{2, 1}, true)}},
                           {.decimals = 1, .rows = {"x", "longer"}});
@@ -103,7 +103,7 @@ TEST_CASE("show lines up matrices side by side under their names, with labels") 
         "  longer    0.0  1e+20     1\n");
 }
 
-TEST_CASE("show sets the matrices of an array of four axes in lines, each under its indices") {
+TEST_CASE("show prints the matrices of an array of four axes in rows, each under its indices") {
   const std::string text = printed_by([] {
     examples::show("a", Array{{{{1, 2}}, {{3, 4}}}, {{{5, 6}}, {{7, std::numeric_limits<double>::quiet_NaN()}}}},
                    {.decimals = 0});
@@ -117,7 +117,7 @@ TEST_CASE("show sets the matrices of an array of four axes in lines, each under 
         "  5  6         7  nan\n");
 }
 
-TEST_CASE("show rounds what is a tie on paper away from zero, whichever way it was computed") {
+TEST_CASE("show rounds ties away from zero, however they were computed") {
   for (const double tie : {0.15715, -0.15715}) {
     const double shown = std::copysign(0.1572, tie);
     for (const double towards : {-1.0, 1.0})
@@ -127,7 +127,7 @@ TEST_CASE("show rounds what is a tie on paper away from zero, whichever way it w
   }
 }
 
-TEST_CASE("a comparison prints the largest differences, and fails where numbers differ or are nan") {
+TEST_CASE("A comparison prints the largest differences, and fails for different numbers and NaN") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   examples::Comparison equal(1e-3);
   equal.add("small", "one way", Array{1, 2}, Array{1, 2.0005});

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Loads a folder as Hugging Face publishes GPT-2 and Llama, and what a program saved as one, into reference.py:
+"""Loads a model folder in Hugging Face's format, published or saved by a program, into reference.py's models:
 
     load_saved.py FOLDER --ids 15 3 8 ...               prints the loss of the next ids
-    load_saved.py FOLDER --expect gpt2                  expects what ../fixtures/gpt2.json has of that model
-    load_saved.py FOLDER --expect gpt2 --after adamw    the same of the loss after its step, or that of sgd
+    load_saved.py FOLDER --expect gpt2                  compares the logits with that model's in ../fixtures/gpt2.json
+    load_saved.py FOLDER --expect gpt2 --after adamw    compares the loss after a step of adamw or sgd
         --adapter DIR        adds LoRA's matrices in PEFT's layout to the weights
         --logits FILE.npy    writes the logits (B, T, V), in double
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the tokenizer of examples/gpt2 with the definitions, carried out here in the plainest way: the regular
-expressions by the module regex (python3-regex), byte-pair encoding and its training step by step.
+"""Compares the tokenizer of examples/gpt2 with a direct implementation of the definitions: regular expressions by the
+module regex (python3-regex), byte-pair encoding and its training step by step.
 
     tests/gpt2/reference_tokenizer.py build/release/tests/gpt2_tokens [--vocabulary FOLDER] [--text FILE]...
 
-FOLDER has a vocab.json and a merges.txt; where none is given, it is the vocabulary beside this script. GPT-2's own,
-which is not part of the project, may be given so, or by the variable TAPEGRAD_GPT2 of the environment.
+FOLDER has vocab.json and merges.txt; the default is the vocabulary next to this script. GPT-2's own vocabulary is not
+part of the project. To test with it, pass its folder here or in the environment variable TAPEGRAD_GPT2.
 """
 import argparse
 import bisect
@@ -176,7 +176,7 @@ def compare(what, texts, given, expected):
     wrong = [i for i in range(len(texts)) if given[i] != expected(texts[i])]
     print(f"{what}: {len(texts)} texts, {sum(map(len, texts))} bytes, {len(wrong)} differ")
     for i in wrong[:3]:
-        print(f"  {texts[i][:200]!r}\n    given    {given[i][:50]}\n    expected {expected(texts[i])[:50]}")
+        print(f"  {texts[i][:200]!r}\n    got      {given[i][:50]}\n    expected {expected(texts[i])[:50]}")
     return not wrong
 
 
@@ -185,7 +185,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--vocabulary", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--text", type=pathlib.Path, action="append", default=[])
-    parser.add_argument("--count", type=int, default=1000, help="of random texts")
+    parser.add_argument("--count", type=int, default=1000, help="number of random texts")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     draw = random.Random(options.seed)
@@ -203,7 +203,7 @@ def main():
     if "TAPEGRAD_GPT2" in os.environ:
         folders.append(pathlib.Path(os.environ["TAPEGRAD_GPT2"]))
     else:
-        print("GPT-2's own vocabulary: skipped, since TAPEGRAD_GPT2 does not name its folder")
+        print("GPT-2's own vocabulary: skipped; set TAPEGRAD_GPT2 to its folder to test it")
     for folder in folders:
         reference = Tokenizer(folder)
         for special in ("text", "tokens"):
@@ -219,7 +219,7 @@ def main():
             made = Tokenizer(pathlib.Path(folder))
         ids, merges = train(text, 384)
         same = made.ids == ids and list(made.ranks) == merges
-        print(f"a vocabulary of 384 from {name}: {'the same' if same else 'differs'}")
+        print(f"a vocabulary of 384 from {name}: {'equal' if same else 'different'}")
         good &= same
     sys.exit(0 if good else 1)
 

@@ -46,7 +46,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("attention with its weights gives what attention gives, and the weights' gradient") {
+TEST_CASE("with_weights gives the same output as attention, and the weights' gradient") {
   tg::manual_seed(1);
   const tg::MultiHeadAttention<double> attention(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5});
   const tg::Tensor<double> queries(tg::normal<double>({2, 3, 3})), keys(tg::normal<double>({2, 4, 4})),
@@ -69,7 +69,7 @@ TEST_CASE("attention with its weights gives what attention gives, and the weight
   check_close(weights.grad(), tg::einsum("bthd,bshd->bhts", d_heads, v).value(), 1e-12);
 }
 
-TEST_CASE("attention with its weights refuses what attention refuses") {
+TEST_CASE("with_weights refuses the same input as attention") {
   const tg::MultiHeadAttention<double> attention(4, 2);
   const tg::Tensor<double> x(tg::normal<double>({2, 3, 4})), other(tg::normal<double>({2, 5, 4}));
   CHECK_THROWS_WITH_AS(attention.with_weights(x, x, other),
@@ -78,7 +78,7 @@ TEST_CASE("attention with its weights refuses what attention refuses") {
                        std::invalid_argument);
 }
 
-TEST_CASE("an attention map holds one batch entry, with gradients when there are any") {
+TEST_CASE("An attention map has one batch entry, with gradients if there are any") {
   const tg::Parameter<float> scores(tg::normal<float>({2, 2, 3, 3}));
   CHECK(tg::attention_map(scores.detach(), 1, {"a", "b", "c"}, {"d", "e", "f"}).gradients.size() == 0);
 
@@ -97,7 +97,7 @@ TEST_CASE("an attention map holds one batch entry, with gradients when there are
                        std::invalid_argument);
 }
 
-TEST_CASE("save_npy writes what NumPy reads") {
+TEST_CASE("save_npy writes files for NumPy") {
   const TemporaryFolder folder;
   const auto check = [&](const auto& array, const std::string& descr, const std::string& shape) {
     tg::save_npy(array, folder.path("array.npy"));
@@ -119,7 +119,7 @@ TEST_CASE("save_npy writes what NumPy reads") {
   check(tg::Array<float>(tg::Shape{0, 3}), "<f4", "(0, 3)");
 }
 
-TEST_CASE("save_csv writes a line for each weight, with its gradient") {
+TEST_CASE("save_csv writes one line per weight, with its gradient") {
   const TemporaryFolder folder;
   auto map = small_map();
   map.queries = {"a", "b,"};
@@ -139,7 +139,7 @@ TEST_CASE("save_csv writes a line for each weight, with its gradient") {
   CHECK(folder.read("map.csv").starts_with("head,query,key,query_token,key_token,weight\n0,0,0,a,"));
 }
 
-TEST_CASE("A map of several layers says of which layer a head is") {
+TEST_CASE("A map of several layers names the layer of each head") {
   const TemporaryFolder folder;
   tg::AttentionMap<double> map{{"a"}, {"b"}, tg::Array<double>(tg::Shape{6, 1, 1}, 0.5)};
   map.layers = 3;
@@ -168,7 +168,7 @@ TEST_CASE("A map of several layers says of which layer a head is") {
   CHECK_FALSE(std::filesystem::exists(folder.path("other.csv")));
 }
 
-TEST_CASE("save_picture draws a PNG of any tokens" * doctest::skip(!gnuplot_is_installed())) {
+TEST_CASE("save_picture draws a PNG for any tokens" * doctest::skip(!gnuplot_is_installed())) {
   const TemporaryFolder folder;
   auto map = small_map();
   map.queries = {"it's `date`", "50% of \\n"};
@@ -184,7 +184,7 @@ TEST_CASE("save_picture draws a PNG of any tokens" * doctest::skip(!gnuplot_is_i
   CHECK(folder.read("large.png").substr(0, 8) == "\x89PNG\r\n\x1a\n");
 }
 
-TEST_CASE("without gnuplot save_picture says which package to install, and leaves the old picture") {
+TEST_CASE("Without gnuplot, save_picture names the package to install and keeps the old picture") {
   const TemporaryFolder folder;
   const std::string old = folder.write("map.png", "old");
   const Path nowhere(folder.path(""));
@@ -192,7 +192,7 @@ TEST_CASE("without gnuplot save_picture says which package to install, and leave
   CHECK(folder.read("map.png") == "old");
 }
 
-TEST_CASE("a gnuplot that fails is an error with what it says") {
+TEST_CASE("An error from gnuplot is reported with its message") {
   const TemporaryFolder folder;
   const std::string program = folder.write("gnuplot", "#!/bin/sh\necho no terminal >&2\nexit 1\n");
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
@@ -201,14 +201,14 @@ TEST_CASE("a gnuplot that fails is an error with what it says") {
   CHECK_FALSE(std::filesystem::exists(folder.path("map.png")));
 }
 
-TEST_CASE("files that cannot be written are errors with their names") {
+TEST_CASE("Unwritable files are errors with their names") {
   const TemporaryFolder folder;
   const std::string path = folder.path("missing/map");
   CHECK(has(error_of([&] { tg::save_npy(small_map().weights, path); }), "[save_npy] cannot"));
   CHECK(has(error_of([&] { tg::save_csv(small_map(), path); }), path));
 }
 
-TEST_CASE("maps that are not whole are refused before anything is written") {
+TEST_CASE("Incomplete maps are refused before anything is written") {
   const TemporaryFolder folder;
   auto map = small_map();
   map.gradients = tg::Array<double>(tg::Shape{1, 2, 2}, 0);

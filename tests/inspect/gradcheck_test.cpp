@@ -37,7 +37,7 @@ Tensor off_in_one_element(const Tensor& x, std::size_t element, double error) {
 
 // ---- correct and wrong rules --------------------------------------------------------------------------------------
 
-TEST_CASE("Right rules pass, and the report counts what was compared") {
+TEST_CASE("Correct rules pass, and the report counts the comparisons") {
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}}), b(Array{0.5, -0.5, 1.5});
   const auto result = gradcheck([&] { return tg::sum(tg::tanh(w * w + b) * b); }, {{"w", w}, {"b", b}});
   CHECK_MESSAGE(result.ok, result.report);
@@ -45,7 +45,7 @@ TEST_CASE("Right rules pass, and the report counts what was compared") {
   CHECK(contains(result.report, "9 elements agree"));
 }
 
-TEST_CASE("Outputs of any shape are checked, with weights that a plain sum lacks") {
+TEST_CASE("Outputs of any shape are checked, weighted so that errors cannot cancel in a plain sum") {
   Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}});
   CHECK(gradcheck([&] { return tg::softmax(w, -1); }, {{"w", w}}));
   CHECK(gradcheck([&] { return tg::transpose(w, 0, 1) * 2.0; }, {{"w", w}}));
@@ -56,7 +56,7 @@ TEST_CASE("Outputs of any shape are checked, with weights that a plain sum lacks
   CHECK_FALSE(gradcheck(no_gradient, {{"w", w}}));
 }
 
-TEST_CASE("A wrong rule is reported with the parameter's name, the index and both values") {
+TEST_CASE("A wrong rule is reported with the parameter's name, index and both values") {
   Parameter w(Array{{0.1, -0.1}, {0.1, 3.0}});
   const auto result = gradcheck([&] { return tg::sum(cube(w, 2.0)); }, {{"block.weight", w}});
   CHECK_FALSE(result.ok);
@@ -67,7 +67,7 @@ TEST_CASE("A wrong rule is reported with the parameter's name, the index and bot
   CHECK(std::count(result.report.begin(), result.report.end(), '\n') == 1);
 }
 
-TEST_CASE("The values of the report are the sweep's and the central difference's") {
+TEST_CASE("The report has the values of the backward pass and of the central difference") {
   Parameter w(Array(tg::Shape{}, 2.0));
   const auto seeded = [&](double factor) { return gradcheck([&] { return cube(w, factor); }, {{"w", w}}).report; };
   // Both have the same random weight: analytic / numeric is factor / 3.
@@ -81,7 +81,7 @@ TEST_CASE("The values of the report are the sweep's and the central difference's
   CHECK(analytic / numeric == doctest::Approx(0.5).epsilon(1e-8));
 }
 
-TEST_CASE("One wrong element among many right ones is found, and its index is named") {
+TEST_CASE("One wrong element among many correct ones is found, with its index") {
   Parameter w(Array(tg::Shape{3, 4, 5}, 0.5));
   for (const std::size_t element : {std::size_t(0), std::size_t(27), std::size_t(59)}) {
     const auto result = gradcheck([&] { return off_in_one_element(w, element, 1e-3) * 1.0; }, {{"w", w}});
@@ -91,7 +91,7 @@ TEST_CASE("One wrong element among many right ones is found, and its index is na
   }
 }
 
-TEST_CASE("Of several parameters those that are wrong are reported, and no others") {
+TEST_CASE("Of several parameters only the wrong ones are reported") {
   Parameter a(Array{0.5, 0.25}), b(Array{1.0}), c(Array{2.0, -1.0}), d(Array{0.75});
   const auto result = gradcheck([&] { return tg::sum(a * d) + tg::sum(cube(b, 2.0)) + tg::sum(cube(c, 2.9)); },
                                 {{"a", a}, {"b", b}, {"c", c}, {"d", d}});
@@ -103,7 +103,7 @@ TEST_CASE("Of several parameters those that are wrong are reported, and no other
   CHECK(std::count(result.report.begin(), result.report.end(), '\n') == 2);
 }
 
-TEST_CASE("A rule that mistakes the order of the axes is found") {
+TEST_CASE("A rule with swapped axes is found") {
   Parameter w(Array{{0.5, 1.0}, {2.0, -1.0}});
   const auto transposed = [&] {
     return tg::record("transposed", xt::transpose(w.value()), {w}, [](const Array& dy, auto& dx) { dx[0] += dy; });
@@ -111,19 +111,19 @@ TEST_CASE("A rule that mistakes the order of the axes is found") {
   CHECK_FALSE(gradcheck(transposed, {{"w", w}}));
 }
 
-TEST_CASE("A parameter that the outputs do not depend on has gradient 0 and passes") {
+TEST_CASE("A parameter without influence on the outputs has gradient 0 and passes") {
   Parameter used(Array{0.5}), unused(Array{0.25, 4.0});
   CHECK(gradcheck([&] { return used * used; }, {{"used", used}, {"unused", unused}}));
   CHECK(gradcheck([&] { return Tensor(Array{1.0}); }, {{"unused", unused}}));
 }
 
-TEST_CASE("A gradient that was cut off by detach is found") {
+TEST_CASE("A gradient lost in a detach() is found") {
   Parameter w(Array{0.5});
   CHECK_FALSE(gradcheck([&] { return w.detach() * w; }, {{"w", w}}));
   CHECK_FALSE(gradcheck([&] { return w.detach() * 2.0; }, {{"w", w}}));
 }
 
-TEST_CASE("Parameters without elements or without axes are checked as any other") {
+TEST_CASE("Parameters without elements or axes are checked like others") {
   Parameter empty(Array(tg::Shape{0, 2})), scalar(Array(tg::Shape{}, 0.5));
   CHECK(gradcheck([&] { return tg::sum(empty) + tg::exp(scalar); }, {{"empty", empty}, {"scalar", scalar}}));
   const auto wrong = gradcheck([&] { return cube(scalar, 2.0); }, {{"scalar", scalar}});
@@ -132,7 +132,7 @@ TEST_CASE("Parameters without elements or without axes are checked as any other"
 
 // ---- kinks and non-finite numbers ---------------------------------------------------------------------------------
 
-TEST_CASE("At a kink the difference is neither side's gradient and is reported, beside it all is well") {
+TEST_CASE("At a kink the difference matches neither side and is reported; next to it the check passes") {
   Parameter w(Array{-0.5, 0.0, 0.5});
   const auto result = gradcheck([&] { return tg::relu(w); }, {{"w", w}});
   CHECK_FALSE(result.ok);
@@ -141,7 +141,7 @@ TEST_CASE("At a kink the difference is neither side's gradient and is reported, 
   CHECK(gradcheck([&] { return tg::relu(w); }, {{"w", w}}));
 }
 
-TEST_CASE("NaN and infinity are reported, in the outputs as in the gradients alone") {
+TEST_CASE("NaN and infinity are reported, in outputs and in gradients alone") {
   Parameter w(Array{1.0, -1.0, 2.0});
   const auto in_outputs = gradcheck([&] { return tg::log(w); }, {{"w", w}});
   CHECK_FALSE(in_outputs.ok);
@@ -154,7 +154,7 @@ TEST_CASE("NaN and infinity are reported, in the outputs as in the gradients alo
   }
 }
 
-TEST_CASE("The report says when it looks like a kink, at it and near it, with both sides") {
+TEST_CASE("The report mentions a possible kink, at it and near it, with both sides") {
   Parameter w(Array{-0.5, 0.0, 0.5});
   const auto f = [&] { return tg::relu(w); };
   const std::string at_kink = gradcheck(f, {{"w", w}}).report;
@@ -164,7 +164,7 @@ TEST_CASE("The report says when it looks like a kink, at it and near it, with bo
   CHECK_MESSAGE(contains(near_kink, "it looks like a kink"), near_kink);
 }
 
-TEST_CASE("A wrong rule and a step too coarse are not taken for a kink, however curved f is") {
+TEST_CASE("A wrong rule or a large step is not mistaken for a kink, for any curvature") {
   Parameter w(Array{0.5, 1.0, 30.0, -1e-3});
   for (const double factor : {2.0, 3.1, 0.0}) {
     const auto result = gradcheck([&] { return cube(w, factor) * 100.0; }, {{"w", w}});
@@ -180,7 +180,7 @@ TEST_CASE("A wrong rule and a step too coarse are not taken for a kink, however 
   CHECK_MESSAGE(!contains(coarse.report, "kink"), coarse.report);
 }
 
-TEST_CASE("The report says when f differs from call to call") {
+TEST_CASE("The report says if f differs from call to call") {
   Parameter w(Array(tg::Shape{4, 5}, 0.5));
   const auto result = gradcheck([&] { return tg::dropout(w, 0.5, true); }, {{"w", w}});
   CHECK_FALSE(result.ok);
@@ -190,7 +190,7 @@ TEST_CASE("The report says when f differs from call to call") {
   CHECK_FALSE(contains(gradcheck([&] { return cube(w, 2.0); }, {{"w", w}}).report, "call to call"));
 }
 
-TEST_CASE("The report names the step that was taken") {
+TEST_CASE("The report names the step size") {
   Parameter w(Array{200.0});
   const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", w}}, {.step = 1e-5});
   CHECK_MESSAGE(contains(result.report, "(step 0.002)"), result.report);
@@ -198,7 +198,7 @@ TEST_CASE("The report names the step that was taken") {
 
 // ---- models -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("All parameters of a model are checked, and named by their paths") {
+TEST_CASE("All parameters of a model are checked and named by their paths") {
   struct Model {
     tg::Linear<double> first{3, 2}, second{2, 2};
     TAPEGRAD_FIELDS(first, second)
@@ -216,7 +216,7 @@ TEST_CASE("All parameters of a model are checked, and named by their paths") {
   CHECK(gradcheck([&] { return model.first(x); }, model.first, {.tolerance = 1e-7}));
 }
 
-TEST_CASE("A parameter given twice is checked once, and a frozen one not at all") {
+TEST_CASE("A duplicate parameter is checked once, and a frozen one is not") {
   Parameter w(Array{0.5, -1.0}), frozen(Array{2.0, 3.0});
   w.set_grad(Array{7.0, 8.0});
   frozen.set_requires_grad(false);
@@ -227,7 +227,7 @@ TEST_CASE("A parameter given twice is checked once, and a frozen one not at all"
   CHECK_FALSE(frozen.requires_grad());
 }
 
-TEST_CASE("A parameter that is none, as the bias of a layer without one, is passed over") {
+TEST_CASE("Undefined parameters, such as an omitted bias, are skipped") {
   tg::Linear<double> layer(2, 1, {.bias = false});
   const Tensor x(Array{{0.5, -1.0}});
   const auto result = gradcheck([&] { return layer(x); }, {{"bias", layer.bias}, {"weight", layer.weight}});
@@ -237,7 +237,7 @@ TEST_CASE("A parameter that is none, as the bias of a layer without one, is pass
 
 // ---- restored state -----------------------------------------------------------------------------------------------
 
-TEST_CASE("Values and gradients are as before, whether there was a gradient or none") {
+TEST_CASE("Values and gradients are restored, with and without an initial gradient") {
   const Array value{0.1, 1.0 / 3.0, -1e2};
   Parameter with(value), without(value);
   with.set_grad(Array{1.0, 2.0, 3.0});
@@ -248,7 +248,7 @@ TEST_CASE("Values and gradients are as before, whether there was a gradient or n
   CHECK_FALSE(without.has_grad());
 }
 
-TEST_CASE("Values and gradients are as before when f throws, in whichever of its calls") {
+TEST_CASE("Values and gradients are restored if f throws, in any call") {
   const Array value{0.5, -0.25};
   for (int last = 0; last < 5; ++last) {  // one recorded call, then two per element
     Parameter with(value), without(value);
@@ -268,7 +268,7 @@ TEST_CASE("Values and gradients are as before when f throws, in whichever of its
   }
 }
 
-TEST_CASE("Gradients are as before when a rule throws") {
+TEST_CASE("Gradients are restored if a rule throws") {
   Parameter w(Array{0.5}), b(Array{0.25});
   w.set_grad(Array{7.0});
   const auto f = [&] {
@@ -281,7 +281,7 @@ TEST_CASE("Gradients are as before when a rule throws") {
   CHECK_FALSE(b.has_grad());
 }
 
-TEST_CASE("A check neither changes the program's random numbers nor depends on them") {
+TEST_CASE("A check neither changes nor uses the program's random numbers") {
   Parameter w(Array{0.5, 0.25});
   const auto wrong = [&] { return cube(w, 2.0); };
   tg::manual_seed(9);
@@ -292,7 +292,7 @@ TEST_CASE("A check neither changes the program's random numbers nor depends on t
   CHECK(gradcheck(wrong, {{"w", w}}).report == first.report);
 }
 
-TEST_CASE("A check inside the scope of a tape works on a tape of its own") {
+TEST_CASE("A check in the scope of a tape uses its own tape") {
   Parameter w(Array{0.5, 0.25});
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -304,7 +304,7 @@ TEST_CASE("A check inside the scope of a tape works on a tape of its own") {
 
 // ---- options, errors and the result -------------------------------------------------------------------------------
 
-TEST_CASE("The tolerance is what the relative difference may be, and the step is the difference's") {
+TEST_CASE("The tolerance bounds the relative difference, and the step is that of the central difference") {
   Parameter w(Array{1.0});
   const auto slightly_wrong = [&] { return cube(w, 3.0 + 3e-4); };
   CHECK_FALSE(gradcheck(slightly_wrong, {{"w", w}}));
@@ -316,7 +316,7 @@ TEST_CASE("The tolerance is what the relative difference may be, and the step is
   CHECK(gradcheck(right, {{"w", w}}, {.step = 1e-4}));
 }
 
-TEST_CASE("A check without parameters, or of outputs that change their shape, is refused") {
+TEST_CASE("A check without parameters, or with outputs of changing shape, is refused") {
   Parameter w(Array{1.0, 2.0});
   CHECK_THROWS_WITH_AS(gradcheck([&] { return w * w; }, {}), Contains("[gradcheck]"), std::invalid_argument);
   int calls = 0;

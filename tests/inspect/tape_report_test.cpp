@@ -42,7 +42,7 @@ std::vector<std::string> row(const std::string& table, const std::string& number
 
 }  // namespace
 
-TEST_CASE("A walk over a model names its parameters by their paths") {
+TEST_CASE("A model's parameters are named by their paths") {
   Model model;
   CHECK(model.head.weight.name() == "");
   tg::parameters(model);
@@ -52,7 +52,7 @@ TEST_CASE("A walk over a model names its parameters by their paths") {
   CHECK(copy.head.weight.name() == "head.weight");  // a separate parameter with the same name
 }
 
-TEST_CASE("Recorded tensors take names while their tape lives") {
+TEST_CASE("Recorded tensors can be named while their tape exists") {
   Parameter w(Array{1.0, 2.0});
   Tensor y;
   {
@@ -69,7 +69,7 @@ TEST_CASE("Recorded tensors take names while their tape lives") {
   CHECK_THROWS_AS(Tensor().set_name("nothing"), std::logic_error);
 }
 
-TEST_CASE("A constant's name goes with its handle and with copies made since, and leaves it a constant") {
+TEST_CASE("A constant's name follows its handle and later copies, and it stays a constant") {
   Tensor mask(Array{0.0, -std::numeric_limits<double>::infinity()});
   Tensor before = mask;
   mask.set_name("mask");
@@ -95,7 +95,7 @@ TEST_CASE("A constant's name goes with its handle and with copies made since, an
   CHECK_THROWS_WITH_AS(w + Tensor(Array{1.0, 2.0, 3.0}) * mask, doctest::Contains("mask (2)"), std::invalid_argument);
 }
 
-TEST_CASE("Errors name the parameter, both shapes and the axis that disagrees") {
+TEST_CASE("Errors name the parameter, both shapes and the incompatible axis") {
   Model model;
   tg::parameters(model);
   CHECK_THROWS_WITH_AS(
@@ -108,7 +108,7 @@ TEST_CASE("Errors name the parameter, both shapes and the axis that disagrees") 
       std::invalid_argument);
 }
 
-TEST_CASE("A printed tape has a row for each node, with what it read") {
+TEST_CASE("A printed tape has a row per node, with its inputs") {
   Parameter w(Array{{1.0, 2.0}, {3.0, 4.0}});
   w.set_name("w");
   tg::Tape tape;
@@ -123,7 +123,7 @@ TEST_CASE("A printed tape has a row for each node, with what it read") {
   CHECK(row(printed(tape), "0").back() != "-");  // the parameter has a gradient now
 }
 
-TEST_CASE("A profiling tape knows what each operation saved and the norm of its gradient") {
+TEST_CASE("A profiling tape shows each operation's saved bytes and gradient norm") {
   Parameter w(Array{3.0, 4.0});
   tg::Tape tape({.profile = true});
   const Tensor y = tg::exp(w);  // saves its output: two doubles
@@ -137,7 +137,7 @@ TEST_CASE("A profiling tape knows what each operation saved and the norm of its 
   CHECK((unit == "us" || unit == "ms"));  // backward took time, on a busy machine a lot
 }
 
-TEST_CASE("A printed tape shows a gradient that is NaN, of an operation and of a parameter") {
+TEST_CASE("A printed tape shows NaN gradients, of operations and parameters") {
   const Parameter w(Array{0.0});
   const tg::Tape tape({.profile = true});
   const Tensor y = w * 2.0;
@@ -148,7 +148,7 @@ TEST_CASE("A printed tape shows a gradient that is NaN, of an operation and of a
   CHECK(mul.back() == "other=2");
 }
 
-TEST_CASE("A printed tape lines up names in any alphabet") {
+TEST_CASE("A printed tape aligns names in any alphabet") {
   const auto printed_with = [](const std::string& name) {
     Parameter w(Array{1.0, 2.0}), short_name(Array{1.0});
     w.set_name(name);
@@ -162,7 +162,7 @@ TEST_CASE("A printed tape lines up names in any alphabet") {
   CHECK(printed_with("größte") == expected);
 }
 
-TEST_CASE("A tape is written as a graph that names nodes and draws what they read") {
+TEST_CASE("A tape is written as a graph with node names and edges from their inputs") {
   Parameter w(Array{1.0});
   w.set_name("w");
   tg::Tape tape;
@@ -176,7 +176,7 @@ TEST_CASE("A tape is written as a graph that names nodes and draws what they rea
   CHECK(dot.str().find("d-1") == std::string::npos);  // a constant has no node
 }
 
-TEST_CASE("Hooks see a gradient when all of it has arrived, and what they change is passed on") {
+TEST_CASE("Hooks see the complete gradient, and their changes propagate") {
   Parameter w(Array{2.0});
   std::vector<double> seen;
   for (int sweep = 0; sweep < 2; ++sweep) {
@@ -192,7 +192,7 @@ TEST_CASE("Hooks see a gradient when all of it has arrived, and what they change
   CHECK(w.grad()(0) == 2 * 10 * 2 * 3);
 }
 
-TEST_CASE("A hook on a parameter sees what one sweep adds, until it is removed") {
+TEST_CASE("A hook on a parameter sees the gradient of one backward pass, until it is removed") {
   Parameter w(Array{2.0});
   std::vector<double> seen;
   w.register_hook([&](auto& gradient) { seen.push_back(gradient(0)); });
@@ -222,7 +222,7 @@ TEST_CASE("A hook that changes the shape of a gradient is refused") {
   CHECK_THROWS_AS(Tensor(Array{1.0}).register_hook([](auto&) {}), std::logic_error);
 }
 
-TEST_CASE("Anomaly mode names the operation that makes the first NaN, what it read and the layer it came from") {
+TEST_CASE("Anomaly mode names the operation with the first NaN, its inputs and the previous layer") {
   Model model;
   tg::parameters(model);
   const tg::Tape tape({.detect_anomaly = true});
@@ -235,7 +235,7 @@ TEST_CASE("Anomaly mode names the operation that makes the first NaN, what it re
   CHECK_THROWS_WITH_AS(tg::exp(y * 1e9 + 1e9), doctest::Contains("made inf at (0, 0)"), std::runtime_error);
 }
 
-TEST_CASE("Anomaly mode names a parameter that is not finite, not what its infinity spoils further on") {
+TEST_CASE("Anomaly mode names a non-finite parameter, not a later operation") {
   Model model;
   tg::parameters(model);
   const Array x{{1.0, 1.0, 1.0}};
@@ -251,7 +251,7 @@ TEST_CASE("Anomaly mode names a parameter that is not finite, not what its infin
   }
 }
 
-TEST_CASE("Names with quotes and backslashes stand in a graph as Graphviz reads them") {
+TEST_CASE("Quotes and backslashes in names are escaped for Graphviz") {
   Parameter w(Array{1.0});
   w.set_name("the \"first\" \\ weight");
   const tg::Tape tape;
@@ -263,7 +263,7 @@ TEST_CASE("Names with quotes and backslashes stand in a graph as Graphviz reads 
   CHECK(graph.str().find(R"(label="two lines\n)") != std::string::npos);
 }
 
-TEST_CASE("Anomaly mode finds NaN in the backward sweep too") {
+TEST_CASE("Anomaly mode finds NaN in the backward pass, too") {
   Parameter w(Array{0.0});
   w.set_name("w");
   const tg::Tape tape({.detect_anomaly = true});
@@ -275,7 +275,7 @@ TEST_CASE("Anomaly mode finds NaN in the backward sweep too") {
       std::runtime_error);
 }
 
-TEST_CASE("Anomaly mode lets pass the infinity that a mask fills in") {
+TEST_CASE("Anomaly mode allows infinities from a mask") {
   Parameter w(Array{{1.0, 2.0}});
   const tg::BoolArray hide{{true, false}};
   const tg::Tape tape({.detect_anomaly = true});
@@ -285,7 +285,7 @@ TEST_CASE("Anomaly mode lets pass the infinity that a mask fills in") {
                        doctest::Contains("[softmax] expected finite values, made NaN"), std::runtime_error);
 }
 
-TEST_CASE("Anomaly mode finds a NaN behind an infinity that came in") {
+TEST_CASE("Anomaly mode finds a NaN behind an infinity in the input") {
   const Parameter w(Array{{1.0, 2.0}, {3.0, 4.0}});
   const tg::Tape tape({.detect_anomaly = true});
   const Tensor masked = tg::masked_fill(w, tg::BoolArray{{true, false}, {true, true}}, -INFINITY);
@@ -294,13 +294,13 @@ TEST_CASE("Anomaly mode finds a NaN behind an infinity that came in") {
                        std::runtime_error);
 }
 
-TEST_CASE("Looking at a gradient that has not arrived shows zeros and makes none") {
+TEST_CASE("Reading a missing gradient shows zeros and allocates none") {
   Parameter w(Array{1.0, 2.0});
   CHECK(w.grad() == tg::Array<double>(Array{0.0, 0.0}));
   CHECK(!w.has_grad());
 }
 
-TEST_CASE("The table shows what operations were given besides tensors") {
+TEST_CASE("The table shows operations' arguments besides tensors") {
   const Parameter w(Array{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   const tg::Tape tape({.profile = true});
   const auto last_row = [&] {

@@ -64,7 +64,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 // ---- compare ------------------------------------------------------------------------------------------------------
 
-TEST_CASE("Arrays are exact, close, or wrong with the largest difference and its index") {
+TEST_CASE("Arrays are exact, close, or wrong, with the largest difference and its index") {
   const Array reference{{1.0, 2.0}, {3.0, 1000.0}};
   CHECK(compare("x", reference, reference).verdict == Verdict::exact);
   CHECK(printed(compare("x", reference, reference)) == "x   (2, 2)   0   exact");
@@ -80,7 +80,7 @@ TEST_CASE("Arrays are exact, close, or wrong with the largest difference and its
   CHECK(printed(wrong) == "x   (2, 2)   0.5 at (0, 1)   WRONG: 2.5, the reference 2");
 }
 
-TEST_CASE("Differences are relative to the reference, not to what is compared with it") {
+TEST_CASE("Differences are relative to the reference, not to the compared array") {
   CHECK_FALSE(compare("x", 2000.0, 1000.0, 0.75));  // off by 100% of the reference, 50% of the value
   CHECK(compare("x", 1000.0, 2000.0, 0.75));
   const auto result = compare("x", Array{30, 110}, Array{10, 100}, 0.5);
@@ -95,7 +95,7 @@ TEST_CASE("Differences are relative to the reference, not to what is compared wi
   CHECK(compare("x", 0.002, 0.0, 2e-3));
 }
 
-TEST_CASE("Tensors, parameters, arrays of either scalar, expressions and numbers are compared") {
+TEST_CASE("Tensors, parameters, arrays of both number types, expressions and numbers can be compared") {
   const Array x{1.0, 2.0};
   CHECK(compare("x", Tensor(x), Parameter(x)).verdict == Verdict::exact);
   CHECK(compare("x", tg::Array<float>{1.0F, 2.0F}, Tensor(x)).verdict == Verdict::exact);
@@ -104,7 +104,7 @@ TEST_CASE("Tensors, parameters, arrays of either scalar, expressions and numbers
   CHECK(compare("x", Array(tg::Shape{0, 2}), Array(tg::Shape{0, 2})).verdict == Verdict::exact);
 }
 
-TEST_CASE("Other shapes are wrong, equal infinities exact") {
+TEST_CASE("Different shapes are wrong, and equal infinities exact") {
   const auto shapes = compare("dW", Array(tg::Shape{2, 3}, 0.0), Array(tg::Shape{3, 2}, 0.0));
   CHECK_FALSE(shapes);
   CHECK(printed(shapes) == "dW   (2, 3) for (3, 2)   -   WRONG");
@@ -113,7 +113,7 @@ TEST_CASE("Other shapes are wrong, equal infinities exact") {
   CHECK_FALSE(compare("x", -infinity, infinity));
 }
 
-TEST_CASE("A NaN stays the finding whatever comes after it") {
+TEST_CASE("A NaN stays the reported difference, whatever follows") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto result = compare("x", Array{1, nan, 2.0000000001}, Array{1, 5, 2});
   CHECK_FALSE(result);
@@ -124,7 +124,7 @@ TEST_CASE("A NaN stays the finding whatever comes after it") {
   CHECK(compare("x", Array{9, nan, 7}, Array{0, nan, 7}).index == tg::Shape{1});
 }
 
-TEST_CASE("A comparison prints its steps lined up") {
+TEST_CASE("A comparison prints its steps aligned") {
   Comparison steps;
   CHECK(steps.add("dO", "2/n (O - Y)", Array{1.0, 2.0}, Array{1.0, 2.0}));
   CHECK(steps.add("dWo", "", Array{{1.0, 1.0 + 1e-12}}, Array{{1.0, 1.0}}));
@@ -135,7 +135,7 @@ TEST_CASE("A comparison prints its steps lined up") {
         "  dWo                 (1, 2)   1e-12 at (0, 1)      close\n");
 }
 
-TEST_CASE("A comparison stops at the first step that is wrong and says what is wrong") {
+TEST_CASE("A comparison stops at the first wrong step and describes it") {
   Comparison steps(1e-6);
   CHECK(steps.add("a", 1.0, 1.0));
   CHECK_FALSE(steps.add("b", Array{1.0, 2.0}, Array{1.0, 2.5}));
@@ -155,13 +155,13 @@ TEST_CASE("A comparison stops at the first step that is wrong and says what is w
 
 // ---- doctest ------------------------------------------------------------------------------------------------------
 
-TEST_CASE("CHECK_GRADIENTS takes what gradcheck does") {
+TEST_CASE("CHECK_GRADIENTS takes gradcheck's arguments") {
   Model model;
   CHECK_GRADIENTS([&] { return model.used(kInput) + model.unused(kInput); }, model);
   CHECK_GRADIENTS([&] { return tg::tanh(model.used(kInput)); }, {{"weight", model.used.weight}}, {.step = 1e-5});
 }
 
-TEST_CASE("In doctest's messages arrays, shapes and results are readable") {
+TEST_CASE("Arrays, shapes and results are readable in doctest's messages") {
   const auto text = [](const auto& x) { return std::string(doctest::toString(x).c_str()); };
   CHECK(text(Array{{1.0, 2.5}}) == "(1, 2) {{ 1. ,  2.5}}");
   CHECK(text(tg::Array<float>{0.5F}) == "(1) { 0.5}");
@@ -176,7 +176,7 @@ TEST_CASE("In doctest's messages arrays, shapes and results are readable") {
 
 // ---- gradient_report ----------------------------------------------------------------------------------------------
 
-TEST_CASE("Before backward() the report says that there are no gradients at all") {
+TEST_CASE("Before backward() the report says that there are no gradients") {
   const Model model;
   std::ostringstream out;
   CHECK_FALSE(tg::gradient_report(out, model));
@@ -188,7 +188,7 @@ TEST_CASE("Before backward() the report says that there are no gradients at all"
   CHECK_FALSE(sound(half_frozen));
 }
 
-TEST_CASE("Parameters that received no gradient are named") {
+TEST_CASE("Parameters without a gradient are named") {
   const Model model;
   sweep(model);
   CHECK(reported(model, "used.weight") == "used.weight    (1, 2)  |gradient| 2.24");
@@ -199,7 +199,7 @@ TEST_CASE("Parameters that received no gradient are named") {
   CHECK(sound(model));
 }
 
-TEST_CASE("A parameter that the sweep reached and the model does not list is named, and frozen ones are sound") {
+TEST_CASE("A parameter reached by backward but not listed by the model is named, and frozen ones are fine") {
   Forgetful model;
   std::ostringstream out;
   {
@@ -235,7 +235,7 @@ TEST_CASE("A parameter that the sweep reached and the model does not list is nam
   CHECK(sound(frozen));
 }
 
-TEST_CASE("A listed parameter that was cleared or frozen after the sweep does not count as missing") {
+TEST_CASE("A listed parameter cleared or frozen after the backward pass does not count as missing") {
   Model model;
   for (const bool freeze : {false, true}) {
     sweep(model);
@@ -246,7 +246,7 @@ TEST_CASE("A listed parameter that was cleared or frozen after the sweep does no
   }
 }
 
-TEST_CASE("What is not listed is that of the last sweep, and parameters alone") {
+TEST_CASE("Unlisted parameters are those of the last backward pass, and include no other tensors") {
   Forgetful model;
   for (const bool all : {false, true}) {  // without zero_grad() between them
     tg::Tape tape;
@@ -260,7 +260,7 @@ TEST_CASE("What is not listed is that of the last sweep, and parameters alone") 
   }
 }
 
-TEST_CASE("Gradients that were never cleared are named, summed batches are told from them") {
+TEST_CASE("Gradients that were never cleared are named, and distinguished from accumulated batches") {
   Model model;
   sweep(model);
   CHECK(model.used.weight.sweeps().total == 1);
@@ -282,7 +282,7 @@ TEST_CASE("Gradients that were never cleared are named, summed batches are told 
   CHECK(reported(model, "used.weight") == "used.weight    (1, 2)  |gradient| 2.24");
 }
 
-TEST_CASE("Sweeps are counted with hooks too, not through copies, and once however often it is used") {
+TEST_CASE("Backward passes are counted with hooks, once per pass, and not for copies") {
   Parameter w(Array{2.0});
   w.register_hook([](auto&) {});
   tg::Tape tape;
@@ -295,7 +295,7 @@ TEST_CASE("Sweeps are counted with hooks too, not through copies, and once howev
   w.remove_hooks();
 }
 
-TEST_CASE("Gradients of zeros and those that are not finite are named") {
+TEST_CASE("Zero and non-finite gradients are named") {
   Model model;
   model.used.weight.set_grad(Array{{0.0, 0.0}});
   CHECK(reported(model, "used.weight").ends_with("|gradient| 0  all zeros"));
@@ -309,7 +309,7 @@ TEST_CASE("Gradients of zeros and those that are not finite are named") {
   }
 }
 
-TEST_CASE("A parameter that a sweep came by without a gradient for it is told from one left out") {
+TEST_CASE("A parameter that a pass reached without a gradient is distinguished from an unused one") {
   Model model;
   sweep(model);
   tg::Tape tape;

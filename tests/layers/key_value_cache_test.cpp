@@ -45,7 +45,7 @@ std::vector<std::size_t> one_by_one(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("Attention through a cache is attention at once, in whatever pieces the text comes") {
+TEST_CASE("Attention with a cache matches attention at once, for any pieces of the text") {
   tg::manual_seed(1);
   for (const std::size_t batch : {1, 3})
     for (const std::size_t heads : {1, 2, 8}) {
@@ -58,7 +58,7 @@ TEST_CASE("Attention through a cache is attention at once, in whatever pieces th
     }
 }
 
-TEST_CASE("Rotary positions go on from those in the cache, and heads share the keys and values that it keeps") {
+TEST_CASE("Rotary positions continue those in the cache, and heads share its keys and values") {
   tg::manual_seed(8);
   for (const std::size_t kv_heads : {8, 4, 2, 1})
     for (const std::optional<double> rotary_base : {std::optional<double>(), std::optional<double>(100)}) {
@@ -72,7 +72,7 @@ TEST_CASE("Rotary positions go on from those in the cache, and heads share the k
     }
 }
 
-TEST_CASE("A long text through a cache is what it is at once, over several tiles of keys, in float and double") {
+TEST_CASE("A long text with a cache matches the text at once, over several tiles of keys, in float and double") {
   tg::manual_seed(2);
   const auto check = [](auto number, double tolerance) {
     using T = decltype(number);
@@ -85,7 +85,7 @@ TEST_CASE("A long text through a cache is what it is at once, over several tiles
   check(0.0F, 1e-5);
 }
 
-TEST_CASE("What a cache's attention gives is the same on any number of threads") {
+TEST_CASE("Attention with a cache is the same on any number of threads") {
   tg::manual_seed(3);
   const tg::MultiHeadAttention<float> attention(64, 4);
   const tg::Tensor<float> x(tg::normal<float>({2, 600, 64}));
@@ -100,7 +100,7 @@ TEST_CASE("What a cache's attention gives is the same on any number of threads")
   }
 }
 
-TEST_CASE("A cache's mask is over the keys of all that it holds") {
+TEST_CASE("The mask with a cache covers all keys in the cache") {
   tg::manual_seed(4);
   const tg::MultiHeadAttention<double> attention(8, 2);
   const tg::Tensor<double> x(tg::normal<double>({2, 5, 8}));
@@ -121,7 +121,7 @@ TEST_CASE("A cache's mask is over the keys of all that it holds") {
       1e-12);
 }
 
-TEST_CASE("A refused piece leaves the cache as it was") {
+TEST_CASE("A refused piece leaves the cache unchanged") {
   tg::manual_seed(5);
   tg::MultiHeadAttention<double> attention(8, 2);
   const tg::Tensor<double> x(tg::normal<double>({2, 3, 8})), other(tg::normal<double>({1, 3, 8}));
@@ -163,7 +163,7 @@ TEST_CASE("A refused piece leaves the cache as it was") {
   check_close(attention(piece(x, 2, 3), cache).value(), tg::narrow(tg::Tensor<double>(whole), 1, 2, 1).value(), 1e-12);
 }
 
-TEST_CASE("A cache is a value: a copy goes on by itself, an empty one begins another text") {
+TEST_CASE("A cache is a value: a copy continues independently, and an empty one starts another text") {
   tg::manual_seed(6);
   const tg::MultiHeadAttention<double> attention(8, 2);
   const tg::Tensor<double> x(tg::normal<double>({1, 3, 8})), y(tg::normal<double>({4, 2, 8}));
@@ -180,7 +180,7 @@ TEST_CASE("A cache is a value: a copy goes on by itself, an empty one begins ano
   check_close(attention(y, cache).value(), attention(y, Mask::causal()).value(), 1e-12);
 }
 
-TEST_CASE("No sequence and no token are fine") {
+TEST_CASE("Zero sequences and zero tokens are accepted") {
   const tg::MultiHeadAttention<double> attention(8, 2);
   tg::KeyValueCache<double> cache;
   CHECK(attention(tg::Tensor<double>(tg::Array<double>(tg::Shape{0, 3, 8})), cache).shape() == tg::Shape{0, 3, 8});

@@ -110,7 +110,7 @@ TEST_CASE("Linear's gradients agree with finite differences") {
   check_gradients(layer, {{"x", x}}, [&] { return layer(x); });
 }
 
-TEST_CASE("Linear starts evenly spread over plus and minus one over the root of its inputs") {
+TEST_CASE("Linear starts uniformly distributed within plus and minus one over the root of its inputs") {
   tg::manual_seed(3);
   const tg::Linear<float> layer(100, 400);
   for (const auto& values : {layer.weight.value(), layer.bias.value()}) {
@@ -125,7 +125,7 @@ TEST_CASE("Linear starts evenly spread over plus and minus one over the root of 
   }
 }
 
-TEST_CASE("Layers refuse sizes that are not positive before they draw random numbers") {
+TEST_CASE("Layers refuse non-positive sizes before they draw random numbers") {
   tg::manual_seed(4);
   const std::uint64_t untouched = tg::default_generator().next_key();
   tg::manual_seed(4);
@@ -150,7 +150,7 @@ TEST_CASE("Layers refuse sizes that are not positive before they draw random num
   CHECK(tg::default_generator().next_key() == untouched);
 }
 
-TEST_CASE("Linear names the shapes of an input that does not fit") {
+TEST_CASE("Linear's error for an incompatible input names the shapes") {
   const tg::Linear<double> layer(3, 4);
   CHECK_THROWS_WITH_AS(layer(constant({2, 5})), doctest::Contains("(4, 3)"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(layer(constant({2, 5})), doctest::Contains("(2, 5)"), std::invalid_argument);
@@ -164,7 +164,7 @@ TEST_CASE("Embedding looks up the rows of its weight") {
               Array{{{w(3, 0), w(3, 1)}, {w(0, 0), w(0, 1)}}, {{w(1, 0), w(1, 1)}, {w(3, 0), w(3, 1)}}});
 }
 
-TEST_CASE("Embedding's gradient adds up over an id's occurrences") {
+TEST_CASE("Embedding's gradient accumulates over the occurrences of an id") {
   tg::manual_seed(6);
   tg::Embedding<double> layer(4, 3);
   check_gradients(layer, {}, [&] { return layer(tg::IntArray{{1, 2}, {1, 1}}); });
@@ -179,7 +179,7 @@ TEST_CASE("Embedding's padding starts as zeros and gets no gradient") {
   check_close(layer.weight.grad(), Array{{0., 0., 0.}, {1., 1., 1.}, {0., 0., 0.}, {0., 0., 0.}});
 }
 
-TEST_CASE("Embedding starts normally distributed") {
+TEST_CASE("Embedding starts with a normal distribution") {
   tg::manual_seed(8);
   const tg::Embedding<float> layer(400, 100);
   const auto& values = layer.weight.value();
@@ -193,7 +193,7 @@ TEST_CASE("Embedding starts normally distributed") {
   CHECK(within(2) == doctest::Approx(0.9545).epsilon(0.01));
 }
 
-TEST_CASE("Embedding refuses ids and a padding_idx outside its table") {
+TEST_CASE("Embedding refuses ids and a padding_idx outside the table") {
   CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = 4}),
                        "[Embedding] expected a padding_idx from 0 to 3, got 4", std::out_of_range);
   CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = -1}),
@@ -203,7 +203,7 @@ TEST_CASE("Embedding refuses ids and a padding_idx outside its table") {
   CHECK_THROWS_WITH_AS(layer(tg::IntArray{1, -1}), doctest::Contains("-1"), std::out_of_range);
 }
 
-TEST_CASE_TEMPLATE("Dropout zeroes a share p and scales the rest while training", T, float, double) {
+TEST_CASE_TEMPLATE("Dropout in training zeroes a share p and scales the rest", T, float, double) {
   tg::manual_seed(9);
   tg::Dropout dropout(0.25);
   const tg::Tensor<T> x(tg::Array<T>(tg::Shape{100, 400}, T(3)));
@@ -256,7 +256,7 @@ TEST_CASE("LayerNorm makes rows of mean 0 and variance 1, then scales and shifts
   check_close(tg::mean(unbiased(Tensor(x)), {1}).value(), Array{0.0, 0.0});
 }
 
-TEST_CASE("LayerNorm over several axes takes their mean together") {
+TEST_CASE("LayerNorm over several axes uses their common mean") {
   const tg::LayerNorm<double> layer({2, 2}, {.eps = 0});
   const Tensor x(Array{{{1., 2.}, {3., 6.}}});  // mean 3, variance 3.5
   const double s = std::sqrt(3.5);
@@ -278,7 +278,7 @@ TEST_CASE("LayerNorm refuses a negative eps and an input of another width") {
   CHECK_THROWS_WITH_AS(tg::LayerNorm<double>(3)(constant({2, 4})), doctest::Contains("(2, 4)"), std::invalid_argument);
 }
 
-TEST_CASE("Self-attention equals its definition for one head and for several") {
+TEST_CASE("Self-attention matches its definition for one head and for several") {
   tg::manual_seed(13);
   const Tensor x = constant({2, 5, 6});
   const auto everything = [](auto, auto, auto) { return true; };
@@ -291,7 +291,7 @@ TEST_CASE("Self-attention equals its definition for one head and for several") {
   }
 }
 
-TEST_CASE("Cross attention takes queries, keys and values of widths of their own") {
+TEST_CASE("Cross-attention accepts queries, keys and values of different widths") {
   tg::manual_seed(14);
   tg::MultiHeadAttention<double> layer(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5, .bias = false});
   const Tensor q = constant({2, 3, 3}), k = constant({2, 7, 4}), v = constant({2, 7, 5});
@@ -304,7 +304,7 @@ TEST_CASE("Cross attention takes queries, keys and values of widths of their own
     CHECK(!projection->bias.defined());
 }
 
-TEST_CASE("Causal attention looks at no later key, and its masks join") {
+TEST_CASE("Causal attention sees no later key, and masks can be combined") {
   tg::manual_seed(15);
   const tg::MultiHeadAttention<double> layer(4, 2);
   const Tensor x = constant({2, 4, 4});
@@ -316,7 +316,7 @@ TEST_CASE("Causal attention looks at no later key, and its masks join") {
   check_close(layer.attention_weights(x, x, mask).value(), expected.weights);
 }
 
-TEST_CASE("A query that may attend to nothing gets the bias of the last projection alone") {
+TEST_CASE("A fully masked query gets only the bias of the output projection") {
   tg::manual_seed(16);
   const tg::MultiHeadAttention<double> layer(4, 2);
   const Tensor x = constant({1, 2, 4});
@@ -346,7 +346,7 @@ TEST_CASE("Attention weights can be differentiated") {
   check_gradients(layer, {{"x", x}}, [&] { return layer.attention_weights(x, x, tg::AttentionMask::causal()); });
 }
 
-TEST_CASE("Attention drops weights while training and none in evaluation") {
+TEST_CASE("Attention drops weights in training and none in evaluation mode") {
   tg::manual_seed(19);
   tg::MultiHeadAttention<double> layer(4, 2, {.dropout = 0.5});
   tg::MultiHeadAttention<double> without(4, 2);
@@ -366,7 +366,7 @@ TEST_CASE("Attention drops weights while training and none in evaluation") {
   check_close(layer(x).value(), without(x).value());
 }
 
-TEST_CASE("Attention refuses heads that do not divide its width and a dropout outside [0, 1)") {
+TEST_CASE("Attention refuses a number of heads that does not divide the width, and a dropout outside [0, 1)") {
   CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(100, 3),
                        "[MultiHeadAttention] expected dim divisible by num_heads, got dim 100 and num_heads 3",
                        std::invalid_argument);
@@ -374,7 +374,7 @@ TEST_CASE("Attention refuses heads that do not divide its width and a dropout ou
   CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = kNaN}), std::invalid_argument);
 }
 
-TEST_CASE("Attention names what it expected of inputs that do not fit") {
+TEST_CASE("Attention's error for incompatible inputs names the expected shapes") {
   tg::MultiHeadAttention<double> layer(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5});
   const Tensor q = constant({2, 3, 3}), k = constant({2, 7, 4}), v = constant({2, 7, 5});
   CHECK(tg::parameters(layer).size() == 8);  // traversal names the parameters
@@ -398,7 +398,7 @@ TEST_CASE("Attention names what it expected of inputs that do not fit") {
   CHECK_NOTHROW(layer(q, k, v));
 }
 
-TEST_CASE("Layers are values: a copy learns apart from its original") {
+TEST_CASE("Layers are values: a copy trains independently of the original") {
   tg::manual_seed(20);
   const tg::Linear<double> original(2, 2);
   tg::Linear<double> copy = original;

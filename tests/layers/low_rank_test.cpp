@@ -34,7 +34,7 @@ void train_a_little(Model& model) {
 
 }  // namespace
 
-TEST_CASE("An update begins as nothing, under PEFT's names") {
+TEST_CASE("An update starts as 0, under PEFT's names") {
   tg::manual_seed(1);
   Model model;
   const tg::Tensor<double> x(tg::normal<double>({5, 4}));
@@ -53,7 +53,7 @@ TEST_CASE("An update begins as nothing, under PEFT's names") {
                                             "second.lora_A.weight (2, 6)", "second.lora_B.weight (3, 2)"});
 }
 
-TEST_CASE("A is drawn evenly from +-1 / sqrt(in_features), of the generator that is given") {
+TEST_CASE("A is uniform within +-1 / sqrt(in_features), drawn from the given generator") {
   tg::Linear<double> layer(100, 3), same(100, 3);
   tg::Generator generator(7), again(7);
   tg::add_low_rank(layer, 50, 1, generator);
@@ -82,7 +82,7 @@ TEST_CASE("An updated layer is x Wᵀ + b + alpha / r (x Aᵀ) Bᵀ") {
   check_close(layer(Array{{1, 2}}).value(), Array{{12, 37, 50}});
 }
 
-TEST_CASE("Gradients of updates are right, also over frozen weights in bfloat16, which take none") {
+TEST_CASE("Gradients of updates are right, also with frozen weights in bfloat16, which get none") {
   tg::manual_seed(2);
   for (const bool in_bfloat16 : {false, true}) {
     CAPTURE(in_bfloat16);
@@ -98,7 +98,7 @@ TEST_CASE("Gradients of updates are right, also over frozen weights in bfloat16,
   }
 }
 
-TEST_CASE("A merged model computes what it did, and can be updated anew") {
+TEST_CASE("A merged model computes the same, and can get a new update") {
   tg::manual_seed(3);
   Model model;
   const tg::Tensor<double> x(tg::normal<double>({5, 4}));
@@ -137,7 +137,7 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
   CHECK(fresh.second.weight.is_in_bfloat16());
 }
 
-TEST_CASE("What cannot be updated or merged is refused before anything changes") {
+TEST_CASE("Impossible updates and merges are refused before anything changes") {
   Model model;
   CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, got 0",
                        std::invalid_argument);

@@ -242,35 +242,35 @@ template <template <class> class Model, class... Args> void check_model(const ch
 
 }  // namespace
 
-TEST_CASE("A classifier is PyTorch's, whatever it masks") {
-  SUBCASE("nothing") { check_model<Classifier>("classifier", 1, unpadded_ids(), Mask::none()); }
+TEST_CASE("A classifier matches PyTorch with every mask") {
+  SUBCASE("no mask") { check_model<Classifier>("classifier", 1, unpadded_ids(), Mask::none()); }
   SUBCASE("padding") {
     check_model<Classifier>("classifier, key padding", 2, padded_ids(),
                             Mask::key_padding(tg::padding_mask(padded_ids(), kPadding)));
   }
-  SUBCASE("what is beyond a length for each text") {
+  SUBCASE("a valid length for each text") {
     check_model<Classifier>("classifier, valid lengths", 2, unpadded_ids(), Mask::valid_lens(lengths()));
   }
-  SUBCASE("what is beyond a length for each query") {
+  SUBCASE("a valid length for each query") {
     check_model<Classifier>("classifier, valid lengths of every query", 2, unpadded_ids(),
                             Mask::valid_lens(lengths_of_queries()));
   }
 }
 
-TEST_CASE("A language model is PyTorch's") {
+TEST_CASE("A language model matches PyTorch") {
   SUBCASE("one head") { check_model<LanguageModel>("language model, one head", 8, 1, unpadded_ids()); }
   SUBCASE("eight heads") { check_model<LanguageModel>("language model, eight heads", 16, 8, unpadded_ids()); }
   SUBCASE("padded texts") { check_model<LanguageModel>("language model, padding", 8, 2, padded_ids()); }
 }
 
-TEST_CASE("Cross attention of queries, keys and values of different widths is PyTorch's") {
+TEST_CASE("Cross-attention with queries, keys and values of different widths matches PyTorch") {
   check_model<CrossAttention>("cross attention");
 }
 
-TEST_CASE("Transformer blocks are PyTorch's") {
+TEST_CASE("Transformer blocks match PyTorch") {
   using Options = tg::TransformerBlockOptions;
   SUBCASE("GELU") { check_model<Transformer>("transformer", Options{.feed_forward_width = 6}); }
-  SUBCASE("GELU by tanh") {
+  SUBCASE("GELU with tanh") {
     check_model<Transformer>("transformer, gelu by tanh",
                              Options{.feed_forward_width = 6, .activation = tg::Activation::gelu_tanh});
   }
@@ -279,11 +279,11 @@ TEST_CASE("Transformer blocks are PyTorch's") {
         "transformer, norms last",
         Options{.feed_forward_width = 6, .activation = tg::Activation::relu, .norm = tg::NormPlacement::last});
   }
-  SUBCASE("SiLU, without biases, the head the embedding's weight") {
+  SUBCASE("SiLU, no biases, tied head") {
     check_model<Transformer>("transformer, without biases, tied",
                              Options{.feed_forward_width = 6, .activation = tg::Activation::silu, .bias = false}, true);
   }
-  SUBCASE("without norms") {
+  SUBCASE("no norms") {
     check_model<Transformer>("transformer, without norms",
                              Options{.feed_forward_width = 6, .norm = tg::NormPlacement::none});
   }
@@ -300,9 +300,9 @@ TEST_CASE("Transformer blocks are PyTorch's") {
   }
 }
 
-TEST_CASE("A Llama is PyTorch's") { check_model<Llama>("llama"); }
+TEST_CASE("A Llama matches PyTorch") { check_model<Llama>("llama"); }
 
-TEST_CASE("A classifier learns by each of SGD's options as in PyTorch") {
+TEST_CASE("Training a classifier with each of SGD's options matches PyTorch") {
   const std::vector<std::pair<std::string, tg::SGDOptions>> all{
       {"learning rate", {.lr = 0.1}},
       {"weight decay", {.lr = 0.1, .weight_decay = 0.05}},
@@ -322,7 +322,7 @@ TEST_CASE("A classifier learns by each of SGD's options as in PyTorch") {
   }
 }
 
-TEST_CASE("A transformer learns by Adam and AdamW in two groups as in PyTorch") {
+TEST_CASE("Training a transformer with Adam and AdamW in two groups matches PyTorch") {
   const tg::Array<double> adam = array_of(fixtures().at("Adam"), {50}), adamw = array_of(fixtures().at("AdamW"), {50});
   check_close(losses_in_two_groups<tg::Adam, double>(), adam, 1e-8);
   check_close(losses_in_two_groups<tg::AdamW, double>(), adamw, 1e-8);

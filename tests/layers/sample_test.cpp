@@ -35,7 +35,7 @@ void check_shares(const std::vector<double>& actual, const std::vector<double>& 
 
 }  // namespace
 
-TEST_CASE("Ids are drawn with the probabilities of the softmax, colder or hotter") {
+TEST_CASE("Ids are sampled with the softmax's probabilities, at any temperature") {
   const std::vector<double> logits{std::log(0.5), std::log(0.3), std::log(0.2), -kInf};
   check_shares(shares(logits, {}), {0.5, 0.3, 0.2, 0});
   check_shares(shares(logits, {.temperature = 0.5}), {0.25 / 0.38, 0.09 / 0.38, 0.04 / 0.38, 0});
@@ -43,7 +43,7 @@ TEST_CASE("Ids are drawn with the probabilities of the softmax, colder or hotter
   check_shares(shares({2, 1, 0}, {.temperature = 1e-300}), {1, 0, 0});
 }
 
-TEST_CASE("The top k and the top p leave out the rest, in this order, after the temperature") {
+TEST_CASE("top_k and then top_p drop ids, after the temperature") {
   const std::vector<double> logits{std::log(0.1), std::log(0.4), std::log(0.3), std::log(0.2)};
   check_shares(shares(logits, {.top_k = 2}), {0, 4.0 / 7, 3.0 / 7, 0});
   check_shares(shares(logits, {.top_k = 1}), {0, 1, 0, 0});
@@ -56,7 +56,7 @@ TEST_CASE("The top k and the top p leave out the rest, in this order, after the 
   check_shares(shares({0, 0, 0, 0}, {.top_k = 2}), {0.5, 0.5, 0, 0});               // equal logits: the first ids
 }
 
-TEST_CASE("Temperature 0 takes the likeliest of each row, the first of several, and draws no random numbers") {
+TEST_CASE("Temperature 0 selects the most likely id of each row, the first of several, without random numbers") {
   tg::Generator generator(1);
   const tg::Generator before = generator;
   const tg::Array<float> logits{{1, 3, 3}, {-1, -2, -3}};
@@ -64,7 +64,7 @@ TEST_CASE("Temperature 0 takes the likeliest of each row, the first of several, 
   CHECK(generator == before);
 }
 
-TEST_CASE("Rows have random numbers of their own, equal seeds equal ids") {
+TEST_CASE("Rows have independent random numbers, and equal seeds give equal ids") {
   const tg::Array<double> logits(tg::Shape{2, 50, 10}, 0.0);
   tg::Generator one(1), same(1);
   const tg::IntArray ids = tg::sample(logits, {.generator = &one});
@@ -77,7 +77,7 @@ TEST_CASE("Rows have random numbers of their own, equal seeds equal ids") {
   CHECK(tg::sample(tg::Array<double>(tg::Shape{0, 4}, 0.0)).shape() == tg::Shape{0});
 }
 
-TEST_CASE("Sampling refuses what has no likeliest, and options outside their ranges") {
+TEST_CASE("Sampling refuses rows without a largest element, and options out of range") {
   const tg::Array<double> logits{{0, 1}, {2, 3}};
   check_refused("sample", "temperature of 0 or more, got -1", [&] { tg::sample(logits, {.temperature = -1}); });
   check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = std::nan("")}); });

@@ -24,7 +24,7 @@ bool draws() {
 
 }  // namespace
 
-TEST_CASE("While first weights are skipped, layers draw nothing, and have their shapes and norms") {
+TEST_CASE("With SkipInitialization, layers draw no numbers, and have their shapes and norms") {
   tg::manual_seed(3);
   {
     const tg::SkipInitialization skip;
@@ -50,7 +50,7 @@ TEST_CASE("While first weights are skipped, layers draw nothing, and have their 
   CHECK(draws());
 }
 
-TEST_CASE("What initialize_... is given while first weights are skipped stays as it is") {
+TEST_CASE("With SkipInitialization, initialize_... leaves a model unchanged") {
   Model model;
   const tg::Array<double> weight = model.head.weight.value(), table = model.embedding.weight.value();
   const tg::SkipInitialization skip;

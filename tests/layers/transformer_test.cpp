@@ -55,7 +55,7 @@ struct Gpt {
 }  // namespace
 
 // models_test.cpp compares its values and gradients with PyTorch's.
-TEST_CASE("A block's gradients are those of its values, also through the weights that it shows") {
+TEST_CASE("A block's gradients match its values, also through the weights it returns") {
   const Tensor x = constant({2, 3, 4});
   Block block(4, 2);
   SUBCASE("of GPT-2") {}
@@ -74,7 +74,7 @@ TEST_CASE("A block's gradients are those of its values, also through the weights
       block);
 }
 
-TEST_CASE("A block shows the weights that its attention has, wherever its norms are") {
+TEST_CASE("A block returns its attention's weights, with any placement of the norms") {
   const Tensor x = constant({2, 5, 8});
   for (const auto norm : {tg::NormPlacement::first, tg::NormPlacement::last, tg::NormPlacement::none}) {
     auto options = llama;
@@ -88,7 +88,7 @@ TEST_CASE("A block shows the weights that its attention has, wherever its norms 
   }
 }
 
-TEST_CASE("Through a cache a block of Llama's kind is what it is at once") {
+TEST_CASE("A Llama block with a cache matches the block at once") {
   const Block block(8, 4, llama);
   const Tensor x = constant({2, 5, 8});
   const Array whole = block(x, Mask::causal()).value();
@@ -97,7 +97,7 @@ TEST_CASE("Through a cache a block of Llama's kind is what it is at once") {
     check_close(block(tg::narrow(x, 1, t, 1), cache).value(), tg::narrow(Tensor(whole), 1, t, 1).value());
 }
 
-TEST_CASE("Scores of rotated queries and keys depend on how far these are apart") {
+TEST_CASE("Scores of rotated queries and keys depend on their distance") {
   tg::manual_seed(4);
   const tg::MultiHeadAttention<double> layer(8, 2, {.rotary_base = 50});
   const Array one = tg::normal<double>({1, 1, 8});
@@ -111,7 +111,7 @@ TEST_CASE("Scores of rotated queries and keys depend on how far these are apart"
   CHECK(std::abs(weights(0, 0, 0, 0) - weights(0, 0, 0, 1)) > 1e-4);
 }
 
-TEST_CASE("A gate multiplies what comes of the first layer") {
+TEST_CASE("A gate is multiplied by the first layer's output") {
   const tg::FeedForward<double> gated(3, 5, {.activation = tg::Activation::swiglu});
   const Tensor x = constant({2, 3}), gate = (*gated.gate)(x);
   check_close(gated(x).value(), gated.fc2(gate * tg::sigmoid(gate) * gated.fc1(x)).value());
@@ -126,7 +126,7 @@ TEST_CASE("A gate multiplies what comes of the first layer") {
   CHECK(one == same);
 }
 
-TEST_CASE("RMSNorm divides by the root of the mean square, and stands where a LayerNorm stood") {
+TEST_CASE("RMSNorm divides by the root mean square, and can replace a LayerNorm") {
   const Tensor x(Array{{3, 4}});
   const tg::RMSNorm<double> norm(2), wide(2, {.eps = 12.5});
   check_close(norm(x).value(), x.value() / std::sqrt(12.5 + 1e-6));
@@ -150,12 +150,12 @@ TEST_CASE("RMSNorm divides by the root of the mean square, and stands where a La
   CHECK(Block(8, 2, {.norm_eps = 0.25}).norm2.eps == 0.25);
 }
 
-TEST_CASE("A block is as wide inside as it is told, four times its width by default") {
+TEST_CASE("A block has the given hidden width, by default four times its width") {
   CHECK(Block(8, 2).feed_forward.fc1.weight.shape() == tg::Shape{32, 8});
   CHECK(Block(8, 2, {.feed_forward_width = 5}).feed_forward.fc2.weight.shape() == tg::Shape{8, 5});
 }
 
-TEST_CASE("What a block is told shows in its parameters and in what it prints") {
+TEST_CASE("A block's options show in its parameters and printout") {
   Block bare(8, 2, {.bias = false, .norm = tg::NormPlacement::none});
   CHECK(tg::named_parameters(bare).size() == 6);
   const Block block(8, 2, {.dropout = 0.25, .attention_dropout = 0.5});
@@ -181,7 +181,7 @@ TEST_CASE("What a block is told shows in its parameters and in what it prints") 
   CHECK(printed.str().find("gate ") != std::string::npos);
 }
 
-TEST_CASE("Training drops what the attention and the feed-forward add, each with the probability given") {
+TEST_CASE("Training drops outputs of the attention and the feed-forward with the given probabilities") {
   tg::manual_seed(1);
   Block block(64, 4, {.dropout = 0.3, .norm = tg::NormPlacement::none});
   block.feed_forward.fc2.weight.set_value(Array(tg::Shape{64, 256}, 0.0));
@@ -200,7 +200,7 @@ TEST_CASE("Training drops what the attention and the feed-forward add, each with
   check_close(block(x).value(), block(x).value(), 0);
 }
 
-TEST_CASE("Training drops in both halves of a block, wherever its norms stand") {
+TEST_CASE("Training drops in both halves of a block, with any placement of the norms") {
   tg::manual_seed(3);
   const Tensor x = constant({2, 3, 8});
   for (const auto norm : {tg::NormPlacement::first, tg::NormPlacement::last, tg::NormPlacement::none})
@@ -216,7 +216,7 @@ TEST_CASE("Training drops in both halves of a block, wherever its norms stand") 
     }
 }
 
-TEST_CASE("A block refuses sizes and probabilities that it cannot have, before it draws random numbers") {
+TEST_CASE("A block refuses invalid sizes and probabilities before it draws random numbers") {
   const tg::Generator before = tg::default_generator();
   check_refused("TransformerBlock", "width", [] { Block(0, 1); });
   for (const int width : {-5, -1})
@@ -241,7 +241,7 @@ TEST_CASE("A block refuses sizes and probabilities that it cannot have, before i
   tg::default_generator() = before;
 }
 
-TEST_CASE("GPT-2's first weights are normal, and smaller where they are added to the residual stream") {
+TEST_CASE("GPT-2's initial weights are normal, and smaller in residual layers") {
   tg::manual_seed(2);
   Gpt gpt(8);
   const Array of_padding = tg::Tensor<double>(gpt.tokens(tg::IntArray{3})).value();
@@ -280,7 +280,7 @@ TEST_CASE("GPT-2's first weights are normal, and smaller where they are added to
   CHECK(one == same);
 }
 
-TEST_CASE("LeCun's first weights keep the variance of what a layer is given, and blocks begin as the identity") {
+TEST_CASE("LeCun's initial weights preserve the variance of the input, and blocks start as the identity") {
   tg::manual_seed(2);
   Gpt gpt(8);
   tg::initialize_lecun(gpt);

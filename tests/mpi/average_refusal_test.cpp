@@ -23,7 +23,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("A weight that is none is refused on all ranks, and gradients stay") {
+TEST_CASE("An invalid weight is refused on all ranks, and gradients stay unchanged") {
   const Group world;
   const double ends[] = {-1.0, -0x1p-1074, std::numeric_limits<double>::quiet_NaN(),
                          std::numeric_limits<double>::infinity()};
@@ -50,7 +50,7 @@ TEST_CASE("Weights that are all 0 are refused") {
   });
 }
 
-TEST_CASE("After a refusal the same average goes on") {
+TEST_CASE("After an error the same average continues to work") {
   const Group world;
   Two model;
   GradientAverage<double> average(world, tg::parameters(model), 1);
@@ -67,7 +67,7 @@ TEST_CASE("After a refusal the same average goes on") {
   }
 }
 
-TEST_CASE("Parameters of different sizes are refused on all ranks, also where some agree and where sums are equal") {
+TEST_CASE("Parameters of different sizes are refused on all ranks, also if some ranks or the sums agree") {
   const Group world;
   if (world.size() == 1) return;
   const std::vector<std::vector<std::vector<std::size_t>>> of_ranks{
@@ -95,7 +95,7 @@ TEST_CASE("Parameters of different sizes are refused on all ranks, also where so
   CHECK(world.sum(1) == static_cast<double>(world.size()));  // the ranks are still in step
 }
 
-TEST_CASE("Buckets of different bytes are refused as well") {
+TEST_CASE("Buckets of different sizes in bytes are refused, too") {
   const Group world;
   if (world.size() == 1) return;
   Two model;
@@ -104,7 +104,7 @@ TEST_CASE("Buckets of different bytes are refused as well") {
                 [&] { world.average_gradients(tg::parameters(model), {.bucket_bytes = 1 + world.rank() * 100}); });
 }
 
-TEST_CASE("begin and finish come in turns") {
+TEST_CASE("begin and finish must alternate") {
   const Group world;
   Two model;
   GradientAverage<double> average(world, tg::parameters(model));
@@ -119,7 +119,7 @@ TEST_CASE("begin and finish come in turns") {
   CHECK_THROWS_AS(average.finish(), std::logic_error);
 }
 
-TEST_CASE("Two averages at a time are refused, in float and in double, and one that is gone is none") {
+TEST_CASE("A second active average is refused, in float and in double, until the first is destroyed") {
   const Group world;
   Two model, other;
   tg::Parameter<float> in_float(tg::Array<float>{1, 2});
@@ -138,7 +138,7 @@ TEST_CASE("Two averages at a time are refused, in float and in double, and one t
   third.finish();
 }
 
-TEST_CASE("A second sweep between begin and finish is refused, and the first one's gradients are averaged") {
+TEST_CASE("A second backward pass between begin and finish is refused, and the first one's gradients are averaged") {
   const Group world;
   if (world.size() == 1) return;
   Two model;
@@ -158,7 +158,7 @@ TEST_CASE("A second sweep between begin and finish is refused, and the first one
   check_close(model.a.grad(), tg::Array<double>({3}, 2.0), 0);
 }
 
-TEST_CASE("Parameters that are none, undefined or there twice, and buckets of no bytes, are refused on each rank") {
+TEST_CASE("Null, undefined and duplicate parameters, and buckets of 0 bytes, are refused on each rank") {
   const Group world;
   tg::Parameter<double> p(tg::Array<double>{1, 2}), undefined;
   p.set_name("p");

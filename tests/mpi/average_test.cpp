@@ -18,7 +18,7 @@ template <class T> struct Two {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("Ranks with parts of unequal length have the gradient of the whole batch", T, float, double) {
+TEST_CASE_TEMPLATE("Ranks with parts of unequal length get the gradient of the whole batch", T, float, double) {
   const Group world;
   const Batch whole = whole_batch(), mine = part_of(whole, world);
   Net<T> alone = make_net<T>();
@@ -37,7 +37,7 @@ TEST_CASE_TEMPLATE("Ranks with parts of unequal length have the gradient of the 
   });
 }
 
-TEST_CASE("A weight is how many labels count, and a rank may have none that does") {
+TEST_CASE("A weight is the number of labels that count, and may be 0 on a rank") {
   const Group world;
   Batch whole = whole_batch();
   xt::view(whole.labels, xt::range(1, 4)) = -100;  // all labels of rank 1 of 4
@@ -61,7 +61,7 @@ TEST_CASE("A weight is how many labels count, and a rank may have none that does
   });
 }
 
-TEST_CASE("Gradients of a rank whose weight is 0 count as none, NaN or not") {
+TEST_CASE("Gradients of a rank with weight 0 are ignored, NaN or not") {
   const Group world;
   const bool counts = world.rank() + 1 == world.size();  // only the last rank
   for_each_way([&](const Way& way) {
@@ -76,7 +76,7 @@ TEST_CASE("Gradients of a rank whose weight is 0 count as none, NaN or not") {
   });
 }
 
-TEST_CASE("A parameter that a rank's loss does not reach is zero there, and takes part") {
+TEST_CASE("A parameter that a rank's loss does not reach counts as zero there") {
   const Group world;
   const double ranks = static_cast<double>(world.size());
   for_each_way([&](const Way& way) {
@@ -92,7 +92,7 @@ TEST_CASE("A parameter that a rank's loss does not reach is zero there, and take
   });
 }
 
-TEST_CASE("A parameter that no rank's loss reaches has no gradient, so that it does not decay") {
+TEST_CASE("A parameter that no rank's loss reaches has no gradient, so it does not decay") {
   const Group world;
   const Batch mine = part_of(whole_batch(), world);
   for_each_way([&](const Way& way) {
@@ -108,7 +108,7 @@ TEST_CASE("A parameter that no rank's loss reaches has no gradient, so that it d
   });
 }
 
-TEST_CASE("Of several sweeps whose gradients add up, the last is between begin and finish") {
+TEST_CASE("Of several backward passes that accumulate, the last is between begin and finish") {
   const Group world;
   const Batch whole = whole_batch(), mine = part_of(whole, world);
   const std::vector<double> factors{1, 0.25, -2};
@@ -130,7 +130,7 @@ TEST_CASE("Of several sweeps whose gradients add up, the last is between begin a
   });
 }
 
-TEST_CASE("What an earlier sweep gave a parameter counts when the last does not reach it") {
+TEST_CASE("Gradients of an earlier backward pass are averaged if the last one does not reach the parameter") {
   const Group world;
   for_each_way([&](const Way& way) {
     Two<double> model;
@@ -143,7 +143,7 @@ TEST_CASE("What an earlier sweep gave a parameter counts when the last does not 
   });
 }
 
-TEST_CASE("Hooks that change gradients come first when they were registered first") {
+TEST_CASE("Hooks registered before the average change the gradients before it") {
   const Group world;
   for_each_way([&](const Way& way) {
     Two<double> model;
@@ -155,7 +155,7 @@ TEST_CASE("Hooks that change gradients come first when they were registered firs
   });
 }
 
-TEST_CASE("Frozen parameters stay without a gradient, and empty ones take part") {
+TEST_CASE("Frozen parameters stay without a gradient, and empty ones are accepted") {
   struct Odd {
     tg::Parameter<double> empty{tg::Array<double>(tg::Shape{0, 3})}, frozen{tg::Array<double>{1, 2}},
         number{tg::Array<double>(tg::Shape{}, 2.0)};
@@ -174,7 +174,7 @@ TEST_CASE("Frozen parameters stay without a gradient, and empty ones take part")
   });
 }
 
-TEST_CASE("Gradients that others share are left as they were") {
+TEST_CASE("Averaging does not change a shared copy of a gradient") {
   const Group world;
   Two<double> model;
   model.a.set_grad(tg::Array<double>{of_rank(world), 0, 0});
@@ -185,7 +185,7 @@ TEST_CASE("Gradients that others share are left as they were") {
   CHECK(model.a.grad()(0) == (1.0 + static_cast<double>(world.size())) / 2);
 }
 
-TEST_CASE("A parameter's own weights, of any size, make the mean") {
+TEST_CASE("Weights of any magnitude give the weighted mean") {
   const Group world;
   const double n = static_cast<double>(world.size());
   for (const double unit : {1e-300, 1.0, 1e300}) {
@@ -196,7 +196,7 @@ TEST_CASE("A parameter's own weights, of any size, make the mean") {
   }
 }
 
-TEST_CASE("In a group of one nothing is summed, and MPI is not begun where mpirun has not started the program") {
+TEST_CASE("A group of one sums nothing, and MPI is not initialized without mpirun") {
   const Group world;
   CHECK((world.size() == 1 || mpi_has_begun()));
   if (world.size() > 1) return;

@@ -58,7 +58,7 @@ void check_means(const Group& world, const Three& model) {
 
 }  // namespace
 
-TEST_CASE("Each bucket is on its way as soon as it is complete, the last used first") {
+TEST_CASE("Each bucket is sent as soon as it is complete, the last used first") {
   const Group world;
   if (world.size() == 1) return;
   Three model;
@@ -78,7 +78,7 @@ TEST_CASE("Each bucket is on its way as soon as it is complete, the last used fi
   check_means(world, model);
 }
 
-TEST_CASE("The order is that in which rank 0's gradients came in the first") {
+TEST_CASE("The order is that of rank 0's gradients in the first pass") {
   const Group world;
   if (world.size() == 1) return;
   for (const Sizes& of_others : {Sizes{0, 1, 2}, Sizes{2, 0, 1}, Sizes{1}, Sizes{}}) {
@@ -99,7 +99,7 @@ TEST_CASE("The order is that in which rank 0's gradients came in the first") {
   }
 }
 
-TEST_CASE("What rank 0's first loss does not reach comes last") {
+TEST_CASE("Parameters that rank 0's first loss does not reach come last") {
   const Group world;
   if (world.size() == 1) return;
   Three model;
@@ -112,7 +112,7 @@ TEST_CASE("What rank 0's first loss does not reach comes last") {
   CHECK_FALSE(model.c.has_grad());
 }
 
-TEST_CASE("The group may be called between begin and finish, where each rank has begun other sums") {
+TEST_CASE("The group may be used between begin and finish, while ranks have started different sums") {
   const Group world;
   const double ranks = static_cast<double>(world.size());
   Three model;
@@ -133,7 +133,7 @@ TEST_CASE("The group may be called between begin and finish, where each rank has
   }
 }
 
-TEST_CASE("Buckets are filled to their bytes and not beyond, but for the parameter that fills them") {
+TEST_CASE("Buckets are filled to their size, and exceeded only by a single parameter") {
   const Group world;
   if (world.size() == 1) return;
   Three model;
@@ -150,7 +150,7 @@ TEST_CASE("Buckets are filled to their bytes and not beyond, but for the paramet
   CHECK(sizes(33) == Sizes{13});
 }
 
-TEST_CASE("After the sweep, too, gradients go in buckets") {
+TEST_CASE("Averages after the backward pass also use buckets") {
   const Group world;
   if (world.size() == 1) return;
   Three model;
@@ -162,7 +162,7 @@ TEST_CASE("After the sweep, too, gradients go in buckets") {
   CHECK(Sizes(sums.begin() + 1, sums.end()) == Sizes{6, 7});
 }
 
-TEST_CASE("A bucket of many numbers, on several threads") {
+TEST_CASE("A bucket of many numbers is averaged on several threads") {
   const Group world;
   tg::Parameter<float> large(tg::Array<float>({1'000'003}, 0.0F)), small(tg::Array<float>{1, 2});
   for_each_way([&](const Way& way) {
@@ -178,7 +178,7 @@ TEST_CASE("A bucket of many numbers, on several threads") {
   });
 }
 
-TEST_CASE("An average that is moved or gone leaves nothing behind") {
+TEST_CASE("A moved or destroyed average leaves no hooks") {
   const Group world;
   Three model;
   std::optional<GradientAverage<float>> average(std::in_place, world, tg::parameters(model), 1);
@@ -198,7 +198,7 @@ TEST_CASE("An average that is moved or gone leaves nothing behind") {
   CHECK(called == 1);
 }
 
-TEST_CASE("A model may be gone before its average") {
+TEST_CASE("A model may be destroyed before its average") {
   const Group world;
   std::optional<Three> model(std::in_place);
   GradientAverage<float> average(world, tg::parameters(*model), 1);

@@ -67,7 +67,7 @@ std::string message_of(const Group& world, const auto& model) {
 
 // ---- broadcast ------------------------------------------------------------------------------------------------------
 
-TEST_CASE("All that a run keeps is rank 0's after a broadcast") {
+TEST_CASE("After a broadcast all fields equal rank 0's") {
   const Group world;
   Run run(world.rank() + 1);
   const Run first(1);
@@ -84,7 +84,7 @@ TEST_CASE("All that a run keeps is rank 0's after a broadcast") {
   tg::manual_seed(0);
 }
 
-TEST_CASE("A broadcast to a model of other shapes names the first that differs, on the rank that has it") {
+TEST_CASE("A broadcast to a model of other shapes names the first difference, on the rank that has it") {
   const Group world;
   if (world.size() == 1) return;
   tg::Linear<double> layer(2, world.rank() == 1 ? 3 : 4);
@@ -94,7 +94,7 @@ TEST_CASE("A broadcast to a model of other shapes names the first that differs, 
     CHECK_NOTHROW(world.broadcast(layer));
 }
 
-TEST_CASE("A broadcast of nothing at all") {
+TEST_CASE("A broadcast of nothing works") {
   struct Empty {
     tg::Parameter<float> none;
     TAPEGRAD_FIELDS(none)
@@ -106,7 +106,7 @@ TEST_CASE("A broadcast of nothing at all") {
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
-TEST_CASE("Sums over the ranks, of numbers, arrays and conditions") {
+TEST_CASE("Numbers, arrays and conditions are combined over the ranks") {
   const Group world;
   const double ranks = static_cast<double>(world.size()), all = ranks * (ranks + 1) / 2;
   CHECK(world.sum(of_rank(world)) == all);
@@ -126,7 +126,7 @@ TEST_CASE("Sums over the ranks, of numbers, arrays and conditions") {
   CHECK(world.all(is_last) == (world.size() == 1));
 }
 
-TEST_CASE("Each rank has the same bits of a sum") {
+TEST_CASE("Each rank gets the same bits of a sum") {
   const Group world;
   struct Sums {
     tg::Array<double> numbers{tg::Shape{1000}};
@@ -137,7 +137,7 @@ TEST_CASE("Each rank has the same bits of a sum") {
   CHECK_NOTHROW(world.check_equal(sums));
 }
 
-TEST_CASE("Arrays of different sizes are not summed, on no rank") {
+TEST_CASE("Arrays of different sizes are refused on every rank") {
   const Group world;
   if (world.size() == 1) return;
   const std::size_t sizes[] = {2, 1, 2, 3};  // two of four ranks have the mean size
@@ -148,7 +148,7 @@ TEST_CASE("Arrays of different sizes are not summed, on no rank") {
 
 // ---- equality -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("A bit that differs on one rank is found, with the field's name and the rank's number") {
+TEST_CASE("A bit that differs on one rank is found, with the field's name and the rank") {
   const Group world;
   if (world.size() == 1) return;
   for (const std::size_t rank : {std::size_t{1}, world.size() - 1}) {
@@ -173,7 +173,7 @@ TEST_CASE("A bit that differs on one rank is found, with the field's name and th
   }
 }
 
-TEST_CASE("A difference on rank 0 is one on the others, and of several the first field is named") {
+TEST_CASE("A difference on rank 0 is reported on the other ranks, with the first field of several") {
   const Group world;
   if (world.size() == 1) return;
   Run run(1);
@@ -185,7 +185,7 @@ TEST_CASE("A difference on rank 0 is one on the others, and of several the first
                                       std::to_string(world.size() - 1) + " than on rank 0");
 }
 
-TEST_CASE("Zeros of both signs differ, and a NaN is equal to itself") {
+TEST_CASE("Zeros of different sign differ, and a NaN equals itself") {
   const Group world;
   struct Number {
     double x;
@@ -196,7 +196,7 @@ TEST_CASE("Zeros of both signs differ, and a NaN is equal to itself") {
   CHECK(message_of(world, number).empty() == (world.size() == 1));
 }
 
-TEST_CASE("Models of different fields are said to be that, on all ranks") {
+TEST_CASE("Models with different fields are reported on all ranks") {
   const Group world;
   if (world.size() == 1) return;
   const std::size_t counts[] = {2, 1, 2, 3};
@@ -207,7 +207,7 @@ TEST_CASE("Models of different fields are said to be that, on all ranks") {
   CHECK(world.sum(1) == static_cast<double>(world.size()));
 }
 
-TEST_CASE("The same numbers in other shapes or under other names are a difference") {
+TEST_CASE("The same numbers in other shapes or under other names are different") {
   const Group world;
   if (world.size() == 1) return;
   struct Given {
@@ -224,7 +224,7 @@ TEST_CASE("The same numbers in other shapes or under other names are a differenc
                                         " to be equal on all ranks, got another value on rank 1 than on rank 0");
 }
 
-TEST_CASE("Any byte that changes changes the checksum, and so does the length") {
+TEST_CASE("Changing any byte or the length changes the checksum") {
   std::set<std::uint64_t> sums;
   for (std::size_t length = 0; length <= 40; ++length) {
     CAPTURE(length);
@@ -246,7 +246,7 @@ TEST_CASE("Any byte that changes changes the checksum, and so does the length") 
 
 // ---- random numbers -------------------------------------------------------------------------------------------------
 
-TEST_CASE("Of a forked generator rank 0 draws what it would, the others what nobody else does, again and again") {
+TEST_CASE("With a forked generator rank 0 draws as before, and the others draw different numbers, repeatedly") {
   const Group world;
   tg::Generator generator(5);
   generator.next_key();

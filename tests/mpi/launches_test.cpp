@@ -51,7 +51,7 @@ Run check_ends(double seconds, int ranks, const std::string& what, const std::st
 
 // ---- failures -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("A rank that an exception takes out of the session says so and ends the others") {
+TEST_CASE("A rank whose session ends by an exception prints it and ends the others") {
   for (const int ranks : {2, 4}) {
     const Run run = check_ends(20, ranks, "last_throws");
     CHECK(contains(run.err, "mpi_program: the last rank has no data\n"));
@@ -60,13 +60,13 @@ TEST_CASE("A rank that an exception takes out of the session says so and ends th
   }
 }
 
-TEST_CASE("A rank that is killed, or exits, ends the others") {
+TEST_CASE("A killed or exited rank ends the others") {
   CHECK(contains(check_ends(20, 2, "last_is_killed").err, "rank 1 with PID"));
   CHECK(contains(check_ends(20, 4, "last_is_killed").err, "rank 3 with PID"));
   CHECK(contains(check_ends(20, 2, "last_exits").err, "rank 1 with PID"));
 }
 
-TEST_CASE("A rank that leaves or does something else is waited for no longer than the timeout") {
+TEST_CASE("Ranks wait no longer than the timeout for one that left or does something else") {
   for (const std::string what : {"last_leaves", "last_does_something_else"}) {
     const Run run = check_ends(25, 2, what, "TAPEGRAD_MPI_TIMEOUT=2");
     CHECK(contains(
@@ -76,7 +76,7 @@ TEST_CASE("A rank that leaves or does something else is waited for no longer tha
   }
 }
 
-TEST_CASE("What all ranks fail by is said once, and a rank that fails alone says which it is and ends the others") {
+TEST_CASE("An error on all ranks is printed once, and a rank that fails alone names itself and ends the others") {
   const Run all = mpirun(4, "all_fail");
   CHECK(all.status != 0);
   CHECK(count(all.err, "mpi_program: there is no such file\n") == 1);
@@ -89,13 +89,13 @@ TEST_CASE("What all ranks fail by is said once, and a rank that fails alone says
   CHECK(alone.status == 1);
 }
 
-TEST_CASE("Ranks that come late, but before the timeout, are waited for") {
+TEST_CASE("Ranks wait for late ones until the timeout") {
   const Run run = mpirun(2, "last_is_late", "TAPEGRAD_MPI_TIMEOUT=60");
   CAPTURE(run.err);
   CHECK(run.status == 0);
 }
 
-TEST_CASE("A sweep that is left in mid-air leaves the memory that sums are written to") {
+TEST_CASE("An abandoned backward pass does not free memory that pending sums write to") {
   for (const int ranks : {2, 4}) {
     const Run run = mpirun(ranks, "abandon");
     CAPTURE(run.err);
@@ -104,7 +104,7 @@ TEST_CASE("A sweep that is left in mid-air leaves the memory that sums are writt
   }
 }
 
-TEST_CASE("What a rank leaks is reported, though what Open MPI leaks is not" * doctest::skip(!kAddressSanitized)) {
+TEST_CASE("Leaks of a rank are reported, but not those of Open MPI" * doctest::skip(!kAddressSanitized)) {
   const Run run = mpirun(2, "last_leaks");
   CHECK(run.status != 0);
   CHECK(count(run.err, "SUMMARY: AddressSanitizer: 800 byte(s) leaked in 1 allocation(s).") == 1);
@@ -113,7 +113,7 @@ TEST_CASE("What a rank leaks is reported, though what Open MPI leaks is not" * d
 
 // ---- start ----------------------------------------------------------------------------------------------------------
 
-TEST_CASE("A timeout that is none is refused by every rank, and by a program alone") {
+TEST_CASE("An invalid timeout is refused by every rank, and by a single process") {
   for (const std::string timeout : {"x", "0", "-1", "nan", "2s", "1e999", " 2"}) {
     const std::string words =
         "mpi_program: [Session] expected a timeout above 0 seconds, got TAPEGRAD_MPI_TIMEOUT=" + timeout + "\n";
@@ -128,13 +128,13 @@ TEST_CASE("A timeout that is none is refused by every rank, and by a program alo
   CHECK(run_shell("TAPEGRAD_MPI_TIMEOUT=0.5 $examples/mpi_program").status == 0);
 }
 
-TEST_CASE("A timeout that the program gives counts, not the environment's") {
+TEST_CASE("A timeout set by the program overrides the environment's") {
   const Run bad = run_shell("TAPEGRAD_MPI_TIMEOUT=5 $examples/mpi_program with_timeout -1");
   CHECK(contains(bad.err, "[Session] expected a timeout above 0 seconds, got -1"));
   CHECK(run_shell("TAPEGRAD_MPI_TIMEOUT=x $examples/mpi_program with_timeout 5").status == 0);
 }
 
-TEST_CASE("A second session is refused, and a group among ranks without a session") {
+TEST_CASE("A second session is refused, and so is a group without a session under mpirun") {
   const Run twice = mpirun(2, "two_sessions");
   CHECK(twice.status != 0);
   CHECK(contains(twice.err, "mpi_program: [Session] expected one Session per program, got a second one\n"));
@@ -149,7 +149,7 @@ TEST_CASE("A second session is refused, and a group among ranks without a sessio
 
 // ---- processors -----------------------------------------------------------------------------------------------------
 
-TEST_CASE("Ranks share their node's processors, and are told when mpirun gives them fewer") {
+TEST_CASE("Ranks share their node's processors, and report if mpirun gives them fewer") {
   const std::string processors = run_shell("nproc").out;
   const int all = std::stoi(processors);
   const auto threads = [](int number) { return "threads: " + std::to_string(number) + "\n"; };
@@ -180,7 +180,7 @@ TEST_CASE("Ranks share their node's processors, and are told when mpirun gives t
 
 // ---- the same bits --------------------------------------------------------------------------------------------------
 
-TEST_CASE("The same seed and the same ranks give the same bits from run to run, other ranks others") {
+TEST_CASE("The same seed and number of ranks repeat the same bits, and other numbers of ranks give others") {
   const std::string alone = run_shell("$examples/mpi_program train").out;
   CHECK(alone.size() > 5);
   CHECK(mpirun(1, "train").out == alone);
@@ -192,7 +192,7 @@ TEST_CASE("The same seed and the same ranks give the same bits from run to run, 
   CHECK(four != two);
 }
 
-TEST_CASE("A run whose optimizer is divided goes on, bit for bit, on another number of ranks") {
+TEST_CASE("A run with a divided optimizer resumes to the same bits on another number of ranks") {
   const TemporaryFolder folder;
   const std::string file = folder.path("run.safetensors");
   const std::string expected = run_shell("$examples/mpi_program resume").out;  // without interruption

@@ -63,7 +63,7 @@ std::size_t whole_state_bytes(const auto& optimizer) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("Ten steps of a divided optimizer give the bits of an undivided one, and its state", Optimizer,
+TEST_CASE_TEMPLATE("Ten steps of a divided optimizer give the same bits and state as an undivided one", Optimizer,
                    OPTIMIZERS) {
   const Group world;
   Net<float> net = make_net<float>(), whole_net = net;
@@ -96,8 +96,7 @@ TEST_CASE_TEMPLATE("Ten steps of a divided optimizer give the bits of an undivid
   if (world.rank() == 0) CHECK(tg::save_bytes(optimizer) == tg::save_bytes(whole));
 }
 
-TEST_CASE_TEMPLATE("A divided optimizer goes on from an undivided one, and the other way round", Optimizer,
-                   OPTIMIZERS) {
+TEST_CASE_TEMPLATE("A divided optimizer continues from an undivided one, and the reverse", Optimizer, OPTIMIZERS) {
   const Group world;
   Net<float> net = make_net<float>(), whole_net = net;
   Optimizer optimizer = make_optimizer<Optimizer>(net), whole = make_optimizer<Optimizer>(whole_net);
@@ -123,7 +122,7 @@ TEST_CASE_TEMPLATE("A divided optimizer goes on from an undivided one, and the o
   run(optimizer);
 }
 
-TEST_CASE("Of N equal parameters each rank keeps the state of its share") {
+TEST_CASE("Of N equal parameters each rank stores the state of its share") {
   const Group world;
   std::vector<tg::Linear<float>> layers;
   for (int i = 0; i < 8; ++i) layers.emplace_back(10, 10, tg::LinearOptions{.bias = false});
@@ -138,7 +137,7 @@ TEST_CASE("Of N equal parameters each rank keeps the state of its share") {
   CHECK(owned == std::vector<std::size_t>(world.size(), 8 / world.size()));
 }
 
-TEST_CASE("Parameters are divided the largest first, each to the rank that has least") {
+TEST_CASE("Parameters are divided in order of size, each to the rank with the least") {
   using Owners = std::vector<std::size_t>;
   using tg::mpi::detail::divide;
   CHECK(divide({}, 2) == Owners{});
@@ -148,7 +147,7 @@ TEST_CASE("Parameters are divided the largest first, each to the rank that has l
   CHECK(divide({4, 4}, 4) == Owners{0, 1});
 }
 
-TEST_CASE("A divided optimizer throws what the optimizer throws") {
+TEST_CASE("A divided optimizer throws the optimizer's exceptions") {
   const Group world;
   tg::Parameter<float> a(tg::Array<float>{1, 2}), b(tg::Array<float>{1, 2});
   tg::SGD<float> optimizer({a, b});
@@ -159,7 +158,7 @@ TEST_CASE("A divided optimizer throws what the optimizer throws") {
   CHECK(a.value() == tg::Array<float>{1, 2});
 }
 
-TEST_CASE("A value that others share is left to them on every rank") {
+TEST_CASE("A value shared with other tensors is not changed for them on any rank") {
   const Group world;
   Net<float> net = make_net<float>();
   const Net<float> copy = net;

@@ -61,7 +61,7 @@ template <class Optimizer> void check_both_ways(const typename Optimizer::Option
 }  // namespace
 
 // With a small eps, Adam would magnify a last bit if the mean of squares is near 0.
-TEST_CASE("Twenty steps on all ranks are those of one process on the whole batches") {
+TEST_CASE("Twenty steps on all ranks match one process on the whole batches") {
   check_both_ways<tg::SGD<double>>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
   check_both_ways<tg::AdamW<double>>({.lr = 1e-2, .eps = 1e-4, .weight_decay = 0.1});
 }

@@ -80,18 +80,18 @@ template <class T> const T kInfinity = std::numeric_limits<T>::infinity();
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("Adam's and AdamW's steps are PyTorch's for every combination of options", T, float, double) {
+TEST_CASE_TEMPLATE("Adam's and AdamW's steps match PyTorch for every combination of options", T, float, double) {
   check_pytorch<tg::Adam<T>>(kAdam);
   check_pytorch<tg::AdamW<T>>(kAdamW);
 }
 
-TEST_CASE_TEMPLATE("Adam and AdamW step every element alike, on all instruction sets and threads", T, float, double) {
+TEST_CASE_TEMPLATE("Adam and AdamW update all elements alike, on all instruction sets and threads", T, float, double) {
   const auto all = courses<T>();
   check_steps<tg::Adam<T>, Formula<tg::AdamOptions, false>>({.lr = 0.1, .eps = 1e-3, .weight_decay = 0.1}, all);
   check_steps<tg::AdamW<T>, Formula<tg::AdamWOptions, true>>({.lr = 0.1, .eps = 1e-3, .weight_decay = 0.1}, all);
 }
 
-TEST_CASE("The defaults of Adam and AdamW are PyTorch's") {
+TEST_CASE("The defaults of Adam and AdamW match PyTorch") {
   const tg::AdamOptions adam;
   const tg::AdamWOptions adamw;
   CHECK(adam.lr == 1e-3);
@@ -104,7 +104,7 @@ TEST_CASE("The defaults of Adam and AdamW are PyTorch's") {
   CHECK(adamw.weight_decay == 0.01);
 }
 
-TEST_CASE_TEMPLATE("The state has PyTorch's names, and is there from a parameter's first step on", Optimizer,
+TEST_CASE_TEMPLATE("The state has PyTorch's names, and exists from a parameter's first step on", Optimizer,
                    tg::Adam<double>, tg::AdamW<double>) {
   Parameter w(Array{1.0, -2.0});
   w.set_name("w");
@@ -127,8 +127,8 @@ TEST_CASE_TEMPLATE("The state has PyTorch's names, and is there from a parameter
   check_close(state.exp_avg_sq.value(), Array{0.75, 3.0}, 0.0);
 }
 
-TEST_CASE_TEMPLATE("Gradients at the ends of float: eps decides over zeros, and each element stays by itself", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("Gradients at the limits of float: eps determines the step of zeros, and elements are independent",
+                   T, float, double) {
   const T tiny = std::numeric_limits<T>::denorm_min();
   const bool is_float = std::is_same_v<T, float>;
   for (const auto set : tg::detail::instruction_sets()) {
@@ -158,8 +158,9 @@ TEST_CASE_TEMPLATE("Gradients at the ends of float: eps decides over zeros, and 
   CHECK(p.value()(1) == doctest::Approx(-1));
 }
 
-TEST_CASE_TEMPLATE("Without weight decay an infinite number stays infinite and spoils no state, as in PyTorch",
-                   Optimizer, tg::Adam<float>, tg::AdamW<float>) {
+TEST_CASE_TEMPLATE(
+    "Without weight decay an infinite element stays infinite and does not spoil the state, as in PyTorch", Optimizer,
+    tg::Adam<float>, tg::AdamW<float>) {
   tg::Parameter<float> p(tg::Array<float>{1, -kInfinity<float>});
   Optimizer optimizer({p}, {.lr = 0.1, .weight_decay = 0});
   p.set_grad(tg::Array<float>{1, 1});
@@ -178,7 +179,7 @@ TEST_CASE_TEMPLATE("A million steps by equal gradients are a million times lr", 
   CHECK(optimizer.state().at("0").step == 1'000'000);
 }
 
-TEST_CASE("After a million steps the means are not corrected any more, and new gradients count as in PyTorch") {
+TEST_CASE("After a million steps bias correction has ended, and new gradients count as in PyTorch") {
   // As above with the first gradient; then o.state[p]['step'] += 999998; then the other two, with lr=0.1.
   const auto late = []<class Optimizer>(std::type_identity<Optimizer>) {
     Parameter p(Array{1.0, -2.0});
@@ -196,7 +197,7 @@ TEST_CASE("After a million steps the means are not corrected any more, and new g
   check_close(late(std::type_identity<tg::AdamW<double>>()), Array{0.74706092587792061, -2.207162569871159}, 1e-15);
 }
 
-TEST_CASE_TEMPLATE("Steps take memory for the means once", Optimizer, tg::Adam<float>, tg::AdamW<float>) {
+TEST_CASE_TEMPLATE("Steps allocate the moments once", Optimizer, tg::Adam<float>, tg::AdamW<float>) {
   tg::Parameter<float> p(tg::Array<float>(tg::Shape{1000}, 1.0f));
   p.set_grad(p.value());
   Optimizer optimizer({p});
@@ -210,7 +211,7 @@ TEST_CASE_TEMPLATE("Steps take memory for the means once", Optimizer, tg::Adam<f
   CHECK(tg::pool_blocks_in_use() == blocks);
 }
 
-TEST_CASE("Adam and AdamW refuse options outside their range, by name and value") {
+TEST_CASE("Adam and AdamW refuse options out of range by name and value") {
   Parameter p(Array{1.0});
   const auto adam = [&](const tg::AdamOptions& options) { return tg::Adam<double>({p}, options); };
   const auto adamw = [&](const tg::AdamWOptions& options) { return tg::AdamW<double>({p}, options); };

@@ -29,7 +29,7 @@ template <class T> tg::Parameter<T> with_gradient(const tg::Array<T>& gradient) 
 }  // namespace
 
 // Results of PyTorch 1.13's clip_grad_norm_([a, b, c], 1.5) in double; c has no gradient.
-TEST_CASE_TEMPLATE("Gradients are clipped as PyTorch does", T, float, double) {
+TEST_CASE_TEMPLATE("Gradients are clipped as in PyTorch", T, float, double) {
   const double tolerance = std::is_same_v<T, float> ? 1e-6 : 1e-14;
   auto a = with_gradient<T>({{T(0.5), T(-1.25)}, {T(2), T(0.1)}}), b = with_gradient<T>({T(3), T(-0.7), T(1e-3)});
   tg::Parameter<T> c(tg::Array<T>{1, 2, 3});
@@ -45,7 +45,7 @@ TEST_CASE_TEMPLATE("Gradients are clipped as PyTorch does", T, float, double) {
         doctest::Approx(1.5 / (1 + 1e-6 / 3.9131190883999425)).epsilon(tolerance));
 }
 
-TEST_CASE("Gradients of a norm below the bound stay as they are to the bit") {
+TEST_CASE("Gradients with a norm below the bound keep their bits") {
   auto p = with_gradient<float>({3.0F, 4.0F});
   const tg::Array<float>* before = &p.grad();
   CHECK(tg::clip_grad_norm(tg::Parameters<float>{p}, 5.1) == 5.0);
@@ -58,7 +58,7 @@ TEST_CASE("Gradients of a norm below the bound stay as they are to the bit") {
   CHECK(p.grad() == tg::Array<float>{0.0F, 0.0F});
 }
 
-TEST_CASE("Squares beyond float's range count, and no digits are lost in the factor") {
+TEST_CASE("Squares beyond float's range do not overflow, and the factor is accurate") {
   auto large = with_gradient<float>({3e30F, 4e30F}), largest = with_gradient<float>(tg::Array<float>({10'000}, 3e38F));
   CHECK(tg::clip_grad_norm(tg::Parameters<float>{large}, 1.0) == doctest::Approx(5e30).epsilon(1e-6));
   check_close(large.grad(), tg::Array<double>{0.6, 0.8}, 1e-6);
@@ -71,7 +71,7 @@ TEST_CASE("Squares beyond float's range count, and no digits are lost in the fac
   CHECK(tg::clip_grad_norm(tg::Parameters<float>{smallest}, 1.0) == static_cast<double>(1e-45F));
 }
 
-TEST_CASE("A norm that is not finite is returned, and no gradient changes") {
+TEST_CASE("A non-finite norm is returned, and no gradient changes") {
   for (const double bad : {kInfinity, -kInfinity, kNaN}) {
     auto fine = with_gradient<double>({3.0, 4.0}), other = with_gradient<double>({0.0, bad});
     const double norm = tg::clip_grad_norm(tg::Parameters<double>{fine, other}, 1.0);
@@ -80,7 +80,7 @@ TEST_CASE("A norm that is not finite is returned, and no gradient changes") {
   }
 }
 
-TEST_CASE("Parameters without gradients, frozen, empty or undefined do not count") {
+TEST_CASE("Frozen, empty and undefined parameters, and those without gradients, are skipped") {
   auto frozen = with_gradient<double>({100.0}), empty = with_gradient<double>(tg::Array<double>(tg::Shape{0, 3})),
        p = with_gradient<double>({6.0, 8.0});
   frozen.set_requires_grad(false);
@@ -93,7 +93,7 @@ TEST_CASE("Parameters without gradients, frozen, empty or undefined do not count
   CHECK(tg::clip_grad_norm(tg::Parameters<double>{}, 1.0) == 0.0);
 }
 
-TEST_CASE("A bound that is none and a parameter that is there twice are refused, and no gradient changes") {
+TEST_CASE("An invalid bound and a duplicate parameter are refused, and no gradient changes") {
   auto p = with_gradient<float>({3.0F, 4.0F}), q = with_gradient<float>({1.0F});
   const tg::Parameters<float> parameters{p, q};
   check_refused("clip_grad_norm", "max_norm of 0 or more, got -1", [&] { tg::clip_grad_norm(parameters, -1.0); });
@@ -104,7 +104,7 @@ TEST_CASE("A bound that is none and a parameter that is there twice are refused,
   CHECK(q.grad() == tg::Array<float>{1.0F});
 }
 
-TEST_CASE("Whoever shares a gradient keeps what it was") {
+TEST_CASE("Other owners of a gradient keep its old numbers") {
   auto p = with_gradient<double>({3.0, 4.0});
   const std::shared_ptr<const tg::Array<double>> shared = tg::ParameterHandle(p).variable()->grad;
   tg::clip_grad_norm(tg::Parameters<double>{p}, 1.0);
@@ -121,7 +121,7 @@ TEST_CASE("Whoever shares a gradient keeps what it was") {
   CHECK(b.grad() == tg::Array<double>{1.0, 1.0});
 }
 
-TEST_CASE("mutable_grad changes the gradient alone, in place unless somebody shares it") {
+TEST_CASE("mutable_grad changes only this gradient, in place if it has no other owner") {
   auto p = with_gradient<double>({1.0, 2.0});
   const tg::Array<double>* before = &p.grad();
   p.mutable_grad()(0) = 5.0;
@@ -133,7 +133,7 @@ TEST_CASE("mutable_grad changes the gradient alone, in place unless somebody sha
   CHECK_THROWS_AS(tg::Parameter<double>().mutable_grad(), std::logic_error);
 }
 
-TEST_CASE_TEMPLATE("Ten million numbers give the same norm and gradients on any number of threads", T, float, double) {
+TEST_CASE_TEMPLATE("Ten million numbers have the same norm and gradients on any number of threads", T, float, double) {
   const std::size_t count = 10'000'019;
   const double expected = 0.01 * std::sqrt(static_cast<double>(count));
   double norms[2];
@@ -154,7 +154,7 @@ TEST_CASE_TEMPLATE("Ten million numbers give the same norm and gradients on any 
   CHECK(clipped[0](count - 1) == -clipped[0](0));
 }
 
-TEST_CASE("Clipping trains: the norm of a model's gradients is at most the bound") {
+TEST_CASE("In training, clipping bounds the norm of a model's gradients") {
   tg::manual_seed(50);
   tg::Linear<> model(3, 2);
   {

@@ -98,7 +98,7 @@ TEST_CASE_TEMPLATE("Parameters without a gradient keep their value and their sta
   CHECK(skipped.value() == alone.value());  // its state did not advance either
 }
 
-TEST_CASE_TEMPLATE("A frozen parameter is not stepped, and learns again when it is free", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("A frozen parameter is not updated, and trains again when unfrozen", Optimizer, OPTIMIZERS) {
   Linear layer(2, 2);
   Optimizer optimizer(tg::parameters(layer), options<Optimizer>());
   const auto train = [&] {
@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("A frozen parameter is not stepped, and learns again when it 
   CHECK(layer.weight.value() != weight);
 }
 
-TEST_CASE_TEMPLATE("Parameters are changed, not what shares their values", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("Steps change parameters, not tensors that share their values", Optimizer, OPTIMIZERS) {
   Linear model(2, 1);
   const Linear copy = model;
   const Array before = model.weight.value();
@@ -138,8 +138,8 @@ TEST_CASE_TEMPLATE("Parameters are changed, not what shares their values", Optim
   check_close(model.weight.grad(), Array(before * 2.0), 1e-15);
 }
 
-TEST_CASE_TEMPLATE("A value or gradient that was assigned one of another shape is refused before anything changes",
-                   Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("A value or gradient assigned with another shape is refused before anything changes", Optimizer,
+                   OPTIMIZERS) {
   Parameter a(Array{1.0, 2.0}), b(Array{1.0, 2.0});
   Optimizer optimizer({a, b}, options<Optimizer>());
   b.set_name("b");
@@ -150,7 +150,7 @@ TEST_CASE_TEMPLATE("A value or gradient that was assigned one of another shape i
   check_close(a.value(), Array{1.0, 2.0}, 0.0);
 }
 
-TEST_CASE_TEMPLATE("An empty parameter, and one without axes, are stepped as any other", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("Parameters without elements or axes are updated like others", Optimizer, OPTIMIZERS) {
   Parameter empty(Array(tg::Shape{0, 3})), number = scalar(1);
   Optimizer optimizer({empty, number}, options<Optimizer>());
   set_gradients({empty, number}, 1.0);
@@ -177,7 +177,7 @@ TEST_CASE_TEMPLATE("The learning rate can be changed between steps", Optimizer, 
   CHECK(p.item() == doctest::Approx(-0.75));
 }
 
-TEST_CASE("A program that leaves the optimizer open uses it as an Optimizer") {
+TEST_CASE("A program can choose the optimizer at run time through Optimizer") {
   Parameter p(Array{0.0});
   std::vector<std::unique_ptr<tg::Optimizer<double>>> optimizers;
   optimizers.push_back(std::make_unique<tg::SGD<double>>(Parameters{p}, tg::SGDOptions{.lr = 0.5}));
@@ -199,7 +199,7 @@ TEST_CASE("A program that leaves the optimizer open uses it as an Optimizer") {
 
 // ---- groups -------------------------------------------------------------------------------------------------------
 
-TEST_CASE_TEMPLATE("Each group is stepped by its own options", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("Each group is updated with its own options", Optimizer, OPTIMIZERS) {
   Parameter a(Array{1.0}), b(Array{2.0}), c(Array{3.0}), a_alone = a, b_alone = b, c_alone = c;
   typename Optimizer::Options other{.lr = 0.7, .weight_decay = 0};
   Optimizer both({a}, options<Optimizer>());
@@ -225,7 +225,7 @@ TEST_CASE_TEMPLATE("Each group is stepped by its own options", Optimizer, OPTIMI
   for (const Parameter* p : {&a, &b, &c}) CHECK_FALSE(p->has_grad());
 }
 
-TEST_CASE("Parameters are chosen by name and shape") {
+TEST_CASE("Parameters are selected by name and shape") {
   struct Net {
     Linear first{2, 3}, head{3, 1};
     TAPEGRAD_FIELDS(first, head)
@@ -236,7 +236,7 @@ TEST_CASE("Parameters are chosen by name and shape") {
   CHECK(state_names(optimizer) == Names{"first.weight", "head.bias", "head.weight"});
 }
 
-TEST_CASE_TEMPLATE("A group that is refused is refused whole", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("A refused group adds none of its parameters", Optimizer, OPTIMIZERS) {
   Parameter a(Array{1.0}), b(Array{2.0}), undefined;
   a.set_name("a");
   Parameter alone = a;
@@ -267,7 +267,7 @@ TEST_CASE_TEMPLATE("A group that is refused is refused whole", Optimizer, OPTIMI
   CHECK_THROWS_WITH_AS(optimizer.add_group({b}, {}), Contains("at indices 1 and 2"), std::invalid_argument);
 }
 
-TEST_CASE_TEMPLATE("Options that a file brought are looked at before a step changes anything", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("Loaded options are checked before a step changes anything", Optimizer, OPTIMIZERS) {
   Parameter a(Array{1.0}), b(Array{2.0});
   Optimizer optimizer({a}, options<Optimizer>());
   optimizer.add_group({b}, options<Optimizer>());
@@ -289,7 +289,7 @@ TEST_CASE_TEMPLATE("Options that a file brought are looked at before a step chan
   }
 }
 
-TEST_CASE("An optimizer refuses parameters that are none, undefined, or there twice") {
+TEST_CASE("An optimizer refuses null, undefined and duplicate parameters") {
   Parameter p(Array{1.0}), undefined;
   using Invalid = std::invalid_argument;
   CHECK_THROWS_WITH_AS(tg::SGD<double>(Parameters{}), "[SGD] expected parameters, got none", Invalid);
@@ -302,7 +302,7 @@ TEST_CASE("An optimizer refuses parameters that are none, undefined, or there tw
                        "[AdamW] expected each parameter once, got (1) at indices 0 and 1", Invalid);
 }
 
-TEST_CASE_TEMPLATE("The parameters are had in their order, and with each its state", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("The parameters are accessible in order, each with its state", Optimizer, OPTIMIZERS) {
   Parameter a(Array{1.0}), b(Array{2.0, 3.0}), late(Array{4.0}), other(Array{5.0});
   a.set_name("z");
   b.set_name("b");
@@ -324,7 +324,7 @@ TEST_CASE_TEMPLATE("The parameters are had in their order, and with each its sta
 
 // ---- the names of states ------------------------------------------------------------------------------------------
 
-TEST_CASE("States have the names of the parameters, or numbers where there is none or it is taken") {
+TEST_CASE("States are named by the parameters, or by numbers for missing and duplicate names") {
   Parameter named(Array{1.0}), twin(Array{2.0}), nameless(Array{3.0}), number(Array{4.0}), late(Array{5.0});
   named.set_name("w");
   twin.set_name("w");
@@ -339,7 +339,7 @@ TEST_CASE("States have the names of the parameters, or numbers where there is no
   for (const auto& [name, state] : optimizer.state()) CHECK(state.step == 1);
 }
 
-TEST_CASE_TEMPLATE("Names of states stay where a model goes", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("Names of states persist when a model moves", Optimizer, OPTIMIZERS) {
   struct Larger {
     Linear first{2, 2}, layer{2, 2};
     TAPEGRAD_FIELDS(first, layer)
@@ -361,7 +361,7 @@ TEST_CASE_TEMPLATE("Names of states stay where a model goes", Optimizer, OPTIMIZ
 
 // ---- parameters and optimizers that move --------------------------------------------------------------------------
 
-TEST_CASE_TEMPLATE("An optimizer follows its parameters where their model goes", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("An optimizer follows its parameters when their model moves", Optimizer, OPTIMIZERS) {
   std::vector<Linear> layers;
   layers.emplace_back(2, 2);
   Optimizer optimizer(tg::parameters(layers[0]), options<Optimizer>());
@@ -398,7 +398,7 @@ template <class Optimizer> constexpr bool moves_and_is_not_copied() {
          std::has_virtual_destructor_v<Optimizer>;
 }
 
-TEST_CASE_TEMPLATE("An optimizer that is moved goes on, and it cannot be copied", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("A moved optimizer continues, and copying does not compile", Optimizer, OPTIMIZERS) {
   static_assert(moves_and_is_not_copied<Optimizer>());
   Linear layer(2, 2), other(2, 2);
   Optimizer optimizer(tg::parameters(layer), options<Optimizer>());
@@ -433,14 +433,14 @@ TEST_CASE_TEMPLATE("An optimizer that is moved goes on, and it cannot be copied"
   twins.check_step(moved.optimizer, moved.model);
 }
 
-TEST_CASE_TEMPLATE("An optimizer whose model is gone says so before anything changes", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("An optimizer whose model was destroyed reports it before anything changes", Optimizer, OPTIMIZERS) {
   Parameter a(Array{1.0}), b(Array{1.0});
   Optimizer optimizer({a, b}, options<Optimizer>());
   b.set_name("head.bias");
   set_gradients({a, b}, 1.0);
-  SUBCASE("assigned another") { b = Parameter(Array{1.0, 2.0}); }
-  SUBCASE("ended") { const Parameter ends = std::move(b); }
-  SUBCASE("undefined") { b = Parameter(); }
+  SUBCASE("model assigned another") { b = Parameter(Array{1.0, 2.0}); }
+  SUBCASE("model destroyed") { const Parameter ends = std::move(b); }
+  SUBCASE("parameter undefined") { b = Parameter(); }
   CHECK_THROWS_WITH_AS(optimizer.step(),
                        Contains("] expected parameters of an existing model, got head.bias (1), whose model was "
                                 "destroyed or assigned to; make a new optimizer"),
@@ -460,7 +460,7 @@ concept MutableValueOf = requires {
   std::declval<X>().mutable_value();
 };
 
-TEST_CASE_TEMPLATE("Accessors of a temporary optimizer or state return no references to it", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("Accessors of a temporary optimizer or state return no dangling references", Optimizer, OPTIMIZERS) {
   static_assert(!std::is_reference_v<decltype(std::declval<Optimizer>().groups())>);
   static_assert(!std::is_reference_v<decltype(std::declval<Optimizer>().state())>);
   static_assert(!std::is_reference_v<decltype(std::declval<tg::StateArray<double>>().shape())>);

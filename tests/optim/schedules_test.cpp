@@ -31,7 +31,7 @@ void check_rates(const tg::Schedule& rate, const std::vector<double>& expected) 
 //     StepLR(optimizer, step_size=3, gamma=0.5)
 //     LinearLR(optimizer, start_factor=1.0, end_factor=0.1, total_iters=6)
 //     CosineAnnealingLR(optimizer, T_max=6, eta_min=0.01)
-TEST_CASE("The decays are PyTorch's schedulers") {
+TEST_CASE("The decays match PyTorch's schedulers") {
   check_rates(tg::step_decay({.peak = 0.1, .factor = 0.5, .every = 3}),
               {0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.025, 0.025, 0.025, 0.0125});
   check_rates(tg::linear_decay({.peak = 0.1, .floor = 0.01, .steps = 6}),
@@ -42,7 +42,7 @@ TEST_CASE("The decays are PyTorch's schedulers") {
                0.01602885682970026, 0.01});
 }
 
-TEST_CASE("A warm-up rises to the peak, and a cosine falls from it to the floor") {
+TEST_CASE("Warm-up rises to the peak, and the cosine falls from there to the floor") {
   const auto rate = tg::warmup_cosine({.peak = 1e-2, .floor = 1e-3, .warmup = 10, .steps = 100});
   for (std::size_t t = 0; t < 10; ++t)
     CHECK(rate(t) == doctest::Approx(1e-2 * static_cast<double>(t + 1) / 11).epsilon(1e-14));
@@ -61,7 +61,7 @@ TEST_CASE("A warm-up rises to the peak, and a cosine falls from it to the floor"
   for (std::size_t t = 0; t < 10; ++t) CHECK(without(t) == cosine(t));
 }
 
-TEST_CASE("A schedule is a value that outlives what made it, and takes steps in any order") {
+TEST_CASE("A schedule is a value without references to its options, and takes steps in any order") {
   tg::Schedule rate = tg::constant(0.25);
   CHECK(rate(0) == 0.25);
   CHECK(rate(kMax) == 0.25);
@@ -72,7 +72,7 @@ TEST_CASE("A schedule is a value that outlives what made it, and takes steps in 
   CHECK(copy(3) == 0.5);
 }
 
-TEST_CASE("Steps and lengths up to the largest number overflow nowhere") {
+TEST_CASE("The largest step numbers and lengths do not overflow") {
   CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = 1})(kMax) == 0);
   CHECK(tg::step_decay({.peak = 1, .factor = 1, .every = 1})(kMax) == 1);
   CHECK(tg::step_decay({.peak = 1, .factor = 0.5, .every = kMax})(kMax - 1) == 1);
@@ -95,7 +95,7 @@ TEST_CASE("Steps and lengths up to the largest number overflow nowhere") {
   CHECK(all_warmup(kMax) == 0.25);
 }
 
-TEST_CASE("Options that make no schedule are refused with their name and value") {
+TEST_CASE("Invalid schedule options are refused with their name and value") {
   for (const double bad : {-1.0, kNaN, kInfinity}) {
     const std::string given = bad < 0 ? "got -1" : std::isnan(bad) ? "got nan" : "got inf";
     check_refused("constant", given, [&] { tg::constant(bad); });

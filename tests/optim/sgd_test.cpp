@@ -57,7 +57,7 @@ struct Formula {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("SGD's steps are PyTorch's for every combination of options", T, float, double) {
+TEST_CASE_TEMPLATE("SGD's steps match PyTorch for every combination of options", T, float, double) {
   for (const Expected& expected : pytorch()) {
     CAPTURE(expected.options.momentum);
     CAPTURE(expected.options.dampening);
@@ -69,7 +69,7 @@ TEST_CASE_TEMPLATE("SGD's steps are PyTorch's for every combination of options",
   }
 }
 
-TEST_CASE_TEMPLATE("SGD steps every element alike, on all instruction sets and threads", T, float, double) {
+TEST_CASE_TEMPLATE("SGD updates all elements alike, on all instruction sets and threads", T, float, double) {
   const auto all = courses<T>();
   for (const tg::SGDOptions& options :
        {tg::SGDOptions{.lr = 0.1, .weight_decay = 0.1},
@@ -78,7 +78,7 @@ TEST_CASE_TEMPLATE("SGD steps every element alike, on all instruction sets and t
     check_steps<tg::SGD<T>, Formula>(options, all);
 }
 
-TEST_CASE("SGD's defaults are PyTorch's, but for the learning rate that PyTorch 1.13 asks for") {
+TEST_CASE("SGD's defaults match PyTorch, except for the learning rate that PyTorch 1.13 requires") {
   const tg::SGDOptions options;
   CHECK(options.lr == 1e-3);
   CHECK(options.momentum == 0);
@@ -87,7 +87,7 @@ TEST_CASE("SGD's defaults are PyTorch's, but for the learning rate that PyTorch 
   CHECK_FALSE(options.nesterov);
 }
 
-TEST_CASE("SGD keeps a momentum_buffer with momentum alone, from a parameter's first step on") {
+TEST_CASE("SGD has a momentum_buffer only with momentum, from a parameter's first step on") {
   Parameter w(Array{1.0});
   w.set_name("w");
   tg::SGD<double> plain({w}), heavy({w}, {.momentum = 0.5});
@@ -99,7 +99,7 @@ TEST_CASE("SGD keeps a momentum_buffer with momentum alone, from a parameter's f
   check_close(heavy.state().at("w").momentum_buffer.value(), Array{2.0}, 0.0);
 }
 
-TEST_CASE_TEMPLATE("A gradient that is not finite, or at the ends of float, stays in its element", T, float, double) {
+TEST_CASE_TEMPLATE("A non-finite or extreme gradient affects only its own element", T, float, double) {
   const T nan = std::numeric_limits<T>::quiet_NaN(), tiny = std::numeric_limits<T>::denorm_min();
   for (const auto set : tg::detail::instruction_sets())
     for (const double momentum : {0.0, 0.9}) {
@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("A gradient that is not finite, or at the ends of float, stay
     }
 }
 
-TEST_CASE("Without weight decay SGD leaves an infinite number infinite, as PyTorch does") {
+TEST_CASE("Without weight decay SGD leaves an infinite element infinite, as in PyTorch") {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const tg::SGDOptions& options :
        {tg::SGDOptions{}, tg::SGDOptions{.momentum = 0.9}, tg::SGDOptions{.momentum = 0.9, .nesterov = true}}) {
@@ -130,7 +130,7 @@ TEST_CASE("Without weight decay SGD leaves an infinite number infinite, as PyTor
   }
 }
 
-TEST_CASE("SGD's step without momentum takes no memory") {
+TEST_CASE("SGD's step without momentum allocates no memory") {
   tg::Parameter<float> p(tg::Array<float>(tg::Shape{1000}, 1.0f));
   p.set_grad(p.value());
   tg::SGD<float> optimizer({p}, {.lr = 0.1});
@@ -141,7 +141,7 @@ TEST_CASE("SGD's step without momentum takes no memory") {
   CHECK(tg::pool_blocks_in_use() == blocks);
 }
 
-TEST_CASE("SGD refuses options that are negative or not finite, by name and value") {
+TEST_CASE("SGD refuses negative and non-finite options by name and value") {
   tg::Parameter<float> p(tg::Array<float>{1.0f});
   const auto sgd = [&](const tg::SGDOptions& options) { return tg::SGD<float>({p}, options); };
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
@@ -164,7 +164,7 @@ TEST_CASE("SGD refuses options that are negative or not finite, by name and valu
   CHECK(optimizer.lr() == 0.5);
 }
 
-TEST_CASE("A model trained by SGD comes to fit its data") {
+TEST_CASE("Training with SGD fits a model to its data") {
   tg::manual_seed(1);
   const tg::Linear<float> truth(2, 1);
   tg::Linear<float> model(2, 1);

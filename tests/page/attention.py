@@ -37,7 +37,7 @@ def cases(Base):
                 return boxes.map(({ left, top, right, bottom }) => [left, top, right, bottom]);"""
             return np.array(self.run_js(script, selector))
 
-        def test_heads_take_the_width(self):
+        def test_heads_fill_the_width(self):
             for heads in (4, 8):
                 for tokens in (list("possibility"), SENTENCE):
                     with self.subTest(heads=heads, tokens=tokens[0]):
@@ -60,7 +60,7 @@ def cases(Base):
             self.screen(420, 900)
             self.wait_for(lambda: self.boxes("#attention .head canvas")[:, 2].max() <= 420)
 
-        def test_long_tokens_are_cut_and_told_in_whole(self):
+        def test_long_tokens_are_shortened_with_the_full_text_in_tooltips(self):
             self.open_heads(8, SENTENCE)
             canvas = self.find("#attention .head canvas")
             last = canvas.size["height"] - 5
@@ -79,7 +79,7 @@ def cases(Base):
             self.open_step(tape.step())
             return self.find("#stage canvas")
 
-        def test_rows_have_room_for_their_labels(self):
+        def test_rows_are_high_enough_for_their_labels(self):
             for count, least in ((2, 16), (15, 11)):
                 self.assertGreaterEqual(self.open_rows(count).size["height"], count * least)
 

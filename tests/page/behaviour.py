@@ -22,12 +22,12 @@ def cases(Base):
 
         def test_opens_at_the_first_operation(self):
             self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "matmul"])
-            self.assertIn("matmul reads X and Wq and makes Q (3, 4).", self.find("#stage .caption").text)
+            self.assertIn("matmul reads X and Wq and computes Q (3, 4).", self.find("#stage .caption").text)
             names = [row.text.split("\n")[0] for row in self.find_all("#tree .name")]
             self.assertEqual(names[:4], ["Q = X Wq", "K = X Wk", "V = X Wv", "Kᵀ"])
             self.assertIn("P = softmax(S)", names)
 
-        def test_lights_what_is_read_and_written(self):
+        def test_highlights_inputs_and_results(self):
             lit = lambda kind: [
                 card.text.split("\n")[0] for card in self.find_all(f"#stage .card.{kind} .title strong")
             ]
@@ -47,15 +47,16 @@ def cases(Base):
                 backward,
             )
 
-        def test_tells_what_dS_is(self):
+        def test_explains_dS(self):
             self.go_to("softmax", backward=True)
             self.assertEqual(self.formulas("backward"), ["dS = P ⊙ (dP − Σ dP ⊙ P)"])
             self.go_to("mul", backward=True)
-            self.assertIn("dS has a number for each number of S: how much the loss L changes", self.find("#stage").text)
+            meaning = "Each element of dS is the derivative of the loss L with respect to the same element of S"
+            self.assertIn(meaning, self.find("#stage").text)
 
-        def test_tells_what_the_rule_makes(self):
+        def test_explains_the_results_of_the_rule(self):
             self.go_to("softmax", backward=True)
-            self.assertIn("The rule of softmax makes dS of it, which tells the same of S.", self.find("#stage").text)
+            self.assertIn("From it, the rule of softmax computes dS, the gradient of S.", self.find("#stage").text)
             self.assertIn("Where dP comes from: dP = dZ Vᵀ", self.find("#stage").text)
 
         def test_introduces_itself_once(self):
@@ -63,7 +64,7 @@ def cases(Base):
             self.press(Keys.ARROW_RIGHT)
             self.assertEqual(self.find_all("#stage .introduction"), [])
 
-        def test_adds_the_sum_over_what_was_broadcast(self):
+        def test_adds_the_sum_over_broadcast_axes(self):
             self.run_js("go({ step: 1, moment: 8 })")
             matmul = "page.steps[1].nodes.find((node) => node.name === 'k').inputs[0]"
             self.run_js(f"go({{ moment: page.steps[1].nodes[{matmul}].backwardMoment.number }})")
@@ -83,7 +84,7 @@ def cases(Base):
             self.assertEqual(self.formulas("forward"), ["L = mean((O − t)²)"])
             self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
 
-        def test_puts_negative_numbers_in_brackets(self):
+        def test_puts_negative_numbers_in_parentheses(self):
             self.run_js(
                 """
                 const add = page.steps[0].nodes.find((node) => node.operation === "mul");
@@ -94,7 +95,7 @@ def cases(Base):
             )
             self.assertEqual(self.formulas("forward"), ["S = m (-2)"])
 
-        def test_values_without_axes_have_those_of_the_values_beside_them(self):
+        def test_values_without_axes_take_those_of_their_neighbors(self):
             self.run_js(
                 "go({ step: 1 }); go({ moment: currentStep().nodes.find((n) => n.name === 'k').backwardMoment.number })"
             )
@@ -104,11 +105,11 @@ def cases(Base):
             choices = [label.text.split("\n")[0] for label in self.find_all("#stage .choices label")]
             self.assertEqual([choice.split()[0] for choice in choices], ["batch", "token"])
 
-        def test_tells_where_dK_comes_from(self):
+        def test_explains_the_origin_of_dK(self):
             self.run_js("go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })")
             self.assertIn("dK = d(Kᵀ)ᵀ, d(Kᵀ) = Qᵀ d(Q Kᵀ), d(Q Kᵀ) = 0.5 dS", self.find("#stage .equations").text)
 
-        def test_leaves_out_what_is_transposed_twice(self):
+        def test_omits_double_transposes(self):
             self.assertIn("dQ = d(Q Kᵀ) K, d(Q Kᵀ) = 0.5 dS", self.find("#stage .equations").text)
             self.run_js("go({ moment: currentStep().operations[4].forwardMoment.number })")
             self.assertEqual(self.formulas("backward"), ["dQ = d(Q Kᵀ) K", "d(Kᵀ) = Qᵀ d(Q Kᵀ)"])
@@ -122,11 +123,11 @@ def cases(Base):
             )
             self.assertIn("all of dX; its parts were not kept", self.find("#stage").text)
 
-        def test_knows_symbols_beside_an_empty_rule(self):
+        def test_knows_symbols_next_to_an_empty_rule(self):
             self.run_js("page.steps[0].nodes.at(-1).rules[1] = ''; delete page.steps[0].moments; go({ moment: 10 })")
             self.assertEqual(self.formulas("backward"), ["dO = 2/n (O − t) dL"])
 
-        def test_adds_up_what_flows_into_a_value_used_three_times(self):
+        def test_sums_the_gradients_of_a_value_used_three_times(self):
             K = "go({ moment: currentStep().nodes.find((node) => node.name === 'K').backwardMoment.number })"
             self.run_js(K)
             heads = [head.text for head in self.find_all("#stage .sum .card strong")]
@@ -139,20 +140,20 @@ def cases(Base):
             X = next(node for node in self.data["steps"][0]["nodes"] if node["name"] == "X")
             self.assertAlmostEqual(number, decode(X["gradient"])[place], places=5)
 
-        def test_tells_why_the_gradient_of_the_keys_bias_is_0(self):
+        def test_explains_the_zero_gradient_of_a_bias_of_the_keys(self):
             self.run_js("go({ step: 1 })")
             self.find("#tab-health").click()
             self.assertIn(
-                "The gradient of bk is 0, but for rounding, and that is right: a bias of the keys",
+                "The gradient of bk is 0 up to rounding. This is correct: a bias of the keys",
                 self.find("#health").text,
             )
-            self.assertIn("softmax does not feel what is the same for all keys", self.find("#health").text)
-            self.assertIn("0: softmax does not feel the keys' bias", self.find("#health table").text)
+            self.assertIn("softmax does not depend on such a shift", self.find("#health").text)
+            self.assertIn("0: softmax does not depend on a bias of the keys", self.find("#health table").text)
             self.run_js(
                 "const k = currentStep().nodes.find((node) => node.name === 'k');"
                 "go({ view: 'story', moment: k.backwardMoment.number })"
             )
-            self.assertIn("softmax does not feel", self.find("#stage .finding").text)
+            self.assertIn("softmax does not depend", self.find("#stage .finding").text)
 
         def test_steps_by_keys_and_buttons(self):
             self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
@@ -175,16 +176,16 @@ def cases(Base):
             self.assertIn("Play", self.find("#play").text)
             self.assertEqual(self.moment(), stopped)
 
-        def test_the_slider_says_where_it_stands(self):
+        def test_the_slider_announces_its_position(self):
             slider = self.find("#moment")
             slider.send_keys(Keys.ARROW_RIGHT)
             self.assertEqual(self.moment(), 1)
             self.assertEqual(slider.get_attribute("aria-valuetext"), "forward: matmul K, 2 of 20")
             self.assertEqual(
-                self.find("#announcement").get_attribute("textContent"), "matmul reads X and Wk and makes K (3, 4)."
+                self.find("#announcement").get_attribute("textContent"), "matmul reads X and Wk and computes K (3, 4)."
             )
 
-        def test_points_at_numbers_with_their_meaning(self):
+        def test_explains_numbers_in_tooltips(self):
             self.go_to("softmax", backward=True)
             canvas = self.find("#stage .cell.backward canvas")
             lines = self.hover(canvas, canvas.size["width"] - 55, canvas.size["height"] - 5)
@@ -208,7 +209,7 @@ def cases(Base):
             self.assertEqual(self.find("#step-label").text, "several heads")
             self.assertIn("q = (X Wq) + bq", self.find("#tree").text)
 
-        def test_without_a_sweep_there_is_no_backward_half(self):
+        def test_without_a_backward_pass_there_is_no_backward_half(self):
             shown = lambda: [half.text for half in self.find_all(".halves span") if half.is_displayed()]
             forward, backward = self.find_all(".halves span")
             self.assertEqual(shown(), ["→ forward", "← backward"])
@@ -221,7 +222,7 @@ def cases(Base):
             nodes = [{**node, "gradient": None, "reached": False} for node in self.data["steps"][0]["nodes"]]
             return [{key: node[key] for key in node if key != "contributions"} for node in nodes]
 
-        def test_the_track_is_cut_where_the_sweep_begins(self):
+        def test_the_track_is_divided_where_the_backward_pass_starts(self):
             operations = self.run_js("return currentStep().operations.length / currentStep().moments.length")
             self.run_js(
                 "page.steps[0].nodes.forEach((node) => { if (node.name !== 'L') node.reached = false; });"
@@ -231,7 +232,7 @@ def cases(Base):
             widths = self.run_js("return [...document.querySelectorAll('.halves span')].map((s) => s.offsetWidth)")
             self.assertAlmostEqual(widths[0] / sum(widths), 10 / 11, places=2)
 
-        def test_counts_without_name_as_the_tape_does(self):
+        def test_numbers_unnamed_values_as_on_the_tape(self):
             """Operations and parameters are numbered by their index on the tape, which has no constants."""
             tape = Tape("numbers")
             f = Operations(tape)
@@ -242,7 +243,7 @@ def cases(Base):
             self.assertEqual(labels[:2], ["constant #0", "constant #1"])
             self.assertEqual(labels[2:], ["add #0", "w" * 9, "parameter #2", "layer_norm #3", "relu #4"])
 
-        def test_chooses_places_along_other_axes(self):
+        def test_selects_indices_along_other_axes(self):
             self.run_js(
                 "go({ step: 1, moment: currentStep().moments.find((m) => m.node.operation === 'softmax').number })"
             )
@@ -278,11 +279,11 @@ def cases(Base):
             blocks.find_element("css selector", ".row").click()
             self.assertEqual(blocks.text.split("\n"), ["blocks.0 … blocks.3", "4 ×"])
 
-        def test_lights_the_fold_that_the_story_is_in(self):
+        def test_highlights_the_folded_layer_of_the_current_operation(self):
             self.run_js("go({ moment: 12 })")
             self.assertEqual(self.line("blocks.0 … blocks.3").get_attribute("aria-current"), "step")
 
-        def test_walks_the_tree_by_keys(self):
+        def test_moves_in_the_tree_by_keys(self):
             self.run_js("document.querySelector('#tree [tabindex=\"0\"]').focus()")
             focused = lambda: self.browser.switch_to.active_element.text.split("\n")[0]
             self.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
@@ -301,15 +302,15 @@ def cases(Base):
             self.assertEqual(len(self.find_all("#tree [tabindex='0']")), 1)
 
         def test_shows_times_and_bytes_as_bars(self):
-            self.assertRegex(self.find("#stage .bars").text, r"forward\n[\d.]+ .?s, [\d.]+% of the step's")
+            self.assertRegex(self.find("#stage .bars").text, r"forward\n[\d.]+ .?s, [\d.]+% of the step")
 
-        def test_looks_at_one_value_in_large(self):
+        def test_enlarges_a_value(self):
             self.run_js("go({ moment: 4 })")
             self.find("#stage .card .title").click()
             dialog = self.find("#inspector")
             self.assertTrue(dialog.is_displayed())
             self.assertEqual(len(self.find_all("#inspector canvas")), 2)
-            self.assertIn("spread", dialog.text)
+            self.assertIn("std", dialog.text)
             self.find("#inspector .choices button").click()
             self.assertEqual(len(self.find_all("#inspector table")), 2)
             rows, columns = self.find_all("#inspector .choices select")[:2]
@@ -326,7 +327,7 @@ def cases(Base):
     class Surroundings(Base):
         """Names from users, light and dark modes, printing."""
 
-        def test_evil_names_are_shown_and_do_nothing(self):
+        def test_malicious_names_are_shown_as_text(self):
             self.open_sample("evil")
             for view in ("story", "attention", "health"):
                 self.run_js("go({ view: arguments[0] })", view)
@@ -340,7 +341,7 @@ def cases(Base):
             self.assertEqual(self.browser.title, EVIL)
             self.assertEqual(self.find("h1").text, EVIL)
 
-        def test_no_script_makes_html_of_text(self):
+        def test_no_script_parses_text_as_html(self):
             from assemble import folder
 
             for file in folder.glob("*.js"):
@@ -365,7 +366,7 @@ def cases(Base):
             self.open_sample("classifier")
             self.assertEqual(self.run_js(background), light)
 
-        def test_prints_heat_maps_finer(self):
+        def test_prints_heat_maps_at_a_higher_resolution(self):
             self.open_sample("classifier", dark=True)
             width = "return document.querySelector('#stage canvas').width"
             before = self.run_js(width)

@@ -46,7 +46,7 @@ def cases(Base):
                 number,
             )
 
-        def test_looks_at_the_same_place_in_both(self):
+        def test_shows_the_same_index_in_both(self):
             self.assertEqual(self.chosen("#stage"), ["a", 16])
             select = self.find("#stage .choices select")
             self.run_js("arguments[0].value = '9'; arguments[0].dispatchEvent(new Event('change'))", select)
@@ -54,7 +54,7 @@ def cases(Base):
             self.assertEqual(self.shown(1), 9)
             self.assertEqual(self.shown(0), 9.5)  # the mean of 8 to 11
 
-        def test_a_mean_is_called_by_all_its_places(self):
+        def test_a_mean_is_named_by_its_range(self):
             self.run_js("state.places.set('batch', 9); inspect(currentStep().nodes[0])")
             self.assertEqual(self.chosen("#inspector"), ["8–11", 4])
             select = self.find("#inspector .choices label:last-of-type select")
@@ -62,11 +62,11 @@ def cases(Base):
             self.assertEqual(self.chosen("#inspector"), ["12–15", 4])
             self.assertEqual(self.shown(1), 12)
 
-        def test_labels_are_those_of_whole_axes(self):
+        def test_labels_belong_to_whole_axes(self):
             self.run_js("state.places.set('batch', 2); inspect(currentStep().nodes[1])")
             self.assertEqual(self.chosen("#inspector"), ["c", 16])
 
-        def test_attention_says_which_entries_of_the_batch_are_averaged(self):
+        def test_attention_names_averaged_batch_entries(self):
             tape = Tape("attention")
             f = Operations(tape)
             x = tape.parameter("x", np.random.default_rng(1).normal(size=(4, 3, 4)))
@@ -94,9 +94,9 @@ def cases(Base):
             self.assertEqual(self.find("#inspector .pair").text.count("no numbers"), 2)
             self.run_js("go({ view: 'health' })")
             self.assertNotIn("dead", self.find("#health").text)
-            self.assertNotIn("is 0 throughout", self.find("#health").text)
+            self.assertNotIn("is 0 everywhere", self.find("#health").text)
 
-        def test_shows_attention_without_weights_in_the_story_alone(self):
+        def test_attention_without_weights_is_only_in_the_story(self):
             tape = Tape("empty")
             f = Operations(tape)
             x = tape.parameter("x", np.zeros((1, 2, 4)))
@@ -109,7 +109,7 @@ def cases(Base):
     class Names(Base):
         """Layer paths from users' names: "a..b" is in "a."."""
 
-        def test_opens_where_a_layer_ends_in_a_dot(self):
+        def test_opens_with_layers_that_end_in_a_dot(self):
             for layer in ("a.", ".", "a..b"):
                 tape = Tape("dots")
                 f = Operations(tape)

@@ -18,9 +18,9 @@ def cases(Base):
             self.run_js("go({ step: arguments[0], view: 'health' })", step)
             return self.find("#health").text
 
-        def test_says_where_nan_began(self):
+        def test_names_the_operation_with_the_first_nan(self):
             self.open_sample("broken")
-            self.assertIn("Infinity began in the forward pass at log, which made log(p)", self.text_of(0))
+            self.assertIn("Infinity first occurred in the forward pass at log, which computed log(p)", self.text_of(0))
             gradients = [cell.text for cell in self.find_all("#health tbody td:nth-child(4)")]
             self.assertEqual(gradients, ["not finite"] * 3)
             self.run_js("go({ view: 'story', moment: currentStep().operations.length - 2 })")
@@ -37,16 +37,16 @@ def cases(Base):
             self.open_step(tape.step())
             return self.text_of(0)
 
-        def test_infinity_that_a_mask_fills_in_is_as_it_should_be(self):
-            self.assertIn("Nothing conspicuous", self.masked([[False, True], [False, False]]))
+        def test_infinity_from_a_mask_is_no_problem(self):
+            self.assertIn("No problems found", self.masked([[False, True], [False, False]]))
 
-        def test_nan_begins_where_all_of_a_row_is_hidden(self):
+        def test_a_fully_masked_row_makes_nan(self):
             text = self.masked([[False, True], [True, True]])
-            self.assertIn("NaN began in the forward pass at softmax, which made P: 2 of 4 numbers", text)
+            self.assertIn("NaN first occurred in the forward pass at softmax, which computed P: 2 of 4 numbers", text)
 
-        def test_infinity_that_is_not_for_masks_alone_is_conspicuous(self):
+        def test_infinity_used_by_more_than_masks_is_a_problem(self):
             text = self.masked([[False, True], [False, False]], also_added=True)
-            self.assertIn("Infinity began in the forward pass in the constant", text)
+            self.assertIn("Infinity first occurred in the forward pass in the constant", text)
 
         def added(self, mask, also_read=False):
             """The findings for the softmax of scores plus a mask."""
@@ -60,17 +60,17 @@ def cases(Base):
             self.open_step(tape.step())
             return self.text_of(0)
 
-        def test_minus_infinity_that_is_added_for_softmax_is_as_it_should_be(self):
-            self.assertIn("Nothing conspicuous", self.added([[0, -np.inf], [0, 0]]))
+        def test_minus_infinity_added_before_softmax_is_no_problem(self):
+            self.assertIn("No problems found", self.added([[0, -np.inf], [0, 0]]))
             text = self.added([[0, -np.inf], [-np.inf, -np.inf]])
-            self.assertIn("NaN began in the forward pass at softmax, which made P: 2 of 4 numbers", text)
+            self.assertIn("NaN first occurred in the forward pass at softmax, which computed P: 2 of 4 numbers", text)
 
-        def test_infinity_that_is_added_for_something_else_is_conspicuous(self):
-            began = "Infinity began in the forward pass in the constant mask"
+        def test_infinity_added_for_other_operations_is_a_problem(self):
+            began = "Infinity first occurred in the forward pass in the constant mask"
             self.assertIn(began, self.added([[0, -np.inf], [0, 0]], also_read=True))
             self.assertIn(began, self.added([[0, np.inf], [0, 0]]))
 
-        def test_a_gradient_is_0_throughout_when_all_its_numbers_are(self):
+        def test_a_gradient_is_0_everywhere_if_all_its_numbers_are(self):
             tape = Tape("large")
             f = Operations(tape)
             x = tape.parameter("x", np.array([1.0, 2.0]))
@@ -78,16 +78,16 @@ def cases(Base):
             step = tape.step()
             step["nodes"][0]["gradient"]["statistics"]["norm"] = None  # beyond the range of a double
             self.open_step(step)
-            self.assertNotIn("is 0 throughout", self.text_of(0))
+            self.assertNotIn("is 0 everywhere", self.text_of(0))
 
-        def test_says_that_gradients_vanish(self):
+        def test_reports_vanishing_gradients(self):
             self.open_sample("broken")
             self.assertRegex(
-                self.text_of(1), r"Gradients vanish: from layers\.7 back to layers\.0 they shrink \d+ times"
+                self.text_of(1), r"Gradients vanish: from layers\.7 back to layers\.0 they shrink by a factor of \d+"
             )
             self.assertEqual(len(self.find_all("#health svg.curve")), 1)
 
-        def test_says_what_the_loss_does_not_reach_and_what_is_dead(self):
+        def test_reports_unreached_parameters_and_dead_units(self):
             self.open_sample("broken")
             text = self.text_of(2)
             self.assertIn("The loss does not depend on unused.weight", text)
@@ -106,12 +106,12 @@ def cases(Base):
                 self.assertAlmostEqual(float(cells[2]) / np.linalg.norm(decode(node["value"])), 1, places=2)
             self.assertIn("attention.k_proj.bias is 0", self.find("#health").text)
 
-        def test_calls_a_loss_without_a_name_the_loss(self):
+        def test_an_unnamed_loss_is_called_the_loss(self):
             self.open_sample("classifier")
             self.run_js("go({ moment: 9 })")
             self.assertEqual(
                 self.find("#stage .caption").text.split(". ")[1],
-                "Back through cross_entropy: from dloss its rule makes dlogits.",
+                "Backward through cross_entropy: its rule computes dlogits from dloss.",
             )
             self.assertIn("dlogits = (softmax(logits) − one_hot) dloss / n", self.find("#stage .equations").text)
 
@@ -124,7 +124,7 @@ def cases(Base):
             self.assertEqual(self.find("#step-label").text, "step 15")
             self.assertEqual(self.find("#left-out").text, "Of 41 steps every fifth is kept.")
 
-        def test_says_what_is_averaged(self):
+        def test_notes_averaged_cells(self):
             data = self.open_sample("large")
             note = self.find("#stage .card .note:last-child").text
             pooled = data["steps"][0]["nodes"][0]["value"]["pooled"]
@@ -132,7 +132,7 @@ def cases(Base):
             canvas = self.find("#stage canvas.heatmap")
             self.assertRegex(self.hover(canvas, 3, 3)[0], r"^words\.weight\[\d+–\d+, \d+\] = \S+, a mean$")
 
-        def test_says_which_weights_are_averaged(self):
+        def test_notes_averaged_attention_weights(self):
             """Weights of 100 by 100 are stored as 25 by 50, their mask in full."""
             self.open_sample("large")
             self.run_js("go({ view: 'attention' })")
@@ -162,14 +162,14 @@ def cases(Base):
         def number_of(self, name):
             return next(i for i, node in enumerate(self.data["steps"][1]["nodes"]) if node["name"] == name)
 
-        def test_opens_where_the_sweep_stopped(self):
+        def test_opens_where_the_backward_pass_stopped(self):
             self.assertEqual(self.find("#step-label").text, "anomaly")
             self.assertEqual(self.find("#stage h2").text.split(), ["←", "backward", "mul"])
-            self.assertEqual(self.find("#stage .caption").text, "The sweep stopped here.")
-            self.assertIn("the sweep stopped at S", self.find("#summary").text)
+            self.assertEqual(self.find("#stage .caption").text, "The backward pass stopped here.")
+            self.assertIn("stopped at S", self.find("#summary").text)
             self.assertEqual(self.moment(), self.run_js("return currentStep().moments.length - 1"))
 
-        def test_shows_what_the_last_rule_made(self):
+        def test_shows_the_result_of_the_last_rule(self):
             """An anomaly's NaN has propagated to the input, and no further."""
             self.run_js(
                 """
@@ -180,16 +180,16 @@ def cases(Base):
                 self.number_of("S"),
             )
             self.open_at()
-            caption = "Back through mul: from dS its rule makes d(Q Kᵀ). The sweep stopped here."
+            caption = "Backward through mul: its rule computes d(Q Kᵀ) from dS. The backward pass stopped here."
             self.assertEqual(self.find("#stage .caption").text, caption)
             self.run_js("go({ moment: 4 })")
-            self.assertIn("The sweep stopped at S, before it came here.", self.find("#stage").text)
+            self.assertIn("The backward pass stopped at S, before reaching it.", self.find("#stage").text)
 
         def test_opens_at_a_forward_moment(self):
             self.open_at(node=self.number_of("P"), backward=False)
             self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "softmax"])
 
-        def test_opens_at_the_forward_moment_where_there_is_no_backward_one(self):
+        def test_opens_at_the_forward_moment_if_there_is_no_backward_one(self):
             self.open_at(node=self.number_of("Q"))
             self.assertEqual(self.find("#stage h2").text.split(), ["→", "forward", "matmul"])
 
@@ -198,7 +198,7 @@ def cases(Base):
             self.assertEqual(self.find("#inspector h2").text, "Wq")
             self.assertIn("[mul] expected finite values, made NaN", self.find("#inspector").text)
 
-        def test_what_went_wrong_may_be_off_the_tape(self):
+        def test_an_error_may_be_off_the_tape(self):
             step = dict(self.data["steps"][0], opened_at={"node": -1, "backward": False, "text": "w: analytic 0"})
             self.open_step(step)
             self.assertIn("w: analytic 0", self.find("#trouble").text)
@@ -218,7 +218,7 @@ def cases(Base):
             self.run_js("go({ view: 'health' })")
             self.assertIn("w: analytic 0", self.find("#health").text)
 
-        def test_says_what_went_wrong_until_it_is_dismissed(self):
+        def test_shows_the_error_until_it_is_dismissed(self):
             banner = self.find("#trouble")
             self.assertIn("[mul] expected finite values, made NaN", banner.text)
             self.press(Keys.HOME)
@@ -233,16 +233,17 @@ def cases(Base):
             self.run_js("go({ step: 0 })")
             self.assertFalse(banner.is_displayed())
 
-        def test_says_that_the_sweep_stopped_and_not_that_the_loss_is_elsewhere(self):
+        def test_reports_the_stopped_pass_instead_of_an_independent_loss(self):
             self.run_js("go({ moment: 4 })")
-            self.assertIn("The sweep stopped at S, before it came here.", self.find("#stage").text)
+            self.assertIn("The backward pass stopped at S, before reaching it.", self.find("#stage").text)
             self.find("#tab-health").click()
             text = self.find("#health").text
-            self.assertIn("The sweep stopped at S, before it came to 4 parameters, X to Wv: no gradient there.", text)
+            stopped = "The backward pass stopped at S, before reaching 4 parameters, X to Wv: no gradient there."
+            self.assertIn(stopped, text)
             self.assertIn("[mul] expected finite values, made NaN", text)
             self.assertNotIn("does not depend", text)
 
-        def test_a_sum_that_lacks_a_part_is_not_complete(self):
+        def test_a_sum_without_all_parts_is_incomplete(self):
             """Stopped at K: X has only V's contribution, and Q propagates nothing."""
             self.run_js(
                 """
@@ -254,14 +255,14 @@ def cases(Base):
             )
             self.open_at(node=self.number_of("K"))
             self.run_js("inspect(currentStep().nodes.find((node) => node.name === 'X'))")
-            self.assertIn("The sweep stopped before all of it had come.", self.find("#inspector").text)
+            self.assertIn("The backward pass stopped before the gradient was complete.", self.find("#inspector").text)
 
-        def test_shows_both_gradients_and_where_they_are_furthest_apart(self):
+        def test_shows_both_gradients_and_their_largest_difference(self):
             self.run_js("go({ step: 2 }); goToTrouble(currentStep())")
             heads = [head.text for head in self.find_all("#inspector .pair h3")]
             self.assertEqual(heads, ["hidden.weight", "gradient (tape)", "numeric", "difference"])
             words = self.find("#inspector .apart").text
-            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", words)
+            self.assertIn("most at [2, 1]: 0.25 on the tape, 0.5 numeric", words)
             canvas = self.find_all("#inspector canvas")[3]
             lines = self.hover(canvas, 75, canvas.size["height"] - 30)
             self.assertEqual(place_of(lines[0].split(" = ")[0] + " = 0")[0], (2, 1))
@@ -269,10 +270,10 @@ def cases(Base):
             red = "const c = arguments[0]; return [...c.getContext('2d').getImageData(51, 61, 1, 1).data]"
             self.assertEqual(self.run_js(red, canvas), [224, 0, 32, 255])
 
-        def test_finds_gradients_that_differ(self):
+        def test_finds_different_gradients(self):
             self.run_js("go({ step: 2, view: 'health' })")
             wrong = [line.text for line in self.find_all("#health .finding.wrong")]
             self.assertEqual(len(wrong), 2)
-            self.assertIn("furthest apart at [2, 1]: 0.25 by the tape, 0.5 numeric", wrong[1])
+            self.assertIn("most at [2, 1]: 0.25 on the tape, 0.5 numeric", wrong[1])
 
     return [Health, Trouble]

@@ -27,7 +27,7 @@ def page(title, tapes, left_out=()):
 
 
 def one_head(stop=None):
-    """Like manual_backward's: T = 3 tokens of width 2, heads of width 4. `stop`: the value at which the sweep stops."""
+    """Like manual_backward's: T = 3 tokens of width 2, heads of width 4. The backward pass stops at the value `stop`."""
     random = np.random.default_rng(1)
     draw = lambda *shape: np.round(random.uniform(-1, 1, shape), 1)
     tape = Tape("one head")
@@ -234,7 +234,7 @@ def broken():
 
 
 def trouble():
-    """A correct step, a sweep stopped by an error, and gradients unequal to central differences."""
+    """A correct step, a backward pass stopped by an error, and gradients unequal to central differences."""
     stopped = one_head("S")
     stopped.label = "anomaly"
     S = next(value for value in stopped.values if value.fields["name"] == "S")

@@ -97,7 +97,7 @@ class Tape:
         return value
 
     def backward(self, loss, stop=None):
-        """`stop`: an error ends the sweep before this value's rule."""
+        """`stop`: an error ends the backward pass before this value's rule."""
         self.loss = loss.number
         loss.gradient = np.ones(loss.array.shape)
         for value in reversed(self.values[: loss.number + 1]):

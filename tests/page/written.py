@@ -51,7 +51,7 @@ def cases(Base, printed):
             self.file = next(file for file in printed if file.stem == "written_manual_backward")
             self.open(self.file)
 
-        def test_shows_the_gradients_that_the_program_found_by_hand(self):
+        def test_shows_the_programs_gradients(self):
             shown = """
                 const node = page.steps[0].nodes.find((other) => other.name === arguments[0]);
                 const result = tableOf(node, node.gradient, lastAxes(node.gradient.shape), { name: "" });
@@ -66,18 +66,18 @@ def cases(Base, printed):
             loss = matrices_of(one_head.replace("L ()", "L (1)"))["L"].item()
             self.assertAlmostEqual(float(self.find("#summary strong").text.split(" = ")[1]), loss, places=3)
 
-        def test_answers_what_dS_is(self):
+        def test_explains_dS(self):
             self.go_to(0, "P")
             self.assertEqual(self.formulas("backward"), ["dS = P ⊙ (dP − Σ dP ⊙ P)"])
-            self.assertIn("makes dS of it, which tells the same of S", self.find("#stage .meaning").text)
+            self.assertIn("computes dS, the gradient of S", self.find("#stage .meaning").text)
 
-        def test_answers_where_dK_comes_from(self):
+        def test_explains_the_origin_of_dK(self):
             self.go_to(0, "K")
             self.assertIn("Where dK comes from: dK = d(Kᵀ)ᵀ, d(Kᵀ) = Qᵀ d(Q Kᵀ)", self.find("#stage .equations").text)
 
-        def test_answers_why_the_gradient_of_the_keys_bias_is_0(self):
+        def test_explains_the_zero_gradient_of_a_bias_of_the_keys(self):
             self.go_to(1, "k")
-            self.assertIn("softmax does not feel what is the same for all keys", self.find("#stage .finding").text)
+            self.assertIn("softmax does not depend on such a shift", self.find("#stage .finding").text)
             self.assertEqual(self.formulas("backward"), ["d(X Wk) = dk", "dbk = Σ dk"])
 
         def go_to(self, step, name):

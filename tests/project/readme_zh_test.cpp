@@ -80,14 +80,14 @@ std::string difference(const std::vector<Part>& english, const std::vector<Part>
   return "";  // both have reached "the end"
 }
 
-TEST_CASE("README.zh.md has the code, tables, pictures, links, names and numbers of README.md, in its order") {
+TEST_CASE("README.zh.md has the code, tables, pictures, links, names and numbers of README.md in the same order") {
   const std::string root(TAPEGRAD_SOURCES "/");
   const std::vector<Part> english = parts_of(std::ifstream(root + "README.md"));
   CHECK(english.size() > 200);
   CHECK(difference(english, parts_of(std::ifstream(root + "README.zh.md"))) == "");
 }
 
-TEST_CASE("What the translation lacks, and what it has instead, is reported by its line") {
+TEST_CASE("Missing and different content of the translation is reported with its line") {
   const auto compare = [](const std::string& english, const std::string& chinese) {
     return difference(parts_of(std::istringstream(english)), parts_of(std::istringstream(chinese)));
   };

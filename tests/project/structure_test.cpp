@@ -138,7 +138,7 @@ Sources read_project() {
   return sources;
 }
 
-TEST_CASE("Includes lead to the same or an earlier folder, without circles, and private headers stay private") {
+TEST_CASE("Includes lead to the same or an earlier folder, without cycles, and private headers stay private") {
   const Sources sources = read_project();
   CHECK(sources.size() > 100);
   CHECK(includes_of(sources).size() > 300);

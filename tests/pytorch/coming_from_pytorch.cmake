@@ -1,6 +1,6 @@
-# Builds and runs what stands on the right in docs/coming_from_pytorch.md: every row of its tables, and its programs.
-# What they give is left in results.txt, for coming_from_pytorch.py to compare with what PyTorch gives.
-#   cmake -D installed=<where the library is> -D folder=<to build in> -D generator=Ninja -D compiler=g++ -D flags=
+# Builds and runs the tapegrad code of docs/coming_from_pytorch.md: every row of its tables, and its programs. Writes
+# the results to results.txt, which coming_from_pytorch.py compares with PyTorch's.
+#   cmake -D installed=<prefix of the library> -D folder=<build folder> -D generator=Ninja -D compiler=g++ -D flags=
 #         -P coming_from_pytorch.cmake
 cmake_minimum_required(VERSION 3.22)
 
@@ -113,7 +113,7 @@ execute_process(
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder}/build RESULT_VARIABLE failed)
 if(failed)
-  message(FATAL_ERROR "What stands on the right in ${page} does not compile: see the compiler's lines above.")
+  message(FATAL_ERROR "The tapegrad code of ${page} does not compile: see the compiler's messages above.")
 endif()
 set(where ${folder}/build)
 execute_process(COMMAND ./rows WORKING_DIRECTORY ${where} OUTPUT_FILE ${folder}/printed.txt ERROR_VARIABLE results
@@ -126,6 +126,6 @@ endif()
 foreach(program ${programs})
   execute_process(COMMAND ./${program} WORKING_DIRECTORY ${where} OUTPUT_VARIABLE printed RESULT_VARIABLE failed)
   if(failed OR NOT printed STREQUAL shown)
-    message(FATAL_ERROR "${page}: ${program} prints '${printed}', shown is '${shown}'")
+    message(FATAL_ERROR "${page}: ${program} prints '${printed}', but the page shows '${shown}'")
   endif()
 endforeach()

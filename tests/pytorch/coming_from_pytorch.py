@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs what stands on the left in docs/coming_from_pytorch.md, and compares what it gives with the right:
+"""Runs the PyTorch code of docs/coming_from_pytorch.md and compares its results with tapegrad's:
 
     coming_from_pytorch.py FOLDER
 
 FOLDER has the results.txt of coming_from_pytorch.cmake. Both sides of a row have the same values, unless its remarks
-say "Another result", or "Other numbers" for results of the same shapes.
+say "Another result", or "Other numbers" if only the shapes are equal.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ def equal(left, right):
 
 
 def check(left, right, remarks):
-    """True if the two sides of a row relate as its remarks say."""
+    """True if the two sides of a row are equal, or differ as its remarks say."""
     if len(left) != len(right):
         return False
     if remarks.startswith("Other numbers"):
@@ -137,7 +137,7 @@ def main(folder):
                 exec(compile(program, PAGE, "exec"), {"__name__": "__main__"})
             if printed.getvalue() != shown:
                 wrong += 1
-                print(f"A program prints {printed.getvalue()!r}, shown is {shown!r}")
+                print(f"A program prints {printed.getvalue()!r}, but the page shows {shown!r}")
         os.chdir("/")
     print(f"{compared} results of {len(rows)} rows compared, {wrong} rows wrong")
     return wrong > 0

@@ -3,8 +3,8 @@
 
     state_dict.py PROGRAM
 
-PROGRAM, built from state_dict.cpp, saves a GPT. PyTorch loads it with strict=True and must compute the same.
-PyTorch then trains it for a step and saves it; the program loads it and must compute the same as PyTorch.
+PROGRAM, built from state_dict.cpp, saves a GPT. PyTorch loads it with strict=True and must compute the same results.
+PyTorch then trains it for a step and saves it; the program loads it and must compute the same results as PyTorch.
 """
 
 import subprocess
@@ -59,7 +59,7 @@ def main(program):
         trained = load(results_file)
         torch.testing.assert_close(gpt(results["ids"]), trained["logits"], rtol=0, atol=1e-12)
         assert (trained["logits"] - results["logits"]).abs().max() > 0.1
-    print(f"{len(gpt.state_dict())} arrays, both ways")
+    print(f"{len(gpt.state_dict())} arrays compared in both directions")
 
 
 main(sys.argv[1])

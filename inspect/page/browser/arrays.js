@@ -145,10 +145,10 @@ function statisticsOf(array) {
   const s = array.statistics;
   if (!s) return [];
   const parts = [
-    [`least ${short(s.least)}`, false],
-    [`largest ${short(s.largest)}`, false],
+    [`min ${short(s.least)}`, false],
+    [`max ${short(s.largest)}`, false],
     [`mean ${short(s.mean)}`, false],
-    [`spread ${short(s.deviation)}`, false],
+    [`std ${short(s.deviation)}`, false],
     [`zeros ${formatShare(s.zeros, s.count)}`, false],
   ];
   if (s.nan) parts.push([`NaN ${s.nan.toLocaleString("en")}`, true]);

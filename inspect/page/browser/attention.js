@@ -65,13 +65,13 @@ function startAttention() {
 }
 
 function captionOfHeads({ weights, gradient, allowed }) {
-  const sentences = ["A row is a query, a column a key: how much the query's token takes of the key's."];
+  const sentences = ["Rows are queries, columns are keys: the weight of the key's token in the query's output."];
   if (weights.pooled) sentences.push(`A cell is the mean of ${product(weights.pooled)} weights.`);
-  else sentences.push("A row adds up to 1.");
-  if (allowed) sentences.push("Hatched: the mask hides that key.");
+  else sentences.push("Each row sums to 1.");
+  if (allowed) sentences.push("Hatched cells are hidden by the mask.");
   if (gradient)
     sentences.push(
-      "Beside each head's weights P, their gradient dP: blue, where more weight would make the loss smaller.",
+      "Next to each head's weights P is their gradient dP: blue where more weight would decrease the loss.",
     );
   return sentences.join(" ");
 }

@@ -85,7 +85,7 @@ function card(node, array, kind, { heading = kind.name, subtitle = "", lit = "",
   const classes = ["card", kind.of ? "gradient" : "value", lit].join(" ");
   const name = element(
     "button",
-    { class: "title", title: `Look at ${kind.name} in large`, onclick: () => inspect(node) },
+    { class: "title", title: `Enlarge ${kind.name}`, onclick: () => inspect(node) },
     element("strong", { text: heading }),
     element("small", { text: formatShape(node.shape) }),
   );

@@ -19,10 +19,10 @@ function comparisonOf(node) {
   return { name, gradient, difference: arrayLike(gradient, difference), at, where, tape: tapes[at], other: others[at] };
 }
 
-/** The largest difference of the two gradients, in words. */
+/** The largest difference of the two gradients, as the end of a sentence. */
 function furthestApart(node, { name, where, tape, other }) {
-  const at = where.length ? ` at ${formatPlace(where, node.shape)}` : "";
-  return `furthest apart${at}: ${short(tape)} by the tape, ${short(other)} ${name}`;
+  const at = where.length ? ` most at ${formatPlace(where, node.shape)}` : "";
+  return `${at}: ${short(tape)} on the tape, ${short(other)} ${name}`;
 }
 
 function differs({ tape, other }) {
@@ -38,6 +38,6 @@ function wrongGradients(step) {
     .map(({ node, comparison }) => ({
       nodes: [node],
       wrong: true,
-      text: `${gradientLabel(node)} is wrong, or what it is compared with: ${furthestApart(node, comparison)}.`,
+      text: `${gradientLabel(node)} differs from the ${comparison.name} gradient${furthestApart(node, comparison)}.`,
     }));
 }

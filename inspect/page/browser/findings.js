@@ -57,7 +57,9 @@ function whatWentWrong(step) {
 function whereTheSweepStopped(step) {
   const nodes = parametersOf(step).filter((node) => node.awaited);
   if (!nodes.length) return [];
-  const text = `The sweep stopped at ${step.stoppedAt.label}, before it came to ${namesOf(nodes)}: no gradient there.`;
+  const text =
+    `The backward pass stopped at ${step.stoppedAt.label}, before reaching ${namesOf(nodes)}: ` +
+    "no gradient there.";
   return [{ nodes: [step.stoppedAt, ...nodes], wrong: true, text }];
 }
 
@@ -85,7 +87,7 @@ function isOfMask(step, node) {
   return isGiven && numbersOf(value).every((x) => x < Infinity) && leadsToSoftmax(node);
 }
 
-/** The operation where NaN or infinity began: the first one to have them in the forward pass, or else in the sweep. */
+/** The first value with NaN or infinity in the forward pass, or else in the backward pass. */
 function whereNaNBegan(step) {
   const bad = (node) => wrongNumbers(node.value) > 0 && !isOfMask(step, node);
   const first = step.nodes.find(bad);
@@ -94,27 +96,27 @@ function whereNaNBegan(step) {
     const what = nan ? "NaN" : "Infinity";
     const made =
       node.kind === "operation"
-        ? `at ${node.operation}, which made ${node.label}`
+        ? `at ${node.operation}, which computed ${node.label}`
         : `in the ${node.kind} ${node.name || node.label}`;
     return {
       nodes: [node],
       wrong: true,
       text:
-        `${what} began ${when} ${made}: ${nan + infinite} of ${counted(count, "number")}. ` +
-        "All that is computed from it may be wrong.",
+        `${what} first occurred ${when} ${made}: ${nan + infinite} of ${counted(count, "number")}. ` +
+        "Everything computed from it may be wrong.",
     };
   };
   if (first) return [said(first, first.value, "in the forward pass")];
   const swept = [...step.nodes].reverse().find((node) => wrongNumbers(node.gradient) > 0);
-  return swept ? [{ ...said(swept, swept.gradient, "in the sweep"), text: sweepText(swept) }] : [];
+  return swept ? [{ ...said(swept, swept.gradient, "in the backward pass"), text: sweepText(swept) }] : [];
 }
 
 function sweepText(node) {
   const from = [...new Set(node.readers.map((reader) => reader.node.operation))];
   const { nan, infinite, count } = node.gradient.statistics;
   return (
-    `${nan ? "NaN" : "Infinity"} began in the backward sweep in ${gradientLabel(node)}, ` +
-    `which the rule of ${listed(from)} made: ` +
+    `${nan ? "NaN" : "Infinity"} first occurred in the backward pass in ${gradientLabel(node)}, ` +
+    `computed by the rule of ${listed(from)}: ` +
     `${nan + infinite} of ${counted(count, "number")}.`
   );
 }
@@ -127,10 +129,10 @@ function unreached(step) {
   if (!nodes.length) return [];
   const learn =
     nodes.length === 1
-      ? "it gets no gradient and cannot learn. Is what it makes"
-      : "they get no gradient and cannot learn. Is what they make";
+      ? "it gets no gradient and is not trained. Is its result"
+      : "they get no gradient and are not trained. Are their results";
   return [
-    { nodes, wrong: true, text: `The loss does not depend on ${namesOf(nodes)}: ${learn} unused, or behind a detach?` },
+    { nodes, wrong: true, text: `The loss does not depend on ${namesOf(nodes)}: ${learn} unused or detached?` },
   ];
 }
 
@@ -178,15 +180,15 @@ function keyBiases(step) {
   if (!found.length) return [];
   const nodes = found.map(({ node }) => node);
   const single = nodes.length === 1;
-  const rounding = nodes.every(isZero) ? "" : ", but for rounding";
+  const rounding = nodes.every(isZero) ? "" : " up to rounding";
   const { softmax } = found[0];
   const scores =
     single && SOFTMAX.has(softmax.operation) ? gradientLabel(step.nodes[softmax.inputs[0]]) : "the scores' gradient";
   const made = single ? gradientLabel(nodes[0]) : "the bias's gradient";
   const text =
-    `The gradient of ${namesOf(nodes)} is 0${rounding}, and that is right: a bias of the keys adds the same to ` +
-    `every score of a query, and softmax does not feel what is the same for all keys. ` +
-    `So each row of ${scores} adds up to 0, and ${made}, which these sums make, is 0 too.`;
+    `The gradient of ${namesOf(nodes)} is 0${rounding}. This is correct: a bias of the keys adds the same number to ` +
+    `every score of a query, and softmax does not depend on such a shift. ` +
+    `So each row of ${scores} sums to 0, and ${made}, computed from these sums, is 0, too.`;
   return [{ nodes, text }];
 }
 
@@ -198,7 +200,7 @@ function zeroGradients(step) {
     {
       nodes,
       wrong: true,
-      text: `The gradient of ${namesOf(nodes)} is 0 throughout: nothing is learned there in this step.`,
+      text: `The gradient of ${namesOf(nodes)} is 0 everywhere: this step trains nothing there.`,
     },
   ];
 }
@@ -247,8 +249,8 @@ function alongDepth(step) {
       nodes: [],
       wrong: true,
       text:
-        `Gradients ${word}: from ${last.name} back to ${first.name} they ${verb} ${short(times, 2)} times, ` +
-        `about ${short(each, 2)} times at each of ${depth.length} places.`,
+        `Gradients ${word}: from ${last.name} back to ${first.name} they ${verb} by a factor of ${short(times, 2)}, ` +
+        `about ${short(each, 2)} at each of ${depth.length} places.`,
     },
   ];
 }
@@ -266,7 +268,7 @@ function deadUnits(step) {
       wrong: dead > units / 2,
       text:
         `${dead} of the ${counted(units, "unit")} of ${node.label}${node.layer ? ` in ${node.layer}` : ""} are dead: ` +
-        `relu made 0 of them for all inputs of this step, so nothing flows back through them.`,
+        `relu returns 0 there for all inputs of this step, so no gradient flows back through them.`,
     }));
 }
 

@@ -2,10 +2,10 @@
 
 function renderHealth(step, steps) {
   const findings = findingsOf(step);
-  const swept = step.loss < 0 ? "there was no sweep" : "every parameter has a gradient";
+  const swept = step.loss < 0 ? "there was no backward pass" : "every parameter has a gradient";
   const words = findings.length
     ? findings
-    : [{ nodes: [], text: `Nothing conspicuous: all numbers are finite, and ${swept}.` }];
+    : [{ nodes: [], text: `No problems found: all numbers are finite, and ${swept}.` }];
   fill(
     place("health"),
     element("h2", { text: "Findings" }),
@@ -21,7 +21,7 @@ function findingLine({ text, nodes, wrong }) {
   const look = (node) =>
     element("button", {
       class: "link",
-      text: nodes.length > 1 ? node.name || node.label : "look",
+      text: nodes.length > 1 ? node.name || node.label : "show",
       onclick: () => inspect(node),
     });
   return element("li", { class: wrong ? "finding wrong" : "finding" }, `${text} `, ...nodes.map(look));
@@ -63,8 +63,9 @@ function ratioOf({ value, gradient }) {
 function inShort(step, node) {
   if (!node.reached) return whyNotReached(step, node);
   if (wrongNumbers(node.value) || wrongNumbers(node.gradient)) return "NaN or infinity";
-  if (!node.gradient) return "nobody needs its gradient";
-  if (vanishes(step, node)) return softmaxOfKeys(node) ? "0: softmax does not feel the keys' bias" : "nearly 0";
+  if (!node.gradient) return "gradient not needed";
+  if (vanishes(step, node))
+    return softmaxOfKeys(node) ? "0: softmax does not depend on a bias of the keys" : "nearly 0";
   return "";
 }
 
@@ -88,12 +89,12 @@ function depthCurve(step) {
   if (points.length < 2) return [];
   const choose = ({ node }) => go({ view: "story", moment: node.backwardMoment?.number ?? node.forwardMoment.number });
   return [
-    element("h2", { text: "Gradients along the depth" }),
+    element("h2", { text: "Gradients through the network" }),
     element("p", {
       class: "caption",
       text:
-        "The typical size (root mean square) of the gradient of each operation's result. The sweep goes " +
-        "from right to left: a curve that falls to the left vanishes, one that rises to the left explodes.",
+        "The typical size (root mean square) of the gradient of each operation's result. The backward " +
+        "pass goes from right to left: gradients vanish if the curve falls to the left, and explode if it rises.",
     }),
     curve("Typical size of the gradient by operation", points, {
       x: "operation",

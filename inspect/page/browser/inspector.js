@@ -59,16 +59,16 @@ function argumentsOf(view) {
 
 /** Sentences about a value's kind, shape and layer, and the meaning of its gradient. */
 function whatItIs(step, node) {
-  const made =
-    node.kind === "operation" ? `Made by ${node.operation}` : node.kind === "parameter" ? "A parameter" : "A constant";
+  const kinds = { operation: `Computed by ${node.operation}`, parameter: "A parameter", constant: "A constant" };
+  const made = kinds[node.kind];
   const layer = node.layer ? ` in ${node.layer}` : "";
   const loss = lossOf(step);
   const meaning =
     node.gradient && loss
-      ? ` ${gradientLabel(node)} has a number for each number of it: ` +
-        `how much ${loss.name} changes for each unit that it rises.`
+      ? ` Each element of ${gradientLabel(node)} is the derivative of ${loss.name} with respect to the same element ` +
+        `of the value: the change of the loss per unit of increase.`
       : "";
-  const rest = isIncomplete(node) ? " The sweep stopped before all of it had come." : "";
+  const rest = isIncomplete(node) ? " The backward pass stopped before the gradient was complete." : "";
   return `${made}${layer}, of shape ${formatShape(node.shape)}.${meaning}${rest}`;
 }
 
@@ -127,7 +127,7 @@ function sideBySide(step, view) {
       { name: `${kind.name} (tape) − ${kind.name} (${name})` },
       {
         heading: "difference",
-        words: `The two are ${furthestApart(node, comparison)}.`,
+        words: `The two differ${furthestApart(node, comparison)}.`,
         limit: magnitude(difference),
         marked: where,
       },
@@ -159,8 +159,8 @@ function inLarge(view, array, kind, { heading = kind.name, words = "", missing =
 }
 
 function whyNoGradient(step, node) {
-  if (node.kind === "constant") return "A constant: nobody asks for its gradient.";
-  return node.reached ? "Nobody needs its gradient." : whyNotReached(step, node);
+  if (node.kind === "constant") return "A constant has no gradient.";
+  return node.reached ? "Its gradient is not needed." : whyNotReached(step, node);
 }
 
 /** A table of the numbers in view. */
@@ -200,7 +200,7 @@ function origins(step, node) {
       ),
     );
   if (node.kind === "operation")
-    line("The value comes from", node.forwardMoment, formulaText(formulaOf(step, node, node.formula).parts));
+    line("The value is computed by", node.forwardMoment, formulaText(formulaOf(step, node, node.formula).parts));
   const equations = gradientEquations(step, node);
   if (equations.length)
     lines.push(element("li", {}, "Its gradient is ", element("code", { text: equations.join(",   ") })));
@@ -208,7 +208,7 @@ function origins(step, node) {
   for (const { node: reader, position } of parts.slice(0, MOST_LISTED)) {
     const rule = reader.symbols.inputs ? reader.rulesHere[position] : reader.rulesHere.join(", ");
     const formula = equations.length ? [] : [formulaText(formulaOf(step, reader, rule ?? "").parts)];
-    line("The gradient gets a part from", reader.backwardMoment, ...formula);
+    line("A part of the gradient comes from", reader.backwardMoment, ...formula);
   }
   if (parts.length > MOST_LISTED) line(`and from ${counted(parts.length - MOST_LISTED, "other operation")}`, null);
   return [

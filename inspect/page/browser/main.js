@@ -82,7 +82,7 @@ function renderTop(step) {
 }
 
 function backwardInShort(step) {
-  return step.stoppedAt ? `the sweep stopped at ${step.stoppedAt.label}` : "how the loss changes with every number";
+  return step.stoppedAt ? `stopped at ${step.stoppedAt.label}` : "gradients of the loss";
 }
 
 /** Arrow keys move between tabs, as screen readers announce. */

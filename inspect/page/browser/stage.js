@@ -54,7 +54,7 @@ function stageTitle(step, moment) {
     element("p", { class: "caption", text: describeMoment(step, moment) }),
     choices.length ? element("div", { class: "choices" }, "Shown:", ...choices) : null,
     node.attention
-      ? element("button", { text: "Its heads and tokens", onclick: () => showAttention(step, node) })
+      ? element("button", { text: "Show heads and tokens", onclick: () => showAttention(step, node) })
       : null,
   );
 }
@@ -66,8 +66,9 @@ function introduction(step) {
   const operations = counted(step.operations.length, "operation");
   const forward = `Forward, ${loss?.name ?? "all of this"} is computed by ${operations}.`;
   const backward = swept
-    ? " Backward, from the last to the first, the rule of each makes, from the gradient of its result, those of its " +
-      "inputs. The gradient dX of a value X tells how much the loss changes when a number of X rises."
+    ? " Backward, from the last to the first, the rule of each operation computes the gradients of its inputs from " +
+      "the gradient of its result. Each element of dX, the gradient of a value X, is the derivative of the loss with " +
+      "respect to the same element of X."
     : "";
   return element("p", { class: "introduction", text: `${forward}${backward} Press Play, or → to step.` });
 }
@@ -126,7 +127,7 @@ function inputCell(step, node, position, backward) {
   };
   const from =
     input.kind === "operation"
-      ? element("p", { class: "origin" }, "made by ", momentLink(input.forwardMoment, input.operation))
+      ? element("p", { class: "origin" }, "computed by ", momentLink(input.forwardMoment, input.operation))
       : element("p", {
           class: "origin",
           text: input.layer || input.name.includes(".") ? `${input.kind} ${input.name}` : input.kind,
@@ -198,13 +199,13 @@ function meaningOf(step, node) {
   const said = node.number === step.loss ? made.shift() : called(node, node.symbols.inputs && node.symbols.result);
   if (!loss || !said) return [];
   const tells =
-    `${said.gradient} has a number for each number of ${said.own}: ` +
-    `how much ${loss.name} changes for each unit that it rises.`;
+    `Each element of ${said.gradient} is the derivative of ${loss.name} with respect to the same element of ` +
+    `${said.own}: the change of the loss per unit of increase.`;
   const passedOn = made.length
-    ? ` The rule of ${node.operation} makes ${listed(made.map(({ gradient }) => gradient))} of it, which ` +
-      `${made.length > 1 ? "tell" : "tells"} the same of ${listed(made.map(({ own }) => own))}.`
+    ? ` From it, the rule of ${node.operation} computes ${listed(made.map(({ gradient }) => gradient))}, the ` +
+      `${made.length > 1 ? "gradients" : "gradient"} of ${listed(made.map(({ own }) => own))}.`
     : "";
-  const colours = " Orange: a larger number would make the loss larger; blue: smaller.";
+  const colours = " Orange: increasing the element increases the loss; blue: it decreases the loss.";
   return [element("p", { class: "meaning", text: tells + passedOn + colours }), equationsOf(step, said.value)];
 }
 
@@ -227,7 +228,7 @@ function gradientCell(step, node, position, backward) {
   const whole = !kept && !node.contributions && input.gradient ? { part: input.gradient, count: 1 } : null;
   const flow = kept ?? whole;
   if (!flow) {
-    const text = input.gradient ? "Nothing is passed on to it." : whyNoGradient(step, input);
+    const text = input.gradient ? "It gets no gradient from this operation." : whyNoGradient(step, input);
     return cellIn(position + 1, "backward", backward, element("p", { class: "note", text }));
   }
   const headings = headingsOf(step, node, input, node.symbols.inputs?.[position]);
@@ -245,7 +246,7 @@ function incomingCell(step, node, backward) {
   const from = [...new Set(partsOf(node).map((part) => part.node.backwardMoment))];
   const origin =
     node.number === step.loss
-      ? element("p", { class: "origin", text: "the sweep starts here, with 1" })
+      ? element("p", { class: "origin", text: "the backward pass starts here, with 1" })
       : element("p", { class: "origin" }, "comes from ", ...linksTo(from));
   const shown = card(node, node.gradient, kindOfGradient(step, node), options);
   return cellIn(node.inputs.length + 2, "backward", backward, shown, origin);
@@ -283,13 +284,13 @@ function sumOf(step, node, input) {
   return row;
 }
 
-/** A part of a sum still to be computed by the sweep. */
+/** A part of a sum that the backward pass has not computed yet. */
 function awaitedCard(heading) {
   return element(
     "div",
     { class: "card gradient awaited" },
     element("strong", { text: heading }),
-    element("p", { class: "note", text: "to come" }),
+    element("p", { class: "note", text: "not yet computed" }),
   );
 }
 
@@ -325,7 +326,7 @@ function bars(step, node) {
     const all = step.operations.map((other) => other[field] ?? 0);
     const bar = element("span", { class: `bar ${name}`, "aria-hidden": "true" });
     bar.style.width = `${(100 * node[field]) / Math.max(...all, 1)}%`;
-    const text = `${format(node[field])}, ${formatShare(node[field], Math.max(sum(all), 1))} of the step's`;
+    const text = `${format(node[field])}, ${formatShare(node[field], Math.max(sum(all), 1))} of the step`;
     list.append(element("dt", { text: name }), element("dd", {}, bar, element("span", { text })));
   }
   return [list];
@@ -333,8 +334,8 @@ function bars(step, node) {
 
 function legend() {
   const text =
-    "Heat maps: orange is positive, blue negative, red NaN or infinite. Point at a cell for its number; " +
-    "choose a card's name to see all of it. In formulas ⊙ multiplies number by number, Σ adds up, and ᵀ makes columns of " +
-    "rows. Space plays, ← and → step, the list at the left is walked with ↑ and ↓.";
+    "Heat maps: orange is positive, blue negative, red NaN or infinite. Point at a cell to see its number; click the " +
+    "name of a card to enlarge it. In formulas, ⊙ multiplies elementwise, Σ sums, and ᵀ transposes. Keys: space plays and " +
+    "pauses, ← and → step, ↑ and ↓ move in the list on the left.";
   return element("p", { class: "legend", text });
 }

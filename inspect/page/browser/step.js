@@ -1,6 +1,6 @@
 // A step of the data with derived information: names, readers, and the moments of its story.
 
-const MOST_TERMS = 6; // of a gradient's equation
+const MOST_TERMS = 6; // in a gradient's equation
 
 /** Adds numbers, names and readers to each node, and moments to the step. Does nothing the second time. */
 function prepareStep(step) {
@@ -36,8 +36,8 @@ function countAsTheTape(nodes) {
 }
 
 /**
- * If an error stopped the sweep, sets `stoppedAt` to the last operation it visited, and `awaited` for values it would
- * have visited.
+ * If an error stopped the backward pass, sets `stoppedAt` to the last operation it visited, and `awaited` for values it
+ * would have visited.
  */
 function markWhereSweepStopped(step) {
   step.stoppedAt = null;
@@ -56,16 +56,16 @@ function markWhereSweepStopped(step) {
   if (step.nodes.some((node) => node.awaited)) step.stoppedAt = last;
 }
 
-/** True if the gradient misses a part because the sweep stopped. */
+/** True if the gradient lacks a part because the backward pass stopped. */
 function isIncomplete(node) {
   return Boolean(node.gradient) && node.readers.some((reader) => reader.node.awaited);
 }
 
-/** The reason that the sweep did not reach a value, as a sentence about "it". */
+/** The reason that the backward pass did not reach a value, as a sentence about "it". */
 function whyNotReached(step, node) {
-  if (node === step.stoppedAt) return "The sweep stopped here.";
-  if (node.awaited) return `The sweep stopped at ${step.stoppedAt.label}, before it came here.`;
-  return step.loss < 0 ? "There was no sweep." : "The loss does not depend on it.";
+  if (node === step.stoppedAt) return "The backward pass stopped here.";
+  if (node.awaited) return `The backward pass stopped at ${step.stoppedAt.label}, before reaching it.`;
+  return step.loss < 0 ? "There was no backward pass." : "The loss does not depend on it.";
 }
 
 /** The rule for an input, with the sum over copies if the input was broadcast; rules omit it. */
@@ -100,8 +100,8 @@ function gradientLabel(node) {
 }
 
 /**
- * The terms of a value's gradient in the order of the sweep: {node, position, part}. An operation with the value as
- * several inputs adds their terms in the order of inputs.
+ * The terms of a value's gradient in the order of the backward pass: {node, position, part}. An operation with the
+ * value as several inputs adds their terms in the order of inputs.
  */
 function partsOf(value) {
   if (value.parts) return value.parts;
@@ -147,22 +147,22 @@ function gradientEquations(step, value) {
   return [equation, ...nameless.flatMap((node) => gradientEquations(step, node))];
 }
 
-/** A sentence about a moment: the values read and the value made. */
+/** A sentence about a moment: the values read and the values computed. */
 function describeMoment(step, moment) {
   const { node, backward } = moment;
   const labels = [...new Set(node.inputs.map((input) => step.nodes[input].label))];
   if (!backward) {
     const reads = labels.length ? ` reads ${listed(labels)} and` : "";
-    return `${node.operation}${reads} makes ${node.label} ${formatShape(node.shape)}.`;
+    return `${node.operation}${reads} computes ${node.label} ${formatShape(node.shape)}.`;
   }
   const gradients = node.inputs
     .filter((_, position) => flowInto(step, node, position))
     .map((input) => gradientLabel(step.nodes[input]));
-  const start = node.number === step.loss ? "The sweep starts at the loss, whose gradient is 1. " : "";
-  const stop = node === step.stoppedAt ? " The sweep stopped here." : "";
-  if (!gradients.length) return start + (stop.trim() || `${node.operation} has nothing to pass on.`);
+  const start = node.number === step.loss ? "The backward pass starts at the loss, whose gradient is 1. " : "";
+  const stop = node === step.stoppedAt ? " The backward pass stopped here." : "";
+  if (!gradients.length) return start + (stop.trim() || `${node.operation} propagates nothing.`);
   const made = listed([...new Set(gradients)]);
-  return `${start}Back through ${node.operation}: from ${gradientLabel(node)} its rule makes ${made}.${stop}`;
+  return `${start}Backward through ${node.operation}: its rule computes ${made} from ${gradientLabel(node)}.${stop}`;
 }
 
 /** The loss: its node, its number, and its name in a sentence; null if there is none. */

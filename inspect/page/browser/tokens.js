@@ -27,7 +27,7 @@ class TokenLinks {
       {
         viewBox: `0 0 ${LINK_WIDTH} ${longest * this.lineHeight + 8}`,
         role: "group",
-        "aria-label": `Who attends to whom, ${name}`,
+        "aria-label": `Attention between tokens, ${name}`,
       },
       ...this.lines.map(({ path }) => path),
       ...this.texts.query,

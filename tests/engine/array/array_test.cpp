@@ -70,7 +70,7 @@ const Array array_of_the_whole_program{1.0, 2.0, 3.0};
 
 // ---- the pool -----------------------------------------------------------------------------------------------------
 
-TEST_CASE("Blocks of any size can be written from their first byte to their last") {
+TEST_CASE("Blocks of any size are writable from the first byte to the last") {
   struct Block {
     void* bytes;
     std::size_t size;
@@ -91,7 +91,7 @@ TEST_CASE("Blocks of any size can be written from their first byte to their last
   for (const auto& [bytes, size] : blocks) tg::detail::pool_deallocate(bytes, size);
 }
 
-TEST_CASE("Blocks in use are counted from taking to giving back") {
+TEST_CASE("A block counts as in use from allocation to deallocation") {
   const std::ptrdiff_t before = tg::pool_blocks_in_use();
   const auto taken = [before] { return tg::pool_blocks_in_use() - before; };
   {
@@ -115,7 +115,7 @@ TEST_CASE("Blocks in use are counted from taking to giving back") {
   CHECK(taken() == 0);
 }
 
-TEST_CASE("A step that repeats the sizes of the one before uses the same blocks again" * skip_where_none_is_kept) {
+TEST_CASE("A step with the same sizes as the previous one reuses its blocks" * skip_where_none_is_kept) {
   const auto addresses = [] {
     std::vector<const void*> blocks;
     std::list<Array> arrays;
@@ -129,14 +129,14 @@ TEST_CASE("A step that repeats the sizes of the one before uses the same blocks 
 }
 
 // New threads start with empty pools.
-TEST_CASE("Blocks that come and go are kept, however many bytes they are in all" * skip_where_none_is_kept) {
+TEST_CASE("Freed blocks are kept for reuse, whatever their total size" * skip_where_none_is_kept) {
   std::thread other([] {
     for (int i = 0; i < 8; ++i) CHECK(take_marked(1) == (i == 0 ? 0 : 1));
   });
   other.join();
 }
 
-TEST_CASE("A thread that uses more keeps as much, and holds no more than 256 MB above that" * skip_where_none_is_kept) {
+TEST_CASE("A thread keeps as many idle bytes as it had in use at once, plus at most 256 MB" * skip_where_none_is_kept) {
   std::thread other([] {
     const Blocks used(5);
     CHECK(take_marked(5) == 0);
@@ -149,7 +149,7 @@ TEST_CASE("A thread that uses more keeps as much, and holds no more than 256 MB 
   other.join();
 }
 
-TEST_CASE("A thread keeps 256 MB of idle blocks, and gives back the others" * skip_where_none_is_kept) {
+TEST_CASE("A thread keeps 256 MB of idle blocks and frees the others" * skip_where_none_is_kept) {
   std::thread other([] {
     CHECK(take_marked(6) == 0);
     CHECK(take_marked(6) == 4);
@@ -157,7 +157,7 @@ TEST_CASE("A thread keeps 256 MB of idle blocks, and gives back the others" * sk
   other.join();
 }
 
-TEST_CASE("Any thread may give back any thread's block, and what a thread keeps goes when it ends") {
+TEST_CASE("Any thread may free any thread's block, and a thread's idle blocks are freed when it ends") {
   std::optional<Array> made;
   std::ptrdiff_t left_there = 0;
   std::thread other([&] {
@@ -183,7 +183,7 @@ TEST_CASE("A test case that keeps a block fails" * doctest::skip()) {
   kept = tg::Array<float>(tg::Shape{3});
 }
 
-TEST_CASE("More memory than there are addresses is refused") {
+TEST_CASE("Requests beyond the address space are refused") {
   tg::PoolAllocator<double> allocator;
   CHECK_THROWS_AS(allocator.allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
   CHECK_THROWS_AS(allocator.allocate(std::numeric_limits<std::size_t>::max() / sizeof(double)), std::bad_alloc);
@@ -200,7 +200,7 @@ TEST_CASE("The pool's allocator serves standard containers") {
 
 // ---- arrays -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("The elements of every array lie at a multiple of 64 bytes") {
+TEST_CASE("Every array's elements are aligned to 64 bytes") {
   std::vector<Array> doubles;
   std::vector<tg::Array<float>> floats;
   std::vector<tg::BoolArray> bools;
@@ -231,7 +231,7 @@ TEST_CASE("An array converts from any xtensor expression") {
   CHECK(tg::IntArray(xt::cast<std::int64_t>(x))(1, 2) == 6);
 }
 
-TEST_CASE("An array is an xtensor expression itself") {
+TEST_CASE("An array is an xtensor expression") {
   const Array a{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
   const xt::xarray<double> x = a;
   CHECK(x == a);
@@ -246,7 +246,7 @@ TEST_CASE("An array is an xtensor expression itself") {
 
 // ---- shapes -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("Shapes are written as in messages, and have as many elements as their extents' product") {
+TEST_CASE("Shapes print as in messages, and count as many elements as the product of their extents") {
   CHECK(tg::to_string(tg::Shape{2, 3}) == "(2, 3)");
   CHECK(tg::to_string(tg::Shape{7}) == "(7)");
   CHECK(tg::to_string(tg::Shape{}) == "()");
@@ -256,7 +256,7 @@ TEST_CASE("Shapes are written as in messages, and have as many elements as their
   CHECK(tg::element_count(tg::Shape{5, 0, 2}) == 0);
 }
 
-TEST_CASE("A list of integers is made from braces, one integer, a shape or a container, of any mixture of types") {
+TEST_CASE("An integer list is made from braces, one integer, a shape or a container, of mixed types") {
   const auto text = [](const tg::IntList& list) { return tg::to_string(list); };  // as an argument
   const std::size_t unsigned_extent = 4;
   const short small = 2;
@@ -279,7 +279,7 @@ TEST_CASE("A list of integers is made from braces, one integer, a shape or a con
   CHECK(std::vector<std::ptrdiff_t>(list.begin(), list.end()) == std::vector<std::ptrdiff_t>{2, -1, 5});
 }
 
-TEST_CASE("Negative axes count from the end, and axes outside the range are named with the range") {
+TEST_CASE("Negative axes count from the end, and an error for a bad axis names the range") {
   using tg::detail::normalize_axis;
   CHECK(normalize_axis("op", 0, 3) == 0);
   CHECK(normalize_axis("op", 2, 3) == 2);
@@ -294,7 +294,7 @@ TEST_CASE("Negative axes count from the end, and axes outside the range are name
   CHECK_THROWS_WITH_AS(normalize_axis("op", 0, 0), Contains("0 axes; got 0"), std::invalid_argument);
 }
 
-TEST_CASE("Shapes broadcast as in NumPy: aligned at the last axis, extents of 1 stretch") {
+TEST_CASE("Shapes broadcast as in NumPy: aligned at the last axis, extents of 1 stretched") {
   struct Case {
     tg::Shape a, b, together;
   };
@@ -322,7 +322,7 @@ TEST_CASE("Shapes broadcast as in NumPy: aligned at the last axis, extents of 1 
   }
 }
 
-TEST_CASE("Shapes that do not broadcast together are named, both") {
+TEST_CASE("An error for incompatible shapes names both") {
   const std::pair<tg::Shape, tg::Shape> cases[] = {{{2, 3}, {2}}, {{2}, {3}}, {{0}, {2}}, {{4, 1, 3}, {2, 4, 2}}};
   for (const auto& [a, b] : cases) {
     CHECK_FALSE(tg::detail::broadcast_together(a, b));
@@ -335,7 +335,7 @@ TEST_CASE("Shapes that do not broadcast together are named, both") {
   CHECK_FALSE(tg::detail::broadcasts_to({1, 3}, {3}));
 }
 
-TEST_CASE("Strides step through row-major elements, and stand still where an axis stretches") {
+TEST_CASE("Strides step through row-major elements, and are 0 along stretched axes") {
   using tg::detail::Strides;
   CHECK((tg::detail::contiguous_strides({2, 3, 4}) == Strides{12, 4, 1}));
   CHECK(tg::detail::contiguous_strides({}).empty());
@@ -347,7 +347,7 @@ TEST_CASE("Strides step through row-major elements, and stand still where an axi
 // ---- doctest's messages --------------------------------------------------------------------------------------------
 
 // doctest uses whichever StringMaker of a type the linker finds first, in the whole program.
-TEST_CASE("Files without testing.hpp print arrays and shapes in doctest's messages as those with it do") {
+TEST_CASE("Files without testing.hpp print arrays and shapes in doctest's messages like files with it") {
   CHECK(std::string(doctest::StringMaker<Array>::convert(Array{{1.0, 2.5}}).c_str()) == "(1, 2) {{ 1. ,  2.5}}");
   CHECK(std::string(doctest::StringMaker<tg::Shape>::convert(tg::Shape{2, 3}).c_str()) == "(2, 3)");
 }

@@ -83,7 +83,7 @@ TEST_CASE("child: a setting is refused" * doctest::skip()) {
   std::cout << "refused: " << first << std::endl;
 }
 
-TEST_CASE("child: set_num_threads stands above the environment" * doctest::skip()) {
+TEST_CASE("child: set_num_threads overrides the environment" * doctest::skip()) {
   tg::set_num_threads(2);
   CHECK(tg::num_threads() == 2);
   trained();
@@ -91,7 +91,7 @@ TEST_CASE("child: set_num_threads stands above the environment" * doctest::skip(
 
 TEST_CASE("child: bits" * doctest::skip()) { std::cout << "bits: " << trained() << std::endl; }
 
-TEST_CASE("TAPEGRAD_NUM_THREADS sets the number of threads, and set_num_threads another") {
+TEST_CASE("TAPEGRAD_NUM_THREADS sets the number of threads, and set_num_threads overrides it") {
   const auto threads = [](const std::string& variables) { return told("threads", "child: threads", variables); };
   CHECK(threads("TAPEGRAD_NUM_THREADS=1") == "1");
   CHECK(threads("TAPEGRAD_NUM_THREADS=7") == "7");
@@ -103,10 +103,10 @@ TEST_CASE("TAPEGRAD_NUM_THREADS sets the number of threads, and set_num_threads 
     check_refuses("TAPEGRAD_NUM_THREADS=" + std::string(given),
                   "[num_threads] expected TAPEGRAD_NUM_THREADS to be a whole number of at least 1, got " + shown);
   }
-  check_runs("child: set_num_threads stands above the environment", "TAPEGRAD_NUM_THREADS=abc ");
+  check_runs("child: set_num_threads overrides the environment", "TAPEGRAD_NUM_THREADS=abc ");
 }
 
-TEST_CASE("TAPEGRAD_INSTRUCTION_SET chooses the loops, and the same one gives the same bits") {
+TEST_CASE("TAPEGRAD_INSTRUCTION_SET selects the loops, and equal settings give equal bits") {
   using tg::detail::InstructionSet;
   const std::vector<InstructionSet> sets = tg::detail::instruction_sets();
   std::string names;

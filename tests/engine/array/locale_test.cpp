@@ -91,7 +91,7 @@ std::vector<std::string> said() {
 
 }  // namespace
 
-TEST_CASE("What is written does not depend on the global locale") {
+TEST_CASE("Written files do not depend on the global locale") {
   const std::vector<std::string> plain = written();
   const WithCommas locale;
   const std::vector<std::string> with_commas = written();
@@ -102,7 +102,7 @@ TEST_CASE("What is written does not depend on the global locale") {
   }
 }
 
-TEST_CASE("What is said does not depend on the global locale") {
+TEST_CASE("Printed text and messages do not depend on the global locale") {
   const std::vector<std::string> plain = said();
   const WithCommas locale;
   REQUIRE(plain.size() == 4);

@@ -60,7 +60,7 @@ Root of_version_1(const std::string& group) {
 
 }  // namespace
 
-TEST_CASE("The quota of a group of version 2 is whole processors, and no less than one") {
+TEST_CASE("The quota of a control group of version 2 is rounded to whole processors, at least one") {
   Root root = of_version_2("/group");
   CHECK(root.processors() == kAny);  // no file yet
   const auto with = [&](const std::string& text) {
@@ -81,7 +81,7 @@ TEST_CASE("The quota of a group of version 2 is whole processors, and no less th
   }
 }
 
-TEST_CASE("The least quota counts among a group and those around it") {
+TEST_CASE("The smallest quota of a control group and its ancestors applies") {
   Root root = of_version_2("/a/b/c");
   root.write("sys/fs/cgroup/a/cpu.max", "400000 100000\n");
   CHECK(root.processors() == 4);
@@ -94,7 +94,7 @@ TEST_CASE("The least quota counts among a group and those around it") {
   CHECK(root.processors() == 2);
 }
 
-TEST_CASE("In a container the mount shows its own group, or one around it") {
+TEST_CASE("In a container the mount shows the process's own group or an ancestor") {
   Root outer = of_version_2("/docker/12ab/job", "/docker/12ab");
   outer.write("sys/fs/cgroup/cpu.max", "500000 100000\n");
   CHECK(outer.processors() == 5);
@@ -111,7 +111,7 @@ TEST_CASE("In a container the mount shows its own group, or one around it") {
   }
 }
 
-TEST_CASE("The quota of a group of version 1 has two files, and -1 for none") {
+TEST_CASE("The quota of a control group of version 1 is in two files, with -1 for no limit") {
   Root root = of_version_1("/user/me");
   CHECK(root.processors() == kAny);
   root.set_version_1("", "-1\n");
@@ -127,7 +127,7 @@ TEST_CASE("The quota of a group of version 1 has two files, and -1 for none") {
   CHECK(root.processors() == 8);
 }
 
-TEST_CASE("Where both versions are mounted, both count") {
+TEST_CASE("If both versions of control groups are mounted, both apply") {
   Root root = of_version_1("/one");
   root.write("proc/self/cgroup", root.folder.read("proc/self/cgroup") + "0::/two\n");
   root.write("proc/self/mountinfo", root.folder.read("proc/self/mountinfo") +
@@ -138,7 +138,7 @@ TEST_CASE("Where both versions are mounted, both count") {
   CHECK(root.processors() == 2);
 }
 
-TEST_CASE("What the system does not tell, or tells in lines of another form, limits nothing") {
+TEST_CASE("Missing or malformed system files impose no limit") {
   Root nothing("", "");
   CHECK(nothing.processors() == kAny);
   nothing.write("proc/self/cgroup", "0::/\n\n:\nno colons\n0:\n");
@@ -149,7 +149,7 @@ TEST_CASE("What the system does not tell, or tells in lines of another form, lim
   CHECK(nothing.processors() == 2);
 }
 
-TEST_CASE("The processors that a thread may run on are those of its affinity") {
+TEST_CASE("A thread's processors are those of its affinity") {
   std::size_t one = 0, all = 0;
   std::thread([&] {  // its affinity ends with the thread
     all = tapegrad::detail::usable_processors();

@@ -65,7 +65,7 @@ template <class T, class F> double distance_to(const tg::Array<T>& x, F expected
 
 }  // namespace
 
-TEST_CASE("The generator is SplitMix64: its first numbers are those of the published algorithm") {
+TEST_CASE("The generator is SplitMix64: its first numbers match the published algorithm") {
   // The numbers from state 1234567 in other languages' implementations.
   const std::uint64_t expected[] = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
                                     4593380528125082431u, 16408922859458223821u};
@@ -73,7 +73,7 @@ TEST_CASE("The generator is SplitMix64: its first numbers are those of the publi
   CHECK(tg::random_uniform(1234567, 0) == static_cast<double>(expected[0] >> 11) / 9007199254740992.0);
 }
 
-TEST_CASE("The same seed gives the same numbers, another seed gives others") {
+TEST_CASE("Equal seeds give equal numbers, and different seeds different ones") {
   tg::manual_seed(42);
   const auto first = some_of_each();
   const auto next = some_of_each();
@@ -86,7 +86,7 @@ TEST_CASE("The same seed gives the same numbers, another seed gives others") {
   CHECK(first != other);
 }
 
-TEST_CASE("Numbers of a seed stay what they were in earlier versions") {
+TEST_CASE("A seed's numbers are the same as in earlier versions") {
   tg::manual_seed(0);
   const std::uint64_t key = tg::default_generator().next_key();
   tg::manual_seed(0);
@@ -115,7 +115,7 @@ TEST_CASE("Numbers of a seed stay what they were in earlier versions") {
   CHECK(dropped == Floats{{0, 0.5, 0, 0}, {0.5, 0, 0, 0.5}, {0, 0, 0, 0}, {0, 0, 0.5, 0}});
 }
 
-TEST_CASE("A generator that was kept goes on with the same numbers when it is put back") {
+TEST_CASE("A restored copy of a generator continues with the same numbers") {
   tg::manual_seed(40);
   some_of_each();
   const tg::Generator kept = tg::default_generator();
@@ -131,7 +131,7 @@ TEST_CASE("A generator that was kept goes on with the same numbers when it is pu
   CHECK(from_numbers == tg::default_generator());
 }
 
-TEST_CASE("A generator's own numbers are those of its seed, and take nothing from another one") {
+TEST_CASE("A generator's numbers depend only on its seed and leave other generators unchanged") {
   tg::manual_seed(41);
   const auto of_default = some_of_each();
   tg::manual_seed(7);
@@ -151,7 +151,7 @@ TEST_CASE("A generator's own numbers are those of its seed, and take nothing fro
   CHECK(&tg::detail::generator_or_default(nullptr) == &tg::default_generator());
 }
 
-TEST_CASE("Generators are assigned to each other beside threads that read them, and never seen half changed") {
+TEST_CASE("Assigning generators is atomic for threads that read them") {
   const tg::Generator start(1);
   const tg::Generator later = tg::Generator::from_state({tg::Generator(2).state()[0], 1000});
   tg::Generator a = start, b = later;
@@ -174,7 +174,7 @@ TEST_CASE("Generators are assigned to each other beside threads that read them, 
   CHECK(torn == 0);
 }
 
-TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
+TEST_CASE("Every draw gets its own key, from any thread") {
   tg::manual_seed(1);
   constexpr std::size_t kThreads = 4, kDraws = 1000;
   std::vector<std::vector<std::uint64_t>> keys(kThreads);
@@ -192,7 +192,7 @@ TEST_CASE("Every draw gets a key of its own, whichever thread asks") {
   for (std::size_t i = 0; i < kThreads * kDraws; ++i) REQUIRE(all.count(tg::default_generator().next_key()) == 1);
 }
 
-TEST_CASE("A seed begins with its first key, also beside threads that draw") {
+TEST_CASE("Setting a seed restarts at its first key, also while other threads draw") {
   const std::uint64_t seed = 22;
   tg::manual_seed(seed);
   std::unordered_map<std::uint64_t, std::uint64_t> place;  // index of a key of this seed
@@ -224,7 +224,7 @@ TEST_CASE("A seed begins with its first key, also beside threads that draw") {
   CHECK(out_of_order == 0);
 }
 
-TEST_CASE("Neighbouring seeds, keys and indices give numbers that have nothing to do with each other") {
+TEST_CASE("Adjacent seeds, keys and indices give independent numbers") {
   const auto check_bits = [](auto bits) {  // about half of the bits differ from one to the next
     std::size_t differing = 0;
     for (std::uint64_t i = 0; i < 1000; ++i)
@@ -239,7 +239,7 @@ TEST_CASE("Neighbouring seeds, keys and indices give numbers that have nothing t
   });
 }
 
-TEST_CASE("uniform draws evenly from its interval") {
+TEST_CASE("uniform is evenly distributed over its interval") {
   tg::manual_seed(2);
   const Array x = tg::uniform<double>({300, 1000}, -1.0, 3.0);
   CHECK(tg::to_string(x.shape()) == "(300, 1000)");
@@ -251,7 +251,7 @@ TEST_CASE("uniform draws evenly from its interval") {
   CHECK(distance_to(f, [](double a) { return a; }) < 1.95 / std::sqrt(300'000.0));
 }
 
-TEST_CASE("uniform never gives the upper end of its interval, and what does not round up to it stays what it was") {
+TEST_CASE("uniform never returns its upper bound, and other numbers are unchanged by the rounding") {
   // Random number 1954 of this seed's first key is closer to 1 than to the largest float below.
   const std::uint64_t seed = 3875;
   tg::manual_seed(seed);
@@ -275,7 +275,7 @@ TEST_CASE("uniform never gives the upper end of its interval, and what does not 
   for (const float a : tg::uniform<float>({100}, 0.09999999, 0.1)) CHECK(a < 0.1);
 }
 
-TEST_CASE("Intervals that are none are refused before a key is drawn, as in PyTorch") {
+TEST_CASE("Invalid intervals are refused before a key is drawn, as in PyTorch") {
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   constexpr double most = std::numeric_limits<double>::max();
   const auto check_refused = [](const std::string& given, auto draw) {
@@ -309,7 +309,7 @@ TEST_CASE("Intervals that are none are refused before a key is drawn, as in PyTo
   CHECK(std::isfinite(tg::uniform<double>({1}, 0, most)(0)));
 }
 
-TEST_CASE("normal draws from the normal distribution with its mean and standard deviation") {
+TEST_CASE("normal has the given mean and standard deviation and a normal distribution") {
   tg::manual_seed(3);
   const auto distribution = [](double a) { return 0.5 * std::erfc(-a / std::sqrt(2.0)); };
   const Array x = tg::normal<double>({300'000});
@@ -322,7 +322,7 @@ TEST_CASE("normal draws from the normal distribution with its mean and standard 
   CHECK(distance_to(shifted, [&](double a) { return distribution((a - 5.0) / 0.5); }) < 1.95 / std::sqrt(300'001.0));
 }
 
-TEST_CASE("Neighbouring normal numbers, which are made in pairs, do not depend on each other") {
+TEST_CASE("Adjacent normal numbers, drawn in pairs, are independent") {
   tg::manual_seed(4);
   const Array x = tg::normal<double>({200'000});
   double pairs = 0, squares = 0;
@@ -334,7 +334,7 @@ TEST_CASE("Neighbouring normal numbers, which are made in pairs, do not depend o
   CHECK(std::abs(squares / 100'000) < 0.03);
 }
 
-TEST_CASE("Drawing nothing, or one number, is no special case") {
+TEST_CASE("Drawing zero numbers or one number works") {
   CHECK(tg::uniform<double>({0, 3}, 0.0, 1.0).size() == 0);
   CHECK(tg::normal<double>({0}).size() == 0);
   CHECK(tg::random_permutation(0).size() == 0);
@@ -343,7 +343,7 @@ TEST_CASE("Drawing nothing, or one number, is no special case") {
   CHECK(tg::random_permutation(1)(0) == 0);
 }
 
-TEST_CASE("A random permutation holds every number once") {
+TEST_CASE("A random permutation contains every number once") {
   tg::manual_seed(5);
   for (const std::size_t count : {2, 3, 10, 1000}) {
     const tg::IntArray drawn = tg::random_permutation(count);

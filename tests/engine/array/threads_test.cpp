@@ -41,7 +41,7 @@ tg::Array<double> computed() {
 
 }  // namespace
 
-TEST_CASE("child: threads that cannot be made" * doctest::skip()) {
+TEST_CASE("child: threads cannot be created" * doctest::skip()) {
   tg::set_num_threads(1);
   const tg::Array<double> expected = computed();
   for (const std::size_t threads : {64, 400, 2}) {
@@ -51,13 +51,13 @@ TEST_CASE("child: threads that cannot be made" * doctest::skip()) {
   }
 }
 
-TEST_CASE("Where threads cannot be made, those that there are do the work" * doctest::skip(kSanitized)) {
+TEST_CASE("If threads cannot be created, the existing threads do the work" * doctest::skip(kSanitized)) {
   // Memory for one thread's product, for a few, and for all threads a loop can use but not for 400.
   for (const int megabytes : {400, 1000, 3000})
-    check_runs("child: threads that cannot be made", "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
+    check_runs("child: threads cannot be created", "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
 }
 
-TEST_CASE("More threads than a loop has chunks compute the same") {
+TEST_CASE("More threads than chunks compute the same result") {
   const Threads one(1);
   const tg::Array<double> expected = computed();
   tg::set_num_threads(200);
@@ -71,7 +71,7 @@ TEST_CASE("The number of threads is at least 1") {
   CHECK(tg::num_threads() == 3);
 }
 
-TEST_CASE("child: pools that begin and end" * doctest::skip()) {
+TEST_CASE("child: pools begin and end" * doctest::skip()) {
   const auto x = drawn({64, 1024});
   const tg::Array<double> expected = tg::exp(x).value();
   for (int i = 0; i < (kSanitized ? 500 : 5'000); ++i) {
@@ -81,7 +81,9 @@ TEST_CASE("child: pools that begin and end" * doctest::skip()) {
   }
 }
 
-TEST_CASE("Pools begin and end many thousand times, and none hangs") { check_runs("child: pools that begin and end"); }
+TEST_CASE("Pools are created and destroyed many thousand times without a hang") {
+  check_runs("child: pools begin and end");
+}
 
 TEST_CASE("child: main returns while a thread computes" * doctest::skip()) {
   static std::atomic<int> products{0};
@@ -196,7 +198,7 @@ TEST_CASE("all threads compute with the caller's flush-to-zero and rounding mode
 }
 #endif
 
-TEST_CASE("Several threads compute at once, and set the number of threads meanwhile") {
+TEST_CASE("Several threads compute at once while the number of threads changes") {
   const Threads restored(tg::num_threads());
   const auto x = drawn({64, 1024});
   const tg::Array<double> expected = tg::exp(x).value();

@@ -126,7 +126,7 @@ TEST_CASE_TEMPLATE("xtensor reduces and sorts arrays of every type", T, float, s
   check_same<T>([](auto& x) { return xt::median(x); });
 }
 
-TEST_CASE("xtensor reduces and arranges masks") {
+TEST_CASE("xtensor reduces and rearranges masks") {
   check_immediate<bool>([](auto& x) { return xt::sum(x, first, immediate); });
   check_same<bool>([](auto& x) { return xt::mean(x, {1}); });
   check_same<bool>([](auto& x) { return xt::amax(x, {0}); });
@@ -166,7 +166,7 @@ TEST_CASE("xtensor sorts and searches arrays") {
   check_same<double>([](auto& x) { return xt::histogram(xt::flatten(x), std::size_t{4}); });
 }
 
-TEST_CASE("xtensor computes over arrays element by element") {
+TEST_CASE("xtensor computes elementwise over arrays") {
   check_same<double>([](auto& x) { return xt::eval(x); });
   check_same<double>([](auto& x) { return xt::eval(x + x); });
   check_same<double>([](auto& x) { return xt::where(x > 3, x, -x); });
@@ -175,7 +175,7 @@ TEST_CASE("xtensor computes over arrays element by element") {
   check_same<double>([](auto& x) { return xt::cast<int>(x); });
 }
 
-TEST_CASE("xtensor arranges arrays") {
+TEST_CASE("xtensor rearranges arrays") {
   check_same<double>([](auto& x) { return xt::view(x, xt::drop(1), 2); });
   check_same<double>([](auto& x) { return xt::strided_view(x, {xt::ellipsis(), xt::range(3, 0, -2)}); });
   check_same<double>([](auto& x) { return xt::index_view(x, std::vector<xt::xindex>{{0, 1}, {2, 3}}); });

@@ -171,7 +171,7 @@ bool seen(std::size_t b, std::size_t h, std::size_t t, std::size_t s) {
 
 }  // namespace
 
-TEST_CASE("Attention is its definition where one tile and one strip serve, and where they do not come out even") {
+TEST_CASE("Attention matches its definition for a single tile and strip, and for uneven ones") {
   check("one of each", {1, 1, 1, 1, 1, 1}, {}, nothing);
   check("small", {2, 3, 5, 7, 4, 3}, {}, nothing);
   check("a scale", {1, 2, 5, 7, 4, 3}, {}, nothing, {.scale = -0.7});
@@ -180,18 +180,18 @@ TEST_CASE("Attention is its definition where one tile and one strip serve, and w
   check("of each some", {1, 2, 130, 600, 6, 4}, {}, nothing);
 }
 
-TEST_CASE("Attention is its definition for keys and values too many to be copied") {
+TEST_CASE("Attention matches its definition for keys and values too large to copy") {
   check("wide keys", {1, 2, 70, 300, 64, 5}, {}, nothing);
   check("wide values", {1, 2, 70, 300, 5, 64}, {}, nothing);
   check("both, causal", {2, 1, 70, 300, 64, 70}, Mask::causal(), future(70, 300));
 }
 
-TEST_CASE("Attention is its definition for long strips of queries") {
+TEST_CASE("Attention matches its definition for long strips of queries") {
   check("more than 1024 queries", {1, 1, 1100, 300, 3, 4}, {}, nothing);
   check("more than 1024 queries, causal", {1, 2, 1030, 270, 3, 2}, Mask::causal(), future(1030, 270));
 }
 
-TEST_CASE("Attention with few heads, whose queries are cut into parts, is its definition") {
+TEST_CASE("Attention with few heads, whose queries are divided, matches its definition") {
   check("one head", {1, 1, 300, 300, 16, 12}, {}, nothing);
   check("one head, causal", {1, 1, 500, 500, 16, 12}, Mask::causal(), future(500, 500));
   check("one head, causal, more queries", {1, 1, 500, 200, 16, 12}, Mask::causal(), future(500, 200));
@@ -204,7 +204,7 @@ TEST_CASE("Attention with few heads, whose queries are cut into parts, is its de
         [&](auto, auto, auto t, auto s) { return static_cast<std::int64_t>(s) < lengths(0, t) ? 0 : -kInfinity; });
 }
 
-TEST_CASE("Attention of a query or a few is its definition") {
+TEST_CASE("Attention of one query or a few queries matches its definition") {
   check("one query", {1, 4, 1, 1000, 32, 32}, Mask::causal(), future(1, 1000));
   check("one query of every entry", {3, 2, 1, 300, 5, 7}, {}, nothing);
   check("one query, one head", {1, 1, 1, 3000, 16, 20}, {}, nothing, {.dropout = 0.3});
@@ -214,7 +214,7 @@ TEST_CASE("Attention of a query or a few is its definition") {
 }
 
 // Like a cache that grows by one token at a time: memory after the last key is not read.
-TEST_CASE_TEMPLATE("A query attends to keys and values that lie in arrays with room to grow", T, float, double) {
+TEST_CASE_TEMPLATE("A query attends to keys and values in arrays with spare capacity", T, float, double) {
   constexpr std::size_t batch = 2, heads = 3, capacity = 700, width = 32;
   tg::manual_seed(5);
   for (const std::size_t queries : {1, 4})
@@ -241,7 +241,7 @@ TEST_CASE_TEMPLATE("A query attends to keys and values that lie in arrays with r
     }
 }
 
-TEST_CASE("Attention whose heads share keys and values in groups is its definition") {
+TEST_CASE("Grouped-query attention matches its definition") {
   check("one of each", {1, 2, 1, 1, 1, 1, 2}, {}, nothing);
   check("small", {2, 6, 5, 7, 4, 3, 2}, {}, nothing);
   check("one group", {2, 3, 5, 7, 4, 3, 3}, {}, nothing, {.scale = -0.7});
@@ -265,13 +265,13 @@ TEST_CASE("Attention whose heads share keys and values in groups is its definiti
         [&](auto b, auto, auto t, auto s) { return static_cast<std::int64_t>(s) < lengths(b, t) ? 0 : -kInfinity; });
 }
 
-TEST_CASE("Causal attention is its definition with more keys than queries, and with fewer") {
+TEST_CASE("Causal attention matches its definition with more keys than queries and with fewer") {
   check("as many", {2, 2, 150, 150, 4, 3}, Mask::causal(), future(150, 150));
   check("more keys", {1, 1, 100, 400, 4, 3}, Mask::causal(), future(100, 400));
   check("more queries", {1, 1, 200, 100, 4, 3}, Mask::causal(), future(200, 100));
 }
 
-TEST_CASE("Masked attention is its definition for masks of every shape, over several tiles") {
+TEST_CASE("Masked attention matches its definition for masks of every shape, over several tiles") {
   const Sizes n{2, 3, 70, 270, 4, 3};
   const std::vector<tg::Shape> shapes{{270},          {70, 270},       {70, 1},         {1, 270},
                                       {2, 1, 1, 270}, {2, 3, 70, 270}, {1, 3, 70, 270}, {2, 1, 70, 270},
@@ -297,7 +297,7 @@ TEST_CASE("Masked attention is its definition for masks of every shape, over sev
   }
 }
 
-TEST_CASE("Attention over valid lengths and padding is its definition, with entries and strips that see nothing") {
+TEST_CASE("Attention over valid lengths and padding matches its definition, with fully masked entries and strips") {
   const Sizes n{3, 2, 140, 300, 4, 3};
   tg::IntArray lengths(tg::Shape{3, 140}), of_entries{0, 299, 1000};
   for (std::size_t i = 0; i < lengths.size(); ++i) lengths.data()[i] = static_cast<std::int64_t>(i * 37 % 301);
@@ -320,13 +320,13 @@ TEST_CASE("Attention over valid lengths and padding is its definition, with entr
         {.dropout = 0.3});
 }
 
-TEST_CASE("Dropped weights are those of the same random numbers forward and backward, in every tile, head and entry") {
+TEST_CASE("Forward and backward drop the same weights, in every tile, head and entry") {
   check("small", {2, 3, 5, 7, 4, 3}, {}, nothing, {.dropout = 0.5});
   check("tiles", {2, 2, 70, 300, 4, 3}, {}, nothing, {.dropout = 0.25});
   check("tiles under a mask", {2, 2, 70, 300, 4, 3}, Mask::causal(), future(70, 300), {.dropout = 0.25, .scale = 0.4});
 }
 
-TEST_CASE("What a mask hides may be NaN: it does not reach the output") {
+TEST_CASE("NaN in masked positions does not reach the output") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(tg::masked_softmax(tg::Tensor<double>(Array{{nan, 1, 1}}), Mask::boolean({false, true, true})).value() ==
         Array{{0, 0.5, 0.5}});
@@ -339,7 +339,7 @@ TEST_CASE("What a mask hides may be NaN: it does not reach the output") {
   for (const double x : y.value()) CHECK(std::isfinite(x));
 }
 
-TEST_CASE("Attention of no queries, no keys or no entries is made and swept") {
+TEST_CASE("Attention without queries, keys or batch entries runs forward and backward") {
   for (const tg::Shape& s : std::vector<tg::Shape>{{1, 2, 0, 3}, {1, 2, 3, 0}, {0, 2, 3, 3}, {1, 2, 0, 0}}) {
     CAPTURE(tg::to_string(s));
     tg::Parameter<double> q(Array({s[0], s[1], s[2], 4}, 1.0)), k(Array({s[0], s[1], s[3], 4}, 1.0)),

@@ -10,7 +10,7 @@
 
 using namespace tapegrad::detail;
 
-TEST_CASE("The best of the processor's instruction sets is in use, unless a test chose another") {
+TEST_CASE("The processor's best instruction set is selected unless a test selects another") {
   const std::vector<InstructionSet> sets = instruction_sets();
   CHECK(sets.front() == InstructionSet::baseline);
   CHECK(std::is_sorted(sets.begin(), sets.end()));
@@ -23,7 +23,8 @@ TEST_CASE("The best of the processor's instruction sets is in use, unless a test
   CHECK(instruction_set() == sets.back());
 }
 
-TEST_CASE_TEMPLATE("A loop gives the same on every instruction set, once for each element", T, float, double) {
+TEST_CASE_TEMPLATE("A loop gives the same result on every instruction set and visits each element once", T, float,
+                   double) {
   for (const InstructionSet set : instruction_sets()) {
     CAPTURE(static_cast<int>(set));
     const UseInstructionSet use(set);

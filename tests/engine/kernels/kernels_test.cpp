@@ -40,7 +40,7 @@ std::ptrdiff_t place(const View& view, std::size_t flat) {
 }  // namespace
 
 // Tests the chunks of loops: vector lengths and remainders, and both ways to distribute them.
-TEST_CASE("A loop's chunks cover every index once, in order within a chunk, however many threads and chunks") {
+TEST_CASE("A loop's chunks cover every index once, in order within a chunk, for any number of threads and chunks") {
   for (const std::size_t threads : {1, 2, 3, 7}) {
     const Threads limit(threads);
     for (const std::size_t extent : {0, 1, 2, 63, 64, 65, 1000})
@@ -70,7 +70,7 @@ TEST_CASE("A loop's chunks cover every index once, in order within a chunk, howe
   }
 }
 
-TEST_CASE("A loop within a loop runs on the thread that meets it, and threads are back for the next loop") {
+TEST_CASE("A nested loop runs on the calling thread, and all threads are available to the next loop") {
   const Threads limit(3);
   CHECK(tg::detail::threads_here() == 3);
   std::atomic<std::size_t> steps{0}, alone{0};
@@ -83,7 +83,7 @@ TEST_CASE("A loop within a loop runs on the thread that meets it, and threads ar
   CHECK(tg::detail::threads_here() == 3);
 }
 
-TEST_CASE("How work is cut does not depend on the number of threads") {
+TEST_CASE("The division of work does not depend on the number of threads") {
   for (const std::size_t threads : {1, 2, 40}) {
     const Threads limit(threads);
     CHECK(tg::detail::chunks_for(0) == 1);
@@ -93,7 +93,7 @@ TEST_CASE("How work is cut does not depend on the number of threads") {
   }
 }
 
-TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in every place that they see", T, float,
+TEST_CASE_TEMPLATE("Views read and write the elements they show, and accumulate at every one of them", T, float,
                    double) {
   tg::manual_seed(2);
   const std::vector<View> views{
@@ -153,7 +153,7 @@ TEST_CASE_TEMPLATE("Views are read and written where they see, and added to in e
     }
 }
 
-TEST_CASE_TEMPLATE("Operands that are stretched along any axis meet the elements that NumPy says", T, float, double) {
+TEST_CASE_TEMPLATE("Operands broadcast along any axis match NumPy", T, float, double) {
   tg::manual_seed(3);
   const std::vector<std::pair<Shape, Shape>> shapes{
       {{}, {}},
@@ -195,8 +195,7 @@ TEST_CASE_TEMPLATE("Operands that are stretched along any axis meet the elements
   }
 }
 
-TEST_CASE_TEMPLATE("Three operands that are stretched along any axis meet the elements that NumPy says", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("Three operands broadcast along any axis match NumPy", T, float, double) {
   tg::manual_seed(3);
   const std::vector<std::array<Shape, 3>> shapes{
       {Shape{}, {}, {}},
@@ -234,7 +233,7 @@ TEST_CASE_TEMPLATE("Three operands that are stretched along any axis meet the el
     }
 }
 
-TEST_CASE_TEMPLATE("The largest along any axes is found, and is NaN where one is, on any number of threads", T, float,
+TEST_CASE_TEMPLATE("amax over any axes returns the maximum, or NaN if there is one, on any number of threads", T, float,
                    double) {
   tg::manual_seed(4);
   for (const bool with_nan : {false, true})
@@ -264,7 +263,7 @@ TEST_CASE_TEMPLATE("The largest along any axes is found, and is NaN where one is
     }
 }
 
-TEST_CASE_TEMPLATE("Runs are summed whole, whatever their length", T, float, double) {
+TEST_CASE_TEMPLATE("Runs of any length are summed completely", T, float, double) {
   tg::manual_seed(4);
   const tg::Array<T> x = tg::uniform<T>({5000}, -1, 1);
   for (const std::size_t length : {0, 1, 2, 31, 1023, 1024, 1025, 2047, 2048, 2049, 3072, 5000}) {
@@ -275,7 +274,7 @@ TEST_CASE_TEMPLATE("Runs are summed whole, whatever their length", T, float, dou
   }
 }
 
-TEST_CASE("Sums of many floats lose no more digits than one float has") {
+TEST_CASE("Sums of many floats are accurate to float's precision") {
   // Floats near 2^34 are 2048 apart: adding a block of 1024 ones to it in float changes nothing.
   tg::Array<float> x(Shape{std::size_t{1} << 17}, 1.0f);
   x(0) = 0x1p34f;
@@ -285,7 +284,7 @@ TEST_CASE("Sums of many floats lose no more digits than one float has") {
   CHECK(std::abs(tg::mean(tg::Tensor<float>(x)).item() * 0x1p17 - expected) <= 2048);
 }
 
-TEST_CASE("Gradients are summed back to the shape that was stretched, and refused where it does not stretch") {
+TEST_CASE("Gradients are summed back to the shape before broadcasting, and other shapes are refused") {
   Array sum(Shape{1, 3}, 1.0);
   tg::detail::add_summed(sum, Array{{1, 2, 3}, {4, 5, 6}});
   CHECK(sum == Array{{6, 8, 10}});

@@ -146,7 +146,7 @@ tg::IntArray indices_of_rows(const tg::Tensor<T>& x, std::size_t first, tg::Shap
 
 }  // namespace
 
-TEST_CASE("Elementwise operations on many elements are those on few") {
+TEST_CASE("Elementwise operations on many elements match those on few") {
   check_by_rows("add", [](const auto& x, const auto& w, auto) { return x + w; });
   check_by_rows("sub", [](const auto& x, const auto& w, auto) { return w - x; });
   check_by_rows("mul", [](const auto& x, const auto& w, auto) { return x * w; });
@@ -180,7 +180,7 @@ TEST_CASE("Elementwise operations on many elements are those on few") {
   check_by_rows("where", [](const auto& x, const auto& w, auto) { return tg::where(every_third(kWidth), x, w); });
 }
 
-TEST_CASE("Operations on many long rows are those on one row") {
+TEST_CASE("Operations on many long rows match those on one row") {
   check_by_rows("sum", [](const auto& x, const auto&, auto) { return tg::sum(x, 1); });
   check_by_rows("mean", [](const auto& x, const auto&, auto) { return tg::mean(x, -1, tg::keepdims); });
   check_by_rows("amax", [](const auto& x, const auto&, auto) { return tg::amax(x, 1); });
@@ -226,7 +226,7 @@ TEST_CASE("Operations on many long rows are those on one row") {
   });
 }
 
-TEST_CASE("gather along the first axis of many elements, from a part of the columns, adds up what it took") {
+TEST_CASE("The gradient of gather along the first axis of a large array accumulates at the gathered elements") {
   constexpr std::size_t rows = 300, taken = 500, columns = 600;
   tg::manual_seed(12);
   const Array x = tg::uniform<double>({rows, columns + 1}, -1, 1), dy = tg::uniform<double>({taken, columns}, -1, 1);
@@ -250,7 +250,7 @@ TEST_CASE("gather along the first axis of many elements, from a part of the colu
   }
 }
 
-TEST_CASE("Views of many elements are those of few") {
+TEST_CASE("Views of many elements match those of few") {
   check_by_rows("transpose", [](const auto& x, const auto&, auto) { return tg::transpose(matrices(x), 1, 2); });
   check_by_rows("expand", [](const auto& x, const auto&, auto) {
     return tg::expand(tg::unsqueeze(x, 1), {-1, 3, -1});
@@ -270,7 +270,7 @@ TEST_CASE("Views of many elements are those of few") {
   check_by_rows("stack", [](const auto& x, const auto&, auto) { return tg::stack({x, 2 * x}, -1); });
 }
 
-TEST_CASE("Large products are those of their rows") {
+TEST_CASE("Large products match the products of their rows") {
   constexpr auto rounded = OnOtherThreads::same_but_for_rounding;
   const auto table = [](const auto& w) { return tg::reshape(w, {67, 30}); };
   check_by_rows("matmul of batches", [](const auto& x, const auto&, auto) {
@@ -292,7 +292,7 @@ TEST_CASE("Large products are those of their rows") {
       rounded);
 }
 
-TEST_CASE("More threads than a loop has chunks share a weight's gradient") {
+TEST_CASE("More threads than chunks share a weight's gradient") {
   tg::manual_seed(11);
   const std::vector<Array> inputs{tg::uniform<double>({4500, 100}, -1, 1), tg::uniform<double>({90, 100}, -1, 1)};
   const auto f = [](const auto& x) { return tg::linear(x[0], x[1]); };
@@ -310,7 +310,7 @@ TEST_CASE("dropout on many elements does not depend on the number of threads") {
 }
 
 // Compares attention in tiles of queries and keys with complete scores, softmax and weighted sum.
-TEST_CASE("Attention over tiles of queries and keys is attention in three steps") {
+TEST_CASE("Attention over tiles of queries and keys matches attention in three steps") {
   const auto check = [](const std::string& name, std::size_t queries, std::size_t keys, const Mask& mask,
                         double p = 0) {
     INFO(name, ": ", queries, " queries, ", keys, " keys");

@@ -104,8 +104,8 @@ template <class T> void check_product(const Product& p, std::size_t threads, boo
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("Products of every shape, transposed or not, are sums of products on any number of threads", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("Products of every shape, transposed or not, match plain sums on any number of threads", T, float,
+                   double) {
   tg::manual_seed(1);
   const std::vector<Product> products{
       {1, 1, 1},
@@ -126,7 +126,7 @@ TEST_CASE_TEMPLATE("Products of every shape, transposed or not, are sums of prod
       for (const bool with_bias : {false, true}) check_product<T>(product, threads, with_bias);
 }
 
-TEST_CASE_TEMPLATE("Products of a row or a few are sums of products on any instruction set", T, float, double) {
+TEST_CASE_TEMPLATE("Products of one row or a few rows match plain sums on any instruction set", T, float, double) {
   tg::manual_seed(1);
   std::vector<Product> products{
       {1, 300, 400, false, true},                // splits columns among threads
@@ -161,7 +161,7 @@ TEST_CASE_TEMPLATE("Products of a row or a few are sums of products on any instr
   }
 }
 
-TEST_CASE_TEMPLATE("A product of a row or a few is the same to the bit on any number of threads", T, float, double) {
+TEST_CASE_TEMPLATE("A product of one row or a few rows has the same bits on any number of threads", T, float, double) {
   tg::manual_seed(1);
   for (const Product& p : std::vector<Product>{{1, 768, 1000, false, true},
                                                {1, 1000, 768},
@@ -186,7 +186,7 @@ TEST_CASE_TEMPLATE("A product of a row or a few is the same to the bit on any nu
   }
 }
 
-TEST_CASE_TEMPLATE("A row's product is the same to the bit however its columns are cut", T, float, double) {
+TEST_CASE_TEMPLATE("A row's product has the same bits for any division of its columns", T, float, double) {
   tg::manual_seed(2);
   constexpr std::size_t kInner = 50, kColumns = 300;
   const Stored<T> a(1, kInner, false, 0), b(kInner, kColumns, false, 0);
@@ -211,7 +211,7 @@ TEST_CASE_TEMPLATE("A row's product is the same to the bit however its columns a
     }
 }
 
-TEST_CASE("Matrices of more rows, columns or elements from row to row than BLAS counts are refused") {
+TEST_CASE("Matrices with more rows, columns or stride than BLAS can count are refused") {
   constexpr std::size_t kMany = (std::size_t{1} << 32) + 1;  // 1 as an int
   double c[] = {1, 2};
   const double bias[] = {3};
@@ -230,7 +230,7 @@ TEST_CASE("Matrices of more rows, columns or elements from row to row than BLAS 
   CHECK(c[1] == 2);
 }
 
-TEST_CASE("A product of no inner elements is zeros, or what beta leaves, and the bias; one of no rows writes nothing") {
+TEST_CASE("A product with inner extent 0 is beta times the result plus the bias; without rows nothing is written") {
   double c[] = {kNaN, 2, 3};
   const double bias[] = {4, 5};
   tg::detail::gemm<double>({c, 1, 0}, {c, 0, 2}, {c, 1, 2});

@@ -56,13 +56,13 @@ template <class T> tg::Tensor<T> product(const tg::Tensor<T>& a, const tg::Tenso
 
 }  // namespace
 
-TEST_CASE("Gradients of a weight that is used twice add up, also where the threads share its inner extent") {
+TEST_CASE("Gradients of a weight used twice accumulate, also if threads divide its inner extent") {
   const auto twice = [](const auto& x) { return tg::linear(x[0], x[1]) + tg::linear(2 * x[0], x[1]); };
   const auto once = [](const auto& x) { return 3 * tg::linear(x[0], x[1]); };
   check_same({{4500, 100}, {90, 100}}, twice, once, 1e-3);
 }
 
-TEST_CASE("An input and a weight of several products gather all their gradients, whatever is longest") {
+TEST_CASE("An input and a weight of several products accumulate all gradients, whichever extent is longest") {
   const auto twice = [](const auto& x) { return tg::linear(x[0], x[1], x[2]) * 2 + tg::linear(x[0] * 3, x[1], x[2]); };
   const auto once = [](const auto& x) { return product(x[0], tg::transpose(x[1], 0, 1)) * 5 + x[2] * 3; };
   check_same({{20, 300}, {400, 300}, {400}}, twice, once, 1e-3);
@@ -73,7 +73,7 @@ TEST_CASE("An input and a weight of several products gather all their gradients,
   check_same({{3, 5, 4}, {3, 4, 6}}, matmul_twice, matmul_once);
 }
 
-TEST_CASE("Matrices that many products read gather the gradients of all, one after the other") {
+TEST_CASE("A matrix read by many products accumulates all their gradients in order") {
   const auto f = [](const auto& x) { return tg::matmul(x[0], x[1]); };
   const auto in_steps = [](const auto& x) { return product(x[0], x[1]); };
   check_same({{6, 20}, {300, 20, 4}}, f, in_steps);
@@ -103,7 +103,7 @@ TEST_CASE("Batches of products broadcast over every axis") {
   check_same({{2, 160, 130}, {2, 130, 120}}, f, in_steps, 1e-3);  // each product is large enough to be split itself
 }
 
-TEST_CASE_TEMPLATE("Embedding looks every id up and gathers what they receive, of widths that threads share", T, float,
+TEST_CASE_TEMPLATE("embedding looks up every id and accumulates its gradient, at widths that threads share", T, float,
                    double) {
   constexpr std::size_t kIds = 400, kWidth = 300, kRows = 50;
   tg::IntArray ids(tg::Shape{20, 20});
@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE("Embedding looks every id up and gathers what they receive, o
     }
 }
 
-TEST_CASE_TEMPLATE("SGD steps every element by its own gradient and momentum", T, float, double) {
+TEST_CASE_TEMPLATE("SGD updates every element with its own gradient and momentum", T, float, double) {
   constexpr std::size_t kSize = 100'003;
   struct Case {
     double momentum, dampening, weight_decay;
@@ -164,7 +164,7 @@ TEST_CASE_TEMPLATE("SGD steps every element by its own gradient and momentum", T
     }
 }
 
-TEST_CASE("layer_norm of rows and widths that threads share, with and without weight and bias") {
+TEST_CASE("layer_norm with rows and widths that threads share, with and without weight and bias") {
   const auto in_steps = [](const auto& x, const tg::Shape& normalized, double eps, bool weight, bool bias) {
     const std::size_t n = tg::element_count(normalized);
     const auto rows = tg::reshape(x[0], {-1, n});
@@ -193,7 +193,7 @@ TEST_CASE("layer_norm of rows and widths that threads share, with and without we
       }
 }
 
-TEST_CASE("rms_norm of rows and widths that threads share, with and without a weight") {
+TEST_CASE("rms_norm with rows and widths that threads share, with and without a weight") {
   const auto in_steps = [](const auto& x, std::size_t n) {
     const auto rows = tg::reshape(x, {-1, n});
     return tg::reshape(rows / tg::sqrt(tg::mean(rows * rows, 1, tg::keepdims) + 0.3), x.shape());
@@ -212,7 +212,7 @@ TEST_CASE("rms_norm of rows and widths that threads share, with and without a we
   }
 }
 
-TEST_CASE("rotary_embedding turns the pairs of every head of rows that threads share, each by its position's angle") {
+TEST_CASE("rotary_embedding rotates the pairs of every head by the angle of the position, on several threads") {
   constexpr std::size_t batch = 9, times = 130, heads = 3, half = 16, first = 40;
   constexpr double base = 50;
   Array cosines(tg::Shape{times, 1, half}), sines(cosines.shape());
@@ -235,7 +235,7 @@ TEST_CASE("rotary_embedding turns the pairs of every head of rows that threads s
       });
 }
 
-TEST_CASE("layer_norm passes gradients to those of its inputs alone that need one") {
+TEST_CASE("layer_norm computes gradients only for inputs that need one") {
   for (const int needed : {0, 1, 2}) {
     CAPTURE(needed);
     tg::manual_seed(15);
@@ -254,8 +254,8 @@ TEST_CASE("layer_norm passes gradients to those of its inputs alone that need on
   }
 }
 
-TEST_CASE_TEMPLATE("cross_entropy over many rows and classes is its definition, with everything asked for at once", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("cross_entropy over many rows and classes matches its definition with all options at once", T, float,
+                   double) {
   constexpr std::size_t kRows = 70, kClasses = 1500;
   tg::manual_seed(16);
   const tg::Array<T> logits = tg::normal<T>({kRows, kClasses}, 0, 3), weight = tg::uniform<T>({kClasses}, 0.5, 2);
@@ -316,7 +316,7 @@ TEST_CASE_TEMPLATE("cross_entropy over many rows and classes is its definition, 
         }
 }
 
-TEST_CASE("Elementwise gradients of many elements take each element's own input and gradient") {
+TEST_CASE("Elementwise gradients of many elements use each element's own input and gradient") {
   const auto f = [](const auto& x) {
     return tg::gelu(x[0]) + tg::gelu(x[0], tg::Gelu::tanh) + tg::softmax(x[0], 0) + tg::log_softmax(x[0], 1);
   };

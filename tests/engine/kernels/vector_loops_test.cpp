@@ -176,12 +176,12 @@ template <class T> void check_every_set() {
 
 }  // namespace
 
-TEST_CASE("The loops of every instruction set give what plain loops give, at every length and in place") {
+TEST_CASE("The loops of every instruction set match plain loops, at every length and in place") {
   check_every_set<float>();
   check_every_set<double>();
 }
 
-TEST_CASE("Every instruction set of this processor is tried, and the best is the one in use") {
+TEST_CASE("Every instruction set of this processor is tested, and the best one is selected") {
   const auto sets = all_vector_loops<float>();
   CHECK(sets.front() == &tapegrad::detail::VectorLoopsFor<float>::baseline);
   CHECK(sets.back() == &tapegrad::detail::vector_loops<float>());
@@ -194,7 +194,7 @@ TEST_CASE("Every instruction set of this processor is tried, and the best is the
 #endif
 }
 
-TEST_CASE("Scores of -inf weigh nothing in any instruction set") {
+TEST_CASE("Scores of -inf get weight 0 in every instruction set") {
   for (const VectorLoops<float>* loops : all_vector_loops<float>()) {
     INFO(std::string(loops->instruction_set));
     constexpr float inf = std::numeric_limits<float>::infinity();
@@ -209,7 +209,7 @@ TEST_CASE("Scores of -inf weigh nothing in any instruction set") {
   }
 }
 
-TEST_CASE_TEMPLATE("The largest of a run is NaN wherever one is, in any instruction set", T, float, double) {
+TEST_CASE_TEMPLATE("The maximum of a run is NaN if it contains one, in every instruction set", T, float, double) {
   for (const VectorLoops<T>* loops : all_vector_loops<T>()) {
     INFO(std::string(loops->instruction_set));
     for (std::size_t n = 1; n <= kMaxLength; ++n)
@@ -224,7 +224,7 @@ TEST_CASE_TEMPLATE("The largest of a run is NaN wherever one is, in any instruct
 }
 
 // Arguments with special cases in functions based on polynomials and powers of two.
-TEST_CASE_TEMPLATE("exp and what is made of it are right for infinities, NaN and numbers of any size", T, float,
+TEST_CASE_TEMPLATE("exp and functions based on it are right for infinities, NaN and numbers of any size", T, float,
                    double) {
   constexpr T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
   constexpr T most = std::numeric_limits<T>::max(), tiny = std::numeric_limits<T>::denorm_min();

@@ -46,7 +46,7 @@ std::map<std::string, Mask> masks() {
 
 }  // namespace
 
-TEST_CASE("A causal mask shows the last query all keys, and each query before it one key less") {
+TEST_CASE("A causal mask shows all keys to the last query, and one key less to each query before it") {
   const double third = 1.0 / 3;
   check_close(weights({3, 3}, Mask::causal()), Array{{1, 0, 0}, {0.5, 0.5, 0}, {third, third, third}});
   check_close(weights({2, 4}, Mask::causal()), Array{{third, third, third, 0}, {0.25, 0.25, 0.25, 0.25}});
@@ -56,8 +56,7 @@ TEST_CASE("A causal mask shows the last query all keys, and each query before it
   CHECK(weights({0, 3}, Mask::causal()).size() == 0);
 }
 
-TEST_CASE(
-    "Under a causal mask, reading on with the keys of what came before gives the rows that reading it whole gave") {
+TEST_CASE("With a causal mask, continuing with earlier keys gives the same rows as the whole text at once") {
   tg::manual_seed(12);
   const tg::Tensor<double> x(tg::uniform<double>({2, 300, 6}, -1, 1));
   const auto attend = [](const tg::Tensor<double>& queries, const tg::Tensor<double>& keys) {
@@ -79,19 +78,19 @@ TEST_CASE("A copy of a mask shares its arrays") {
   CHECK(tg::pool_blocks_in_use() == before);
 }
 
-TEST_CASE("Key padding hides the same keys from every query of a batch entry") {
+TEST_CASE("Key padding hides the same keys from all queries of a batch entry") {
   const Mask mask = Mask::key_padding({{true, false, true}, {false, true, false}});
   check_close(weights({2, 2, 3}, mask), Array{{{0.5, 0, 0.5}, {0.5, 0, 0.5}}, {{0, 1, 0}, {0, 1, 0}}});
 }
 
-TEST_CASE("Valid lengths show the first keys: one length for a batch entry, or one for each query") {
+TEST_CASE("Valid lengths show the first keys, with one length per batch entry or one per query") {
   const double third = 1.0 / 3;
   check_close(weights({2, 1, 3}, Mask::valid_lens({2, 1})), Array{{{0.5, 0.5, 0}}, {{1, 0, 0}}});
   check_close(weights({1, 3, 3}, Mask::valid_lens({{3, 1, 2}})),
               Array{{{third, third, third}, {1, 0, 0}, {0.5, 0.5, 0}}});
 }
 
-TEST_CASE("A length beyond the keys hides nothing, a length of 0 everything") {
+TEST_CASE("A length beyond the keys hides nothing, and a length of 0 hides everything") {
   check_close(weights({2, 1, 2}, Mask::valid_lens({1000, 0})), Array{{{0.5, 0.5}}, {{0, 0}}});
 }
 
@@ -108,7 +107,7 @@ TEST_CASE("Additive masks are added to the scores, and -inf hides") {
               Array{{0.25, 0.75, 0}, {0, 0, 1}});
 }
 
-TEST_CASE("Hidden keys weigh exactly nothing") {
+TEST_CASE("Masked keys get a weight of exactly 0") {
   const Array seen = weights({2, 4}, Mask::boolean({{true, false, true, true}, {false, false, false, true}}));
   CHECK(seen(0, 1) == 0.0);
   CHECK(seen(1, 0) == 0.0);
@@ -131,7 +130,7 @@ TEST_CASE("Masks joined with & show what all of them show, in any order") {
     }
 }
 
-TEST_CASE("Joining masks leaves them as they were, and a mask serves scores of several shapes") {
+TEST_CASE("Joining masks does not change them, and a mask works for scores of several shapes") {
   const Mask causal = Mask::causal(), lengths = Mask::valid_lens({1});
   const Array before = weights({1, 3, 3}, causal);
   const Mask both = causal & lengths & causal;
@@ -140,12 +139,12 @@ TEST_CASE("Joining masks leaves them as they were, and a mask serves scores of s
   check_close(weights({1, 1, 4}, both), Array{{{1, 0, 0, 0}}});
 }
 
-TEST_CASE("Joined additive masks add up") {
+TEST_CASE("Joined additive masks are added up") {
   const Mask both = Mask::additive({{std::log(2), 0}}) & Mask::additive({{std::log(2), 0}, {0, std::log(3)}});
   check_close(weights({2, 2}, both), Array{{0.8, 0.2}, {0.4, 0.6}});
 }
 
-TEST_CASE("A query that may attend to nothing yields zeros and passes no gradient") {
+TEST_CASE("A fully masked query yields zeros and passes no gradient") {
   const tg::Parameter<double> q(Array{{1, 2}, {3, 4}}), k(Array{{1, 0}, {0, 1}, {1, 1}}),
       v(Array{{1, 2}, {3, 4}, {5, 6}});
   const Mask blind = Mask::boolean({{false, false, false}, {true, true, false}});
@@ -163,7 +162,7 @@ TEST_CASE("A query that may attend to nothing yields zeros and passes no gradien
   CHECK(q.grad()(1, 0) != 0.0);
 }
 
-TEST_CASE("When every query is blind, nothing receives a gradient") {
+TEST_CASE("If every query is fully masked, nothing gets a gradient") {
   const tg::Parameter<double> x(Array{{{1, 2}, {3, 4}}});
   tg::Tape tape;
   const Tensor y = tg::multi_head_attention(x, x, x, 2, Mask::valid_lens({0}));
@@ -172,7 +171,7 @@ TEST_CASE("When every query is blind, nothing receives a gradient") {
   CHECK(x.grad() == Array(x.shape(), 0.0));
 }
 
-TEST_CASE("NaN is not taken for a hidden key: it reaches the result") {
+TEST_CASE("NaN does not count as masked: it reaches the result") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(std::isnan(tg::masked_softmax(Tensor(Array{{nan, nan}}), Mask::none()).value()(0, 0)));
   CHECK(std::isnan(tg::masked_softmax(Tensor(Array{{nan, 1}}), Mask::boolean({true, false})).value()(0, 0)));
@@ -180,7 +179,7 @@ TEST_CASE("NaN is not taken for a hidden key: it reaches the result") {
   CHECK(std::isnan(tg::scaled_dot_product_attention(q, k, k).value()(0, 0)));
 }
 
-TEST_CASE("Masks of a shape that cannot fit are refused by the maker's name") {
+TEST_CASE("Masks of incompatible shapes are refused with the name of the function that made them") {
   const auto refuses = [](const std::string& maker, const std::string& given, auto make) {
     INFO(maker, ", ", given);
     try {

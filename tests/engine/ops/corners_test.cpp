@@ -42,7 +42,7 @@ Tensor wrong_by(const Tensor& x, double factor) {
 
 // ---- edge sizes of operations -------------------------------------------------------------------------------------
 
-TEST_CASE("split gives whole pieces and what is left, and no empty piece") {
+TEST_CASE("split returns full pieces and the rest, and no empty piece") {
   const Tensor x(Array{{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}, {11, 12}});
   const auto extents = [&](std::size_t size) {
     std::vector<std::size_t> all;
@@ -59,7 +59,7 @@ TEST_CASE("split gives whole pieces and what is left, and no empty piece") {
   CHECK(tg::cat(tg::split(x, 4)).value() == x.value());
 }
 
-TEST_CASE("select takes every index from the first to the last, counted from either end, and no other") {
+TEST_CASE("select accepts every index from the first to the last, counted from either end, and no other") {
   const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
   for (std::ptrdiff_t i = 0; i < 3; ++i) {
     const auto expected = tg::narrow(x, 1, i, 1);
@@ -76,7 +76,7 @@ TEST_CASE("select takes every index from the first to the last, counted from eit
   CHECK_THROWS_AS(tg::narrow(x, 1, 0, 4), std::out_of_range);
 }
 
-TEST_CASE("Axes run from the first to the last, counted from either end, and no further") {
+TEST_CASE("Axes count from the first to the last, from either end, and others are refused") {
   const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
   CHECK(tg::sum(x, -2).value() == Array{5, 7, 9});
   CHECK(tg::sum(x, 1).value() == Array{6, 15});
@@ -93,7 +93,7 @@ TEST_CASE("Axes run from the first to the last, counted from either end, and no 
   CHECK_THROWS_AS(tg::stack({x, x}, 3), std::invalid_argument);
 }
 
-TEST_CASE("roll moves by any number of places in either direction") {
+TEST_CASE("roll shifts by any number of places in either direction") {
   const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
   for (const std::ptrdiff_t turns : {-9, -3, 0, 3, 300}) {
     CHECK(tg::roll(x, turns + 1, 1).value() == Array{{3, 1, 2}, {6, 4, 5}});
@@ -103,7 +103,7 @@ TEST_CASE("roll moves by any number of places in either direction") {
   for (const std::ptrdiff_t turns : {-6, 0, 6}) CHECK(tg::roll(x, turns + 1).value() == Array{{6, 1, 2}, {3, 4, 5}});
 }
 
-TEST_CASE("einsum sums vectors away, in every way of writing them") {
+TEST_CASE("einsum sums out axes of vectors in every notation") {
   const Parameter a(Array{{1, 2, 3}, {4, 5, 6}}), b(Array{2, -1, 3});
   CHECK(tg::einsum("ij,j->", a, b).item() == 30);
   CHECK(tg::einsum("j,ij->", b, a).item() == 30);
@@ -121,7 +121,7 @@ TEST_CASE("einsum sums vectors away, in every way of writing them") {
   CHECK(b.grad() == Array{5, 7, 9});
 }
 
-TEST_CASE("The largest of -inf alone is -inf, and all of them share the gradient") {
+TEST_CASE("The maximum of only -inf is -inf, and all elements share the gradient") {
   const Parameter x(Array{{-kInfinity, -kInfinity}, {-kInfinity, 3}});
   tg::Tape tape;
   const Tensor y = tg::amax(x, 1);
@@ -132,7 +132,7 @@ TEST_CASE("The largest of -inf alone is -inf, and all of them share the gradient
   CHECK(tg::amax(Tensor(Array{-kInfinity, kInfinity})).item() == kInfinity);
 }
 
-TEST_CASE("Gradients keep out of constants: each operand alone gets what it gets beside the others") {
+TEST_CASE("Each operand alone gets the same gradient as together with others; constants get none") {
   const Array a{{1.5, -2}, {0.5, 3}}, b{{2, 0.25}, {-1, 4}};
   using Binary = std::function<Tensor(const Tensor&, const Tensor&)>;
   const tg::BoolArray choice{{true, false}, {false, true}};
@@ -166,7 +166,7 @@ TEST_CASE("Gradients keep out of constants: each operand alone gets what it gets
 
 // ---- random numbers -----------------------------------------------------------------------------------------------
 
-TEST_CASE("What drops nothing draws no key, what drops draws one") {
+TEST_CASE("dropout draws a key only if it drops something") {
   const Tensor x(tg::Array<double>({1, 4, 6}, 1.0));
   CHECK(keys_drawn([&] { tg::dropout(x, 0.0); }) == 0);
   CHECK(keys_drawn([&] { tg::dropout(x, 0.5, false); }) == 0);
@@ -186,7 +186,7 @@ TEST_CASE("What drops nothing draws no key, what drops draws one") {
   CHECK(keys_drawn([&] { layer.with_weights(x, x, x); }) == 0);
 }
 
-TEST_CASE("A sweep draws no keys: what was dropped is dropped again") {
+TEST_CASE("A backward pass draws no keys: the same elements are dropped again") {
   const Parameter x(tg::Array<double>({1, 4, 6}, 1.0));
   const auto run = [&](bool sweeps) {
     tg::Tape tape;
@@ -196,7 +196,7 @@ TEST_CASE("A sweep draws no keys: what was dropped is dropped again") {
   CHECK(keys_drawn([&] { run(true); }) == keys_drawn([&] { run(false); }));
 }
 
-TEST_CASE("with_weights drops in training what attention drops, and gives the weights from before") {
+TEST_CASE("with_weights drops in training like attention, and returns the weights before dropout") {
   tg::manual_seed(21);
   tg::MultiHeadAttention<double> layer(4, 2, {.dropout = 0.5});
   const Tensor x(tg::normal<double>({2, 5, 4}));
@@ -216,7 +216,7 @@ TEST_CASE("with_weights drops in training what attention drops, and gives the we
 
 // ---- parameters and tapes -----------------------------------------------------------------------------------------
 
-TEST_CASE("Both ways of changing a value count as a change between two sweeps") {
+TEST_CASE("set_value and mutable_value both count as a change between two backward passes") {
   const auto sweep = [](const Parameter& p) {
     tg::Tape tape;
     tg::sum(p * p).backward();
@@ -237,7 +237,7 @@ TEST_CASE("Both ways of changing a value count as a change between two sweeps") 
   CHECK_FALSE(set.sweeps().over_changed_values());
 }
 
-TEST_CASE("The zeros that a parameter without gradient shows stay where they are") {
+TEST_CASE("The zeros of a parameter without a gradient stay at one address") {
   const Parameter p(Array{1, 2});
   const Array& first = p.grad();
   const Array& second = p.grad();
@@ -246,7 +246,7 @@ TEST_CASE("The zeros that a parameter without gradient shows stay where they are
   CHECK(first == Array{0, 0});
 }
 
-TEST_CASE("A gradient is refused that a hook gave another shape, even one of as many elements") {
+TEST_CASE("A gradient that a hook gave another shape is refused, even with the same number of elements") {
   for (const bool on_parameter : {true, false})
     for (const tg::Shape& shape : {tg::Shape{3, 2}, tg::Shape{6}, tg::Shape{2, 1, 3}, tg::Shape{2, 2}}) {
       Parameter p(Array{{1, 2, 3}, {4, 5, 6}});
@@ -262,7 +262,7 @@ TEST_CASE("A gradient is refused that a hook gave another shape, even one of as 
     }
 }
 
-TEST_CASE("Anomaly mode names the operation that passed NaN on to a parameter, with hooks and without") {
+TEST_CASE("Anomaly mode names the operation that passed NaN to a parameter, with hooks and without") {
   for (const bool with_hook : {false, true}) {
     CAPTURE(with_hook);
     Parameter p(Array{1, 2});
@@ -279,7 +279,7 @@ TEST_CASE("Anomaly mode names the operation that passed NaN on to a parameter, w
   }
 }
 
-TEST_CASE("Infinities are called by their sign, and NaN by its name") {
+TEST_CASE("Messages name an infinity with its sign, and NaN") {
   const Parameter p(Array{1, 2});
   for (const auto& [number, name] : {std::pair(kInfinity, "made inf at (1)"), std::pair(-kInfinity, "made -inf at (1)"),
                                      std::pair(kNaN, "made NaN at (1)")}) {
@@ -289,7 +289,7 @@ TEST_CASE("Infinities are called by their sign, and NaN by its name") {
   }
 }
 
-TEST_CASE("The norm in a report does not overflow in the elements' type") {
+TEST_CASE("The norm in a report does not overflow the element type") {
   const tg::Parameter<float> p(tg::Array<float>(tg::Shape{2}, 1.0f));
   tg::Tape tape({.profile = true});
   tg::sum(p * 3e30).backward();  // overflows a float when squared
@@ -300,7 +300,7 @@ TEST_CASE("The norm in a report does not overflow in the elements' type") {
 
 // ---- gradcheck's tolerance ----------------------------------------------------------------------------------------
 
-TEST_CASE("gradcheck's tolerance is what it says: relative to a large gradient, absolute beside a small one") {
+TEST_CASE("gradcheck's tolerance is relative for large gradients and absolute for small ones") {
   Parameter w(Array{0.5});
   const auto large = [&](double error) { return [&, error] { return wrong_by(1e4 * w, 1 + error); }; };
   CHECK(gradcheck(large(0.7e-4), {{"w", &w}}, {.tolerance = 1e-4}));

@@ -51,7 +51,7 @@ std::string left_of(const std::string& equation) { return equation.substr(0, equ
 
 }  // namespace
 
-TEST_CASE("Every operation has a formula, and a rule for each of its inputs") {
+TEST_CASE("Every operation has a formula with a rule for each input") {
   std::set<std::string> seen;
   for (const Sample& sample : table().samples)
     for_each_operation(sample, [&](const Node& node) {
@@ -73,7 +73,7 @@ TEST_CASE("Every operation has a formula, and a rule for each of its inputs") {
   CHECK(seen.size() > 40);
 }
 
-TEST_CASE("The operations that pages know by their names are the library's") {
+TEST_CASE("Operations that pages know by name exist in the library") {
   std::set<std::string> recorded;
   for (const Sample& sample : table().samples)
     for_each_operation(sample, [&](const Node& node) { recorded.insert(node.operation.name); });
@@ -88,7 +88,7 @@ TEST_CASE("The operations that pages know by their names are the library's") {
   CHECK(names > 20);
 }
 
-TEST_CASE("A formula falls apart into the value and the rules, with its number for the letter c") {
+TEST_CASE("A formula is divided into the value and the rules, with its number in place of the letter c") {
   const Formula linear = formula_of({"linear", "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy"});
   CHECK(linear.value == "y = x Wᵀ + b");
   CHECK(linear.rules == std::vector<std::string>{"dx = dy W", "dW = dyᵀ x", "db = Σ dy"});

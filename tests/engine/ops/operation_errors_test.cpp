@@ -56,7 +56,7 @@ constexpr auto check_range = check_refused<std::out_of_range>;
 
 }  // namespace
 
-TEST_CASE("Arithmetic and choices refuse shapes that do not broadcast and probabilities outside [0, 1)") {
+TEST_CASE("Arithmetic, where and dropout refuse incompatible shapes and probabilities outside [0, 1)") {
   check_invalid("add", "shapes", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) { x[0] + x[1]; });
   check_invalid("sub", "shapes", {"(3)", "(2)"}, {{3}, {2}}, [](const X& x) { x[0] - x[1]; });
   check_invalid("mul", "shapes", {"(2, 1, 3)", "(4, 2)"}, {{2, 1, 3}, {4, 2}}, [](const X& x) { x[0] * x[1]; });
@@ -81,7 +81,7 @@ TEST_CASE("Arithmetic and choices refuse shapes that do not broadcast and probab
   check_invalid("dropout", "NaN", {"got nan"}, {{3}}, [](const X& x) { tg::dropout(x[0], kNaN); });
 }
 
-TEST_CASE("Views refuse axes, extents and counts that do not fit") {
+TEST_CASE("Views refuse invalid axes, extents and counts") {
   check_invalid("transpose", "the first axis", {"2 axes", "got 2"}, {{2, 3}},
                 [](const X& x) { tg::transpose(x[0], 2, 0); });
   check_invalid("transpose", "the second axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::transpose(x[0], 0, -3); });
@@ -130,7 +130,7 @@ TEST_CASE("Views refuse axes, extents and counts that do not fit") {
   check_invalid("triu", "a scalar", {"()"}, {{}}, [](const X& x) { tg::triu(x[0]); });
 }
 
-TEST_CASE("Joining refuses no tensors at all and shapes that differ") {
+TEST_CASE("Joining refuses an empty list and different shapes") {
   check_invalid("cat", "no tensors", {"none"}, {}, [](const X& x) { tg::cat(x); });
   check_invalid("cat", "other extents", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) { tg::cat(x); });
   check_invalid("cat", "other counts of axes", {"(2, 3)", "(3)"}, {{2, 3}, {3}}, [](const X& x) { tg::cat(x); });
@@ -141,7 +141,7 @@ TEST_CASE("Joining refuses no tensors at all and shapes that differ") {
   check_invalid("stack", "no such axis", {"got 2"}, {{3}, {3}}, [](const X& x) { tg::stack(x, 2); });
 }
 
-TEST_CASE("Products refuse shapes and equations that do not fit") {
+TEST_CASE("Products refuse incompatible shapes and equations") {
   check_invalid("matmul", "a scalar", {"()", "(3)"}, {{}, {3}}, [](const X& x) { tg::matmul(x[0], x[1]); });
   check_invalid("matmul", "other inner extents", {"(2, 3) and (4, 5)", "3 and 4"}, {{2, 3}, {4, 5}},
                 [](const X& x) { tg::matmul(x[0], x[1]); });
@@ -177,7 +177,7 @@ TEST_CASE("Products refuse shapes and equations that do not fit") {
                 [](const X& x) { tg::einsum("ij,j->i", x[0], x[1]); });
 }
 
-TEST_CASE("Reductions and operations on rows refuse axes that are not there and rows of nothing") {
+TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
   check_invalid("sum", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], 2); });
   check_invalid("sum", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], {1, -1}); });
   check_invalid("mean", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::mean(x[0], {0, -3}); });
@@ -228,7 +228,7 @@ TEST_CASE("Reductions and operations on rows refuse axes that are not there and 
   check_invalid("argmax", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::argmax(x[0], 1); });
 }
 
-TEST_CASE("Losses refuse shapes and options that do not fit, and a mean of nothing") {
+TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothing") {
   check_invalid("cross_entropy", "a scalar", {"()"}, {{}},
                 [](const X& x) { tg::cross_entropy(x[0], tg::IntArray(0)); });
   check_invalid("cross_entropy", "no classes", {"(2, 0)"}, {{2, 0}}, [](const X& x) {
@@ -275,7 +275,7 @@ TEST_CASE("Losses refuse shapes and options that do not fit, and a mean of nothi
                 [](const X& x) { tg::mse_loss(x[0], x[1]); });
 }
 
-TEST_CASE("Attention refuses shapes, heads, probabilities and masks that do not fit") {
+TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks") {
   const auto attend = [](const X& x) { tg::scaled_dot_product_attention(x[0], x[1], x[2]); };
   const auto two_heads = [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2); };
   const std::string one = "scaled_dot_product_attention", many = "multi_head_attention";
@@ -387,7 +387,7 @@ TEST_CASE("Indices outside their range are refused") {
   check_range("one_hot", "a negative id", {"got -1"}, {}, [](const X&) { tg::one_hot({-1, 0}, 3); });
 }
 
-TEST_CASE("Every operation refuses a tensor without a value, but where one means none") {
+TEST_CASE("Every operation refuses an undefined tensor, unless it stands for an omitted input") {
   const std::set<std::string> with_optional_inputs{"linear", "layer_norm", "rms_norm"};
   for (const Sample& sample : table().samples) {
     const std::size_t needed = with_optional_inputs.contains(sample.operation) ? 1 : sample.inputs.size();

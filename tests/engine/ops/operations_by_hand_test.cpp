@@ -36,17 +36,17 @@ template <class T> bool all_nan(const tg::Array<T>& x) {
 
 }  // namespace
 
-TEST_CASE("At their kinks abs and relu have gradient 0") {
+TEST_CASE("abs and relu have gradient 0 at their kinks") {
   check_close(gradient({-1, 0, 2}, [](const Tensor& x) { return tg::abs(x); }), Array{-1, 0, 1});
   check_close(gradient({-1, 0, 2}, [](const Tensor& x) { return tg::relu(x); }), Array{0, 0, 1});
 }
 
-TEST_CASE("Where several elements are the largest, amax shares the gradient among them") {
+TEST_CASE("amax divides the gradient equally among several maxima") {
   check_close(gradient({{3, 1, 3}, {2, 2, 2}}, [](const Tensor& x) { return tg::amax(x, 1); }),
               Array{{0.5, 0, 0.5}, {1.0 / 3, 1.0 / 3, 1.0 / 3}});
 }
 
-TEST_CASE("Powers at 0 are PyTorch's") {
+TEST_CASE("Powers at 0 match PyTorch") {
   check_close(tg::pow(Tensor(Array{0, -2}), 0).value(), Array{1, 1});
   check_close(gradient({0, -2}, [](const Tensor& x) { return tg::pow(x, 0); }), Array{0, 0});
   check_close(gradient({0, -2}, [](const Tensor& x) { return tg::pow(x, 1); }), Array{1, 1});
@@ -54,7 +54,7 @@ TEST_CASE("Powers at 0 are PyTorch's") {
   CHECK(all_nan(tg::pow(Tensor(Array{-2}), 0.5).value()));
 }
 
-TEST_CASE("Logarithms, roots and quotients at the end of their range give infinities and NaN, as in PyTorch") {
+TEST_CASE("Logarithms, roots and quotients at the limits of their range give infinities and NaN, as in PyTorch") {
   check_close(tg::log(Tensor(Array{0})).value(), Array{-kInfinity});
   check_close(gradient({0}, [](const Tensor& x) { return tg::log(x); }), Array{kInfinity});
   check_close(gradient({0}, [](const Tensor& x) { return tg::sqrt(x); }), Array{kInfinity});
@@ -71,7 +71,7 @@ TEST_CASE("sigmoid and tanh saturate without overflow") {
   check_close(tg::tanh(x).value(), Array{-1, 1});
 }
 
-TEST_CASE("A softmax over -inf alone is NaN, as in PyTorch") {
+TEST_CASE("The softmax of only -inf is NaN, as in PyTorch") {
   const Tensor x(Array{{-kInfinity, -kInfinity}, {0, -kInfinity}});
   CHECK(all_nan(Array(tg::select(tg::softmax(x, -1), 0, 0).value())));
   CHECK(all_nan(Array(tg::select(tg::log_softmax(x, -1), 0, 0).value())));
@@ -88,7 +88,7 @@ TEST_CASE("Logits of -inf have probability 0 and pass no gradient") {
   check_close(logits.grad(), Array{{-0.5, 0, 0.5}});
 }
 
-TEST_CASE("A mean over labels that are all ignored is NaN and passes no gradient, as in PyTorch") {
+TEST_CASE("The mean over only ignored labels is NaN and passes no gradient, as in PyTorch") {
   const tg::Parameter<double> logits(Array{{1, 2}, {3, 4}});
   tg::Tape tape;
   const Tensor loss = tg::cross_entropy(logits, {-100, -100});
@@ -97,7 +97,7 @@ TEST_CASE("A mean over labels that are all ignored is NaN and passes no gradient
   check_close(logits.grad(), Array{{0, 0}, {0, 0}});
 }
 
-TEST_CASE("Cross-entropy over 50,000 classes agrees with a sum in long double") {
+TEST_CASE("cross_entropy over 50,000 classes agrees with a sum in long double") {
   constexpr std::size_t classes = 50'000;
   tg::manual_seed(1);
   const tg::Array<float> x = tg::normal<float>({1, classes}, 0, 5);
@@ -120,7 +120,7 @@ TEST_CASE("Cross-entropy over 50,000 classes agrees with a sum in long double") 
   CHECK(std::abs(exact.item() - loss) <= 1e-13L * loss);
 }
 
-TEST_CASE("Sums and means of a million floats lose no digits, along whichever axis") {
+TEST_CASE("Sums and means of a million floats are accurate along any axis") {
   tg::manual_seed(1);
   const tg::Array<float> x = tg::uniform<float>({1000, 1000}, 0, 1);
   double sum = 0, column = 0;
@@ -132,8 +132,7 @@ TEST_CASE("Sums and means of a million floats lose no digits, along whichever ax
   CHECK(tg::sum(t, 0).value()(7) == doctest::Approx(column).epsilon(1e-6));
 }
 
-TEST_CASE_TEMPLATE("Sums of many slices are made of partial sums, along whichever axes, also those of gradients", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("Sums over many slices, also of gradients, add partial sums, along any axes", T, float, double) {
   // A running float sum of 0.1 is 1% off after a million terms, and 0.02% after 30,000.
   constexpr T kTenth = static_cast<T>(0.1);
   struct Case {
@@ -165,7 +164,7 @@ TEST_CASE_TEMPLATE("Sums of many slices are made of partial sums, along whicheve
     }
 }
 
-TEST_CASE("The gradient of a LayerNorm's weight over many rows loses no digits") {
+TEST_CASE("The gradient of a LayerNorm's weight over many rows is accurate") {
   tg::Array<float> x(tg::Shape{100003, 2}, 1.0f);  // h is 1 and -1
   for (std::size_t i = 1; i < x.size(); i += 2) x.data()[i] = -1;
   const tg::Parameter<float> weight(tg::Array<float>{1, 1}), bias(tg::Array<float>{0, 0});
@@ -177,7 +176,8 @@ TEST_CASE("The gradient of a LayerNorm's weight over many rows loses no digits")
   CHECK(std::abs(bias.grad()(1) / expected - 1) <= 2e-5);
 }
 
-TEST_CASE_TEMPLATE("The mean of equal numbers is that number, and each receives an equal share", T, float, double) {
+TEST_CASE_TEMPLATE("The mean of equal numbers is that number, and each gets an equal share of the gradient", T, float,
+                   double) {
   for (const std::size_t n : {1, 3, 49, 98, 103, 107, 161}) {
     CAPTURE(n);
     const tg::Parameter<T> x(tg::Array<T>(tg::Shape{n}, T(1)));
@@ -189,7 +189,7 @@ TEST_CASE_TEMPLATE("The mean of equal numbers is that number, and each receives 
   }
 }
 
-TEST_CASE("The gradient of the logarithm of a tiny number is a quotient: 1 over that number would be infinite") {
+TEST_CASE("The gradient of log at a tiny number is a quotient, since its reciprocal would be infinite") {
   const float tiny = 1e-40f;
   const tg::Parameter<float> p(tg::Array<float>{tiny, 0.5f});
   tg::Tape tape;
@@ -198,7 +198,7 @@ TEST_CASE("The gradient of the logarithm of a tiny number is a quotient: 1 over 
   CHECK(p.grad()(1) == doctest::Approx(std::log(0.5) + 1).epsilon(1e-5));
 }
 
-TEST_CASE("dropout drops the share asked for, scales up the rest, and its gradient uses the same mask") {
+TEST_CASE("dropout drops the given share, scales the rest, and uses the same mask for the gradient") {
   constexpr double p = 0.3;
   tg::manual_seed(5);
   const tg::Parameter<double> x(Array(tg::Shape{100'000}, 2.0));
@@ -215,7 +215,7 @@ TEST_CASE("dropout drops the share asked for, scales up the rest, and its gradie
   CHECK(std::abs(double(dropped) / 100'000 - p) < 0.005);  // more than three standard deviations
 }
 
-TEST_CASE("Every dropout has a mask of its own, which the seed repeats, in float as in double") {
+TEST_CASE("Every dropout has its own mask, repeated by the seed, in float as in double") {
   const Tensor x(Array(tg::Shape{64}, 1.0));
   tg::manual_seed(5);
   const Array first = tg::dropout(x, 0.5).value(), second = tg::dropout(x, 0.5).value();
@@ -225,12 +225,12 @@ TEST_CASE("Every dropout has a mask of its own, which the seed repeats, in float
   CHECK(first == Array(again));
 }
 
-TEST_CASE("dropout in evaluation gives the input itself") {
+TEST_CASE("dropout in evaluation mode returns its input") {
   const Tensor x(Array{1, 2, 3});
   CHECK(tg::dropout(x, 0.5, false).shared_value() == x.shared_value());
 }
 
-TEST_CASE("Attention drops weights, not values, and its gradient uses the same mask") {
+TEST_CASE("Attention drops weights, not values, and uses the same mask for the gradient") {
   constexpr double p = 0.25;
   constexpr std::size_t keys = 64;
   Array identity(tg::Shape{keys, keys}, 0.0);
@@ -256,13 +256,13 @@ TEST_CASE("Attention drops weights, not values, and its gradient uses the same m
   CHECK(std::abs(double(dropped) / (keys * keys) - p) < 0.025);
 }
 
-TEST_CASE("argmax gives the first of equal elements") {
+TEST_CASE("argmax returns the first of equal elements") {
   CHECK(tg::argmax(Tensor(Array{{1, 3, 3}, {2, 2, 2}}), 1) == tg::IntArray{1, 0});
   CHECK(tg::argmax(Array{{1, 3, 3}, {2, 2, 2}}, -2) == tg::IntArray{1, 0, 0});
   CHECK(tg::argmax(Tensor(Array{5}), 0).dimension() == 0);
 }
 
-TEST_CASE("one_hot, causal_mask and padding_mask are what their names say, also when empty") {
+TEST_CASE("one_hot, causal_mask and padding_mask match their definitions, also if empty") {
   CHECK(tg::one_hot({2, 0}, 3) == tg::IntArray{{0, 0, 1}, {1, 0, 0}});
   CHECK(tg::to_string(tg::one_hot(tg::IntArray::from_shape({0}), 3).shape()) == "(0, 3)");
   CHECK(tg::causal_mask(2, 3) == tg::BoolArray{{true, false, false}, {true, true, false}});
@@ -272,7 +272,7 @@ TEST_CASE("one_hot, causal_mask and padding_mask are what their names say, also 
 
 // ---- selection along an axis --------------------------------------------------------------------------------------
 
-TEST_CASE("NaN is the largest of all, the first of several, in argmax, max and topk") {
+TEST_CASE("NaN is the largest element, the first of several, in argmax, max and topk") {
   const Tensor x(Array{{1, kNaN, 2, kNaN, 5}, {kInfinity, 1, 2, 3, 4}});
   CHECK(tg::argmax(x, 1) == tg::IntArray{1, 0});
   CHECK(tg::max(x, 1).indices == tg::IntArray{1, 0});
@@ -281,7 +281,7 @@ TEST_CASE("NaN is the largest of all, the first of several, in argmax, max and t
   CHECK(tg::topk(x, 4, 1, false).indices == tg::IntArray{{0, 2, 4, 1}, {1, 2, 3, 4}});
 }
 
-TEST_CASE("max and topk take the first of equals, and the gradient goes to what they took") {
+TEST_CASE("max and topk select the first of equal elements, which get the gradient") {
   const tg::Parameter<double> x(Array{{1, 3, 3}, {-kInfinity, -kInfinity, -kInfinity}});
   {
     tg::Tape tape;
@@ -298,7 +298,7 @@ TEST_CASE("max and topk take the first of equals, and the gradient goes to what 
 }
 
 // clang's UndefinedBehaviorSanitizer, as in tests/fuzz, detects arithmetic on an empty array's null pointer.
-TEST_CASE("topk of none gives none, and no gradient") {
+TEST_CASE("topk with k = 0 returns nothing and passes no gradient") {
   const tg::Parameter<double> x(Array{{1, 3, 2}, {4, 6, 5}});
   for (const std::ptrdiff_t axis : {0, 1}) {
     tg::Tape tape;
@@ -310,7 +310,7 @@ TEST_CASE("topk of none gives none, and no gradient") {
   CHECK(x.grad() == Array(x.shape(), 0.0));
 }
 
-TEST_CASE("What gather takes several times receives the sum of the gradients") {
+TEST_CASE("An element gathered several times gets the sum of the gradients") {
   const tg::Parameter<double> x(Array{{1, 2}, {3, 4}});
   tg::Tape tape;
   const Tensor y = tg::gather(x, 1, {{1, 1, 0}, {0, 0, 0}});
@@ -321,7 +321,7 @@ TEST_CASE("What gather takes several times receives the sum of the gradients") {
 
 // ---- elementwise functions ----------------------------------------------------------------------------------------
 
-TEST_CASE("clamp keeps bounds' gradient and NaN, and a bound that is NaN makes all NaN, as in PyTorch") {
+TEST_CASE("clamp passes the gradient at its bounds, keeps NaN, and returns NaN for a NaN bound, as in PyTorch") {
   const auto clamp = [](const Tensor& x) { return tg::clamp(x, -1, 1); };
   check_close(clamp(Tensor(Array{-kInfinity, -1, 0.5, 1, kInfinity})).value(), Array{-1, -1, 0.5, 1, 1});
   check_close(gradient({-2, -1, 0.5, 1, 2, kNaN}, clamp), Array{0, 1, 1, 1, 0, 0});
@@ -346,7 +346,7 @@ TEST_CASE("softplus and silu neither overflow nor lose NaN") {
   CHECK(all_nan(tg::silu(Tensor(Array{-kInfinity, kNaN})).value()));
 }
 
-TEST_CASE("Powers of tensors at 0, of negative bases and of infinities are PyTorch's") {
+TEST_CASE("Powers of tensors at 0, of negative bases and of infinities match PyTorch") {
   const auto check = [](double base, double exponent, double value, double to_base, double to_exponent) {
     CAPTURE(base);
     CAPTURE(exponent);
@@ -373,7 +373,7 @@ TEST_CASE("Powers of tensors at 0, of negative bases and of infinities are PyTor
   check(0, kInfinity, 0, kNaN, 0);
 }
 
-TEST_CASE("A variance is divided by no less than 0: of one element it is NaN, of two corrected by more infinite") {
+TEST_CASE("var divides by at least 0: it is NaN for one element, infinite if the correction leaves 0") {
   CHECK(std::isnan(tg::var(Tensor(Array{3})).item()));
   CHECK(std::isnan(tg::var(Tensor(Array(3.0)), 0).item()));
   CHECK(all_nan(gradient({3}, [](const Tensor& x) { return tg::var(x); })));
@@ -386,7 +386,7 @@ TEST_CASE("A variance is divided by no less than 0: of one element it is NaN, of
   check_close(gradient({3, 4}, [](const Tensor& x) { return tg::var(x, 0, 2); }), Array{-kInfinity, kInfinity});
 }
 
-TEST_CASE("A variance of floats around a large number keeps its digits, along whichever axis") {
+TEST_CASE("The variance of floats around a large number is accurate along any axis") {
   tg::manual_seed(3);
   const tg::Array<float> x = 4096 + tg::uniform<float>({500, 300}, -1, 1);
   const Tensor exact{Array(x)};
@@ -397,7 +397,7 @@ TEST_CASE("A variance of floats around a large number keeps its digits, along wh
 
 // ---- losses -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("Binary cross-entropy of logits of 1,000 is exact, and of infinite ones PyTorch's") {
+TEST_CASE("Binary cross-entropy is exact for logits of 1,000 and matches PyTorch for infinite ones") {
   const tg::Parameter<double> x(Array{-1000, 1000, -40, 40, kInfinity, -kInfinity}), t(Array{1, 1, 0, 1, 1, 0});
   tg::Tape tape;
   const Tensor y = tg::binary_cross_entropy_with_logits(x, t, {.reduction = tg::Reduction::none});
@@ -415,7 +415,7 @@ TEST_CASE("Binary cross-entropy of logits of 1,000 is exact, and of infinite one
   check_close(t.grad(), Array{1000, -1000, 40, -40, -kInfinity, kInfinity});
 }
 
-TEST_CASE("Labels as probabilities of 1 give what labels give, and a logit of -inf what PyTorch gives") {
+TEST_CASE("Probabilities of 1 as labels match class labels, and a logit of -inf matches PyTorch") {
   tg::manual_seed(4);
   const Array logits = tg::normal<double>({5, 7}, 0, 3);
   const tg::IntArray labels{6, 0, 3, 3, 1};
@@ -437,7 +437,7 @@ TEST_CASE("Labels as probabilities of 1 give what labels give, and a logit of -i
 
 // ---- compound assignment ------------------------------------------------------------------------------------------
 
-TEST_CASE("Compound assignment leaves other handles, and what a tape has saved, as they are") {
+TEST_CASE("Compound assignment does not change other handles or values saved by a tape") {
   const tg::Parameter<double> p(Array{1, 2});
   tg::Tape tape;
   Tensor x = p * 1.0;
@@ -452,7 +452,7 @@ TEST_CASE("Compound assignment leaves other handles, and what a tape has saved, 
   CHECK(p.grad() == Array{4 + 2, 4 + 4});
 }
 
-TEST_CASE("A parameter in a tensor's guise is not assigned to, and nothing is recorded") {
+TEST_CASE("Compound assignment to a parameter through a Tensor& is refused, and nothing is recorded") {
   tg::Parameter<double> p(Array{1, 2});
   tg::Tape tape;
   Tensor& guise = p;

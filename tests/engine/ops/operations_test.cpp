@@ -166,7 +166,7 @@ std::map<std::string, std::size_t> declared_operations() {
 
 }  // namespace
 
-TEST_CASE("Every operation of the public header has samples, no fewer than it has overloads") {
+TEST_CASE("Every operation of the public header has at least one sample per overload") {
   std::map<std::string, std::size_t> samples;
   for (const Sample& sample : table().samples) ++samples[sample.operation];
   const auto declared = declared_operations();
@@ -181,7 +181,7 @@ TEST_CASE("Every operation of the public header has samples, no fewer than it ha
   }
 }
 
-TEST_CASE("Every sample has a name of its own and a fixture, every fixture a sample") {
+TEST_CASE("Sample names are unique, and samples and fixtures match one to one") {
   std::set<std::string> titles;
   for (const Sample& sample : table().samples) {
     CAPTURE(sample.title());
@@ -194,7 +194,7 @@ TEST_CASE("Every sample has a name of its own and a fixture, every fixture a sam
   }
 }
 
-TEST_CASE("Values and gradients are PyTorch's") {
+TEST_CASE("Values and gradients match PyTorch") {
   for_each_sample([](const Sample& sample) {
     std::vector<tg::Array<double>> expected;
     for (const auto& fixture : fixtures().at(sample.title())) expected.push_back(array_of(fixture));
@@ -228,7 +228,7 @@ TEST_CASE("Whole Jacobians agree with central differences") {
       for (std::size_t j = 0; j < numeric.size(); ++j) {
         const double h = step_of(sample, x[i].value().data()[j % x[i].size()]);
         if (std::abs(swept[i].data()[j] - numeric.data()[j]) <= 1e-6 * scale + rounding / h) continue;
-        FAIL_CHECK("input " << i << ", output " << j / x[i].size() << ", element " << j % x[i].size() << ": swept "
+        FAIL_CHECK("input " << i << ", output " << j / x[i].size() << ", element " << j % x[i].size() << ": backward "
                             << swept[i].data()[j] << ", differences " << numeric.data()[j] << ", the largest "
                             << scale);
         break;
@@ -237,12 +237,12 @@ TEST_CASE("Whole Jacobians agree with central differences") {
   });
 }
 
-TEST_CASE("Values and gradients in float are those in double") {
+TEST_CASE("Values and gradients in float match those in double") {
   for_each_sample(
       [](const Sample& sample) { check_results(results_of<float>(sample), results_of<double>(sample), 1e-4); });
 }
 
-TEST_CASE("Operations leave their inputs as they are and repeat their numbers, and gradients of sweeps add up") {
+TEST_CASE("Operations do not change their inputs and are repeatable, and gradients of backward passes accumulate") {
   for_each_sample([](const Sample& sample) {
     const std::vector<tg::Parameter<double>> x = parameters_of<double>(sample), fresh = parameters_of<double>(sample);
     const Inputs<double> inputs(x.begin(), x.end());
@@ -258,7 +258,7 @@ TEST_CASE("Operations leave their inputs as they are and repeat their numbers, a
   });
 }
 
-TEST_CASE("An input has the same gradient when the others are constants, and constants alone are not recorded") {
+TEST_CASE("An input has the same gradient if the others are constants, and constants alone are not recorded") {
   for_each_sample([](const Sample& sample) {
     const std::vector<tg::Parameter<double>> x = parameters_of<double>(sample);
     const std::vector<tg::Array<double>> expected = results_of<double>(sample);

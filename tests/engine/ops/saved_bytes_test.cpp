@@ -29,7 +29,7 @@ std::size_t saved_in_all(const tg::detail::Nodes<double>& nodes) {
 
 }  // namespace
 
-TEST_CASE("The bytes that are counted as saved are those that the recording keeps, for every operation") {
+TEST_CASE("The reported saved bytes are those held by the recording, for every operation") {
   for (const Sample& sample : table().samples) SUBCASE(sample.title().c_str()) {
       const tg::Parameter<double> p(tg::Array<double>{1.0});
       const tg::Tape tape({.profile = true});

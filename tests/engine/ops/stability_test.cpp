@@ -110,7 +110,7 @@ Expected cross_entropy(const Row& x, std::size_t label, Real smoothing, Real dy)
 
 }  // namespace
 
-TEST_CASE("softmax is right for logits of 10,000 and for classes of hardly any probability") {
+TEST_CASE("softmax is accurate for logits of 10,000 and for tiny probabilities") {
   check_rows([](const Tensor& x) { return tg::softmax(x, -1); },
              [](const Row& x, const Row& dy, std::size_t) {
                const Row y = softmax(x);
@@ -118,7 +118,7 @@ TEST_CASE("softmax is right for logits of 10,000 and for classes of hardly any p
              });
 }
 
-TEST_CASE("log_softmax is right for logits of 10,000") {
+TEST_CASE("log_softmax is accurate for logits of 10,000") {
   check_rows([](const Tensor& x) { return tg::log_softmax(x, -1); },
              [](const Row& x, const Row& dy, std::size_t) {
                Expected expected{x, softmax(x)};
@@ -128,7 +128,7 @@ TEST_CASE("log_softmax is right for logits of 10,000") {
              });
 }
 
-TEST_CASE("cross_entropy is right for logits of 10,000") {
+TEST_CASE("cross_entropy is accurate for logits of 10,000") {
   const tg::IntArray labels{0, 3, 4, 1, 2, 1, 3, 3};
   for (const double smoothing : {0.0, 0.25}) {
     CAPTURE(smoothing);
@@ -142,7 +142,7 @@ TEST_CASE("cross_entropy is right for logits of 10,000") {
   }
 }
 
-TEST_CASE("gelu is right for inputs of 10,000") {
+TEST_CASE("gelu is accurate for inputs of 10,000") {
   check_rows([](const Tensor& x) { return tg::gelu(x); },
              [](const Row& x, const Row& dy, std::size_t) {
                Expected expected{x, dy};
@@ -168,7 +168,7 @@ TEST_CASE("gelu is right for inputs of 10,000") {
              });
 }
 
-TEST_CASE("layer_norm is right for inputs of 10,000, also where they hardly differ") {
+TEST_CASE("layer_norm is accurate for inputs of 10,000, also if they are nearly equal") {
   check_rows([](const Tensor& x) { return tg::layer_norm(x, Tensor(), Tensor()); },
              [](const Row& x, const Row& dy, std::size_t) {
                const Real n = static_cast<Real>(x.size()), mean = sum(x) / n;
@@ -184,7 +184,7 @@ TEST_CASE("layer_norm is right for inputs of 10,000, also where they hardly diff
              2e-5);
 }
 
-TEST_CASE("masked_softmax is right for scores of 10,000, hidden or seen") {
+TEST_CASE("masked_softmax is accurate for scores of 10,000, masked or not") {
   check_rows([](const Tensor& x) { return tg::masked_softmax(x, Mask::causal()); },
              [](const Row& x, const Row& dy, std::size_t i) {
                // The last of the 8 queries sees all keys; of 5 keys the first three see none.
@@ -241,7 +241,7 @@ tg::Array<float> for_two_heads(const tg::Array<float>& x) {
 
 }  // namespace
 
-TEST_CASE("Attention is right for scores of 10,000") {
+TEST_CASE("Attention is accurate for scores of 10,000") {
   // Scores, up to 20,000, are exact in float. Some keys give equal or nearly equal scores.
   const tg::Array<float> queries{{100, -100, 100, 64}, {-100, 100, 50, -100}, {-100, 100, 50, -100}, {1, 0, -2, 100}};
   const tg::Array<float> keys{{100, -100, 100, 100},
@@ -280,7 +280,7 @@ TEST_CASE("Attention is right for scores of 10,000") {
     }
 }
 
-TEST_CASE_TEMPLATE("cross_entropy of 50,000 classes is right", T, float, double) {
+TEST_CASE_TEMPLATE("cross_entropy over 50,000 classes is accurate", T, float, double) {
   constexpr std::size_t kClasses = 50'000, kLabel = 1234;
   const double tolerance = std::is_same_v<T, float> ? 2e-6 : 1e-11;
   for (const double size : {0.0, 10.0, 1e4})

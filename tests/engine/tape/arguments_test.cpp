@@ -22,7 +22,7 @@ TEST_CASE_TEMPLATE("Arguments print on one line", T, float, double) {
         "axes=(1, 0) ids=(3) weight=()");
 }
 
-TEST_CASE_TEMPLATE("Arguments store copies, and skip what is empty", T, float, double) {
+TEST_CASE_TEMPLATE("Arguments store copies and skip empty ones", T, float, double) {
   tg::Arguments<T> arguments;
   arguments.add("min", std::optional<T>()).add("weight", tg::Value<T>());
   CHECK(arguments.arguments().empty());

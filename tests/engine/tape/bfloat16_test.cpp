@@ -142,7 +142,7 @@ const tg::IntArray kIds = tg::int_array({{1, 22, 3}, {0, 5, 7}});
 
 }  // namespace
 
-TEST_CASE("A float is rounded to the nearest bfloat16, of two to the even one") {
+TEST_CASE("A float is rounded to the nearest bfloat16, ties to even") {
   CHECK(rounded(1.0f) == 1);
   CHECK(rounded(0x1.01p0f) == 1);              // half-way between 1 and 1 + 2^-7: 1 is even
   CHECK(rounded(0x1.03p0f) == 0x1.04p0f);      // half-way: up to the even one
@@ -161,7 +161,7 @@ TEST_CASE("A float is rounded to the nearest bfloat16, of two to the even one") 
   }
 }
 
-TEST_CASE_TEMPLATE("Products with bfloat16 are sums of products on any instruction set and number of threads", T, float,
+TEST_CASE_TEMPLATE("Products with bfloat16 match plain sums on any instruction set and number of threads", T, float,
                    double) {
   tg::manual_seed(1);
   std::vector<Product> products{
@@ -198,7 +198,7 @@ TEST_CASE_TEMPLATE("Products with bfloat16 are sums of products on any instructi
   CHECK(c == tg::Array<T>{{0, 0}});
 }
 
-TEST_CASE_TEMPLATE("Small products with bfloat16, and those of a row, are the same to the bit on any number of threads",
+TEST_CASE_TEMPLATE("Small products and products of one row with bfloat16 have the same bits on any number of threads",
                    T, float, double) {
   tg::manual_seed(2);
   const std::vector<Product> products{{1, 1800, 1000, false, false, 1, 1},  // the gradient of a row of inputs
@@ -219,13 +219,13 @@ TEST_CASE_TEMPLATE("Small products with bfloat16, and those of a row, are the sa
   }
 }
 
-TEST_CASE("A product with bfloat16 is shared out among any number of threads") {
+TEST_CASE("A product with bfloat16 is divided among any number of threads") {
   const CheckedProduct<double> checked({2, 1, 100, false, false, 1, 0});
   const Threads limit(std::size_t{1} << 50);
   checked.check();
 }
 
-TEST_CASE_TEMPLATE("A model in bfloat16 computes what it does with rounded weights, tied or not", T, float, double) {
+TEST_CASE_TEMPLATE("A model in bfloat16 matches one with rounded weights, tied or not", T, float, double) {
   tg::manual_seed(3);
   Model<T> model;
   const Model<T> expected = with_rounded_weights(model);
@@ -252,7 +252,7 @@ TEST_CASE_TEMPLATE("A model in bfloat16 computes what it does with rounded weigh
   CHECK(moved(kIds).value() == model(kIds).value());
 }
 
-TEST_CASE("The numbers in float are given back") {
+TEST_CASE("The float weights are freed") {
   tg::Linear<> layer(300, 200);
   const std::ptrdiff_t before = tg::detail::array_bytes_in_use;
   tg::hold_in_bfloat16(layer);
@@ -264,7 +264,7 @@ TEST_CASE("The numbers in float are given back") {
   CHECK(layer.weight.dimension() == 2);
 }
 
-TEST_CASE("Gradients flow through weights in bfloat16, and to what is left") {
+TEST_CASE("Gradients flow through weights in bfloat16, and to the remaining parameters") {
   tg::manual_seed(4);
   Model<double> model;
   tg::hold_in_bfloat16(model);
@@ -284,7 +284,7 @@ TEST_CASE("Gradients flow through weights in bfloat16, and to what is left") {
   CHECK(model.layer.bias.has_grad());
 }
 
-TEST_CASE("What needs a weight's numbers says that they are held in bfloat16") {
+TEST_CASE("Functions that need a weight's float values report that it is stored in bfloat16") {
   Model<float> model;
   tg::named_parameters(model);  // names them
   tg::hold_in_bfloat16(model);
@@ -319,7 +319,7 @@ TEST_CASE("What needs a weight's numbers says that they are held in bfloat16") {
   CHECK_FALSE(std::filesystem::exists(folder.path("model")));
 }
 
-TEST_CASE("Anomaly mode looks at weights in bfloat16, too") {
+TEST_CASE("Anomaly mode checks weights in bfloat16, too") {
   tg::Linear<> layer(2, 1, {.bias = false});
   tg::named_parameters(layer);
   layer.weight.set_value(tg::Array<float>{{1e30f, 1.0f}});
@@ -341,7 +341,7 @@ TEST_CASE("Anomaly mode looks at weights in bfloat16, too") {
   CHECK(message(1.0f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
 }
 
-TEST_CASE("A weight in bfloat16 is printed as its numbers") {
+TEST_CASE("A weight in bfloat16 prints its numbers") {
   tg::Weight<float> weight(tg::Array<float>{1.0f, 2.5f});
   weight.hold_in_bfloat16();
   std::ostringstream printed;
@@ -349,7 +349,7 @@ TEST_CASE("A weight in bfloat16 is printed as its numbers") {
   CHECK(printed.str() == "{ 1. ,  2.5}\nTensor<float> (2) held in bfloat16");
 }
 
-TEST_CASE("Loading and set_value give a weight its numbers again") {
+TEST_CASE("Loading and set_value restore a weight's float values") {
   tg::Linear<> layer(3, 2), other(3, 2);
   const auto bytes = tg::save_bytes(other);
   tg::hold_in_bfloat16(layer);
@@ -365,7 +365,7 @@ TEST_CASE("Loading and set_value give a weight its numbers again") {
   CHECK(tg::parameters(layer).size() == 2);
 }
 
-TEST_CASE("A Weight is a parameter: it converts, copies and is assigned as one") {
+TEST_CASE("A Weight converts, copies and is assigned like a parameter") {
   tg::Linear<> layer(3, 2), other(3, 2);
   const tg::ParameterHandle handle(layer.weight);
   tg::Parameter<float>& parameter = layer.weight;

@@ -26,7 +26,7 @@ struct Model {
 
 // ---- numbers in braces, and ranges --------------------------------------------------------------------------------
 
-TEST_CASE("Numbers in braces make an array of as many axes as braces") {
+TEST_CASE("Nested braces make an array with one axis per level") {
   CHECK(tg::int_array({7}).shape() == tg::Shape{1});
   CHECK(tg::int_array({{7}}).shape() == tg::Shape{1, 1});
   CHECK(tg::int_array({{{7}}}).shape() == tg::Shape{1, 1, 1});
@@ -51,7 +51,7 @@ TEST_CASE("Rows of different lengths or depths are refused with both shapes") {
   CHECK_THROWS_AS(tg::tensor({{{1}, {2}}, {{3}}}), std::invalid_argument);
 }
 
-TEST_CASE("Ranges of numbers make arrays of one axis, or of a shape that they fill") {
+TEST_CASE("Ranges make arrays with one axis or with a shape of the same size") {
   const std::vector<int> numbers{1, 2, 3, 4, 5, 6};
   CHECK(tg::int_array(numbers) == tg::IntArray{1, 2, 3, 4, 5, 6});
   CHECK(tg::int_array(std::span(numbers).first(2)) == tg::IntArray{1, 2});
@@ -72,7 +72,7 @@ TEST_CASE("Ranges of numbers make arrays of one axis, or of a shape that they fi
                   std::invalid_argument);
 }
 
-TEST_CASE("A single id in two braces is a batch of one") {
+TEST_CASE("A single id in double braces is a batch of one") {
   const tg::Embedding<double> embedding(10, 3);
   const std::int64_t id = 4;
   const Tensor one = embedding({{id}});
@@ -87,7 +87,7 @@ TEST_CASE("A single id in two braces is a batch of one") {
 
 // ---- implicit conversion to a tensor ------------------------------------------------------------------------------
 
-TEST_CASE("Arrays, expressions, views and vectors convert where a model takes a tensor") {
+TEST_CASE("Arrays, expressions, views and vectors convert to tensors in a model's call") {
   const Model model;
   const Array x{{1.0, 2.0}, {3.0, 4.0}};
   const Array expected = model(Tensor(x)).value();
@@ -103,7 +103,7 @@ TEST_CASE("Arrays, expressions, views and vectors convert where a model takes a 
               0.0);
 }
 
-TEST_CASE("An array or expression beside a tensor is a constant that takes part in arithmetic") {
+TEST_CASE("An array or expression in arithmetic with a tensor is a constant") {
   const Parameter p(Array{{1.0, 2.0}, {3.0, 4.0}});
   const Array a{{2.0, 4.0}, {8.0, 16.0}};
   const tg::Tape tape;

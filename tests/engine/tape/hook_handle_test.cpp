@@ -50,7 +50,7 @@ TEST_CASE("A handle removes its hook and no other") {
   });
 }
 
-TEST_CASE("A hook that is removed lets go of what it holds") {
+TEST_CASE("A removed hook is destroyed with its captures") {
   Places places;
   places.for_each([&](Tensor& x) {
     const auto held = std::make_shared<int>(1);
@@ -61,7 +61,7 @@ TEST_CASE("A hook that is removed lets go of what it holds") {
   });
 }
 
-TEST_CASE("A handle does not keep its hook, and its end does not remove it") {
+TEST_CASE("A handle does not own its hook: destroying it does not remove the hook") {
   Places places;
   places.for_each([&](Tensor& x) {
     const auto called = std::make_shared<int>(0);
@@ -76,7 +76,7 @@ TEST_CASE("A handle does not keep its hook, and its end does not remove it") {
   hook.remove();
 }
 
-TEST_CASE("A hook may remove itself while it is called, which it is to its end, and others, which are called still") {
+TEST_CASE("A hook may remove itself and others during a call, and the calls of this backward pass finish") {
   Places places;
   places.for_each([&](Tensor& x) {
     const auto called = std::make_shared<std::vector<int>>();
@@ -94,7 +94,7 @@ TEST_CASE("A hook may remove itself while it is called, which it is to its end, 
   });
 }
 
-TEST_CASE("A hook that ends its own handle is called to its end") {
+TEST_CASE("A hook that destroys its own handle finishes its call") {
   Places places;
   int called = 0;
   auto hook = std::make_shared<tg::HookHandle>();
@@ -110,7 +110,7 @@ TEST_CASE("A hook that ends its own handle is called to its end") {
   check_close(places.parameter.grad(), Array{6.0 + 3.0, 6.0 + 3.0}, 0.0);
 }
 
-TEST_CASE("A handle may outlive the parameter, the tensor and the tape") {
+TEST_CASE("A handle may outlive the parameter, tensor and tape") {
   std::vector<tg::HookHandle> hooks;
   {
     Places places;
@@ -132,7 +132,7 @@ TEST_CASE("A handle may outlive the parameter, the tensor and the tape") {
   CHECK(called == 1);
 }
 
-TEST_CASE("A handle goes with the parameter's place, not with copies of its value") {
+TEST_CASE("A handle follows the parameter's storage, not copies of its value") {
   Parameter p(Array{1.0});
   int called = 0;
   tg::HookHandle hook = p.register_hook([&](Array&) { ++called; });
@@ -151,7 +151,7 @@ TEST_CASE("A handle goes with the parameter's place, not with copies of its valu
   CHECK(called == 1);
 }
 
-TEST_CASE("A handle of no hook removes none, and one that is moved or copied removes its own") {
+TEST_CASE("An empty handle removes nothing, and moved or copied handles remove their own hook") {
   tg::HookHandle none;
   CHECK_NOTHROW(none.remove());
   Places places;

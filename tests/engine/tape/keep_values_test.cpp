@@ -34,7 +34,7 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE("A tape that keeps values has those of its operations, their inputs and all gradients, after the sweep too") {
+TEST_CASE("With keep_values a tape keeps values, inputs and gradients, also after the backward pass") {
   Model model;
   const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
   tg::Tape tape(keeping);
@@ -64,7 +64,7 @@ TEST_CASE("A tape that keeps values has those of its operations, their inputs an
   CHECK(tape.recording()->of<double>().observers()->kept_values()->start() == 8);
 }
 
-TEST_CASE("What each rule added to an input's gradient is kept, also of an input that it read twice") {
+TEST_CASE("The contribution of each rule to an input's gradient is kept, also of an input read twice") {
   const Parameter w(Array{1, 2});
   tg::Tape tape(keeping);
   const Tensor y = w * w, z = y + w * 3.0;  // nodes: w, y, 3 w, z
@@ -79,7 +79,7 @@ TEST_CASE("What each rule added to an input's gradient is kept, also of an input
   CHECK(kept[0].contributions.empty());
 }
 
-TEST_CASE("Gradients on a tape that keeps values are those of other tapes") {
+TEST_CASE("keep_values does not change gradients") {
   const auto gradients = [](const tg::TapeOptions& options) {
     tg::manual_seed(3);
     tg::TransformerBlock<double> block(8, 2);
@@ -96,7 +96,7 @@ TEST_CASE("Gradients on a tape that keeps values are those of other tapes") {
   for (std::size_t i = 0; i < kept.size(); ++i) check_close(kept[i], plain[i], 1e-12);
 }
 
-TEST_CASE("A tape that is not asked to keeps nothing") {
+TEST_CASE("A tape without keep_values keeps nothing") {
   const Parameter w(Array{1, 2});
   tg::Tape tape;
   std::weak_ptr<const tg::Array<double>> value;
@@ -110,7 +110,7 @@ TEST_CASE("A tape that is not asked to keeps nothing") {
   CHECK(tape.recording()->of<double>().observers() == nullptr);
 }
 
-TEST_CASE("What is kept lives as long as the tape") {
+TEST_CASE("Kept values have the lifetime of the tape") {
   const Parameter w(Array{1, 2});
   std::weak_ptr<const tg::Array<double>> value, gradient;
   {
@@ -128,7 +128,7 @@ TEST_CASE("What is kept lives as long as the tape") {
   CHECK(gradient.expired());
 }
 
-TEST_CASE("What happens later leaves what is kept as it was: steps, other sweeps, hooks") {
+TEST_CASE("Kept values do not change later: by steps, other backward passes or hooks") {
   Parameter w(Array{1, 2});
   tg::Tape tape(keeping);
   Tensor y = w * 2.0;
@@ -152,7 +152,7 @@ TEST_CASE("What happens later leaves what is kept as it was: steps, other sweeps
   CHECK(y.grad() == Array{10, 10});
 }
 
-TEST_CASE("Of several sweeps the last one's gradients are kept, and those of them that parameters gather add up") {
+TEST_CASE("After several backward passes the last one's gradients are kept, and accumulated gradients of parameters") {
   const Parameter w(Array{1, 2});
   tg::Tape tape(keeping);
   const Tensor y = w * 2.0, z = w * 3.0;  // nodes: w, y, z
@@ -168,7 +168,7 @@ TEST_CASE("Of several sweeps the last one's gradients are kept, and those of the
   CHECK(w.grad() == Array{5, 5});
 }
 
-TEST_CASE("Frozen parameters are kept as constants with their names, and undefined inputs as nothing") {
+TEST_CASE("Frozen parameters are kept as named constants, and undefined inputs as nothing") {
   tg::Linear<double> layer(2, 2, {.bias = false});
   tg::parameters(layer);
   layer.weight.set_requires_grad(false);
@@ -184,7 +184,7 @@ TEST_CASE("Frozen parameters are kept as constants with their names, and undefin
   CHECK_FALSE(kept[1].contributions[1]);
 }
 
-TEST_CASE("NaN is kept as it is, and a sweep that fails keeps the gradients up to there") {
+TEST_CASE("NaN is kept, and a failed backward pass keeps the gradients up to its failure") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Parameter w(Array{nan, 4});
   tg::Tape tape(keeping);
@@ -201,7 +201,7 @@ TEST_CASE("NaN is kept as it is, and a sweep that fails keeps the gradients up t
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE("A user's operation has its formula, and is kept as the library's are") {
+TEST_CASE("A user-defined operation has its formula and is kept like the library's") {
   const Parameter w(Array{2.0});
   tg::Tape tape(keeping);
   const Tensor y = tg::record({"scaled cube", "y = c x³; dx = 3 c x² ⊙ dy", 2}, 2 * w.value() * w.value() * w.value(),
@@ -215,7 +215,7 @@ TEST_CASE("A user's operation has its formula, and is kept as the library's are"
   });
 }
 
-TEST_CASE("Tapes that nest keep their own, the inner one in the middle of the outer one's sweep") {
+TEST_CASE("Nested tapes keep their own values, also inside the outer tape's backward pass") {
   const Parameter w(Array{1, 2}), v(Array{3, 4});
   tg::Tape outer(keeping);
   std::optional<std::size_t> of_inner;
@@ -232,7 +232,7 @@ TEST_CASE("Tapes that nest keep their own, the inner one in the middle of the ou
   CHECK(v.grad() == Array{6, 8});
 }
 
-TEST_CASE("A rule that records on its own tape, and shapes that do not fit, are met as without keeping") {
+TEST_CASE("Rules that record on their own tape, and errors of shapes, behave as without keep_values") {
   const Parameter w(Array{1, 2});
   tg::Tape tape(keeping);
   const Tensor y = tg::record("recomputing", Array(w.value()), {w, w}, [&](const Array& dy, auto& dx) {
@@ -244,7 +244,7 @@ TEST_CASE("A rule that records on its own tape, and shapes that do not fit, are 
   CHECK(w.grad() == Array{3, 3});
 }
 
-TEST_CASE("The last sweep is one of both element types: what an earlier one of the other type left is forgotten") {
+TEST_CASE("A backward pass in one number type discards the gradients kept by one in the other") {
   const Parameter w(Array{1, 2});
   const tg::Parameter<float> v(tg::Array<float>{3});
   tg::Tape tape(keeping);

@@ -14,7 +14,7 @@ static_assert(std::is_nothrow_move_constructible_v<Parameter> && std::is_nothrow
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
 
-TEST_CASE("A parameter has no gradient, which reads as zeros, until a sweep reaches it") {
+TEST_CASE("A parameter has no gradient, which reads as zeros, until a backward pass reaches it") {
   const Parameter w(Array{1.0, 2.0});
   CHECK(w.requires_grad());
   CHECK_FALSE(w.has_grad());
@@ -25,7 +25,7 @@ TEST_CASE("A parameter has no gradient, which reads as zeros, until a sweep reac
   check_close(w.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE("A gradient can be set, is added to, and is forgotten by zero_grad") {
+TEST_CASE("A gradient can be set, accumulates, and is removed by zero_grad") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{10.0, 20.0});
   CHECK(w.has_grad());
@@ -40,7 +40,7 @@ TEST_CASE("A gradient can be set, is added to, and is forgotten by zero_grad") {
   w.zero_grad();  // a second call changes nothing
 }
 
-TEST_CASE("Setting a value or gradient of another shape names both shapes and changes nothing") {
+TEST_CASE("Setting a value or gradient of another shape throws with both shapes and changes nothing") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{3.0, 4.0});
   CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("[set_value]"), std::invalid_argument);
@@ -51,7 +51,7 @@ TEST_CASE("Setting a value or gradient of another shape names both shapes and ch
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A frozen parameter is given no gradient") {
+TEST_CASE("A frozen parameter gets no gradient") {
   Parameter w(Array{1.0, 2.0});
   w.set_name("w");
   w.set_requires_grad(false);
@@ -62,7 +62,7 @@ TEST_CASE("A frozen parameter is given no gradient") {
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE("A default-constructed parameter is none: there is nothing to read, set or sweep") {
+TEST_CASE("A default-constructed parameter is undefined: reading, setting and backward throw") {
   Parameter none;
   CHECK_FALSE(none.defined());
   CHECK_FALSE(none.requires_grad());
@@ -89,7 +89,7 @@ TEST_CASE("A default-constructed parameter is none: there is nothing to read, se
 
 // ---- copies -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("A copy is another parameter that starts with the same numbers and no gradient") {
+TEST_CASE("A copy is a separate parameter with the same value and no gradient") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{5.0, 5.0});
   Parameter copy = w;
@@ -106,7 +106,7 @@ TEST_CASE("A copy is another parameter that starts with the same numbers and no 
   check_close(w.grad(), Array{5.0, 5.0}, 0.0);
 }
 
-TEST_CASE("Copies share their value's memory until one of them is changed") {
+TEST_CASE("Copies share the memory of their value until one of them changes") {
   Parameter w(Array{1.0, 2.0});
   const Parameter copy = w;
   CHECK(&copy.value() == &w.value());
@@ -119,7 +119,7 @@ TEST_CASE("Copies share their value's memory until one of them is changed") {
   CHECK(&w.value() == own);
 }
 
-TEST_CASE("A tensor made from a parameter keeps its value, and is the parameter to a tape") {
+TEST_CASE("A tensor made from a parameter keeps its value, and a tape records it as the parameter") {
   Parameter w(Array{1.0, 2.0});
   const Tensor handle = w;
   w.set_value(Array{5.0, 6.0});
@@ -129,7 +129,7 @@ TEST_CASE("A tensor made from a parameter keeps its value, and is the parameter 
   check_close(w.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE("Assigning a parameter to itself, by copy or by move, changes nothing") {
+TEST_CASE("Assigning a parameter to itself by copy or move changes nothing") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{5.0, 6.0});
   Parameter& same = w;
@@ -144,7 +144,7 @@ TEST_CASE("Assigning a parameter to itself, by copy or by move, changes nothing"
   check_close(w.grad(), Array{5.0, 6.0}, 0.0);
 }
 
-TEST_CASE("Assigning a parameter freezes or unfreezes as the other is, and keeps the name of the place") {
+TEST_CASE("Assigning a parameter copies its frozen state, and keeps the name of the target") {
   const auto made = [](const char* name, bool requires_grad) {
     Parameter p(Array{3.0, 4.0});
     p.set_name(name);
@@ -172,7 +172,7 @@ TEST_CASE("Assigning a parameter freezes or unfreezes as the other is, and keeps
   }
 }
 
-TEST_CASE("A parameter that takes another's numbers by a move begins without a gradient") {
+TEST_CASE("A parameter assigned by move has no gradient") {
   Parameter alone(Array{1.0, 2.0}), held(Array{1.0, 2.0});
   const tg::ParameterHandle holder(held);  // like an optimizer's: moves only the value
   for (Parameter* w : {&alone, &held}) {
@@ -188,7 +188,7 @@ TEST_CASE("A parameter that takes another's numbers by a move begins without a g
   }
 }
 
-TEST_CASE("Gradients at different values stay found out when the value changes once more") {
+TEST_CASE("Gradients accumulated over changed values stay detected after a further change") {
   Parameter w(Array{1.0, 2.0});
   for (int step = 0; step < 2; ++step) {
     const tg::Tape tape;
@@ -200,7 +200,7 @@ TEST_CASE("Gradients at different values stay found out when the value changes o
 
 // ---- arrays of another shape ----------------------------------------------------------------------------------------
 
-TEST_CASE("A parameter whose value was assigned one of another shape is refused until it has its shape again") {
+TEST_CASE("A parameter assigned a value of another shape is refused until its shape is restored") {
   Parameter w(Array{{1.0, 2.0}, {3.0, 4.0}});
   w.set_name("head.weight");
   w.mutable_value() = Array{{1.0, 2.0}};
@@ -217,7 +217,7 @@ TEST_CASE("A parameter whose value was assigned one of another shape is refused 
   check_close(w.grad(), Array{{2.0, 2.0}, {2.0, 2.0}}, 0.0);
 }
 
-TEST_CASE("A sweep that meets a gradient of another shape changes no gradient") {
+TEST_CASE("A backward pass that meets a gradient of another shape changes no gradient") {
   Parameter a(Array{1.0, 2.0}), b(Array{1.0, 2.0}), c(Array{1.0, 2.0});
   b.set_grad(Array{5.0, 6.0});
   b.set_name("b");
@@ -235,7 +235,7 @@ TEST_CASE("A sweep that meets a gradient of another shape changes no gradient") 
 
 // ---- changed while recorded ---------------------------------------------------------------------------------------
 
-TEST_CASE("A parameter changed in place while recorded: the sweep uses the recorded value") {
+TEST_CASE("After a change in place, backward uses the recorded value") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -245,7 +245,7 @@ TEST_CASE("A parameter changed in place while recorded: the sweep uses the recor
   check_close(w.grad(), Array{2.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A parameter set while recorded: the sweep uses the recorded value, new uses the new one") {
+TEST_CASE("After set_value, backward uses the recorded value and new operations the new one") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor before = w * w;
@@ -255,7 +255,7 @@ TEST_CASE("A parameter set while recorded: the sweep uses the recorded value, ne
   check_close(w.grad(), Array{2.0 + 20.0, 4.0 + 40.0}, 0.0);
 }
 
-TEST_CASE("A parameter stepped by the optimizer while recorded: the sweep uses the recorded value") {
+TEST_CASE("After an optimizer's step, backward uses the recorded value") {
   Parameter w(Array{1.0, 2.0});
   tg::SGD<double> sgd({w}, {.lr = 0.5});
   const tg::Tape tape;
@@ -268,7 +268,7 @@ TEST_CASE("A parameter stepped by the optimizer while recorded: the sweep uses t
   check_close(w.grad(), Array{2.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A parameter copied while recorded: the gradient goes to the one that was read") {
+TEST_CASE("After copying a recorded parameter, the original gets the gradient") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -278,7 +278,7 @@ TEST_CASE("A parameter copied while recorded: the gradient goes to the one that 
   CHECK_FALSE(copy.has_grad());
 }
 
-TEST_CASE("A parameter moved while recorded: the gradient goes to where it has moved") {
+TEST_CASE("After moving a recorded parameter, the new object gets the gradient") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -289,7 +289,7 @@ TEST_CASE("A parameter moved while recorded: the gradient goes to where it has m
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE("Parameters in a vector that grows while recorded still get their gradients") {
+TEST_CASE("Recorded parameters in a growing vector still get their gradients") {
   std::vector<Parameter> parameters;
   parameters.emplace_back(Array{1.0});
   const tg::Tape tape;
@@ -300,7 +300,7 @@ TEST_CASE("Parameters in a vector that grows while recorded still get their grad
   for (std::size_t i = 1; i < parameters.size(); ++i) CHECK_FALSE(parameters[i].has_grad());
 }
 
-TEST_CASE("Parameters swapped while recorded: each gradient goes with its parameter") {
+TEST_CASE("After swapping recorded parameters, each gradient follows its parameter") {
   Parameter a(Array{1.0}), b(Array{2.0, 3.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(a * 10.0) + tg::sum(b * b);
@@ -310,7 +310,7 @@ TEST_CASE("Parameters swapped while recorded: each gradient goes with its parame
   check_close(b.grad(), Array{10.0}, 0.0);
 }
 
-TEST_CASE("A parameter assigned one of its shape while recorded is still reached, and its gradient restarts") {
+TEST_CASE("A recorded parameter assigned one of the same shape still gets a gradient, starting from none") {
   Parameter w(Array{1.0, 2.0});
   const Parameter other(Array{10.0, 20.0});
   w.set_grad(Array{7.0, 7.0});
@@ -324,7 +324,7 @@ TEST_CASE("A parameter assigned one of its shape while recorded is still reached
   CHECK_FALSE(other.has_grad());
 }
 
-TEST_CASE("A parameter assigned one of another shape while recorded is a new one to the tape") {
+TEST_CASE("A recorded parameter assigned one of another shape is a new parameter to the tape") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -335,7 +335,7 @@ TEST_CASE("A parameter assigned one of another shape while recorded is a new one
   check_close(w.grad(), Array{6.0, 8.0, 10.0}, 0.0);
 }
 
-TEST_CASE("A parameter that takes another's numbers while recorded gets the recording's gradient") {
+TEST_CASE("A recording's gradient goes to a parameter assigned by move while recorded") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -345,7 +345,7 @@ TEST_CASE("A parameter that takes another's numbers while recorded gets the reco
   check_close(w.value(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A parameter that takes another's place while recorded gets none of its old place's gradient") {
+TEST_CASE("A parameter assigned by move while recorded does not get the gradient of its old storage") {
   Parameter w(Array{1.0, 2.0}), other(Array{3.0, 4.0});
   const tg::ParameterHandle held(other);
   const tg::Tape tape;
@@ -358,7 +358,7 @@ TEST_CASE("A parameter that takes another's place while recorded gets none of it
   check_close(w.value(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A parameter destroyed while recorded leaves the sweep whole") {
+TEST_CASE("Destroying a recorded parameter does not disturb the backward pass") {
   const Parameter w(Array{1.0, 2.0});
   Tensor loss;
   const tg::Tape tape;
@@ -374,7 +374,7 @@ TEST_CASE("A parameter destroyed while recorded leaves the sweep whole") {
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE("Two parameters that share a value are two to the tape") {
+TEST_CASE("Two parameters that share a value are two nodes on the tape") {
   const Parameter a(Array{1.0, 2.0});
   const Parameter b = a;
   const tg::Tape tape;
@@ -384,7 +384,7 @@ TEST_CASE("Two parameters that share a value are two to the tape") {
   check_close(b.grad(), Array{2.0, 8.0}, 0.0);
 }
 
-TEST_CASE("A parameter that shares a tensor's value changes alone") {
+TEST_CASE("Changing a parameter does not change a tensor that shares its value") {
   const Tensor made = tg::transpose(Tensor(Array{{1.0, 2.0}, {3.0, 4.0}}), 0, 1);
   Parameter w(Array{{0.0, 0.0}, {0.0, 0.0}});
   w.share_value(made.shared_value());

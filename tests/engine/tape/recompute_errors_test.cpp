@@ -29,7 +29,7 @@ const auto cube = [](const auto& x) { return x * x * x; };
 
 }  // namespace
 
-TEST_CASE("What the function throws leaves all as it was, when it is called and when it is called again") {
+TEST_CASE("An exception from the function changes nothing, in the first call and in the recomputation") {
   Parameter w = scalar(2), v = scalar(3);
   w.set_grad(Array(tg::Shape{}, 0.5));
   int failures = 1;
@@ -56,7 +56,7 @@ TEST_CASE("What the function throws leaves all as it was, when it is called and 
   CHECK(v.grad()() == 2 * 3 * 16);
 }
 
-TEST_CASE("A rule in the function that throws leaves all as it was") {
+TEST_CASE("An exception from a rule in the function changes nothing") {
   const Parameter w = scalar(2), v = scalar(3);
   int failures = 1;
   const auto f = [&](const Tensor& x) {
@@ -75,7 +75,7 @@ TEST_CASE("A rule in the function that throws leaves all as it was") {
   CHECK(v.grad()() == 4);
 }
 
-TEST_CASE("Tensors of other tapes are refused, beside x and as x") {
+TEST_CASE("Tensors of other tapes are refused, as x and as captures") {
   const Parameter w = scalar(2);
   const tg::Tape tape;
   const Tensor x = w * 2.0, beside = w * 3.0;
@@ -87,7 +87,7 @@ TEST_CASE("Tensors of other tapes are refused, beside x and as x") {
         "one recorded on an outer Tape; detach() makes it a constant");
 }
 
-TEST_CASE("Watching x within the function is refused, and watching what it makes works") {
+TEST_CASE("retain_grad and hooks on x are refused in the function, and allowed on its own tensors") {
   const Parameter w = scalar(2);
   const tg::Tape tape;
   const Tensor x = w * 2.0;
@@ -120,7 +120,7 @@ TEST_CASE("Watching x within the function is refused, and watching what it makes
   CHECK(w.grad()() == 400 * 5 * 2);
 }
 
-TEST_CASE("A function that computes something else the second time is refused, as far as that can be seen") {
+TEST_CASE("A function that computes something else in the second call is refused if this is detectable") {
   Parameter w(Array{2.0, 3.0});
   const auto thrown = [&](auto first, auto then) {
     bool again = false;
@@ -149,7 +149,7 @@ TEST_CASE("A function that computes something else the second time is refused, a
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE("Anomaly mode names the operation within the function, and lets infinity pass that came in") {
+TEST_CASE("Anomaly mode names the operation in the function, and ignores infinities in x") {
   Parameter w(Array{1.0, 0.0});
   w.set_name("layer.weight");
   const tg::Tape tape({.detect_anomaly = true});

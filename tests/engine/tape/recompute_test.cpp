@@ -94,7 +94,7 @@ const auto cube = [](const auto& x) { return x * x * x; };
 
 // ---- the same bits --------------------------------------------------------------------------------------------------
 
-TEST_CASE_TEMPLATE("A model's values, gradients and random numbers are those of the model without", T, float, double) {
+TEST_CASE_TEMPLATE("Values, gradients and random numbers match the model without recompute", T, float, double) {
   tg::manual_seed(1);
   Gpt<T> model;
   tg::IntArray ids = tg::random_permutation(4 * 24);
@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE("A model's values, gradients and random numbers are those of 
   }
 }
 
-TEST_CASE("Gradients are added up in the same order where x and a parameter are used before, within and after") {
+TEST_CASE("Gradients are summed in the same order if x and a parameter are used before, in and after the function") {
   // Sums that depend on the order: in float, 1e8 + 1 - 1e8 is 0, but 1e8 - 1e8 + 1 is 1.
   tg::Parameter<float> w(tg::Array<float>{1.5F, -0.25F}), v(tg::Array<float>{3.1F, 0.7F});
   check_same_with_and_without<float>({w, v}, [&](Caller call) {
@@ -118,7 +118,7 @@ TEST_CASE("Gradients are added up in the same order where x and a parameter are 
   });
 }
 
-TEST_CASE("A function may return what it is given, a parameter or a constant") {
+TEST_CASE("The function may return its argument, a parameter or a constant") {
   tg::Parameter<double> w(Array{2.0, 3.0});
   const Tensor constant(Array{1.0, -1.0});
   const tg::Tape tape;
@@ -133,7 +133,7 @@ TEST_CASE("A function may return what it is given, a parameter or a constant") {
   CHECK(w.grad() == Array{8.0, 12.0});
 }
 
-TEST_CASE("x may be a constant, a parameter, a frozen one, and read by the function itself, too") {
+TEST_CASE("x may be a constant, a parameter or frozen, and the function may also capture it") {
   Parameter w(Array{2.0, 3.0}), v(Array{0.3, 0.7}), frozen(Array{1.5, 2.5});
   frozen.set_requires_grad(false);
   const Tensor constant(Array{1.0, -1.0});
@@ -146,7 +146,7 @@ TEST_CASE("x may be a constant, a parameter, a frozen one, and read by the funct
   check_same_with_and_without<double>(all, [&](Caller call) { return call(cube, v * 2.0); });
 }
 
-TEST_CASE("What the result does not depend on is not reached") {
+TEST_CASE("Parameters that the result does not depend on are not reached") {
   const Parameter w = scalar(2), unused = scalar(3), behind_x = scalar(4);
   const tg::Tape tape;
   const Tensor x = behind_x * 2.0;
@@ -172,7 +172,7 @@ TEST_CASE("Calls nest") {
   });
 }
 
-TEST_CASE("Gradients of a recomputed function are those of differences") {
+TEST_CASE("Gradients of a recomputed function match central differences") {
   Parameter w(tg::uniform<double>({3, 4}, -1, 1)), x(tg::uniform<double>({2, 4}, -1, 1));
   const auto f = [&](const Tensor& h) { return tg::tanh(tg::linear(h, w)); };
   CHECK(tg::testing::gradcheck([&] { return tg::recompute(std::ref(f), x * 2.0); }, {{"w", w}, {"x", x}}));
@@ -180,7 +180,7 @@ TEST_CASE("Gradients of a recomputed function are those of differences") {
 
 // ---- random numbers -------------------------------------------------------------------------------------------------
 
-TEST_CASE("The same elements are dropped again, whichever generator says which, and none of them moves on") {
+TEST_CASE("The same elements are dropped again with any generator, and no generator advances") {
   Parameter x(Array(tg::Shape{1000}, 1.0));
   tg::Generator own(3);
   const tg::Tape tape;
@@ -193,7 +193,7 @@ TEST_CASE("The same elements are dropped again, whichever generator says which, 
   CHECK(std::pair(tg::default_generator().state(), own.state()) == after);
 }
 
-TEST_CASE("A hook within draws new numbers, as it does elsewhere") {
+TEST_CASE("A hook in the function draws new random numbers, as elsewhere") {
   const Parameter x = scalar(2);
   std::vector<double> drawn;
   const auto f = [&](const Tensor& h) {
@@ -210,7 +210,7 @@ TEST_CASE("A hook within draws new numbers, as it does elsewhere") {
   CHECK(x.grad()() == 6);
 }
 
-TEST_CASE("Other threads may draw meanwhile") {
+TEST_CASE("Other threads may draw random numbers meanwhile") {
   const auto train = [] {
     for (int step = 0; step < 200; ++step) {
       Parameter x(Array(tg::Shape{64}, 1.0));
@@ -230,7 +230,7 @@ TEST_CASE("Other threads may draw meanwhile") {
 
 // ---- when it is called, and what it stores -------------------------------------------------------------------------
 
-TEST_CASE("The function is called once without a tape, and once more in each sweep with one") {
+TEST_CASE("The function is called once without a tape, and once more per backward pass with one") {
   const Parameter w = scalar(3);
   int calls = 0;
   const auto f = [&](const Tensor& x) { return ++calls, x * x; };
@@ -254,7 +254,7 @@ TEST_CASE("The function is called once without a tape, and once more in each swe
   CHECK_THROWS_WITH_AS(z.backward(), Contains("up to the recompute of shape ()"), std::logic_error);
 }
 
-TEST_CASE("A layer is called where it is, and what is moved in is taken over") {
+TEST_CASE("A referenced layer is called in place, and a moved function is stored") {
   struct Scaled {
     Parameter scale = scalar(2);
     Tensor operator()(const Tensor& x) const { return x * scale; }
@@ -267,7 +267,7 @@ TEST_CASE("A layer is called where it is, and what is moved in is taken over") {
   CHECK(x.grad()() == 3 * 2 * 36);
 }
 
-TEST_CASE("The tape keeps x, and not what the function's operations save") {
+TEST_CASE("The tape saves x but not the values saved by the function's operations") {
   const Parameter w(Array(tg::Shape{100}, 0.5));
   const auto f = [&](const Tensor& x) { return tg::tanh(tg::exp(tg::tanh(tg::exp(x * w)) * w)); };
   const tg::Tape tape({.profile = true});
@@ -288,7 +288,7 @@ TEST_CASE("The tape keeps x, and not what the function's operations save") {
   CHECK(printed.str().find("recompute") != std::string::npos);
 }
 
-TEST_CASE("Values are kept, too, and then the node has its rules for readers") {
+TEST_CASE("recompute works with keep_values, and its node has a formula and contributions") {
   Parameter w(Array{1.5, 0.5}), v(Array{0.5, 0.75});
   const auto loss = [&](Caller call) { return call([&](const Tensor& x) { return x * w * x; }, v * 2.0) * v * w; };
   check_same(step_of<double>({w, v}, true, loss, {.keep_values = true}), step_of<double>({w, v}, false, loss));
@@ -306,7 +306,7 @@ TEST_CASE("Values are kept, too, and then the node has its rules for readers") {
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
 
-TEST_CASE("Hooks of parameters and of x see all of the gradient, once") {
+TEST_CASE("Hooks of parameters and of x get the complete gradient once") {
   Parameter w = scalar(2);
   std::vector<double> of_w, of_x;
   w.register_hook([&](Array& g) { of_w.push_back(g()); });
@@ -322,7 +322,7 @@ TEST_CASE("Hooks of parameters and of x see all of the gradient, once") {
   CHECK(w.sweeps().total == 1);
 }
 
-TEST_CASE("Gradients are those at the values that the function read, whatever parameters have become") {
+TEST_CASE("Gradients use the values that the function read, also if parameters changed since") {
   Parameter w(Array{2.0, 3.0}), v(Array{5.0, 7.0});
   const auto f = [&](const Tensor& x) { return x * w * w * v; };
   for (const bool recomputes : {false, true}) {
@@ -342,7 +342,7 @@ TEST_CASE("Gradients are those at the values that the function read, whatever pa
   }
 }
 
-TEST_CASE("A weight that was rounded to bfloat16 since the function read it is what it was") {
+TEST_CASE("A weight rounded to bfloat16 after the first call still has its earlier value") {
   const tg::Shape one{1, 1};
   const Array exact(one, 1.0069);  // between two bfloat16 numbers
   const Tensor x(Array(one, 3.0));
@@ -360,7 +360,7 @@ TEST_CASE("A weight that was rounded to bfloat16 since the function read it is w
   }
 }
 
-TEST_CASE("Parameters that have been frozen since get no gradient, and the others theirs") {
+TEST_CASE("Parameters frozen since then get no gradient, and others get theirs") {
   Parameter w = scalar(2), v = scalar(3);
   const tg::Tape tape;
   const Tensor y = tg::recompute([&](const Tensor& x) { return x * w; }, v);
@@ -372,7 +372,7 @@ TEST_CASE("Parameters that have been frozen since get no gradient, and the other
   CHECK(v.grad()() == 2);
 }
 
-TEST_CASE("Reports see the sweep of the tape, and names of what a function makes and is given are kept") {
+TEST_CASE("Reports show the tape's backward pass, and names in the function and of its result are kept") {
   struct Model {
     Parameter w = scalar(2);
     TAPEGRAD_FIELDS(w)

@@ -35,7 +35,7 @@ template <class G> Array received(const tg::Shape& shape, const G& gradient) {
 
 }  // namespace
 
-TEST_CASE("An operation of the user's own is recorded and swept as the library's are") {
+TEST_CASE("A user-defined operation is recorded and differentiated like the library's") {
   const Parameter w(Array{1.0, -2.0, 0.5});
   const tg::Tape tape;
   const Tensor y = cube(w * 2.0);
@@ -51,7 +51,7 @@ TEST_CASE("One definition of an operation serves float and double") {
   check_close(w.grad(), Array{3.0, 12.0}, 0.0);
 }
 
-TEST_CASE("Without a tape, or from constants alone, a user's operation is a value and no rule stays") {
+TEST_CASE("Without a tape or with only constant inputs, the value is computed and the rule is discarded") {
   const Parameter w(Array{2.0});
   const auto watched = std::make_shared<int>();
   const auto twice = [&watched](const Tensor& x) {
@@ -73,7 +73,7 @@ TEST_CASE("Without a tape, or from constants alone, a user's operation is a valu
   CHECK(tape.size() == 2);
 }
 
-TEST_CASE("The value of an operation is an expression, an array, or a value that the rule shares") {
+TEST_CASE("The value of an operation is an expression, an array, or a value shared with the rule") {
   const Parameter w(Array{1.0, 2.0});
   const auto rule = [](const Array& dy, auto& dx) { dx[0] += dy; };
   const Array array = w.value() + 1.0;
@@ -94,7 +94,7 @@ TEST_CASE("The value of an operation is an expression, an array, or a value that
   check_close(w.grad(), Array{6.0, 60.0}, 0.0);
 }
 
-TEST_CASE("An operation describes its arguments, once, on a tape with observers only") {
+TEST_CASE("An operation describes its arguments once, only on a tape with observers") {
   const Parameter w(Array{1.0, 2.0});
   int calls = 0;
   const auto scaled = [&](double factor) {
@@ -137,7 +137,7 @@ TEST_CASE("A rule that takes a third argument gets the operation's output") {
   check_close(w.grad(), Array(xt::exp(w.value())), 1e-15);
 }
 
-TEST_CASE("A rule may own what cannot be copied, and it is freed once the rule is consumed") {
+TEST_CASE("A rule may own uncopyable objects, and is freed once it is consumed") {
   const Parameter w(Array{1.0, 2.0});
   const auto watched = std::make_shared<int>();
   auto owned = std::make_unique<std::shared_ptr<int>>(watched);
@@ -151,7 +151,7 @@ TEST_CASE("A rule may own what cannot be copied, and it is freed once the rule i
 
 // ---- inputs -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("Several inputs get a gradient each, numbered as the inputs are") {
+TEST_CASE("Each input gets its gradient at its own index") {
   const Parameter a(Array{1.0, 2.0}), b(Array{3.0, 4.0}), c(Array{5.0, 6.0});
   const tg::Tape tape;
   const Tensor y = tg::record("a b + c", a.value() * b.value() + c.value(), {a, b, c},
@@ -167,7 +167,7 @@ TEST_CASE("Several inputs get a gradient each, numbered as the inputs are") {
   check_close(c.grad(), Array{1.0, -1.0}, 0.0);
 }
 
-TEST_CASE("An input given twice gets both gradients, whichever way the rule writes them") {
+TEST_CASE("An input given twice gets both gradients, by += and by destination()") {
   const Parameter w(Array{1.0, 2.0});
   const auto add_twice = [&w](const auto& add) {
     const tg::Tape tape;
@@ -186,7 +186,7 @@ TEST_CASE("An input given twice gets both gradients, whichever way the rule writ
   check_close(w.grad(), Array{12.0, 120.0}, 0.0);
 }
 
-TEST_CASE("Constants want no gradient, and adding to theirs does nothing") {
+TEST_CASE("Constants need no gradient, and adding to theirs does nothing") {
   const Parameter w(Array{1.0, 2.0});
   const Tensor constant(Array{3.0, 4.0});
   int swept = 0;
@@ -207,7 +207,7 @@ TEST_CASE("Constants want no gradient, and adding to theirs does nothing") {
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A rule that asks for an input it has not is told so under its operation's name") {
+TEST_CASE("An error for an input index out of range names the operation") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = tg::record("lonely", Array(w.value()), {w}, [](const Array& dy, auto& dx) { dx[1] += dy; });
@@ -217,7 +217,7 @@ TEST_CASE("A rule that asks for an input it has not is told so under its operati
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
 
-TEST_CASE("A gradient of the shape that an input was broadcast to is summed back") {
+TEST_CASE("A gradient of the broadcast shape is summed back to the input's shape") {
   const Array g{{1.0, 2.0, 3.0}, {10.0, 20.0, 30.0}};  // (2, 3)
   check_close(received({2, 3}, g), g, 0.0);
   check_close(received({3}, g), Array{11.0, 22.0, 33.0}, 0.0);
@@ -230,7 +230,7 @@ TEST_CASE("A gradient of the shape that an input was broadcast to is summed back
   check_close(received({3}, Array(tg::Shape{0, 3})), Array{0.0, 0.0, 0.0}, 0.0);
 }
 
-TEST_CASE("Gradients of any xtensor expression are taken and add up") {
+TEST_CASE("Gradients are accepted as any xtensor expression, and accumulate") {
   const Array g{{1.0, 2.0}, {3.0, 4.0}};
   check_close(received({2, 2}, xt::xarray<double>(g)), g, 0.0);
   check_close(received({2, 2}, xt::xarray<int>(g)), g, 0.0);
@@ -248,7 +248,7 @@ TEST_CASE("Gradients of any xtensor expression are taken and add up") {
   check_close(w.grad(), Array{{1.0 + 10 + 4, 3.0 + 20 + 6}, {2.0 + 30 + 4, 4.0 + 40 + 6}}, 0.0);
 }
 
-TEST_CASE("A gradient of a shape that does not fit is refused with both shapes") {
+TEST_CASE("A gradient of an incompatible shape is refused with both shapes") {
   for (const tg::Shape& wrong : {tg::Shape{2}, tg::Shape{2, 1}, tg::Shape{}, tg::Shape{1, 2}, tg::Shape{3, 2}}) {
     const Parameter w(Array{1.0, 2.0, 3.0});
     const std::string shapes = "shape (3) or one that it broadcasts to, got " + tg::to_string(wrong);
@@ -258,7 +258,7 @@ TEST_CASE("A gradient of a shape that does not fit is refused with both shapes")
   }
 }
 
-TEST_CASE("A kernel's destination is first to be filled and then to be added to") {
+TEST_CASE("A kernel's destination is first overwritten, then accumulated to") {
   const Parameter w(Array{1.0, 2.0});
   std::vector<double> betas;
   const tg::Tape tape;
@@ -276,7 +276,7 @@ TEST_CASE("A kernel's destination is first to be filled and then to be added to"
   check_close(w.grad(), Array{2.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A rule gets the gradient of its output, whole, in the output's shape") {
+TEST_CASE("A rule gets the complete gradient of its output, in the output's shape") {
   const Parameter w(Array{1.0, 2.0, 3.0});
   const tg::Tape tape;
   const Tensor y = tg::record("spread", xt::ones<double>({2, 3}) * w.value(), {w}, [](const Array& dy, auto& dx) {

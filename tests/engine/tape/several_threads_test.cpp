@@ -99,7 +99,7 @@ class PoolAtWork {
 
 }  // namespace
 
-TEST_CASE("Threads train copies of one model at once, and each gets what it gets alone") {
+TEST_CASE("Threads train copies of one model at once, with the same results as alone") {
   elsewhere([] {
     const Threads three(3);
     std::vector<SmallGpt> copies;  // share their arrays until each steps; the last owner steps in place
@@ -118,7 +118,7 @@ TEST_CASE("Threads train copies of one model at once, and each gets what it gets
   });
 }
 
-TEST_CASE("Products of a batch are the same bits while another thread's loop has the pool") {
+TEST_CASE("Products of a batch have the same bits while another thread uses the pool") {
   const Threads three(3);
   tg::manual_seed(1);  // a loop over the batch; each product is large enough to be split among its threads
   const tg::Tensor<float> a(tg::uniform<float>({8, 64, 256}, -1, 1)), b(tg::uniform<float>({8, 256, 64}, -1, 1));
@@ -127,7 +127,7 @@ TEST_CASE("Products of a batch are the same bits while another thread's loop has
   CHECK((tg::matmul(a, b).value() == alone));
 }
 
-TEST_CASE("Threads train models of their own while the number of threads changes") {
+TEST_CASE("Threads train separate models while the number of threads changes") {
   elsewhere([] {
     const Threads restored(tg::num_threads());
     tg::manual_seed(1);
@@ -198,7 +198,7 @@ TEST_CASE("Eight threads read one const model while the number of threads change
   CHECK(wrong == 0);
 }
 
-TEST_CASE("Arrays and tensors are handed from thread to thread, and freed by any") {
+TEST_CASE("Arrays and tensors may be passed between threads and freed by any") {
   const auto blocks = tg::pool_blocks_in_use();
   std::optional<tg::Tensor<float>> handed;
   std::ptrdiff_t taken = 0;
@@ -232,7 +232,7 @@ TEST_CASE("Each thread's NoGrad pauses its own recording") {
   CHECK(tg::Tape::records());
 }
 
-TEST_CASE("Any number of threads gives the same bits, but for large matrix products") {
+TEST_CASE("Any number of threads gives the same bits, except in large matrix products") {
   const auto computed = [](std::size_t count) {
     const Threads threads(count);
     tg::Generator generator(3);
@@ -264,7 +264,7 @@ TEST_CASE("Any number of threads gives the same bits, but for large matrix produ
   }
 }
 
-TEST_CASE("Threads print tapes of their own and save pages of them at once, and one file together") {
+TEST_CASE("Threads print and save pages of their own tapes at once, also to one file") {
   tg::manual_seed(1);
   const TemporaryFolder folder;
   const SmallGpt first, second;

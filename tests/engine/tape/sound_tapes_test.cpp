@@ -35,7 +35,7 @@ struct Two {
 
 // ---- all gradients or none ----------------------------------------------------------------------------------------
 
-TEST_CASE("When a rule, a hook or memory fails in mid-sweep, gradients and their counts are as before") {
+TEST_CASE("If a rule, a hook or an allocation fails during a backward pass, gradients and counts are unchanged") {
   Two model;
   model.a.set_grad(Array{7.0, 8.0});
   const auto fails_with = [&](auto breaks) {
@@ -65,7 +65,7 @@ TEST_CASE("When a rule, a hook or memory fails in mid-sweep, gradients and their
   fails_with([](const Tensor& x) { return x; });
 }
 
-TEST_CASE("After a sweep that failed, a tape can be swept from elsewhere") {
+TEST_CASE("After a failed backward pass, another start on the same tape works") {
   Two model;
   const tg::Tape tape;
   const Tensor broken = tg::sum(through(model.a, [] { throw std::runtime_error("breaks"); }));
@@ -76,7 +76,7 @@ TEST_CASE("After a sweep that failed, a tape can be swept from elsewhere") {
   CHECK_FALSE(model.a.has_grad());
 }
 
-TEST_CASE("What had arrived at a parameter before a sweep failed is not handed over by the next one") {
+TEST_CASE("Gradients that reached a parameter in a failed backward pass are not delivered by the next one") {
   Two model;
   const tg::Tape tape;
   const Tensor broken = through(model.a, [] { throw std::runtime_error("breaks"); });
@@ -90,7 +90,7 @@ TEST_CASE("What had arrived at a parameter before a sweep failed is not handed o
 
 // ---- nested backward passes ---------------------------------------------------------------------------------------
 
-TEST_CASE("A sweep within a sweep of the same tape is refused, in double and in float, and the outer one goes on") {
+TEST_CASE("A nested backward pass on the same tape is refused, in both number types, and the outer one continues") {
   Two model;
   tg::Parameter<float> in_float(tg::Array<float>{1.0F});
   const tg::Tape tape;
@@ -117,7 +117,7 @@ TEST_CASE("A sweep within a sweep of the same tape is refused, in double and in 
   CHECK(in_float.grad()(0) == 2.0F);
 }
 
-TEST_CASE("Hooks and rules may record while the sweep is under way, and sweep that on their own tape") {
+TEST_CASE("Hooks and rules may record during a backward pass, and differentiate on their own tape") {
   Two model;
   const auto record_much = [&] {
     for (int i = 0; i < 1000; ++i) (void)(model.a * 2.0 + model.b);
@@ -138,7 +138,7 @@ TEST_CASE("Hooks and rules may record while the sweep is under way, and sweep th
   check_close(model.b.grad(), Array{1.0, 2.0}, 0.0);
 }
 
-TEST_CASE("A rule may take a gradient, record, and then add to it") {
+TEST_CASE("A rule may read a gradient, record, and then add to it") {
   Two model;
   const tg::Tape tape;
   const Tensor y = tg::record("late", Array(model.a.value()), {model.a}, [&](const Array& dy, auto& dx) {
@@ -151,7 +151,7 @@ TEST_CASE("A rule may take a gradient, record, and then add to it") {
   check_close(model.a.grad(), Array{5.0, 5.0}, 0.0);
 }
 
-TEST_CASE("A tape that a hook or a rule ends lets its sweep finish") {
+TEST_CASE("If a hook or a rule ends the tape, its backward pass finishes") {
   for (const bool in_hook : {true, false}) {
     Two model;
     std::optional<tg::Tape> tape(std::in_place);
@@ -169,7 +169,7 @@ TEST_CASE("A tape that a hook or a rule ends lets its sweep finish") {
   }
 }
 
-TEST_CASE("A hook may remove its tensor's hooks and add others, which begin with the next sweep") {
+TEST_CASE("A hook may remove its tensor's hooks and add others, which run from the next backward pass on") {
   Two model;
   std::vector<int> called;
   model.a.register_hook([&](Array&) {
@@ -192,7 +192,7 @@ TEST_CASE("A hook may remove its tensor's hooks and add others, which begin with
   CHECK(called.size() == 1 + 100 + 100);
 }
 
-TEST_CASE("A hook keeps its state from sweep to sweep, at a parameter and elsewhere") {
+TEST_CASE("A hook keeps its state between backward passes, on parameters and other tensors") {
   Two model;
   int last = 0, last_of_output = 0;
   model.a.register_hook([&last, called = 0](Array&) mutable { last = ++called; });
@@ -207,7 +207,7 @@ TEST_CASE("A hook keeps its state from sweep to sweep, at a parameter and elsewh
 
 // ---- pauses -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("NoGrad pauses recording in its scope, pauses nest, and a tape within one records") {
+TEST_CASE("NoGrad pauses recording in its scope, pauses nest, and a tape in a pause records") {
   Two model;
   const tg::Tape tape;
   {
@@ -229,7 +229,7 @@ TEST_CASE("NoGrad pauses recording in its scope, pauses nest, and a tape within 
   CHECK((model.a * model.b).requires_grad());
 }
 
-TEST_CASE("NoGrad without a tape changes nothing, and a tape's sweep may run in a pause") {
+TEST_CASE("NoGrad without a tape has no effect, and a backward pass may run in a pause") {
   Two model;
   {
     const tg::NoGrad pause;
@@ -242,7 +242,7 @@ TEST_CASE("NoGrad without a tape changes nothing, and a tape's sweep may run in 
   check_close(model.a.grad(), Array{2.0, 4.0}, 0.0);
 }
 
-TEST_CASE("A gradient check inside a tape records nothing there") {
+TEST_CASE("A gradient check with an active tape records nothing on it") {
   Two model;
   const tg::Tape tape;
   CHECK_GRADIENTS([&] { return tg::sum(model.a * model.b); }, model);
@@ -251,7 +251,7 @@ TEST_CASE("A gradient check inside a tape records nothing there") {
 
 // ---- frozen parameters --------------------------------------------------------------------------------------------
 
-TEST_CASE("A frozen parameter is a constant to operations, costs nothing, and can be unfrozen") {
+TEST_CASE("A frozen parameter is a constant to operations, has no overhead, and can be unfrozen") {
   Two model;
   model.a.set_grad(Array{1.0, 1.0});
   model.a.set_requires_grad(false);
@@ -310,7 +310,7 @@ TEST_CASE("Assigning to a parameter through a Tensor is refused and changes noth
   CHECK(p.defined());
 }
 
-TEST_CASE("A tensor that was moved from is undefined, recorded nowhere, and can be assigned to") {
+TEST_CASE("A moved-from tensor is undefined, not recorded, and assignable") {
   Two model;
   const tg::Tape tape;
   Tensor y = model.a * 2.0;
@@ -324,7 +324,7 @@ TEST_CASE("A tensor that was moved from is undefined, recorded nowhere, and can 
   check_close(model.a.grad(), Array{2.0, 2.0}, 0.0);
 }
 
-TEST_CASE("Parameters that nobody else holds keep gradients, hooks and sweeps when a vector moves them") {
+TEST_CASE("Parameters with a single owner keep gradients, hooks and counts when a vector moves them") {
   std::vector<Two> layers(2);
   int called = 0;
   layers[1].a.register_hook([&](Array&) { ++called; });
@@ -340,7 +340,7 @@ TEST_CASE("Parameters that nobody else holds keep gradients, hooks and sweeps wh
   CHECK(called == 2);
 }
 
-TEST_CASE("Copies of a model keep the names that reports show") {
+TEST_CASE("Copies of a model keep the names in reports") {
   Two model;
   tg::parameters(model);
   const Two copy = model;
@@ -352,7 +352,7 @@ TEST_CASE("Copies of a model keep the names that reports show") {
   CHECK(moved.b.name() == "b");
 }
 
-TEST_CASE("A parameter without a gradient shows zeros at one address, to several threads at once") {
+TEST_CASE("A parameter without a gradient shows zeros at one address, from several threads at once") {
   std::optional<Parameter> p;  // created and destroyed on other threads, because each thread counts its pool blocks
   std::jthread([&] { p.emplace(Array(tg::Shape{64, 64}, 1.0)); }).join();
   std::vector<const Array*> seen(4);
@@ -367,7 +367,7 @@ TEST_CASE("A parameter without a gradient shows zeros at one address, to several
 
 // ---- saved arrays -------------------------------------------------------------------------------------------------
 
-TEST_CASE("What a rule saves is counted however it is captured") {
+TEST_CASE("The bytes saved by a rule are counted for any kind of capture") {
   const Parameter w(Array{1.0, 2.0, 3.0});  // 24 bytes
   const auto saved_by = [&](auto rule) {
     const tg::Tape tape({.profile = true});

@@ -33,7 +33,7 @@ Tensor failing(const Tensor& x, int& failures) {
 
 // ---- sweeping -----------------------------------------------------------------------------------------------------
 
-TEST_CASE("A value used many times gathers the gradients of all its uses") {
+TEST_CASE("A value used many times accumulates the gradients of all its uses") {
   const Parameter w = scalar(2.0);
   const tg::Tape tape;
   const Tensor y = w * w;                    // 4, y' = 2 w
@@ -42,7 +42,7 @@ TEST_CASE("A value used many times gathers the gradients of all its uses") {
   CHECK(w.grad()() == 10.0 * 4.0 - 0.25);
 }
 
-TEST_CASE("Rules are called once each, last recorded first, and those of unused branches never") {
+TEST_CASE("Rules are called once each in reverse order, and those of unused branches never") {
   const Parameter w = scalar(1.0);
   std::vector<std::string> calls;
   const tg::Tape tape;
@@ -57,7 +57,7 @@ TEST_CASE("Rules are called once each, last recorded first, and those of unused 
   CHECK(w.grad()() == 4.0);
 }
 
-TEST_CASE("A sweep leaves parameters that its start does not depend on without gradient") {
+TEST_CASE("A backward pass leaves parameters that its start does not depend on without a gradient") {
   const Parameter used = scalar(2.0), beside = scalar(3.0), never = scalar(4.0);
   const tg::Tape tape;
   const Tensor other = beside * beside;
@@ -69,7 +69,7 @@ TEST_CASE("A sweep leaves parameters that its start does not depend on without g
   CHECK(beside.grad()() == 6.0);
 }
 
-TEST_CASE("Gradients add up over sweeps until zero_grad forgets them") {
+TEST_CASE("Gradients accumulate over backward passes until zero_grad") {
   Parameter w = scalar(3.0);
   for (int step = 1; step <= 3; ++step) {
     const tg::Tape tape;
@@ -83,7 +83,7 @@ TEST_CASE("Gradients add up over sweeps until zero_grad forgets them") {
   CHECK(w.grad()() == 6.0);
 }
 
-TEST_CASE("A chain of a million operations records, sweeps and is destroyed") {
+TEST_CASE("A chain of a million operations is recorded, differentiated and destroyed") {
   constexpr int kLength = kSanitized ? 100'000 : 1'000'000;  // deep enough for both stacks
   const Parameter w = scalar(1.0);
   for (const bool swept : {true, false}) {
@@ -96,7 +96,7 @@ TEST_CASE("A chain of a million operations records, sweeps and is destroyed") {
   CHECK(w.grad()() == kLength);  // d w^n / dw = n at 1
 }
 
-TEST_CASE("A value with a hundred thousand uses, joined by one operation, gathers them all") {
+TEST_CASE("A value with a hundred thousand uses accumulates all their gradients") {
   constexpr std::size_t kUses = 100'000;
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
@@ -108,7 +108,7 @@ TEST_CASE("A value with a hundred thousand uses, joined by one operation, gather
   CHECK(w.grad()() == 6.0 * kUses / 2);
 }
 
-TEST_CASE("A sweep frees what each operation saved as it passes; a retained recording keeps it") {
+TEST_CASE("A backward pass frees the values saved by each operation; retain_graph keeps them") {
   constexpr std::size_t kDepth = 20;
   std::vector<std::ptrdiff_t> in_use;  // blocks in use at each call of a rule
   const Parameter w(Array{1.0, 2.0});
@@ -131,7 +131,7 @@ TEST_CASE("A sweep frees what each operation saved as it passes; a retained reco
   for (std::size_t i = 2; i < kDepth; ++i) CHECK(in_use[i] < in_use[i - 1]);
 }
 
-TEST_CASE("Arrays without elements are recorded and swept as any other") {
+TEST_CASE("Arrays without elements are recorded and differentiated like others") {
   const Parameter w(Array(tg::Shape{0, 3}));
   const tg::Tape tape;
   const Tensor y = tg::sum(w * 2.0);
@@ -143,14 +143,14 @@ TEST_CASE("Arrays without elements are recorded and swept as any other") {
 
 // ---- seeds --------------------------------------------------------------------------------------------------------
 
-TEST_CASE("backward from a scalar starts with 1, whatever its number of axes") {
+TEST_CASE("backward from a scalar starts with 1, for any number of axes") {
   const Parameter w(Array(tg::Shape{1, 1}, 2.0));
   const tg::Tape tape;
   (w * w).backward();
   check_close(w.grad(), Array(tg::Shape{1, 1}, 4.0), 0.0);
 }
 
-TEST_CASE("backward with a seed starts from any shape with the gradient it is given") {
+TEST_CASE("backward with a seed starts from any shape with the given gradient") {
   const Parameter w(Array{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   const Array seed{{1.0, 0.0, -1.0}, {0.5, 2.0, 0.0}};
   const tg::Tape tape;
@@ -161,7 +161,7 @@ TEST_CASE("backward with a seed starts from any shape with the gradient it is gi
   check_close(w.grad(), Array(4.0 * w.value() * seed), 0.0);
 }
 
-TEST_CASE("backward from many elements asks for a seed of exactly their shape") {
+TEST_CASE("backward from many elements requires a seed of the same shape") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * 2.0;
@@ -175,7 +175,7 @@ TEST_CASE("backward from many elements asks for a seed of exactly their shape") 
 
 // ---- sweeping again -----------------------------------------------------------------------------------------------
 
-TEST_CASE("A second backward says which operation the first consumed, and changes nothing") {
+TEST_CASE("A second backward names the consumed operation and changes nothing") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor loss = tg::sum(w * w);
@@ -186,7 +186,7 @@ TEST_CASE("A second backward says which operation the first consumed, and change
   check_close(w.grad(), once, 0.0);
 }
 
-TEST_CASE("A recording swept with retain_graph can be swept again, until a sweep consumes it") {
+TEST_CASE("A recording kept by retain_graph can be differentiated again until a pass consumes it") {
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
   const Tensor loss = w * w * w;
@@ -199,7 +199,7 @@ TEST_CASE("A recording swept with retain_graph can be swept again, until a sweep
   CHECK(w.grad()() == 3 * 27.0);
 }
 
-TEST_CASE("Of two losses that share a trunk the second fails before any gradient has changed") {
+TEST_CASE("With two losses on a shared trunk, the second backward throws before any gradient changes") {
   const Parameter w = scalar(3.0), head = scalar(5.0);
   const tg::Tape tape;
   const Tensor trunk = w * w;
@@ -210,7 +210,7 @@ TEST_CASE("Of two losses that share a trunk the second fails before any gradient
   CHECK_FALSE(head.has_grad());
 }
 
-TEST_CASE("Two losses that share a trunk are both swept when the first retains the recording") {
+TEST_CASE("With two losses on a shared trunk, both work if the first retains the graph") {
   const Parameter w = scalar(3.0), head = scalar(5.0);
   const tg::Tape tape;
   const Tensor trunk = w * w;
@@ -221,7 +221,7 @@ TEST_CASE("Two losses that share a trunk are both swept when the first retains t
   CHECK(head.grad()() == 9.0);
 }
 
-TEST_CASE("What is recorded after a sweep can be swept, as far as it needs nothing consumed") {
+TEST_CASE("Operations recorded after a backward pass can be differentiated if they depend on nothing consumed") {
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -231,7 +231,7 @@ TEST_CASE("What is recorded after a sweep can be swept, as far as it needs nothi
   CHECK_THROWS_AS((y * w).backward(), std::logic_error);
 }
 
-TEST_CASE("An exception in a rule leaves no half gradients behind in the recording") {
+TEST_CASE("After an exception in a rule, no partial gradients remain in the recording") {
   int failures = 1;
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
@@ -245,7 +245,7 @@ TEST_CASE("An exception in a rule leaves no half gradients behind in the recordi
   CHECK(w.grad()() == 18.0);
 }
 
-TEST_CASE("What a failed sweep has consumed stays consumed, and a new recording is untouched") {
+TEST_CASE("Operations consumed by a failed backward pass stay consumed, and a new recording is unaffected") {
   int failures = 1;
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
@@ -256,7 +256,7 @@ TEST_CASE("What a failed sweep has consumed stays consumed, and a new recording 
   CHECK(w.grad()() == 6.0);
 }
 
-TEST_CASE("backward needs something that depends on a parameter") {
+TEST_CASE("backward requires a tensor that depends on a parameter") {
   const Parameter w = scalar(3.0);
   const tg::Tape tape;
   CHECK_THROWS_WITH_AS(Tensor(Array{1.0}).backward(), Contains("depends on none"), std::logic_error);
@@ -266,7 +266,7 @@ TEST_CASE("backward needs something that depends on a parameter") {
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE("A rule may record and sweep a tape of its own, as recomputing what was not saved does") {
+TEST_CASE("A rule may record and differentiate on its own tape, as for recomputing values") {
   // y = (2 x)^3 without saving 2 x: the rule recomputes it and runs backward.
   const auto cube_of_twice = [](const Tensor& x) {
     return tg::record("recomputed", tg::pow(x.detach() * 2.0, 3.0).value(), {x},

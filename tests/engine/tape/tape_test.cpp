@@ -12,7 +12,7 @@
 
 // ---- recording ----------------------------------------------------------------------------------------------------
 
-TEST_CASE("A tape records from its construction to the end of its scope, the innermost first") {
+TEST_CASE("The innermost tape records, from its construction to the end of its scope") {
   const Parameter w = scalar(1.0);
   CHECK_FALSE(tg::Tape::records());
   {
@@ -31,7 +31,7 @@ TEST_CASE("A tape records from its construction to the end of its scope, the inn
   CHECK_FALSE(tg::Tape::records());
 }
 
-TEST_CASE("A tape holds a parameter once, however often it is read, and no constants") {
+TEST_CASE("A tape has one node per parameter, however often it is read, and none for constants") {
   const Parameter w = scalar(2.0);
   const Tensor constant(Array{1.0, 2.0});
   const tg::Tape tape;
@@ -54,7 +54,7 @@ TEST_CASE("Without a tape operations compute values and record nothing") {
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE("What was computed before the tape began is a constant on it") {
+TEST_CASE("Tensors computed before the tape began are constants on it") {
   const Parameter w = scalar(3.0);
   const Tensor before = w * w;
   const tg::Tape tape;
@@ -62,7 +62,7 @@ TEST_CASE("What was computed before the tape began is a constant on it") {
   CHECK(w.grad()() == 9.0);
 }
 
-TEST_CASE("A tape records operations on float and on double side by side") {
+TEST_CASE("A tape records float and double operations together") {
   const Parameter d = scalar(3.0);
   const tg::Parameter<float> f(tg::Array<float>{2.0F, 4.0F});
   const tg::Tape tape;
@@ -78,7 +78,7 @@ TEST_CASE("A tape records operations on float and on double side by side") {
   CHECK(d.grad()() == 6.0);
 }
 
-TEST_CASE("After an exception in mid-forward the tape goes on recording") {
+TEST_CASE("After an exception in the forward pass the tape continues recording") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -88,7 +88,7 @@ TEST_CASE("After an exception in mid-forward the tape goes on recording") {
   check_close(w.grad(), Array{6.0, 12.0}, 0.0);
 }
 
-TEST_CASE("An exception that leaves the tape's scope takes the recording with it") {
+TEST_CASE("An exception that leaves the tape's scope destroys the recording") {
   const Parameter w = scalar(2.0);
   const auto interrupted = [&] {
     const tg::Tape tape;
@@ -104,7 +104,7 @@ TEST_CASE("An exception that leaves the tape's scope takes the recording with it
 
 // ---- several tapes ------------------------------------------------------------------------------------------------
 
-TEST_CASE("Tapes one after the other each sweep their own recording into the same parameters") {
+TEST_CASE("Consecutive tapes accumulate gradients in the same parameters") {
   const Parameter w = scalar(3.0);
   for (int step = 1; step <= 3; ++step) {
     const tg::Tape tape;
@@ -114,7 +114,7 @@ TEST_CASE("Tapes one after the other each sweep their own recording into the sam
   CHECK(w.grad()() == 18.0);
 }
 
-TEST_CASE("Of nested tapes the innermost records, and the outer one goes on where it was") {
+TEST_CASE("Of nested tapes the innermost records, and then the outer one continues") {
   const Parameter w = scalar(3.0);
   const tg::Tape outer;
   const Tensor y = w * w;
@@ -129,7 +129,7 @@ TEST_CASE("Of nested tapes the innermost records, and the outer one goes on wher
   CHECK(w.grad()() == 10.0 + 12.0);
 }
 
-TEST_CASE("A tensor of an outer tape is no input of the inner one, which says what to do") {
+TEST_CASE("A tensor of an outer tape is refused on the inner one, with a remedy") {
   const Parameter w = scalar(3.0);
   const tg::Tape outer;
   const Tensor y = w * w;
@@ -174,7 +174,7 @@ TEST_CASE("Tapes on the heap may end in any order") {
   }
 }
 
-TEST_CASE("Two threads record and sweep a tape each, reading the same parameter's value") {
+TEST_CASE("Two threads record and differentiate their own tapes, reading the same parameter's value") {
   const Parameter shared = scalar(2.0);
   const auto train = [&shared](double start, double& result, bool& alone) {
     alone = !tg::Tape::records();
@@ -205,7 +205,7 @@ TEST_CASE("Two threads record and sweep a tape each, reading the same parameter'
   CHECK(shared.grad()() == 4.0);
 }
 
-TEST_CASE("A tensor of another thread's tape is refused there, while its value can be read") {
+TEST_CASE("A tensor of another thread's tape is refused, but its value is readable") {
   const Parameter w = scalar(2.0);
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -234,7 +234,7 @@ TEST_CASE("A tensor of another thread's tape is refused there, while its value c
 
 // ---- tensors that outlive their tape ------------------------------------------------------------------------------
 
-TEST_CASE("A tensor that outlives its tape keeps its value, but cannot be swept: it is stale") {
+TEST_CASE("A tensor that outlives its tape keeps its value, but backward throws: it is stale") {
   const Parameter w = scalar(3.0);
   Tensor y;
   {
@@ -249,7 +249,7 @@ TEST_CASE("A tensor that outlives its tape keeps its value, but cannot be swept:
   CHECK_FALSE(w.has_grad());
 }
 
-TEST_CASE("A stale tensor is no input under another tape, while detach makes it a constant there") {
+TEST_CASE("A stale tensor is refused on another tape, and detach makes it a constant") {
   const Parameter w = scalar(3.0);
   Tensor y;
   {
@@ -265,7 +265,7 @@ TEST_CASE("A stale tensor is no input under another tape, while detach makes it 
   CHECK(w.grad()() == 9.0);
 }
 
-TEST_CASE("A tape's number is never given to another, so that stale tensors stay stale") {
+TEST_CASE("Tape numbers are never reused, so stale tensors stay stale") {
   const Parameter w = scalar(3.0);
   std::vector<Tensor> made;
   for (int i = 0; i < 100; ++i) {

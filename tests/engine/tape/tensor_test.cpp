@@ -58,7 +58,7 @@ TEST_CASE("A tensor is made from an array, an expression, a view or a shared val
   CHECK(Tensor(value).shared_value() == value);
 }
 
-TEST_CASE("A tensor keeps a copy of an array that goes on changing, and takes over one that is moved") {
+TEST_CASE("A tensor copies an lvalue array and takes over a moved one") {
   Array a{1.0, 2.0};
   const Tensor copied(a);
   a(0) = 5.0;
@@ -68,7 +68,7 @@ TEST_CASE("A tensor keeps a copy of an array that goes on changing, and takes ov
   CHECK(moved.value().data() == elements);
 }
 
-TEST_CASE("The value, shape and gradient of a temporary can be kept and iterated over") {
+TEST_CASE("The value, shape and gradient of a temporary can be stored and iterated over") {
   const auto made = [] { return tg::softmax(Tensor(Array{{1.0, 2.0, 3.0}}), -1); };
   const auto& value = made().value();
   const auto& shape = made().shape();
@@ -82,7 +82,7 @@ TEST_CASE("The value, shape and gradient of a temporary can be kept and iterated
   CHECK(gradient == Array{0.0, 0.0});
 }
 
-TEST_CASE("Copies of a tensor and its detached form share one value") {
+TEST_CASE("Copies of a tensor and its detached copy share one value") {
   const Tensor x(Array{1.0, 2.0});
   const Tensor copy = x, constant = x.detach();
   CHECK(&copy.value() == &x.value());
@@ -90,7 +90,7 @@ TEST_CASE("Copies of a tensor and its detached form share one value") {
   CHECK(x.shared_value() == copy.shared_value());
 }
 
-TEST_CASE("A tensor knows its shape, its axes and its number of elements") {
+TEST_CASE("A tensor reports its shape, number of axes and number of elements") {
   const Tensor x(Array(tg::Shape{4, 1, 3}, 0.5));
   CHECK(tg::to_string(x.shape()) == "(4, 1, 3)");
   CHECK(x.dimension() == 3);
@@ -102,19 +102,19 @@ TEST_CASE("A tensor knows its shape, its axes and its number of elements") {
   CHECK(Tensor(Array(tg::Shape{2, 0})).size() == 0);
 }
 
-TEST_CASE("item gives the only element, whatever the number of axes") {
+TEST_CASE("item returns the only element, for any number of axes") {
   CHECK(Tensor(Array(tg::Shape{}, 2.5)).item() == 2.5);
   CHECK(Tensor(Array(tg::Shape{1, 1, 1}, 2.5)).item() == 2.5);
   CHECK(tg::Tensor<float>(tg::Array<float>{0.1F}).item() == 0.1F);
 }
 
-TEST_CASE("item refuses a tensor of more or no elements with its shape") {
+TEST_CASE("item refuses a tensor with several elements or none, naming its shape") {
   CHECK_THROWS_WITH_AS(Tensor(Array{1.0, 2.0}).item(), "[item] expected one element, got a tensor of shape (2)",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(Tensor(Array(tg::Shape{0, 3})).item(), Contains("(0, 3)"), std::invalid_argument);
 }
 
-TEST_CASE("A default-constructed tensor is none: it says so, and asking for its value is an error") {
+TEST_CASE("A default-constructed tensor is undefined, and reading its value throws") {
   const Tensor none;
   CHECK_FALSE(none.defined());
   CHECK_FALSE(none.requires_grad());
@@ -145,7 +145,7 @@ TEST_CASE("A printed tensor without elements still shows its shape") {
   CHECK(printed(Tensor(Array(tg::Shape{2, 0}))).find("Tensor<double> (2, 0)") != std::string::npos);
 }
 
-TEST_CASE("Gradients and other arrays are printed without xtensor's header for that") {
+TEST_CASE("Gradients and other arrays print without including xtensor's header") {
   tg::Tape tape;
   const Parameter w(Array{{1.0, 2.0}});
   tg::sum(w * w).backward();
@@ -155,7 +155,7 @@ TEST_CASE("Gradients and other arrays are printed without xtensor's header for t
   CHECK(printed(tg::BoolArray{true, false}) == "{ true, false}");
 }
 
-TEST_CASE("Numbers that are none are printed as such, and large tensors are shortened") {
+TEST_CASE("NaN and infinities are printed as such, and large tensors are shortened") {
   const std::string special = printed(Tensor(Array{std::nan(""), std::numeric_limits<double>::infinity(), 1.0}));
   CHECK(special.find("nan") != std::string::npos);
   CHECK(special.find("inf") != std::string::npos);
@@ -173,7 +173,7 @@ TEST_CASE("Printing a tensor leaves the stream's format as it was") {
   CHECK(out.str() == "1.235e-01");
 }
 
-TEST_CASE("A tensor whose tape has ended is printed as any other") {
+TEST_CASE("A tensor whose tape has ended prints like any other") {
   const Parameter w(Array{1.0, 2.0});
   Tensor y;
   {
@@ -196,7 +196,7 @@ TEST_CASE("detach stops the gradient") {
   check_close(w.grad(), Array{1.0, 4.0}, 0.0);
 }
 
-TEST_CASE("retain_grad keeps the gradient of a tensor that the sweep passes") {
+TEST_CASE("retain_grad keeps the gradient of a tensor in the backward pass") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -208,7 +208,7 @@ TEST_CASE("retain_grad keeps the gradient of a tensor that the sweep passes") {
   check_close(w.grad(), Array{6.0, 36.0}, 0.0);
 }
 
-TEST_CASE("retain_grad may be called after the tensor's uses are recorded, until the sweep") {
+TEST_CASE("retain_grad may be called after the tensor is used, until the backward pass") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -219,7 +219,7 @@ TEST_CASE("retain_grad may be called after the tensor's uses are recorded, until
   check_close(y.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE("The start of a sweep keeps the seed as its gradient when it retains it") {
+TEST_CASE("The start of a backward pass retains the seed as its gradient") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -228,7 +228,7 @@ TEST_CASE("The start of a sweep keeps the seed as its gradient when it retains i
   check_close(y.grad(), Array{0.5, -1.0}, 0.0);
 }
 
-TEST_CASE("Retained gradients add up over sweeps, as parameters' do") {
+TEST_CASE("Retained gradients accumulate over backward passes, like parameters'") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -241,7 +241,7 @@ TEST_CASE("Retained gradients add up over sweeps, as parameters' do") {
   check_close(y.grad(), Array{7.0, 7.0}, 0.0);
 }
 
-TEST_CASE("Copies of a tensor that retains its gradient see it, an earlier copy once it asks too") {
+TEST_CASE("Copies of a tensor made after retain_grad share its gradient, and earlier copies after their own call") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor y = w * w;
@@ -256,7 +256,7 @@ TEST_CASE("Copies of a tensor that retains its gradient see it, an earlier copy 
   check_close(y.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE("A retained gradient outlives the tape with its tensor") {
+TEST_CASE("A retained gradient outlives the tape") {
   const Parameter w(Array{1.0, 2.0});
   Tensor y;
   {
@@ -268,7 +268,7 @@ TEST_CASE("A retained gradient outlives the tape with its tensor") {
   check_close(y.grad(), Array{3.0, 3.0}, 0.0);
 }
 
-TEST_CASE("A retained gradient is zeros when the sweep did not pass the tensor") {
+TEST_CASE("A retained gradient is zeros if the backward pass did not reach the tensor") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   Tensor unused = w * w;
@@ -278,7 +278,7 @@ TEST_CASE("A retained gradient is zeros when the sweep did not pass the tensor")
   check_close(unused.grad(), Array{0.0, 0.0}, 0.0);
 }
 
-TEST_CASE("grad of a tensor that keeps none says what would keep it") {
+TEST_CASE("grad of a tensor without a retained gradient names the remedy") {
   const Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
   const Tensor y = w * w;
@@ -289,7 +289,7 @@ TEST_CASE("grad of a tensor that keeps none says what would keep it") {
   CHECK_FALSE(y.has_grad());
 }
 
-TEST_CASE("retain_grad needs a tensor that a living tape recorded, and is nothing new to a parameter") {
+TEST_CASE("retain_grad requires a tensor on an active tape, and does nothing for a parameter") {
   Parameter w(Array{1.0, 2.0});
   w.retain_grad();
   Tensor constant(Array{1.0}), stale;

@@ -17,7 +17,7 @@
 
 namespace tg = tapegrad;
 
-TEST_CASE_TEMPLATE("The language model's loss and gradients are PyTorch's, with one head and with eight", T, float,
+TEST_CASE_TEMPLATE("The language model's loss and gradients match PyTorch, with one head and with eight", T, float,
                    double) {
   constexpr std::size_t vocabulary = 5, batch = 3, time = 6, width = 8;  // as in fixtures/make_language_model.py
   std::ifstream file(TAPEGRAD_SOURCES "/tests/fixtures/language_model.json");
@@ -64,7 +64,7 @@ const ModelOptions both_models[] = {
 
 }  // namespace
 
-TEST_CASE("The language model sees no character that is still to come") {
+TEST_CASE("The language model sees no later character") {
   for (const ModelOptions& options : both_models) {
     LanguageModel<double> model(9, options);
     tg::eval(model);
@@ -75,7 +75,7 @@ TEST_CASE("The language model sees no character that is still to come") {
   }
 }
 
-TEST_CASE("The language model with its weights predicts the same, and no character attends to one still to come") {
+TEST_CASE("The language model with its weights predicts the same, and no character attends to a later one") {
   for (const ModelOptions& options : both_models) {
     LanguageModel<double> model(9, options);
     tg::eval(model);
@@ -93,7 +93,7 @@ TEST_CASE("The language model with its weights predicts the same, and no charact
   }
 }
 
-TEST_CASE("The language model predicts the same from its caches, in pieces of any length") {
+TEST_CASE("The language model with its caches predicts the same, in pieces of any length") {
   for (const ModelOptions& options : both_models) {
     LanguageModel<double> model(9, options);
     tg::eval(model);
@@ -105,7 +105,7 @@ TEST_CASE("The language model predicts the same from its caches, in pieces of an
   }
 }
 
-TEST_CASE("The language model's losses are the same, to the bit, whether its blocks are recomputed or not") {
+TEST_CASE("The language model's losses have the same bits with and without recomputed blocks") {
   const tg::IntArray ids{{1, 2, 3, 4, 5}, {5, 4, 3, 8, 7}}, next{{2, 3, 4, 5, 6}, {4, 3, 8, 7, 0}};
   std::size_t kept[2];
   const auto trained = [&](const ModelOptions& options, bool recompute) {
@@ -130,7 +130,7 @@ TEST_CASE("The language model's losses are the same, to the bit, whether its blo
   }
 }
 
-TEST_CASE("A tied language model has no head of its own, and one without norms no LayerNorm") {
+TEST_CASE("A tied language model has no weight of its own in the head, and one without norms has no LayerNorm") {
   const auto has = [](const ModelOptions& options, const std::string& part) {
     LanguageModel<> model(9, options);
     for (const auto& [name, parameter] : tg::named_parameters(model))

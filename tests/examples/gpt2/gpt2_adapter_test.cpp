@@ -55,7 +55,7 @@ std::string refusal(Pretrained& pretrained, const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("Updates are all that is trained, and change nothing at first") {
+TEST_CASE("Only updates are trained, and initially they change nothing") {
   for (const std::string model : {"gpt2", "llama"}) {
     const Pretrained before = published(model);
     Pretrained after = before;
@@ -73,7 +73,7 @@ TEST_CASE("Updates are all that is trained, and change nothing at first") {
   }
 }
 
-TEST_CASE("An adapter that is written and read gives the same logits, and so do the weights that it is added to") {
+TEST_CASE("A saved and loaded adapter gives the same logits, and so do the merged weights") {
   for (const std::string model : {"gpt2", "llama", "llama with one key head"}) {
     CAPTURE(model);
     const TemporaryFolder folder;
@@ -100,7 +100,7 @@ TEST_CASE("An adapter that is written and read gives the same logits, and so do 
   }
 }
 
-TEST_CASE("Updates of use_rslora are divided by the rank's root") {
+TEST_CASE("Updates with use_rslora are divided by the square root of the rank") {
   const TemporaryFolder folder;
   const Pretrained changed = updated("gpt2");
   save_adapter(changed, folder / "adapter");
@@ -115,7 +115,7 @@ TEST_CASE("Updates of use_rslora are divided by the rank's root") {
   CHECK(largest_difference(read.model(kIds).value(), changed.model(kIds).value()) < 1e-4);
 }
 
-TEST_CASE("A pattern's names are those of layers, or what these end in") {
+TEST_CASE("A pattern matches layer names or their ends") {
   const TemporaryFolder folder;
   const Pretrained changed = updated("gpt2");
   save_adapter(changed, folder / "adapter");
@@ -144,7 +144,7 @@ TEST_CASE("A pattern's names are those of layers, or what these end in") {
   CHECK(with_pattern({{"c_attn", "x"}}).find("alpha_pattern: c_attn: expected a positive number") != std::string::npos);
 }
 
-TEST_CASE("Updates that are not finite are refused by their name") {
+TEST_CASE("Non-finite updates are refused by name") {
   const TemporaryFolder folder;
   Pretrained changed = updated("gpt2"), read = published("gpt2");
   auto& lora_b = changed.model.blocks[1].attention.out_proj.low_rank->B;
@@ -155,7 +155,7 @@ TEST_CASE("Updates that are not finite are refused by their name") {
             ": expected only finite numbers in base_model.model.transformer.h.1.attn.c_proj.lora_B.weight");
 }
 
-TEST_CASE("An adapter that does not fit is refused by its file") {
+TEST_CASE("An error for an incompatible adapter names the file") {
   const TemporaryFolder folder;
   save_adapter(updated("gpt2"), folder / "adapter");
   const fs::path config = folder / "adapter" / "adapter_config.json",

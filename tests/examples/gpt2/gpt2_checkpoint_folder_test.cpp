@@ -55,7 +55,7 @@ template <class Call> std::string refusal(const Call& call) {
 
 }  // namespace
 
-TEST_CASE("A checkpoint's folder has the fixture's config, the tokenizer and, in every type, the parameters") {
+TEST_CASE("A checkpoint folder has the fixture's config, the tokenizer and, in every type, the parameters") {
   const std::pair<const char*, const char*> dtypes[] = {{"F32", "float32"}, {"F16", "float16"}, {"BF16", "bfloat16"}};
   for (const std::string model : kModels)
     for (const auto& names : dtypes) {
@@ -79,7 +79,7 @@ TEST_CASE("A checkpoint's folder has the fixture's config, the tokenizer and, in
     }
 }
 
-TEST_CASE("A checkpoint's folder has GPT-2's buffers, head and prefix where they are asked for") {
+TEST_CASE("A checkpoint folder has GPT-2's buffers, head and prefix if requested") {
   const std::pair<const char*, const char*> dtypes[] = {{"U8", "uint8"}, {"BOOL", "bool"}, {"F32", "float32"}};
   for (const auto& names : dtypes) {
     const char *dtype = names.first, *torch_dtype = names.second;
@@ -108,7 +108,7 @@ TEST_CASE("A checkpoint's folder has GPT-2's buffers, head and prefix where they
     for (std::size_t s = 0; s < 24; ++s) CHECK(mask(0, 0, t, s) == (s <= t));
 }
 
-TEST_CASE("A checkpoint's folder has Llama's buffers and tied head where they are asked for") {
+TEST_CASE("A checkpoint folder has Llama's buffers and tied head if requested") {
   const TemporaryFolder folder;
   CheckpointFolder tied("llama tied"), wide("llama with wide heads");
   tied.add_buffers();
@@ -123,7 +123,7 @@ TEST_CASE("A checkpoint's folder has Llama's buffers and tied head where they ar
   CHECK(wide.tensors.at("model.layers.0.self_attn.rotary_emb.inv_freq").numbers.size() == 8);
 }
 
-TEST_CASE("A checkpoint's folder is broken in the ways that are asked for") {
+TEST_CASE("A checkpoint folder is corrupted in the requested ways") {
   const TemporaryFolder folder;
   CheckpointFolder broken("gpt2");
   broken.tensors.erase("ln_f.bias");

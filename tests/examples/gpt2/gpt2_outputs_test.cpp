@@ -8,7 +8,7 @@
 
 namespace fs = std::filesystem;
 
-TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what is not the model's") {
+TEST_CASE("gpt2 overwrites no input, and refuses to save into folders with other files") {
   const Published published;
   const auto& folder = published.folder;
   const std::string weights = folder.read("model/model.safetensors");
@@ -33,7 +33,7 @@ TEST_CASE("gpt2 overwrites nothing that it reads, and saves nothing beside what 
   CHECK(folder.read("model/model.safetensors") == weights);
 }
 
-TEST_CASE("gpt2 refuses before the work what it could not save behind it") {
+TEST_CASE("gpt2 refuses outputs that it could not save before it starts to work") {
   const Published published;
   const auto& folder = published.folder;
   const std::string weights = folder.read("model/model.safetensors"), mine = folder.path("mine"),
@@ -64,7 +64,7 @@ TEST_CASE("gpt2 refuses before the work what it could not save behind it") {
   CHECK(folder.files() == 3);
 }
 
-TEST_CASE("--save and --best are two folders, however they are spelled, and one of them may be given alone") {
+TEST_CASE("--save and --best are different folders in any spelling, and each may be given alone") {
   const Published published;
   const auto& folder = published.folder;
   const std::string learn = "--train " + kText + short_run(1), mine = folder.path("mine"),
@@ -80,7 +80,7 @@ TEST_CASE("--save and --best are two folders, however they are spelled, and one 
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("An adapter is not saved beside the files of a whole model, which would be loaded with it") {
+TEST_CASE("An adapter is not saved into a folder with a whole model, which would be loaded with it") {
   const Published published, other;
   const std::string learn = "--train " + kText + short_run(1) + "--lora 2 --save ";
   check_message(
@@ -93,7 +93,7 @@ TEST_CASE("An adapter is not saved beside the files of a whole model, which woul
   CHECK(published.run(learn + other.model).status == 0);  // next to the tokenizer, as saved by training with PEFT
 }
 
-TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
+TEST_CASE("A run saves the names of its files, which must be UTF-8") {
   const Published published;
   const auto& folder = published.folder;
   const std::string learn = "--train " + kText + short_run(1), name = folder.path("x") + "$(printf '\\377')";
@@ -106,7 +106,7 @@ TEST_CASE("A run is kept with the names of its files, which are UTF-8 then") {
             .status == 0);  // names not stored in the file may be any bytes
 }
 
-TEST_CASE("Where there is too little room, an adapter stays as it was, and a tokenizer can be made later") {
+TEST_CASE("On a full disk an adapter stays unchanged, and a tokenizer can be made later") {
   const Published published;
   const auto& folder = published.folder;
   const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1) + "--lora 16 --save ";
@@ -128,7 +128,7 @@ TEST_CASE("Where there is too little room, an adapter stays as it was, and a tok
   CHECK(folder.read("made/vocab.json") == folder.read("model/vocab.json"));
 }
 
-TEST_CASE("What is saved is the folder as it was read, whatever becomes of it meanwhile") {
+TEST_CASE("The saved folder has the files as they were read, whatever happens to them meanwhile") {
   const Published published;
   const auto& folder = published.folder;
   const std::string vocabulary = folder.read("model/vocab.json");
@@ -142,7 +142,7 @@ TEST_CASE("What is saved is the folder as it was read, whatever becomes of it me
   CHECK(run_example("gpt2 " + folder.path("mine") + " --score " + kText).status == 0);
 }
 
-TEST_CASE("A SIGTERM that comes while a folder is saved ends gpt2 behind its last file") {
+TEST_CASE("A SIGTERM while a folder is saved ends gpt2 after its last file") {
   const Published published;
   const auto& folder = published.folder;
   const std::string both = folder.path("both"), weights = both + "/model.safetensors",

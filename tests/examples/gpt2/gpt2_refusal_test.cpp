@@ -55,7 +55,7 @@ std::function<void(CheckpointFolder&)> without(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("A configuration that is none, or asks for what is not done, is refused by its setting") {
+TEST_CASE("An invalid or unsupported configuration is refused with the name of the setting") {
   const std::vector<Broken> all{
       {"gpt2", without("model_type"), "config.json", "expected the setting model_type, got none"},
       {"gpt2", setting("eos_token_id", "<|endoftext|>"), "config.json",
@@ -97,7 +97,7 @@ TEST_CASE("A configuration that is none, or asks for what is not done, is refuse
   }
 }
 
-TEST_CASE("Settings are read where older files and newer ones have them, and may ask for nothing") {
+TEST_CASE("Settings are read from their old and new places, and may be empty") {
   const auto base_of = [](const nlohmann::json& changes) {
     CheckpointFolder published("llama");
     published.config["rope_theta"] = 5e5;
@@ -118,7 +118,7 @@ TEST_CASE("Settings are read where older files and newer ones have them, and may
   CHECK_NOTHROW(read_config(folder / "model"));
 }
 
-TEST_CASE("Weights that do not fit the configuration are refused by the tensor's name in the file") {
+TEST_CASE("Weights that do not match the configuration are refused with the tensor's name in the file") {
   const std::vector<Broken> all{
       {"gpt2", [](CheckpointFolder& f) { f.tensors.erase("h.1.ln_2.bias"); }, "", "h.1.ln_2.bias"},
       {"gpt2",
@@ -157,7 +157,7 @@ TEST_CASE("Weights that do not fit the configuration are refused by the tensor's
   }
 }
 
-TEST_CASE("Layers for whose tensors a header has no room are refused before any is made") {
+TEST_CASE("Layers with more tensors than a header can hold are refused before any is allocated") {
   CheckpointFolder published("gpt2");
   for (const char* name : {"n_embd", "n_head", "n_inner", "n_positions"}) published.config[name] = 1;
   published.config["n_layer"] = 1000000;
@@ -168,7 +168,7 @@ TEST_CASE("Layers for whose tensors a header has no room are refused before any 
                 "expected sizes of a model that fits in model.safetensors (20,000,000 bytes), got a larger one");
 }
 
-TEST_CASE("A folder without a file, or with one of other bytes, is refused by the file") {
+TEST_CASE("A folder with a missing or corrupt file is refused with the file's name") {
   for (const std::string name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"}) {
     const TemporaryFolder folder;
     CheckpointFolder("gpt2").write(folder / "model");

@@ -16,7 +16,7 @@
 
 namespace tg = tapegrad;
 
-TEST_CASE("Windows score each id but the first once, after half a context or more") {
+TEST_CASE("Windows score each id except the first once, after at least half a context") {
   for (const std::size_t context : {1, 2, 3, 8, 9})
     for (std::size_t size = 2; size < 60; ++size) {
       CAPTURE(context);
@@ -40,7 +40,7 @@ TEST_CASE("Windows score each id but the first once, after half a context or mor
     }
 }
 
-TEST_CASE("A score is the sum of what each id costs, given those before it in its window") {
+TEST_CASE("A score is the sum of each id's loss given the earlier ids in its window") {
   const TemporaryFolder folder;
   CheckpointFolder("gpt2").write(folder / "model");
   const Pretrained read = with_weights(read_description(folder / "model"), folder / "model");

@@ -31,7 +31,7 @@ bool is_utf8(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("gpt2 goes on with a prompt, the same each time, in valid UTF-8") {
+TEST_CASE("gpt2 continues a prompt repeatably, in valid UTF-8") {
   for (const char* model : {"gpt2", "llama"}) {
     const Published published(model);
     const Run run = published.run("--prompt 'The cat, naïve 猫' --length 60");
@@ -50,7 +50,7 @@ TEST_CASE("gpt2 goes on with a prompt, the same each time, in valid UTF-8") {
   }
 }
 
-TEST_CASE("A text ends where the model writes a token that the configuration has for that") {
+TEST_CASE("A text ends at the configuration's end token") {
   std::vector<int> all(384);
   std::iota(all.begin(), all.end(), 0);
   CheckpointFolder published("llama");
@@ -60,7 +60,7 @@ TEST_CASE("A text ends where the model writes a token that the configuration has
   CHECK(run_example("gpt2 " + folder.path("model") + " --prompt The").out == "The\n");
 }
 
-TEST_CASE("gpt2 --score tells a text's perplexity, and the weights' half of the bits changes it by less than 1%") {
+TEST_CASE("gpt2 --score prints a text's perplexity, and bfloat16 weights change it by less than 1%") {
   for (const char* model : {"gpt2", "llama"}) {
     const Published published(model);
     const double perplexity = published.perplexity("");
@@ -69,7 +69,7 @@ TEST_CASE("gpt2 --score tells a text's perplexity, and the weights' half of the 
   }
 }
 
-TEST_CASE("Weights that are not finite are refused before anything is learned or scored") {
+TEST_CASE("Non-finite weights are refused before training or scoring") {
   CheckpointFolder broken("gpt2");
   broken.tensors.at("ln_f.bias").numbers(0) = std::numeric_limits<float>::infinity();
   const TemporaryFolder folder;
@@ -79,7 +79,7 @@ TEST_CASE("Weights that are not finite are refused before anything is learned or
                   "model.safetensors: expected weights with a finite loss on the text, got invalid ones");
 }
 
-TEST_CASE("gpt2 explains as many tokens as the model sees and the one that follows") {
+TEST_CASE("gpt2 explains as many tokens as fit into the context, and the next one") {
   const Published published;
   const std::string name = " --explain-to " + published.folder.path("map");
   check_drawn(published.run("--explain '" + std::string(25, '!') + "'" + name), published.folder.path("map.png"));
@@ -94,7 +94,7 @@ TEST_CASE("gpt2 --tokens prints the ids of a text") {
   CHECK(run.out == "4 93 383\n");
 }
 
-TEST_CASE("gpt2 --train learns a text, and saves a folder of what it has learned") {
+TEST_CASE("gpt2 --train learns a text, and saves the trained model's folder") {
   for (const char* model : {"gpt2", "llama tied"}) {
     const Published published(model);
     const std::string saved = published.folder.path("saved");
@@ -109,7 +109,7 @@ TEST_CASE("gpt2 --train learns a text, and saves a folder of what it has learned
   }
 }
 
-TEST_CASE("gpt2 --recompute learns the same, to the bit") {
+TEST_CASE("gpt2 --recompute trains to the same bits") {
   const Published published;
   const auto learned = [&](const std::string& options, const std::string& name) {
     const Run run = published.run("--train " + kText + short_run() + options + "--save " + published.folder.path(name));
@@ -119,7 +119,7 @@ TEST_CASE("gpt2 --recompute learns the same, to the bit") {
   CHECK(learned("", "a") == learned("--recompute ", "b"));
 }
 
-TEST_CASE("A fine-tuning that is kept goes on to the same bits, and of other texts, weights and options does not") {
+TEST_CASE("A resumed fine-tuning reaches the same bits, and other texts, weights and options are refused") {
   const Published published;
   const auto& folder = published.folder;
   const std::string text = folder.write("text", folder.read("model/merges.txt")),
@@ -146,7 +146,7 @@ TEST_CASE("A fine-tuning that is kept goes on to the same bits, and of other tex
   check_message(published.run("--resume " + run), "gpt2", "expected the run's training text");
 }
 
-TEST_CASE("A kept fine-tuning whose options the command line would refuse is refused") {
+TEST_CASE("A saved fine-tuning with options that the command line would refuse is refused") {
   const Published published;
   const std::string run = published.folder.path("run"), wrong = published.folder.path("wrong");
   REQUIRE(published.run("--train " + kText + short_run(2) + "--lora 2 --checkpoint " + run).status == 0);
@@ -160,7 +160,7 @@ TEST_CASE("A kept fine-tuning whose options the command line would refuse is ref
   refuses("/fine_tune/context", -1, "expected settings saved by gpt2 --checkpoint, got others: /fine_tune/context");
 }
 
-TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds to the weights") {
+TEST_CASE("gpt2 --lora trains few numbers, which --adapter loads and --merge adds to the weights") {
   for (const char* model : {"gpt2", "llama"}) {
     const Published published(model);
     const std::string adapter = published.folder.path("adapter"), merged = published.folder.path("merged"),
@@ -183,7 +183,7 @@ TEST_CASE("gpt2 --lora learns few numbers, which --adapter uses and --merge adds
   }
 }
 
-TEST_CASE("A fine-tuning of updates that is kept goes on to what it was to save, their sum with the weights") {
+TEST_CASE("A resumed low-rank fine-tuning with --merge saves the merged weights") {
   const Published published;
   const auto& folder = published.folder;
   const std::string run = folder.path("run"), saved = folder.path("saved");
@@ -194,7 +194,7 @@ TEST_CASE("A fine-tuning of updates that is kept goes on to what it was to save,
   CHECK(run_example("gpt2 " + saved + " --score " + kText).status == 0);
 }
 
-TEST_CASE("gpt2 --page and --explain show a step and what the heads attend to") {
+TEST_CASE("gpt2 --page and --explain show a step and the attention of the heads") {
   const Published published;
   const std::string page = published.folder.path("step.html");
   const Run step = published.run("--page " + page + " 'The cat sat'");
@@ -206,7 +206,7 @@ TEST_CASE("gpt2 --page and --explain show a step and what the heads attend to") 
   check_drawn(explained, published.folder.path("cat.png"));
 }
 
-TEST_CASE("gpt2 --train-tokenizer makes the files that a folder lacks") {
+TEST_CASE("gpt2 --train-tokenizer writes the tokenizer files that a folder lacks") {
   const Published published;
   for (const char* name : {"vocab.json", "merges.txt"}) fs::remove(published.model + '/' + name);
   const Run run = published.run("--train-tokenizer " + kText + " --vocabulary 384");
@@ -222,7 +222,7 @@ TEST_CASE("gpt2 --train-tokenizer makes the files that a folder lacks") {
                 "expected a folder without a tokenizer, got one with tokenizer.json");
 }
 
-TEST_CASE("What gpt2 cannot do is said in one line, before the work") {
+TEST_CASE("gpt2 reports unsupported requests in one line, before the work") {
   const Published published;
   const auto refuses = [&](const std::string& arguments, const std::string& words) {
     CAPTURE(arguments);

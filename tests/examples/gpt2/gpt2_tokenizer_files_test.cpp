@@ -148,8 +148,7 @@ std::string repeated(const std::string& text, int times) {
 
 }  // namespace
 
-TEST_CASE(
-    "a tokenizer is read as Python writes its files, with escapes or without, and merges with either end of line") {
+TEST_CASE("A tokenizer is read as written by Python, with or without escapes, and with either line end") {
   const TemporaryFolder folder;
   for (const bool ascii : {true, false})
     for (const char* merges : {"#version: 0.2\na b\nĠ ab\n", "#version: 0.2\r\na b\r\nĠ ab\r\n", "a b\nĠ ab"}) {
@@ -162,7 +161,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a line of merges may begin with the sign of comments") {
+TEST_CASE("A line of merges may begin with the comment character") {
   const TemporaryFolder folder;
   json vocabulary = small_vocabulary();
   vocabulary["##"] = 259;
@@ -171,7 +170,7 @@ TEST_CASE("a line of merges may begin with the sign of comments") {
   CHECK(Tokenizer::read(folder / ".").encode("###") == Ids{259, '#'});
 }
 
-TEST_CASE("tokenizer.json is read, and where it is missing the two files") {
+TEST_CASE("tokenizer.json is read, or the two older files if it is missing") {
   const Tokenizer tokenizer = read_json_tokenizer(small_tokenizer_json());
   CHECK(tokenizer.encode("ab ab12 <|endoftext|>", Special::as_tokens) == Ids{256, 257, '1', '2', ' ', 258});
   CHECK(tokenizer.end_of_text() == 258);
@@ -188,7 +187,7 @@ TEST_CASE("tokenizer.json is read, and where it is missing the two files") {
   CHECK(Tokenizer::read(folder / "saved").size() == 260);
 }
 
-TEST_CASE("Llama 3's tokenizer.json has another expression, words that stay whole, and special tokens of its own") {
+TEST_CASE("Llama 3's tokenizer.json has its own expression, unsplit words and special tokens") {
   const Tokenizer tokenizer = read_json_tokenizer(small_llama3_json());
   CHECK(tokenizer.size() == 261);
   CHECK(tokenizer.encode("ab.ab1 ab") == Ids{256, '.', 256, '1', 257});
@@ -204,7 +203,7 @@ TEST_CASE("Llama 3's tokenizer.json has another expression, words that stay whol
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE("SmolLM's tokenizer.json parts digits, and puts nothing before a text") {
+TEST_CASE("SmolLM's tokenizer.json splits digits and adds no prefix") {
   json file = small_tokenizer_json();
   const json byte_level = file["pre_tokenizer"];
   file["pre_tokenizer"] = {{"type", "Sequence"},
@@ -215,7 +214,7 @@ TEST_CASE("SmolLM's tokenizer.json parts digits, and puts nothing before a text"
                      "pre_tokenizer.pretokenizers[0].individual_digits", "true, got false");
 }
 
-TEST_CASE("a vocabulary that is none is refused") {
+TEST_CASE("An invalid vocabulary is refused") {
   const auto refused_with = [](const std::string& token, const json& id, const std::string& words) {
     json vocabulary = small_vocabulary();
     vocabulary[token] = id;
@@ -247,7 +246,7 @@ TEST_CASE("a vocabulary that is none is refused") {
   check_vocabulary_refused(repeated("{\"a\":", 10'000), "JSON with at most 100 nested levels, got more");
 }
 
-TEST_CASE("merges that do not fit the vocabulary are refused by their line") {
+TEST_CASE("Merges that do not match the vocabulary are refused with their line") {
   check_merges_refused("#version: 0.2\na b\na c\n", 3,
                        "a merge of vocabulary tokens into another one, got 'ac', which is not in the vocabulary");
   check_merges_refused("a b\n文 b\n", 2, "got '文', which is not in the vocabulary");
@@ -262,7 +261,7 @@ TEST_CASE("merges that do not fit the vocabulary are refused by their line") {
   check_merges_refused("a b\n\x1b[31m \xff\n", 2, "got '\\x1b[31m', which is not in the vocabulary");
 }
 
-TEST_CASE("merges that end early are refused by the token that they lack; names of tokens need none") {
+TEST_CASE("Truncated merges are refused with the missing token; token names need no merges") {
   const TemporaryFolder folder;
   json vocabulary = small_vocabulary();
   folder.write("vocab.json", vocabulary.dump());
@@ -276,7 +275,7 @@ TEST_CASE("merges that end early are refused by the token that they lack; names 
   CHECK(Tokenizer::read(folder / ".").encode("<pad>").size() == 5);
 }
 
-TEST_CASE("what is no file is refused, and not waited for") {
+TEST_CASE("Paths that are not files are refused without waiting") {
   const auto make = [](const TemporaryFolder& folder, const std::string& but) {
     if (but != "vocab.json") folder.write("vocab.json", small_vocabulary().dump());
     if (but != "merges.txt") folder.write("merges.txt", kMerges);
@@ -305,7 +304,7 @@ TEST_CASE("what is no file is refused, and not waited for") {
         std::string::npos);
 }
 
-TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its name") {
+TEST_CASE("Unsupported settings in tokenizer.json are refused by name") {
   const json gpt2 = small_tokenizer_json(), llama3 = small_llama3_json();
   check_json_refused(gpt2, "/normalizer", {{"type", "NFC"}}, "normalizer", "null, got {\"type\":\"NFC\"}");
   check_json_refused(gpt2, "/truncation", {{"max_length", 8}}, "truncation", "null");
@@ -364,7 +363,7 @@ TEST_CASE("what tokenizer.json asks for and cannot be done is refused by its nam
                      "post_processor.processors[0].type", "got \"RobertaProcessing\"");
 }
 
-TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its name") {
+TEST_CASE("Unsupported settings in tokenizer_config.json are refused by name") {
   const TemporaryFolder folder;
   folder.write("vocab.json", small_vocabulary().dump());
   folder.write("merges.txt", kMerges);
@@ -381,7 +380,7 @@ TEST_CASE("what tokenizer_config.json asks for and is not done is refused by its
   check_refused(folder, "tokenizer_config.json", "an object of settings, got []");
 }
 
-TEST_CASE("what cannot be saved says so, and leaves the files as they were") {
+TEST_CASE("A failed save is reported and leaves the files unchanged") {
   const Tokenizer tokenizer = Tokenizer::read(kVocabulary);
   const TemporaryFolder folder;
   folder.write("file", "x");

@@ -127,7 +127,7 @@ std::string repeated(const std::string& text, std::size_t times) {
 
 }  // namespace
 
-TEST_CASE("GPT-2's expression cuts words with the space before them, numbers, signs and spaces") {
+TEST_CASE("GPT-2's expression splits words with the space before them, numbers, symbols and spaces") {
   CHECK(pieces_of("Hello, world! It's 2024.") == Strings{"Hello", ",", " world", "!", " It", "'s", " 2024", "."});
   CHECK(pieces_of("I'm you're we've he'd they'll don't 'tis IT'S") == Strings{"I", "'m", " you", "'re", " we", "'ve",
                                                                               " he", "'d", " they", "'ll", " don", "'t",
@@ -141,7 +141,7 @@ TEST_CASE("GPT-2's expression cuts words with the space before them, numbers, si
   CHECK(pieces_of("").empty());
 }
 
-TEST_CASE("spaces are Unicode's White_Space, and no other characters") {
+TEST_CASE("Spaces are Unicode's White_Space, and no other characters") {
   for (const char* space : {"\t", "\n", "\v", "\f", "\r", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028",
                             "\u2029", "\u202f", "\u205f", "\u3000"}) {
     CAPTURE(space);
@@ -155,7 +155,7 @@ TEST_CASE("spaces are Unicode's White_Space, and no other characters") {
   }
 }
 
-TEST_CASE("bytes that are not UTF-8 count as signs") {
+TEST_CASE("Bytes that are not UTF-8 count as symbols") {
   for (const char* bytes :
        {"\xff", "\x80", "\xc3", "\xc0\x80", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf0\x9f\x99"}) {
     CAPTURE(bytes);
@@ -165,7 +165,7 @@ TEST_CASE("bytes that are not UTF-8 count as signs") {
   CHECK(pieces_of("a\0b"s) == Strings{"a", "\0"s, "b"});
 }
 
-TEST_CASE("Llama 3's expression cuts numbers in threes, and contractions in any case") {
+TEST_CASE("Llama 3's expression splits numbers into groups of three, and contractions in any case") {
   const auto pieces = [](std::string_view text) { return pieces_of(text, kLlama3Expression); };
   CHECK(pieces("IT'S 1234567") == Strings{"IT", "'S", " ", "123", "456", "7"});
   CHECK(pieces("(word) a\n\n  b!\n c  ") == Strings{"(word", ")", " a", "\n\n", " ", " b", "!\n", " c", "  "});
@@ -174,7 +174,7 @@ TEST_CASE("Llama 3's expression cuts numbers in threes, and contractions in any 
                        std::invalid_argument);
 }
 
-TEST_CASE("SmolLM's tokenizers part digits from each other, and from the spaces before them") {
+TEST_CASE("SmolLM's tokenizers split digits from each other and from preceding spaces") {
   const auto pieces = [](std::string_view text) { return pieces_of(text, kDigitsExpression); };
   CHECK(pieces("it's 12,  3 a1b\n4 ") ==
         Strings{"it", "'s", " ", "1", "2", ",", "  ", "3", " a", "1", "b", "\n", "4", " "});
@@ -199,7 +199,7 @@ TEST_CASE("SmolLM's tokenizers part digits from each other, and from the spaces 
   }
 }
 
-TEST_CASE("each byte is spelt as the character that GPT-2's files have for it") {
+TEST_CASE("Each byte is spelled as the character in GPT-2's files") {
   CHECK(spell(" a\n\t~\x7f\xa0\xad\xae\xff\0"s) == "ĠaĊĉ~ġłŃ®ÿĀ");
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
@@ -207,7 +207,7 @@ TEST_CASE("each byte is spelt as the character that GPT-2's files have for it") 
   for (const char* wrong : {" ", "\n", "文", "\xff", "\u0144", "\u00ad"}) CHECK(!unspell(wrong));
 }
 
-TEST_CASE("every text comes back from its ids, which are those of the definition") {
+TEST_CASE("Every text round-trips through its ids, which match the definition") {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
   Strings texts{"",
@@ -240,7 +240,7 @@ TEST_CASE("every text comes back from its ids, which are those of the definition
   }
 }
 
-TEST_CASE("a word is merged by ranks, in every place at once, also where what is made merges with a lower rank") {
+TEST_CASE("A word is merged by rank, at all positions at once, also if the result merges with a lower rank") {
   std::mt19937 generator(3);
   for (int tries = 0; tries < 300; ++tries) {
     // Random merges of a few tokens. Each pair is distinct; several merges may yield the same token.
@@ -262,7 +262,7 @@ TEST_CASE("a word is merged by ranks, in every place at once, also where what is
   CHECK(tokens == std::vector<TokenId>{2, 2});
 }
 
-TEST_CASE("<|endoftext|> in a text is a token where that is asked for, and text otherwise") {
+TEST_CASE("<|endoftext|> in a text is a token if requested, and otherwise text") {
   REQUIRE(tokenizer().size() == 384);
   REQUIRE(tokenizer().end_of_text() == 383);
   CHECK(tokenizer().bytes(383) == "<|endoftext|>");
@@ -277,7 +277,7 @@ TEST_CASE("<|endoftext|> in a text is a token where that is asked for, and text 
   CHECK(tokenizer().decode(tokenizer().encode(text)) == text);
 }
 
-TEST_CASE("an id that there is not is refused by its number") {
+TEST_CASE("An id outside the vocabulary is refused with its number") {
   for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{384}, std::numeric_limits<std::int64_t>::max()}) {
     const std::string message = "tokenizer: expected an id from 0 to 383, got " + std::to_string(id);
     CHECK_THROWS_WITH_AS(tokenizer().bytes(id), message.c_str(), std::out_of_range);
@@ -285,7 +285,7 @@ TEST_CASE("an id that there is not is refused by its number") {
   }
 }
 
-TEST_CASE("threads share a tokenizer") {
+TEST_CASE("Threads can share a tokenizer") {
   const std::string text = read_file(kFolder / "text.txt");
   const Ids expected = tokenizer().encode(text);
   std::vector<Ids> given(4);
@@ -295,7 +295,7 @@ TEST_CASE("threads share a tokenizer") {
   for (const Ids& ids : given) CHECK(ids == expected);
 }
 
-TEST_CASE("the time grows with the text as its length does, also within one word") {
+TEST_CASE("The time is linear in the length of the text, also within one word") {
   const auto seconds = [](const std::string& text) {
     double least = std::numeric_limits<double>::infinity();
     for (int tries = 0; tries < 3; ++tries) {
@@ -312,7 +312,7 @@ TEST_CASE("the time grows with the text as its length does, also within one word
   }
 }
 
-TEST_CASE("text comes out in whole characters, and what is none as U+FFFD") {
+TEST_CASE("Text is printed in complete characters, with U+FFFD for invalid bytes") {
   const auto streamed = [](const Strings& parts) {
     Utf8Stream stream;
     Strings out;
@@ -337,7 +337,7 @@ TEST_CASE("text comes out in whole characters, and what is none as U+FFFD") {
   CHECK(stream.put("\xac") == "\ufffd");  // starts over
 }
 
-TEST_CASE("the tests' vocabulary is what the tests' text yields") {
+TEST_CASE("The vocabulary of the tests is the one trained on their text") {
   const TemporaryFolder folder;
   std::vector<std::size_t> reported;
   const Tokenizer trained =
@@ -353,7 +353,7 @@ TEST_CASE("the tests' vocabulary is what the tests' text yields") {
   CHECK(read_file(folder / "new/vocab.json") == read_file(kFolder / "vocabulary/vocab.json"));
 }
 
-TEST_CASE("pairs are merged by how often they stand in the text; of as many, the smaller ids first") {
+TEST_CASE("Pairs are merged by frequency; of equally frequent ones, the smaller ids first") {
   const auto merges = [](const std::string& text, std::size_t count) {
     const TemporaryFolder folder;
     train_tokenizer(text, 257 + count).save(folder / "made");
@@ -367,7 +367,7 @@ TEST_CASE("pairs are merged by how often they stand in the text; of as many, the
   CHECK(merges("xyz<|endoftext|>xyz<|endoftext|>xyz", 2) == "x y\nxy z\n");  // no merge across the separator
 }
 
-TEST_CASE("a vocabulary that the text does not yield is refused") {
+TEST_CASE("A vocabulary larger than the text allows is refused") {
   CHECK(train_tokenizer("", 257).size() == 257);
   CHECK_THROWS_WITH_AS(
       train_tokenizer("aa", 256),
@@ -383,7 +383,7 @@ TEST_CASE("a vocabulary that the text does not yield is refused") {
 }
 
 // GPT-2's own files are not part of the project.
-TEST_CASE("texts have the ids that they have for GPT-2" * doctest::skip(std::getenv("TAPEGRAD_GPT2") == nullptr)) {
+TEST_CASE("Texts have the same ids as in GPT-2" * doctest::skip(std::getenv("TAPEGRAD_GPT2") == nullptr)) {
   const char* folder = std::getenv("TAPEGRAD_GPT2");
   REQUIRE(folder != nullptr);
   const Tokenizer gpt2 = Tokenizer::read(folder);

@@ -82,7 +82,7 @@ std::string in_fixture(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("A folder's model gives PyTorch's logits, whatever type its file has, and what is in it beside parameters") {
+TEST_CASE("A folder's model gives PyTorch's logits, for any type of weights and any other content") {
   for (const std::string model : kModels)
     for (const char* dtype : {"F32", "F16", "BF16"})
       for (const bool old : {false, true}) {
@@ -101,7 +101,7 @@ TEST_CASE("A folder's model gives PyTorch's logits, whatever type its file has, 
       }
 }
 
-TEST_CASE("A model that is read continues id by id as it does at once") {
+TEST_CASE("A loaded model gives the same result id by id as at once") {
   for (const std::string model : kModels) {
     CAPTURE(model);
     const Pretrained read = pretrained(CheckpointFolder(model));
@@ -118,7 +118,7 @@ TEST_CASE("A model that is read continues id by id as it does at once") {
   }
 }
 
-TEST_CASE("A step of fine-tuning has PyTorch's loss, gradients and next loss") {
+TEST_CASE("A step of fine-tuning matches PyTorch's loss, gradients and next loss") {
   for (const std::string model : kModels)
     for (const bool adamw : {true, false}) {
       CAPTURE(model);
@@ -154,7 +154,7 @@ TEST_CASE("A step of fine-tuning has PyTorch's loss, gradients and next loss") {
     }
 }
 
-TEST_CASE("A folder that is written has the numbers, names and files of the one that was read") {
+TEST_CASE("A written folder has the same numbers, names and files as the one that was read") {
   for (const std::string model : kModels) {
     CAPTURE(model);
     const TemporaryFolder folder;
@@ -188,7 +188,7 @@ TEST_CASE("A folder that is written has the numbers, names and files of the one 
   }
 }
 
-TEST_CASE("A model's folder is read whole before its weights, and a file of it that cannot be is refused") {
+TEST_CASE("All other files of a folder are read before its weights, and an unreadable one is refused") {
   const TemporaryFolder folder;
   CheckpointFolder("gpt2").write(folder / "model");
   fs::create_directory(folder / "model" / "chat_template.jinja");

@@ -13,7 +13,7 @@
 
 namespace tg = tapegrad;
 
-TEST_CASE("language_model answers what it cannot use with one line and the exit status 1") {
+TEST_CASE("language_model reports invalid input in one line, with exit status 1") {
   const TemporaryFolder folder;
   const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
   const std::string text = file("good", rhyme(20)), list = file("list", joined(names(40)));
@@ -54,7 +54,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses("--load " + folder.path("none"), "none");
     refuses("--load " + text, "good");
   }
-  SUBCASE("names of files that are not UTF-8, which a run that is kept cannot hold") {
+  SUBCASE("names of files that are not UTF-8, which a saved run cannot store") {
     const std::string strange = folder.path("$(printf 'caf\\351')"), front = "--data " + text + forever;
     const auto message = [](const std::string& option) {
       return option + ": expected UTF-8, got the byte 0xe9 at character ";
@@ -143,7 +143,7 @@ TEST_CASE("language_model answers what it cannot use with one line and the exit 
     refuses(page + " page ißt", "--page: expected characters in the model's vocabulary, got 'ß' at character 2");
     refuses("--data " + text + " --lr 1000 --steps 100", "; use a lower learning rate");
   }
-  SUBCASE("options that do not go together") {
+  SUBCASE("conflicting options") {
     refuses("--lines", "--lines: requires --data");
     refuses("--encoding latin1", "--encoding: requires --data or --language");
     refuses("--data " + text + " --language english", "--language: not allowed with --data");

@@ -37,7 +37,7 @@ std::string stopped_at(const std::string& command, const std::string& log, std::
 
 }  // namespace
 
-TEST_CASE("a run that is killed at ten random moments ends with the weights of one that never was") {
+TEST_CASE("A run killed at ten random moments ends with the weights of an uninterrupted run") {
   const TemporaryFolder folder;
   const std::string learn = "$examples/language_model --lines --data " + folder.write("names", joined(names(100))) +
                             all_that_draws + "--width 8 --context 12 --steps 3000 ";
@@ -72,7 +72,7 @@ TEST_CASE("a run that is killed at ten random moments ends with the weights of o
   CHECK(rows(folder.read("whole.csv")).size() == 3001);
 }
 
-TEST_CASE("Ctrl-C and SIGTERM keep a run in the middle of a step, and it goes on as if there had been none") {
+TEST_CASE("Ctrl-C and SIGTERM save a run in the middle of a step, and it resumes to the same weights") {
   const TemporaryFolder folder;
   const std::string learn = "$examples/language_model --data " + folder.write("text", rhyme(100)) + all_that_draws +
                             "--steps 500 --context 64 --width 32 ";
@@ -98,7 +98,7 @@ TEST_CASE("Ctrl-C and SIGTERM keep a run in the middle of a step, and it goes on
   }
 }
 
-TEST_CASE("a run goes on for more steps, with its own options and no others") {
+TEST_CASE("A run can be resumed for more steps, but not with other options") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", rhyme(100)), run = folder.path("run");
   const std::string learn = "language_model --data " + text + all_that_draws + "--width 8 --decay none --steps 30";
@@ -135,7 +135,7 @@ TEST_CASE("a run goes on for more steps, with its own options and no others") {
   CHECK(no_run.err.find("more: expected a model saved by language_model --checkpoint") != std::string::npos);
 }
 
-TEST_CASE("a kept run whose options the command line would refuse is refused") {
+TEST_CASE("A saved run with options that the command line would refuse is refused") {
   const TemporaryFolder folder;
   const std::string run = folder.path("run"), wrong = folder.path("wrong");
   const std::string learn = "language_model --lines --data " + folder.write("names", joined(names(40)));
@@ -161,7 +161,7 @@ TEST_CASE("a kept run whose options the command line would refuse is refused") {
   CHECK(run_example("language_model --resume " + wrong).status == 0);
 }
 
-TEST_CASE("a log is cut back to the step that its run goes on from, and to whole rows") {
+TEST_CASE("A log is truncated to the step at which the run resumes, and to complete rows") {
   const TemporaryFolder folder;
   const std::string log = folder.path("log.csv"), run = folder.path("run");
   const std::string learn = "language_model --data " + folder.write("text", rhyme(100)) + all_that_draws +
@@ -183,7 +183,7 @@ TEST_CASE("a log is cut back to the step that its run goes on from, and to whole
   CHECK(folder.read("table.csv") == "a,b\n1,2\n");
 }
 
-TEST_CASE("--best keeps the weights with the lowest validation loss, and patience ends a run that finds none lower") {
+TEST_CASE("--best keeps the weights with the lowest validation loss, and --patience ends a run without improvement") {
   const TemporaryFolder folder;
   // Pure noise: memorizing the training text does not help on the validation text.
   std::string noise;
@@ -215,7 +215,7 @@ TEST_CASE("--best keeps the weights with the lowest validation loss, and patienc
   CHECK(loss_of("last") == doctest::Approx(last).epsilon(1e-4));
 }
 
-TEST_CASE("two batches of the same in a step are as one, and blocks that are recomputed as those that are not") {
+TEST_CASE("Accumulating equal batches gives the losses of one, and recomputed blocks those of stored ones") {
   const auto losses = [](const std::string& options) {
     const Run run = run_example("language_model --data random --width 16 --steps 20 --lr 0.5 --batch-size 2" + options);
     std::istringstream lines(run.out_from("step "));
@@ -229,7 +229,7 @@ TEST_CASE("two batches of the same in a step are as one, and blocks that are rec
   CHECK(losses(" --layers 2 --recompute") == losses(" --layers 2"));
 }
 
-TEST_CASE("a run whose blocks are recomputed ends with the same weights, and may go on without") {
+TEST_CASE("A run with recomputed blocks ends with the same weights, and may resume without them") {
   const TemporaryFolder folder;
   const std::string data = folder.write("names", joined(names(60)));
   const auto learn = [&](const std::string& name, const std::string& options) {

@@ -35,7 +35,7 @@ std::vector<std::string> invented(const Run& run) {
 
 }  // namespace
 
-TEST_CASE("language_model learns a list of lines and invents others that follow its rules") {
+TEST_CASE("language_model learns a list of lines and invents others by the same rules") {
   const TemporaryFolder folder;
   const auto known = names(600);
   const auto run = run_example("language_model --lines --length 30 --data " + folder.write("names", joined(known)) +
@@ -67,7 +67,7 @@ TEST_CASE("language_model learns a list of lines and invents others that follow 
   }
 }
 
-TEST_CASE("language_model's perplexity beats that of the characters' frequencies, which it tells exactly") {
+TEST_CASE("language_model's perplexity is lower than that of character frequencies, which it prints exactly") {
   const TemporaryFolder folder;
   const auto known = names(400);
   const auto run = run_example("language_model --lines --data " + folder.write("names", joined(known)) + one_block);
@@ -93,7 +93,7 @@ TEST_CASE("language_model's perplexity beats that of the characters' frequencies
   CHECK(number_after(run, "test perplexity ") > 3.8);
 }
 
-TEST_CASE("language_model learns a text by heart and continues it, beyond what it sees at once") {
+TEST_CASE("language_model memorizes a text and continues it beyond its context") {
   const TemporaryFolder folder;
   const auto run = run_example("language_model --context 16 --temperature 0 --prompt 'über' --length 60 --data " +
                                folder.write("text", rhyme(100)) + one_block);
@@ -106,7 +106,7 @@ TEST_CASE("language_model learns a text by heart and continues it, beyond what i
         "generated text:\nüber alle wipfel\nist ruh.\nüber alle wipfel\nist ruh.\nüber alle wi\n");
 }
 
-TEST_CASE("language_model writes without positions, without a prompt and from latin1") {
+TEST_CASE("language_model generates without positions, without a prompt and from latin1") {
   const TemporaryFolder folder;
   std::string latin1 = rhyme(60);
   for (std::size_t i = 0; (i = latin1.find("ü", i)) != latin1.npos;) latin1.replace(i, 2, "\xfc");
@@ -119,7 +119,7 @@ TEST_CASE("language_model writes without positions, without a prompt and from la
   CHECK(run.out_from("generated text:\n").size() >= 40);
 }
 
-TEST_CASE("the same seed gives language_model the same results, another seed others") {
+TEST_CASE("Equal seeds give language_model equal results, and different seeds different ones") {
   const TemporaryFolder folder;
   const std::string command = "language_model --lines --data " + folder.write("names", joined(names(200))) + one_block;
   const auto results = [&](const char* seed) {
@@ -131,7 +131,7 @@ TEST_CASE("the same seed gives language_model the same results, another seed oth
   CHECK(first != results("2"));
 }
 
-TEST_CASE("a saved language_model writes the same once it is loaded") {
+TEST_CASE("A saved language_model generates the same text after loading") {
   const TemporaryFolder folder;
   const std::string list = folder.write("names", joined(names(200))), text = folder.write("text", rhyme(50)),
                     model = folder.path("model");
@@ -155,7 +155,7 @@ TEST_CASE("a saved language_model writes the same once it is loaded") {
   }
 }
 
-TEST_CASE("the likeliest character alone comes at temperature 0, of the top 1, and of the least top p") {
+TEST_CASE("Temperature 0, top-k 1 and a tiny top-p all generate the most likely character") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", rhyme(50)), model = folder.path("model");
   REQUIRE(run_example("language_model --data " + text + " --layers 1 --width 16 --heads 4 --steps 20 --save " + model)
@@ -169,7 +169,7 @@ TEST_CASE("the likeliest character alone comes at temperature 0, of the top 1, a
   CHECK(written(" --temperature 2") != written(" --temperature 0"));
 }
 
-TEST_CASE("a model of one attention, saved before there were blocks, is loaded as --layers 0") {
+TEST_CASE("A model with a single attention, saved before blocks existed, is loaded as --layers 0") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", rhyme(20)), path = folder.path("model");
   const auto learned = run_example("language_model --layers 0 --tie no --width 8 --heads 2 --steps 5 --data " + text +
@@ -188,7 +188,7 @@ TEST_CASE("a model of one attention, saved before there were blocks, is loaded a
   CHECK(loaded.out_from("generated text:") == learned.out_from("generated text:"));
 }
 
-TEST_CASE("language_model begins every line with the prompt, and gives up when it knows no more lines") {
+TEST_CASE("language_model begins every line with the prompt, and gives up when it finds no new lines") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model");
   const auto run = run_example("language_model --lines --data " + folder.write("names", joined(names(300))) +
@@ -219,7 +219,7 @@ void check_explained(const Run& run, const TemporaryFolder& folder, const std::s
 
 }  // namespace
 
-TEST_CASE("language_model --explain writes what the heads attend to in a line, after training and from a saved model") {
+TEST_CASE("language_model --explain writes the attention of the heads in a line, after training and after loading") {
   const TemporaryFolder folder;
   const std::string path = folder.path("model");
   const auto explained = [&](const std::string& source, const std::string& name) {
@@ -264,7 +264,7 @@ TEST_CASE("language_model --explain writes what the heads attend to in a line, a
       }
 }
 
-TEST_CASE("language_model --explain keeps spaces and ends of lines, and knows nothing after a text's last character") {
+TEST_CASE("language_model --explain keeps spaces and line ends, and has no next character at the end of a text") {
   const TemporaryFolder folder;
   const auto run = run_example("language_model --length 1 --context 5 --explain 'e w\nf' --explain-to " +
                                folder.path("map") + " --data " + folder.write("text", rhyme(50)) + one_block);
@@ -280,7 +280,7 @@ TEST_CASE("language_model --explain keeps spaces and ends of lines, and knows no
   for (std::size_t row = 0; row < gradients.size() / 5; ++row) CHECK((gradients[5 * row] == 0) == (row % 5 == 4));
 }
 
-TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for is kept") {
+TEST_CASE("Ctrl-C stops language_model after its step, and the files of --save are written") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model");
   const auto run = run_interrupted_at("step", "language_model --layers 1 --width 16 --steps 100000000 --data " +
@@ -294,7 +294,7 @@ TEST_CASE("Ctrl-C stops language_model after its step, and what --save asked for
 }
 
 // Sanitizers need extra memory.
-TEST_CASE("a long text takes little more memory than its file, and no more than five times as much" *
+TEST_CASE("A long text takes little more memory than its file, at most five times as much" *
           doctest::skip(kSanitized)) {
   const TemporaryFolder folder;
   const auto peak = [&](std::size_t times) {  // in KB, after training begins
@@ -310,7 +310,7 @@ TEST_CASE("a long text takes little more memory than its file, and no more than 
   CHECK(peak(times) - peak(100) < 5 * size);
 }
 
-TEST_CASE("language_model --data random is the tutorial's run, with the losses that it always had") {
+TEST_CASE("language_model --data random has the same losses as in earlier versions") {
   const std::pair<std::string, std::vector<double>> runs[] = {
       {"1", {3.2728, 3.2210, 3.1806, 3.1400, 3.0820, 2.9834, 2.8375, 2.7002, 2.5745, 2.4359, 2.3133}},
       {"8", {3.2723, 3.2194, 3.1775, 3.1375, 3.0863, 3.0063, 2.8731, 2.6871, 2.4905, 2.2784, 2.0925}}};
@@ -346,7 +346,7 @@ TEST_CASE("language_model invents English words") {
   for (const std::string& word : invented(run)) CHECK(word.starts_with("un"));
 }
 
-TEST_CASE("language_model --help explains itself") {
+TEST_CASE("language_model --help prints its help") {
   const auto run = run_example("language_model --help");
   CHECK(run.status == 0);
   CHECK(run.err == "");

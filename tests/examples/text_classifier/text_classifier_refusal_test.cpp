@@ -11,7 +11,7 @@
 
 namespace tg = tapegrad;
 
-TEST_CASE("text_classifier answers what it cannot use with one line and the exit status 1") {
+TEST_CASE("text_classifier reports invalid input in one line, with exit status 1") {
   const TemporaryFolder folder;
   const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
   const std::string good = file("good", reviews(40)), list = file("list", "one\ntwo\n");
@@ -99,7 +99,7 @@ TEST_CASE("text_classifier answers what it cannot use with one line and the exit
             "--page: expected UTF-8, got the byte 0xe9 at character 4");
     refuses("--data " + good + " --lr 1000 --steps 100", "; use a lower learning rate");
   }
-  SUBCASE("options that do not go together") {
+  SUBCASE("conflicting options") {
     refuses("--tokens words", "--tokens: requires --data or --train");
     refuses("--train " + good, "--train: requires --test");
     refuses("--test " + good, "--test: requires --train or --load");

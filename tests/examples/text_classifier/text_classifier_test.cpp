@@ -25,7 +25,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 }  // namespace
 
-TEST_CASE("text_classifier learns labels from characters and prints a table whose rows hold every test") {
+TEST_CASE("text_classifier learns labels from characters and prints a table with every test text") {
   const TemporaryFolder folder;
   const auto run = run_example("text_classifier --tokens characters --data " +
                                folder.write("words", words_of_three_languages(600)) + tiny + "--classify eauté KATOMI");
@@ -56,7 +56,7 @@ TEST_CASE("text_classifier learns labels from characters and prints a table whos
   CHECK(run.out_from("your words:").find("KATOMI  isle") != std::string::npos);
 }
 
-TEST_CASE("text_classifier learns labels from words, with positions or without, from two files as well") {
+TEST_CASE("text_classifier learns labels from words, with or without positions, also from two files") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", reviews(200)), test = folder.write("test", reviews(30));
   for (const std::string& source : {"--data " + data, "--train " + data + " --test " + test + " --positions yes"}) {
@@ -69,8 +69,7 @@ TEST_CASE("text_classifier learns labels from words, with positions or without, 
   }
 }
 
-TEST_CASE(
-    "text_classifier takes a line with a label and no text for an empty text, which it learns and tells like others") {
+TEST_CASE("text_classifier accepts a line with a label only as an empty text") {
   const TemporaryFolder folder;
   std::string lines = reviews(200), tests = "silence\nsilence \npraise the film is good .\nsilence\t\n";
   for (int i = 0; i < 20; ++i) lines += i % 2 ? "silence\n" : "silence \t \n";
@@ -98,7 +97,7 @@ TEST_CASE(
   CHECK(folder.read("map.csv").find("\n0,1,0,⊣,⊢,") != std::string::npos);
 }
 
-TEST_CASE("text_classifier prints a loss that falls, on plain lines when piped") {
+TEST_CASE("text_classifier prints a decreasing loss, in plain lines if piped") {
   const TemporaryFolder folder;
   const auto run = run_example("text_classifier --data " + folder.write("data", reviews(200)) + tiny);
   std::istringstream lines(run.out_from("step "));
@@ -113,7 +112,7 @@ TEST_CASE("text_classifier prints a loss that falls, on plain lines when piped")
   CHECK(run.out.find('\r') == std::string::npos);
 }
 
-TEST_CASE("text_classifier prints precision, recall and F1, of labels never predicted or never there as well") {
+TEST_CASE("text_classifier prints precision, recall and F1, also of labels without predictions or texts") {
   const TemporaryFolder folder;
   std::string lines;  // identical texts, so the most frequent label is predicted
   for (int i = 0; i < 60; ++i) lines += i % 6 == 0 ? "rare same\n" : i % 6 == 1 ? "absent same\n" : "common same\n";
@@ -129,7 +128,7 @@ TEST_CASE("text_classifier prints precision, recall and F1, of labels never pred
                      "mean                37.5%    50.0%    42.9%\n") != std::string::npos);
 }
 
-TEST_CASE("text_classifier lists the labels with the lowest F1 when they are too many for a table") {
+TEST_CASE("text_classifier lists the labels with the lowest F1 if there are too many for a table") {
   const TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 25 * 8; ++i)  // the model cannot tell the first two apart
@@ -147,7 +146,7 @@ TEST_CASE("text_classifier lists the labels with the lowest F1 when they are too
   CHECK(table.find("\n... and 5 more labels\nmean ") != std::string::npos);
 }
 
-TEST_CASE("text_classifier lines its tables up under labels that are long, wide, accented or combined") {
+TEST_CASE("text_classifier aligns its tables under long, wide, accented and combined labels") {
   const TemporaryFolder folder;
   const std::string labels[] = {"日本語", "e\u0301te\u0301", "a_label_of_more_than_sixteen", "ünï"};
   std::string lines;
@@ -174,7 +173,7 @@ TEST_CASE("text_classifier lines its tables up under labels that are long, wide,
   }
 }
 
-TEST_CASE("the same seed gives text_classifier the same results, another seed others") {
+TEST_CASE("Equal seeds give text_classifier equal results, and different seeds different ones") {
   const TemporaryFolder folder;
   const std::string command = "text_classifier --tokens characters --data " +
                               folder.write("words", words_of_three_languages(200)) + tiny + "--classify eau --seed ";
@@ -185,7 +184,7 @@ TEST_CASE("the same seed gives text_classifier the same results, another seed ot
   CHECK(first != results("2"));
 }
 
-TEST_CASE("a saved text_classifier says the same once it is loaded") {
+TEST_CASE("A saved text_classifier predicts the same after loading") {
   const TemporaryFolder folder;
   const std::string data = folder.write("words", words_of_three_languages(300)), model = folder.path("model");
   const std::string words = " --classify eauté KATOMI xyz";
@@ -206,7 +205,7 @@ TEST_CASE("a saved text_classifier says the same once it is loaded") {
   CHECK(strange.err.find("r:10: expected a label of the model (isle, nörd, val), got 'blame'") != std::string::npos);
 }
 
-TEST_CASE("a saved text_classifier of words has its pairs, and one saved before there were pairs loads without them") {
+TEST_CASE("A saved text_classifier of words has its pairs, and one saved before pairs existed loads without them") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", reviews(100)), model = folder.path("model"),
                     texts = " --classify 'the book is really dull .' 'good film'";
@@ -228,7 +227,7 @@ TEST_CASE("a saved text_classifier of words has its pairs, and one saved before 
   CHECK(loaded.out_from("your words:") == earlier.out_from("your words:"));
 }
 
-TEST_CASE("text_classifier knows words that it has read once, and an unknown one says nothing to it") {
+TEST_CASE("text_classifier knows words that occurred once, and ignores unknown words") {
   const TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 60; ++i) lines += (i % 2 ? "praise w" : "blame w") + std::to_string(i) + '\n';
@@ -246,7 +245,7 @@ TEST_CASE("text_classifier knows words that it has read once, and an unknown one
   CHECK(largest_of_unknown() > 0);
 }
 
-TEST_CASE("text_classifier learns from pairs what two words say side by side") {
+TEST_CASE("text_classifier learns the meaning of two adjacent words from pairs") {
   const TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 100; ++i) lines += i / 2 % 2 ? "yes so it is\n" : "no is it so\n";  // the same words
@@ -255,7 +254,7 @@ TEST_CASE("text_classifier learns from pairs what two words say side by side") {
   CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--pairs no")) < 100);
 }
 
-TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked for is kept") {
+TEST_CASE("Ctrl-C stops text_classifier after its step, and the files of --save are written") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model");
   const auto run = run_interrupted_at(
@@ -269,7 +268,7 @@ TEST_CASE("Ctrl-C stops text_classifier after its step, and what --save asked fo
   CHECK(loaded.status == 0);
 }
 
-TEST_CASE("text_classifier --explain writes what the heads attend to, after training and from a saved model") {
+TEST_CASE("text_classifier --explain writes the attention of the heads, after training and after loading") {
   const TemporaryFolder folder;
   const std::string data = "text_classifier --tokens characters --data " +
                            folder.write("words", words_of_three_languages(200)) + tiny,
@@ -288,7 +287,7 @@ TEST_CASE("text_classifier --explain writes what the heads attend to, after trai
   CHECK(folder.read("one.csv") == folder.read("two.csv"));
 }
 
-TEST_CASE("text_classifier learns random sequences by heart") {
+TEST_CASE("text_classifier memorizes random sequences") {
   const auto run = run_example("text_classifier --data random --width 64 --steps 100 --lr 0.2 --batch-size 8");
   CAPTURE(run.out);
   CHECK(run.status == 0);
@@ -302,7 +301,7 @@ TEST_CASE("text_classifier learns random sequences by heart") {
   CHECK(loss_at(" 99") < 0.5);
 }
 
-TEST_CASE("text_classifier tells the languages of Debian's word lists apart") {
+TEST_CASE("text_classifier distinguishes the languages of Debian's word lists") {
   for (const char* list : {"american-english", "spanish", "italian"})
     if (!std::filesystem::exists(std::string("/usr/share/dict/") + list)) {
       MESSAGE("not tested: the word list " << list << " is not installed");
@@ -320,7 +319,7 @@ TEST_CASE("text_classifier tells the languages of Debian's word lists apart") {
   CHECK(run.out_from("your words:").find("through") != std::string::npos);
 }
 
-TEST_CASE("text_classifier --help explains itself") {
+TEST_CASE("text_classifier --help prints its help") {
   const auto run = run_example("text_classifier --help");
   CHECK(run.status == 0);
   CHECK(run.err == "");
@@ -329,7 +328,7 @@ TEST_CASE("text_classifier --help explains itself") {
     CHECK(run.out.find(word) != std::string::npos);
 }
 
-TEST_CASE("text_classifier reads ISO-8859-1 when told so") {
+TEST_CASE("text_classifier reads ISO-8859-1 with --encoding") {
   const TemporaryFolder folder;
   std::string latin1 = reviews(100);
   for (std::size_t i = 0; (i = latin1.find("dull", i)) != latin1.npos;) latin1.replace(i, 4, "pass\xe9");

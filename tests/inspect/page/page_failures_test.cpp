@@ -54,7 +54,7 @@ class PageWanted {
 
 }  // namespace
 
-TEST_CASE("After anomaly mode's error in the forward pass the page opens at the operation that made the first NaN") {
+TEST_CASE("After an anomaly in the forward pass the page opens at the operation with the first NaN") {
   const Parameter w(Array{1.0, 0.0, -1.0});
   tg::Tape tape(both);
   const Tensor y = w * 2.0;
@@ -68,7 +68,7 @@ TEST_CASE("After anomaly mode's error in the forward pass the page opens at the 
   CHECK(step["nodes"][opened(step)["inputs"][0].get<std::size_t>()]["value"]["statistics"]["least"] == -2);
 }
 
-TEST_CASE("An operation on constants that makes NaN is on the page too") {
+TEST_CASE("An operation on constants with a NaN result is on the page, too") {
   const Tensor x(Array{-1.0});
   tg::Tape tape(both);
   error_of([&] { return tg::log(x); });
@@ -77,7 +77,7 @@ TEST_CASE("An operation on constants that makes NaN is on the page too") {
   CHECK(step["nodes"][0]["kind"] == "constant");
 }
 
-TEST_CASE("A parameter that is not finite is where the page opens") {
+TEST_CASE("The page opens at a non-finite parameter") {
   Parameter w(Array{1.0}), bad(Array{std::nan("")});
   bad.set_name("head.bias");
   for (const bool frozen : {false, true}) {
@@ -93,7 +93,7 @@ TEST_CASE("A parameter that is not finite is where the page opens") {
   }
 }
 
-TEST_CASE("After an error in the sweep the page opens at the operation whose rule made the first infinity") {
+TEST_CASE("After an anomaly in the backward pass the page opens at the operation whose rule made it") {
   const tg::Parameter<float> w(tg::Array<float>{4.0F, 0.0F});
   tg::Tape tape(both);
   const tg::Tensor<float> y = tg::sqrt(w * 3.0F), loss = tg::sum(y * 2.0F);
@@ -107,7 +107,7 @@ TEST_CASE("After an error in the sweep the page opens at the operation whose rul
   CHECK(step["nodes"][opened(step)["inputs"][0].get<std::size_t>()]["reached"] == false);
 }
 
-TEST_CASE("A tape goes on after an anomaly, and its next sweep is what the page tells of") {
+TEST_CASE("A tape continues after an anomaly, and the page shows its next backward pass") {
   const Parameter w(Array{1.0});
   tg::Tape tape(both);
   const Tensor y = w * w;
@@ -119,7 +119,7 @@ TEST_CASE("A tape goes on after an anomaly, and its next sweep is what the page 
   CHECK_FALSE(step_of(tape).contains("opened_at"));
 }
 
-TEST_CASE("A tape that keeps no values records nothing of an anomaly") {
+TEST_CASE("A tape without kept values records no anomaly") {
   const Parameter w(Array{-1.0});
   tg::Tape tape({.detect_anomaly = true});
   const Tensor y = w * 2.0;
@@ -129,7 +129,7 @@ TEST_CASE("A tape that keeps no values records nothing of an anomaly") {
   CHECK_FALSE(tape.recording()->of<double>().observers()->anomaly()->found());
 }
 
-TEST_CASE("A step can be opened at a value by its name, with what there is to see") {
+TEST_CASE("A page can open at a value by its name, with the available numbers") {
   Parameter w(Array{1.0});
   w.set_name("w");
   tg::Tape tape({.keep_values = true});
@@ -146,7 +146,7 @@ TEST_CASE("A step can be opened at a value by its name, with what there is to se
                        std::invalid_argument);
 }
 
-TEST_CASE("A step can be opened at a constant or a frozen parameter") {
+TEST_CASE("A page can open at a constant or a frozen parameter") {
   const Parameter w(Array{1.0});
   Parameter frozen(Array{2.0});
   Tensor target(Array{3.0});
@@ -161,7 +161,7 @@ TEST_CASE("A step can be opened at a constant or a frozen parameter") {
   }
 }
 
-TEST_CASE("A gradient check that fails writes a page where TAPEGRAD_PAGE says, with both gradients of what is wrong") {
+TEST_CASE("A failed gradient check writes a page to TAPEGRAD_PAGE, with both gradients of the wrong parameters") {
   const TemporaryFolder folder;
   const std::string path = folder.path("check.html");
   Parameter right(Array{3.0, 4.0}), less(Array{0.0, 0.1}), wrong(Array{1.0, 2.0});
@@ -188,7 +188,7 @@ TEST_CASE("A gradient check that fails writes a page where TAPEGRAD_PAGE says, w
   CHECK(folder.read("check-2.html").starts_with("<!DOCTYPE html>"));
 }
 
-TEST_CASE("Checks that hold, and those that nobody wants a page of, write none") {
+TEST_CASE("Checks that pass, and checks without TAPEGRAD_PAGE, write no page") {
   const TemporaryFolder folder;
   Parameter w(Array{1.0});
   {
@@ -202,8 +202,7 @@ TEST_CASE("Checks that hold, and those that nobody wants a page of, write none")
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE(
-    "Anomaly mode blames a hook for what it made, on an operation's output and on a parameter, not the next rule") {
+TEST_CASE("Anomaly mode names a hook as the cause, on an operation and on a parameter, not the next rule") {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const bool of_parameter : {false, true}) {
     Parameter w(Array{1.0, 2.0});
@@ -223,7 +222,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("An error of one element type is not where the page opens after a sweep of the other") {
+TEST_CASE("After a backward pass in one number type, the page does not open at an earlier error in the other") {
   const Parameter w(Array{-1.0});
   const tg::Parameter<float> v(tg::Array<float>{1});
   tg::Tape tape(both);
@@ -232,7 +231,7 @@ TEST_CASE("An error of one element type is not where the page opens after a swee
   CHECK_FALSE(step_of(tape).contains("opened_at"));
 }
 
-TEST_CASE("A page that is to open at a value that is not on the tape opens at the loss, or at the last node") {
+TEST_CASE("A page for a value that is not on the tape opens at the loss, or at the last node") {
   const Parameter w(Array{1.0});
   tg::Tape tape(both);
   const tg::PageStep told{.opened_at = "elsewhere", .about = "it is not here"};
@@ -245,7 +244,7 @@ TEST_CASE("A page that is to open at a value that is not on the tape opens at th
   CHECK(step["opened_at"]["text"] == "it is not here");
 }
 
-TEST_CASE("A page that cannot be written takes nothing from the report") {
+TEST_CASE("An unwritable page does not change the report") {
   Parameter w(Array{1.0});
   const PageWanted wanted("/no such folder/check.html");
   const std::string report = tg::testing::gradcheck_with_page([&] { return doubled(w); }, {{"w", w}}).report;
@@ -253,7 +252,7 @@ TEST_CASE("A page that cannot be written takes nothing from the report") {
   CHECK(report.find("no page: [save_page] ") != std::string::npos);
 }
 
-TEST_CASE("A gradient that a detach() hides has its page too: the parameter is not on the tape") {
+TEST_CASE("A gradient hidden by detach() has its page: the parameter is not on the tape") {
   const TemporaryFolder folder;
   Parameter w(Array{1.0});
   const PageWanted wanted(folder.path("detached.html"));
@@ -262,7 +261,7 @@ TEST_CASE("A gradient that a detach() hides has its page too: the parameter is n
   CHECK(result.report.find("\npage: ") != std::string::npos);
 }
 
-TEST_CASE("Names in a check's list are those of its page and its report, and gone when it returns") {
+TEST_CASE("Names in a check's list appear on its page and in its report, and are removed when it returns") {
   Parameter w(Array{1.0});
   w.set_name("model.w");
   std::string inside;

@@ -58,7 +58,7 @@ struct Attention {
 
 }  // namespace
 
-TEST_CASE("The attention of a small GPT is whole on a page of the size that pages have by themselves") {
+TEST_CASE("The attention of a small GPT is complete on a page of the default size") {
   Gpt model;
   tg::parameters(model);
   tg::Tape tape(keeping);
@@ -75,7 +75,7 @@ TEST_CASE("The attention of a small GPT is whole on a page of the size that page
   CHECK(page["left_out"].size() == 1);
 }
 
-TEST_CASE("Attention that takes more than half of the room is averaged, but where others leave it free") {
+TEST_CASE("Attention beyond half of the space is averaged unless the rest leaves space") {
   const Parameter q(Array({1, 64, 4}, 0.5)), k(Array({1, 64, 4}, 0.5)), v(Array({1, 64, 4}, 0.5));
   tg::Tape tape(keeping);
   tg::sum(tg::multi_head_attention<double>(q, k, v, 2)).backward();  // 3 x 2 x 64 x 64 numbers of attention: 131 kB
@@ -85,7 +85,7 @@ TEST_CASE("Attention that takes more than half of the room is averaged, but wher
   CHECK(bytes_of_numbers(page) <= 50'000);
 }
 
-TEST_CASE("A gradient that attention's weights do not have takes no room") {
+TEST_CASE("A missing gradient of attention weights takes no space") {
   const Tensor q(Array({1, 64, 4}, 0.5));
   const Parameter v(Array({1, 64, 4}, 0.5));
   tg::Tape tape(keeping);
@@ -93,7 +93,7 @@ TEST_CASE("A gradient that attention's weights do not have takes no room") {
   CHECK(Attention(page_of(tape, {.largest = 95'000})).averaged == 0);
 }
 
-TEST_CASE("A constant that many operations read takes its room once") {
+TEST_CASE("A constant read by many operations is stored once") {
   const Parameter w(Array({1}, 2.0));
   const Tensor x(Array({64, 64}, 1.0));  // 22 kB
   tg::Tape tape(keeping);
@@ -102,7 +102,7 @@ TEST_CASE("A constant that many operations read takes its room once") {
   CHECK(page_of(tape, {.largest = 300'000})["left_out"].empty());
 }
 
-TEST_CASE("Numeric gradients take room too, and what is averaged of them is told") {
+TEST_CASE("Numeric gradients count in the size, and averaging them is reported") {
   Parameter w(Array({64, 64}, 1.0));
   w.set_name("w");
   tg::Tape tape(keeping);

@@ -73,7 +73,7 @@ struct Classifier {
 
 }  // namespace
 
-TEST_CASE("A page has the tape's values and gradients, its formulas, layers and loss") {
+TEST_CASE("A page has the tape's values and gradients, formulas, layers and loss") {
   Classifier model;
   tg::parameters(model);
   tg::Tape tape(keeping);
@@ -121,11 +121,11 @@ TEST_CASE("A page has the tape's values and gradients, its formulas, layers and 
   CHECK(places == expected);
 }
 
-TEST_CASE("Attention's weights are made for the page, with their gradient and where the mask lets queries attend") {
+TEST_CASE("Attention weights are computed for the page, with their gradient and the unmasked positions") {
   tg::manual_seed(5);
   std::size_t num_kv_heads = 2;
-  SUBCASE("of keys and values for each head") {}
-  SUBCASE("of keys and values that the heads share") { num_kv_heads = 1; }
+  SUBCASE("keys and values for each head") {}
+  SUBCASE("keys and values shared by heads") { num_kv_heads = 1; }
   tg::MultiHeadAttention<double> layer(8, 2, {.num_kv_heads = num_kv_heads});
   const auto mask =
       tg::AttentionMask::causal() & tg::AttentionMask::key_padding({{true, true, true}, {true, true, false}});
@@ -157,7 +157,7 @@ TEST_CASE("Attention's weights are made for the page, with their gradient and wh
   CHECK(attention_of(false)["gradient"].is_null());
 }
 
-TEST_CASE("An operation's arguments are on the page, masks as arrays") {
+TEST_CASE("A page has each operation's arguments, with masks as arrays") {
   const Parameter w(Array{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   tg::Tape tape(keeping);
   tg::sum(tg::softmax(tg::masked_fill(w, tg::BoolArray{{true, false, false}}, -9.0), -1)).backward();
@@ -172,7 +172,7 @@ TEST_CASE("An operation's arguments are on the page, masks as arrays") {
   CHECK_FALSE(nodes[0].contains("arguments"));
 }
 
-TEST_CASE("A parameter that is of no layer, as an input may be, does not take an operation out of its layer") {
+TEST_CASE("A parameter outside all layers, such as an input, does not move an operation out of its layer") {
   Classifier model;
   tg::parameters(model);
   tg::Parameter<float> x(tg::normal<float>({2, 8})), scale(tg::normal<float>({3}));
@@ -185,7 +185,7 @@ TEST_CASE("A parameter that is of no layer, as an input may be, does not take an
   CHECK(named(step, "scaled")["layer"] == "");
 }
 
-TEST_CASE("An operation whose weight is frozen is in the weight's layer") {
+TEST_CASE("An operation with a frozen weight is in the weight's layer") {
   Classifier model;
   tg::parameters(model);
   model.attention.q_proj.weight.set_requires_grad(false);
@@ -199,7 +199,7 @@ TEST_CASE("An operation whose weight is frozen is in the weight's layer") {
   CHECK(named(step, "q")["layer"] == "attention.q_proj");
 }
 
-TEST_CASE("Constants are nodes where they are first read, undefined inputs are left out with their rules") {
+TEST_CASE("Constants are nodes at their first use, and undefined inputs and their rules are omitted") {
   const Parameter w(Array{{1, 2}});
   const Tensor constant(Array{{3, 4}});
   tg::Tape tape(keeping);
@@ -215,7 +215,7 @@ TEST_CASE("Constants are nodes where they are first read, undefined inputs are l
   CHECK(nodes[5]["inputs"] == json{4, 1});
 }
 
-TEST_CASE("Constants have names on the page, and axes by these") {
+TEST_CASE("Constants and axes have names on the page") {
   const Parameter w(Array{1, 2});
   Tensor target(Array{3, 4});
   target.set_name("target");
@@ -226,7 +226,7 @@ TEST_CASE("Constants have names on the page, and axes by these") {
   CHECK(node["axes"] == json::parse(R"([["cat", "dog"]])"));
 }
 
-TEST_CASE("Attention's queries and keys have the tokens of the innermost layer that they are told for") {
+TEST_CASE("Attention's queries and keys have the tokens of the innermost layer with tokens") {
   Classifier model;
   tg::parameters(model);
   tg::Tape tape(keeping);
@@ -252,7 +252,7 @@ TEST_CASE("Attention's queries and keys have the tokens of the innermost layer t
     CHECK_THROWS_WITH_AS(attention_with({{"", {wrong, {}}}}), Contains("[save_page]"), std::invalid_argument);
 }
 
-TEST_CASE("Contributions and gradients of a value read twice stand on the page, null where nothing arrived") {
+TEST_CASE("A page has the contributions and gradients of a value read twice, null where nothing arrived") {
   const Parameter w(Array{1, 2}), unused(Array{1, 2});
   tg::Tape tape(keeping);
   const Tensor y = w * w, aside = unused * 2.0;
@@ -268,7 +268,7 @@ TEST_CASE("Contributions and gradients of a value read twice stand on the page, 
   CHECK_FALSE(nodes[3].contains("contributions"));
 }
 
-TEST_CASE("A contribution that is all of an input's gradient is not written twice") {
+TEST_CASE("A contribution equal to the whole gradient is not written twice") {
   const Parameter w(Array{1, 2});
   tg::Tape tape(keeping);
   Tensor y = w * 2.0;
@@ -284,7 +284,7 @@ TEST_CASE("A contribution that is all of an input's gradient is not written twic
   check_array(step["nodes"].back()["contributions"][0], Array{1, 1});  // z's gradient is the hook's result
 }
 
-TEST_CASE("Several steps stand on one page, also those of tapes that have ended") {
+TEST_CASE("Several steps are on one page, also of tapes that have ended") {
   const TemporaryFolder folder;
   {
     Parameter w(Array{1, 2});
@@ -315,7 +315,7 @@ TEST_CASE("Several steps stand on one page, also those of tapes that have ended"
   CHECK(named(steps[2], "w")["axis_names"] == json::array({"of the step"}));
 }
 
-TEST_CASE("Layers are told from the parameters read, and what reads none from those before and after") {
+TEST_CASE("Layers follow from the parameters read, and other operations are in the common layer of their neighbors") {
   const auto layers = [](const std::vector<std::optional<std::string>>& of_parameters) {
     return tg::detail::layers_of(of_parameters);
   };
@@ -328,7 +328,7 @@ TEST_CASE("Layers are told from the parameters read, and what reads none from th
   CHECK(tg::detail::common_layer("a.b", "ab") == "");
 }
 
-TEST_CASE("Large arrays are averaged down, with the statistics of all their numbers") {
+TEST_CASE("Large arrays are averaged, with statistics over all numbers") {
   Array x({3, 5}, 0.0);
   for (std::size_t i = 0; i < 15; ++i) x.data()[i] = static_cast<double>(i);
   const json averaged = stored(x, 4);
@@ -349,7 +349,7 @@ TEST_CASE("Large arrays are averaged down, with the statistics of all their numb
   check_array(stored(Array(tg::Shape{0, 3}), 1), Array(tg::Shape{0, 3}));
 }
 
-TEST_CASE("NaN and infinity are counted and kept apart from the other statistics") {
+TEST_CASE("NaN and infinity are counted separately from the other statistics") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   const json some = stored(Array{1, nan, -infinity, 3, infinity}, 100)["statistics"];
   CHECK(some["nan"] == 1);
@@ -360,7 +360,7 @@ TEST_CASE("NaN and infinity are counted and kept apart from the other statistics
   for (const char* key : {"least", "largest", "mean", "deviation", "norm"}) CHECK(none[key].is_null());
 }
 
-TEST_CASE("Statistics hold for numbers whose squares are too large or too small for a double") {
+TEST_CASE("Statistics are right for numbers whose squares overflow or underflow a double") {
   for (const double unit : {1e-300, 1e-200, 1e200, 1e300}) {
     const json statistics = stored(Array{3 * unit, -4 * unit, 0}, 100)["statistics"];
     CHECK(statistics["norm"] == doctest::Approx(5 * unit).epsilon(1e-12));
@@ -375,7 +375,7 @@ TEST_CASE("Statistics hold for numbers whose squares are too large or too small 
         std::numeric_limits<double>::max() / 2);
 }
 
-TEST_CASE("The bytes of a page's numbers are bounded, and what was left out is said") {
+TEST_CASE("The bytes of a page's numbers are limited, and omissions are reported") {
   const Parameter w(Array({64, 64}, 1.0)), small(Array{1, 2});
   tg::Tape tape(keeping);
   tg::sum(tg::exp(w) * 2.0).backward();
@@ -389,7 +389,7 @@ TEST_CASE("The bytes of a page's numbers are bounded, and what was left out is s
   CHECK(numbers_in(2'000) < 12'000);
 }
 
-TEST_CASE("Axes have names and labels, which must fit") {
+TEST_CASE("Axes have names and labels of matching length") {
   Parameter w(Array{{1, 2, 3}, {4, 5, 6}});
   w.set_name("w");
   tg::Tape tape(keeping);
@@ -401,8 +401,7 @@ TEST_CASE("Axes have names and labels, which must fit") {
   CHECK_THROWS_AS(step_of(tape, {.axes = {{"w", {{"row", {"one"}}, {"token"}}}}}), std::invalid_argument);
 }
 
-TEST_CASE(
-    "A layer's axes are those of the values in it that have no name and that they fit; attention has its tokens") {
+TEST_CASE("A layer's axes apply to its unnamed values of the same extents, and its tokens to attention") {
   Classifier model;
   tg::parameters(model);
   tg::Tape tape(keeping);
@@ -440,7 +439,7 @@ TEST_CASE(
   CHECK_FALSE(bare.contains("keys"));
 }
 
-TEST_CASE("Names, titles and labels are shown as they are, whatever they contain") {
+TEST_CASE("Names, titles and labels appear unchanged, whatever they contain") {
   const std::string evil = "</script><img src=x onerror=alert(1)> & \"{{data}}\" '{{title}}' \xff";
   Parameter w(Array{1, 2});
   w.set_name(evil);
@@ -458,7 +457,7 @@ TEST_CASE("Names, titles and labels are shown as they are, whatever they contain
   CHECK(data["steps"][0]["nodes"][0]["axes"][0][0] == shown);
 }
 
-TEST_CASE("A page is one file that needs nothing else; without values kept there is none") {
+TEST_CASE("A page is one self-contained file, and is refused without kept values") {
   const Parameter w(Array{1, 2});
   const TemporaryFolder folder;
   folder.write("page.html", "before");

@@ -76,7 +76,7 @@ TEST_CASE("Saving over a file keeps its permissions") {
   CHECK(fs::status(folder / "a.safetensors").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
-TEST_CASE("A file that cannot be written is refused by name") {
+TEST_CASE("An unwritable file is refused by name") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(tg::save(One(), folder / "missing/a.safetensors"),
                        doctest::Contains("missing/a.safetensors: No such file or directory"), std::runtime_error);
@@ -91,7 +91,7 @@ TEST_CASE("A file that cannot be written is refused by name") {
   CHECK(folder.files() == 2);
 }
 
-TEST_CASE("When the disk gives out, the old file stays whole and nothing is left behind") {
+TEST_CASE("On a full disk the old file stays complete and no other file is left") {
   const TemporaryFolder folder;
   tg::save(One(), folder / "a.safetensors");
   const std::string before = bytes_of(folder / "a.safetensors");
@@ -115,7 +115,7 @@ TEST_CASE("When the disk gives out, the old file stays whole and nothing is left
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("Saving through a symbolic link replaces the file that it points to") {
+TEST_CASE("Saving through a symbolic link replaces its target") {
   const TemporaryFolder folder;
   fs::create_directory(folder / "sub");
   write_bytes(folder / "sub/file", "old");
@@ -137,7 +137,7 @@ TEST_CASE("Saving through a symbolic link replaces the file that it points to") 
   CHECK(std::distance(fs::directory_iterator(folder / "sub"), {}) == 2);
 }
 
-TEST_CASE("Saving through a link that points to nothing makes the file there") {
+TEST_CASE("Saving through a dangling link creates its target") {
   const TemporaryFolder folder;
   fs::create_symlink("new", folder / "link");
   tg::save(One(), folder / "link");
@@ -152,7 +152,7 @@ TEST_CASE("Saving through a link that points to nothing makes the file there") {
   CHECK(folder.files() == 3);
 }
 
-TEST_CASE("Saving through links that lead nowhere, or to what is no file, is refused") {
+TEST_CASE("Saving through links to missing folders, or to something other than a file, is refused") {
   const TemporaryFolder folder;
   fs::create_symlink("b", folder / "a");
   fs::create_symlink("a", folder / "b");
@@ -168,7 +168,7 @@ TEST_CASE("Saving through links that lead nowhere, or to what is no file, is ref
   CHECK(fs::read_symlink(folder / "a") == "b");
 }
 
-TEST_CASE("Killed in its middle, 200 times, a save leaves the old file or the new one, and the next save clears up") {
+TEST_CASE("Killing 200 saves leaves the old or the new file, and the next save removes temporary files") {
   constexpr std::size_t numbers = 8 * kMegabyte;
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
@@ -211,7 +211,7 @@ TEST_CASE("Killed in its middle, 200 times, a save leaves the old file or the ne
   CHECK(ended > 0);
 }
 
-TEST_CASE("Saves at the same time leave each other's temporary files alone") {
+TEST_CASE("Simultaneous saves do not touch each other's temporary files") {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
   const pid_t children[] = {start_saving_for_ever(path, 1), start_saving_for_ever(path, 2),
@@ -227,7 +227,7 @@ TEST_CASE("Saves at the same time leave each other's temporary files alone") {
   CHECK(folder.files() <= 2);
 }
 
-TEST_CASE("Only temporary files of dead writers are cleared up") {
+TEST_CASE("Only temporary files of dead writers are removed") {
   const TemporaryFolder folder;
   write_bytes(folder / ".tapegrad-1-0.tmp", "left behind");
   write_bytes(folder / "tapegrad-1-0.tmp", "of somebody");

@@ -72,7 +72,7 @@ const std::string kTwoFloats = raw({3.0f, 4.0f});
 
 }  // namespace
 
-TEST_CASE("Tensors that do not fit the model are refused by name, with both shapes") {
+TEST_CASE("Tensors that do not match the model are refused by name, with both shapes") {
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", kTwoFloats) ==
         "expected w of shape (2), got (2, 1)");
   CHECK(refusal(R"({"v":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
@@ -87,7 +87,7 @@ TEST_CASE("Tensors that do not fit the model are refused by name, with both shap
                 kTwoFloats) == R"(expected only tensors of the model, got "x" of shape (0))");
 }
 
-TEST_CASE("A file that is saved anew while it is read is read whole, the old one or the new one") {
+TEST_CASE("A file replaced while it is read is read completely, in its old or new version") {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
   std::array<tg::Parameter<double>, 16> saved;
@@ -116,7 +116,7 @@ TEST_CASE("A file that is saved anew while it is read is read whole, the old one
   CHECK(arrays.at("15").as<double>()(0) == 2);
 }
 
-TEST_CASE("A file cut off anywhere, or with anything behind its end, is refused") {
+TEST_CASE("A file that is truncated anywhere, or has extra bytes at the end, is refused") {
   const std::string whole = checkpoint(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     CAPTURE(length);
@@ -127,7 +127,7 @@ TEST_CASE("A file cut off anywhere, or with anything behind its end, is refused"
   CHECK(refusal(whole + '\0') == "expected 8 bytes of data for the tensors, got 9");
 }
 
-TEST_CASE("A header longer than the file, or than a header can be, is refused without making room for it") {
+TEST_CASE("A header beyond the file or the format's limit is refused without allocating memory") {
   CHECK(refusal("not a checkpoint") ==
         "expected a safetensors file with a header shorter than the file's 16 bytes, got a header of "
         "7521891404167278446");
@@ -153,7 +153,7 @@ TEST_CASE("A header that is not JSON is refused") {
   }
 }
 
-TEST_CASE("A header whose JSON is of other types than the format's is refused") {
+TEST_CASE("A header with unexpected JSON types is refused") {
   const auto tensor = [](const std::string& description) { return refusal("{\"w\":" + description + "}", kTwoFloats); };
   CHECK(refusal("[]", "") == "expected a header that is a JSON object, got []");
   CHECK(refusal("3", "") == "expected a header that is a JSON object, got 3");
@@ -181,7 +181,7 @@ TEST_CASE("A header whose JSON is of other types than the format's is refused") 
   CHECK(refusal(R"({"__metadata__":{"step":7}})", "") == R"(expected __metadata__ that is text, got 7 for "step")");
 }
 
-TEST_CASE("Names given twice, deep nesting and long nonsense are refused") {
+TEST_CASE("Duplicate names, deep nesting and long garbage are refused") {
   const std::string w = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   CHECK(refusal("{" + w + "," + w + "}", kTwoFloats) == R"(expected each name once, got "w" twice)");
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
@@ -201,7 +201,7 @@ TEST_CASE("Names given twice, deep nesting and long nonsense are refused") {
   CHECK(refusal("{\"w\":\"" + std::string(depth, 'x') + "\"}", "").size() < 200);
 }
 
-TEST_CASE("Shapes and places that cannot be are refused") {
+TEST_CASE("Impossible shapes and offsets are refused") {
   const auto tensor = [](const char* shape, const char* offsets) {
     return refusal(std::string(R"({"w":{"dtype":"F32","shape":)") + shape + R"(,"data_offsets":)" + offsets + "}}",
                    kTwoFloats);
@@ -220,7 +220,7 @@ TEST_CASE("Shapes and places that cannot be are refused") {
   CHECK(tensor("[2]", "[18446744073709551608,0]").starts_with("expected \"w\" in 8 bytes"));
 }
 
-TEST_CASE("Tensors that overlap or leave holes are refused") {
+TEST_CASE("Tensors with overlaps or gaps are refused") {
   const auto two = [](const char* first, const char* second) {
     return refusal(std::string(R"({"v":{"dtype":"F32","shape":[1],"data_offsets":)") + first +
                        R"(},"w":{"dtype":"F32","shape":[2],"data_offsets":)" + second + "}}",
@@ -234,7 +234,7 @@ TEST_CASE("Tensors that overlap or leave holes are refused") {
   CHECK(two("[8,12]", "[12,20]") == R"(expected "v" to begin at byte 0 of the data, got 8)");
 }
 
-TEST_CASE("A shape of fewer or more numbers than its bytes hold is refused") {
+TEST_CASE("A shape that does not match its number of bytes is refused") {
   const auto tensor = [](const char* dtype, const char* shape, const char* offsets) {
     return refusal(
         std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
@@ -247,7 +247,7 @@ TEST_CASE("A shape of fewer or more numbers than its bytes hold is refused") {
   CHECK(tensor("F64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), got data_offsets [0,8])");
 }
 
-TEST_CASE("Empty tensors lie between others, wherever their names are in the order") {
+TEST_CASE("Empty tensors may be anywhere, in any order of names") {
   const TemporaryFolder folder;
   struct Three {
     tg::Parameter<float> a, b, c;
@@ -274,7 +274,7 @@ TEST_CASE("Empty tensors lie between others, wherever their names are in the ord
   CHECK_THROWS_AS(load("[0,8]", "[16,16]", "[8,12]"), std::runtime_error);
 }
 
-TEST_CASE("A header takes time in proportion to its length") {
+TEST_CASE("The time to read a header is linear in its length") {
   const TemporaryFolder folder;
   const auto seconds = [&](const std::string& header) {
     write_bytes(folder / "a.safetensors", checkpoint(header, ""));
@@ -295,7 +295,7 @@ TEST_CASE("A header takes time in proportion to its length") {
   CHECK(seconds(tensors + "}") < 10);
 }
 
-TEST_CASE("What a header says at length is refused in few words, and not kept") {
+TEST_CASE("Long text from a header is shortened in the error and not stored") {
   const auto many = [](const std::string& front, const std::string& item, const std::string& end) {
     std::string header = front;
     for (int i = 0; i < 10'000; ++i) header += (i == 0 ? "" : ",") + item;
@@ -314,7 +314,7 @@ TEST_CASE("What a header says at length is refused in few words, and not kept") 
         "expected \"" + text.substr(0, 99) + "... with dtype, shape and data_offsets, got 1");
 }
 
-TEST_CASE("A file with any of its bits flipped is loaded whole or refused whole") {
+TEST_CASE("A file with any flipped bit is loaded completely or refused completely") {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
   const std::string whole = checkpoint(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats);
@@ -337,7 +337,7 @@ TEST_CASE("A file with any of its bits flipped is loaded whole or refused whole"
   }
 }
 
-TEST_CASE("Numbers of every width are held against their bytes") {
+TEST_CASE("The bytes of numbers of every width are checked") {
   const auto tensor = [](const char* dtype, const char* shape, const char* offsets) {
     return refusal(
         std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
@@ -355,7 +355,7 @@ TEST_CASE("Numbers of every width are held against their bytes") {
   CHECK(tensor("I32", "[2]", "[0,8]") == "expected w of dtype F32, got I32");
 }
 
-TEST_CASE("What is no file is refused unread") {
+TEST_CASE("A path that is not a file is refused without reading it") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   for (const fs::path& path : {folder / "pipe", folder / ".", fs::path("/dev/zero")})

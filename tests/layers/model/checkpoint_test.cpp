@@ -33,7 +33,7 @@ template <class T> Pair<T> make_pair(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("A model comes back from a file exactly as it was saved", T, float, double) {
+TEST_CASE_TEMPLATE("A loaded model equals the saved one exactly", T, float, double) {
   const TemporaryFolder folder;
   const Pair<T> saved = make_pair<T>(1);
   Pair<T> loaded = make_pair<T>(2);
@@ -62,7 +62,7 @@ TEST_CASE("Loading converts between float and double") {
   check_close(narrow.first.bias.value(), single.first.bias.value(), 0);
 }
 
-TEST_CASE("Numbers are converted beyond the size of a buffer") {
+TEST_CASE("Arrays larger than the conversion buffer are converted") {
   const TemporaryFolder folder;
   const tg::Linear<float> single(100, 101);
   tg::Linear<double> wide(100, 101);
@@ -71,7 +71,7 @@ TEST_CASE("Numbers are converted beyond the size of a buffer") {
   check_close(wide.weight.value(), single.weight.value(), 0);
 }
 
-TEST_CASE("Infinities and NaN come back as they are") {
+TEST_CASE("Infinities and NaN are restored unchanged") {
   const TemporaryFolder folder;
   One saved, loaded;
   saved.w.set_value(tg::Array<float>{-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()});
@@ -81,7 +81,7 @@ TEST_CASE("Infinities and NaN come back as they are") {
   CHECK(std::isnan(loaded.w.value()(1)));
 }
 
-TEST_CASE("A file is laid out byte by byte as safetensors says") {
+TEST_CASE("A file has the safetensors layout byte by byte") {
   const TemporaryFolder folder;
   Pair<float> model{tg::Linear<float>(2, 1), tg::Linear<float>(1, 1, {.bias = false})};
   model.first.weight.set_value(tg::Array<float>{{1.0f, 2.0f}});
@@ -96,7 +96,7 @@ TEST_CASE("A file is laid out byte by byte as safetensors says") {
   CHECK(bytes_of(folder / "a.safetensors") == checkpoint(header, raw({3.0f, 1.0f, 2.0f, 4.0f})));
 }
 
-TEST_CASE("save_bytes gives the bytes of the file that save would write, and load takes them") {
+TEST_CASE("save_bytes returns the bytes of the file from save, and load accepts them") {
   struct Run {
     Pair<double> model = make_pair<double>(1);
     std::optional<tg::Array<float>> none;
@@ -123,7 +123,7 @@ TEST_CASE("save_bytes gives the bytes of the file that save would write, and loa
                        doctest::Contains("expected names and texts in UTF-8"), std::invalid_argument);
 }
 
-TEST_CASE("A file of another writer may have its tensors in any order, and scalars") {
+TEST_CASE("Files of other writers may have tensors in any order, and scalars") {
   const TemporaryFolder folder;
   struct Two {
     tg::Parameter<float> a{tg::Array<float>{0.0f}}, b{tg::Array<float>(tg::Shape{}, 0.0f)};
@@ -137,7 +137,7 @@ TEST_CASE("A file of another writer may have its tensors in any order, and scala
   CHECK(model.b.item() == 2.5f);
 }
 
-TEST_CASE("Metadata comes back, in whatever language") {
+TEST_CASE("Metadata is restored, in any language") {
   const TemporaryFolder folder;
   const tg::Metadata metadata{{"vocabulary", "aä日\n\"\\"}, {"", "empty"}, {"nothing", ""}};
   tg::save(One(), folder / "a.safetensors", metadata);
@@ -156,7 +156,7 @@ TEST_CASE("Metadata that is not UTF-8 is refused, and the old file stays") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("Loading keeps gradients, and what a tape has saved") {
+TEST_CASE("Loading keeps gradients and values saved by a tape") {
   const TemporaryFolder folder;
   One model;
   tg::save(model, folder / "a.safetensors");
@@ -169,7 +169,7 @@ TEST_CASE("Loading keeps gradients, and what a tape has saved") {
   CHECK(model.w.value() == tg::Array<float>{1.0f, 2.0f});
 }
 
-TEST_CASE("A file that cannot be read is refused by name") {
+TEST_CASE("An unreadable file is refused by name") {
   const TemporaryFolder folder;
   One model;
   CHECK_THROWS_WITH_AS(tg::load(model, folder / "a.safetensors"),
@@ -183,7 +183,7 @@ TEST_CASE("A file that cannot be read is refused by name") {
   CHECK_THROWS_AS(tg::load_metadata("/dev/zero"), std::runtime_error);
 }
 
-TEST_CASE("Nothing of a model changes when its last tensor does not fit") {
+TEST_CASE("A model is unchanged if its last tensor does not match") {
   const TemporaryFolder folder;
   tg::save(make_pair<float>(1), folder / "a.safetensors");
   Pair<float> wider{tg::Linear<float>(2, 3), tg::Linear<float>(3, 2, {.bias = false})};

@@ -101,7 +101,7 @@ template <class M> std::string printed(const M& model) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("A model's parameters are named by the fields and places that lead to them", T, float, double) {
+TEST_CASE_TEMPLATE("A model's parameters are named by the path of fields and indices", T, float, double) {
   Model<T> model = make_model<T>();
   const std::vector<std::string> expected{
       "embedding.weight",      "positions",           "blocks.0.norm.weight",  "blocks.0.norm.bias",
@@ -121,7 +121,7 @@ TEST_CASE_TEMPLATE("A model's parameters are named by the fields and places that
   CHECK(all[16] == tg::ParameterHandle(model.pair[1].weight));
 }
 
-TEST_CASE("An optional layer is walked when it is there") {
+TEST_CASE("An optional layer is traversed if it exists") {
   Model<float> model = make_model<float>();
   const std::size_t before = tg::count_parameters(model);
   model.extra.emplace(4, 5);
@@ -129,7 +129,7 @@ TEST_CASE("An optional layer is walked when it is there") {
   CHECK(tg::count_parameters(model) == before + 25);
 }
 
-TEST_CASE("Biases that a layer does not have are left out of its names") {
+TEST_CASE("Omitted biases are skipped in the names") {
   tg::MultiHeadAttention<> biased(4, 2), unbiased(4, 2, {.bias = false});
   CHECK(names(tg::named_parameters(biased)) == std::vector<std::string>{"q_proj.weight", "q_proj.bias", "k_proj.weight",
                                                                         "k_proj.bias", "v_proj.weight", "v_proj.bias",
@@ -138,7 +138,7 @@ TEST_CASE("Biases that a layer does not have are left out of its names") {
         std::vector<std::string>{"q_proj.weight", "k_proj.weight", "v_proj.weight", "out_proj.weight"});
 }
 
-TEST_CASE("Layers, vectors of layers and a parameter alone can be walked like models") {
+TEST_CASE("Layers, vectors of layers and a single parameter are traversed like models") {
   tg::Linear<> layer(2, 3);
   std::vector<tg::Linear<>> layers{layer, layer};
   CHECK(names(tg::named_parameters(layer)) == std::vector<std::string>{"weight", "bias"});
@@ -147,12 +147,12 @@ TEST_CASE("Layers, vectors of layers and a parameter alone can be walked like mo
   CHECK(tg::count_parameters(layer.weight) == 6);
 }
 
-TEST_CASE("count_parameters adds up the numbers of all parameters") {
+TEST_CASE("count_parameters counts the numbers of all parameters") {
   CHECK(tg::count_parameters(make_model<float>()) == 40 + 24 + 2 * (4 + 4 + 32 + 8 + 32 + 4) + 15 + 12);
   CHECK(tg::count_parameters(Nothing{}) == 0);
 }
 
-TEST_CASE("zero_grad forgets every gradient") {
+TEST_CASE("zero_grad removes every gradient") {
   tg::Linear<double> layer(2, 1);
   {
     tg::Tape tape;
@@ -163,7 +163,7 @@ TEST_CASE("zero_grad forgets every gradient") {
   CHECK((!layer.weight.has_grad() && !layer.bias.has_grad()));
 }
 
-TEST_CASE("train and eval switch every layer below, and a model's own training") {
+TEST_CASE("train and eval switch all nested layers, and a model's own training flag") {
   Model<float> model = make_model<float>();
   tg::eval(model);
   CHECK(!model.training);
@@ -177,7 +177,7 @@ TEST_CASE("train and eval switch every layer below, and a model's own training")
   CHECK(!attention.dropout.training);
 }
 
-TEST_CASE("Members called training that are no bool stay as they are") {
+TEST_CASE("Members named training of another type than bool stay unchanged") {
   struct Counted {
     tg::Linear<float> layer{1, 1};
     std::size_t training = 7;
@@ -198,7 +198,7 @@ TEST_CASE("Members called training that are no bool stay as they are") {
   CHECK(told.training == "by night");
 }
 
-TEST_CASE("A struct with a list of fields stays an aggregate") {
+TEST_CASE("A struct with a list of fields is still an aggregate") {
   static_assert(std::is_aggregate_v<Model<float>> && std::is_aggregate_v<Block<double>>);
   static_assert(std::is_aggregate_v<Nothing> && std::is_empty_v<Nothing>);
 }
@@ -211,7 +211,7 @@ TEST_CASE("A struct may be local to a function") {
   CHECK(names(tg::named_parameters(model))[2] == "second.weight");
 }
 
-TEST_CASE("A model is told by its parameters' scalar, and misuse is found when it is compiled") {
+TEST_CASE("A model's number type follows from its parameters, and misuse does not compile") {
   using namespace tg::detail;
   static_assert(std::is_same_v<ScalarOf<Model<float>>, float> && std::is_same_v<ScalarOf<const Model<double>>, double>);
   static_assert(scalars_of<Mixed>().of_float && scalars_of<Mixed>().of_double);
@@ -220,7 +220,7 @@ TEST_CASE("A model is told by its parameters' scalar, and misuse is found when i
   static_assert(!is_model<std::vector<std::string>>);
 }
 
-TEST_CASE("What a file can keep is told from what it cannot") {
+TEST_CASE("Types that can be saved are distinguished from others at compile time") {
   using tg::detail::is_stored;
   static_assert(is_stored<bool> && !is_kept<char> && is_kept<std::int16_t> && is_kept<std::size_t> && is_kept<long long>);
   static_assert(is_stored<float> && is_kept<double> && !is_kept<long double> && !is_kept<wchar_t> && !is_kept<tg::Gelu>);
@@ -234,7 +234,7 @@ TEST_CASE("What a file can keep is told from what it cannot") {
   static_assert(!is_stored<std::unique_ptr<tg::Linear<>>> && !is_kept<std::function<void()>> && !is_kept<std::set<int>>);
 }
 
-TEST_CASE("Lists of anything but members' names, each once, are found when they are compiled") {
+TEST_CASE("Lists with anything but unique member names do not compile") {
   using tg::detail::are_identifiers, tg::detail::has_duplicates;
   static_assert(!has_duplicates("") && !has_duplicates("a") && !has_duplicates("a, aa, a_b, A, b"));
   static_assert(has_duplicates("a, a") && has_duplicates("a, b, a") && has_duplicates("b,a , a") &&
@@ -246,7 +246,7 @@ TEST_CASE("Lists of anything but members' names, each once, are found when they 
   }
 }
 
-TEST_CASE("The names of fields are those of the members, however the list is written") {
+TEST_CASE("Field names are the members' names, for any formatting of the list") {
   Derived<float> model;
   // clang-format off
   struct Spaced {
@@ -259,7 +259,7 @@ TEST_CASE("The names of fields are those of the members, however the list is wri
   CHECK(names(tg::named_parameters(spaced))[1] == "first.bias");
 }
 
-TEST_CASE("A struct that adds only functions to a layer is walked as the layer") {
+TEST_CASE("A struct that only adds functions to a layer is traversed like the layer") {
   struct Twice : tg::Linear<> {
     using tg::Linear<>::Linear;
     tg::Tensor<float> operator()(const tg::Tensor<float>& x) const { return tg::Linear<>::operator()(x) * 2.0f; }
@@ -290,7 +290,7 @@ TEST_CASE("A model prints as a nested listing with settings, shapes, counts and 
   CHECK(printed(make_model<float>()) == expected);
 }
 
-TEST_CASE("Every number of a listing has its thousands marked") {
+TEST_CASE("All numbers in a listing have thousands separators") {
   struct Wide {
     tg::Embedding<> table;
     tg::Dropout dropout;
@@ -307,7 +307,7 @@ TEST_CASE("Every number of a listing has its thousands marked") {
         "total                                                     1,234,000\n");
 }
 
-TEST_CASE("Layers, vectors of layers and a parameter alone can be printed like models") {
+TEST_CASE("Layers, vectors of layers and a single parameter are printed like models") {
   tg::Linear<> layer(2, 3, {.bias = false});
   CHECK(printed(layer) ==
         "Linear  weight (3, 2)  6\n"
@@ -321,7 +321,7 @@ TEST_CASE("Layers, vectors of layers and a parameter alone can be printed like m
         "total          6\n");
 }
 
-TEST_CASE("A listing says which parts began as copies, until they are trained") {
+TEST_CASE("A listing marks parts that started as copies, until they are trained") {
   const auto notes = [](const auto& model) {
     const std::string text = printed(model);
     const std::size_t start = text.find("note: ");
@@ -350,7 +350,7 @@ TEST_CASE("A listing says which parts began as copies, until they are trained") 
   CHECK(notes(std::vector<tg::Parameter<float>>(2, tg::Parameter<float>(tg::Array<float>(tg::Shape{0})))) == "");
 }
 
-TEST_CASE("The report on gradients says which parts began as copies, and is sound all the same") {
+TEST_CASE("The gradient report mentions parts that started as copies, and does not fail for them") {
   const tg::Linear<float> layer(2, 2);
   const std::vector<tg::Linear<float>> layers{layer, layer};
   std::ostringstream out;

@@ -133,7 +133,7 @@ template <class Run> Run back(const Run& run, Run into = {}) {
 
 }  // namespace
 
-TEST_CASE("Numbers of every width come back, in their own types") {
+TEST_CASE("Numbers of every width are restored in their own types") {
   const Numbers numbers = back(extreme_numbers());
   CHECK(numbers.tapegrad_fields() == extreme_numbers().tapegrad_fields());
   CHECK(std::bit_cast<std::uint64_t>(numbers.f64) == std::uint64_t{1} << 63);
@@ -154,7 +154,7 @@ TEST_CASE("Numbers of every width come back, in their own types") {
   CHECK(*tensors.at("long_u64").as<std::uint64_t>().data() == kMax<std::uint64_t> - 1);
 }
 
-TEST_CASE("A run's numbers lie in the file byte by byte, the wide ones first") {
+TEST_CASE("A run's numbers are in the file byte by byte, wide ones first") {
   struct Run {
     bool done = true;
     std::int64_t step = -2;
@@ -173,7 +173,7 @@ TEST_CASE("A run's numbers lie in the file byte by byte, the wide ones first") {
         checkpoint(header, raw({0.5}) + raw<std::int64_t>({-2}) + raw<std::uint16_t>({258}) + '\1'));
 }
 
-TEST_CASE("NaN and infinities are kept to the bit, as numbers, in arrays and in vectors") {
+TEST_CASE("NaN and infinities are saved bit by bit, as numbers, in arrays and in vectors") {
   struct Run {
     double loss = 0;
     tg::Array<float> mean{0.0F, 0.0F};
@@ -190,7 +190,7 @@ TEST_CASE("NaN and infinities are kept to the bit, as numbers, in arrays and in 
   CHECK(saved(loaded) == saved(run));
 }
 
-TEST_CASE("Parameters, arrays, tensors and generators come back, in the shapes that they have") {
+TEST_CASE("Parameters, arrays, tensors and generators are restored in their shapes") {
   const Arrays run = some_arrays(), loaded = back(run);
   CHECK(loaded.weight.value() == run.weight.value());
   CHECK(loaded.wide_weight.value() == run.wide_weight.value());
@@ -213,7 +213,7 @@ TEST_CASE("Parameters, arrays, tensors and generators come back, in the shapes t
   CHECK(tensors.at("generator").dtype() == "uint64");
 }
 
-TEST_CASE("Vectors come back in the length that they had, and texts with whatever is in them") {
+TEST_CASE("Vectors are restored with their length, and texts with any content") {
   const Lists run{.losses = {0.5, 0.25, 0.125},
                   .seen = {true, false, true, true},
                   .codes = {1, 65535},
@@ -238,7 +238,7 @@ TEST_CASE("Vectors come back in the length that they had, and texts with whateve
         tg::Metadata{{"words.0", run.words[0]}, {"words.1", run.words[1]}, {"text", run.text}});
 }
 
-TEST_CASE("What is optional is there afterwards when it was there") {
+TEST_CASE("An optional field exists after loading if it was saved") {
   const Maybe run = with_all();
   for (Maybe into : {Maybe(), with_all()}) {
     into.order = tg::IntArray{9, 9, 9};  // different shape
@@ -259,7 +259,7 @@ TEST_CASE("What is optional is there afterwards when it was there") {
   }
 }
 
-TEST_CASE("Optional layers and maps of layers are in the file when they are there, and wanted from it then") {
+TEST_CASE("Optional layers and maps of layers are saved if they exist, and then required in the file") {
   struct Model {
     std::map<std::string, tg::Linear<>> heads;
     std::optional<tg::Linear<>> extra;
@@ -287,7 +287,7 @@ TEST_CASE("Optional layers and maps of layers are in the file when they are ther
   CHECK(saved(with_extra) == saved(into));
 }
 
-TEST_CASE("What a layer was told when it was made is not in the file, and stays as the program tells it") {
+TEST_CASE("Constructor arguments are not saved, and loading leaves them unchanged") {
   struct Model {
     tg::Dropout dropout{0.25};
     tg::MultiHeadAttention<> attention{4, 2};
@@ -316,7 +316,7 @@ TEST_CASE("What a layer was told when it was made is not in the file, and stays 
   CHECK(other.attention.q_proj.weight.value() == model.attention.q_proj.weight.value());
 }
 
-TEST_CASE("A run prints with its numbers, its arrays' shapes, and the state that its optimizer has by now") {
+TEST_CASE("A run prints its numbers, the shapes of its arrays, and its optimizer's current state") {
   struct Run {
     tg::Linear<> model{2, 1};
     tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.25}};

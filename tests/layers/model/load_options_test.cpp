@@ -73,7 +73,7 @@ void check_refused(auto& model, const FileParts& file, const tg::LoadOptions& op
 
 }  // namespace
 
-TEST_CASE("A prefix takes a part of a file, as deep as it lies") {
+TEST_CASE("A prefix selects a part of a file, at any depth") {
   struct Program {
     Run run = trained(2);
     Net model;  // starts equal to run.model
@@ -95,7 +95,7 @@ TEST_CASE("A prefix takes a part of a file, as deep as it lies") {
   CHECK(run.phase == "trained");
 }
 
-TEST_CASE("A missing name is told with the prefix, and a part that is not there is missed") {
+TEST_CASE("An error for a missing name includes the prefix, and a missing part is an error") {
   Net model;
   check_refused(model, parts_of(trained(1)), {.prefix = "mode."},
                 "expected mode.head.weight of shape (1, 2), got no such tensor");
@@ -108,7 +108,7 @@ TEST_CASE("A missing name is told with the prefix, and a part that is not there 
   check_refused(run, file, {.prefix = "a."}, "expected a.phase as text in the metadata, got no such text");
 }
 
-TEST_CASE("Renaming maps the names of a file, less the prefix, to the model's; those of texts as well") {
+TEST_CASE("rename maps a file's names without the prefix to the model's, also those of texts") {
   const Run saved = trained(2);
   FileParts file = parts_of(saved);
   for (auto& tensor : file.tensors) {
@@ -124,7 +124,7 @@ TEST_CASE("Renaming maps the names of a file, less the prefix, to the model's; t
   CHECK(bytes_of_saved(run) == bytes_of_saved(saved));
 }
 
-TEST_CASE("Two names of a file that are renamed to one are refused") {
+TEST_CASE("Two names renamed to the same name are refused") {
   Net model;
   FileParts file = parts_of(Net());
   file.at("mean").name = "x.mean";
@@ -135,7 +135,7 @@ TEST_CASE("Two names of a file that are renamed to one are refused") {
   CHECK(bytes_of_saved(model) == before);
 }
 
-TEST_CASE("Two texts that are renamed to one are refused where a field asks for it, and only there") {
+TEST_CASE("Two texts renamed to the same name are refused only if a field needs it") {
   struct Texts {
     std::string phase = "old";
     tg::Parameter<float> weight{tg::Array<float>{0.0F}};
@@ -153,7 +153,7 @@ TEST_CASE("Two texts that are renamed to one are refused where a field asks for 
   CHECK(texts.phase == "a");
 }
 
-TEST_CASE("What may be missing stays as it is, and only that") {
+TEST_CASE("allow_missing leaves exactly the named fields unchanged") {
   const Run saved = trained(2);
   FileParts file = parts_of(saved);
   file.erase("step");
@@ -175,7 +175,7 @@ TEST_CASE("What may be missing stays as it is, and only that") {
   CHECK_FALSE(run.best.has_value());
 }
 
-TEST_CASE("A model's file is taken into a run, whose optimizer then keeps its state or starts anew") {
+TEST_CASE("A model's file loads into a run, whose optimizer keeps its state or starts anew") {
   const Net saved = trained(2).model;
   FileParts file = parts_of(saved);
   for (auto& tensor : file.tensors) tensor.name.insert(0, "model.");
@@ -193,7 +193,7 @@ TEST_CASE("A model's file is taken into a run, whose optimizer then keeps its st
   CHECK_FALSE(state_of(run).exp_avg.has_value());
 }
 
-TEST_CASE("What a file has too much is passed over where it is named, whatever its type and shape") {
+TEST_CASE("ignore skips extra names of any type and shape") {
   const Net saved;
   FileParts file = parts_of(saved);
   file.add<double>("extra.a", "F64", {1.0, 2.0});
@@ -212,7 +212,7 @@ TEST_CASE("What a file has too much is passed over where it is named, whatever i
   check_refused(model, file, {.ignore = {"*"}}, "expected mean of shape (1), got (1, 1)");
 }
 
-TEST_CASE("A star stands for any text, none as well, as often as it is there") {
+TEST_CASE("A star matches any text, also an empty one, any number of times") {
   struct Case {
     std::string pattern;
     bool matches;  // of "blocks.10.norm.weight"
@@ -246,7 +246,7 @@ TEST_CASE("A star stands for any text, none as well, as often as it is there") {
   }
 }
 
-TEST_CASE("Options that apply to nothing change nothing") {
+TEST_CASE("Options that match nothing change nothing") {
   const Net saved;
   Net model;
   load(model, parts_of(saved),

@@ -82,7 +82,7 @@ static_assert(std::is_reference_v<decltype(std::declval<const tg::StoredArray&>(
 
 }  // namespace
 
-TEST_CASE("Every type of numbers is read as what it is") {
+TEST_CASE("Numbers of every type are read correctly") {
   check_type<bool>("BOOL", "bool", {true, false, true});
   check_type<std::uint8_t>("U8", "uint8", {0, 128, kMax<std::uint8_t>});
   check_type<std::int8_t>("I8", "int8", {-1, kMin<std::int8_t>, kMax<std::int8_t>});
@@ -97,7 +97,7 @@ TEST_CASE("Every type of numbers is read as what it is") {
   check_type<double>("F64", "float64", {1.5, -0.0, 5e-324, -std::numeric_limits<double>::infinity()});
 }
 
-TEST_CASE("Arrays come by name in order, from the disk as from memory, with their shapes") {
+TEST_CASE("Arrays are read in the order of their names, from disk and from memory, with their shapes") {
   const std::string bytes = checkpoint(R"({"b.w":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
                                        R"("a":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]},)"
                                        R"("b.mean":{"dtype":"F32","shape":[2,1],"data_offsets":[8,16]},)"
@@ -170,7 +170,7 @@ TEST_CASE("Half precision is read as IEEE 754 and bfloat16 define it") {
   for (const auto& bfloat : bfloats) check("BF16", bfloat);
 }
 
-TEST_CASE("All 65,536 halves and bfloat16 are what their sign, exponent and fraction say") {
+TEST_CASE("All 65,536 float16 and bfloat16 numbers have the value of their sign, exponent and fraction") {
   std::vector<std::uint16_t> bits(65536);
   std::iota(bits.begin(), bits.end(), std::uint16_t{0});
   const std::string data(reinterpret_cast<const char*>(bits.data()), 2 * bits.size());
@@ -197,7 +197,7 @@ TEST_CASE("All 65,536 halves and bfloat16 are what their sign, exponent and frac
   check("BF16", 7, 127);
 }
 
-TEST_CASE("Floating-point types become each other, and what is too large becomes infinite") {
+TEST_CASE("Floating-point types convert to each other, and values out of range become infinite") {
   const double huge = 1e300, inf = std::numeric_limits<double>::infinity();
   const std::string file = file_of("F64", {0.1, huge, -huge, 1e-300, 1e-40, -inf, std::nan("")});
   for (const tg::Array<float>& read : {w_of(file).as<float>(), read_exactly<float>(file)}) {
@@ -212,7 +212,7 @@ TEST_CASE("Floating-point types become each other, and what is too large becomes
   CHECK(w_of(file_of("F32", {0.1f, 1e-45f})).as<double>() == tg::Array<double>{double(0.1f), double(1e-45f)});
 }
 
-TEST_CASE("A model loads half precision, from the disk and from memory, beyond the size of a buffer") {
+TEST_CASE("A model loads half precision, from disk and from memory, beyond the conversion buffer's size") {
   std::vector<std::uint16_t> bits(40'000, 0x3c00);  // 1
   bits.back() = 0x4000;                             // 2
   const std::string file = file_of("F16", 2, {reinterpret_cast<const char*>(bits.data()), 2 * bits.size()});
@@ -225,7 +225,7 @@ TEST_CASE("A model loads half precision, from the disk and from memory, beyond t
   CHECK(from_disk.w.value() == from_memory.w.value());
 }
 
-TEST_CASE("Arrays outlive the file that they are read from, and the bytes in memory") {
+TEST_CASE("Arrays outlive the file or bytes they are read from") {
   const TemporaryFolder folder;
   const auto path = folder.write("a.safetensors", file_of<float>("F32", {1.5f, -2.0f}));
   const auto from_disk = tg::read_safetensors(path);
@@ -240,7 +240,7 @@ TEST_CASE("Arrays outlive the file that they are read from, and the bytes in mem
   CHECK(from_memory.as<float>() == tg::Array<float>{1.5f, -2.0f});
 }
 
-TEST_CASE("Threads share in reading a large tensor") {
+TEST_CASE("Several threads read a large tensor") {
   std::vector<float> numbers(200'003);
   std::iota(numbers.begin(), numbers.end(), 1.0f);
   const std::string data(reinterpret_cast<const char*>(numbers.data()), 4 * numbers.size());
@@ -251,7 +251,7 @@ TEST_CASE("Threads share in reading a large tensor") {
   CHECK(std::equal(numbers.begin(), numbers.end(), wide.begin()));
 }
 
-TEST_CASE("Integers become other integers when each number fits") {
+TEST_CASE("Integers convert to other integer types if each number fits") {
   const tg::StoredArray small = w_of(file_of<std::int64_t>("I64", {-128, 0, 127}));
   CHECK((small.as<std::int8_t>() == tg::Array<std::int8_t>{-128, 0, 127}));
   CHECK((small.as<int>() == tg::Array<int>{-128, 0, 127}));
@@ -268,7 +268,7 @@ TEST_CASE("Integers become other integers when each number fits") {
   CHECK_THROWS_AS(small.as<std::uint8_t>(), std::invalid_argument);
 }
 
-TEST_CASE("Kinds of numbers do not become each other") {
+TEST_CASE("Integers, floating-point numbers and bools do not convert to each other") {
   const tg::StoredArray half = w_of(file_of<std::uint16_t>("BF16", {0x3f80})), integer = w_of(file_of<int>("I32", {1})),
                         boolean = w_of(file_of("BOOL", {true}));
   CHECK(refusal([&] { half.as<int>(); }) ==
@@ -290,7 +290,7 @@ TEST_CASE("Kinds of numbers do not become each other") {
   CHECK(refusal([] { read_exactly<std::uint8_t>(file_of("BOOL", {true})); }) == front + "U8, got BOOL");
 }
 
-TEST_CASE("Bools other than 0 and 1 are refused with the file") {
+TEST_CASE("A bool other than 0 and 1 is refused with the file's name") {
   const std::string file = file_of<std::uint8_t>("BOOL", {1, 0, 2});
   const std::string message = R"(expected "w" with bools of 0 or 1, got 2)";
   CHECK(refusal([&] { w_of(file); }) == "[read_safetensors] " + std::string(kMemory) + message);
@@ -298,7 +298,7 @@ TEST_CASE("Bools other than 0 and 1 are refused with the file") {
   CHECK_THROWS_AS(w_of(file), std::runtime_error);
 }
 
-TEST_CASE("Files that are none are refused by every reader") {
+TEST_CASE("Every reader refuses paths that are not files") {
   CHECK(refusal([] { tg::read_safetensors(std::span<const std::byte>()); }) ==
         "[read_safetensors] <bytes in memory>: expected a safetensors file of 8 bytes or more, got 0");
   CHECK(refusal([] { tg::load_metadata(InMemory("1234567")); }) ==
@@ -309,7 +309,7 @@ TEST_CASE("Files that are none are refused by every reader") {
   CHECK(tg::read_safetensors(InMemory(checkpoint("{}", ""))).empty());
 }
 
-TEST_CASE("Names with the control characters of terminals are quoted in messages") {
+TEST_CASE("Names with control characters are quoted in messages") {
   const std::string file = checkpoint(R"({"\u001b":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\2");
   CHECK(refusal([&] {
           tg::read_safetensors(InMemory(file));

@@ -106,7 +106,7 @@ std::string refusal_as(const std::string& name, const std::string& dtype, const 
 
 }  // namespace
 
-TEST_CASE("A file that lacks anything of a run is refused by the name of what it lacks") {
+TEST_CASE("A file that lacks a field of a run is refused with the field's name") {
   const auto refusal_without = [](const std::string& name) {
     return refusal([&](FileParts& file) { file.erase(name); });
   };
@@ -124,7 +124,7 @@ TEST_CASE("A file that lacks anything of a run is refused by the name of what it
         }) == "phase as text in the metadata, got no such text");
 }
 
-TEST_CASE("Numbers of another type are refused, floating-point ones among others") {
+TEST_CASE("Numbers of another type are refused, also floating-point ones") {
   CHECK(refusal_as("step", "I64", {}) == "step of dtype U64, got I64");
   CHECK(refusal_as("step", "F64", {}) == "step of dtype U64, got F64");
   CHECK(refusal_as("done", "U8", {}) == "done of dtype BOOL, got U8");
@@ -140,7 +140,7 @@ TEST_CASE("Numbers of another type are refused, floating-point ones among others
   CHECK(refusal_as("optimizer.state.bias.exp_avg", "U32", {1}) == "optimizer.state.bias.exp_avg of dtype F32, got U32");
 }
 
-TEST_CASE("Arrays and numbers of another shape are refused, with both shapes") {
+TEST_CASE("Arrays and numbers of another shape are refused with both shapes") {
   CHECK(refusal_as("model.weight", "F32", {2, 1}) == "model.weight of shape (1, 2), got (2, 1)");
   CHECK(refusal_as("mean", "F32", {2, 1}) == "mean of shape (2), got (2, 1)");
   CHECK(refusal_as("step", "U64", {1}) == "step of shape (), got (1)");
@@ -156,7 +156,7 @@ TEST_CASE("Arrays and numbers of another shape are refused, with both shapes") {
         "random of shape (2), got (1)");
 }
 
-TEST_CASE("What a run does not have is refused by name, the first in their order") {
+TEST_CASE("Extra names in a file are refused, naming the first") {
   const auto refusal_with = [](const std::string& name) {
     return refusal([&](FileParts& file) { file.add<float>(name, "F32", {1.0F}); });
   };
@@ -170,11 +170,11 @@ TEST_CASE("What a run does not have is refused by name, the first in their order
         }) == front + R"("y.a" of shape (1))");
 }
 
-TEST_CASE("A bool that is none is found before anything changes, also as the last of all") {
+TEST_CASE("An invalid bool is found before anything changes, also in the last field") {
   CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" with bools of 0 or 1, got 2)");
 }
 
-TEST_CASE("The text of a refusal begins with the file's name") {
+TEST_CASE("An error starts with the file's name") {
   const TemporaryFolder folder;
   Run run;
   tg::save(run.model, folder / "a.safetensors");
@@ -210,7 +210,7 @@ template <class V> struct Twins {
 
 }  // namespace
 
-TEST_CASE("Names and texts that are not UTF-8, and names of fields that metadata takes, are not saved") {
+TEST_CASE("Names and texts that are not UTF-8, and the field name __metadata__, are not saved") {
   Run run;
   run.phase = "\xe9t\xe9";
   check_not_saved(run, {}, R"(names and texts in UTF-8, got "\ufffdt\ufffd")");
@@ -222,7 +222,7 @@ TEST_CASE("Names and texts that are not UTF-8, and names of fields that metadata
   check_not_saved(run, {{"model.weight", "taken"}}, R"(each name once, got "model.weight" twice)");
 }
 
-TEST_CASE("An array under the name that the format has for its texts is not saved, a text is") {
+TEST_CASE("An array under the format's name for texts is refused, and a text is saved") {
   const Named model{{"__metadata__", tg::Parameter<float>(tg::Array<float>{1.0F})}};
   check_not_saved(model, {}, R"(names of arrays other than "__metadata__", which the file format reserves)");
   check_not_saved(model, {{"a", "text"}},
@@ -231,7 +231,8 @@ TEST_CASE("An array under the name that the format has for its texts is not save
   CHECK(tg::load_metadata(tg::save_bytes(One(), metadata)) == metadata);
 }
 
-TEST_CASE_TEMPLATE("Two fields of one name are neither saved nor loaded", V, int, std::string, std::vector<float>) {
+TEST_CASE_TEMPLATE("Duplicate field names are refused when saving and loading", V, int, std::string,
+                   std::vector<float>) {
   Twins<V> twins, other;
   check_not_saved(twins, {}, R"(each name once, got "x.a.b.c" twice)");
   FileParts file;

@@ -127,19 +127,18 @@ void check_resumes(const typename Optimizer<T>::Options& options, int before = 7
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("A run with SGD goes on from a file as if it had not been interrupted", T, float, double) {
+TEST_CASE_TEMPLATE("A resumed run with SGD matches an uninterrupted one", T, float, double) {
   check_resumes<T, tg::SGD>({.lr = 0.05});
   check_resumes<T, tg::SGD>({.lr = 0.05, .momentum = 0.9, .weight_decay = 0.01});
   check_resumes<T, tg::SGD>({.lr = 0.05, .momentum = 0.9, .dampening = 0.5});
   check_resumes<T, tg::SGD>({.lr = 0.05, .momentum = 0.9, .nesterov = true});
 }
 
-TEST_CASE_TEMPLATE("A run with Adam goes on from a file as if it had not been interrupted", T, float, double) {
+TEST_CASE_TEMPLATE("A resumed run with Adam matches an uninterrupted one", T, float, double) {
   check_resumes<T, tg::Adam>({.lr = 0.01, .betas = {0.8, 0.95}, .eps = 1e-6, .weight_decay = 0.1});
 }
 
-TEST_CASE_TEMPLATE("A run with AdamW and two groups goes on from a file as if it had not been interrupted", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("A resumed run with AdamW and two groups matches an uninterrupted one", T, float, double) {
   using Made = Run<T, tg::AdamW>;
   check_resumes(
       7,
@@ -149,7 +148,7 @@ TEST_CASE_TEMPLATE("A run with AdamW and two groups goes on from a file as if it
       [] { return Made({.lr = 0.5}, {.lr = 0.25}); });
 }
 
-TEST_CASE("A file from before the first step takes a run back to the start, its optimizer's state with it") {
+TEST_CASE("A file from before the first step restores the start, including the optimizer's state") {
   check_resumes<float, tg::AdamW>({.lr = 0.01}, 0);
   check_resumes<double, tg::SGD>({.lr = 0.05, .momentum = 0.9, .dampening = 0.5}, 0);
 
@@ -169,7 +168,7 @@ TEST_CASE("A file from before the first step takes a run back to the start, its 
   CHECK_FALSE(run.best.has_value());
 }
 
-TEST_CASE("A run in which a parameter is frozen goes on with it as it was, and has no state for it") {
+TEST_CASE("A resumed run with a frozen parameter keeps it, without a state") {
   const auto with_frozen = [](double lr) {
     Run<float, tg::AdamW> run({.lr = lr});
     run.model.heads[0].bias.set_requires_grad(false);
@@ -196,7 +195,7 @@ TEST_CASE("A run in which a parameter is frozen goes on with it as it was, and h
   CHECK(all_of(trained) == all_of(run));
 }
 
-TEST_CASE("A run is in the file under the names of its fields, an optimizer's state under its parameters'") {
+TEST_CASE("A run is saved under the names of its fields, and an optimizer's state under its parameters' names") {
   struct Small {
     tg::Linear<> model{2, 1, {.bias = false}};
     tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.25}};
@@ -224,7 +223,7 @@ TEST_CASE("A run is in the file under the names of its fields, an optimizer's st
   CHECK(file.texts == tg::Metadata{{"note", "x"}, {"phase", "warm"}});
 }
 
-TEST_CASE("The order in which a file has its numbers and names does not matter") {
+TEST_CASE("The order of numbers and names in a file does not matter") {
   const TemporaryFolder folder;
   Run<float, tg::AdamW> run({.lr = 0.01}), other({.lr = 0.5});
   run.train(5);
@@ -239,7 +238,7 @@ TEST_CASE("The order in which a file has its numbers and names does not matter")
   CHECK(all_of(other) == bytes_of(folder / "a.safetensors"));
 }
 
-TEST_CASE("A run in double goes on from that of a run in float, and back, without losing what float has") {
+TEST_CASE("A run in double resumes one in float and the reverse, without losing float's precision") {
   const TemporaryFolder folder;
   Run<float, tg::AdamW> single({.lr = 0.01});
   single.train(5);

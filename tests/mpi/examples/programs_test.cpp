@@ -57,7 +57,7 @@ std::string small_model(const std::string& data, int batch_size = 7) {
 
 // ---- the same training ----------------------------------------------------------------------------------------------
 
-TEST_CASE("On any number of ranks the losses are those of one process, in one log and one report") {
+TEST_CASE("On any number of ranks the losses match one process, in one log and one report") {
   const TemporaryFolder folder;
   const std::string data = folder.write("lines", lines_of_many_lengths());
   for (const std::string more :
@@ -84,7 +84,7 @@ TEST_CASE("On any number of ranks the losses are those of one process, in one lo
   }
 }
 
-TEST_CASE("The same seed on as many ranks gives the same bits, and so does a state that is divided") {
+TEST_CASE("The same seed and number of ranks give the same bits, also with a divided state") {
   const TemporaryFolder folder;
   const std::string data = folder.write("lines", lines_of_many_lengths());
   const auto train = [&](const std::string& name, const std::string& more = "") {
@@ -102,7 +102,7 @@ TEST_CASE("The same seed on as many ranks gives the same bits, and so does a sta
   CHECK(weights(train("parts", "--divide-state")) == weights(first));
 }
 
-TEST_CASE("A batch of fewer rows than ranks is trained on") {
+TEST_CASE("A batch with fewer rows than ranks can be trained on") {
   const TemporaryFolder folder;
   const std::string data = folder.write("lines", lines_of_many_lengths());
   for (const int ranks : {1, 2, 4}) {
@@ -119,7 +119,7 @@ TEST_CASE("A batch of fewer rows than ranks is trained on") {
   }
 }
 
-TEST_CASE("A run goes on to the same bits on as many ranks, and on others says that it does not") {
+TEST_CASE("A run resumes to the same bits on as many ranks, and says if their number differs") {
   const TemporaryFolder folder;
   const std::string data = folder.write("lines", lines_of_many_lengths()), model = folder.path("model");
   const std::string run_of = small_model(data) + "--dropout 0.1 --checkpoint-every 5 --checkpoint ";
@@ -138,7 +138,7 @@ TEST_CASE("A run goes on to the same bits on as many ranks, and on others says t
   }
 }
 
-TEST_CASE("Of several ranks gpt2's first makes a tokenizer, which is that of one process") {
+TEST_CASE("Of several ranks of gpt2 the first makes the tokenizer, the same as in one process") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", lines_of_many_lengths());
   for (const int ranks : {1, 4}) {
@@ -173,7 +173,7 @@ TEST_CASE("text_classifier trains, validates and cross-validates on several rank
 
 // ---- the end of a run -----------------------------------------------------------------------------------------------
 
-TEST_CASE("What all ranks fail by is said once, and what one fails by is said by it") {
+TEST_CASE("An error on all ranks is printed once, and an error on one rank by that rank") {
   const TemporaryFolder folder;
   const std::string data = folder.write("lines", lines_of_many_lengths());
   const Run all = run_on(2, "language_model --data /none/such");
@@ -189,7 +189,7 @@ TEST_CASE("What all ranks fail by is said once, and what one fails by is said by
   CHECK(taken.count() < 20);
 }
 
-TEST_CASE("Ctrl-C ends all ranks, with the run as it is kept; so does a rank that is killed, with what was kept last") {
+TEST_CASE("Ctrl-C ends all ranks and saves the run, and a killed rank ends all with the last checkpoint") {
   // Matches the beginning of the command line: those of mpirun and the shell contain the file's name, too.
   const std::string rank_of_run = "'^[^ ]*/language_model .*run_that_ends'";
   const std::vector<std::string> endings{"pkill -INT --parent $program", "pkill -KILL --newest --full " + rank_of_run};

@@ -13,7 +13,7 @@
 
 namespace tg = tapegrad;
 
-TEST_CASE("The ranks' parts overlap nowhere, and are all") {
+TEST_CASE("The ranks' parts do not overlap and cover everything") {
   const tg::mpi::Group ranks;
   for (const std::size_t count : {0u, 1u, 2u, 3u, 7u, 64u}) {
     std::vector<std::size_t> all(count);
@@ -29,7 +29,7 @@ TEST_CASE("The ranks' parts overlap nowhere, and are all") {
   }
 }
 
-TEST_CASE("Own draws are each rank's, and all draw the same after them") {
+TEST_CASE("Each rank's own draws differ, and later common draws are equal") {
   const tg::mpi::Group ranks;
   tg::manual_seed(5);
   const auto is_the_same_on_all = [&](double draw) {
@@ -48,7 +48,7 @@ TEST_CASE("Own draws are each rank's, and all draw the same after them") {
   CHECK(is_the_same_on_all(tg::uniform<double>({1}, 0, 1)(0)));
 }
 
-TEST_CASE("Alone, own draws are those of the default generator") {
+TEST_CASE("In a single process, own draws are those of the default generator") {
   if (tg::mpi::Group().size() > 1) return;
   tg::manual_seed(6);
   const double expected = tg::uniform<double>({1}, 0, 1)(0), after = tg::uniform<double>({1}, 0, 1)(0);

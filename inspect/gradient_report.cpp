@@ -28,7 +28,7 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   }
   const SweepCount sweeps = parameter.sweeps();
   if (!parameter.has_grad()) {
-    row.note = sweeps.total > 0 ? "a sweep came by, but no operation passed a gradient on to it"
+    row.note = sweeps.total > 0 ? "a backward pass reached it, but no operation passed it a gradient"
                                 : "the loss does not depend on it: unused, or behind a detach()?";
     return row;
   }
@@ -40,7 +40,7 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   if (!std::isfinite(size))
     row.note = "not finite: Tape({.detect_anomaly = true}) tells where that starts";
   else if (sweeps.total > 1)
-    row.note = std::to_string(sweeps.total) + " sweeps added up" +
+    row.note = std::to_string(sweeps.total) + " backward passes added up" +
                (row.sound ? "" : " over changed values: zero_grad() forgotten?");
   else if (size == 0 && parameter.size() > 0)
     row.note = "all zeros";

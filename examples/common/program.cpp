@@ -223,7 +223,7 @@ void require_writable(const std::string& path) {
   std::error_code none;
   const fs::file_status status = fs::status(path, none);
   if (fs::is_directory(status)) refuse("an output file, got a folder");
-  if (fs::exists(status) && !fs::is_regular_file(status)) refuse("an output file, got a device");
+  if (fs::exists(status) && !fs::is_regular_file(status)) refuse("an output file, got a device, pipe or socket");
   if (fs::exists(status) && access(path.c_str(), W_OK) != 0) refuse("a writable file");
   if (access(resolved(path).parent_path().c_str(), W_OK | X_OK) != 0) refuse("a path in a writable folder");
 }

@@ -96,7 +96,7 @@ int use_saved_model(const Options& options) {
   return 0;
 }
 
-/// The tutorial's run: memorizes the next ids in a batch of random ids.
+/// Memorizes the next ids in a batch of random ids.
 int learn_random_ids(const Options& options) {
   constexpr std::size_t vocabulary = 26;
   const tg::Shape shape{options.training.batch_size, options.model.context};  // (B, T)

@@ -19,8 +19,7 @@ namespace {
 constexpr const char* description =
     R"(Trains a language model that predicts the next character, and generates text. The model is a
 GPT: an embedding of characters, Transformer blocks in which each character attends to the
-previous ones, and a linear layer. With --layers 0 it is the tutorial's model, with a single
-attention instead of the blocks.
+previous ones, and a linear layer. With --layers 0, a single attention replaces the blocks.
 
 Without options it trains on Debian's English word list, tests on a held-out tenth of the
 words, and invents new ones. The defaults of sizes and rates depend on the data.)";
@@ -77,7 +76,7 @@ Defaults defaults_for(Source source) {
                .weight_decay = 0.1,
                .clip = 1,
                .eval_every = 500}};
-    case Source::random:  // the tutorial's run
+    case Source::random:  // shows that a model can memorize
       return {{.layers = 0, .heads = 1, .width = 512, .context = 100},
               {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = Decay::none}};
   }
@@ -197,7 +196,7 @@ void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
   given
       .add(app, "--data", &RunOptions::data, "FILE", examples::some_path(),
            "Text to train on instead; its last tenth is held out for testing.\n"
-           "Or 'random': the tutorial's random sequences")
+           "Or 'random': random sequences, to be memorized")
       ->group(what_to_learn);
   given
       .add_flag(app, "--lines", &RunOptions::lines,
@@ -224,7 +223,7 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
     given.add_choice<bool>(app, name, member, {{"yes", true}, {"no", false}}, text)->group(the_model);
   };
   add("--layers", &O::layers, whole_number(0, 1000),
-      "Number of Transformer blocks; 0: a single attention instead of\nblocks, as in the tutorial");
+      "Number of Transformer blocks; 0: a single attention\ninstead of blocks");
   add("--heads", &O::heads, whole_number(1, longest_context), "Number of attention heads, a divisor of the width");
   add("--width", &O::width, whole_number(1, longest_context), "Embedding width of a character");
   add("--context", &O::context, whole_number(1, longest_context),

@@ -265,14 +265,15 @@ TEST_CASE("Gradients that were never cleared are named, and distinguished from a
   sweep(model);
   CHECK(model.used.weight.sweeps().total == 1);
   sweep(model);
-  CHECK(reported(model, "used.weight").ends_with("2 sweeps added up"));
+  CHECK(reported(model, "used.weight").ends_with("2 backward passes added up"));
   CHECK_FALSE(model.used.weight.sweeps().over_changed_values());
 
   tg::SGD<double> optimizer(tg::parameters(model));
   optimizer.step();  // with both gradients, which is permitted
   CHECK_FALSE(model.used.weight.sweeps().over_changed_values());
   sweep(model);
-  CHECK(contains(reported(model, "used.weight"), "3 sweeps added up over changed values: zero_grad() forgotten?"));
+  CHECK(contains(reported(model, "used.weight"),
+                 "3 backward passes added up over changed values: zero_grad() forgotten?"));
   CHECK_FALSE(sound(model));
   optimizer.step();
   CHECK(model.used.weight.sweeps().over_changed_values());  // still
@@ -316,5 +317,6 @@ TEST_CASE("A parameter that a pass reached without a gradient is distinguished f
   const Tensor y =
       tg::record("stop", Array(model.unused.weight.value()), {model.unused.weight}, [](const Array&, auto&) {});
   tg::sum(y).backward();
-  CHECK(contains(reported(model, "unused.weight"), "a sweep came by, but no operation passed a gradient on to it"));
+  CHECK(
+      contains(reported(model, "unused.weight"), "a backward pass reached it, but no operation passed it a gradient"));
 }

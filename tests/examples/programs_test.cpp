@@ -189,7 +189,7 @@ TEST_CASE("Outputs that are unwritable or also inputs are refused before the wor
     refuses(learner + " --save " + folder.path("dangling"), "expected a path in a writable folder");
     refuses(learner + " --save " + folder.path("none/model"), "expected a path in a writable folder");
     refuses(learner + " --save " + folder.path("x.npy") + " --explain a --explain-to " + folder.path("x"),
-            "x.npy: " + "expected distinct output files, got this one twice");
+            "x.npy: expected distinct output files, got this one twice");
   }
   const std::string read = "input file";
   for (const std::string name : {"data.csv", "symlink", "hardlink", "./data.csv"})

@@ -44,7 +44,7 @@ Pretrained model_of(float number) {
 // The number of all parameters that gradients reach; 0 for a mixture.
 float number_in(const LanguageModel<>& model) {
   float number = 0;
-  for (const auto& parameter : tg::parameters(model))
+  for (const auto& [name, parameter] : tg::named_parameters(model))
     for (const float x : parameter->value()) {
       if (number == 0) number = x;
       if (x != number) return 0;
@@ -113,7 +113,7 @@ TEST_CASE("a process killed while it saves an adapter leaves the old one, the ne
     load_adapter(read, place);
     float largest = 0;
     const Pretrained with_updates = merged(read);
-    for (const auto& parameter : tg::parameters(with_updates.model))
+    for (const auto& [name, parameter] : tg::named_parameters(with_updates.model))
       for (const float x : parameter->value()) largest = std::max(largest, x);
     return std::cbrt(largest);
   };

@@ -222,16 +222,19 @@ TEST_CASE("A model's number type follows from its parameters, and misuse does no
 
 TEST_CASE("Types that can be saved are distinguished from others at compile time") {
   using tg::detail::is_stored;
-  static_assert(is_stored<bool> && !is_kept<char> && is_kept<std::int16_t> && is_kept<std::size_t> && is_kept<long long>);
-  static_assert(is_stored<float> && is_kept<double> && !is_kept<long double> && !is_kept<wchar_t> && !is_kept<tg::Gelu>);
-  static_assert(is_stored<std::string> && !is_kept<const char*> && !is_kept<std::string_view> && !is_kept<int*>);
-  static_assert(is_stored<tg::Array<float>> && is_kept<tg::IntArray> && is_kept<tg::BoolArray>);
-  static_assert(is_stored<tg::Tensor<float>> && is_kept<tg::Parameter<double>>);
-  static_assert(is_stored<std::vector<double>> && is_kept<std::vector<bool>> && is_kept<std::array<int, 3>>);
-  static_assert(is_stored<std::optional<double>> && is_kept<std::optional<tg::IntArray>>);
+  static_assert(is_stored<bool> && !is_stored<char> && is_stored<std::int16_t> && is_stored<std::size_t> &&
+                is_stored<long long>);
+  static_assert(is_stored<float> && is_stored<double> && !is_stored<long double> && !is_stored<wchar_t> &&
+                !is_stored<tg::Gelu>);
+  static_assert(is_stored<std::string> && !is_stored<const char*> && !is_stored<std::string_view> && !is_stored<int*>);
+  static_assert(is_stored<tg::Array<float>> && is_stored<tg::IntArray> && is_stored<tg::BoolArray>);
+  static_assert(is_stored<tg::Tensor<float>> && is_stored<tg::Parameter<double>>);
+  static_assert(is_stored<std::vector<double>> && is_stored<std::vector<bool>> && is_stored<std::array<int, 3>>);
+  static_assert(is_stored<std::optional<double>> && is_stored<std::optional<tg::IntArray>>);
   static_assert(!is_stored<std::optional<tg::Parameter<float>>>);  // traversals enter it instead
-  static_assert(!is_stored<WithoutList> && !is_kept<WithoutListOrOperator> && !is_kept<Options>);
-  static_assert(!is_stored<std::unique_ptr<tg::Linear<>>> && !is_kept<std::function<void()>> && !is_kept<std::set<int>>);
+  static_assert(!is_stored<WithoutList> && !is_stored<WithoutListOrOperator> && !is_stored<Options>);
+  static_assert(!is_stored<std::unique_ptr<tg::Linear<>>> && !is_stored<std::function<void()>> &&
+                !is_stored<std::set<int>>);
 }
 
 TEST_CASE("Lists with anything but unique member names do not compile") {

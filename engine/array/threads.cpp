@@ -28,7 +28,6 @@
 namespace tapegrad {
 namespace {
 
-using detail::has_blas_memory;
 using detail::kMaxChunks;
 
 // Where a thread computes. A loop inside another one runs on its caller's thread even if the pool was busy for the
@@ -86,6 +85,11 @@ std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
 // True on the main thread, and on the thread that runs the functions at exit: neither may wait for the program's end.
 thread_local bool ends_program = gettid() == getpid();
 
+// True if there are addresses for this many threads, with their buffers, stacks and heaps.
+bool has_room_for(std::size_t threads) {
+  return detail::can_map(threads * (detail::kBlasBufferBytes + (std::size_t{64} << 20)));
+}
+
 // The pool shared by all operations. Never destroyed, since detached threads may compute after main returns: at exit it
 // waits for the loop and the products in progress and closes; later loops run on their caller's thread.
 class ThreadPool {
@@ -138,13 +142,13 @@ class ThreadPool {
   // caller's thread, and nothing waits for the others.
   bool is_forked() const { return getpid() != process_; }
 
-  // Makes fewer threads if the system refuses more.
+  // Makes fewer threads if the system refuses more. OpenBLAS has at least one of its own.
   void start() {
     has_started_ = true;
     const std::size_t threads = std::min(num_threads(), kMaxChunks);
     try {
       workers_.reserve(threads);
-      for (std::size_t i = 1; i < threads && has_blas_memory(i + 1); ++i) workers_.emplace_back([this, i] { work(i); });
+      for (std::size_t i = 1; i < threads && has_room_for(i + 2); ++i) workers_.emplace_back([this, i] { work(i); });
     } catch (const std::exception&) {  // std::system_error or std::bad_alloc
     }
   }
@@ -248,10 +252,9 @@ std::size_t num_threads() {
 
 namespace detail {
 
-bool has_blas_memory(std::size_t buffers) {
-  const std::size_t bytes = buffers * (std::size_t{192} << 20);
-  void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return room != MAP_FAILED && munmap(room, bytes) == 0;
+bool can_map(std::size_t bytes) {
+  void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return block != MAP_FAILED && munmap(block, bytes) == 0;
 }
 
 ExitGuard::ExitGuard() : counted_(!ends_program && where != Where::in_loop_on_pool) {

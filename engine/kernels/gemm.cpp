@@ -14,8 +14,11 @@
 #include "instruction_sets.hpp"
 #include "vector_loops.hpp"
 
-// OpenBLAS's own function; null with another BLAS.
-extern "C" void openblas_set_num_threads(int) __attribute__((weak));
+// OpenBLAS's own functions; null with another BLAS.
+extern "C" {
+void openblas_set_num_threads(int) __attribute__((weak));
+int openblas_get_num_threads() __attribute__((weak));
+}
 
 namespace tapegrad::detail {
 namespace {
@@ -57,19 +60,19 @@ template <class T> void require_blas_extents(const Matrix<const T>& a, const Mat
           ", the largest integer of BLAS, got ", largest);
 }
 
-// Products run on the pool's threads like our other loops: BLAS's own threads would oversubscribe the processors.
-bool blas_on_one_thread() {
-  if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
-  return true;
-}
-
-// This thread's claim on one of OpenBLAS's buffers, which are never unmapped: a thread that begins after another has
-// ended takes over its buffer. Throws std::bad_alloc without memory for one more.
+// Room for this thread's buffer in OpenBLAS, which maps one for each thread that multiplies, never unmaps it, and
+// retries forever if it cannot. A thread that begins after another has ended takes over its buffer.
 class BlasBuffer {
  public:
+  /// Throws std::bad_alloc without room.
   BlasBuffer() {
     const std::lock_guard lock(mutex_);
-    if (threads_ == buffers_ && !has_blas_memory(1)) throw std::bad_alloc();
+    if (threads_ == buffers_ && openblas_set_num_threads != nullptr) {
+      // The first product competes with OpenBLAS's own idle threads, which may still be waiting for their buffers.
+      const int idle = buffers_ == 0 ? std::clamp(openblas_get_num_threads() - 1, 0, 3) : 0;
+      if (!can_map((1 + static_cast<std::size_t>(idle)) * kBlasBufferBytes)) throw std::bad_alloc();
+      openblas_set_num_threads(1);  // products run on the pool's threads, like our other loops
+    }
     buffers_ = std::max(buffers_, ++threads_);
   }
   ~BlasBuffer() {
@@ -87,7 +90,6 @@ class BlasBuffer {
 template <class T>
 void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
   const ExitGuard guard;
-  [[maybe_unused]] static const bool once = blas_on_one_thread();
   static thread_local const BlasBuffer buffer;
   const auto leading = [](const auto& m) { return static_cast<BlasInt>(std::max<std::size_t>(m.stride, 1)); };
   const auto transpose = [](const auto& m) { return m.transposed ? cxxblas::Trans : cxxblas::NoTrans; };

@@ -120,13 +120,17 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
   std::set_terminate(end_without_unwinding);
   std::signal(SIGXFSZ, SIG_IGN);  // at the file size limit (ulimit -f), writing fails as on a full disk
   try {
-    const tapegrad::mpi::Session session(argc, argv);
-    const FirstRankPrints first_rank_prints;
-    const Outcome outcome = try_to_run(app, argc, argv, body);
-    if (!outcome.message.empty()) {
-      std::cout.flush();
-      session.fail(app.get_name(), outcome.message);
+    Outcome outcome;
+    {
+      const tapegrad::mpi::Session session(argc, argv);
+      const FirstRankPrints first_rank_prints;
+      outcome = try_to_run(app, argc, argv, body);
+      if (!outcome.message.empty()) {
+        std::cout.flush();
+        session.fail(app.get_name(), outcome.message);
+      }
     }
+    if (outcome.message == no_memory) _exit(outcome.status);  // OpenBLAS's threads may wait for memory forever
     return outcome.status;
   } catch (const std::exception& error) {  // from the MPI session
     std::cerr << app.get_name() << ": " << error.what() << std::endl;

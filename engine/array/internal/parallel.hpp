@@ -44,9 +44,11 @@ class ExitGuard {
   bool counted_;  // false in a loop on the pool, which the program's end waits for anyway
 };
 
-/// True if there are free addresses for this many of OpenBLAS's buffers. It maps 128 MB for each thread that
-/// multiplies, and retries forever if it cannot.
-bool has_blas_memory(std::size_t buffers);
+/// The size of OpenBLAS's buffer for a thread that multiplies.
+inline constexpr std::size_t kBlasBufferBytes = (std::size_t{128} << 20) + (std::size_t{64} << 10);
+
+/// True if this many bytes of addresses can be mapped.
+bool can_map(std::size_t bytes);
 
 /// The number of threads for a loop that begins here: num_threads(), but 1 in another loop's body.
 std::size_t threads_here();

@@ -53,7 +53,7 @@ TEST_CASE("child: threads cannot be created" * doctest::skip()) {
 
 TEST_CASE("If threads cannot be created, the existing threads do the work" * doctest::skip(kSanitized)) {
   // Memory for one thread's product, for a few, and for all threads a loop can use but not for 400.
-  for (const int megabytes : {400, 1000, 3000})
+  for (const int megabytes : {600, 1000, 3000})
     check_runs("child: threads cannot be created", "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
 }
 
@@ -132,7 +132,7 @@ namespace {
 
 struct Trainer {
   tg::Parameter<float> w{tg::Array<float>(tg::Shape{20, 30}, 0.1F)};
-  tg::SGD<float> optimizer{{&w}, {.lr = 1}};
+  tg::SGD<float> optimizer{{&w}, {.lr = 1e-3}};
 
   float step() {
     tg::Tape tape;
@@ -150,8 +150,10 @@ struct Trainer {
 }  // namespace
 
 TEST_CASE("child: destructors take training steps" * doctest::skip()) {
-  static Trainer of_program;
-  of_program.step();
+  std::thread([] {  // since the pool's listener counts the blocks of this thread
+    static Trainer of_program;
+    of_program.step();
+  }).join();
   for (int i = 0; i < 3; ++i)
     std::thread([] {
       thread_local Trainer of_thread;
@@ -170,7 +172,7 @@ TEST_CASE("child: a product without memory for a buffer" * doctest::skip()) {
 
 TEST_CASE("a product without memory for OpenBLAS's buffer throws instead of waiting forever" *
           doctest::skip(kSanitized)) {
-  for (const int megabytes : {200, 250, 300})
+  for (const int megabytes : {270, 290, 310})  // OpenBLAS's own threads hang at exit with less
     check_runs("child: a product without memory for a buffer", "ulimit -v " + std::to_string(megabytes * 1000) + "; ",
                20);
 }

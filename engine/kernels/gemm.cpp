@@ -3,9 +3,9 @@
 #include <xtensor-blas/xblas.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <limits>
-#include <mutex>
 #include <new>
 
 #include "../array/array.hpp"
@@ -60,37 +60,23 @@ template <class T> void require_blas_extents(const Matrix<const T>& a, const Mat
           ", the largest integer of BLAS, got ", largest);
 }
 
-// Room for this thread's buffer in OpenBLAS, which maps one for each thread that multiplies, never unmaps it, and
-// retries forever if it cannot. A thread that begins after another has ended takes over its buffer.
-class BlasBuffer {
- public:
-  /// Throws std::bad_alloc without room.
-  BlasBuffer() {
-    const std::lock_guard lock(mutex_);
-    if (threads_ == buffers_ && openblas_set_num_threads != nullptr) {
-      // The first product competes with OpenBLAS's own idle threads, which may still be waiting for their buffers.
-      const int idle = buffers_ == 0 ? std::clamp(openblas_get_num_threads() - 1, 0, 3) : 0;
-      if (!can_map((1 + static_cast<std::size_t>(idle)) * kBlasBufferBytes)) throw std::bad_alloc();
-      openblas_set_num_threads(1);  // products run on the pool's threads, like our other loops
-    }
-    buffers_ = std::max(buffers_, ++threads_);
-  }
-  ~BlasBuffer() {
-    const std::lock_guard lock(mutex_);
-    --threads_;
-  }
-  BlasBuffer(const BlasBuffer&) = delete;
-  BlasBuffer& operator=(const BlasBuffer&) = delete;
-
- private:
-  static inline std::mutex mutex_;
-  static inline std::size_t threads_ = 0, buffers_ = 0;
-};
+// Throws std::bad_alloc without addresses for this thread's buffer: OpenBLAS retries forever if it cannot map one.
+void require_blas_buffer() {
+  static thread_local bool has_buffer = false;
+  if (has_buffer || openblas_set_num_threads == nullptr) return;
+  // The first product competes with OpenBLAS's own idle threads, which may still be waiting for their buffers.
+  static std::atomic<bool> is_first{true};
+  const int idle = is_first ? std::clamp(openblas_get_num_threads() - 1, 0, 3) : 0;
+  if (!can_map((1 + static_cast<std::size_t>(idle)) * kBlasBufferBytes)) throw std::bad_alloc();
+  openblas_set_num_threads(1);  // products run on the pool's threads, like our other loops
+  is_first = false;
+  has_buffer = true;
+}
 
 template <class T>
 void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
   const ExitGuard guard;
-  static thread_local const BlasBuffer buffer;
+  require_blas_buffer();
   const auto leading = [](const auto& m) { return static_cast<BlasInt>(std::max<std::size_t>(m.stride, 1)); };
   const auto transpose = [](const auto& m) { return m.transposed ? cxxblas::Trans : cxxblas::NoTrans; };
   cxxblas::gemm<BlasInt>(cxxblas::RowMajor, transpose(a), transpose(b), static_cast<BlasInt>(c.rows),

@@ -43,6 +43,6 @@
 #include <tapegrad/optim/schedules.hpp>
 #include <tapegrad/optim/sgd.hpp>
 
-#if __has_include(<tapegrad/inspect/page/page.hpp>)  // unless built with TAPEGRAD_BUILD_PAGE=OFF
+#if __has_include(<tapegrad/inspect/page/page.hpp>) && !defined(TAPEGRAD_NO_PAGE)  // see TAPEGRAD_BUILD_PAGE
 #include <tapegrad/inspect/page/page.hpp>
 #endif

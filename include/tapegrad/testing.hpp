@@ -5,6 +5,6 @@
 #include <tapegrad/inspect/doctest.hpp>
 #include <tapegrad/inspect/gradcheck.hpp>
 
-#if __has_include(<tapegrad/inspect/page/gradcheck_page.hpp>)  // unless built with TAPEGRAD_BUILD_PAGE=OFF
+#if __has_include(<tapegrad/inspect/page/gradcheck_page.hpp>) && !defined(TAPEGRAD_NO_PAGE)  // see TAPEGRAD_BUILD_PAGE
 #include <tapegrad/inspect/page/gradcheck_page.hpp>
 #endif

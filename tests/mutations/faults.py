@@ -172,6 +172,15 @@ class Source:
                 return True
         return self.word(last - 1) in ("&", "*", "&&", "...")
 
+    def are_independent(self, *statements):
+        """True for changes of objects that the other statement does not mention, and for two checks."""
+        texts = [self.text[slice(*self.span(statement))] for statement in statements]
+        if all(re.match("(detail::)?(require|check)", text) for text in texts):
+            return True
+        changed = [re.match(r"(?:\+\+)?(\S+)(?: [-+*/|]?= |$)|([\w.\]>-]+)(?:\.|->)\w+\(", text) for text in texts]
+        return all(match and not re.search(rf"\b{re.escape(match[1] or match[2])}(?!\w)", other)
+                   for match, other in zip(changed, reversed(texts)))
+
     def statements(self):
         """Expression statements and jumps as (first, end, whether nothing controls it), without their semicolon."""
         begins = {}  # by the opening brace of the block: where its next statement begins
@@ -244,16 +253,16 @@ def condition_faults(source):
 def statement_faults(source):
     previous = None
     for first, end, is_free in source.statements():
-        (start, stop) = source.span((first, end))
-        yield "dropped statement", (first, end), ""
-        if previous and is_free and previous[1] + 1 == first:
-            a, b = source.span(previous)
-            yield "order", (previous[0], end), source.text[start:stop] + source.text[b:start] + source.text[a:b]
-        previous = (first, end) if is_free else None
-        assignment = source.parts(first, end, "=")
+        statement = (first, end)
+        yield "dropped statement", statement, ""
+        if previous and is_free and previous[1] + 1 == first and not source.are_independent(previous, statement):
+            (a, b), (c, d) = source.span(previous), source.span(statement)
+            yield "order", (previous[0], end), source.text[c:d] + source.text[b:c] + source.text[a:b]
+        previous = statement if is_free else None
+        assignment = source.parts(*statement, "=")
         if len(assignment) == 2:
             yield "assignment", (assignment[0][1], assignment[0][1] + 1), "+="
-        for i in range(first, end):
+        for i in range(*statement):
             if source.word(i) in ("+=", "-=", "*=", "/="):
                 yield "assignment", (i, i + 1), "="
 

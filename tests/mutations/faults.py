@@ -27,13 +27,18 @@ TOKEN = re.compile(
 KEYWORDS = set("""alignas auto case catch class const constexpr default delete do else enum explicit extern for friend
     goto if inline namespace operator private protected public requires return static static_assert struct switch
     template throw try typedef typename union using virtual volatile while""".split())
-SWAPPED = {"+": "-", "-": "+", "*": "/", "/": "*", "<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "!=", "!=": "==",
-           "&&": "||", "||": "&&"}
-BOUNDS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-OPPOSITES = {"double": "float"} | dict(pair for a, b in (
-    ("min", "max"), ("begin", "end"), ("first", "last"), ("front", "back"), ("rows", "columns"), ("any_of", "all_of"),
-    ("floor", "ceil"), ("true", "false"), ("lower_bound", "upper_bound"), ("before", "after"),
-    ("min_element", "max_element")) for pair in ((a, b), (b, a)))
+
+
+def both_ways(words):
+    """From each word of a pair to the other one."""
+    first, second = words.split()[::2], words.split()[1::2]
+    return dict(zip(first + second, second + first))
+
+
+SWAPPED = both_ways("+ - * / < > <= >= == != && ||")
+BOUNDS = both_ways("< <= > >=")
+OPPOSITES = both_ways("min max begin end first last front back rows columns any_of all_of floor ceil true false "
+                      "lower_bound upper_bound before after min_element max_element") | {"double": "float"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,19 +132,13 @@ class Source:
             ")", "else", "do", "try", "const", "noexcept", "override", "mutable") or "->" in words or {":", ")"} <= set(words)
 
     def find_frozen(self):
-        """Tokens of static_assert, requires, using, operator names and template parameter lists."""
+        """Tokens of template parameter lists, explicit instantiations and declarations that compute nothing."""
         frozen = set()
         for i, token in enumerate(self.tokens):
-            if token.text in ("static_assert", "using", "concept", "requires"):
-                end = i
-                while end < len(self.tokens) and self.word(end) not in (";", "{"):
-                    end += 1
-                frozen.update(range(i, end))
-            elif token.text == "template":  # its parameters, or an explicit instantiation
-                end = i + 1
-                while self.tokens[i + 1].match < 0 and self.word(end) != ";":
-                    end += 1
-                frozen.update(range(i, max(end, self.tokens[i + 1].match) + 1))
+            if token.text == "template" and self.tokens[i + 1].match > i:
+                frozen.update(range(i, self.tokens[i + 1].match + 1))
+            elif token.text in ("static_assert", "using", "concept", "requires", "template"):
+                frozen.update(itertools.takewhile(lambda j: self.word(j) not in (";", "{"), range(i, len(self.tokens))))
             elif token.text == "operator":
                 frozen.add(i + 1)
         return frozen
@@ -214,9 +213,8 @@ def argument_faults(source):
     for i, token in enumerate(source.tokens):
         called = token.text == "(" and i > 0 and (source.tokens[i - 1].kind == "word" or source.word(i - 1) == ">")
         listed = token.text == "{" and not token.is_body
-        if token.match < i or not (called or listed) or source.word(i - 1) in KEYWORDS:
-            continue
-        if len(source.parts(i + 1, token.match, ";")) > 1:
+        if token.match < i or not (called or listed) or source.word(i - 1) in KEYWORDS or len(
+                source.parts(i + 1, token.match, ";")) > 1:
             continue
         arguments = source.parts(i + 1, token.match, ",")
         for left, right in zip(arguments, arguments[1:]):
@@ -241,13 +239,11 @@ def condition_faults(source):
         if token.text not in ("if", "while") or source.word(i + 1) != "(":
             continue
         condition = source.parts(i + 2, source.tokens[i + 1].match, ";")[-1]
-        if len(source.parts(*condition, "=")) > 1:
-            continue
-        start, end = source.span(condition)
-        if token.text == "if":
-            yield "dropped condition", condition, "true"
-        yield "dropped condition", condition, "false"
-        yield "negation", condition, f"!({source.text[start:end]})"
+        if len(source.parts(*condition, "=")) == 1:  # declares nothing
+            if token.text == "if":
+                yield "dropped condition", condition, "true"
+            yield "dropped condition", condition, "false"
+            yield "negation", condition, f"!({source.text[slice(*source.span(condition))]})"
 
 
 def statement_faults(source):

@@ -266,7 +266,9 @@ def statement_faults(source):
 def opposite_faults(source):
     for i, token in enumerate(source.tokens):
         named = source.tokens[i - 1].kind == "word" or source.word(i - 1) in ("&", "*", ">") and not source.spaced(i - 1)
-        if token.text in OPPOSITES and (not named or source.word(i - 1) in KEYWORDS or token.text == "double"):
+        if token.text == "double":  # but not a parameter's type, which other declarations repeat
+            named = source.word(token.parent) == "(" and source.word(i + 1) != "("
+        if token.text in OPPOSITES and (not named or source.word(i - 1) in KEYWORDS):
             yield "opposite", (i, i + 1), OPPOSITES[token.text]
 
 
@@ -286,12 +288,15 @@ def all_faults(root):
 
 
 def draw(root, seed, count):
-    """Random faults: each rule is equally likely, and so are the sites of a rule."""
-    generator = random.Random(seed)
-    sites = all_faults(root)
-    for rule in sites:
-        generator.shuffle(sites[rule])
-    drawn = {}
+    """Random faults: each rule is equally likely, and so are the sites of a rule. Few change with an edit elsewhere."""
+    generator, drawn, sites = random.Random(seed), {}, all_faults(root)
+
+    def place(fault):
+        text = fault.text[max(fault.start - 80, 0):fault.end + 80]
+        return hashlib.sha256(f"{seed} {fault.file} {text} {fault.new}".encode()).digest()
+
+    for faults in sites.values():
+        faults.sort(key=place)
     while len(drawn) < count and any(sites.values()):
         fault = sites[generator.choice([rule for rule in sites if sites[rule]])].pop()
         if fault.file not in NOT_BUILT:

@@ -19,8 +19,9 @@ template <class T> bool gradient_report(std::ostream& out, const NamedConstParam
 /// Returns true if every parameter has a finite gradient at its present value and none is missing from the list:
 ///
 ///     embedding.weight  (26, 64)  |gradient| 0.31
-///     head.weight       (3, 64)   |gradient| 1.7   3 backward passes added up over changed values: zero_grad() forgotten?
-///     head.bias         (3)       no gradient      the loss does not depend on it: unused, or behind a detach()?
+///     head.weight       (3, 64)   |gradient| 1.7   3 backward passes added up over changed values: zero_grad()
+///     forgotten? head.bias         (3)       no gradient      the loss does not depend on it: unused, or behind a
+///     detach()?
 template <detail::ModelArgument M> bool gradient_report(std::ostream& out, const M& model) {
   return detail::gradient_report(out, named_parameters(model));
 }

@@ -277,7 +277,8 @@ TEST_CASE("A second signal of any kind ends a program in the middle of a step") 
   CHECK(ends_by_second("INT TERM", 2, 15));
 }
 
-// ---- settings in the environment ---------------------------------------------------------------------------------------
+// ---- settings in the environment
+// ---------------------------------------------------------------------------------------
 
 TEST_CASE("a wrong environment variable is reported in one line") {
   const Run run = run_shell("TAPEGRAD_NUM_THREADS=none $examples/manual_backward");

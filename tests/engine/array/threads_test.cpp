@@ -153,7 +153,8 @@ TEST_CASE("child: destructors take training steps" * doctest::skip()) {
   std::thread([] {  // since the pool's listener counts the blocks of this thread
     static Trainer of_program;
     of_program.step();
-  }).join();
+  })
+      .join();
   for (int i = 0; i < 3; ++i)
     std::thread([] {
       thread_local Trainer of_thread;

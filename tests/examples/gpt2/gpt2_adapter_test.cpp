@@ -207,7 +207,8 @@ TEST_CASE("An error for an incompatible adapter names the file") {
     folder.write("adapter/adapter_config.json", other.dump());
     starts(gpt2, rank == 4 ? weights : config);
     if (rank == 1e300)
-      CHECK(refusal(gpt2, folder / "adapter").find("rank_pattern: expected a whole number as rank") != std::string::npos);
+      CHECK(refusal(gpt2, folder / "adapter").find("rank_pattern: expected a whole number as rank") !=
+            std::string::npos);
   }
   other = nlohmann::json::parse(settings);
   other["alpha_pattern"]["attn.c_attn"] = 1e300;

@@ -131,7 +131,8 @@ TEST_CASE("Two names renamed to the same name are refused") {
   file.add<float>("y.mean", "F32", {1.0F});
   const auto rename = [](const std::string& name) { return name.substr(name.find('.') + 1); };
   const std::string before = bytes_of_saved(model);
-  CHECK_THROWS_WITH_AS(load(model, file, {.rename = rename}), doctest::Contains("got \"y.mean\" and \"x.mean\" for \"mean\""), std::runtime_error);
+  CHECK_THROWS_WITH_AS(load(model, file, {.rename = rename}),
+                       doctest::Contains("got \"y.mean\" and \"x.mean\" for \"mean\""), std::runtime_error);
   CHECK(bytes_of_saved(model) == before);
 }
 

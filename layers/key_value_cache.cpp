@@ -46,7 +46,7 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   detail::AttentionLayout layout = detail::layout_of_columns(kName, sq, sk, v.shape(), num_heads);
   detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kName,
                         "expected constants, because the cached keys receive no gradients, got recorded tensors; "
-                        "tg::NoGrad pauses the tape");
+                        "use tg::NoGrad");
   const std::size_t batch = layout.batch, groups = layout.groups(), rows = size_ + layout.k.rows;
   const auto fits = [&](const Array<T>& kept, const HeadLayout& added) {
     return kept.shape()[0] == batch && kept.shape()[1] == groups && kept.shape()[3] == added.width;

@@ -54,7 +54,8 @@ KeyScope::~KeyScope() { innermost = outer_; }
 std::uint64_t KeyScope::next_key(Generator& generator, KeyScope* scope) {
   if (scope == nullptr) return generator.make_key();
   if (scope->repeated_ != nullptr) {
-    require_usage(!scope->is_used_up(), "recompute", "expected a function with as many random draws in each call, got ",
+    require_usage(!scope->is_used_up(), "recompute",
+                  "expected a function with the same number of random draws in each call, got ",
                   scope->repeated_->size(), " in the first call and more in the repeated one");
     return (*scope->repeated_)[scope->next_++];
   }

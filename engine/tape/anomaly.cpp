@@ -101,17 +101,18 @@ template <class T> void AnomalyDetector<T>::check_gradients(std::int32_t i, Swee
     const GradPointer<T>& gradient = sweep.grad(node.inputs[n]);
     const auto at = gradient ? first_anomaly(*gradient) : std::nullopt;
     if (!at) continue;
-    fail_at(i, true,
-            message(node.operation.name, "expected finite gradients, the backward rule made ", text_of(*gradient, *at),
-                    " in the gradient of input ", n, ", ", described(node.inputs[n]), layer_of(node.inputs)));
+    fail_at(
+        i, true,
+        message(node.operation.name, "expected finite gradients, the backward rule produced ", text_of(*gradient, *at),
+                " in the gradient of input ", n, ", ", described(node.inputs[n]), layer_of(node.inputs)));
   }
 }
 
 template <class T> void AnomalyDetector<T>::check_hooked(std::int32_t i, const Array<T>& gradient) {
   if (const auto at = first_anomaly(gradient))
     fail_at(i, true,
-            message("hook", "expected finite gradients, a hook made ", text_of(gradient, *at), " in the gradient of ",
-                    described(i), layer_of(nodes_[i].inputs)));
+            message("hook", "expected finite gradients, a hook produced ", text_of(gradient, *at),
+                    " in the gradient of ", described(i), layer_of(nodes_[i].inputs)));
 }
 
 template class AnomalyDetector<float>;

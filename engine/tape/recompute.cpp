@@ -109,7 +109,7 @@ template <class T> class Recomputation final : public Rule<T> {
                   "expected a function with the same result in each call, got ", dy.shape(),
                   " in the first call and then ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
     require_usage(checksum(y.value()) == checksum_, kRecompute.name,
-                  "expected a function with the same result in each call, got other numbers when it was called again; ",
+                  "expected a function with the same result in each call, got different numbers in the repeated call; ",
                   "until the backward pass, change only parameters that it reads directly");
     if (!is_recorded) return;  // everything it depends on has been frozen since
     require_reads_again(nodes, y.origin_.node);
@@ -185,7 +185,7 @@ template <class T> class Recomputation final : public Rule<T> {
     const KeyScope repeated(keys_);
     Tensor<T> y = f_(x);
     require_usage(repeated.is_used_up(), kRecompute.name,
-                  "expected a function with as many random draws in each call, got ", keys_.size(),
+                  "expected a function with the same number of random draws in each call, got ", keys_.size(),
                   " in the first call and fewer in the repeated one");
     return y;
   }
@@ -196,7 +196,7 @@ template <class T> class Recomputation final : public Rule<T> {
       const auto is_read = [&](const ParameterRead<T>& read) { return read.variable == nodes[leaf].slot; };
       require_usage(
           std::any_of(reads_.begin(), reads_.end(), is_read), kRecompute.name,
-          "expected a function that reads the same parameters in each call, got one that later also reads ",
+          "expected a function that reads the same parameters in each call, got one that also reads ",
           [&] { return nodes.name(leaf).empty() ? "one of shape " + to_string(nodes[leaf].shape) : nodes.name(leaf); });
     }
   }

@@ -53,7 +53,7 @@ template <class Options> Options kept_options(const nlohmann::json& settings) {
   const nlohmann::json given = settings.flatten(), written = nlohmann::json(options).flatten();
   for (const auto& [place, value] : given.items())
     if (!written.contains(place) || written.at(place).dump() != value.dump())
-      throw std::invalid_argument(place + ": expected a value as this program writes it, got " +
+      throw std::invalid_argument(place + ": expected a value written by this program, got " +
                                   printable(value.dump(), 60));
   return options;
 }

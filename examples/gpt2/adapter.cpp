@@ -272,8 +272,8 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
   for (const Target& target : targets) {
     const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
     if (a.has_value() != b.has_value())
-      throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") +
-                               ", since its other half is present, got none");
+      throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") + " next to " +
+                               name_of(target, a ? "A" : "B") + ", got none");
     if (!a) continue;
     is_empty = false;
     for (const char* letter : {"A", "B"})

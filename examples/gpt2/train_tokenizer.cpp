@@ -152,7 +152,7 @@ Tokenizer train_tokenizer(std::string_view text, std::size_t vocabulary,
     const auto pair = pairs.most_frequent();
     if (!pair)
       throw refuse("a vocabulary of at most " + examples::with_commas(parts.tokens.size() + 1) +
-                       ", since after so many tokens no pair occurs twice in the text",
+                       ", because after that no pair occurs twice in the text",
                    vocabulary);
     const auto left = static_cast<TokenId>(*pair >> 32), right = static_cast<TokenId>(*pair & 0xffffffff);
     const auto merged = static_cast<TokenId>(parts.tokens.size());  // a new id: no other merge gives these bytes

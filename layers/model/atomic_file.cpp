@@ -102,7 +102,7 @@ void AtomicFile::create_temporary() {
     temporary_ = temporary_beside(target_);
     file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file_ < 0 && errno == EEXIST) continue;  // used by a process with the same id in another container
-    if (file_ < 0) fail_with_errno("create a file beside");
+    if (file_ < 0) fail_with_errno("create a temporary file next to");
     // Without locks in the file system, remove_leftovers() fails to lock too, so leftovers stay.
     while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
     if (::access(temporary_.c_str(), F_OK) == 0) return;  // not removed as a leftover before it was locked

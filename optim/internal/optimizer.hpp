@@ -24,7 +24,7 @@ inline void require_option(const char* optimizer, const char* name, double value
 template <class T> void require_in_use(const char* optimizer, const ParameterHandle<Parameter<T>>& handle) {
   const Parameter<T>& parameter = *handle;
   require_usage(!handle.is_orphaned(), optimizer, "expected parameters of an existing model, got ", parameter,
-                ", whose model was destroyed or assigned to; make a new optimizer");
+                ", whose model was destroyed or assigned to; create a new optimizer");
   if (!parameter.has_grad()) return;
   const Variable<T>& variable = *handle.variable();
   variable.require_shape(optimizer, "parameter", variable.name.c_str(), parameter.value());
@@ -111,7 +111,7 @@ template <class T, class Options, class State> void GroupedOptimizer<T, Options,
 }
 
 template <class T, class Options, class State> double GroupedOptimizer<T, Options, State>::lr() const {
-  detail::require_usage(!groups_.empty(), name_, "expected an optimizer with parameters, got one that was moved from");
+  detail::require_usage(!groups_.empty(), name_, "expected an optimizer with parameters, got a moved-from one");
   return groups_.front().lr;
 }
 

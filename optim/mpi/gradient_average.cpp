@@ -241,7 +241,7 @@ template <class T> GradientAverage<T>& GradientAverage<T>::operator=(GradientAve
 template <class T> GradientAverage<T>::~GradientAverage() = default;
 
 template <class T> typename GradientAverage<T>::State& GradientAverage<T>::state() const {
-  require_usage(state_ != nullptr, kName, "expected an average of parameters, got one that was moved from");
+  require_usage(state_ != nullptr, kName, "expected an average of parameters, got a moved-from one");
   return *state_;
 }
 

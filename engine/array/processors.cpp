@@ -29,7 +29,7 @@ double quota_of(const fs::path& group, bool version_2) {
 
 bool lists_cpu(const std::string& words) { return (',' + words + ',').find(",cpu,") != words.npos; }
 
-// The groups of this process, for version 2 and not. Lines such as "0::/user.slice" of version 2 and
+// The control groups of this process, for versions 2 and 1. Lines such as "0::/user.slice" of version 2 and
 // "4:cpu,cpuacct:/user.slice" of version 1.
 std::map<bool, std::string> groups_of_process(const fs::path& root) {
   std::map<bool, std::string> groups;
@@ -43,8 +43,8 @@ std::map<bool, std::string> groups_of_process(const fs::path& root) {
   return groups;
 }
 
-// The least quota of a group and those around it, below a mount point that shows the group `top`: in a container it may
-// be the container's own. A group outside the top is hidden, and the top counts.
+// The lowest quota of a group and its ancestors, below a mount point that shows the group `top`, such as the
+// container's own group. For a group outside of `top`, which is hidden, `top` counts.
 double least_quota(const std::string& group, std::string top, fs::path folder, bool version_2) {
   double least = quota_of(folder, version_2);
   if (top == "/") top.clear();

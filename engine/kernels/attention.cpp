@@ -242,7 +242,7 @@ template <class T> struct Attention<T>::BackwardPart {
   Matrix<const T> K, Kt, Vt;
   Matrix<T> dK, dV;
   Scratch scratch;
-  std::size_t reached = 0;  // keys before this one have sums in dK and dV
+  std::size_t reached = 0;  // keys before this one are initialized in dK and dV
 
   void fill_up_to(std::size_t key) {
     if (key <= reached) return;
@@ -273,7 +273,7 @@ template <class T> class Attention<T>::PartialSums {
   Matrix<T> dK(const Part& part) { return {sums_.data() + index(part) * size_, a_.k.rows, a_.k.width}; }
   Matrix<T> dV(const Part& part) { return {dK(part).data + a_.k.rows * a_.k.width, a_.v.rows, a_.v.width}; }
 
-  // Keys before this one have sums.
+  // Keys before this one are initialized.
   std::int64_t& reached(const Part& part) { return reached_.data()[index(part)]; }
 
   // Adds the parts one after the other, on several threads by keys.

@@ -20,7 +20,7 @@ constexpr Operation kRecompute("recompute", "y = f(x, θ); dx = (∂f/∂x)ᵀ d
 
 // A parameter that f read, and its value at that time.
 template <class T> struct ParameterRead {
-  std::shared_ptr<Variable<T>> variable{};  // null for an input that is no parameter
+  std::shared_ptr<Variable<T>> variable{};  // null for an input that is not a parameter
   Value<T> value{};
 };
 
@@ -111,7 +111,7 @@ template <class T> class Recomputation final : public Rule<T> {
     require_usage(checksum(y.value()) == checksum_, kRecompute.name,
                   "expected a function with the same result in each call, got different numbers in the repeated call; ",
                   "until the backward pass, change only parameters that it reads directly");
-    if (!is_recorded) return;  // everything it depends on has been frozen since
+    if (!is_recorded) return;  // all its dependencies were frozen since
     require_reads_again(nodes, y.origin_.node);
 
     Sweep<T> sweep(*tape.recording(), y.origin_.node, make_value<T>(dy), RetainGraph::no);
@@ -120,7 +120,7 @@ template <class T> class Recomputation final : public Rule<T> {
       if (!dx[n].needs_grad()) continue;
       const Tensor<T> input = reads_[n].variable ? Tensor<T>(reads_[n].variable) : x;
       const std::int32_t leaf = nodes.find(kRecompute.name, input);
-      if (leaf >= 0 && leaf < y.origin_.node) leaves.emplace_back(leaf, dx[n]);  // not frozen since, and read again
+      if (leaf >= 0 && leaf < y.origin_.node) leaves.emplace_back(leaf, dx[n]);  // read again, and not frozen since
     }
     for (const auto& [leaf, gradient] : leaves) sweep.load(leaf, gradient);
     sweep.run(true);

@@ -56,7 +56,7 @@ void Interrupt::check() const {
 void write_whole(const std::function<void()>& write) {
   {
     const Interrupt interrupt;
-    if (alive == 1) says_so = 0;  // no notice: writing takes little time
+    if (alive == 1) says_so = 0;  // no notice: the write is short
     write();
   }
   if (alive == 0 && stop_signal != 0) std::raise(stop_signal);

@@ -260,7 +260,7 @@ TEST_CASE("With a forked generator rank 0 draws as before, and the others draw d
     for (const double draw : of_all(world, tg::random_uniform(fork.next_key(), 0))) draws.insert(draw);
   CHECK(draws.size() == 3 * world.size());
 
-  other_count.next_key();  // another state
+  other_count.next_key();  // advances the state
   CHECK((world.rank() == 0 || !(world.fork_generator(other_count) == again)));
   CHECK_FALSE(world.fork_generator(tg::Generator(6)) == again);
 }

@@ -120,7 +120,7 @@ template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
 template <class T> template <class Body> void Attention<T>::for_each_part(const Shares& shares, Body body) const {
   const std::size_t tile = std::min(shares.strip, q.rows) * std::min(kKeys, k.rows);
   const std::size_t keys = copy_size(k, q.rows), values = copy_size(v, q.rows), room = 3 * tile + keys + values;
-  Array<T> scratch(Shape{shares.chunks, room});  // allocated on this thread, whose pool has it already
+  Array<T> scratch(Shape{shares.chunks, room});  // allocated by this thread's pool, which has it already
   const auto run = [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     T* const data = scratch.data() + chunk * room;
     T* const copies = data + 3 * tile;
@@ -160,7 +160,7 @@ void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<con
     seen[i] = masks.apply(tile.b, tile.h, tile.t0 + i, tile.s0, tile.keys(), S + i * tile.keys());
 }
 
-// Sets weights to 0 with the dropout's probability and scales up the others.
+// Sets weights to 0 with the dropout's probability and scales the others up.
 template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
   if (dropout == 0) return;
   for (std::size_t t = tile.t0; t < tile.t1; ++t, weights += tile.keys()) {

@@ -188,7 +188,7 @@ namespace {
 
 Shape with_an_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
-// The walk of an array along with indices along an axis: visits the elements of index 0; index i is i * apart away.
+// Walks over an array and indices along an axis: visits the elements of index 0; index i is i * apart further.
 struct AlongAxis {
   Strides strides;
   std::ptrdiff_t apart;

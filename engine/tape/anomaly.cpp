@@ -39,8 +39,8 @@ template <class T> std::string AnomalyDetector<T>::described(const Tensor<T>& x,
   return node < 0 ? "a constant " + to_string(x.shape()) : described(node);
 }
 
-// "; in layer head" if one of these nodes is a parameter of the layer, "; after layer head" if the last named parameter
-// that they depend on is. Empty if no parameter has a name.
+// "; in layer head" if one of these nodes is a parameter of the layer; "; after layer head" if that layer has the last
+// named parameter among their dependencies; "" if no parameter has a name.
 template <class T> std::string AnomalyDetector<T>::layer_of(const Edges& edges) const {
   std::vector<bool> reached(nodes_.size(), false), read(nodes_.size(), false);
   for (const std::int32_t edge : edges)
@@ -72,7 +72,7 @@ void AnomalyDetector<T>::check_output(const Operation& operation, const Tensor<T
   const std::optional<std::size_t> i = first_anomaly(y.value());
   if (!i) return;
   if (!std::isnan(y.value().data()[*i])) {
-    for (const Input<T>& input : inputs)  // infinity from an input, such as an additive mask, may pass
+    for (const Input<T>& input : inputs)  // infinity from an input is allowed, such as from an additive mask
       if (input.tensor->defined() && first_anomaly(input.tensor->value())) return;
   }
   std::string read;
@@ -83,7 +83,7 @@ void AnomalyDetector<T>::check_output(const Operation& operation, const Tensor<T
   fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false, std::move(text));
 }
 
-// A parameter that is not finite spoils everything computed from it: it is reported instead.
+// A non-finite parameter makes every dependent value non-finite, so the parameter is reported instead.
 template <class T> void AnomalyDetector<T>::check_parameter(const char* operation, const Tensor<T>& x) {
   const std::optional<std::size_t> i = first_anomaly(x.value());
   if (!i) return;

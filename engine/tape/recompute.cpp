@@ -18,13 +18,13 @@ namespace {
 
 constexpr Operation kRecompute("recompute", "y = f(x, θ); dx = (∂f/∂x)ᵀ dy; dθ = (∂f/∂θ)ᵀ dy");
 
-// A parameter that f read, and its value at that time.
+// A parameter read by f, and its value at that time.
 template <class T> struct ParameterRead {
   std::shared_ptr<Variable<T>> variable{};  // null for an input that is not a parameter
   Value<T> value{};
 };
 
-// Restores the values that f read, until the end of the scope, in parameters that have changed since.
+// Until the end of its scope, restores the values read by f in parameters changed since.
 template <class T> class RestoredValues {
  public:
   explicit RestoredValues(const std::vector<ParameterRead<T>>& reads) {
@@ -58,7 +58,7 @@ template <class T> std::vector<std::int32_t> leaves_of(const Nodes<T>& nodes, st
   return {leaves.rbegin(), leaves.rend()};
 }
 
-// Changes with any bit of the array: detects a function that computes something else when called again.
+// A checksum of the bits, to detect a function with different results when called again.
 template <class T> std::uint64_t checksum(const Array<T>& x) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   std::uint64_t sum = 0, weight = 1;
@@ -127,19 +127,19 @@ template <class T> class Recomputation final : public Rule<T> {
     for (const auto& [leaf, gradient] : leaves) sweep.store(leaf, gradient);
   }
 
-  // Values of parameters, which their model holds, do not count.
+  // Does not count the values of parameters, which the model owns.
   std::size_t saved_bytes(std::span<const SharedArray> shared) const override {
     return bytes_of_copy(f_, shared) + x_.size() * sizeof(T);
   }
 
  private:
   struct Made {
-    Tensor<T> y;                        // a constant, or what f returned without computing it
+    Tensor<T> y;                        // a constant, or an existing tensor returned by f
     std::vector<Tensor<T>> depends_on;  // x, or its value if y does not depend on it, and parameters; or nothing
     std::string name;                   // of y
   };
 
-  // What f is called with on a tape of its own: x, or a placeholder for the outer tape's x.
+  // f's argument on a tape of its own: x, or a placeholder for the outer tape's x.
   Tensor<T> argument(Nodes<T>& nodes) const {
     if (!is_recorded_) return x_;
     Tensor<T> placeholder(x_.shared_value());
@@ -190,7 +190,7 @@ template <class T> class Recomputation final : public Rule<T> {
     return y;
   }
 
-  // Throws if f read a parameter, on the way to this node, that it did not read at first.
+  // Throws if this node depends on a parameter that f did not read in the first call.
   void require_reads_again(const Nodes<T>& nodes, std::int32_t y) const {
     for (const std::int32_t leaf : leaves_of(nodes, y)) {
       const auto is_read = [&](const ParameterRead<T>& read) { return read.variable == nodes[leaf].slot; };

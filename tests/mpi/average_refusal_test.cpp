@@ -92,7 +92,7 @@ TEST_CASE("Parameters of different sizes are refused on all ranks, also if some 
         check_close(parameter.grad(), tg::Array<double>(parameter.shape(), of_rank(world)), 0);
     });
   }
-  CHECK(world.sum(1) == static_cast<double>(world.size()));  // the ranks are still in step
+  CHECK(world.sum(1) == static_cast<double>(world.size()));  // the ranks are still synchronized
 }
 
 TEST_CASE("Buckets of different sizes in bytes are refused, too") {

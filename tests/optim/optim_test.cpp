@@ -75,7 +75,7 @@ template <class Optimizer> class Twins {
 
 }  // namespace
 
-// ---- which parameters are stepped ---------------------------------------------------------------------------------
+// ---- updated parameters -------------------------------------------------------------------------------------------
 
 TEST_CASE_TEMPLATE("Parameters without a gradient keep their value and their state", Optimizer, OPTIMIZERS) {
   Parameter seen(Array{1.0, 2.0}), skipped(Array{1.0, 2.0}), alone(Array{1.0, 2.0});

@@ -201,7 +201,7 @@ TEST_CASE("recompute detects a change of what the function reads as a constant")
 }
 
 TEST_CASE("recompute detects a function that reads another parameter when called again") {
-  Parameter w = scalar(3), v = scalar(3);  // equal, so the values do not tell
+  Parameter w = scalar(3), v = scalar(3);  // equal values, so the checksum does not detect it
   v.set_name("v");
   bool again = false;
   const tg::Tape tape;

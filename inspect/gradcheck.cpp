@@ -82,16 +82,16 @@ class Checked {
 };
 
 // Moves an element of a parameter by h until the end of the scope.
-class Moved {
+class Perturbed {
  public:
-  Moved(Variable& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
+  Perturbed(Variable& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
     const auto value = make_value<double>(*before_);
     value->data()[i] += h;
     parameter.value = value;
   }
-  ~Moved() { parameter_.value = before_; }
-  Moved(const Moved&) = delete;
-  Moved& operator=(const Moved&) = delete;
+  ~Perturbed() { parameter_.value = before_; }
+  Perturbed(const Perturbed&) = delete;
+  Perturbed& operator=(const Perturbed&) = delete;
 
  private:
   Variable& parameter_;
@@ -111,7 +111,7 @@ class Probe {
   }
 
   double at(Variable& parameter, std::size_t i, double h) const {
-    const Moved moved(parameter, i, h);
+    const Perturbed perturbed(parameter, i, h);
     const Tensor<double> y = outputs();
     double sum = 0;
     for (std::size_t j = 0; j < weights_.size(); ++j) sum += weights_.data()[j] * y.value().data()[j];
@@ -144,7 +144,7 @@ void report_kink(std::ostream& report, const Probe& f, Variable& parameter, cons
   const bool shrinks = nearer_gap > gap / 20 && nearer_gap < gap / 5;
   if (!disagree || shrinks) return;
   report << "  it looks like a kink: one-sided differences give " << left << " below and " << right
-         << " above; check beside it\n";
+         << " above; check next to it\n";
 }
 
 // Reports an f with different outputs at the same point.
@@ -182,7 +182,7 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   report << std::setprecision(10);
   std::size_t compared = 0;
   std::map<std::string, Array<double>> wrong;
-  std::pair<std::string, double> furthest{"", -1};
+  std::pair<std::string, double> largest_error{"", -1};
   for (const auto& entry : checked.entries()) {
     const std::string& name = entry.name;
     Variable* const parameter = entry.variable;
@@ -206,12 +206,12 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
            << options.tolerance << " (step " << step(worst.index) << ")\n";
     report_kink(report, probe, *parameter, worst, step(worst.index), options.tolerance);
     wrong.insert_or_assign(name, std::move(differences));
-    if (!(worst.relative <= furthest.second)) furthest = {name, worst.relative};
+    if (!(worst.relative <= largest_error.second)) largest_error = {name, worst.relative};
   }
   if (result.ok) report << compared << " elements agree to " << options.tolerance;
   result.report = report.str();
   if (!result.ok && options.on_failure)
-    result.report += options.on_failure({tape, result.report, furthest.first, wrong});
+    result.report += options.on_failure({tape, result.report, largest_error.first, wrong});
   return result;
 }
 

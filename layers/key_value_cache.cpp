@@ -28,7 +28,7 @@ template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, 
 }
 
 // Moves the rows to a larger array. The caller doubles the capacity, so each row moves once on average.
-template <class T> Array<T> with_room(const Array<T>& kept, std::size_t size, const Shape& shape) {
+template <class T> Array<T> with_capacity(const Array<T>& kept, std::size_t size, const Shape& shape) {
   auto grown = detail::uninitialized<T>(kName, shape);
   if (size > 0) copy_rows(kept.data(), layout_of_kept(kept.shape(), size), grown, 0);
   return grown;
@@ -62,8 +62,8 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   const detail::MaskRows<T> masks(kName, mask, batch, num_heads, layout.q.rows, rows);
   if (size_ == 0 || rows > keys_.shape()[2]) {
     const std::size_t capacity = std::max<std::size_t>(2 * rows, 64);
-    Array<T> keys = with_room(keys_, size_, {batch, groups, capacity, layout.k.width});
-    values_ = with_room(values_, size_, {batch, groups, capacity, layout.v.width});
+    Array<T> keys = with_capacity(keys_, size_, {batch, groups, capacity, layout.k.width});
+    values_ = with_capacity(values_, size_, {batch, groups, capacity, layout.v.width});
     keys_ = std::move(keys);
   }
   copy_rows(k.value().data(), layout.k, keys_, size_);

@@ -66,7 +66,7 @@ void system_free(void* block, std::size_t size) noexcept {
 }
 
 // Static objects may free blocks after this thread's pool is destroyed: these blocks return to the system.
-thread_local bool pool_is_gone = false;
+thread_local bool pool_is_destroyed = false;
 thread_local std::ptrdiff_t blocks_in_use = 0;
 
 struct Pool {
@@ -78,7 +78,7 @@ struct Pool {
 
   ~Pool() {
     trim(0);
-    pool_is_gone = true;
+    pool_is_destroyed = true;
   }
 
   void* allocate(std::size_t index) {
@@ -115,7 +115,7 @@ struct Pool {
 
 thread_local Pool pool;
 
-bool keeps_blocks() { return kKeepBlocks && !pool_is_gone; }
+bool keeps_blocks() { return kKeepBlocks && !pool_is_destroyed; }
 
 }  // namespace
 
@@ -136,7 +136,7 @@ void pool_deallocate(void* block, std::size_t bytes) noexcept {
 }
 
 void pool_release_idle() noexcept {
-  if (!pool_is_gone) pool.trim(0);
+  if (!pool_is_destroyed) pool.trim(0);
 }
 
 }  // namespace detail

@@ -32,7 +32,7 @@ using detail::kMaxChunks;
 
 // A thread's position. A loop inside another one runs on its caller's thread even if the pool was busy for the outer
 // loop, so results do not depend on the other threads.
-enum class Where { outside_loops, in_loop_alone, in_loop_on_pool };
+enum class Where { outside_loops, in_serial_loop, in_pool_loop };
 thread_local Where where = Where::outside_loops;
 
 // Marks this thread as working on chunks until the end of the scope.
@@ -86,7 +86,7 @@ std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
 thread_local bool ends_program = gettid() == getpid();
 
 // True if there is address space for this many threads, with their buffers, stacks and heaps.
-bool has_room_for(std::size_t threads) {
+bool has_address_space_for(std::size_t threads) {
   return detail::can_map(threads * (detail::kBlasBufferBytes + (std::size_t{64} << 20)));
 }
 
@@ -110,7 +110,7 @@ class ThreadPool {
     chunks_ = unfinished_ = chunks;
     unclaimed_ = ~std::uint64_t{0} >> (kMaxChunks - chunks);
     announce();
-    const InLoop on_pool(Where::in_loop_on_pool);
+    const InLoop on_pool(Where::in_pool_loop);
     work_on_chunks(0);
     for (int spins = 0; unfinished_ != 0; ++spins) spins < kSpins ? relax() : std::this_thread::yield();
     if (has_failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -148,7 +148,8 @@ class ThreadPool {
     const std::size_t threads = std::min(num_threads(), kMaxChunks);
     try {
       workers_.reserve(threads);
-      for (std::size_t i = 1; i < threads && has_room_for(i + 2); ++i) workers_.emplace_back([this, i] { work(i); });
+      for (std::size_t i = 1; i < threads && has_address_space_for(i + 2); ++i)
+        workers_.emplace_back([this, i] { work(i); });
     } catch (const std::exception&) {  // std::system_error or std::bad_alloc
     }
   }
@@ -195,7 +196,7 @@ class ThreadPool {
 
   // Reads the count before the rest: later announcements change it, so the wait misses neither a loop nor the end.
   void work(std::size_t thread) {
-    where = Where::in_loop_on_pool;
+    where = Where::in_pool_loop;
     while (true) {
       const std::uint32_t seen = announced_;
       if (stopping_) return;
@@ -256,7 +257,7 @@ bool can_map(std::size_t bytes) {
   return block != MAP_FAILED && munmap(block, bytes) == 0;
 }
 
-ExitGuard::ExitGuard() : counted_(!ends_program && where != Where::in_loop_on_pool) {
+ExitGuard::ExitGuard() : counted_(!ends_program && where != Where::in_pool_loop) {
   if (counted_) ThreadPool::instance().enter_product();
 }
 ExitGuard::~ExitGuard() {
@@ -265,7 +266,7 @@ ExitGuard::~ExitGuard() {
 
 void run_chunks(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
   if (threads_here() > 1 && ThreadPool::instance().run(chunks, body, context)) return;
-  const InLoop alone(where == Where::in_loop_on_pool ? where : Where::in_loop_alone);
+  const InLoop alone(where == Where::in_pool_loop ? where : Where::in_serial_loop);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
 }
 

@@ -26,7 +26,7 @@ struct Products {
   Shape out;  // the result's, without the axes missing in a 1-d operand
 
   // True if each product reads its own matrix of an operand with this many elements, `matrix_size` per matrix.
-  bool read_apart(std::size_t operand_size, std::size_t matrix_size) const {
+  bool reads_distinct_matrices(std::size_t operand_size, std::size_t matrix_size) const {
     return operand_size == element_count(batch) * matrix_size;
   }
 
@@ -83,7 +83,7 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
 // The destination of an operand's gradient. A matrix read by several products accumulates their gradients.
 template <class T>
 Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
-  if (p.read_apart(dx.size(), matrix_size)) return dx.destination();
+  if (p.reads_distinct_matrices(dx.size(), matrix_size)) return dx.destination();
   return {detail::zeroed_destination(dx), T(1)};
 }
 
@@ -101,17 +101,19 @@ template <class T> Tensor<T> detail::matmul_for(std::string_view equation, const
         const std::size_t m = p.m, k = p.k, n = p.n;
         if (dx[0].needs_grad()) {
           const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
-          p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
-            gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1,
-                    beta);
-          });
+          p.for_each(p.reads_distinct_matrices(a->size(), m * k),
+                     [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
+                       gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(),
+                               {da + a_at, m, k}, 1, beta);
+                     });
         }
         if (dx[1].needs_grad()) {
           const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
-          p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
-            gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1,
-                    beta);
-          });
+          p.for_each(p.reads_distinct_matrices(b->size(), k * n),
+                     [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
+                       gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n},
+                               {db + b_at, k, n}, 1, beta);
+                     });
         }
       },
       [equation](auto& arguments) {

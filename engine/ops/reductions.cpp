@@ -119,10 +119,10 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
       {"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, std::move(y), {x},
       [x = x.shared_value(), kept = r.kept](const Array<T>& dy, auto& dx, const Array<T>& y) {
         Array<T> share = zip<T>("amax", *x, with_shape(y, kept), [](T a, T b) { return T(a == b); });
-        Array<T> winners(kept, T(0));
-        detail::add_summed(winners, share);
-        const Array<T> each = with_shape<T>(dy, kept) / winners;
-        dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
+        Array<T> tie_counts(kept, T(0));
+        detail::add_summed(tie_counts, share);
+        const Array<T> each = with_shape<T>(dy, kept) / tie_counts;
+        dx[0] += zip<T>("amax", share, each, [](T is_max, T d) { return is_max != 0 ? d : T(0); });
       },
       [&](auto& arguments) { r.describe(arguments); });
 }

@@ -133,7 +133,7 @@ template <class T> class Recomputation final : public Rule<T> {
   }
 
  private:
-  struct Made {
+  struct FirstResult {
     Tensor<T> y;                        // a constant, or an existing tensor returned by f
     std::vector<Tensor<T>> depends_on;  // x, or its value if y does not depend on it, and parameters; or nothing
     std::string name;                   // of y
@@ -148,7 +148,7 @@ template <class T> class Recomputation final : public Rule<T> {
     return placeholder;
   }
 
-  Made first_call(const Tensor<T>& x) {
+  FirstResult first_call(const Tensor<T>& x) {
     const Tape tape(options_);
     Nodes<T>& nodes = tape.recording()->template of<T>();
     const Tensor<T> given = argument(nodes);

@@ -63,17 +63,17 @@ int run(CLI::App& app, int argc, char** argv, const std::function<int()>& body) 
 class FirstRankPrints {
  public:
   FirstRankPrints() {
-    if (!is_first_rank()) std::cout.rdbuf(&nowhere_);
+    if (!is_first_rank()) std::cout.rdbuf(&null_buffer_);
   }
   ~FirstRankPrints() { std::cout.rdbuf(out_); }
   FirstRankPrints(const FirstRankPrints&) = delete;
   FirstRankPrints& operator=(const FirstRankPrints&) = delete;
 
  private:
-  struct Nowhere : std::streambuf {
+  struct NullBuffer : std::streambuf {
     int_type overflow(int_type c) override { return traits_type::not_eof(c); }
     std::streamsize xsputn(const char*, std::streamsize count) override { return count; }
-  } nowhere_;
+  } null_buffer_;
   std::streambuf* out_ = std::cout.rdbuf();
 };
 

@@ -77,14 +77,14 @@ void check_output_folder(const fs::path& folder, const fs::path& read) {
 namespace {
 
 /// Where the old settings are while a model is being replaced.
-fs::path set_aside(const fs::path& settings) { return settings.string() + ".replaced"; }
+fs::path replaced_path(const fs::path& settings) { return settings.string() + ".replaced"; }
 
 }  // namespace
 
 void replace_model(const fs::path& folder, const char* settings_name, const std::string& settings,
                    const std::function<void()>& save_weights, const std::map<std::string, std::string>& others) {
   make_folder(folder);
-  const fs::path file = folder / settings_name, old = set_aside(file);
+  const fs::path file = folder / settings_name, old = replaced_path(file);
   std::error_code none;
   const bool replaces = fs::exists(file, none);
   if (replaces) fs::rename(file, old);
@@ -100,7 +100,7 @@ void replace_model(const fs::path& folder, const char* settings_name, const std:
 }
 
 void require_complete_model(const fs::path& folder, const char* settings_name) {
-  const fs::path file = folder / settings_name, old = set_aside(file);
+  const fs::path file = folder / settings_name, old = replaced_path(file);
   std::error_code none;
   if (!fs::exists(file, none) && fs::exists(old, none))
     throw std::runtime_error(folder.string() +

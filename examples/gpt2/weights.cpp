@@ -39,7 +39,7 @@ tg::Shape shape_in_file(const StoredParameter& stored, const ParameterHandles& p
 }
 
 /// Adds the prefix missing from names in files of the model without its head.
-std::string whole_name(const std::string& name, Family family) {
+std::string full_name(const std::string& name, Family family) {
   const std::string prefix = prefix_of(family);
   return name.starts_with(prefix) || name.starts_with("lm_head.") ? name : prefix + name;
 }
@@ -84,7 +84,7 @@ LanguageModel<> load_model(const Config& config, const std::filesystem::path& fo
   for (const StoredParameter& stored : layout)
     read.emplace(stored.name, tg::Array<float>(shape_in_file(stored, parameters)));
   tg::load(read, folder / file_names::weights,
-           {.rename = [&](const std::string& name) { return whole_name(name, config.family); },
+           {.rename = [&](const std::string& name) { return full_name(name, config.family); },
             .ignore = ignored_names(config)});
 
   std::map<std::string, tg::ParameterHandle<tg::Parameter<float>>> places;

@@ -36,7 +36,7 @@ Examples:
   text_classifier --data random)";
 
 /// A placeholder for a number of steps computed from the number of texts.
-constexpr std::size_t as_many_as_suit = 0;
+constexpr std::size_t automatic_steps = 0;
 
 /// The defaults of a source.
 struct Defaults {
@@ -65,7 +65,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
                .token_dropout = 0.6,
                .dropout = 0.5,
                .max_length = 256},
-              {.steps = as_many_as_suit,
+              {.steps = automatic_steps,
                .batch_size = 64,
                .optimizer = OptimizerKind::adamw,
                .lr = 0.002,
@@ -89,7 +89,7 @@ struct Given {
 
 examples::TrainingOptions Options::training_with(std::size_t texts) const {
   examples::TrainingOptions chosen = training;
-  if (chosen.steps == as_many_as_suit) chosen.steps = std::max<std::size_t>(2000, 10 * texts / chosen.batch_size);
+  if (chosen.steps == automatic_steps) chosen.steps = std::max<std::size_t>(2000, 10 * texts / chosen.batch_size);
   return chosen;
 }
 

@@ -250,14 +250,14 @@ template <class T> static MPI_Datatype type_of();
 template <> MPI_Datatype type_of<float>() { return MPI_FLOAT; }
 template <> MPI_Datatype type_of<double>() { return MPI_DOUBLE; }
 
-template <class T> Request start_sum(T* numbers, std::size_t count, Beside beside) {
-  const MPI_Comm ranks = beside == Beside::calls ? world.gradients : MPI_COMM_WORLD;
+template <class T> Request start_sum(T* numbers, std::size_t count, Overlap overlap) {
+  const MPI_Comm ranks = overlap == Overlap::calls ? world.gradients : MPI_COMM_WORLD;
   return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
     MPI_Iallreduce(MPI_IN_PLACE, numbers + begin, part, type_of<T>(), MPI_SUM, ranks, request);
   });
 }
-template Request start_sum(float*, std::size_t, Beside);
-template Request start_sum(double*, std::size_t, Beside);
+template Request start_sum(float*, std::size_t, Overlap);
+template Request start_sum(double*, std::size_t, Overlap);
 
 Request start_broadcast(void* bytes, std::size_t count, std::size_t root) {
   return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {

@@ -78,8 +78,8 @@ TEST_CASE("An exception from a rule in the function changes nothing") {
 TEST_CASE("Tensors of other tapes are refused, as x and as captures") {
   const Parameter w = scalar(2);
   const tg::Tape tape;
-  const Tensor x = w * 2.0, beside = w * 3.0;
-  CHECK(what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * beside; }, x); }) ==
+  const Tensor x = w * 2.0, captured = w * 3.0;
+  CHECK(what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * captured; }, x); }) ==
         "[mul] expected inputs recorded on this Tape, got one recorded on an outer Tape; detach() makes it a constant");
   const tg::Tape inner;
   CHECK(what_is_thrown([&] { tg::recompute(std::ref(cube), x); }) ==

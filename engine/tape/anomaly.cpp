@@ -77,7 +77,7 @@ void AnomalyDetector<T>::check_output(const Operation& operation, const Tensor<T
   }
   std::string read;
   for (std::size_t n = 0; n < inputs.size(); ++n) read += (n == 0 ? "" : ", ") + described(*inputs[n].tensor, edges[n]);
-  std::string text = message(operation.name, "expected finite values, made ", text_of(y.value(), *i), " of ", y.shape(),
+  std::string text = message(operation.name, "expected finite values, got ", text_of(y.value(), *i), " of ", y.shape(),
                              " from ", read, layer_of(edges));
   if (Tensor<T> made = y; keep_) nodes_.append(operation, made, inputs, Edges(edges), nullptr, {});
   fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false, std::move(text));

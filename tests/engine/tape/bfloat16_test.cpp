@@ -337,10 +337,10 @@ TEST_CASE("Anomaly mode checks weights in bfloat16, too") {
     return std::string("none");
   };
   CHECK(message(1.0f) == "none");
-  CHECK(message(1e30f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
+  CHECK(message(1e30f).starts_with("[linear] expected finite values, got inf at (0, 0)"));
   layer.weight.set_value(tg::Array<float>{{1.0f, 3.4e38f}});  // bfloat16 rounds this to infinity
   layer.weight.hold_in_bfloat16();
-  CHECK(message(1.0f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
+  CHECK(message(1.0f).starts_with("[linear] expected finite values, got inf at (0, 0)"));
 }
 
 TEST_CASE("A weight in bfloat16 prints its numbers") {

@@ -155,7 +155,7 @@ TEST_CASE("Anomaly mode names the operation in the function, and ignores infinit
   const tg::Tape tape({.detect_anomaly = true});
   const Tensor x = w * 1.0;
   const std::string forward = what_is_thrown([&] { tg::recompute([](const Tensor& h) { return tg::log(-h); }, x); });
-  CHECK(forward.find("[log] expected finite values, made NaN") == 0);
+  CHECK(forward.find("[log] expected finite values, got NaN") == 0);
   const Tensor y = tg::recompute([](const Tensor& h) { return tg::sqrt(h) * 1.0; }, x);
   const std::string backward = what_is_thrown([&] { tg::sum(y).backward(); });
   CHECK(backward.find("[sqrt] expected finite gradients, the backward rule produced inf") == 0);

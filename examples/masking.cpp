@@ -86,11 +86,11 @@ void fills_and_fully_hidden_rows(tg::Page& page) {
   show("V", v, {.decimals = 1, .rows = keys});
 
   std::vector<Tensor> sees_a_b, sees_none, gradients;
-  const Labels ways{"fill -10000", "fill -1e20", "fill -inf", "masked_softmax"};
+  const Labels methods{"fill -10000", "fill -1e20", "fill -inf", "masked_softmax"};
   tg::PageAxes axes = axes_of_scores(queries, keys);
   axes["V"] = {{"key", keys}, of_width}, axes["output"] = {{"query", queries}, of_width};
   const auto use = [&](const auto& masked_weights) {
-    const Tensor weights = as_step(page, {.label = "2. " + ways[gradients.size()], .axes = axes}, [&] {
+    const Tensor weights = as_step(page, {.label = "2. " + methods[gradients.size()], .axes = axes}, [&] {
       v.zero_grad();
       Tensor made = named("weights", masked_weights());  // (2, 4)
       tg::sum(named("output", tg::matmul(made, v))).backward();
@@ -104,14 +104,14 @@ void fills_and_fully_hidden_rows(tg::Page& page) {
     use([&] { return tg::softmax(fill_hidden(scores, mask, fill), -1); });
   use([&] { return tg::masked_softmax(scores, tg::AttentionMask::boolean(xt::equal(mask, 1))); });
 
-  show("weights of the row that sees a and b", tg::stack(sees_a_b), {.rows = ways, .columns = keys});
+  show("weights of the row that sees a and b", tg::stack(sees_a_b), {.rows = methods, .columns = keys});
   see("in a row with visible keys, all four give the same weights, unless a real score is close to the fill: -10000 "
       "may be too close, and in half precision -1e20 becomes -inf");
-  show("weights of the row that sees none", tg::stack(sees_none), {.rows = ways, .columns = keys});
+  show("weights of the row that sees none", tg::stack(sees_none), {.rows = methods, .columns = keys});
   see("-10000, -1e20: four equal scores give four equal weights: the row sees all hidden keys");
   see("-inf: the row's maximum is -inf, and -inf - (-inf) is nan");
   see("masked_softmax, like all attention in the library: a row without visible keys gets zeros");
-  show("gradient of each value in V", tg::squeeze(tg::stack(gradients), -1), {.rows = ways, .columns = keys});
+  show("gradient of each value in V", tg::squeeze(tg::stack(gradients), -1), {.rows = methods, .columns = keys});
   see("-10000, -1e20: c and d are hidden from all queries, yet get a gradient from the row that sees none");
   see("-inf: one row of nan makes the whole gradient nan, and after one step all parameters, too");
   see("masked_softmax: the row that sees none contributes nothing");

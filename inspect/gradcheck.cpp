@@ -131,14 +131,14 @@ class Probe {
 // with a smaller step as they do for a smooth f.
 void report_kink(std::ostream& report, const Probe& f, Variable& parameter, const Difference& worst, double h,
                  double tolerance) {
-  const double here = f.at(parameter, worst.index, 0);
+  const double center = f.at(parameter, worst.index, 0);
   const auto slopes = [&](double d) {
-    return std::pair((here - f.at(parameter, worst.index, -d)) / d, (f.at(parameter, worst.index, d) - here) / d);
+    return std::pair((center - f.at(parameter, worst.index, -d)) / d, (f.at(parameter, worst.index, d) - center) / d);
   };
   const auto [left, right] = slopes(h);
   const auto [nearer_left, nearer_right] = slopes(h / 10);
   const double gap = std::abs(right - left), nearer_gap = std::abs(nearer_right - nearer_left);
-  const double rounding = 10 * std::numeric_limits<double>::epsilon() * std::abs(here) / (h / 10);
+  const double rounding = 10 * std::numeric_limits<double>::epsilon() * std::abs(center) / (h / 10);
   const bool disagree = std::isfinite(gap) && gap >= std::abs(worst.analytic - worst.numeric) &&
                         gap > rounding + tolerance * std::max({1.0, std::abs(left), std::abs(right)});
   const bool shrinks = nearer_gap > gap / 20 && nearer_gap < gap / 5;
@@ -148,7 +148,7 @@ void report_kink(std::ostream& report, const Probe& f, Variable& parameter, cons
 }
 
 // Reports an f with different outputs at the same point.
-void report_unlike_calls(std::ostream& report, const Probe& f, const Array<double>& first) {
+void report_nondeterminism(std::ostream& report, const Probe& f, const Array<double>& first) {
   constexpr int calls = 4;  // a dropout with a small p may drop nothing twice
   for (int call = 0; call < calls; ++call) {
     const Tensor<double> again = f.outputs();
@@ -199,7 +199,7 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
       if (std::isnan(relative)) break;
     }
     if (worst.relative <= options.tolerance) continue;
-    if (result.ok) report_unlike_calls(report, probe, y.value());
+    if (result.ok) report_nondeterminism(report, probe, y.value());
     result.ok = false;
     report << name << to_string(detail::index_of(worst.index, gradient.shape())) << ": analytic " << worst.analytic
            << ", numeric " << worst.numeric << ", relative difference " << worst.relative << " above "

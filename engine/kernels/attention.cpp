@@ -242,13 +242,13 @@ template <class T> struct Attention<T>::BackwardPart {
   Matrix<const T> K, Kt, Vt;
   Matrix<T> dK, dV;
   Scratch scratch;
-  std::size_t reached = 0;  // keys before this one are initialized in dK and dV
+  std::size_t initialized = 0;  // keys before this one are initialized in dK and dV
 
   void fill_up_to(std::size_t key) {
-    if (key <= reached) return;
-    fill_zeros(dK, reached, key);
-    fill_zeros(dV, reached, key);
-    reached = key;
+    if (key <= initialized) return;
+    fill_zeros(dK, initialized, key);
+    fill_zeros(dV, initialized, key);
+    initialized = key;
   }
 };
 
@@ -268,13 +268,13 @@ template <class T> class Attention<T>::PartialSums {
         others_(parts - 1),
         size_(a_.k.rows * (a_.k.width + a_.v.width)),
         sums_(Shape{a_.batch * a_.groups() * others_, size_}),
-        reached_(Shape{a_.batch * a_.groups() * others_}) {}
+        initialized_(Shape{a_.batch * a_.groups() * others_}) {}
 
   Matrix<T> dK(const Part& part) { return {sums_.data() + index(part) * size_, a_.k.rows, a_.k.width}; }
   Matrix<T> dV(const Part& part) { return {dK(part).data + a_.k.rows * a_.k.width, a_.v.rows, a_.v.width}; }
 
   // Keys before this one are initialized.
-  std::int64_t& reached(const Part& part) { return reached_.data()[index(part)]; }
+  std::int64_t& initialized(const Part& part) { return initialized_.data()[index(part)]; }
 
   // Adds the parts one after the other, on several threads by keys.
   void add_to(T* dk_data, T* dv_data) {
@@ -286,7 +286,7 @@ template <class T> class Attention<T>::PartialSums {
       for (std::size_t i = begin; i < end; ++i) {
         const std::size_t b = i / keys / a_.groups(), g = i / keys % a_.groups(), s = i % keys;
         for (Part part{b, g, 1, 0, 0}; part.number <= others_; ++part.number) {
-          if (static_cast<std::int64_t>(s) >= reached(part)) continue;
+          if (static_cast<std::int64_t>(s) >= initialized(part)) continue;
           add(dK(part), a_.k.at(dk_data, b, g), s);
           add(dV(part), a_.v.at(dv_data, b, g), s);
         }
@@ -300,7 +300,7 @@ template <class T> class Attention<T>::PartialSums {
   const Attention& a_;
   std::size_t others_, size_;  // parts of a group, and elements of each
   Array<T> sums_;
-  IntArray reached_;
+  IntArray initialized_;
 };
 
 template <class T>
@@ -331,7 +331,7 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
     if (first)
       to.fill_up_to(k.rows);
     else
-      sums->reached(part) = static_cast<std::int64_t>(to.reached);
+      sums->initialized(part) = static_cast<std::int64_t>(to.initialized);
   });
   if (sums) sums->add_to(dk_data, dv_data);
 }
@@ -363,9 +363,9 @@ void Attention<T>::backward_tile(const Tile& tile, const BackwardStrip& strip, B
   if (dropout > 0) std::copy_n(P.data, P.rows * P.columns, dropped.data);
   drop(tile, dropped.data);
 
-  const bool first = tile.s0 == part.reached;  // the first gradient of these keys
+  const bool first = tile.s0 == part.initialized;  // the first gradient of these keys
   if (first)
-    part.reached = tile.s1;
+    part.initialized = tile.s1;
   else
     part.fill_up_to(tile.s1);
   gemm_on_this_thread<T>(constant(dropped).t(), strip.dO, part.dV.rows_between(tile.s0, tile.s1), 1, !first);

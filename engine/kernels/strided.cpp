@@ -149,7 +149,7 @@ struct Cut {
   std::size_t axis, block;
 };
 
-std::optional<Cut> cut_of(const Walk<2>& walk) {
+std::optional<Cut> make_cut(const Walk<2>& walk) {
   std::size_t terms = 1;  // of each sum
   std::optional<Cut> outermost;
   for (std::size_t axis = walk.shape.size(); axis-- > 0;) {
@@ -162,7 +162,7 @@ std::optional<Cut> cut_of(const Walk<2>& walk) {
 
 // sum += x along the walk from an offset; long sums add partial sums.
 template <class T> void add_slices(T* sum, std::size_t size, std::ptrdiff_t offset, const T* x, const Walk<2>& walk) {
-  const std::optional<Cut> cut = cut_of(walk);
+  const std::optional<Cut> cut = make_cut(walk);
   if (!cut)
     return for_each_run_in_parallel<T>(walk.shape, {sum, walk.strides[0], offset}, {x, walk.strides[1], 0}, add_run<T>);
   Array<T> partial(Shape{size});

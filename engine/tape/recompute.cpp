@@ -102,7 +102,7 @@ template <class T> class Recomputation final : public Rule<T> {
   void operator()(const Array<T>& dy, Gradients<T>& dx) const override {
     const Tape tape(options_);
     Nodes<T>& nodes = tape.recording()->template of<T>();
-    const Tensor<T> x = argument(nodes), y = call_again(x);
+    const Tensor<T> x = argument(nodes), y = repeat_call(x);
     const bool is_recorded = y.origin_.tape == tape.recording()->number();
     const bool is_x = is_recorded && y.origin_.node == x.origin_.node;
     require_usage(y.shape() == dy.shape() && !is_x, kRecompute.name,
@@ -180,7 +180,7 @@ template <class T> class Recomputation final : public Rule<T> {
     return {y.detach(), std::move(depends_on), y.name()};
   }
 
-  Tensor<T> call_again(const Tensor<T>& x) const {
+  Tensor<T> repeat_call(const Tensor<T>& x) const {
     const RestoredValues<T> restored(reads_);
     const KeyScope repeated(keys_);
     Tensor<T> y = f_(x);

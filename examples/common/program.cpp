@@ -236,19 +236,19 @@ void require_writable(const std::string& path) {
 
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& folders) {
-  std::set<fs::path> seen, on_the_way;  // the folders and their parents
+  std::set<fs::path> seen, folders_and_parents;  // the folders and their parents
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;
     fs::path path = resolved(folder);
     if (!seen.insert(path).second)
       throw std::runtime_error(folder + ": expected distinct output folders, got this one twice");
-    for (; on_the_way.insert(path).second; path = path.parent_path()) continue;
+    for (; folders_and_parents.insert(path).second; path = path.parent_path()) continue;
   }
   for (const std::string& output : outputs) {
     if (output.empty()) continue;
     require_writable(output);
     const std::string expected = output + ": expected an output file, got ";
-    if (on_the_way.contains(resolved(output))) throw std::runtime_error(expected + "an output folder");
+    if (folders_and_parents.contains(resolved(output))) throw std::runtime_error(expected + "an output folder");
     if (!seen.insert(resolved(output)).second)
       throw std::runtime_error(output + ": expected distinct output files, got this one twice");
     std::error_code none;

@@ -138,13 +138,13 @@ template <class T> JsonObject statistics(const Array<T>& array) {
     moments.add(block);
   }
   const double variance = moments.squared_deviations / static_cast<double>(moments.count);
-  const auto of_finite = [&](double number) { return moments.count > 0 ? Json(number) : Json(); };
+  const auto number_or_null = [&](double number) { return moments.count > 0 ? Json(number) : Json(); };
   return {{"count", array.size()},
-          {"least", of_finite(range.least)},
-          {"largest", of_finite(range.largest)},
-          {"mean", of_finite(std::ldexp(moments.mean, exponent))},
-          {"deviation", of_finite(std::ldexp(std::sqrt(variance), exponent))},
-          {"norm", of_finite(std::ldexp(std::sqrt(squares), exponent))},
+          {"least", number_or_null(range.least)},
+          {"largest", number_or_null(range.largest)},
+          {"mean", number_or_null(std::ldexp(moments.mean, exponent))},
+          {"deviation", number_or_null(std::ldexp(std::sqrt(variance), exponent))},
+          {"norm", number_or_null(std::ldexp(std::sqrt(squares), exponent))},
           {"zeros", range.zeros},
           {"nan", range.nan},
           {"infinite", range.infinite}};

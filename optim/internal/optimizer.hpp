@@ -82,8 +82,8 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
 template <class T, class Options, class State>
 State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) & {
   const auto* const variable = ParameterHandle(parameter).variable();
-  const auto is_of = [&](const Member& member) { return member.parameter.variable() == variable; };
-  const auto member = std::ranges::find_if(members_, is_of);
+  const auto is_match = [&](const Member& member) { return member.parameter.variable() == variable; };
+  const auto member = std::ranges::find_if(members_, is_match);
   detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, got ", parameter);
   return *member->state;
 }

@@ -153,14 +153,14 @@ template <class T> class GradientAverage<T>::State {
       std::fill_n(to, parameter.size(), T(0));
       return;
     }
-    const T* const there = parameter.has_grad() ? parameter.grad().data() : nullptr;
+    const T* const accumulated = parameter.has_grad() ? parameter.grad().data() : nullptr;
     const T* const now = arriving ? arriving->data() : nullptr;
     const auto share = static_cast<T>(weight_ / totals_[0]);
     parallel_vectorized(parameter.size(), [=](std::size_t begin, std::size_t end) {
-      if (there && now)
-        for (std::size_t k = begin; k < end; ++k) to[k] = share * (there[k] + now[k]);
+      if (accumulated && now)
+        for (std::size_t k = begin; k < end; ++k) to[k] = share * (accumulated[k] + now[k]);
       else
-        for (const T* from = now ? now : there; begin < end; ++begin) to[begin] = share * from[begin];
+        for (const T* from = now ? now : accumulated; begin < end; ++begin) to[begin] = share * from[begin];
     });
   }
 

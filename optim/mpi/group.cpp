@@ -54,9 +54,11 @@ void Group::compare_with_first(std::span<const std::string> names, const std::ve
   if (!same_on_all(static_cast<double>(names.size())))
     tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same number of fields on all ranks, got ",
                                                names.size(), " on rank ", rank_, " and another number on another rank");
-  std::vector<std::uint64_t> of_first = checksums;
-  detail::start_broadcast(of_first.data(), of_first.size() * sizeof of_first[0], 0).wait("check_equal");
-  const auto other = static_cast<std::size_t>(std::ranges::mismatch(checksums, of_first).in1 - checksums.begin());
+  std::vector<std::uint64_t> rank0_checksums = checksums;
+  detail::start_broadcast(rank0_checksums.data(), rank0_checksums.size() * sizeof rank0_checksums[0], 0)
+      .wait("check_equal");
+  const auto other =
+      static_cast<std::size_t>(std::ranges::mismatch(checksums, rank0_checksums).in1 - checksums.begin());
 
   // The sum of one array per rank, nonzero only at the rank's own index, gathers all first differences.
   Array<double> firsts(Shape{size_}, 0.0);

@@ -113,7 +113,7 @@ void share_processors() {
 
 // True if all requests complete within the given seconds. Polls without a pause for 0.1 ms, then yields the processor
 // to other ranks, and after 2 s sleeps between polls: a rank may be writing a file while the others wait.
-bool come(std::size_t count, MPI_Request* requests, double seconds) {
+bool complete_within(std::size_t count, MPI_Request* requests, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   for (;;) {
@@ -173,7 +173,7 @@ void Session::fail(const std::string& program, const std::string& message) const
   if (world.size > 1) {
     MPI_Request request;
     MPI_Ibarrier(world.failures, &request);
-    together = come(1, &request, 2);
+    together = complete_within(1, &request, 2);
   }
   std::cout.flush();
   std::ostringstream line;
@@ -218,7 +218,7 @@ bool Request::test() {
 }
 
 void Request::wait(const char* operation) {
-  if (!state_ || come(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
+  if (!state_ || complete_within(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
   std::ostringstream message;
   message << '[' << operation << "] expected the other ranks within " << world.timeout
           << " seconds, got no answer: a rank may have exited or called something else; "

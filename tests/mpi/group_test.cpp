@@ -154,18 +154,18 @@ TEST_CASE("A bit that differs on one rank is found, with the field's name and th
   for (const std::size_t rank : {std::size_t{1}, world.size() - 1}) {
     Run run(1);
     CHECK(message_of(world, run).empty());
-    const bool is_it = world.rank() == rank;
+    const bool is_chosen = world.rank() == rank;
     const auto differs = [&](const std::string& name) {
       return "[check_equal] expected " + name + " to be equal on all ranks, got a different value on rank " +
              std::to_string(rank) + " than on rank 0";
     };
-    if (is_it) run.step += 1;
+    if (is_chosen) run.step += 1;
     CHECK(message_of(world, run) == differs("step"));
-    if (is_it) run.note = "Of rank 0";
+    if (is_chosen) run.note = "Of rank 0";
     CHECK(message_of(world, run) == differs("note"));
-    if (is_it) run.given.reset();
+    if (is_chosen) run.given.reset();
     CHECK(message_of(world, run) == differs("given"));
-    if (is_it) {
+    if (is_chosen) {
       double& number = run.net.twice.bias.mutable_value()(7);
       number = std::bit_cast<double>(std::bit_cast<std::uint64_t>(number) ^ 1);
     }

@@ -112,19 +112,19 @@ TEST_CASE("TAPEGRAD_INSTRUCTION_SET selects the loops, and equal settings give e
   using tg::detail::InstructionSet;
   const std::vector<InstructionSet> sets = tg::detail::instruction_sets();
   std::string names;
-  std::vector<std::string> of_sets;
+  std::vector<std::string> results;
   for (const InstructionSet set : sets) {
     const std::string name = set == InstructionSet::avx512 ? "avx512"
                              : set == InstructionSet::avx2 ? "avx2"
                                                            : "baseline";
     CAPTURE(name);
     names += (names.empty() ? "" : ", ") + name;
-    of_sets.push_back(bits("TAPEGRAD_INSTRUCTION_SET=" + name));
-    CHECK(bits("TAPEGRAD_INSTRUCTION_SET=" + name) == of_sets.back());
-    if (set != InstructionSet::baseline) CHECK(of_sets.back() != of_sets.front());
+    results.push_back(bits("TAPEGRAD_INSTRUCTION_SET=" + name));
+    CHECK(bits("TAPEGRAD_INSTRUCTION_SET=" + name) == results.back());
+    if (set != InstructionSet::baseline) CHECK(results.back() != results.front());
   }
-  CHECK(bits("") == of_sets.back());
-  CHECK(bits("TAPEGRAD_INSTRUCTION_SET=") == of_sets.back());
+  CHECK(bits("") == results.back());
+  CHECK(bits("TAPEGRAD_INSTRUCTION_SET=") == results.back());
   for (const char* given : {"sse9", "AVX2", "avx", "512"})
     for (const char* threads : {"1", "4"})  // a worker's exception reaches the caller
       check_refuses(

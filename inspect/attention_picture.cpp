@@ -17,9 +17,9 @@ std::size_t letters(const std::string& text) {  // in UTF-8: the bytes other tha
 }
 
 std::size_t widest(const std::vector<std::string>& tokens) {
-  std::size_t most = 0;
-  for (const std::string& token : tokens) most = std::max(most, letters(token));
-  return most * kLetter;
+  std::size_t max_letters = 0;
+  for (const std::string& token : tokens) max_letters = std::max(max_letters, letters(token));
+  return max_letters * kLetter;
 }
 
 // Replaces spaces and line ends by visible signs.

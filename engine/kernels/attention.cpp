@@ -105,9 +105,9 @@ template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
   const std::size_t all_heads = std::max<std::size_t>(batch * heads, 1), all = ratio(all_heads, heads_of_group);
   const std::size_t widths = q.width + v.width;
   const std::size_t chunks = chunks_for(all_heads * k.rows * (q.rows * (widths / 16 + 4) + widths / 8));
-  const std::size_t wanted = std::min(chunks, kMaxParts), most = q.rows > 1024 ? kMaxQueries : 64;
+  const std::size_t wanted = std::min(chunks, kMaxParts), max_strip = q.rows > 1024 ? kMaxQueries : 64;
   Shares s;
-  s.strip = std::clamp(ratio(all_heads * q.rows, wanted), kMinQueries, most);
+  s.strip = std::clamp(ratio(all_heads * q.rows, wanted), kMinQueries, max_strip);
   s.strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
   const std::size_t strips_of_group = heads_of_group * s.strips;
   s.part = ratio(strips_of_group, ratio(wanted, all));

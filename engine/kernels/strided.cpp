@@ -33,8 +33,8 @@ void for_each_run_in_parallel(const Shape& shape, const Side<T>& to, const Side<
   while (axis < shape.size() && (shape[axis] < 2 || to.strides[axis] == 0)) ++axis;
   const std::size_t extent = axis < shape.size() ? shape[axis] : 1;
   // Neighbors stay on one thread in runs of at least 128: shorter runs gain little.
-  const std::size_t most = axis + 1 < shape.size() ? extent : (extent + 127) / 128;
-  const std::size_t chunks = std::min(most, chunks_for(element_count(shape)));
+  const std::size_t max_chunks = axis + 1 < shape.size() ? extent : (extent + 127) / 128;
+  const std::size_t chunks = std::min(max_chunks, chunks_for(element_count(shape)));
   parallel_for(extent, chunks, [&](std::size_t begin, std::size_t end) {
     Shape part = shape;
     std::ptrdiff_t to_first = to.offset, from_first = from.offset;

@@ -133,12 +133,12 @@ template <class T> Tensor<T> silu(const Tensor<T>& x) {
 }
 
 template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta, double threshold) {
-  const T b = static_cast<T>(beta), most = static_cast<T>(threshold);
+  const T b = static_cast<T>(beta), limit = static_cast<T>(threshold);
   return by_loops(
       {"softplus", "y = log(1 + exp(c x)) / c; dx = dy ⊙ σ(c x)", beta}, x,
-      [b, most](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, most); },
-      [b, most](const T* a, const T* dy, T* dx, std::size_t n) {
-        vector_loops<T>().softplus_backward(a, dy, dx, n, b, most);
+      [b, limit](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, limit); },
+      [b, limit](const T* a, const T* dy, T* dx, std::size_t n) {
+        vector_loops<T>().softplus_backward(a, dy, dx, n, b, limit);
       },
       [&](auto& arguments) { arguments.add("beta", beta).add("threshold", threshold); });
 }

@@ -74,8 +74,8 @@ template <class T> struct Normalization {
 
   // dw += sum over the rows of dy h, parallel over columns. Many rows are summed in blocks.
   void add_weight_gradient(const Array<T>& dy, const Array<T>& h, T* dw) const {
-    const std::size_t most = (n + 127) / 128;
-    parallel_for(n, std::min(chunks_for(dy.size()), most), [&](std::size_t begin, std::size_t end) {
+    const std::size_t max_chunks = (n + 127) / 128;
+    parallel_for(n, std::min(chunks_for(dy.size()), max_chunks), [&](std::size_t begin, std::size_t end) {
       Array<T> partial(Shape{end - begin});
       const std::size_t block = detail::kMaxSumLength * n;
       for (std::size_t first = begin; first < dy.size(); first += block) {

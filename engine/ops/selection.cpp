@@ -119,8 +119,8 @@ template <class T> ValuesAndIndices<T> max(const Tensor<T>& x, std::ptrdiff_t ax
 
 template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, std::ptrdiff_t axis, bool largest) {
   const Rows<T> rows("topk", x.value(), axis);
-  const std::size_t least = x.dimension() == 0 ? 1 : 0;
-  require_in_range(least <= k && k <= rows.extent, "topk", "expected k from ", least, " to ", rows.extent,
+  const std::size_t min_k = x.dimension() == 0 ? 1 : 0;
+  require_in_range(min_k <= k && k <= rows.extent, "topk", "expected k from ", min_k, " to ", rows.extent,
                    ", the extent of axis ", axis, " of ", x, ", got ", k);
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = k;

@@ -41,9 +41,9 @@ std::size_t width(const std::string& text) {
 }
 
 std::size_t widest(const std::vector<std::string>& texts) {
-  std::size_t most = 0;
-  for (const std::string& text : texts) most = std::max(most, width(text));
-  return most;
+  std::size_t max_width = 0;
+  for (const std::string& text : texts) max_width = std::max(max_width, width(text));
+  return max_width;
 }
 
 std::string flush_left(const std::string& text, std::size_t columns) { return text + spaces(text, columns); }

@@ -140,19 +140,19 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
 
 namespace {
 
-template <class Number> CLI::Validator within(const char* kind, Number least, Number most) {
+template <class Number> CLI::Validator within(const char* kind, Number min, Number max) {
   std::ostringstream expected;
   expected << kind;
-  if (most == std::numeric_limits<Number>::max())
-    expected << " of at least " << least;
+  if (max == std::numeric_limits<Number>::max())
+    expected << " of at least " << min;
   else
-    expected << " from " << least << " to " << most;
+    expected << " from " << min << " to " << max;
 
   const auto check = [=, text = expected.str()](const std::string& given) -> std::string {
     Number value{};
     const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
     const bool parsed = error == std::errc() && end == given.data() + given.size();
-    if (parsed && value >= least && value <= most) return "";  // false for NaN
+    if (parsed && value >= min && value <= max) return "";  // false for NaN
     return "expected " + text + ", got " + in_quotes(given);
   };
   return CLI::Validator(check, "");
@@ -160,8 +160,8 @@ template <class Number> CLI::Validator within(const char* kind, Number least, Nu
 
 }  // namespace
 
-CLI::Validator whole_number(std::size_t least, std::size_t most) { return within("a whole number", least, most); }
-CLI::Validator number(double least, double most) { return within("a number", least, most); }
+CLI::Validator whole_number(std::size_t min, std::size_t max) { return within("a whole number", min, max); }
+CLI::Validator number(double min, double max) { return within("a number", min, max); }
 
 CLI::Validator any_text() {
   const auto check = [](const std::string& given) -> std::string {

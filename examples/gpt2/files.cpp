@@ -33,14 +33,14 @@ std::ifstream open_to_read(const fs::path& file) {
 
 }  // namespace
 
-std::string read_file(const fs::path& file, std::uintmax_t most) {
+std::string read_file(const fs::path& file, std::uintmax_t max_bytes) {
   std::ifstream in = open_to_read(file);
   std::error_code error;
   const auto size = fs::file_size(file, error);
   if (error) throw refusal(file, "expected a file, but it cannot be read: " + error.message());
-  if (size > most)
-    throw refusal(file,
-                  "expected at most " + examples::with_commas(most) + " bytes, got " + examples::with_commas(size));
+  if (size > max_bytes)
+    throw refusal(
+        file, "expected at most " + examples::with_commas(max_bytes) + " bytes, got " + examples::with_commas(size));
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
     throw refusal(file, "expected " + examples::with_commas(size) + " bytes, but they cannot be read");

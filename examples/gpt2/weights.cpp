@@ -61,12 +61,12 @@ void require_room(const Config& config, const fs::path& folder) {
   const auto width = static_cast<double>(model.width), layers = static_cast<double>(model.layers);
   const double rows = static_cast<double>(config.vocabulary) * (model.tie ? 1 : 2) +
                       (model.positions == Positions::learned ? static_cast<double>(model.context) : 0);
-  const double least =
+  const double min_bytes =
       of_number * (rows * width + layers * numbers_in_block(model)) + of_entry * entries_of_block * layers;
   const fs::path file = folder / file_names::weights;
   check_input_file(file);
   const std::uintmax_t bytes = fs::file_size(file);
-  if (least <= static_cast<double>(bytes)) return;
+  if (min_bytes <= static_cast<double>(bytes)) return;
   throw std::runtime_error((folder / file_names::config).string() + ": expected sizes of a model that fits in " +
                            file_names::weights + " (" + examples::with_commas(bytes) + " bytes), got a larger one");
 }

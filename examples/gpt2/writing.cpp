@@ -60,10 +60,10 @@ void check_texts(const Description& description, const Options& options) {
     throw std::invalid_argument("--prompt: required for a tokenizer without " +
                                 std::string(TokenizerParts::end_of_text));
   if (options.explain.wanted) {
-    const std::size_t most = description.config.model.context + 1;  // the last one is only predicted
+    const std::size_t max_tokens = description.config.model.context + 1;  // the last one is only predicted
     const std::size_t given = tokenizer.encode_alone(options.explain.text).size();
-    if (given < 2 || given > most)
-      throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(most) + " tokens, got " +
+    if (given < 2 || given > max_tokens)
+      throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(max_tokens) + " tokens, got " +
                                   std::to_string(given));
   }
   if (options.page.text && tokenizer.encode_alone(*options.page.text).size() < 2)

@@ -18,10 +18,10 @@ using examples::flush_left, examples::flush_right, examples::printable, examples
 
 namespace {
 
-/// Texts formatted for a table: printable, at most `most` characters.
-std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t most) {
+/// Texts formatted for a table: printable, at most `max_length` characters.
+std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t max_length) {
   std::vector<std::string> cells;
-  for (const std::string& text : texts) cells.push_back(printable(text, most));
+  for (const std::string& text : texts) cells.push_back(printable(text, max_length));
   return cells;
 }
 

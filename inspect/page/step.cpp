@@ -140,14 +140,14 @@ class StepWriter {
 
   template <class T> Json array(const Value<T>& value) { return value ? array(*value, limits_.others) : Json(); }
 
-  template <class T> Json array(const Array<T>& array, std::size_t most) {
-    const std::size_t left = pooled_size(array.shape(), pooling(array.shape(), most));
+  template <class T> Json array(const Array<T>& array, std::size_t max_size) {
+    const std::size_t left = pooled_size(array.shape(), pooling(array.shape(), max_size));
     ++arrays_;
     if (left < array.size()) {
       ++averaged_;
       largest_size_ = std::max(largest_size_, left);
     }
-    return array_json(array, most);
+    return array_json(array, max_size);
   }
 
   // Adds constants at their first use.
@@ -289,21 +289,21 @@ class StepWriter {
   std::size_t arrays_ = 0, averaged_ = 0, largest_size_ = 0;
 };
 
-// The bytes of all arrays' numbers, with at most `most` per array.
-std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most) {
+// The bytes of all arrays' numbers, with at most `max_size` per array.
+std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t max_size) {
   std::size_t bytes = 0;
-  for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, most)) * sizeof(float) / 3 * 4 + 4;
+  for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, max_size)) * sizeof(float) / 3 * 4 + 4;
   return bytes;
 }
 
 // The max number of elements per array with which all arrays fit; at least 1.
 std::size_t max_size_that_fits(const std::vector<Shape>& arrays, std::size_t bytes) {
-  std::size_t fitting = 1, most = 1;
-  for (const Shape& shape : arrays) most = std::max(most, element_count(shape));
-  if (bytes_of_numbers(arrays, most) <= bytes) return most;
-  while (most - fitting > 1) {
-    const std::size_t middle = fitting + (most - fitting) / 2;
-    (bytes_of_numbers(arrays, middle) <= bytes ? fitting : most) = middle;
+  std::size_t fitting = 1, upper = 1;
+  for (const Shape& shape : arrays) upper = std::max(upper, element_count(shape));
+  if (bytes_of_numbers(arrays, upper) <= bytes) return upper;
+  while (upper - fitting > 1) {
+    const std::size_t middle = fitting + (upper - fitting) / 2;
+    (bytes_of_numbers(arrays, middle) <= bytes ? fitting : upper) = middle;
   }
   return fitting;
 }

@@ -64,12 +64,12 @@ void Group::compare_with_first(std::span<const std::string> names, const std::ve
   Array<double> firsts(Shape{size_}, 0.0);
   firsts(rank_) = static_cast<double>(other);
   firsts = sum(std::move(firsts));
-  const auto least = std::ranges::min_element(firsts);
-  const auto field = static_cast<std::size_t>(*least);
+  const auto smallest = std::ranges::min_element(firsts);
+  const auto field = static_cast<std::size_t>(*smallest);
   if (field == names.size()) return;
   tapegrad::detail::fail<std::runtime_error>("check_equal", "expected ", names[field],
                                              " to be equal on all ranks, got a different value on rank ",
-                                             least - firsts.begin(), " than on rank 0");
+                                             smallest - firsts.begin(), " than on rank 0");
 }
 
 }  // namespace tapegrad::mpi

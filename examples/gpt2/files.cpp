@@ -27,7 +27,7 @@ std::ifstream open_to_read(const fs::path& file) {
   if (fs::exists(status) && !fs::is_regular_file(status)) throw refusal(file, "expected a file, got something else");
   errno = 0;
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw refusal(file, std::string("expected a file, but it cannot be opened: ") + std::strerror(errno));
+  if (!in) throw refusal(file, std::string("cannot be opened: ") + std::strerror(errno));
   return in;
 }
 
@@ -37,13 +37,13 @@ std::string read_file(const fs::path& file, std::uintmax_t max_bytes) {
   std::ifstream in = open_to_read(file);
   std::error_code error;
   const auto size = fs::file_size(file, error);
-  if (error) throw refusal(file, "expected a file, but it cannot be read: " + error.message());
+  if (error) throw refusal(file, "cannot be read: " + error.message());
   if (size > max_bytes)
     throw refusal(
         file, "expected at most " + examples::with_commas(max_bytes) + " bytes, got " + examples::with_commas(size));
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
-    throw refusal(file, "expected " + examples::with_commas(size) + " bytes, but they cannot be read");
+    throw refusal(file, "cannot read " + examples::with_commas(size) + " bytes");
   return bytes;
 }
 

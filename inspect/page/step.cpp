@@ -126,7 +126,7 @@ class StepWriter {
   }
   std::size_t arrays() const { return arrays_; }
   std::size_t averaged() const { return averaged_; }
-  // The number of elements left of each.
+  // The largest number of elements of an averaged array.
   std::size_t largest_size() const { return largest_size_; }
 
  private:

@@ -1,4 +1,4 @@
-/// Errors: `[operation] expected X, given Y`. For the library's own sources.
+/// Errors: `[operation] expected X, got Y`. For the library's own sources.
 #pragma once
 
 #include <locale>

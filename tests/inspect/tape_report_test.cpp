@@ -228,10 +228,9 @@ TEST_CASE("Anomaly mode names the operation with the first NaN, its inputs and t
   const tg::Tape tape({.detect_anomaly = true});
   Tensor y = model(Tensor(Array(xt::ones<double>({1, 3}))));
   y.set_name("logits");
-  CHECK_THROWS_WITH_AS(
-      tg::log(y - 100.0),
-      "[log] expected finite values, got NaN at (0, 0) of (1, 2) from sub #7 (1, 2); after layer head",
-      std::runtime_error);
+  CHECK_THROWS_WITH_AS(tg::log(y - 100.0),
+                       "[log] expected finite values, got NaN at (0, 0) of (1, 2) from sub #7 (1, 2); after layer head",
+                       std::runtime_error);
   CHECK_THROWS_WITH_AS(tg::exp(y * 1e9 + 1e9), doctest::Contains("made inf at (0, 0)"), std::runtime_error);
 }
 

@@ -191,7 +191,7 @@ void level_2(tg::Page& page, const Level1& level1, const Tensor& x) {
   table.add("v", "level 1's and the last", level1.v_proj(x), parts[2]);
   finish(table);
 
-  show_beside({{"out_proj.weight", model.out_proj.weight}, {"out_proj.bias", model.out_proj.bias}}, {.decimals = 1});
+  show_together({{"out_proj.weight", model.out_proj.weight}, {"out_proj.bias", model.out_proj.bias}}, {.decimals = 1});
   show("output", as_step(page, labelled("2. Level 2: one fused projection", 2), [&] { return model(x); }));
   see("the output projection mixes the numbers within each token, not across tokens");
 }

@@ -84,9 +84,9 @@ void mean_of_the_context_added(tg::Page& page, const Sentence& river, const Sent
   };
   section("2. The mean of the context added",
           "The simplest way to use the context: add the mean of the sentence to every word.");
-  show_beside({{"mean of the river bank", tg::mean(river.x, {0}, tg::keepdims)},
-               {"mean of the money bank", tg::mean(money.x, {0}, tg::keepdims)}},
-              {.columns = features});
+  show_together({{"mean of the river bank", tg::mean(river.x, {0}, tg::keepdims)},
+                 {"mean of the money bank", tg::mean(money.x, {0}, tg::keepdims)}},
+                {.columns = features});
   const Tensor river_with_mean = with_mean(river), money_with_mean = with_mean(money);
   show("bank + mean", last_words(river_with_mean, money_with_mean),
        {.rows = {"river bank", "money bank"}, .columns = features});
@@ -132,8 +132,8 @@ void softmax_by_hand(tg::Page& page, const Sentence& river) {
   Parameter scores(scores_by_loop(river.x.value(), river.x.value(), 1));
   scores.set_name("scores");
   const Tensor exponentials = tg::exp(scores);
-  show_beside({{"exp(scores)", exponentials}, {"sum of each row", tg::sum(exponentials, {-1}, tg::keepdims)}},
-              {.rows = river.words});
+  show_together({{"exp(scores)", exponentials}, {"sum of each row", tg::sum(exponentials, {-1}, tg::keepdims)}},
+                {.rows = river.words});
   const Tensor weights =
       as_step(page, step_about(river.words, "4. Softmax by hand"), [&] { return softmax_as_written(scores); });
   show("weights", weights, {.rows = river.words, .columns = river.words});
@@ -143,12 +143,12 @@ void softmax_by_hand(tg::Page& page, const Sentence& river) {
       "weights should be equal.");
   Parameter rows(Array{{1, 2, 3}, {101, 102, 103}, {-203, -202, -201}});
   rows.set_name("rows");
-  show_beside({{"rows", rows}, {"exp(rows)", tg::exp(rows)}}, {.decimals = 1});
+  show_together({{"rows", rows}, {"exp(rows)", tg::exp(rows)}}, {.decimals = 1});
   const Tensor wrong =
       as_step(page, {.label = "4. Large scores, wrong: as written"}, [&] { return softmax_as_written(rows); });
   const Tensor right =
       as_step(page, {.label = "4. Large scores, right: largest subtracted first"}, [&] { return softmax(rows); });
-  show_beside({{"wrong softmax: as written", wrong}, {"right softmax: largest subtracted first", right}});
+  show_together({{"wrong softmax: as written", wrong}, {"right softmax: largest subtracted first", right}});
   see("wrong: exp(103) overflows a float, and infinity / infinity is nan (not a number); exp(-201) underflows "
       "to 0, and 0 / 0 is nan, too");
   see("right: exp(x - m) / sum(exp(x - m)): the factor exp(-m) cancels, and the largest exponential is now "
@@ -199,8 +199,8 @@ void attention_without_projections(tg::Page& page, const Sentence& river, const 
           "The new vector of a word is the mean of all words, weighted by how well they fit: softmax(X X^T) X. "
           "Two matrix products replace the loops.");
   show("X X^T", tg::matmul(river.x, tg::transpose(river.x, 0, 1)), {.rows = river.words, .columns = river.words});
-  show_beside({{"the river bank, output", attention(river)}, {"the money bank, output", attention(money)}},
-              {.rows = {"the", "river|money", "bank"}, .columns = features});
+  show_together({{"the river bank, output", attention(river)}, {"the money bank, output", attention(money)}},
+                {.rows = {"the", "river|money", "bank"}, .columns = features});
   see("last row: one bank is now mostly water, the other mostly money, and grammar hardly counts");
   Comparison table(1e-6);
   compare(table, "river", river.x, river.x, river.x, 1);
@@ -224,8 +224,8 @@ void attention_with_projections(tg::Page& page, const Sentence& river) {
   Projections project;
   round_parameters(project);
   project.query.weight.set_name("Wq"), project.key.weight.set_name("Wk"), project.value.weight.set_name("Wv");
-  show_beside({{"Wq", project.query.weight}, {"Wk", project.key.weight}, {"Wv", project.value.weight}},
-              {.decimals = 1});
+  show_together({{"Wq", project.query.weight}, {"Wk", project.key.weight}, {"Wv", project.value.weight}},
+                {.decimals = 1});
   const float scale = 1 / std::sqrt(3.0f);
   Tensor q, k, v;  // (T, D)
   const Tensor output = as_step(page, step_about(river.words, "6. Attention with projections"), [&] {
@@ -233,11 +233,11 @@ void attention_with_projections(tg::Page& page, const Sentence& river) {
     v = named("V", project.value(river.x));
     return attention_by_matrix_product(q, k, v, scale);
   });
-  show_beside({{"Q", q}, {"K", k}, {"V", v}}, {.rows = river.words});
+  show_together({{"Q", q}, {"K", k}, {"V", v}}, {.rows = river.words});
 
   const Tensor scores = tg::matmul(q, tg::transpose(k, 0, 1)) * scale;  // (T, T)
-  show_beside({{"Q K^T / sqrt(3)", scores}, {"weights by projections", softmax(scores)}},
-              {.rows = river.words, .columns = river.words});
+  show_together({{"Q K^T / sqrt(3)", scores}, {"weights by projections", softmax(scores)}},
+                {.rows = river.words, .columns = river.words});
   see("the scores are no longer symmetric: the score of river for bank differs from that of bank for river");
   show("output by projections", output, {.rows = river.words});
   Comparison table(1e-6);

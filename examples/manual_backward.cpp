@@ -80,12 +80,12 @@ void one_head_forward(const OneHead& m) {
   section("1. One head, forward",
           "Three tokens of width 2 in X; queries, keys and values of width 4; the target of the output O is Y. "
           "L = mse_loss(O, Y), the mean of the squared differences.");
-  show_beside({{"X", m.X}, {"Y", m.Y}}, {.decimals = 1});
-  show_beside({{"Wq", m.Wq}, {"Wk", m.Wk}, {"Wv", m.Wv}}, {.decimals = 1});
+  show_together({{"X", m.X}, {"Y", m.Y}}, {.decimals = 1});
+  show_together({{"Wq", m.Wq}, {"Wk", m.Wk}, {"Wv", m.Wv}}, {.decimals = 1});
   show("Wo", m.Wo, {.decimals = 1});
-  show_beside({{"Q = X Wq", m.Q}, {"K = X Wk", m.K}, {"V = X Wv", m.V}}, {.decimals = 2});
-  show_beside({{"S = Q K^T / sqrt(4)", m.S}, {"P = softmax(S)", m.P}});
-  show_beside({{"Z = P V", m.Z}, {"O = Z Wo", m.O}, {"L", m.L}});
+  show_together({{"Q = X Wq", m.Q}, {"K = X Wk", m.K}, {"V = X Wv", m.V}}, {.decimals = 2});
+  show_together({{"S = Q K^T / sqrt(4)", m.S}, {"P = softmax(S)", m.P}});
+  show_together({{"Z = P V", m.Z}, {"O = Z Wo", m.O}, {"L", m.L}});
 }
 
 void one_head_through_the_softmax(const OneHead& m) {
@@ -97,9 +97,9 @@ void one_head_through_the_softmax(const OneHead& m) {
   const Tensor identity(Array(xt::eye<double>(T)));
   const Tensor column = tg::unsqueeze(p, 1), row = tg::unsqueeze(p, 0);  // (T, 1), (1, T)
   const Tensor J = identity * column - tg::matmul(column, row);          // diag(p) - p p^T, (T, T)
-  show_beside({{"p", p}, {"J = diag(p) - p p^T", J}, {"dp", dp}});
+  show_together({{"p", p}, {"J = diag(p) - p p^T", J}, {"dp", dp}});
   see("J is symmetric and its rows sum to 0, because p sums to 1 for any s");
-  show_beside({{"ds = J dp", tg::matmul(J, dp)}, {"the tape's", tg::select(by_tape(m.S), 0, 0)}});
+  show_together({{"ds = J dp", tg::matmul(J, dp)}, {"the tape's", tg::select(by_tape(m.S), 0, 0)}});
   see("no need to build J: J dp = p * (dp - sum(dp * p)), for all rows at once below");
 }
 
@@ -122,12 +122,12 @@ void one_head_backward(const OneHead& m) {
   const Tensor dX =
       tg::matmul(dQ, transposed(m.Wq)) + tg::matmul(dK, transposed(m.Wk)) + tg::matmul(dV, transposed(m.Wv));
 
-  show_beside({{"dO", dO}, {"dZ", dZ}});
+  show_together({{"dO", dO}, {"dZ", dZ}});
   show("dWo", dWo);
-  show_beside({{"dP", dP}, {"dS", dS}});
+  show_together({{"dP", dP}, {"dS", dS}});
   see("rows of dS sum to 0: adding a constant to all scores of a row changes nothing");
-  show_beside({{"dQ", dQ}, {"dK", dK}, {"dV", dV}});
-  show_beside({{"dWq", dWq}, {"dWk", dWk}, {"dWv", dWv}});
+  show_together({{"dQ", dQ}, {"dK", dK}, {"dV", dV}});
+  show_together({{"dWq", dWq}, {"dWk", dWk}, {"dWv", dWv}});
   show("dX", dX);
   see("X feeds Q, K and V, so its gradient is the sum of three");
 
@@ -189,7 +189,7 @@ struct SeveralHeads {
   Tensor merge(const Tensor& x) const { return tg::reshape(tg::transpose(x, 1, 2), {x.shape()[0], x.shape()[2], -1}); }
 
   /// Zeroes the gradients of hidden scores.
-  Tensor let_through(const Tensor& dM) const { return tg::masked_fill(dM, xt::equal(mask, 0), 0); }
+  Tensor mask_gradient(const Tensor& dM) const { return tg::masked_fill(dM, xt::equal(mask, 0), 0); }
 
   /// Runs forward and the tape's backward pass.
   void run() {
@@ -232,8 +232,8 @@ void several_heads_forward(const SeveralHeads& m) {
   show("X", m.X, tenths);
   show("Y", m.Y, tenths);
   show("mask", m.mask);
-  show_beside({{"Wq", m.Wq}, {"Wk", m.Wk}, {"Wv", m.Wv}, {"Wo", m.Wo}}, tenths);
-  show_beside({{"bq", m.bq}, {"bk", m.bk}, {"bv", m.bv}, {"bo", m.bo}}, tenths);
+  show_together({{"Wq", m.Wq}, {"Wk", m.Wk}, {"Wv", m.Wv}, {"Wo", m.Wo}}, tenths);
+  show_together({{"bq", m.bq}, {"bk", m.bk}, {"bv", m.bv}, {"bo", m.bo}}, tenths);
   show("P = softmax(masked S) [sentence, head]", m.P);
   show("O", m.O);
   show("L", m.L);
@@ -255,7 +255,7 @@ void several_heads_backward(const SeveralHeads& m) {
   const Tensor dP = tg::matmul(dZ, transposed(m.V));
   const Tensor dV = tg::matmul(transposed(m.P), dZ);
   const Tensor dM = softmax_backward(m.P, dP);
-  const Tensor dS = m.let_through(dM);
+  const Tensor dS = m.mask_gradient(dM);
   const Tensor dQ = tg::matmul(dS, m.K) * m.scale();
   const Tensor dK = tg::matmul(transposed(dS), m.Q) * m.scale();
   const Tensor dq = m.merge(dQ), dk = m.merge(dK), dv = m.merge(dV);
@@ -266,9 +266,9 @@ void several_heads_backward(const SeveralHeads& m) {
 
   show("dS [sentence, head]", dS);
   see("hidden scores get no gradient, and neither do the scores of a token that sees only itself");
-  show_beside({{"dbq", dbq}, {"dbk", dbk}, {"dbv", dbv}, {"dbo", dbo}});
+  show_together({{"dbq", dbq}, {"dbk", dbk}, {"dbv", dbv}, {"dbo", dbo}});
   see("dbk is 0: a bias of the keys adds a constant to all scores of a query, which softmax cancels");
-  show_beside({{"dWq", dWq}, {"dWk", dWk}, {"dWv", dWv}, {"dWo", dWo}});
+  show_together({{"dWq", dWq}, {"dWk", dWk}, {"dWv", dWv}, {"dWo", dWo}});
   show("dX", dX);
 
   say("Gradients by hand and by the tape. Lowercase: all heads next to each other; uppercase: split into heads:");

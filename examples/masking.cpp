@@ -43,7 +43,7 @@ void multiplying_by_0_does_not_mask(tg::Page& page) {
   Parameter scores(random_numbers<float>({1, 4})), v(random_numbers<float>({4, 1}));
   const tg::IntArray mask{{1, 1, 1, 0}};
   scores.set_name("scores"), v.set_name("V");
-  show_beside({{"scores of sat", scores}, {"mask", mask}}, {.decimals = 1, .columns = words});
+  show_together({{"scores of sat", scores}, {"mask", mask}}, {.decimals = 1, .columns = words});
 
   tg::PageAxes axes = axes_of_scores({"sat"}, words);
   axes["mask"] = axes["scores"], axes["V"] = {{"key", words}, of_width};
@@ -62,14 +62,14 @@ void multiplying_by_0_does_not_mask(tg::Page& page) {
   const Attention wrong = attend("1. Wrong: scores * mask", [&] { return scores * named("mask", Tensor(mask)); });
   const Attention right =
       attend("1. Right: -inf where mask == 0", [&] { return fill_hidden(scores, mask, -infinity); });
-  show_beside({{"wrong: scores * mask", wrong.masked}, {"wrong weights", wrong.weights}}, {.columns = words});
+  show_together({{"wrong: scores * mask", wrong.masked}, {"wrong weights", wrong.weights}}, {.columns = words});
   see("wrong: a score of 0 still counts, since exp(0) = 1. The padding gets more weight than any word with a "
       "negative score");
-  show_beside({{"right: -inf where mask == 0", right.masked}, {"right weights", right.weights}}, {.columns = words});
+  show_together({{"right: -inf where mask == 0", right.masked}, {"right weights", right.weights}}, {.columns = words});
   see("right: exp(-inf) = 0. The padding gets no weight, and the words share it");
 
   say("The gradient of V tells whether padding leaks into the output, weights V.");
-  show_beside({{"wrong V.grad", wrong.gradient}, {"right V.grad", right.gradient}}, {.rows = words});
+  show_together({{"wrong V.grad", wrong.gradient}, {"right V.grad", right.gradient}}, {.rows = words});
   see("wrong: training would change the padding's vector; right: it gets no gradient");
 }
 
@@ -82,15 +82,15 @@ void fills_and_fully_hidden_rows(tg::Page& page) {
   Parameter scores(random_numbers<float>({2, 4})), v(random_numbers<float>({4, 1}));
   const tg::IntArray mask{{1, 1, 0, 0}, {0, 0, 0, 0}};
   scores.set_name("scores"), v.set_name("V");
-  show_beside({{"scores", scores}, {"mask", mask}}, {.decimals = 1, .rows = queries, .columns = keys});
+  show_together({{"scores", scores}, {"mask", mask}}, {.decimals = 1, .rows = queries, .columns = keys});
   show("V", v, {.decimals = 1, .rows = keys});
 
   std::vector<Tensor> sees_a_b, sees_none, gradients;
-  const Labels ways{"fill -10000", "fill -1e20", "fill -inf", "masked_softmax"};
+  const Labels methods{"fill -10000", "fill -1e20", "fill -inf", "masked_softmax"};
   tg::PageAxes axes = axes_of_scores(queries, keys);
   axes["V"] = {{"key", keys}, of_width}, axes["output"] = {{"query", queries}, of_width};
   const auto use = [&](const auto& masked_weights) {
-    const Tensor weights = as_step(page, {.label = "2. " + ways[gradients.size()], .axes = axes}, [&] {
+    const Tensor weights = as_step(page, {.label = "2. " + methods[gradients.size()], .axes = axes}, [&] {
       v.zero_grad();
       Tensor made = named("weights", masked_weights());  // (2, 4)
       tg::sum(named("output", tg::matmul(made, v))).backward();
@@ -104,14 +104,14 @@ void fills_and_fully_hidden_rows(tg::Page& page) {
     use([&] { return tg::softmax(fill_hidden(scores, mask, fill), -1); });
   use([&] { return tg::masked_softmax(scores, tg::AttentionMask::boolean(xt::equal(mask, 1))); });
 
-  show("weights of the row that sees a and b", tg::stack(sees_a_b), {.rows = ways, .columns = keys});
+  show("weights of the row that sees a and b", tg::stack(sees_a_b), {.rows = methods, .columns = keys});
   see("in a row with visible keys, all four give the same weights, unless a real score is close to the fill: -10000 "
       "may be too close, and in half precision -1e20 becomes -inf");
-  show("weights of the row that sees none", tg::stack(sees_none), {.rows = ways, .columns = keys});
+  show("weights of the row that sees none", tg::stack(sees_none), {.rows = methods, .columns = keys});
   see("-10000, -1e20: four equal scores give four equal weights: the row sees all hidden keys");
   see("-inf: the row's maximum is -inf, and -inf - (-inf) is nan");
   see("masked_softmax, like all attention in the library: a row without visible keys gets zeros");
-  show("gradient of each value in V", tg::squeeze(tg::stack(gradients), -1), {.rows = ways, .columns = keys});
+  show("gradient of each value in V", tg::squeeze(tg::stack(gradients), -1), {.rows = methods, .columns = keys});
   see("-10000, -1e20: c and d are hidden from all queries, yet get a gradient from the row that sees none");
   see("-inf: one row of nan makes the whole gradient nan, and after one step all parameters, too");
   see("masked_softmax: the row that sees none contributes nothing");
@@ -134,13 +134,13 @@ void causal_triangle(tg::Page& page) {
   Parameter x(random_numbers<float>({4, 2}));
   const tg::IntArray mask = tg::causal_mask(4, 4);
   x.set_name("X");
-  show_beside({{"X", x}, {"mask", mask}}, {.decimals = 1, .rows = words});
+  show_together({{"X", x}, {"mask", mask}}, {.decimals = 1, .rows = words});
 
   tg::PageAxes axes = axes_of_scores(words, words);
   axes["X"] = axes["output"] = {{"token", words}, of_width};
   const Tensor weights = self_attention_weights(x, mask);
   const Tensor output = tg::matmul(weights, x);
-  show_beside({{"causal weights", weights}, {"causal output", output}}, {.rows = words});
+  show_together({{"causal weights", weights}, {"causal output", output}}, {.rows = words});
   see("zeros above the diagonal; the first word attends only to itself");
 
   say("Which outputs depend on which words? The tape's gradients of each word's output with respect to X tell.");
@@ -173,7 +173,7 @@ void padding_mask_from_ids(tg::Page& page) {
   const tg::IntArray ids{{1, 2, 3, 0}, {1, 4, 5, 6}};   // (B, T)
   const tg::BoolArray is_word = xt::not_equal(ids, 0);  // (B, T)
   const Labels sentences{"the cat sat", "the dog ran home"};
-  show_beside({{"ids", ids}, {"mask = ids != 0", is_word}}, {.rows = sentences});
+  show_together({{"ids", ids}, {"mask = ids != 0", is_word}}, {.rows = sentences});
 
   Parameter scores(random_numbers<float>({2, 4, 4}));  // (B, T, T)
   scores.set_name("scores");
@@ -211,7 +211,7 @@ void comparing_the_scores_instead_of_the_mask(tg::Page& page) {
   const tg::IntArray mask{{1, 1, 1, 0}};
   const tg::PageAxes axes = axes_of_scores({}, words);
   scores.set_name("scores");
-  show_beside({{"scores", scores}, {"mask", mask}}, {.decimals = 1, .columns = words});
+  show_together({{"scores", scores}, {"mask", mask}}, {.decimals = 1, .columns = words});
   show("wrong weights: scores == 0",
        masked_weights(page, {.label = "5. Wrong: scores == 0", .axes = axes}, scores, xt::equal(scores.value(), 0)),
        {.columns = words});

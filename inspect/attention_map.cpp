@@ -14,7 +14,7 @@
 namespace tapegrad {
 namespace {
 
-template <class T> void require_whole(const char* operation, const AttentionMap<T>& map) {
+template <class T> void require_consistent(const char* operation, const AttentionMap<T>& map) {
   const Shape& s = map.weights.shape();
   detail::require(s.size() == 3 && s[1] == map.queries.size() && s[2] == map.keys.size(), operation,
                   "expected weights (H, ", map.queries.size(), ", ", map.keys.size(), ") for these tokens, got ", s);
@@ -69,7 +69,7 @@ AttentionMap<T> attention_map(const Tensor<T>& weights, std::size_t entry, std::
   AttentionMap<T> map{
       .queries = std::move(queries), .keys = std::move(keys), .weights = xt::view(weights.value(), entry)};
   if (weights.has_grad()) map.gradients = xt::view(weights.grad(), entry);
-  require_whole(name, map);
+  require_consistent(name, map);
   return map;
 }
 
@@ -78,7 +78,7 @@ template <class T> void save_npy(const Array<T>& array, const std::filesystem::p
 }
 
 template <class T> void save_csv(const AttentionMap<T>& map, const std::filesystem::path& path) {
-  require_whole("save_csv", map);
+  require_consistent("save_csv", map);
   const bool with_gradients = map.gradients.size() > 0;
   const bool with_layers = map.layers > 1;
   const std::size_t heads = map.weights.shape()[0], heads_of_one = heads / map.layers;
@@ -100,7 +100,7 @@ template <class T> void save_csv(const AttentionMap<T>& map, const std::filesyst
 template <class T>
 void save_picture(const AttentionMap<T>& map, const std::filesystem::path& path, const std::string& title) {
   constexpr const char* name = "save_picture";
-  require_whole(name, map);
+  require_consistent(name, map);
   detail::require(map.weights.size() > 0, name, "expected a map with elements, got weights ", map.weights.shape());
   const Array<double> weights = map.weights;
   save_plot(detail::picture_script(weights, map.layers, map.queries, map.keys, title), path, name);

@@ -17,9 +17,9 @@ std::size_t letters(const std::string& text) {  // in UTF-8: the bytes other tha
 }
 
 std::size_t widest(const std::vector<std::string>& tokens) {
-  std::size_t most = 0;
-  for (const std::string& token : tokens) most = std::max(most, letters(token));
-  return most * kLetter;
+  std::size_t max_letters = 0;
+  for (const std::string& token : tokens) max_letters = std::max(max_letters, letters(token));
+  return max_letters * kLetter;
 }
 
 // Replaces spaces and line ends by visible signs.
@@ -72,8 +72,8 @@ std::string name_of(std::size_t h, const Layout& l) {
   return l.layers > 1 ? "layer " + std::to_string(h / l.heads) + ", " + head : head;
 }
 
-Layout lay_out(std::size_t heads, std::size_t layers, const std::vector<std::string>& queries,
-               const std::vector<std::string>& keys, const std::string& title) {
+Layout make_layout(std::size_t heads, std::size_t layers, const std::vector<std::string>& queries,
+                   const std::vector<std::string>& keys, const std::string& title) {
   Layout l{};
   l.layers = layers;
   l.heads = heads / layers;
@@ -127,7 +127,7 @@ std::string picture_script(const Array<double>& weights, std::size_t layers, con
   std::vector<std::string> rows, columns;
   for (const std::string& token : queries) rows.push_back(visible(token));
   for (const std::string& token : keys) columns.push_back(visible(token));
-  const Layout l = lay_out(weights.shape()[0], layers, rows, columns, title);
+  const Layout l = make_layout(weights.shape()[0], layers, rows, columns, title);
 
   std::ostringstream out;
   out.imbue(std::locale::classic());

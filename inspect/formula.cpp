@@ -14,13 +14,14 @@ std::string in_formula(double number) {
   return std::signbit(number) ? "(−" + digits + ')' : digits;
 }
 
-bool is_of_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+bool is_word_character(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
 // Replaces each word "c" by the number.
 std::string with_number(std::string_view text, double number) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins = i == 0 || !is_of_word(text[i - 1]), ends = i + 1 == text.size() || !is_of_word(text[i + 1]);
+    const bool begins = i == 0 || !is_word_character(text[i - 1]),
+               ends = i + 1 == text.size() || !is_word_character(text[i + 1]);
     if (text[i] == 'c' && begins && ends)
       out += in_formula(number);
     else

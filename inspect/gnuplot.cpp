@@ -28,7 +28,7 @@ std::string run_gnuplot(const char* operation, const std::string& script) {
   };
   const auto temporary = [&] {
     File file(std::tmpfile());
-    if (!file) fail_with(errno, "make a temporary file");
+    if (!file) fail_with(errno, "create a temporary file");
     return file;
   };
   const auto content = [](const File& file) {

@@ -82,16 +82,16 @@ class Checked {
 };
 
 // Moves an element of a parameter by h until the end of the scope.
-class Moved {
+class Perturbed {
  public:
-  Moved(Variable& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
+  Perturbed(Variable& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
     const auto value = make_value<double>(*before_);
     value->data()[i] += h;
     parameter.value = value;
   }
-  ~Moved() { parameter_.value = before_; }
-  Moved(const Moved&) = delete;
-  Moved& operator=(const Moved&) = delete;
+  ~Perturbed() { parameter_.value = before_; }
+  Perturbed(const Perturbed&) = delete;
+  Perturbed& operator=(const Perturbed&) = delete;
 
  private:
   Variable& parameter_;
@@ -111,7 +111,7 @@ class Probe {
   }
 
   double at(Variable& parameter, std::size_t i, double h) const {
-    const Moved moved(parameter, i, h);
+    const Perturbed perturbed(parameter, i, h);
     const Tensor<double> y = outputs();
     double sum = 0;
     for (std::size_t j = 0; j < weights_.size(); ++j) sum += weights_.data()[j] * y.value().data()[j];
@@ -131,24 +131,24 @@ class Probe {
 // with a smaller step as they do for a smooth f.
 void report_kink(std::ostream& report, const Probe& f, Variable& parameter, const Difference& worst, double h,
                  double tolerance) {
-  const double here = f.at(parameter, worst.index, 0);
+  const double center = f.at(parameter, worst.index, 0);
   const auto slopes = [&](double d) {
-    return std::pair((here - f.at(parameter, worst.index, -d)) / d, (f.at(parameter, worst.index, d) - here) / d);
+    return std::pair((center - f.at(parameter, worst.index, -d)) / d, (f.at(parameter, worst.index, d) - center) / d);
   };
   const auto [left, right] = slopes(h);
   const auto [nearer_left, nearer_right] = slopes(h / 10);
   const double gap = std::abs(right - left), nearer_gap = std::abs(nearer_right - nearer_left);
-  const double rounding = 10 * std::numeric_limits<double>::epsilon() * std::abs(here) / (h / 10);
+  const double rounding = 10 * std::numeric_limits<double>::epsilon() * std::abs(center) / (h / 10);
   const bool disagree = std::isfinite(gap) && gap >= std::abs(worst.analytic - worst.numeric) &&
                         gap > rounding + tolerance * std::max({1.0, std::abs(left), std::abs(right)});
   const bool shrinks = nearer_gap > gap / 20 && nearer_gap < gap / 5;
   if (!disagree || shrinks) return;
   report << "  it looks like a kink: one-sided differences give " << left << " below and " << right
-         << " above; check beside it\n";
+         << " above; check next to it\n";
 }
 
 // Reports an f with different outputs at the same point.
-void report_unlike_calls(std::ostream& report, const Probe& f, const Array<double>& first) {
+void report_nondeterminism(std::ostream& report, const Probe& f, const Array<double>& first) {
   constexpr int calls = 4;  // a dropout with a small p may drop nothing twice
   for (int call = 0; call < calls; ++call) {
     const Tensor<double> again = f.outputs();
@@ -182,7 +182,7 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   report << std::setprecision(10);
   std::size_t compared = 0;
   std::map<std::string, Array<double>> wrong;
-  std::pair<std::string, double> furthest{"", -1};
+  std::pair<std::string, double> largest_error{"", -1};
   for (const auto& entry : checked.entries()) {
     const std::string& name = entry.name;
     Variable* const parameter = entry.variable;
@@ -199,19 +199,19 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
       if (std::isnan(relative)) break;
     }
     if (worst.relative <= options.tolerance) continue;
-    if (result.ok) report_unlike_calls(report, probe, y.value());
+    if (result.ok) report_nondeterminism(report, probe, y.value());
     result.ok = false;
     report << name << to_string(detail::index_of(worst.index, gradient.shape())) << ": analytic " << worst.analytic
            << ", numeric " << worst.numeric << ", relative difference " << worst.relative << " above "
            << options.tolerance << " (step " << step(worst.index) << ")\n";
     report_kink(report, probe, *parameter, worst, step(worst.index), options.tolerance);
     wrong.insert_or_assign(name, std::move(differences));
-    if (!(worst.relative <= furthest.second)) furthest = {name, worst.relative};
+    if (!(worst.relative <= largest_error.second)) largest_error = {name, worst.relative};
   }
   if (result.ok) report << compared << " elements agree to " << options.tolerance;
   result.report = report.str();
   if (!result.ok && options.on_failure)
-    result.report += options.on_failure({tape, result.report, furthest.first, wrong});
+    result.report += options.on_failure({tape, result.report, largest_error.first, wrong});
   return result;
 }
 

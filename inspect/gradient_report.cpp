@@ -16,14 +16,14 @@ namespace {
 
 struct Row {
   std::string name, shape, gradient, note;
-  bool sound = true;
+  bool is_valid = true;
 };
 
 template <class T> Row row_of(const std::string& name, const Parameter<T>& parameter) {
   Row row{name, to_string(parameter.shape()), "no gradient", "", false};
   if (!parameter.requires_grad()) {
     row.gradient = "frozen";
-    row.sound = true;
+    row.is_valid = true;
     return row;
   }
   const SweepCount sweeps = parameter.sweeps();
@@ -36,12 +36,12 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
   std::ostringstream gradient;
   gradient << "|gradient| " << std::setprecision(3) << size;
   row.gradient = gradient.str();
-  row.sound = std::isfinite(size) && !sweeps.over_changed_values();
+  row.is_valid = std::isfinite(size) && !sweeps.over_changed_values();
   if (!std::isfinite(size))
     row.note = "not finite: Tape({.detect_anomaly = true}) tells where that starts";
   else if (sweeps.total > 1)
     row.note = std::to_string(sweeps.total) + " backward passes added up" +
-               (row.sound ? "" : " over changed values: zero_grad() forgotten?");
+               (row.is_valid ? "" : " over changed values: zero_grad() forgotten?");
   else if (size == 0 && parameter.size() > 0)
     row.note = "all zeros";
   return row;
@@ -49,12 +49,12 @@ template <class T> Row row_of(const std::string& name, const Parameter<T>& param
 
 // The first operation to read a parameter, right after its node on the tape.
 template <class T> const char* first_reader(const Nodes<T>& nodes, std::int32_t parameter) {
-  const auto reads_it = [&](std::int32_t i) {
+  const auto reads_parameter = [&](std::int32_t i) {
     return std::ranges::find(nodes[i].inputs, parameter) != nodes[i].inputs.end();
   };
   const auto count = static_cast<std::int32_t>(nodes.size());
   for (std::int32_t i = parameter + 1; i < count; ++i)
-    if (reads_it(i)) return nodes[i].operation.name;
+    if (reads_parameter(i)) return nodes[i].operation.name;
   return "";
 }
 
@@ -77,8 +77,8 @@ template <class T> std::vector<Row> unlisted(const NamedConstParameters<T>& para
     const Nodes<T>& nodes = recording->of<T>();
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(nodes.size()); ++i) {
       if (!nodes[i].is_parameter || nodes[i].variable().last_sweep != last) continue;
-      const auto is_it = [&](const auto& named) { return named.second.variable() == nodes[i].slot.get(); };
-      if (std::ranges::any_of(parameters, is_it)) continue;
+      const auto is_match = [&](const auto& named) { return named.second.variable() == nodes[i].slot.get(); };
+      if (std::ranges::any_of(parameters, is_match)) continue;
       const std::string name = nodes.name(i);
       rows.push_back({name.empty() ? "?" : name, to_string(nodes[i].shape), "not listed",
                       std::string("the loss depends on it, through ") + first_reader(nodes, i) +
@@ -107,20 +107,20 @@ template <class T> bool gradient_report(std::ostream& out, const NamedConstParam
   }
   Table table;
   HeldArrays arrays;
-  bool sound = true;
+  bool is_valid = true;
   for (const auto& [path, parameter] : parameters) {
     Row row = row_of(path, *parameter);
-    sound = sound && row.sound;
+    is_valid = is_valid && row.is_valid;
     if (parameter->size() > 0) arrays.emplace_back(path, parameter->value().data());
     table.add({row.name, row.shape, row.gradient, row.note});
   }
   for (const Row& row : unlisted(parameters)) {
-    sound = false;
+    is_valid = false;
     table.add({row.name, row.shape, row.gradient, row.note});
   }
   out << table;
   print_copies(out, arrays);
-  return sound;
+  return is_valid;
 }
 
 template bool gradient_report(std::ostream&, const NamedConstParameters<float>&);

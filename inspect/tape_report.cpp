@@ -35,7 +35,7 @@ std::string time_text(double seconds) {
   return seconds < 1e-3 ? number_text(seconds * 1e6, fixed, 1) + " us" : number_text(seconds * 1e3, fixed, 2) + " ms";
 }
 
-// Of a tape with an observer; "" for others.
+// Requires a tape with an observer, otherwise "".
 template <class T> std::string arguments_of(const NodeView<T>& node) {
   if (node.profile != nullptr) return node.profile->arguments;
   return node.kept != nullptr ? to_string(node.kept->arguments) : "";

@@ -14,13 +14,13 @@ using detail::HeadLayout;
 constexpr const char* kName = "KeyValueCache";
 
 // (B, H, capacity, D)
-HeadLayout layout_of_kept(const Shape& shape, std::size_t rows) {
+HeadLayout cache_layout(const Shape& shape, std::size_t rows) {
   return HeadLayout::of_heads(shape[1], shape[2], rows, shape[3]);
 }
 
 // Copies the rows of each head to `to`, after its first `size` rows.
 template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, Array<T>& to, std::size_t size) {
-  const HeadLayout to_layout = layout_of_kept(to.shape(), size + from_layout.rows);
+  const HeadLayout to_layout = cache_layout(to.shape(), size + from_layout.rows);
   for (std::size_t b = 0; b < to.shape()[0]; ++b)
     for (std::size_t h = 0; h < to.shape()[1]; ++h)
       for (std::size_t r = 0; r < from_layout.rows; ++r)
@@ -28,9 +28,9 @@ template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, 
 }
 
 // Moves the rows to a larger array. The caller doubles the capacity, so each row moves once on average.
-template <class T> Array<T> with_room(const Array<T>& kept, std::size_t size, const Shape& shape) {
+template <class T> Array<T> with_capacity(const Array<T>& kept, std::size_t size, const Shape& shape) {
   auto grown = detail::uninitialized<T>(kName, shape);
-  if (size > 0) copy_rows(kept.data(), layout_of_kept(kept.shape(), size), grown, 0);
+  if (size > 0) copy_rows(kept.data(), cache_layout(kept.shape(), size), grown, 0);
   return grown;
 }
 
@@ -46,7 +46,7 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   detail::AttentionLayout layout = detail::layout_of_columns(kName, sq, sk, v.shape(), num_heads);
   detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kName,
                         "expected constants, because the cached keys receive no gradients, got recorded tensors; "
-                        "tg::NoGrad pauses the tape");
+                        "use tg::NoGrad");
   const std::size_t batch = layout.batch, groups = layout.groups(), rows = size_ + layout.k.rows;
   const auto fits = [&](const Array<T>& kept, const HeadLayout& added) {
     return kept.shape()[0] == batch && kept.shape()[1] == groups && kept.shape()[3] == added.width;
@@ -62,14 +62,14 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   const detail::MaskRows<T> masks(kName, mask, batch, num_heads, layout.q.rows, rows);
   if (size_ == 0 || rows > keys_.shape()[2]) {
     const std::size_t capacity = std::max<std::size_t>(2 * rows, 64);
-    Array<T> keys = with_room(keys_, size_, {batch, groups, capacity, layout.k.width});
-    values_ = with_room(values_, size_, {batch, groups, capacity, layout.v.width});
+    Array<T> keys = with_capacity(keys_, size_, {batch, groups, capacity, layout.k.width});
+    values_ = with_capacity(values_, size_, {batch, groups, capacity, layout.v.width});
     keys_ = std::move(keys);
   }
   copy_rows(k.value().data(), layout.k, keys_, size_);
   copy_rows(v.value().data(), layout.v, values_, size_);
-  layout.k = layout_of_kept(keys_.shape(), rows);
-  layout.v = layout_of_kept(values_.shape(), rows);
+  layout.k = cache_layout(keys_.shape(), rows);
+  layout.v = cache_layout(values_.shape(), rows);
   const double scale = 1 / std::sqrt(static_cast<double>(layout.q.width));
   const detail::Attention<T> attention{layout, static_cast<T>(scale), 0, 0, masks};
   attention.forward(q.value().data(), keys_.data(), values_.data(), out.data(), statistics.data());

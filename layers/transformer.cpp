@@ -20,7 +20,7 @@ template <class T> Tensor<T> activate(const Tensor<T>& x, Activation activation)
     case Activation::swiglu:  // for the gate
       return silu(x);
   }
-  detail::fail<std::invalid_argument>("FeedForward", "expected an activation of tg::Activation, got number ",
+  detail::fail<std::invalid_argument>("FeedForward", "expected a value of tg::Activation, got ",
                                       static_cast<int>(activation));
 }
 

@@ -41,7 +41,7 @@ template <class T> class Optimizer {
 /// An array in a parameter's state, of its shape. It has a value after the parameter's first step.
 template <class T> class StateArray {
  public:
-  /// Without a value.
+  /// Has no value yet.
   explicit StateArray(Shape shape) : shape_(std::move(shape)) {}
   StateArray(const StateArray&) = default;  ///< copies the array
   /// Takes over the array: the other one has no value.
@@ -74,7 +74,7 @@ template <class T> class StateArray {
     has_value_ = true;
     return *array_;
   }
-  /// Takes over an array of the parameter's shape.
+  /// Moves in an array of the parameter's shape.
   void set_value(Array<T>&& array) {
     array_ = std::move(array);
     has_value_ = true;

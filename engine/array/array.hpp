@@ -27,10 +27,10 @@ using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_
 using IntArray = Array<std::int64_t>;  ///< Indices: token ids, labels, lengths.
 using BoolArray = Array<bool>;         ///< A mask, as masked_fill and where take it.
 
-/// A shared array whose elements never change.
+/// A shared immutable array.
 template <class T> using Value = std::shared_ptr<const Array<T>>;
 
-/// Makes a shared array in the pool.
+/// Allocates a shared array in the pool.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
   return detail::make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
 }

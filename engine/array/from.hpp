@@ -48,7 +48,7 @@ template <class T, std::ranges::sized_range Numbers> Array<T> array(const Number
   std::ranges::transform(numbers, out.data(), [](const auto& number) { return static_cast<T>(number); });
   return out;
 }
-/// The same of shape (n).
+/// The same, of shape (n).
 template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers) {
   return array<T>(numbers, Shape{std::ranges::size(numbers)});
 }

@@ -42,7 +42,8 @@ class AttentionMask {
   /// bias: broadcasts like `allowed` and is added to the scores; -inf hides.
   static AttentionMask additive(Array<double> bias);
 
-  /// What both masks allow; biases add up. Throws std::invalid_argument if they do not broadcast together.
+  /// The intersection of both masks, and the sum of their biases. Throws std::invalid_argument if they do not broadcast
+  /// together.
   friend AttentionMask operator&(const AttentionMask& a, const AttentionMask& b);
 
   /// The mask's parts and their shapes: "causal & lengths (2, 1, 1, 1)"; "none" without any.

@@ -14,21 +14,21 @@ namespace {
 #define __has_feature(feature) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-constexpr bool kKeepBlocks = false;  // shows the sanitizer each use after free and beyond the last byte
+constexpr bool kKeepBlocks = false;  // makes the sanitizer report use after free and access beyond the last byte
 #else
 constexpr bool kKeepBlocks = true;
 #endif
 
 constexpr std::align_val_t kAlignment{64};
 
-// A thread's idle bytes are at most this or its bytes in use; with those in use, at most this above the most ever used.
-// A training step that repeats the one before fits: the system would clear every page that comes back.
+// A thread has at most this many idle bytes, or as many as it uses; in total at most this above its peak in use. A
+// repeated training step fits: the system would clear every page that is returned and allocated again.
 constexpr std::ptrdiff_t kIdleLimit = std::ptrdiff_t{256} << 20;
 
 // Larger blocks are mapped: the C library would keep pages that lie between others in its heap.
 constexpr std::size_t kMapped = kKeepBlocks ? std::size_t{1} << 20 : std::numeric_limits<std::size_t>::max();
 
-// Larger blocks lie in huge pages, which one thread clears four times as fast and reads at 30 GB/s instead of 18.
+// Larger blocks use huge pages, which one thread clears four times as fast and reads at 30 GB/s instead of 18.
 constexpr std::size_t kHugePage = std::size_t{1} << 21;
 
 // Sizes are rounded up to multiples of 64 bytes up to 512, then to eighths of a doubling, which wastes at most an
@@ -54,7 +54,7 @@ void* system_allocate(std::size_t size) {
   if (size < kMapped) return ::operator new(size, kAlignment);
   void* const block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) throw std::bad_alloc();
-  if (size >= kHugePage) ::madvise(block, size, MADV_HUGEPAGE);  // may fail: then other pages do
+  if (size >= kHugePage) ::madvise(block, size, MADV_HUGEPAGE);  // on failure the pages are small
   return block;
 }
 
@@ -65,8 +65,8 @@ void system_free(void* block, std::size_t size) noexcept {
     ::munmap(block, size);
 }
 
-// Static objects may free blocks after this thread's pool is gone: those go to the system.
-thread_local bool pool_is_gone = false;
+// Static objects may free blocks after this thread's pool is destroyed: these blocks return to the system.
+thread_local bool pool_is_destroyed = false;
 thread_local std::ptrdiff_t blocks_in_use = 0;
 
 struct Pool {
@@ -78,7 +78,7 @@ struct Pool {
 
   ~Pool() {
     trim(0);
-    pool_is_gone = true;
+    pool_is_destroyed = true;
   }
 
   void* allocate(std::size_t index) {
@@ -115,7 +115,7 @@ struct Pool {
 
 thread_local Pool pool;
 
-bool keeps_blocks() { return kKeepBlocks && !pool_is_gone; }
+bool keeps_blocks() { return kKeepBlocks && !pool_is_destroyed; }
 
 }  // namespace
 
@@ -136,7 +136,7 @@ void pool_deallocate(void* block, std::size_t bytes) noexcept {
 }
 
 void pool_release_idle() noexcept {
-  if (!pool_is_gone) pool.trim(0);
+  if (!pool_is_destroyed) pool.trim(0);
 }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
-/// Memory for arrays: 64-byte aligned blocks from a bounded pool of each thread. A training step that repeats the sizes
-/// of the one before asks the system for nothing.
+/// Memory for arrays: 64-byte aligned blocks from a bounded pool per thread. A training step with the sizes of the
+/// previous one allocates no memory from the system.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +27,15 @@ inline thread_local std::ptrdiff_t array_bytes_in_use = 0;
 
 }  // namespace detail
 
-/// The blocks that this thread allocated less those that it freed, which may be another's.
+/// Blocks allocated by this thread minus blocks it freed, including other threads' blocks.
 std::ptrdiff_t pool_blocks_in_use() noexcept;
 
-/// The standard allocator over the pool.
+/// A standard allocator that uses the pool.
 template <class T> struct PoolAllocator {
   using value_type = T;  ///< the element
 
   PoolAllocator() noexcept = default;
-  template <class U> PoolAllocator(const PoolAllocator<U>&) noexcept {}  ///< over the same pool
+  template <class U> PoolAllocator(const PoolAllocator<U>&) noexcept {}  ///< uses the same pool
 
   /// Memory for `count` elements. Throws std::bad_alloc.
   T* allocate(std::size_t count) {

@@ -29,7 +29,7 @@ double quota_of(const fs::path& group, bool version_2) {
 
 bool lists_cpu(const std::string& words) { return (',' + words + ',').find(",cpu,") != words.npos; }
 
-// The groups of this process, for version 2 and not. Lines such as "0::/user.slice" of version 2 and
+// The control groups of this process, for versions 2 and 1. Lines such as "0::/user.slice" of version 2 and
 // "4:cpu,cpuacct:/user.slice" of version 1.
 std::map<bool, std::string> groups_of_process(const fs::path& root) {
   std::map<bool, std::string> groups;
@@ -43,21 +43,21 @@ std::map<bool, std::string> groups_of_process(const fs::path& root) {
   return groups;
 }
 
-// The least quota of a group and those around it, below a mount point that shows the group `top`: in a container it may
-// be the container's own. A group outside the top is hidden, and the top counts.
-double least_quota(const std::string& group, std::string top, fs::path folder, bool version_2) {
-  double least = quota_of(folder, version_2);
+// The lowest quota of a group and its ancestors, below a mount point that shows the group `top`, such as the
+// container's own group. For a group outside of `top`, which is hidden, `top` counts.
+double lowest_quota(const std::string& group, std::string top, fs::path folder, bool version_2) {
+  double lowest = quota_of(folder, version_2);
   if (top == "/") top.clear();
-  if (!(group + '/').starts_with(top + '/') || group.find("/..") != group.npos) return least;
+  if (!(group + '/').starts_with(top + '/') || group.find("/..") != group.npos) return lowest;
   for (const fs::path& part : fs::path(group.substr(top.size())).relative_path())
-    least = std::min(least, quota_of(folder /= part, version_2));
-  return least;
+    lowest = std::min(lowest, quota_of(folder /= part, version_2));
+  return lowest;
 }
 
 // Reads mounts such as "31 23 0:28 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct".
-double least_quota(const fs::path& root) {
+double lowest_quota(const fs::path& root) {
   const std::map<bool, std::string> groups = groups_of_process(root);
-  double least = kUnlimited;
+  double lowest = kUnlimited;
   std::ifstream file(root / "proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -68,9 +68,9 @@ double least_quota(const fs::path& root) {
     const bool version_2 = kind == "cgroup2";
     if (!version_2 && !(kind == "cgroup" && lists_cpu(options))) continue;
     if (const auto group = groups.find(version_2); group != groups.end())
-      least = std::min(least, least_quota(group->second, top, root / fs::path(point).relative_path(), version_2));
+      lowest = std::min(lowest, lowest_quota(group->second, top, root / fs::path(point).relative_path(), version_2));
   }
-  return least;
+  return lowest;
 }
 
 // std::thread::hardware_concurrency() counts the machine's processors.
@@ -84,7 +84,7 @@ std::size_t processors_of_affinity() {
 }  // namespace
 
 std::size_t processors_in_quota(const fs::path& root) {
-  const double quota = least_quota(root);
+  const double quota = lowest_quota(root);
   if (quota >= static_cast<double>(std::numeric_limits<int>::max())) return std::numeric_limits<std::size_t>::max();
   return static_cast<std::size_t>(std::max(1.0, std::floor(quota)));
 }

@@ -54,7 +54,8 @@ KeyScope::~KeyScope() { innermost = outer_; }
 std::uint64_t KeyScope::next_key(Generator& generator, KeyScope* scope) {
   if (scope == nullptr) return generator.make_key();
   if (scope->repeated_ != nullptr) {
-    require_usage(!scope->is_used_up(), "recompute", "expected a function with as many random draws in each call, got ",
+    require_usage(!scope->is_used_up(), "recompute",
+                  "expected a function with the same number of random draws in each call, got ",
                   scope->repeated_->size(), " in the first call and more in the repeated one");
     return (*scope->repeated_)[scope->next_++];
   }
@@ -70,8 +71,8 @@ Generator& default_generator() { return the_default_generator; }
 void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
 
 template <class T> Array<T> uniform(const Shape& shape, double low, double high, Generator& generator) {
-  constexpr double most = std::numeric_limits<T>::max();
-  detail::require(-most <= low && low <= high && high <= most && high - low <= most, "uniform",
+  constexpr double largest = std::numeric_limits<T>::max();
+  detail::require(-largest <= low && low <= high && high <= largest && high - low <= largest, "uniform",
                   "expected finite bounds low <= high with a finite difference, got ", low, " and ", high);
   auto out = detail::uninitialized<T>("uniform", shape);
   const std::uint64_t key = generator.next_key();

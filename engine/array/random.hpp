@@ -15,11 +15,11 @@ namespace detail {
 class KeyScope;
 }
 
-/// Hands out keys. A generator is a value: a copy continues with the same keys. Any thread may draw from it, read it
-/// and assign to it while others do.
+/// A source of keys. A generator is a value: a copy continues with the same keys. Threads may draw from it, read it and
+/// assign to it concurrently.
 class Generator {
  public:
-  /// The key of its seed, and the number of keys handed out.
+  /// The key of the seed, and the number of keys drawn.
   using State = std::array<std::uint64_t, 2>;
 
   /// Equal seeds give equal keys, on any machine.
@@ -58,20 +58,20 @@ inline Generator& generator_or_default(Generator* generator) { return generator 
 
 }  // namespace detail
 
-/// Restarts the default generator: the same operations then give the same numbers, in any run and on any machine. Any
-/// thread may call it while others draw.
+/// Restarts the default generator: the same operations then give the same numbers, in any run and on any machine.
+/// Thread-safe.
 void manual_seed(std::uint64_t seed);
 
 /// A field for the default generator's state: saving a struct that lists one saves the state, loading restores it.
 struct RandomState {};
 
-/// Random number i of a key, evenly from [0, 1).
+/// Random number i of a key, uniform in [0, 1).
 inline double random_uniform(std::uint64_t key, std::uint64_t i) {
   return static_cast<double>(random_bits(key, i) >> 11) * 0x1p-53;
 }
 
-/// An array of numbers evenly from [low, high), or of `low` if both are equal. Throws std::invalid_argument if
-/// low > high, or if a bound or their difference is NaN or no finite T.
+/// An array of numbers uniform in [low, high), or all `low` if both are equal. Throws std::invalid_argument if low >
+/// high, or if a bound or their difference is not a finite T.
 template <class T>
 Array<T> uniform(const Shape& shape, double low, double high, Generator& generator = default_generator());
 

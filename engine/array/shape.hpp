@@ -39,7 +39,7 @@ class IntList {
   }
 
   std::size_t size() const { return values_.size(); }                    ///< the number of integers
-  bool empty() const { return values_.empty(); }                         ///< true without any
+  bool empty() const { return values_.empty(); }                         ///< true for an empty list
   std::ptrdiff_t operator[](std::size_t i) const { return values_[i]; }  ///< number i, unchecked
   auto begin() const { return values_.begin(); }                         ///< for loops
   auto end() const { return values_.end(); }                             ///< for loops
@@ -55,12 +55,12 @@ using Axes = IntList;     ///< Axes; negative ones count from the end.
 enum class KeepDims : bool { no, yes };
 inline constexpr KeepDims keepdims = KeepDims::yes;  ///< Short for KeepDims::yes.
 
-/// "(2, 3)"; a scalar's is "()".
+/// "(2, 3)"; "()" for a scalar.
 std::string to_string(const Shape& shape);
-/// The same of extents or axes.
+/// The same for extents or axes.
 std::string to_string(const IntList& list);
 
-/// The number of elements of an existing array: the product is not checked.
+/// The number of elements of an existing array, computed without an overflow check.
 std::size_t element_count(const Shape& shape);
 
 }  // namespace tapegrad

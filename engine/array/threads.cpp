@@ -30,9 +30,9 @@ namespace {
 
 using detail::kMaxChunks;
 
-// Where a thread computes. A loop inside another one runs on its caller's thread even if the pool was busy for the
-// outer loop, so results do not depend on the other threads.
-enum class Where { outside_loops, in_loop_alone, in_loop_on_pool };
+// A thread's position. A loop inside another one runs on its caller's thread even if the pool was busy for the outer
+// loop, so results do not depend on the other threads.
+enum class Where { outside_loops, in_serial_loop, in_pool_loop };
 thread_local Where where = Where::outside_loops;
 
 // Marks this thread as working on chunks until the end of the scope.
@@ -56,10 +56,10 @@ void relax() {
 #endif
 }
 
-// The processor's rounding and flush-to-zero modes, which each thread has for itself.
+// The processor's rounding and flush-to-zero modes, which are local to a thread.
 #if defined(__x86_64__)
 using FloatModes = unsigned;
-FloatModes float_modes() { return _mm_getcsr() & ~0x3fU; }  // without the flags of past exceptions
+FloatModes float_modes() { return _mm_getcsr() & ~0x3fU; }  // without the sticky flags of past exceptions
 void set_float_modes(FloatModes modes) {
   if (float_modes() != modes) _mm_setcsr(modes);
 }
@@ -82,11 +82,11 @@ constexpr int kSpins = 2000;
 
 std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
 
-// True on the main thread, and on the thread that runs the functions at exit: neither may wait for the program's end.
+// True on the main thread and on the thread that runs the functions at exit: neither may wait for the process's end.
 thread_local bool ends_program = gettid() == getpid();
 
-// True if there are addresses for this many threads, with their buffers, stacks and heaps.
-bool has_room_for(std::size_t threads) {
+// True if there is address space for this many threads, with their buffers, stacks and heaps.
+bool has_address_space_for(std::size_t threads) {
   return detail::can_map(threads * (detail::kBlasBufferBytes + (std::size_t{64} << 20)));
 }
 
@@ -110,7 +110,7 @@ class ThreadPool {
     chunks_ = unfinished_ = chunks;
     unclaimed_ = ~std::uint64_t{0} >> (kMaxChunks - chunks);
     announce();
-    const InLoop on_pool(Where::in_loop_on_pool);
+    const InLoop on_pool(Where::in_pool_loop);
     work_on_chunks(0);
     for (int spins = 0; unfinished_ != 0; ++spins) spins < kSpins ? relax() : std::this_thread::yield();
     if (has_failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -124,12 +124,12 @@ class ThreadPool {
     stop();
   }
 
-  // Counts before it checks, and close() closes before it checks: one of the two sees the other.
+  // Increments before it checks, while close() closes before it checks: one of the two sees the other.
   void enter_product() {
     ++products_;
     if (!closed_) return;
     --products_;
-    closed_.wait(true);  // forever
+    closed_.wait(true);  // blocks forever: the process is ending
   }
   void leave_product() { --products_; }
 
@@ -142,13 +142,14 @@ class ThreadPool {
   // caller's thread, and nothing waits for the others.
   bool is_forked() const { return getpid() != process_; }
 
-  // Makes fewer threads if the system refuses more. OpenBLAS has at least one of its own.
+  // Starts fewer threads if the system refuses more. OpenBLAS has at least one of its own.
   void start() {
     has_started_ = true;
     const std::size_t threads = std::min(num_threads(), kMaxChunks);
     try {
       workers_.reserve(threads);
-      for (std::size_t i = 1; i < threads && has_room_for(i + 2); ++i) workers_.emplace_back([this, i] { work(i); });
+      for (std::size_t i = 1; i < threads && has_address_space_for(i + 2); ++i)
+        workers_.emplace_back([this, i] { work(i); });
     } catch (const std::exception&) {  // std::system_error or std::bad_alloc
     }
   }
@@ -175,9 +176,8 @@ class ThreadPool {
     announced_.notify_all();
   }
 
-  // Claims chunks and runs them until none is left. Each thread starts at its own share, then steals: successive loops
-  // over the same rows find them in the same cache. A claimed chunk keeps body_, context_ and modes_
-  // unchanged.
+  // Claims and runs chunks until none is left. Each thread starts at its own share, then steals: successive loops over
+  // the same rows find them in the same cache. While a chunk is claimed, body_, context_ and modes_ do not change.
   void work_on_chunks(std::size_t thread) {
     for (std::uint64_t left = unclaimed_; left != 0;) {
       const auto first = static_cast<int>(thread * chunks_ / (workers_.size() + 1));
@@ -196,7 +196,7 @@ class ThreadPool {
 
   // Reads the count before the rest: later announcements change it, so the wait misses neither a loop nor the end.
   void work(std::size_t thread) {
-    where = Where::in_loop_on_pool;
+    where = Where::in_pool_loop;
     while (true) {
       const std::uint32_t seen = announced_;
       if (stopping_) return;
@@ -207,7 +207,7 @@ class ThreadPool {
   }
 
   const pid_t process_ = getpid();
-  std::mutex in_use_;  // held while a loop runs, and while the workers change
+  std::mutex in_use_;  // locked while a loop runs, and while the workers change
   std::vector<std::thread> workers_;
   bool has_started_ = false;
   std::atomic<bool> stopping_{false}, closed_{false};
@@ -219,7 +219,7 @@ class ThreadPool {
   void* context_ = nullptr;
   FloatModes modes_{};  // of the caller
   std::atomic<std::size_t> chunks_{0}, unfinished_{0};
-  std::atomic<std::uint64_t> unclaimed_{0};  // a bit for each chunk
+  std::atomic<std::uint64_t> unclaimed_{0};  // one bit per chunk
   std::atomic<bool> has_failed_{false};
   std::exception_ptr failure_;  // of the first chunk that failed
 };
@@ -257,7 +257,7 @@ bool can_map(std::size_t bytes) {
   return block != MAP_FAILED && munmap(block, bytes) == 0;
 }
 
-ExitGuard::ExitGuard() : counted_(!ends_program && where != Where::in_loop_on_pool) {
+ExitGuard::ExitGuard() : counted_(!ends_program && where != Where::in_pool_loop) {
   if (counted_) ThreadPool::instance().enter_product();
 }
 ExitGuard::~ExitGuard() {
@@ -266,15 +266,15 @@ ExitGuard::~ExitGuard() {
 
 void run_chunks(std::size_t chunks, void (*body)(void*, std::size_t), void* context) {
   if (threads_here() > 1 && ThreadPool::instance().run(chunks, body, context)) return;
-  const InLoop alone(where == Where::in_loop_on_pool ? where : Where::in_loop_alone);
+  const InLoop alone(where == Where::in_pool_loop ? where : Where::in_serial_loop);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
 }
 
 std::size_t threads_here() { return where == Where::outside_loops ? num_threads() : 1; }
 
 std::size_t chunks_for(std::size_t work) {
-  constexpr std::size_t kWorthAThread = 16384;  // some ten microseconds, a few times the cost of handing a chunk over
-  constexpr std::size_t kMax = 16;              // more than there are threads, so that a late one delays little
+  constexpr std::size_t kWorthAThread = 16384;  // about ten microseconds, a few times the cost of dispatching a chunk
+  constexpr std::size_t kMax = 16;              // more than threads, so a late one delays little
   return std::clamp<std::size_t>(work / kWorthAThread, 1, kMax);
 }
 

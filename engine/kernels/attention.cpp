@@ -105,9 +105,9 @@ template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
   const std::size_t all_heads = std::max<std::size_t>(batch * heads, 1), all = ratio(all_heads, heads_of_group);
   const std::size_t widths = q.width + v.width;
   const std::size_t chunks = chunks_for(all_heads * k.rows * (q.rows * (widths / 16 + 4) + widths / 8));
-  const std::size_t wanted = std::min(chunks, kMaxParts), most = q.rows > 1024 ? kMaxQueries : 64;
+  const std::size_t wanted = std::min(chunks, kMaxParts), max_strip = q.rows > 1024 ? kMaxQueries : 64;
   Shares s;
-  s.strip = std::clamp(ratio(all_heads * q.rows, wanted), kMinQueries, most);
+  s.strip = std::clamp(ratio(all_heads * q.rows, wanted), kMinQueries, max_strip);
   s.strips = ratio(std::max<std::size_t>(q.rows, 1), s.strip);
   const std::size_t strips_of_group = heads_of_group * s.strips;
   s.part = ratio(strips_of_group, ratio(wanted, all));
@@ -120,7 +120,7 @@ template <class T> typename Attention<T>::Shares Attention<T>::shares() const {
 template <class T> template <class Body> void Attention<T>::for_each_part(const Shares& shares, Body body) const {
   const std::size_t tile = std::min(shares.strip, q.rows) * std::min(kKeys, k.rows);
   const std::size_t keys = copy_size(k, q.rows), values = copy_size(v, q.rows), room = 3 * tile + keys + values;
-  Array<T> scratch(Shape{shares.chunks, room});  // allocated on this thread, whose pool has it already
+  Array<T> scratch(Shape{shares.chunks, room});  // allocated by this thread's pool, which has it already
   const auto run = [&](std::size_t begin, std::size_t end, std::size_t chunk) {
     T* const data = scratch.data() + chunk * room;
     T* const copies = data + 3 * tile;
@@ -160,7 +160,7 @@ void Attention<T>::masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<con
     seen[i] = masks.apply(tile.b, tile.h, tile.t0 + i, tile.s0, tile.keys(), S + i * tile.keys());
 }
 
-// Sets weights to 0 with the dropout's probability and scales up the others.
+// Sets weights to 0 with the dropout's probability and scales the others up.
 template <class T> void Attention<T>::drop(const Tile& tile, T* weights) const {
   if (dropout == 0) return;
   for (std::size_t t = tile.t0; t < tile.t1; ++t, weights += tile.keys()) {
@@ -242,13 +242,13 @@ template <class T> struct Attention<T>::BackwardPart {
   Matrix<const T> K, Kt, Vt;
   Matrix<T> dK, dV;
   Scratch scratch;
-  std::size_t reached = 0;  // keys before this one have sums in dK and dV
+  std::size_t initialized = 0;  // keys before this one are initialized in dK and dV
 
   void fill_up_to(std::size_t key) {
-    if (key <= reached) return;
-    fill_zeros(dK, reached, key);
-    fill_zeros(dV, reached, key);
-    reached = key;
+    if (key <= initialized) return;
+    fill_zeros(dK, initialized, key);
+    fill_zeros(dV, initialized, key);
+    initialized = key;
   }
 };
 
@@ -268,13 +268,13 @@ template <class T> class Attention<T>::PartialSums {
         others_(parts - 1),
         size_(a_.k.rows * (a_.k.width + a_.v.width)),
         sums_(Shape{a_.batch * a_.groups() * others_, size_}),
-        reached_(Shape{a_.batch * a_.groups() * others_}) {}
+        initialized_(Shape{a_.batch * a_.groups() * others_}) {}
 
   Matrix<T> dK(const Part& part) { return {sums_.data() + index(part) * size_, a_.k.rows, a_.k.width}; }
   Matrix<T> dV(const Part& part) { return {dK(part).data + a_.k.rows * a_.k.width, a_.v.rows, a_.v.width}; }
 
-  // Keys before this one have sums.
-  std::int64_t& reached(const Part& part) { return reached_.data()[index(part)]; }
+  // Keys before this one are initialized.
+  std::int64_t& initialized(const Part& part) { return initialized_.data()[index(part)]; }
 
   // Adds the parts one after the other, on several threads by keys.
   void add_to(T* dk_data, T* dv_data) {
@@ -286,7 +286,7 @@ template <class T> class Attention<T>::PartialSums {
       for (std::size_t i = begin; i < end; ++i) {
         const std::size_t b = i / keys / a_.groups(), g = i / keys % a_.groups(), s = i % keys;
         for (Part part{b, g, 1, 0, 0}; part.number <= others_; ++part.number) {
-          if (static_cast<std::int64_t>(s) >= reached(part)) continue;
+          if (static_cast<std::int64_t>(s) >= initialized(part)) continue;
           add(dK(part), a_.k.at(dk_data, b, g), s);
           add(dV(part), a_.v.at(dv_data, b, g), s);
         }
@@ -300,7 +300,7 @@ template <class T> class Attention<T>::PartialSums {
   const Attention& a_;
   std::size_t others_, size_;  // parts of a group, and elements of each
   Array<T> sums_;
-  IntArray reached_;
+  IntArray initialized_;
 };
 
 template <class T>
@@ -331,7 +331,7 @@ void Attention<T>::backward(const T* q_data, const T* k_data, const T* v_data, c
     if (first)
       to.fill_up_to(k.rows);
     else
-      sums->reached(part) = static_cast<std::int64_t>(to.reached);
+      sums->initialized(part) = static_cast<std::int64_t>(to.initialized);
   });
   if (sums) sums->add_to(dk_data, dv_data);
 }
@@ -363,9 +363,9 @@ void Attention<T>::backward_tile(const Tile& tile, const BackwardStrip& strip, B
   if (dropout > 0) std::copy_n(P.data, P.rows * P.columns, dropped.data);
   drop(tile, dropped.data);
 
-  const bool first = tile.s0 == part.reached;  // the first gradient of these keys
+  const bool first = tile.s0 == part.initialized;  // the first gradient of these keys
   if (first)
-    part.reached = tile.s1;
+    part.initialized = tile.s1;
   else
     part.fill_up_to(tile.s1);
   gemm_on_this_thread<T>(constant(dropped).t(), strip.dO, part.dV.rows_between(tile.s0, tile.s1), 1, !first);

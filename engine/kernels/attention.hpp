@@ -25,7 +25,7 @@ struct HeadLayout {
   }
 
   template <class T> Matrix<T> at(T* data, std::size_t b, std::size_t h) const {
-    if (rows == 0) return {data, rows, width, row_step};  // without elements an offset would be out of bounds
+    if (rows == 0) return {data, rows, width, row_step};  // avoids an offset out of bounds without elements
     return {data + b * batch_step + h * head_step, rows, width, row_step};
   }
 };
@@ -45,7 +45,7 @@ AttentionLayout layout_of_columns(const char* operation, const Shape& q, const S
                                   std::size_t heads);
 
 /// O = softmax(scale Q K^T, masked) V for every head and batch entry, with K and V of the head's group. Drops weights
-/// with probability `dropout` after the softmax, the same ones forward and backward.
+/// with probability `dropout` after the softmax, the same weights in both passes.
 template <class T> struct Attention : AttentionLayout {
   T scale;
   double dropout;

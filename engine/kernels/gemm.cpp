@@ -60,7 +60,7 @@ template <class T> void require_blas_extents(const Matrix<const T>& a, const Mat
           ", the largest integer of BLAS, got ", largest);
 }
 
-// Throws std::bad_alloc without addresses for this thread's buffer: OpenBLAS retries forever if it cannot map one.
+// Throws std::bad_alloc if there is no address space for this thread's buffer: OpenBLAS would retry forever.
 void require_blas_buffer() {
   static thread_local bool has_buffer = false;
   if (has_buffer || openblas_set_num_threads == nullptr) return;

@@ -33,8 +33,8 @@ template <class Loop>
 }
 #endif
 
-/// Calls loop(), compiled for the instruction set in use. For plain loops next to their formula; loops beyond the
-/// compiler's vectorization are in VectorLoops.
+/// Calls loop(), compiled for the instruction set in use. For plain loops; VectorLoops has the loops that compilers do
+/// not vectorize.
 template <class Loop> void run_vectorized(Loop loop) {
 #if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
   switch (instruction_set()) {

@@ -75,8 +75,8 @@ std::size_t MaskRows<T>::apply(std::size_t b, std::size_t h, std::size_t t, std:
     for (std::size_t s = 0; s < seen; ++s, allowed += allowed_[3])
       if (!*allowed) scores[s] = hidden;
   }
-  constexpr std::size_t kWhole = 16;  // floats in the longest vectors
-  const std::size_t rounded = std::min(count, (seen + kWhole - 1) / kWhole * kWhole);
+  constexpr std::size_t kMaxLanes = 16;  // floats in the longest vectors
+  const std::size_t rounded = std::min(count, (seen + kMaxLanes - 1) / kMaxLanes * kMaxLanes);
   std::fill(scores + seen, scores + rounded, hidden);
   return rounded;
 }

@@ -15,7 +15,7 @@ template <class T> void row_softmax(const VectorLoops<T>& loops, const T* x, T* 
   loops.scale(y, n, 1 / loops.exp_sum(x, y, n, loops.max(x, n)));
 }
 
-/// log(sum(exp(x))) = largest + log(sum), kept in two parts, since adding them loses digits for large x.
+/// log(sum(exp(x))) = largest + log(sum), stored in two parts, since adding them loses digits for large x.
 template <class T> struct SumExp { T largest, sum; };
 
 template <class T> SumExp<T> row_sum_exp(const VectorLoops<T>& loops, const T* x, std::size_t n) {

@@ -33,8 +33,8 @@ void for_each_run_in_parallel(const Shape& shape, const Side<T>& to, const Side<
   while (axis < shape.size() && (shape[axis] < 2 || to.strides[axis] == 0)) ++axis;
   const std::size_t extent = axis < shape.size() ? shape[axis] : 1;
   // Neighbors stay on one thread in runs of at least 128: shorter runs gain little.
-  const std::size_t most = axis + 1 < shape.size() ? extent : (extent + 127) / 128;
-  const std::size_t chunks = std::min(most, chunks_for(element_count(shape)));
+  const std::size_t max_chunks = axis + 1 < shape.size() ? extent : (extent + 127) / 128;
+  const std::size_t chunks = std::min(max_chunks, chunks_for(element_count(shape)));
   parallel_for(extent, chunks, [&](std::size_t begin, std::size_t end) {
     Shape part = shape;
     std::ptrdiff_t to_first = to.offset, from_first = from.offset;
@@ -149,7 +149,7 @@ struct Cut {
   std::size_t axis, block;
 };
 
-std::optional<Cut> cut_of(const Walk<2>& walk) {
+std::optional<Cut> make_cut(const Walk<2>& walk) {
   std::size_t terms = 1;  // of each sum
   std::optional<Cut> outermost;
   for (std::size_t axis = walk.shape.size(); axis-- > 0;) {
@@ -162,7 +162,7 @@ std::optional<Cut> cut_of(const Walk<2>& walk) {
 
 // sum += x along the walk from an offset; long sums add partial sums.
 template <class T> void add_slices(T* sum, std::size_t size, std::ptrdiff_t offset, const T* x, const Walk<2>& walk) {
-  const std::optional<Cut> cut = cut_of(walk);
+  const std::optional<Cut> cut = make_cut(walk);
   if (!cut)
     return for_each_run_in_parallel<T>(walk.shape, {sum, walk.strides[0], offset}, {x, walk.strides[1], 0}, add_run<T>);
   Array<T> partial(Shape{size});
@@ -188,7 +188,7 @@ namespace {
 
 Shape with_an_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
-// The walk of an array along with indices along an axis: visits the elements of index 0; index i is i * apart away.
+// Walks over an array and indices along an axis: visits the elements of index 0; index i is i * apart further.
 struct AlongAxis {
   Strides strides;
   std::ptrdiff_t apart;

@@ -19,13 +19,13 @@ template <std::size_t N> using Offsets = std::array<std::ptrdiff_t, N>;
 /// The max number of terms in a running sum in T. Longer sums add partial sums, to keep their digits.
 inline constexpr std::size_t kMaxSumLength = 1024;
 
-/// A walk over a shape in N arrays at once, each with its own strides (in elements).
+/// A simultaneous walk over N arrays of one shape, each with its own strides (in elements).
 template <std::size_t N> struct Walk {
   Shape shape;
   std::array<Strides, N> strides;
 };
 
-/// The same walk with fewer axes: drops axes of extent 1 and merges neighbors contiguous in every array.
+/// The same walk with fewer axes: drops axes of extent 1 and merges adjacent axes contiguous in every array.
 template <std::size_t N> Walk<N> coalesced(const Shape& shape, const std::array<Strides, N>& strides) {
   Walk<N> walk;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
@@ -176,7 +176,7 @@ struct View {
 /// Copies the view's elements.
 template <class T> Array<T> gather(const Array<T>& source, const View& view);
 
-/// Writes the elements through the view, which has each destination once.
+/// Writes the elements through the view, whose destinations must be distinct.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
 
 /// Scatter-add, the transpose of gather: adds each element of the gradient to its source in the `size` elements of sum.

@@ -1,5 +1,5 @@
-/// Loops over contiguous elements beyond a compiler's vectorization: reductions and functions such as exp. Written once
-/// with xsimd, compiled for several instruction sets, selected at run time.
+/// Loops over contiguous elements that compilers do not vectorize: reductions and functions such as exp. Written with
+/// xsimd, compiled for several instruction sets, selected at run time.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ template <class T> struct VectorLoops {
   /// y = x / (1 - p), but 0 with probability p: element i is dropped by random number first + i of the key.
   void (*dropout)(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first);
 
-  // y = f(x), and for the backward pass dx = dy f'(x) from the input or from the output, according to the name.
+  // y = f(x), and for the backward pass dx = dy f'(x), from the input or the output as the name says.
   void (*exp)(const T* x, T* y, std::size_t n);
   void (*log)(const T* x, T* y, std::size_t n);
   void (*tanh)(const T* x, T* y, std::size_t n);

@@ -17,7 +17,7 @@ using detail::AttentionLayout;
 using detail::HeadLayout;
 using detail::require;
 
-// c a bᵀ of the rows of every head: (B, H, T, S). b's heads are those of a's groups.
+// c a bᵀ for the rows of every head: (B, H, T, S). Each group of a's heads shares a head of b.
 template <class T>
 Array<T> head_products(const AttentionLayout& layout, const HeadLayout& a_layout, const Array<T>& a,
                        const HeadLayout& b_layout, const Array<T>& b, T c) {
@@ -41,7 +41,7 @@ template <class T> Array<T> softmax_of(Array<T> scores, const detail::MaskRows<T
   return scores;
 }
 
-// The weights, which the tiles never hold at once, before any dropout; and where the mask lets queries attend, 1 or 0.
+// Adds the weights before dropout, which the tiled kernel never stores as a whole, and the mask as 1 and 0.
 template <class T>
 void add_intermediates(Arguments<T>& arguments, const detail::Attention<T>& attention, const Tensor<T>& q,
                        const Tensor<T>& k, const Tensor<T>& v) {
@@ -61,7 +61,7 @@ void add_intermediates(Arguments<T>& arguments, const detail::Attention<T>& atte
   arguments.add_intermediate("weights", shape, weights, std::move(gradient));
 }
 
-// What the two forms of the operation share, whose heads lie in memory as the layout says.
+// Shared by both forms of the operation, which differ in the memory layout of the heads.
 template <class T>
 Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
                  const AttentionLayout& layout, const Shape& out_shape, const AttentionMask& mask,

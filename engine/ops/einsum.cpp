@@ -37,7 +37,7 @@ Equation parse(std::string_view text) {
   return e;
 }
 
-// Sums over the axes whose letters stand nowhere else; `letters` loses them too.
+// Sums over the axes with letters in neither `other` nor `out`, and removes these letters.
 template <class T>
 Tensor<T> sum_unshared_axes(const Tensor<T>& x, std::string& letters, const std::string& other,
                             const std::string& out) {
@@ -53,7 +53,7 @@ Tensor<T> sum_unshared_axes(const Tensor<T>& x, std::string& letters, const std:
   return axes.empty() ? x : sum(x, axes);
 }
 
-// x, whose axes `letters` names, with its axes in the order of `wanted`.
+// Permutes x's axes, named by `letters`, to the order of `wanted`.
 template <class T> Tensor<T> ordered(const Tensor<T>& x, const std::string& letters, const std::string& wanted) {
   if (letters == wanted) return x;
   std::vector<std::size_t> axes;
@@ -61,7 +61,7 @@ template <class T> Tensor<T> ordered(const Tensor<T>& x, const std::string& lett
   return permute(x, axes);
 }
 
-// The extents of x's axes, whose letters are `letters`, in the order of `wanted`.
+// The extents of x's axes, named by `letters`, in the order of `wanted`.
 Shape extents_of(const Shape& shape, const std::string& letters, const std::string& wanted) {
   Shape extents;
   for (char c : wanted) extents.push_back(shape[letters.find(c)]);
@@ -70,9 +70,8 @@ Shape extents_of(const Shape& shape, const std::string& letters, const std::stri
 
 }  // namespace
 
-// Every einsum of two operands is a batched matrix product between permutations: letters in both operands and the
-// output number the batch, those in one operand and the output are rows or columns, the others are summed by the
-// product.
+// Every einsum of two operands is a batched matrix product between permutations. Letters in both operands and the
+// output are batch axes; letters in one operand and the output are rows or columns; the product sums over the others.
 template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b) {
   Equation e = parse(equation);
   require(e.left.size() == a.dimension() && e.right.size() == b.dimension(), "einsum", "expected operands with ",

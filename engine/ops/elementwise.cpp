@@ -28,7 +28,7 @@ Tensor<T> of_input(const Operation& operation, const Tensor<T>& x, F f, D deriva
       describe);
 }
 
-// y = f(x), dx = dy derivative(y): the output is stored, where that makes the derivative simpler.
+// y = f(x), dx = dy derivative(y): saves the output, for functions with a simpler derivative in y.
 template <class T, class F, class D>
 Tensor<T> of_output(const Operation& operation, const Tensor<T>& x, F f, D derivative) {
   return record(operation, map<T>(x.value(), f), {x},
@@ -95,7 +95,7 @@ template <class T> Tensor<T> relu(const Tensor<T>& x) {
       [](T y) { return y > 0 ? T(1) : T(0); });
 }
 
-// NaN stays NaN, and a bound that is NaN makes all NaN.
+// NaN stays NaN, and a NaN bound makes all elements NaN.
 template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> min, std::optional<Scalar<T>> max) {
   detail::require(min || max, "clamp", "expected min, max or both, got neither");
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -110,9 +110,9 @@ template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> 
       [&](auto& arguments) { arguments.add("min", min).add("max", max); });
 }
 
-// What follows is computed in kernels/vector_loops.ipp.
+// The functions below are computed in kernels/vector_loops.ipp.
 
-// Φ is the normal distribution's, φ its density; or they are approximated by tanh.
+// Φ is the distribution function of the normal distribution, φ its density; or both are approximated by tanh.
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
   const auto& loops = vector_loops<T>();
   const auto describe = [formula](auto& arguments) {
@@ -133,12 +133,12 @@ template <class T> Tensor<T> silu(const Tensor<T>& x) {
 }
 
 template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta, double threshold) {
-  const T b = static_cast<T>(beta), most = static_cast<T>(threshold);
+  const T b = static_cast<T>(beta), limit = static_cast<T>(threshold);
   return by_loops(
       {"softplus", "y = log(1 + exp(c x)) / c; dx = dy ⊙ σ(c x)", beta}, x,
-      [b, most](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, most); },
-      [b, most](const T* a, const T* dy, T* dx, std::size_t n) {
-        vector_loops<T>().softplus_backward(a, dy, dx, n, b, most);
+      [b, limit](const T* a, T* y, std::size_t n) { vector_loops<T>().softplus(a, y, n, b, limit); },
+      [b, limit](const T* a, const T* dy, T* dx, std::size_t n) {
+        vector_loops<T>().softplus_backward(a, dy, dx, n, b, limit);
       },
       [&](auto& arguments) { arguments.add("beta", beta).add("threshold", threshold); });
 }
@@ -172,7 +172,7 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
       [&](auto& arguments) { arguments.add("condition", condition); });
 }
 
-// k is 0 with probability c and 1 otherwise. The random numbers are recomputed in the sweep instead of being saved.
+// k is 0 with probability c and 1 otherwise. The backward pass recomputes the random numbers instead of saving them.
 template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training, Generator& generator) {
   detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), got ", p);
   if (!training || p == 0) return x;

@@ -14,7 +14,7 @@ using detail::parallel_for;
 
 namespace {
 
-// Rows of the weight, which errors show as `shown`.
+// Checks ids and returns rows of the weight, called `shown` in errors.
 template <class T, class W> Array<T> rows_of(const Array<W>& weight, const IntArray& ids, const auto& shown) {
   detail::require(weight.dimension() == 2, "embedding", "expected a weight of shape (rows, width), got ",
                   weight.shape());
@@ -44,7 +44,7 @@ Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<
       [ids = ids, padding_idx, width](const Array<T>& dy, auto& dx) {
         T* dw = detail::zeroed_destination(dx[0]);
         const auto& loops = detail::vector_loops<T>();
-        // Parallel over columns: ids may repeat, so that threads with rows of their own would race for those of dW.
+        // Parallel over columns: ids may repeat, so threads with different rows of dy would race for a row of dW.
         const std::size_t chunks = std::min(chunks_for(dy.size()), (width + 127) / 128);
         parallel_for(width, chunks, [&](std::size_t begin, std::size_t end) {
           for (std::size_t i = 0; i < ids.size(); ++i) {

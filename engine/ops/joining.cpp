@@ -27,7 +27,7 @@ template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdif
     detail::require_addressable<T>("cat", shape);
   }
 
-  // Where each tensor lies within the result.
+  // Each tensor's view in the result.
   std::vector<View> places;
   const detail::Strides strides = detail::contiguous_strides(shape);
   std::ptrdiff_t offset = 0;

@@ -17,7 +17,7 @@ using detail::sum_run;
 
 namespace {
 
-// With r and h as Normalization calls them.
+// r and h as in Normalization.
 constexpr const char* normalization_formula(bool centred, bool weight, bool bias) {
   if (!centred)
     return weight ? "y = h ⊙ w, h = r x, r = 1 / √(mean(x²) + ε); "
@@ -32,8 +32,7 @@ constexpr const char* normalization_formula(bool centred, bool weight, bool bias
                 : "y = r (x − mean(x)), r = 1 / √(var(x) + ε); dx = r (dy − mean(dy) − y mean(dy ⊙ y))";
 }
 
-// Rows of n elements divided by the root of the mean of their squares, after their mean has been subtracted in
-// LayerNorm.
+// Divides rows of n elements by their root mean square. LayerNorm first subtracts their mean.
 template <class T> struct Normalization {
   bool centred;
   std::size_t n;
@@ -46,7 +45,7 @@ template <class T> struct Normalization {
   T normalize_row(const T* x, T* h) const {
     if (centred) {
       loops.minus.run_number(x, mean(x), h, n);
-      // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
+      // The mean of large numbers is rounded. Subtracting the remaining mean corrects rows of nearly equal ones.
       loops.minus.run_number(h, mean(h), h, n);
     }
     const T* const rest = centred ? h : x;
@@ -73,10 +72,10 @@ template <class T> struct Normalization {
     loops.layer_norm_backward(g, h, dx, n, r, mean_g, mean_gh);
   }
 
-  // dw += sum over the rows of dy h, parallel over columns: many rows by way of partial sums.
+  // dw += sum over the rows of dy h, parallel over columns. Many rows are summed in blocks.
   void add_weight_gradient(const Array<T>& dy, const Array<T>& h, T* dw) const {
-    const std::size_t most = (n + 127) / 128;
-    parallel_for(n, std::min(chunks_for(dy.size()), most), [&](std::size_t begin, std::size_t end) {
+    const std::size_t max_chunks = (n + 127) / 128;
+    parallel_for(n, std::min(chunks_for(dy.size()), max_chunks), [&](std::size_t begin, std::size_t end) {
       Array<T> partial(Shape{end - begin});
       const std::size_t block = detail::kMaxSumLength * n;
       for (std::size_t first = begin; first < dy.size(); first += block) {
@@ -89,7 +88,7 @@ template <class T> struct Normalization {
   }
 };
 
-// The shape of the rows, that of weight and bias; checks that all fit.
+// Checks the shapes. Returns the shape of a row, of the weight and of the bias.
 template <class T>
 Shape normalized_shape(const char* operation, const Shape& shape, const Tensor<T>& weight, const Tensor<T>& bias) {
   require(shape.size() >= 1, operation, "expected at least one axis, got shape ()");

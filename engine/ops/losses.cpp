@@ -29,7 +29,7 @@ template <class T> struct CrossEntropy {
   T weight_of(std::size_t c) const { return weight ? weight->data()[c] : T(1); }
   T label_share(std::size_t y) const { return (1 - smoothing) * weight_of(y); }
   T smooth_share(std::size_t c) const { return smoothing / static_cast<T>(classes) * weight_of(c); }
-  // The same for probabilities t instead of a label; they divide the remaining share.
+  // The same for probabilities t instead of a label; they share the remaining 1 - e.
   T share(const T* t, std::size_t c) const { return (1 - smoothing) * weight_of(c) * t[c] + smooth_share(c); }
   T total_share(std::size_t y) const { return label_share(y) + smooth_sum; }
 
@@ -115,8 +115,8 @@ constexpr const char* name_of(Reduction reduction) {
   return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
 }
 
-// The formula for readers, with the classes' shares q and the factor c of the sum over rows. Plain labels or
-// probabilities t have the textbook formula.
+// The formula for readers, with the classes' shares q and the factor c of the sum over rows. Without smoothing and
+// class weights it is the textbook formula.
 const char* formula_of_labels(bool each, bool plain) {
   if (!plain)
     return each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"
@@ -226,7 +226,7 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
       reduced(std::move(losses), options.reduction, factor), {logits, probabilities},
       [=, rule = std::move(rule), x = logits.shared_value(), t = probabilities.shared_value(),
        largest = std::move(largest), sums = std::move(sums)](const Array<T>& dy, auto& dx) {
-        // row(i's first element, exps, dloss, out) makes row i of an input's gradient.
+        // row(i's first element, exps, dloss, out) computes row i of an input's gradient.
         const auto add = [&](Gradient<T> input, auto row) {
           if (!input.needs_grad()) return;
           Array<T> gradient(x->shape());

@@ -23,15 +23,15 @@ struct Products {
   Shape batch;
   Strides a_step, b_step;  // elements from one matrix to the next along each axis of the batch; 0 where it broadcasts
   std::size_t m, k, n;
-  Shape out;  // of the result, without the axes that a 1-d operand lacks
+  Shape out;  // the result's, without the axes missing in a 1-d operand
 
-  // Whether all products read different matrices of an operand of that many elements, of `matrix_size` each.
-  bool read_apart(std::size_t operand_size, std::size_t matrix_size) const {
+  // True if each product reads its own matrix of an operand with this many elements, `matrix_size` per matrix.
+  bool reads_distinct_matrices(std::size_t operand_size, std::size_t matrix_size) const {
     return operand_size == element_count(batch) * matrix_size;
   }
 
-  // body(offset of a, offset of b, number of the product). On several threads where the bodies may run side by side and
-  // a product is too small to be parallel itself.
+  // Calls body(offset of a, offset of b, index of the product). On several threads if the bodies may run concurrently
+  // and a product is too small to be parallel itself.
   template <class Body> void for_each(bool side_by_side, Body body) const {
     const std::size_t count = element_count(batch), multiplications = m * k * n;
     const bool shared_out = side_by_side && multiplications < (std::size_t{1} << 21);
@@ -53,7 +53,7 @@ struct Products {
 template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
   const auto given = [&] { return described(a) + " and " + described(b); };
   require(a.dimension() >= 1 && b.dimension() >= 1, "matmul", "expected operands of at least one axis, got ", given);
-  Shape left = a.shape(), right = b.shape();  // with the axis that a 1-d operand lacks
+  Shape left = a.shape(), right = b.shape();  // including the axis missing in a 1-d operand
   if (a.dimension() == 1) left = Shape{1, left[0]};
   if (b.dimension() == 1) right = Shape{right[0], 1};
   Products p{{}, {}, {}, left[left.size() - 2], left.back(), right.back(), {}};
@@ -80,10 +80,10 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
   return p;
 }
 
-// Where the products add an operand's gradient: a matrix that several products read receives from each.
+// The destination of an operand's gradient. A matrix read by several products accumulates their gradients.
 template <class T>
 Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
-  if (p.read_apart(dx.size(), matrix_size)) return dx.destination();
+  if (p.reads_distinct_matrices(dx.size(), matrix_size)) return dx.destination();
   return {detail::zeroed_destination(dx), T(1)};
 }
 
@@ -101,17 +101,19 @@ template <class T> Tensor<T> detail::matmul_for(std::string_view equation, const
         const std::size_t m = p.m, k = p.k, n = p.n;
         if (dx[0].needs_grad()) {
           const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
-          p.for_each(p.read_apart(a->size(), m * k), [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
-            gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(), {da + a_at, m, k}, 1,
-                    beta);
-          });
+          p.for_each(p.reads_distinct_matrices(a->size(), m * k),
+                     [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
+                       gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(),
+                               {da + a_at, m, k}, 1, beta);
+                     });
         }
         if (dx[1].needs_grad()) {
           const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
-          p.for_each(p.read_apart(b->size(), k * n), [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
-            gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n}, {db + b_at, k, n}, 1,
-                    beta);
-          });
+          p.for_each(p.reads_distinct_matrices(b->size(), k * n),
+                     [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
+                       gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n},
+                               {db + b_at, k, n}, 1, beta);
+                     });
         }
       },
       [equation](auto& arguments) {
@@ -125,7 +127,7 @@ namespace {
 
 std::size_t row_count(const Shape& shape) { return element_count(Shape(shape.begin(), shape.end() - 1)); }
 
-// x Wᵀ + b for a weight of T or in bfloat16, which errors show as `shown`.
+// x Wᵀ + b for a weight of T or in bfloat16, called `shown` in errors.
 template <class T, class W>
 Array<T> affine(const Tensor<T>& x, const Array<W>& weight, const Tensor<T>& bias, const auto& shown) {
   require(weight.dimension() == 2, "linear", "expected a weight of shape (out, in), got ", shown);

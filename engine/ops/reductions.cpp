@@ -13,13 +13,13 @@ namespace {
 using detail::vector_loops;
 using detail::zip;
 
-// The shapes that a reduction leads to. Kept as axes of extent 1, what is reduced broadcasts back to the input's shape:
-// the rules below work with that form.
+// A reduction's shapes. With the reduced axes as extents of 1, a result broadcasts back to the input's shape: the rules
+// below use this form.
 struct Reduced {
   Shape kept;
-  Shape out;          // what the user asked for: kept, or without those axes
-  std::size_t count;  // how many elements go into one
-  Axes axes;          // as the user gave them
+  Shape out;          // of the result: with keepdims like `kept`, otherwise without the reduced axes
+  std::size_t count;  // number of elements reduced into one
+  Axes axes;          // as passed by the user
   KeepDims keep;
 
   template <class T> void describe(Arguments<T>& arguments) const {
@@ -48,7 +48,7 @@ template <class T> Array<T> with_shape(Array<T> x, const Shape& shape) {
   return x;
 }
 
-// (the shape that is kept)
+// Returns shape r.kept.
 template <class T> Array<T> summed(const char* operation, const Array<T>& x, const Reduced& r) {
   auto sum = detail::uninitialized<T>(operation, r.kept);
   sum.fill(T(0));
@@ -56,7 +56,7 @@ template <class T> Array<T> summed(const char* operation, const Array<T>& x, con
   return sum;
 }
 
-// y = sum(x) / divisor over the reduced axes, dx = dy / divisor, broadcast over them again
+// y = sum(x) / divisor over the reduced axes, dx = dy / divisor, broadcast over them
 template <class T> Tensor<T> divided_sum(const Operation& operation, const Tensor<T>& x, const Reduced& r, T divisor) {
   Array<T> y = summed(operation.name, x.value(), r);
   if (divisor != 1) y /= divisor;
@@ -83,7 +83,7 @@ template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes, KeepDims
   return divided_sum({"mean", "y = Σ x / c; dx = dy / c", count}, x, r, count);
 }
 
-// With N elements going into one, c = max(N - correction, 0).
+// With N elements reduced into one, c = max(N - correction, 0).
 template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double correction, KeepDims keep) {
   const Reduced r = reduce("var", x.shape(), axes, keep);
   detail::require(r.count > 0, "var", "expected at least one element for the variance, got shape ", x.shape());
@@ -91,7 +91,7 @@ template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double co
   const auto sums = [&](const Array<T>& a) { return summed("var", a, r); };
   const T count = static_cast<T>(r.count), divisor = static_cast<T>(std::max(double(r.count) - correction, 0.0));
   Array<T> centered = zip<T>("var", x.value(), sums(x.value()) / count, minus);
-  // The mean of large numbers is rounded: what is left of it shows where they hardly differ.
+  // The mean of large numbers is rounded. Subtracting the remaining mean corrects the variance of nearly equal ones.
   centered = zip<T>("var", centered, sums(centered) / count, minus);
   Array<T> y = sums(zip<T>("var", centered, centered, vector_loops<T>().times)) / divisor;
   y.reshape(r.out);
@@ -119,10 +119,10 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
       {"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, std::move(y), {x},
       [x = x.shared_value(), kept = r.kept](const Array<T>& dy, auto& dx, const Array<T>& y) {
         Array<T> share = zip<T>("amax", *x, with_shape(y, kept), [](T a, T b) { return T(a == b); });
-        Array<T> winners(kept, T(0));
-        detail::add_summed(winners, share);
-        const Array<T> each = with_shape<T>(dy, kept) / winners;
-        dx[0] += zip<T>("amax", share, each, [](T won, T d) { return won != 0 ? d : T(0); });
+        Array<T> tie_counts(kept, T(0));
+        detail::add_summed(tie_counts, share);
+        const Array<T> each = with_shape<T>(dy, kept) / tie_counts;
+        dx[0] += zip<T>("amax", share, each, [](T is_max, T d) { return is_max != 0 ? d : T(0); });
       },
       [&](auto& arguments) { r.describe(arguments); });
 }

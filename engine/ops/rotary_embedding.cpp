@@ -12,8 +12,8 @@ using detail::chunks_for;
 using detail::parallel_for;
 using detail::require;
 
-// (positions, D): of each position the cosines of its D / 2 angles, then their sines. An angle of many turns has no
-// digits left in float.
+// (positions, D): for each position the cosines of its D / 2 angles, then their sines. Large angles would lose their
+// digits in float.
 template <class T> Array<T> make_cos_sin(std::size_t positions, std::size_t width, const RotaryOptions& options) {
   if (positions == 0) return Array<T>(Shape{0, width});
   const std::size_t half = width / 2;
@@ -21,7 +21,7 @@ template <class T> Array<T> make_cos_sin(std::size_t positions, std::size_t widt
   for (std::size_t i = 0; i < half; ++i)
     frequencies.data()[i] = std::pow(options.base, -2 * static_cast<double>(i) / static_cast<double>(width));
   Array<T> cos_sin(Shape{positions, width});
-  constexpr std::size_t kWork = 32;  // of a cosine and a sine, in elementary steps
+  constexpr std::size_t kWork = 32;  // cost of a cosine and a sine, in elementary steps
   parallel_for(positions, chunks_for(positions * half * kWork), [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) {
       T *cosines = cos_sin.data() + t * width, *sines = cosines + half;
@@ -35,7 +35,7 @@ template <class T> Array<T> make_cos_sin(std::size_t positions, std::size_t widt
   return cos_sin;
 }
 
-// y = x with every pair of elements rotated, in all heads of all rows; backwards for a direction of -1.
+// y = x with every pair of elements rotated, in all heads of all rows; in reverse if the direction is -1.
 // x, y: (B, T, H D), cos_sin: (T, D)
 template <class T> void rotate(const Array<T>& x, const Array<T>& cos_sin, T direction, Array<T>& y) {
   if (x.size() == 0) return;
@@ -66,7 +66,7 @@ template <class T> Tensor<T> rotary_embedding(const Tensor<T>& x, std::size_t nu
           "expected a last axis of num_heads heads of even width, got ", num_heads, " heads and ", x);
   require(options.base > 0 && std::isfinite(options.base), operation, "expected a finite base above 0, got ",
           options.base);
-  // There are no more angles than elements, whatever the extents of an x that has none.
+  // Without elements no angles are computed, whatever the number of rows.
   Array<T> cos_sin = make_cos_sin<T>(x.size() == 0 ? 0 : shape[1], shape[2] / num_heads, options);
   Array<T> y(shape);
   rotate(x.value(), cos_sin, T(1), y);

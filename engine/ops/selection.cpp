@@ -14,7 +14,7 @@ namespace {
 using detail::require;
 using detail::require_in_range;
 
-// An array as rows along an axis, whose elements lie `step` apart. A scalar is a row of one.
+// An array as rows along an axis; the elements of a row are `step` apart. A scalar is a row of one.
 template <class T> struct Rows {
   const T* data;
   std::size_t axis, extent, step, count;
@@ -34,8 +34,7 @@ template <class T> struct Rows {
 // PyTorch's order: NaN is larger than every number.
 template <class T> bool larger(T a, T b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
-// Where the first of the largest lies, of elements side by side: twice through them with vectors is faster than once
-// without.
+// The index of the first largest of contiguous elements. Two passes with vectors are faster than one without.
 template <class T> std::size_t first_of_largest(const T* x, std::size_t n) {
   const T largest = detail::vector_loops<T>().max(x, n);
   const auto found =
@@ -43,7 +42,7 @@ template <class T> std::size_t first_of_largest(const T* x, std::size_t n) {
   return static_cast<std::size_t>(found - x);
 }
 
-// Where the largest element of every row lies, the first of equals; the axis is kept with extent 1.
+// The index of the largest element of every row, the first of equals; the axis keeps extent 1.
 template <class T> IntArray indices_of_largest(const char* operation, const Array<T>& x, std::ptrdiff_t axis) {
   const Rows<T> rows(operation, x, axis);
   require(rows.extent > 0, operation, "expected at least one element along axis ", axis, ", got shape ", x.shape());
@@ -65,13 +64,13 @@ template <class T> IntArray indices_of_largest(const char* operation, const Arra
   return out;
 }
 
-// The shape without an axis. A scalar has none to lose.
+// The shape without an axis. A scalar has no axis to remove.
 Shape without_axis(Shape shape, std::size_t axis) {
   if (!shape.empty()) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   return shape;
 }
 
-// The elements at these indices along the axis, under another shape of as many elements; the rule is a scatter-add.
+// The elements at these indices along the axis, in a shape with the same number of elements. The rule is a scatter-add.
 template <class T, class Describe>
 Tensor<T> take_along(const Operation& operation, const Tensor<T>& x, std::size_t axis, const IntArray& indices,
                      const Shape& shape, const Describe& describe) {
@@ -120,8 +119,8 @@ template <class T> ValuesAndIndices<T> max(const Tensor<T>& x, std::ptrdiff_t ax
 
 template <class T> ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, std::ptrdiff_t axis, bool largest) {
   const Rows<T> rows("topk", x.value(), axis);
-  const std::size_t least = x.dimension() == 0 ? 1 : 0;
-  require_in_range(least <= k && k <= rows.extent, "topk", "expected k from ", least, " to ", rows.extent,
+  const std::size_t min_k = x.dimension() == 0 ? 1 : 0;
+  require_in_range(min_k <= k && k <= rows.extent, "topk", "expected k from ", min_k, " to ", rows.extent,
                    ", the extent of axis ", axis, " of ", x, ", got ", k);
   Shape shape = x.shape();
   if (!shape.empty()) shape[rows.axis] = k;

@@ -15,7 +15,7 @@ namespace {
 
 using detail::vector_loops;
 
-// Applies an operation on rows along any axis: the axis is made the last one for it and moved back.
+// Applies f to rows along any axis: transposes the axis to the last position and back.
 template <class T, class F> Tensor<T> along_last(const char* operation, const Tensor<T>& x, std::ptrdiff_t axis, F f) {
   const std::size_t i = detail::normalize_axis_or_scalar(operation, axis, x.dimension());
   if (i + 1 >= x.dimension()) return f(x);
@@ -23,7 +23,7 @@ template <class T, class F> Tensor<T> along_last(const char* operation, const Te
   return transpose(f(transpose(x, at, -1)), at, -1);
 }
 
-// row(x, y, i, n) makes row i of y from that of x, both of n elements. A scalar is a row of its own.
+// row(x, y, i, n) computes row i of y from row i of x, both of n elements. A scalar is one row.
 template <class T, class Row> Array<T> by_rows(const Array<T>& x, Row row) {
   Array<T> y(x.shape());
   const std::size_t n = x.dimension() == 0 ? 1 : x.shape().back(), rows = n == 0 ? 0 : x.size() / n;
@@ -33,7 +33,7 @@ template <class T, class Row> Array<T> by_rows(const Array<T>& x, Row row) {
   return y;
 }
 
-// Describes an operation on rows: along_last makes their axis the last one.
+// Describes an operation on rows. Its axis is always the last one, after along_last.
 constexpr auto last_axis = [](auto& arguments) { arguments.add("axis", -1); };
 
 template <class T, class Describe>

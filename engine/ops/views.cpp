@@ -14,7 +14,7 @@ using detail::normalize_axis_or_scalar;
 using detail::require;
 using detail::View;
 
-// The operations below differ in the view alone: forward is a gather, the rule a scatter-add.
+// The operations below differ only in the view: the forward pass is a gather, the rule a scatter-add.
 template <class T, class Describe>
 Tensor<T> viewed(const Operation& operation, const Tensor<T>& x, View view, const Describe& describe) {
   detail::require_addressable<T>(operation.name, view.shape);
@@ -27,7 +27,7 @@ Tensor<T> viewed(const Operation& operation, const Tensor<T>& x, View view, cons
 
 template <class T> View whole(const Tensor<T>& x) { return {x.shape(), contiguous_strides(x.shape())}; }
 
-// The list with one more item before place i.
+// The list with `item` inserted before index i.
 template <class List> List inserted(const List& list, std::size_t i, typename List::value_type item) {
   List out;
   for (std::size_t j = 0; j < list.size(); ++j) {
@@ -38,7 +38,7 @@ template <class List> List inserted(const List& list, std::size_t i, typename Li
   return out;
 }
 
-// The same elements in the same order under another shape.
+// The same elements in the same order with another shape.
 template <class T, class Describe = detail::NoArguments>
 Tensor<T> reshaped(const char* operation, const Tensor<T>& x, const Shape& shape, const Describe& describe = {}) {
   Array<T> y = x.value();
@@ -100,7 +100,7 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
 
 template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
   Shape out(shape.size());
-  std::size_t open = shape.size();  // the axis whose extent is worked out
+  std::size_t open = shape.size();  // the axis with the inferred extent
   bool fits = true;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     fits = fits && shape[i] >= -1 && (shape[i] != -1 || open == shape.size());
@@ -155,7 +155,7 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
   require(repeats.size() >= x.dimension() && std::ranges::all_of(repeats, [](auto count) { return count >= 0; }),
           "repeat", "expected a count of at least 0 for each axis of shape ", x.shape(), ", got ", repeats);
-  // Each axis becomes two, the copies and the elements; a view with stride 0 along the copies sees x over and over.
+  // Splits each axis in two, copies and elements; stride 0 along the copies repeats x.
   const std::size_t lead = repeats.size() - x.dimension();
   const View before = whole(x);
   View view;
@@ -176,7 +176,7 @@ template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) 
 
 template <class T> Tensor<T> repeat_interleave(const Tensor<T>& x, std::size_t repeats, std::ptrdiff_t axis) {
   const std::size_t i = normalize_axis("repeat_interleave", axis, x.dimension());
-  const View before = whole(x);  // with an axis of stride 0 for the copies after axis i
+  const View before = whole(x);  // adds an axis of stride 0 for the copies after axis i
   View view{inserted(before.shape, i + 1, repeats), inserted(before.strides, i + 1, 0)};
   Shape shape = x.shape();
   shape[i] *= repeats;
@@ -225,12 +225,12 @@ template <class T> std::vector<Tensor<T>> split(const Tensor<T>& x, std::size_t 
   return pieces;
 }
 
-// y_i = x_(i - shift): what was the end comes before what was the start.
+// y_i = x_(i - shift): moves elements from the end to the start.
 template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift, std::ptrdiff_t axis) {
   const std::size_t i = normalize_axis("roll", axis, x.dimension());
   const auto extent = static_cast<std::ptrdiff_t>(x.shape()[i]);
   if (extent == 0) return x;
-  const auto moved = static_cast<std::size_t>((shift % extent + extent) % extent);  // from the end to the start
+  const auto moved = static_cast<std::size_t>((shift % extent + extent) % extent);  // to the start
   const std::size_t kept = x.shape()[i] - moved;
   const auto describe = [&](auto& arguments) { arguments.add("shift", shift).add("axis", axis); };
   return cat({narrowed("roll", x, i, kept, moved, describe), narrowed("roll", x, i, 0, kept, describe)}, axis);
@@ -242,7 +242,7 @@ template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift) {
 
 namespace {
 
-// Keeps the elements of the last two axes whose column minus row satisfies the condition; the others become 0.
+// Keeps the elements of the last two axes if the difference column - row satisfies the condition; the others become 0.
 template <class T, class Keep>
 Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, std::ptrdiff_t diagonal, Keep keep) {
   require(x.dimension() >= 2, operation.name, "expected at least two axes, got shape ", x.shape());

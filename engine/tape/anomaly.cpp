@@ -39,8 +39,8 @@ template <class T> std::string AnomalyDetector<T>::described(const Tensor<T>& x,
   return node < 0 ? "a constant " + to_string(x.shape()) : described(node);
 }
 
-// "; in layer head" if one of these nodes is a parameter of the layer, "; after layer head" if the last named parameter
-// that they depend on is. Empty if no parameter has a name.
+// "; in layer head" if one of these nodes is a parameter of the layer; "; after layer head" if that layer has the last
+// named parameter among their dependencies; "" if no parameter has a name.
 template <class T> std::string AnomalyDetector<T>::layer_of(const Edges& edges) const {
   std::vector<bool> reached(nodes_.size(), false), read(nodes_.size(), false);
   for (const std::int32_t edge : edges)
@@ -72,18 +72,18 @@ void AnomalyDetector<T>::check_output(const Operation& operation, const Tensor<T
   const std::optional<std::size_t> i = first_anomaly(y.value());
   if (!i) return;
   if (!std::isnan(y.value().data()[*i])) {
-    for (const Input<T>& input : inputs)  // infinity from an input, such as an additive mask, may pass
+    for (const Input<T>& input : inputs)  // infinity from an input is allowed, such as from an additive mask
       if (input.tensor->defined() && first_anomaly(input.tensor->value())) return;
   }
   std::string read;
   for (std::size_t n = 0; n < inputs.size(); ++n) read += (n == 0 ? "" : ", ") + described(*inputs[n].tensor, edges[n]);
-  std::string text = message(operation.name, "expected finite values, made ", text_of(y.value(), *i), " of ", y.shape(),
+  std::string text = message(operation.name, "expected finite values, got ", text_of(y.value(), *i), " of ", y.shape(),
                              " from ", read, layer_of(edges));
   if (Tensor<T> made = y; keep_) nodes_.append(operation, made, inputs, Edges(edges), nullptr, {});
   fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false, std::move(text));
 }
 
-// A parameter that is not finite spoils everything computed from it: it is reported instead.
+// A non-finite parameter makes every dependent value non-finite, so the parameter is reported instead.
 template <class T> void AnomalyDetector<T>::check_parameter(const char* operation, const Tensor<T>& x) {
   const std::optional<std::size_t> i = first_anomaly(x.value());
   if (!i) return;
@@ -101,17 +101,18 @@ template <class T> void AnomalyDetector<T>::check_gradients(std::int32_t i, Swee
     const GradPointer<T>& gradient = sweep.grad(node.inputs[n]);
     const auto at = gradient ? first_anomaly(*gradient) : std::nullopt;
     if (!at) continue;
-    fail_at(i, true,
-            message(node.operation.name, "expected finite gradients, the backward rule made ", text_of(*gradient, *at),
-                    " in the gradient of input ", n, ", ", described(node.inputs[n]), layer_of(node.inputs)));
+    fail_at(
+        i, true,
+        message(node.operation.name, "expected finite gradients, the backward rule produced ", text_of(*gradient, *at),
+                " in the gradient of input ", n, ", ", described(node.inputs[n]), layer_of(node.inputs)));
   }
 }
 
 template <class T> void AnomalyDetector<T>::check_hooked(std::int32_t i, const Array<T>& gradient) {
   if (const auto at = first_anomaly(gradient))
     fail_at(i, true,
-            message("hook", "expected finite gradients, a hook made ", text_of(gradient, *at), " in the gradient of ",
-                    described(i), layer_of(nodes_[i].inputs)));
+            message("hook", "expected finite gradients, a hook produced ", text_of(gradient, *at),
+                    " in the gradient of ", described(i), layer_of(nodes_[i].inputs)));
 }
 
 template class AnomalyDetector<float>;

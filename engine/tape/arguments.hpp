@@ -18,7 +18,7 @@
 
 namespace tapegrad {
 
-/// Collects what an operation was given besides its tensors. Passed to the `describe` argument of record():
+/// Collects an operation's arguments besides its tensors. Passed to the `describe` argument of record():
 /// `[&](auto& arguments) { arguments.add("axis", axis).add("eps", eps); }`.
 template <class T> class Arguments {
  public:
@@ -28,7 +28,7 @@ template <class T> class Arguments {
     std::variant<bool, std::int64_t, double, std::string, IntList, Value<std::int64_t>, Value<bool>, Value<float>,
                  Value<double>>
         value;                 ///< a copy, independent of the operation's call
-    std::string text() const;  ///< on one line; of an array its shape
+    std::string text() const;  ///< on one line; the shape of an array
   };
 
   /// A value computed inside the operation and not stored, such as attention's weights. Recomputed on request.
@@ -100,7 +100,7 @@ template <class T> struct Describe {
   void operator()(Arguments<T>& arguments) const { call(function, arguments); }
 };
 
-/// The `describe` of an operation without arguments besides its tensors.
+/// The `describe` of an operation whose only arguments are tensors.
 struct NoArguments {
   template <class T> void operator()(Arguments<T>&) const {}
 };

@@ -9,8 +9,8 @@ namespace tapegrad {
 template <class T> std::size_t Gradients<T>::size() const { return node_.inputs.size(); }
 
 template <class T> Gradient<T> Gradients<T>::operator[](std::size_t input) const {
-  detail::require_usage(input < size(), node_.operation.name, "expected a backward rule of ", size(),
-                        " inputs, got one that asks for the gradient of input ", input);
+  detail::require_usage(input < size(), node_.operation.name, "expected a backward rule for ", size(),
+                        " inputs, got one that accesses the gradient of input ", input);
   return sweep_.gradient_of_input(node_, input);
 }
 

@@ -33,7 +33,7 @@ template <class T> class Gradient {
 
   /// Adds a gradient of the input's shape, or of a shape it was broadcast to: the broadcast axes are summed.
   void operator+=(const Array<T>& gradient) const;
-  void operator+=(Array<T>&& gradient) const;  ///< the same; takes the array over if possible
+  void operator+=(Array<T>&& gradient) const;  ///< the same; moves the array if possible
   /// The same for an expression, evaluated only if needed.
   template <class E> void operator+=(const xt::xexpression<E>& gradient) const {
     if (needs_grad()) *this += Array<T>(gradient);
@@ -58,7 +58,7 @@ template <class T> class Gradient {
 template <class T> class Gradients {
  public:
   std::size_t size() const;                         ///< the number of inputs
-  Gradient<T> operator[](std::size_t input) const;  ///< throws std::logic_error if there is no such input
+  Gradient<T> operator[](std::size_t input) const;  ///< throws std::logic_error if the index is out of range
 
  private:
   friend class detail::Sweep<T>;

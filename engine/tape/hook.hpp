@@ -1,4 +1,4 @@
-/// Hooks: functions that look at a gradient during a backward pass, or change it.
+/// Hooks: functions that read or change a gradient during a backward pass.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class HookHandle {
  public:
   /// Of no hook.
   HookHandle() = default;
-  /// Calls `remove` when asked to remove the hook.
+  /// `remove` unregisters the hook.
   explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
 
   /// Unregisters the hook; a call in progress finishes.
@@ -37,7 +37,7 @@ template <class T> class Hooks {
  public:
   using List = std::vector<std::shared_ptr<GradientHook<T>>>;
 
-  /// The handle keeps neither the hook nor the list alive.
+  /// The handle does not extend the lifetime of the hook or the list.
   HookHandle add(GradientHook<T> hook) {
     if (!list_) list_ = std::make_shared<List>();
     const auto added = std::make_shared<GradientHook<T>>(std::move(hook));

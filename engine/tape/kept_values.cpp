@@ -34,7 +34,7 @@ template <class T> std::vector<GradPointer<T>>* KeptValues<T>::contributions(std
   return &contributions_;
 }
 
-// The backward pass goes on with the sums of the contributions.
+// The backward pass continues with the sums of the contributions.
 template <class T> void KeptValues<T>::propagated(std::int32_t node, Sweep<T>& sweep) {
   for (std::size_t n = 0; n < contributions_.size(); ++n)
     if (contributions_[n]) sweep.add(nodes_[node].inputs[n], contributions_[n]);

@@ -36,7 +36,7 @@ template <class T> std::int32_t Nodes<T>::append_parameter(const Tensor<T>& x) {
   return node;
 }
 
-// A parameter remembers its last reader. If this is a newer tape, nested in ours, ours may have read it earlier.
+// A parameter stores only its last reader. If that is a newer, nested tape, this tape may still have read it before.
 template <class T> std::int32_t Nodes<T>::find_variable(Variable<T>& variable) const {
   if (variable.last_read.tape == tape_) return variable.last_read.node;
   if (variable.last_read.tape < tape_) return -1;

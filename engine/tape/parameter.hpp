@@ -58,7 +58,7 @@ template <class T> class Parameter : public Tensor<T> {
   /// if undefined.
   void set_requires_grad(bool requires_grad);
 
-  /// How many backward passes the gradient comes from.
+  /// The number of backward passes accumulated in the gradient.
   SweepCount sweeps() const { return this->slot_ ? this->variable().sweeps : SweepCount{}; }
 
   /// Unregisters all hooks; calls in progress finish.

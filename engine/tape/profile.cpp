@@ -39,12 +39,12 @@ void Profile<T>::recording(std::int32_t node, const Tensor<T>& y, const Inputs<T
   entries_.back() = {.saved = rule->saved_bytes(shared_arrays(y, inputs, arguments)),
                      .forward = forward_,
                      .arguments = to_string(arguments)};
-  idle_since_ = Clock::now();
+  forward_start_ = Clock::now();
 }
 
 template <class T> void Profile<T>::propagated(std::int32_t node, const Array<T>& dy) {
   Entry& entry = entries_[static_cast<std::size_t>(node)];
-  entry.backward = seconds_since(rule_began_);
+  entry.backward = seconds_since(rule_start_);
   entry.gradient_norm = norm(dy);
 }
 

@@ -18,13 +18,13 @@ namespace {
 
 constexpr Operation kRecompute("recompute", "y = f(x, θ); dx = (∂f/∂x)ᵀ dy; dθ = (∂f/∂θ)ᵀ dy");
 
-// A parameter that f read, and its value at that time.
+// A parameter read by f, and its value at that time.
 template <class T> struct ParameterRead {
-  std::shared_ptr<Variable<T>> variable{};  // null for an input that is no parameter
+  std::shared_ptr<Variable<T>> variable{};  // null for an input that is not a parameter
   Value<T> value{};
 };
 
-// Restores the values that f read, until the end of the scope, in parameters that have changed since.
+// Until the end of its scope, restores the values read by f in parameters changed since.
 template <class T> class RestoredValues {
  public:
   explicit RestoredValues(const std::vector<ParameterRead<T>>& reads) {
@@ -58,7 +58,7 @@ template <class T> std::vector<std::int32_t> leaves_of(const Nodes<T>& nodes, st
   return {leaves.rbegin(), leaves.rend()};
 }
 
-// Changes with any bit of the array: detects a function that computes something else when called again.
+// A checksum of the bits, to detect a function with different results when called again.
 template <class T> std::uint64_t checksum(const Array<T>& x) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   std::uint64_t sum = 0, weight = 1;
@@ -102,16 +102,16 @@ template <class T> class Recomputation final : public Rule<T> {
   void operator()(const Array<T>& dy, Gradients<T>& dx) const override {
     const Tape tape(options_);
     Nodes<T>& nodes = tape.recording()->template of<T>();
-    const Tensor<T> x = argument(nodes), y = call_again(x);
+    const Tensor<T> x = argument(nodes), y = repeat_call(x);
     const bool is_recorded = y.origin_.tape == tape.recording()->number();
     const bool is_x = is_recorded && y.origin_.node == x.origin_.node;
     require_usage(y.shape() == dy.shape() && !is_x, kRecompute.name,
                   "expected a function with the same result in each call, got ", dy.shape(),
                   " in the first call and then ", [&] { return is_x ? "x itself" : to_string(y.shape()); });
     require_usage(checksum(y.value()) == checksum_, kRecompute.name,
-                  "expected a function with the same result in each call, got other numbers when it was called again; ",
+                  "expected a function with the same result in each call, got different numbers in the repeated call; ",
                   "until the backward pass, change only parameters that it reads directly");
-    if (!is_recorded) return;  // everything it depends on has been frozen since
+    if (!is_recorded) return;  // all its dependencies were frozen since
     require_reads_again(nodes, y.origin_.node);
 
     Sweep<T> sweep(*tape.recording(), y.origin_.node, make_value<T>(dy), RetainGraph::no);
@@ -120,26 +120,26 @@ template <class T> class Recomputation final : public Rule<T> {
       if (!dx[n].needs_grad()) continue;
       const Tensor<T> input = reads_[n].variable ? Tensor<T>(reads_[n].variable) : x;
       const std::int32_t leaf = nodes.find(kRecompute.name, input);
-      if (leaf >= 0 && leaf < y.origin_.node) leaves.emplace_back(leaf, dx[n]);  // not frozen since, and read again
+      if (leaf >= 0 && leaf < y.origin_.node) leaves.emplace_back(leaf, dx[n]);  // read again, and not frozen since
     }
     for (const auto& [leaf, gradient] : leaves) sweep.load(leaf, gradient);
     sweep.run(true);
     for (const auto& [leaf, gradient] : leaves) sweep.store(leaf, gradient);
   }
 
-  // Values of parameters, which their model holds, do not count.
+  // Does not count the values of parameters, which the model owns.
   std::size_t saved_bytes(std::span<const SharedArray> shared) const override {
     return bytes_of_copy(f_, shared) + x_.size() * sizeof(T);
   }
 
  private:
-  struct Made {
-    Tensor<T> y;                        // a constant, or what f returned without computing it
+  struct FirstResult {
+    Tensor<T> y;                        // a constant, or an existing tensor returned by f
     std::vector<Tensor<T>> depends_on;  // x, or its value if y does not depend on it, and parameters; or nothing
     std::string name;                   // of y
   };
 
-  // What f is called with on a tape of its own: x, or a placeholder for the outer tape's x.
+  // f's argument on a tape of its own: x, or a placeholder for the outer tape's x.
   Tensor<T> argument(Nodes<T>& nodes) const {
     if (!is_recorded_) return x_;
     Tensor<T> placeholder(x_.shared_value());
@@ -148,7 +148,7 @@ template <class T> class Recomputation final : public Rule<T> {
     return placeholder;
   }
 
-  Made first_call(const Tensor<T>& x) {
+  FirstResult first_call(const Tensor<T>& x) {
     const Tape tape(options_);
     Nodes<T>& nodes = tape.recording()->template of<T>();
     const Tensor<T> given = argument(nodes);
@@ -180,23 +180,23 @@ template <class T> class Recomputation final : public Rule<T> {
     return {y.detach(), std::move(depends_on), y.name()};
   }
 
-  Tensor<T> call_again(const Tensor<T>& x) const {
+  Tensor<T> repeat_call(const Tensor<T>& x) const {
     const RestoredValues<T> restored(reads_);
     const KeyScope repeated(keys_);
     Tensor<T> y = f_(x);
     require_usage(repeated.is_used_up(), kRecompute.name,
-                  "expected a function with as many random draws in each call, got ", keys_.size(),
+                  "expected a function with the same number of random draws in each call, got ", keys_.size(),
                   " in the first call and fewer in the repeated one");
     return y;
   }
 
-  // Throws if f read a parameter, on the way to this node, that it did not read at first.
+  // Throws if this node depends on a parameter that f did not read in the first call.
   void require_reads_again(const Nodes<T>& nodes, std::int32_t y) const {
     for (const std::int32_t leaf : leaves_of(nodes, y)) {
       const auto is_read = [&](const ParameterRead<T>& read) { return read.variable == nodes[leaf].slot; };
       require_usage(
           std::any_of(reads_.begin(), reads_.end(), is_read), kRecompute.name,
-          "expected a function that reads the same parameters in each call, got one that later also reads ",
+          "expected a function that reads the same parameters in each call, got one that also reads ",
           [&] { return nodes.name(leaf).empty() ? "one of shape " + to_string(nodes[leaf].shape) : nodes.name(leaf); });
     }
   }

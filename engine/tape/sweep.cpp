@@ -49,12 +49,12 @@ template <class T> void Sweep<T>::visit(std::int32_t i) {
   for (const std::int32_t input : node.inputs)
     if (input >= 0) state(input).reached = true;
 
-  GradPointer<T> dy = std::move(grad(i));  // null if no operation passed a gradient on
+  GradPointer<T> dy = std::move(grad(i));  // null without a contribution
   const bool hooked = dy && call_hooks(i, dy);
   if (observers_) observers_->arrived(i, dy, hooked);
   if (node.slot) grad(i) = copy_if_shared(dy);
   if (node.rule && dy) apply_rule(i, dy);
-  if (retain_ == RetainGraph::no) node.rule.reset();  // frees what it saved
+  if (retain_ == RetainGraph::no) node.rule.reset();  // frees its saved values
 }
 
 template <class T> void Sweep<T>::add(std::int32_t i, const GradPointer<T>& gradient) {

@@ -21,7 +21,7 @@ Tape::~Tape() {
   const Tape** link = &innermost;  // tapes on the heap may end in any order
   while (*link != nullptr && *link != this) link = &(*link)->outer_;
   if (*link == nullptr) {  // another thread's list of tapes would keep a pointer to freed memory
-    std::fputs("[Tape] expected destruction on the thread that made it, got another thread\n", stderr);
+    std::fputs("[Tape] expected destruction on the thread that created it, got another thread\n", stderr);
     std::terminate();
   }
   *link = outer_;

@@ -82,7 +82,7 @@ template <class T> void Tensor<T>::backward(Array<T> seed, RetainGraph retain) c
   require(seed.shape() == shape(), "backward", "expected a seed of shape ", shape(), ", got ", seed.shape());
   if (origin_.node < 0) {
     require_usage(Tape::records(), "backward",
-                  "expected a recorded tensor, got one without a Tape; make a Tape before computing it");
+                  "expected a recorded tensor, got one without a Tape; create a Tape before computing it");
     fail<std::logic_error>("backward", "expected a tensor computed from trainable parameters, got ",
                            has_variable() ? "a parameter itself" : "one that depends on none");
   }

@@ -39,7 +39,7 @@ template <class T> struct GradSlot {
 
   /// Zeros, shown until a gradient arrives. Thread-safe, for threads reading a shared model.
   const Array<T>& zeros() const {
-    std::call_once(zeros_made_, [this] { zeros_ = make_value<T>(shape, T(0)); });
+    std::call_once(zeros_once_, [this] { zeros_ = make_value<T>(shape, T(0)); });
     return *zeros_;
   }
 
@@ -52,7 +52,7 @@ template <class T> struct GradSlot {
  private:
   [[noreturn]] void throw_resized(const char* operation, const char* what, const char* name, const Array<T>& x) const;
 
-  mutable std::once_flag zeros_made_;
+  mutable std::once_flag zeros_once_;
   mutable Value<T> zeros_;
 };
 

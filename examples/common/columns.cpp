@@ -23,9 +23,9 @@ constexpr Range wide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4c
                           {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
 
 std::size_t columns_of(char32_t c) {
-  const auto holds_c = [c](const Range& range) { return range.first <= c && c <= range.last; };
-  if (std::ranges::any_of(combining, holds_c)) return 0;
-  return std::ranges::any_of(wide, holds_c) ? 2 : 1;
+  const auto contains_c = [c](const Range& range) { return range.first <= c && c <= range.last; };
+  if (std::ranges::any_of(combining, contains_c)) return 0;
+  return std::ranges::any_of(wide, contains_c) ? 2 : 1;
 }
 
 std::string spaces(const std::string& text, std::size_t columns) {
@@ -41,9 +41,9 @@ std::size_t width(const std::string& text) {
 }
 
 std::size_t widest(const std::vector<std::string>& texts) {
-  std::size_t most = 0;
-  for (const std::string& text : texts) most = std::max(most, width(text));
-  return most;
+  std::size_t max_width = 0;
+  for (const std::string& text : texts) max_width = std::max(max_width, width(text));
+  return max_width;
 }
 
 std::string flush_left(const std::string& text, std::size_t columns) { return text + spaces(text, columns); }

@@ -10,7 +10,7 @@ namespace examples {
 namespace {
 
 volatile std::sig_atomic_t stop_signal = 0;
-volatile std::sig_atomic_t says_so = 0;
+volatile std::sig_atomic_t prints_notice = 0;
 int alive = 0;  // number of Interrupts
 constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP};
 
@@ -23,7 +23,7 @@ void on_signal(int signal) {  // async-signal-safe calls only
   stop_signal = signal;
   const int reason = errno;
   constexpr std::string_view text = "\nstopping and saving the results; interrupt again to quit immediately\n";
-  if (says_so != 0 && write(STDERR_FILENO, text.data(), text.size()) < 0) says_so = 0;
+  if (prints_notice != 0 && write(STDERR_FILENO, text.data(), text.size()) < 0) prints_notice = 0;
   errno = reason;
 }
 
@@ -31,7 +31,7 @@ void on_signal(int signal) {  // async-signal-safe calls only
 
 Interrupt::Interrupt() {
   if (alive++ == 0) stop_signal = 0;
-  says_so = isatty(STDERR_FILENO);
+  prints_notice = isatty(STDERR_FILENO);
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
@@ -56,7 +56,7 @@ void Interrupt::check() const {
 void write_whole(const std::function<void()>& write) {
   {
     const Interrupt interrupt;
-    if (alive == 1) says_so = 0;  // no notice: writing takes little time
+    if (alive == 1) prints_notice = 0;  // no notice: the write is short
     write();
   }
   if (alive == 0 && stop_signal != 0) std::raise(stop_signal);

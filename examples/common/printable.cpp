@@ -33,11 +33,11 @@ std::size_t character_begin(const std::string& text, std::size_t place) {
 
 }  // namespace
 
-std::string printable(std::string_view text, std::size_t most) {
+std::string printable(std::string_view text, std::size_t max_length) {
   std::string shown;
   std::size_t last = 0;  // start of the last character in `shown`
   for (std::size_t count = 0; !text.empty(); ++count) {
-    if (count == most) return shown.substr(0, last) + "…";
+    if (count == max_length) return shown.substr(0, last) + "…";
     last = shown.size();
     const std::string_view before = text;
     const auto c = take_character(text);
@@ -85,11 +85,11 @@ std::vector<std::string> visible(const std::vector<std::string>& tokens) {
 std::string in_quotes(std::string_view text) { return '\'' + printable(text, 60) + '\''; }
 
 std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 10;
+  constexpr std::size_t max_names = 10;
   std::string list;
-  for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
+  for (std::size_t i = 0; i < std::min(max_names, names.size()); ++i)
     list += (list.empty() ? "" : ", ") + printable(names[i], 30);
-  if (names.size() > most) list += ", ... and " + with_commas(names.size() - most) + " more";
+  if (names.size() > max_names) list += ", ... and " + with_commas(names.size() - max_names) + " more";
   return list;
 }
 

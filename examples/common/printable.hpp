@@ -10,9 +10,9 @@
 namespace examples {
 
 /// Escapes control characters, bidirectional formatting characters and invalid UTF-8 (\x1b, \n, \u202e), so a terminal
-/// cannot interpret them. Truncates longer text to `most` characters including "…". All external text passes through
-/// this function before it reaches the terminal.
-std::string printable(std::string_view text, std::size_t most = std::numeric_limits<std::size_t>::max());
+/// cannot interpret them. Truncates longer text to `max_length` characters including "…". All external text passes
+/// through this function before it reaches the terminal.
+std::string printable(std::string_view text, std::size_t max_length = std::numeric_limits<std::size_t>::max());
 
 /// Like printable, but keeps line ends and tabs.
 std::string printable_text(std::string_view text);

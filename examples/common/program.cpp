@@ -63,17 +63,17 @@ int run(CLI::App& app, int argc, char** argv, const std::function<int()>& body) 
 class FirstRankPrints {
  public:
   FirstRankPrints() {
-    if (!is_first_rank()) std::cout.rdbuf(&nowhere_);
+    if (!is_first_rank()) std::cout.rdbuf(&null_buffer_);
   }
   ~FirstRankPrints() { std::cout.rdbuf(out_); }
   FirstRankPrints(const FirstRankPrints&) = delete;
   FirstRankPrints& operator=(const FirstRankPrints&) = delete;
 
  private:
-  struct Nowhere : std::streambuf {
+  struct NullBuffer : std::streambuf {
     int_type overflow(int_type c) override { return traits_type::not_eof(c); }
     std::streamsize xsputn(const char*, std::streamsize count) override { return count; }
-  } nowhere_;
+  } null_buffer_;
   std::streambuf* out_ = std::cout.rdbuf();
 };
 
@@ -140,19 +140,19 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
 
 namespace {
 
-template <class Number> CLI::Validator within(const char* kind, Number least, Number most) {
+template <class Number> CLI::Validator within(const char* kind, Number min, Number max) {
   std::ostringstream expected;
   expected << kind;
-  if (most == std::numeric_limits<Number>::max())
-    expected << " of at least " << least;
+  if (max == std::numeric_limits<Number>::max())
+    expected << " of at least " << min;
   else
-    expected << " from " << least << " to " << most;
+    expected << " from " << min << " to " << max;
 
   const auto check = [=, text = expected.str()](const std::string& given) -> std::string {
     Number value{};
     const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
     const bool parsed = error == std::errc() && end == given.data() + given.size();
-    if (parsed && value >= least && value <= most) return "";  // false for NaN
+    if (parsed && value >= min && value <= max) return "";  // false for NaN
     return "expected " + text + ", got " + in_quotes(given);
   };
   return CLI::Validator(check, "");
@@ -160,8 +160,8 @@ template <class Number> CLI::Validator within(const char* kind, Number least, Nu
 
 }  // namespace
 
-CLI::Validator whole_number(std::size_t least, std::size_t most) { return within("a whole number", least, most); }
-CLI::Validator number(double least, double most) { return within("a number", least, most); }
+CLI::Validator whole_number(std::size_t min, std::size_t max) { return within("a whole number", min, max); }
+CLI::Validator number(double min, double max) { return within("a number", min, max); }
 
 CLI::Validator any_text() {
   const auto check = [](const std::string& given) -> std::string {
@@ -236,19 +236,19 @@ void require_writable(const std::string& path) {
 
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& folders) {
-  std::set<fs::path> seen, on_the_way;  // the folders and their parents
+  std::set<fs::path> seen, folders_and_parents;  // the folders and their parents
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;
     fs::path path = resolved(folder);
     if (!seen.insert(path).second)
       throw std::runtime_error(folder + ": expected distinct output folders, got this one twice");
-    for (; on_the_way.insert(path).second; path = path.parent_path()) continue;
+    for (; folders_and_parents.insert(path).second; path = path.parent_path()) continue;
   }
   for (const std::string& output : outputs) {
     if (output.empty()) continue;
     require_writable(output);
     const std::string expected = output + ": expected an output file, got ";
-    if (on_the_way.contains(resolved(output))) throw std::runtime_error(expected + "an output folder");
+    if (folders_and_parents.contains(resolved(output))) throw std::runtime_error(expected + "an output folder");
     if (!seen.insert(resolved(output)).second)
       throw std::runtime_error(output + ": expected distinct output files, got this one twice");
     std::error_code none;

@@ -21,8 +21,8 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
 /// Option validators: a whole number or a number within bounds, UTF-8 text, nonempty UTF-8 text, a file's path, and a
 /// common name for several files. Paths and names must not be empty, as from an unset shell variable. Messages name
 /// the expected value.
-CLI::Validator whole_number(std::size_t least, std::size_t most = std::numeric_limits<std::size_t>::max());
-CLI::Validator number(double least, double most);
+CLI::Validator whole_number(std::size_t min, std::size_t max = std::numeric_limits<std::size_t>::max());
+CLI::Validator number(double min, double max);
 CLI::Validator any_text();
 CLI::Validator some_text();
 CLI::Validator some_path();

@@ -44,7 +44,7 @@ void Progress::aside(const std::function<void()>& work) {
   const auto start = Clock::now();
   end_line();
   work();
-  aside_ += Clock::now() - start;
+  other_time_ += Clock::now() - start;
 }
 
 void Progress::report(std::size_t step, double loss, std::size_t tokens) {
@@ -55,7 +55,7 @@ void Progress::report(std::size_t step, double loss, std::size_t tokens) {
 
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
   const Clock::duration passed = Clock::now() - start_;
-  const double elapsed = seconds(passed), training = seconds(passed - aside_);
+  const double elapsed = seconds(passed), training = seconds(passed - other_time_);
   const double left = elapsed * static_cast<double>(steps_ - step - 1) / static_cast<double>(step + 1 - first_);
   std::ostringstream line;  // leaves out_'s format unchanged
   line << "step " << std::setw(static_cast<int>(std::to_string(steps_).size())) << step << " of " << steps_

@@ -42,7 +42,7 @@ class Progress {
   bool terminal_;
   std::size_t steps_, report_every_, first_, tokens_ = 0;
   Clock::time_point start_ = Clock::now(), shown_;
-  Clock::duration aside_{};
+  Clock::duration other_time_{};
   bool line_open_ = false;
 };
 

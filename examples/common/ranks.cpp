@@ -51,24 +51,24 @@ void TrainingRanks::sweep(const StepLoss& part, double share, bool is_last) {
   if (is_last) average_.finish();
 }
 
-template <class Use> void TrainingRanks::use_divided(Use use) {
+template <class Use> void TrainingRanks::with_sharded(Use use) {
   if (sgd_) use(*sgd_);
   if (adamw_) use(*adamw_);
 }
 
 void TrainingRanks::step() {
   if (!divides_state()) return optimizer_.step();
-  use_divided([](auto& sharded) { sharded.step(); });
+  with_sharded([](auto& sharded) { sharded.step(); });
 }
 
 void TrainingRanks::with_whole_state(const std::function<void()>& save) {
-  use_divided([](auto& sharded) { sharded.gather(); });
+  with_sharded([](auto& sharded) { sharded.gather(); });
   if (group_.rank() == 0) save();
-  use_divided([](auto& sharded) { sharded.keep_own(); });
+  with_sharded([](auto& sharded) { sharded.keep_own(); });
 }
 
 void TrainingRanks::print_state(std::ostream& out) {
-  use_divided([&](const auto& sharded) {
+  with_sharded([&](const auto& sharded) {
     const auto own = double(sharded.state_bytes()), all = group_.sum(own);
     std::ostringstream line;
     line << std::fixed << std::setprecision(1) << "optimizer state: " << own / 1e6 << " MB on this rank, " << all / 1e6

@@ -77,7 +77,7 @@ class TrainingRanks {
   void print_state(std::ostream& out);
 
  private:
-  template <class Use> void use_divided(Use use);
+  template <class Use> void with_sharded(Use use);
 
   tapegrad::mpi::Group group_;
   tapegrad::Optimizer<float>& optimizer_;

@@ -22,21 +22,21 @@ inline tapegrad::Metadata as_metadata(const std::string& program, const nlohmann
   return {{program, settings.dump()}};
 }
 
-/// Reads a size from a file's settings. `most` follows from the file's length, so corrupt settings cannot make the
-/// model allocate more. Throws std::invalid_argument, naming the setting, if it is not a whole number from 1 to `most`.
-inline std::size_t size_at(const nlohmann::json& settings, const char* name, std::size_t most) {
+/// Reads a size from a file's settings. `max` follows from the file's length, so corrupt settings cannot make the
+/// model allocate more. Throws std::invalid_argument, naming the setting, if it is not a whole number from 1 to `max`.
+inline std::size_t size_at(const nlohmann::json& settings, const char* name, std::size_t max) {
   const nlohmann::json& value = settings.at(name);
-  if (!value.is_number_unsigned() || value == 0 || value > most)
-    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 to " + std::to_string(most) +
+  if (!value.is_number_unsigned() || value == 0 || value > max)
+    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 to " + std::to_string(max) +
                                 ", the limit from the file's length, got " + printable(value.dump(), 60));
   return value;
 }
 
-/// Reads 1 to `most` names from a file's settings. `most` follows from the file's length. Throws like size_at.
-inline std::vector<std::string> names_at(const nlohmann::json& settings, const char* name, std::size_t most) {
+/// Reads 1 to `max` names from a file's settings. `max` follows from the file's length. Throws like size_at.
+inline std::vector<std::string> names_at(const nlohmann::json& settings, const char* name, std::size_t max) {
   const nlohmann::json& value = settings.at(name);
-  if (value.empty() || value.size() > most)
-    throw std::invalid_argument(std::string(name) + ": expected from 1 to " + std::to_string(most) +
+  if (value.empty() || value.size() > max)
+    throw std::invalid_argument(std::string(name) + ": expected from 1 to " + std::to_string(max) +
                                 " elements, the limit from the file's length, got " + std::to_string(value.size()));
   return value;
 }
@@ -53,7 +53,7 @@ template <class Options> Options kept_options(const nlohmann::json& settings) {
   const nlohmann::json given = settings.flatten(), written = nlohmann::json(options).flatten();
   for (const auto& [place, value] : given.items())
     if (!written.contains(place) || written.at(place).dump() != value.dump())
-      throw std::invalid_argument(place + ": expected a value as this program writes it, got " +
+      throw std::invalid_argument(place + ": expected a value written by this program, got " +
                                   printable(value.dump(), 60));
   return options;
 }

@@ -37,12 +37,13 @@ void check_page_option(const StepPageOptions& options, bool reads_test) {
 }
 
 void write_page(const std::string& file, const tapegrad::Tape& tape, const tapegrad::Tensor<float>& loss,
-                const ToldOfStep& told) {
-  write_whole(
-      [&] { tapegrad::save_page(tape, file, {.title = "A training step on " + told.about, .axes = told.axes}); });
+                const StepDescription& description) {
+  write_whole([&] {
+    tapegrad::save_page(tape, file, {.title = "A training step on " + description.about, .axes = description.axes});
+  });
   std::ostringstream number;
   number << std::fixed << std::setprecision(4) << loss.item();
-  std::cout << "\na training step on " << told.about << ": loss " << number.str()
+  std::cout << "\na training step on " << description.about << ": loss " << number.str()
             << "\nweb page of the step: " << printable(file) << '\n';
 }
 

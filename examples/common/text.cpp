@@ -96,13 +96,11 @@ Text to_lower(Text text) {
 namespace {
 
 std::string read_file(const std::filesystem::path& path) {
-  const auto refuse = [&](const std::string& reason) {
-    return std::runtime_error(path.string() + ": expected a text file, " + reason);
-  };
+  const auto refuse = [&](const std::string& reason) { return std::runtime_error(path.string() + ": " + reason); };
   std::error_code none;
-  if (std::filesystem::is_directory(path, none)) throw refuse("got a folder");
+  if (std::filesystem::is_directory(path, none)) throw refuse("expected a text file, got a folder");
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw refuse(std::string("but it cannot be opened: ") + std::strerror(errno));
+  if (!file) throw refuse(std::string("cannot be opened: ") + std::strerror(errno));
 
   std::string bytes;
   if (const auto size = std::filesystem::file_size(path, none); !none) bytes.reserve(size + 1);  // see end_lines
@@ -110,11 +108,11 @@ std::string read_file(const std::filesystem::path& path) {
   do {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     const std::string_view part(buffer.data(), static_cast<std::size_t>(file.gcount()));
-    if (part.find('\0') != part.npos) throw refuse("got a zero byte");
+    if (part.find('\0') != part.npos) throw refuse("expected a text file, got a zero byte");
     bytes += part;
   } while (file);
-  if (file.bad()) throw refuse(std::string("but it cannot be read: ") + std::strerror(errno));
-  if (bytes.empty()) throw refuse("got an empty one");
+  if (file.bad()) throw refuse(std::string("cannot be read: ") + std::strerror(errno));
+  if (bytes.empty()) throw refuse("expected a text file, got an empty one");
   return bytes;
 }
 

@@ -58,18 +58,18 @@ namespace {
 
 /// During its lifetime a signal can abort the backward pass between operations, since a large step may take minutes.
 /// Only the optimizer's step changes parameters, so an aborted step leaves them unchanged.
-class LeavesSweeps {
+class InterruptibleSweep {
  public:
-  LeavesSweeps(const tg::Parameters<float>& parameters, const Interrupt& interrupt, const TrainingRanks& ranks) {
+  InterruptibleSweep(const tg::Parameters<float>& parameters, const Interrupt& interrupt, const TrainingRanks& ranks) {
     if (ranks.are_several()) return;  // ranks wait for each other in the pass
     for (const auto& parameter : parameters)
       hooks_.push_back(parameter->register_hook([&](auto&) { interrupt.check(); }));
   }
-  ~LeavesSweeps() {
+  ~InterruptibleSweep() {
     for (tg::HookHandle& hook : hooks_) hook.remove();
   }
-  LeavesSweeps(const LeavesSweeps&) = delete;
-  LeavesSweeps& operator=(const LeavesSweeps&) = delete;
+  InterruptibleSweep(const InterruptibleSweep&) = delete;
+  InterruptibleSweep& operator=(const InterruptibleSweep&) = delete;
 
  private:
   std::vector<tg::HookHandle> hooks_;
@@ -95,12 +95,12 @@ class Steps {
     if (!hooks.log.empty()) log_.emplace(hooks.log, state.step);
   }
 
-  void take_all() {
-    const LeavesSweeps leaves_sweeps(parameters_, interrupt_, ranks_);
+  void run_all() {
+    const InterruptibleSweep interruptible_sweep(parameters_, interrupt_, ranks_);
     std::cout << std::flush;  // show earlier output before the first step, which may be long
     try {
       while (state_.step < options_.steps && !out_of_patience()) {
-        take_one();
+        run_one();
         if (hooks_.compare && state_.step % 100 == 0) hooks_.compare();
         if (hooks_.checkpoint && hooks_.checkpoint_every > 0 && state_.step % hooks_.checkpoint_every == 0)
           progress_.aside([&] { ranks_.with_whole_state(hooks_.checkpoint); });
@@ -113,7 +113,7 @@ class Steps {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void take_one() {
+  void run_one() {
     const auto start = Clock::now();
     if (ranks_.are_several() && ranks_.any(interrupt_.requested())) throw Interrupt::Stopped{};
     const Before before{tg::default_generator(), state_.place};
@@ -137,7 +137,7 @@ class Steps {
   }
 
   /// Throws Stopped if requested, with one rank. Several ranks stop together, only between steps.
-  void leave_when_asked() const {
+  void throw_if_stopped() const {
     if (!ranks_.are_several()) interrupt_.check();
   }
 
@@ -159,9 +159,9 @@ class Steps {
       StepTotal total;
       for (std::size_t i = 0; i < options_.accumulate; ++i) {
         tg::Tape tape;
-        leave_when_asked();
+        throw_if_stopped();
         const StepLoss part = hooks_.next_loss();
-        leave_when_asked();
+        throw_if_stopped();
         const auto [loss, tokens, share] = ranks_.mean_of(part);
         ranks_.sweep(part, share / double(options_.accumulate), i + 1 == options_.accumulate);
         total.loss += loss / double(options_.accumulate);
@@ -276,7 +276,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
       if (!failure) failure = std::current_exception();
     }
   };
-  attempt([&] { steps->take_all(); });
+  attempt([&] { steps->run_all(); });
   steps.reset();  // ends the progress line
   if (!failure || state.step > begin) {
     // A rank failing alone cannot collect a divided state from the others.

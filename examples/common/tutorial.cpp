@@ -71,7 +71,7 @@ Block make_block(const std::string& heading, const Named& array, std::size_t fir
 }
 
 /// Prints blocks of equal height next to each other.
-void print_beside(std::span<const Block> blocks, const Style& style) {
+void print_side_by_side(std::span<const Block> blocks, const Style& style) {
   Block page(blocks[0].size());
   std::transform(style.rows.rbegin(), style.rows.rend(), page.rbegin(), [](const auto& row) { return "  " + row; });
   std::size_t left = widest(page);
@@ -92,7 +92,7 @@ void print_blocks(std::span<const Block> blocks, const Style& style, const char*
     while (count < blocks.size() && blocks[count].size() == blocks[0].size() &&
            used + widest(blocks[count]) <= page_width);
     std::cout << above;
-    print_beside(blocks.first(count), style);
+    print_side_by_side(blocks.first(count), style);
     blocks = blocks.subspan(count);
   }
 }
@@ -138,7 +138,7 @@ void say(const std::string& text) { std::cout << '\n' << paragraph(text); }
 
 void see(const std::string& text) { std::cout << paragraph("-> " + text, 3); }
 
-void show_beside(const std::vector<Named>& arrays, const Style& style) {
+void show_together(const std::vector<Named>& arrays, const Style& style) {
   std::vector<Block> blocks;
   blocks.reserve(arrays.size());
   for (const Named& array : arrays) blocks.push_back(make_block(title(array), array, 0, style));
@@ -147,15 +147,15 @@ void show_beside(const std::vector<Named>& arrays, const Style& style) {
 
 void show(const Named& array, const Style& style) {
   const tg::Array<double>& x = array.values;
-  if (x.dimension() <= 2) return show_beside({array}, style);
+  if (x.dimension() <= 2) return show_together({array}, style);
 
   std::cout << '\n' << title(array) << '\n';
   const auto extent = [&](std::size_t from_last) { return x.shape()[x.dimension() - from_last]; };
-  const std::size_t matrix = extent(1) * extent(2), beside = extent(3);
-  for (std::size_t first = 0, i = 0; first < x.size(); first += matrix * beside, ++i) {
+  const std::size_t matrix = extent(1) * extent(2), matrices = extent(3);
+  for (std::size_t first = 0, i = 0; first < x.size(); first += matrix * matrices, ++i) {
     const std::string outer = x.dimension() > 3 ? std::to_string(i) + ", " : "";
     std::vector<Block> blocks;
-    for (std::size_t j = 0; j < beside; ++j)
+    for (std::size_t j = 0; j < matrices; ++j)
       blocks.push_back(make_block("  [" + outer + std::to_string(j) + "]", array, first + j * matrix, style));
     print_blocks(blocks, style, "");
   }

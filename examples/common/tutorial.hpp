@@ -19,9 +19,9 @@ int run_tutorial(int argc, char** argv, const std::string& name, const std::stri
                  const tapegrad::PageOptions& page, const std::function<void(tapegrad::Page&)>& body);
 
 /// Calls compute(), records it as a step of the page and returns its result.
-template <class F> auto as_step(tapegrad::Page& page, tapegrad::PageStep told, const F& compute) {
+template <class F> auto as_step(tapegrad::Page& page, tapegrad::PageStep step, const F& compute) {
   const tapegrad::Tape tape({.keep_values = true});
-  page.add(tape, std::move(told));
+  page.add(tape, std::move(step));
   return compute();
 }
 
@@ -70,7 +70,7 @@ template <class X> void show(const std::string& name, const X& x, const Style& s
 }
 
 /// Prints vectors and matrices next to each other, as many as fit on a line.
-void show_beside(const std::vector<Named>& arrays, const Style& style = {});
+void show_together(const std::vector<Named>& arrays, const Style& style = {});
 
 /// Rounds to one decimal, so printed values are exact and a calculator can reproduce the results.
 template <class T> tapegrad::Array<T> in_tenths(tapegrad::Array<T> x) {
@@ -93,8 +93,8 @@ template <class Model> void show_parameters(const Model& model) {
   std::vector<Named> weights, biases;
   for (const auto& [name, parameter] : tapegrad::named_parameters(model))
     (parameter->dimension() > 1 ? weights : biases).emplace_back(name, *parameter);
-  show_beside(weights, {.decimals = 1});
-  show_beside(biases, {.decimals = 1});
+  show_together(weights, {.decimals = 1});
+  show_together(biases, {.decimals = 1});
 }
 
 /// A table of results computed in two ways, expected to be equal: add(name, description of both ways, one, other).

@@ -24,7 +24,7 @@ class Continuation {
  private:
   const LanguageModel<>& model_;
   std::size_t context_;
-  examples::Ids ids_;  // cached_ ids in the caches, then new ones
+  examples::Ids ids_;  // the first cached_ ids are in the caches
   std::size_t cached_ = 0;
   tapegrad::SampleOptions choice_;
   LanguageModel<>::Caches caches_;

@@ -5,7 +5,7 @@
 using examples::number;
 using examples::whole_number;
 
-void add_writing_options(CLI::App& app, WritingOptions& options, const std::string& group, const WhatIsWritten& what) {
+void add_writing_options(CLI::App& app, WritingOptions& options, const std::string& group, const WritingHelp& what) {
   const auto add = [&](const char* name, auto& value, const char* type, const std::string& text) {
     return app.add_option(name, value, text)->type_name(type)->group(group);
   };

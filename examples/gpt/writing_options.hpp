@@ -16,11 +16,11 @@ struct WritingOptions {
 };
 
 /// Parts of the options' help that depend on the program.
-struct WhatIsWritten {
+struct WritingHelp {
   std::string prompt;  ///< help of --prompt
   std::string length;  ///< help of --length
   std::string unit;    ///< unit in the singular: "character"
 };
 
 /// Adds the options to the command line.
-void add_writing_options(CLI::App& app, WritingOptions& options, const std::string& group, const WhatIsWritten& what);
+void add_writing_options(CLI::App& app, WritingOptions& options, const std::string& group, const WritingHelp& what);

@@ -207,8 +207,8 @@ void check_settings(const JsonSettings& settings) {
 /// of targets or suffixes of them. Throws for regular expressions, which only PEFT accepts.
 class TargetSetting {
  public:
-  TargetSetting(const JsonSettings& settings, const char* pattern, const char* of_all)
-      : settings_(settings), pattern_(pattern), of_all_(of_all) {
+  TargetSetting(const JsonSettings& settings, const char* pattern, const char* default_name)
+      : settings_(settings), pattern_(pattern), default_(default_name) {
     const auto is_plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
     for (const auto& [name, value] : settings.members(pattern).items()) {
       if (!std::ranges::all_of(name, is_plain)) settings.refuse(pattern, "module names", name);
@@ -218,12 +218,12 @@ class TargetSetting {
 
   double of(const Target& target) const {
     const std::optional<double> own = in_pattern(target);
-    return own ? *own : settings_.positive(of_all_);
+    return own ? *own : settings_.positive(default_);
   }
 
   /// Throws for the target's value, naming the setting it came from.
   [[noreturn]] void refuse(const Target& target, const std::string& expected) const {
-    settings_.refuse(in_pattern(target) ? pattern_ : of_all_, expected, of(target));
+    settings_.refuse(in_pattern(target) ? pattern_ : default_, expected, of(target));
   }
 
  private:
@@ -239,7 +239,7 @@ class TargetSetting {
   }
 
   const JsonSettings& settings_;
-  const char *pattern_, *of_all_;
+  const char *pattern_, *default_;
   std::map<std::string, double> numbers_;  // the pattern's values
 };
 
@@ -272,8 +272,8 @@ void load_adapter(Pretrained& pretrained, const fs::path& folder) {
   for (const Target& target : targets) {
     const auto &a = updates.part(target, "A"), &b = updates.part(target, "B");
     if (a.has_value() != b.has_value())
-      throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") +
-                               ", since its other half is present, got none");
+      throw std::runtime_error(weights.string() + ": expected " + name_of(target, a ? "B" : "A") + " next to " +
+                               name_of(target, a ? "A" : "B") + ", got none");
     if (!a) continue;
     is_empty = false;
     for (const char* letter : {"A", "B"})

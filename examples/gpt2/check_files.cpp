@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_there(const fs::path& file) {
+bool path_exists(const fs::path& file) {
   std::error_code none;
   return fs::exists(file, none);
 }
@@ -47,14 +47,14 @@ std::vector<std::string> foreign_files(const Options& options) {
   if (options.saves_updates()) return {file_names::config, file_names::weights};
   std::vector<std::string> foreign = adapter_files();
   for (const std::string& name : model_files())
-    if (!is_there(fs::path(options.folder) / name)) foreign.push_back(name);
+    if (!path_exists(fs::path(options.folder) / name)) foreign.push_back(name);
   return foreign;
 }
 
 void check_saved_folder(const std::string& folder, const Options& options) {
   for (const std::string& read : {options.folder, options.adapter}) check_output_folder(folder, read);
   for (const std::string& name : foreign_files(options))
-    if (is_there(fs::path(folder) / name))
+    if (path_exists(fs::path(folder) / name))
       throw std::runtime_error(folder + ": expected an output folder without " + name + ", which is not part of " +
                                (options.saves_updates() ? "the adapter" : "the model") + "; use another folder");
 }
@@ -69,7 +69,8 @@ void check_files(const Options& options) {
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;
     check_saved_folder(folder, options);
-    if (is_there(folder)) append(outputs, in_folder(folder, options.saves_updates() ? adapter_files() : model_files()));
+    if (path_exists(folder))
+      append(outputs, in_folder(folder, options.saves_updates() ? adapter_files() : model_files()));
   }
   examples::check_outputs(outputs, inputs, folders);
 }

@@ -27,23 +27,23 @@ std::ifstream open_to_read(const fs::path& file) {
   if (fs::exists(status) && !fs::is_regular_file(status)) throw refusal(file, "expected a file, got something else");
   errno = 0;
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw refusal(file, std::string("expected a file, but it cannot be opened: ") + std::strerror(errno));
+  if (!in) throw refusal(file, std::string("cannot be opened: ") + std::strerror(errno));
   return in;
 }
 
 }  // namespace
 
-std::string read_file(const fs::path& file, std::uintmax_t most) {
+std::string read_file(const fs::path& file, std::uintmax_t max_bytes) {
   std::ifstream in = open_to_read(file);
   std::error_code error;
   const auto size = fs::file_size(file, error);
-  if (error) throw refusal(file, "expected a file, but it cannot be read: " + error.message());
-  if (size > most)
-    throw refusal(file,
-                  "expected at most " + examples::with_commas(most) + " bytes, got " + examples::with_commas(size));
+  if (error) throw refusal(file, "cannot be read: " + error.message());
+  if (size > max_bytes)
+    throw refusal(
+        file, "expected at most " + examples::with_commas(max_bytes) + " bytes, got " + examples::with_commas(size));
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
-    throw refusal(file, "expected " + examples::with_commas(size) + " bytes, but they cannot be read");
+    throw refusal(file, "cannot read " + examples::with_commas(size) + " bytes");
   return bytes;
 }
 
@@ -77,14 +77,14 @@ void check_output_folder(const fs::path& folder, const fs::path& read) {
 namespace {
 
 /// Where the old settings are while a model is being replaced.
-fs::path set_aside(const fs::path& settings) { return settings.string() + ".replaced"; }
+fs::path replaced_path(const fs::path& settings) { return settings.string() + ".replaced"; }
 
 }  // namespace
 
 void replace_model(const fs::path& folder, const char* settings_name, const std::string& settings,
                    const std::function<void()>& save_weights, const std::map<std::string, std::string>& others) {
   make_folder(folder);
-  const fs::path file = folder / settings_name, old = set_aside(file);
+  const fs::path file = folder / settings_name, old = replaced_path(file);
   std::error_code none;
   const bool replaces = fs::exists(file, none);
   if (replaces) fs::rename(file, old);
@@ -100,7 +100,7 @@ void replace_model(const fs::path& folder, const char* settings_name, const std:
 }
 
 void require_complete_model(const fs::path& folder, const char* settings_name) {
-  const fs::path file = folder / settings_name, old = set_aside(file);
+  const fs::path file = folder / settings_name, old = replaced_path(file);
   std::error_code none;
   if (!fs::exists(file, none) && fs::exists(old, none))
     throw std::runtime_error(folder.string() +

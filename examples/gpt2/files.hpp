@@ -7,9 +7,9 @@
 #include <map>
 #include <string>
 
-/// Reads a file. Throws std::runtime_error, naming it, if it is not a regular file, has more than `most` bytes, or
+/// Reads a file. Throws std::runtime_error, naming it, if it is not a regular file, has more than `max_bytes` bytes, or
 /// cannot be read.
-std::string read_file(const std::filesystem::path& file, std::uintmax_t most = std::uintmax_t{512} << 20);
+std::string read_file(const std::filesystem::path& file, std::uintmax_t max_bytes = std::uintmax_t{512} << 20);
 
 /// Throws like read_file if the file cannot be opened or is not a regular file. Ignores an empty name.
 void check_input_file(const std::filesystem::path& file);

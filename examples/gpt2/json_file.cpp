@@ -19,7 +19,7 @@ namespace {
 // Parsed values take about 25 times the memory. The largest vocabularies have about 30 MB.
 constexpr std::uintmax_t kLargest = std::uintmax_t{128} << 20;
 
-constexpr std::size_t kDeepest = 100;  // the parser uses no stack, but later recursion does
+constexpr std::size_t kMaxDepth = 100;  // the parser uses no stack, but later recursion does
 
 /// Builds the value from the parser's events, since json::parse silently accepts duplicate names.
 class Reader {
@@ -65,8 +65,8 @@ class Reader {
   bool add(json given) { return place(std::move(given)) != nullptr; }
 
   bool open(json empty) {
-    if (open_.size() == kDeepest)
-      return refuse(std::string("JSON with at most ") + std::to_string(kDeepest) + " nested levels, got more");
+    if (open_.size() == kMaxDepth)
+      return refuse(std::string("JSON with at most ") + std::to_string(kMaxDepth) + " nested levels, got more");
     open_.push_back(place(std::move(empty)));
     return true;
   }

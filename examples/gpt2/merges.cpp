@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr TokenId kGone = -1;  // marks a token merged into its predecessor
+constexpr TokenId kMerged = -1;  // marks a token merged into its predecessor
 
 /// A mergeable pair at the place of its left token. May be outdated when it is popped.
 struct Candidate {
@@ -46,14 +46,14 @@ void Merges::apply(std::vector<TokenId>& tokens) const {
       same.push_back(candidates.top());
     for (const auto& [rank, left, pair, merged] : same) {
       const std::uint32_t right = next[left];
-      if (tokens[left] == kGone || right == size || pair_key(tokens[left], tokens[right]) != pair) continue;
+      if (tokens[left] == kMerged || right == size || pair_key(tokens[left], tokens[right]) != pair) continue;
       tokens[left] = merged;
-      tokens[right] = kGone;
+      tokens[right] = kMerged;
       next[left] = next[right];
       if (next[right] != size) previous[next[right]] = left;
       find(previous[left]);
       find(left);
     }
   }
-  std::erase(tokens, kGone);
+  std::erase(tokens, kMerged);
 }

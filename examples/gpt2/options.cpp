@@ -89,9 +89,9 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
 }
 
 bool writes(const Options& options) {
-  const bool asked = !options.writing.prompt.empty() || options.writing.length;
-  return asked || (!options.trains() && options.score.empty() && !options.explain.wanted && options.page.file.empty() &&
-                   options.outputs.save.empty());
+  const bool is_requested = !options.writing.prompt.empty() || options.writing.length;
+  return is_requested || (!options.trains() && options.score.empty() && !options.explain.wanted &&
+                          options.page.file.empty() && options.outputs.save.empty());
 }
 
 /// Throws CLI::ValidationError for training options without --train.

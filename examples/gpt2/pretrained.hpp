@@ -19,7 +19,7 @@ using Files = std::map<std::string, std::string>;
 struct Description {
   Config config;
   Tokenizer tokenizer;
-  Files beside;  ///< original files of the tokenizer and its settings
+  Files other_files;  ///< original files of the tokenizer and its settings
 };
 
 /// Reads a folder and checks it for consistency. Throws std::runtime_error, naming the file, if it is invalid.
@@ -29,7 +29,7 @@ struct Pretrained {
   Config config;
   Tokenizer tokenizer;
   LanguageModel<> model;
-  Files beside = {};
+  Files other_files = {};
 };
 
 /// Adds the weights. Throws like load_model.

@@ -112,13 +112,13 @@ std::vector<std::string> read_before(const Part& post_processor) {
       before.insert(before.end(), tokens.begin(), tokens.end());
     }
   if (type.value != "TemplateProcessing") return before;
-  bool text_came = false;
+  bool has_text = false;
   for (const Part& item : post_processor["single"].items()) {
-    if (text_came) item.refuse("nothing after the text");
-    text_came = !item["Sequence"].value.is_null();
-    if (!text_came) before.push_back(item["SpecialToken"]["id"].text());
+    if (has_text) item.refuse("nothing after the text");
+    has_text = !item["Sequence"].value.is_null();
+    if (!has_text) before.push_back(item["SpecialToken"]["id"].text());
   }
-  if (!text_came) post_processor["single"].refuse("the text as a Sequence");
+  if (!has_text) post_processor["single"].refuse("the text as a Sequence");
   return before;
 }
 

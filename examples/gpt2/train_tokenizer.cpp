@@ -48,7 +48,7 @@ class Pairs {
   };
   struct Found {
     std::int64_t count = 0;
-    std::vector<std::uint32_t> lefts;  // places of left tokens in order; some may be outdated
+    std::vector<std::uint32_t> left_places;  // places of left tokens in order; some may be outdated
   };
   struct Counted {
     std::int64_t count;
@@ -58,14 +58,14 @@ class Pairs {
     }
   };
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-  static constexpr TokenId gone = -1;  // marks a token merged into its predecessor
+  static constexpr TokenId kMerged = -1;  // marks a token merged into its predecessor
 
   bool is_pair(std::uint32_t left) const { return left != none && places_[left].next != none; }
   std::uint64_t pair_at(std::uint32_t left) const {
     return pair_key(places_[left].token, places_[places_[left].next].token);
   }
   void remember(std::uint32_t left);
-  void forget(std::uint32_t left);
+  void remove(std::uint32_t left);
 
   std::vector<Place> places_;
   std::vector<std::int64_t> counts_;  // of words
@@ -92,11 +92,11 @@ void Pairs::remember(std::uint32_t left) {
   const std::uint64_t pair = pair_at(left);
   Found& found = found_[pair];
   found.count += counts_[places_[left].word];
-  found.lefts.push_back(left);
+  found.left_places.push_back(left);
   grown_.push_back(pair);
 }
 
-void Pairs::forget(std::uint32_t left) {
+void Pairs::remove(std::uint32_t left) {
   if (!is_pair(left)) return;
   const auto found = found_.find(pair_at(left));
   if ((found->second.count -= counts_[places_[left].word]) == 0) found_.erase(found);
@@ -121,14 +121,14 @@ std::optional<std::uint64_t> Pairs::most_frequent() {
 }
 
 void Pairs::merge(std::uint64_t pair, TokenId merged) {
-  const std::vector<std::uint32_t> lefts = std::move(found_.at(pair).lefts);
-  for (const std::uint32_t left : lefts) {
-    if (places_[left].token == gone || !is_pair(left) || pair_at(left) != pair) continue;
+  const std::vector<std::uint32_t> left_places = std::move(found_.at(pair).left_places);
+  for (const std::uint32_t left : left_places) {
+    if (places_[left].token == kMerged || !is_pair(left) || pair_at(left) != pair) continue;
     const std::uint32_t previous = places_[left].previous, right = places_[left].next, next = places_[right].next;
-    for (const std::uint32_t changed : {previous, left, right}) forget(changed);
+    for (const std::uint32_t changed : {previous, left, right}) remove(changed);
     places_[left].token = merged;
     places_[left].next = next;
-    places_[right].token = gone;
+    places_[right].token = kMerged;
     if (next != none) places_[next].previous = left;
     for (const std::uint32_t changed : {previous, left}) remember(changed);
   }
@@ -152,7 +152,7 @@ Tokenizer train_tokenizer(std::string_view text, std::size_t vocabulary,
     const auto pair = pairs.most_frequent();
     if (!pair)
       throw refuse("a vocabulary of at most " + examples::with_commas(parts.tokens.size() + 1) +
-                       ", since after so many tokens no pair occurs twice in the text",
+                       ", because after that no pair occurs twice in the text",
                    vocabulary);
     const auto left = static_cast<TokenId>(*pair >> 32), right = static_cast<TokenId>(*pair & 0xffffffff);
     const auto merged = static_cast<TokenId>(parts.tokens.size());  // a new id: no other merge gives these bytes

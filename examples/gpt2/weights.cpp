@@ -39,7 +39,7 @@ tg::Shape shape_in_file(const StoredParameter& stored, const ParameterHandles& p
 }
 
 /// Adds the prefix missing from names in files of the model without its head.
-std::string whole_name(const std::string& name, Family family) {
+std::string full_name(const std::string& name, Family family) {
   const std::string prefix = prefix_of(family);
   return name.starts_with(prefix) || name.starts_with("lm_head.") ? name : prefix + name;
 }
@@ -61,12 +61,12 @@ void require_room(const Config& config, const fs::path& folder) {
   const auto width = static_cast<double>(model.width), layers = static_cast<double>(model.layers);
   const double rows = static_cast<double>(config.vocabulary) * (model.tie ? 1 : 2) +
                       (model.positions == Positions::learned ? static_cast<double>(model.context) : 0);
-  const double least =
+  const double min_bytes =
       of_number * (rows * width + layers * numbers_in_block(model)) + of_entry * entries_of_block * layers;
   const fs::path file = folder / file_names::weights;
   check_input_file(file);
   const std::uintmax_t bytes = fs::file_size(file);
-  if (least <= static_cast<double>(bytes)) return;
+  if (min_bytes <= static_cast<double>(bytes)) return;
   throw std::runtime_error((folder / file_names::config).string() + ": expected sizes of a model that fits in " +
                            file_names::weights + " (" + examples::with_commas(bytes) + " bytes), got a larger one");
 }
@@ -84,7 +84,7 @@ LanguageModel<> load_model(const Config& config, const std::filesystem::path& fo
   for (const StoredParameter& stored : layout)
     read.emplace(stored.name, tg::Array<float>(shape_in_file(stored, parameters)));
   tg::load(read, folder / file_names::weights,
-           {.rename = [&](const std::string& name) { return whole_name(name, config.family); },
+           {.rename = [&](const std::string& name) { return full_name(name, config.family); },
             .ignore = ignored_names(config)});
 
   std::map<std::string, tg::ParameterHandle<tg::Parameter<float>>> places;

@@ -60,10 +60,10 @@ void check_texts(const Description& description, const Options& options) {
     throw std::invalid_argument("--prompt: required for a tokenizer without " +
                                 std::string(TokenizerParts::end_of_text));
   if (options.explain.wanted) {
-    const std::size_t most = description.config.model.context + 1;  // the last one is only predicted
+    const std::size_t max_tokens = description.config.model.context + 1;  // the last one is only predicted
     const std::size_t given = tokenizer.encode_alone(options.explain.text).size();
-    if (given < 2 || given > most)
-      throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(most) + " tokens, got " +
+    if (given < 2 || given > max_tokens)
+      throw std::invalid_argument("--explain: expected from 2 to " + std::to_string(max_tokens) + " tokens, got " +
                                   std::to_string(given));
   }
   if (options.page.text && tokenizer.encode_alone(*options.page.text).size() < 2)
@@ -71,7 +71,7 @@ void check_texts(const Description& description, const Options& options) {
 }
 
 void write_on(const Pretrained& pretrained, const WritingOptions& options, std::uint64_t seed) {
-  const auto& [config, tokenizer, model, beside] = pretrained;
+  const auto& [config, tokenizer, model, other_files] = pretrained;
   tg::Generator generator(seed);
   Ids ids = tokenizer.encode_alone(options.prompt);
   if (ids.empty()) ids.push_back(*tokenizer.end_of_text());
@@ -89,7 +89,7 @@ void write_on(const Pretrained& pretrained, const WritingOptions& options, std::
 }
 
 void explain(const Pretrained& pretrained, const examples::ExplainOptions& options) {
-  const auto& [config, tokenizer, model, beside] = pretrained;
+  const auto& [config, tokenizer, model, other_files] = pretrained;
   const Ids ids = tokenizer.encode_alone(options.text);
   const std::vector<std::string> tokens = shown(tokenizer, {ids.begin(), ids.end() - 1});
   const auto [input, next] = shift(as_row(ids));  // (1, T)
@@ -108,7 +108,7 @@ void explain(const Pretrained& pretrained, const examples::ExplainOptions& optio
 }
 
 void show_step(const Pretrained& pretrained, const examples::StepPageOptions& options) {
-  const auto& [config, tokenizer, model, beside] = pretrained;
+  const auto& [config, tokenizer, model, other_files] = pretrained;
   Ids ids = tokenizer.encode_alone(*options.text);
   const std::size_t all = ids.size();
   ids.resize(std::min(all, config.model.context + 1));
@@ -142,7 +142,7 @@ void print_tokens(const Tokenizer& tokenizer, const std::string& file) {
 }
 
 void print_score(const Pretrained& pretrained, const std::string& folder, const std::string& file) {
-  const auto& [config, tokenizer, model, beside] = pretrained;
+  const auto& [config, tokenizer, model, other_files] = pretrained;
   const Ids ids = tokenizer.encode_alone(read_file(file), Special::as_tokens);
   if (ids.size() < 2)
     throw std::runtime_error(file + ": expected a text of at least two tokens, got " + std::to_string(ids.size()));

@@ -185,29 +185,29 @@ void check_combinations(const CLI::App& app, const Options& options) {
   check_heads(options.model);
 }
 
-const std::string what_to_learn = "Training data", the_model = "The model", keeping = "Saving and using the model";
+const std::string training_data = "Training data", the_model = "The model", keeping = "Saving and using the model";
 
 void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
   given
       .add(app, "--language", &RunOptions::language, "NAME", {},
            "Language of the words to train on (default english):\n" + examples::known_languages() +
                ",\nor the path of a word list, one word per line")
-      ->group(what_to_learn);
+      ->group(training_data);
   given
       .add(app, "--data", &RunOptions::data, "FILE", examples::some_path(),
            "Text to train on instead; its last tenth is held out for testing.\n"
            "Or 'random': random sequences, to be memorized")
-      ->group(what_to_learn);
+      ->group(training_data);
   given
       .add_flag(app, "--lines", &RunOptions::lines,
                 "Treat the file as a list, e.g. of names: each line is a separate\n"
                 "text, and every tenth is held out for testing")
-      ->group(what_to_learn);
+      ->group(training_data);
   given
       .add_choice<examples::Encoding>(app, "--encoding", &RunOptions::encoding,
                                       {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
                                       "Encoding of the file: utf-8 (default) or latin1 (ISO-8859-1)")
-      ->group(what_to_learn);
+      ->group(training_data);
 }
 
 void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {

@@ -55,14 +55,14 @@ void require_room(const Writer& writer, const std::string& option, const Ids& id
 
 PackedIds Writer::encode(std::string_view text) const {
   PackedIds ids(vocabulary.size());
-  const std::size_t most = writes_lines() ? options.context + 1 : std::numeric_limits<std::size_t>::max();
-  ids.reserve(std::min(most, examples::character_count(text) + 2));
+  const std::size_t max_count = writes_lines() ? options.context + 1 : std::numeric_limits<std::size_t>::max();
+  ids.reserve(std::min(max_count, examples::character_count(text) + 2));
   if (writes_lines()) ids.push_back(Vocabulary::begin);
-  for (std::string_view rest = text; !rest.empty() && ids.size() < most; text = rest) {
+  for (std::string_view rest = text; !rest.empty() && ids.size() < max_count; text = rest) {
     examples::take_character(rest);
     ids.push_back(vocabulary.id(std::string(text.substr(0, text.size() - rest.size()))));
   }
-  if (writes_lines() && ids.size() < most) ids.push_back(Vocabulary::end);
+  if (writes_lines() && ids.size() < max_count) ids.push_back(Vocabulary::end);
   return ids;
 }
 
@@ -103,8 +103,8 @@ ModelOptions read_sizes(const nlohmann::json& settings, std::size_t numbers) {
   using examples::size_at;
   const std::size_t width = size_at(settings, "width", examples::largest_width(numbers)),
                     heads = size_at(settings, "heads", width);
-  for (const auto& [name, most] : {std::pair("kv_heads", heads), std::pair("feed_forward", numbers / width)})
-    if (settings.value(name, 0) != 0) size_at(settings, name, most);
+  for (const auto& [name, max_count] : {std::pair("kv_heads", heads), std::pair("feed_forward", numbers / width)})
+    if (settings.value(name, 0) != 0) size_at(settings, name, max_count);
   const ModelOptions options = settings;
   size_at(settings, "context", options.positions == Positions::learned ? numbers / width : longest_context);
   if (options.layers != 0)

@@ -13,9 +13,9 @@ namespace tg = tapegrad;
 using examples::Ids;
 
 tg::IntArray Sequences::labels_of(std::span<const std::size_t> chosen) const {
-  tg::IntArray of_chosen(tg::Shape{chosen.size()});
-  for (std::size_t i = 0; i < chosen.size(); ++i) of_chosen(i) = labels[chosen[i]];
-  return of_chosen;
+  tg::IntArray chosen_labels(tg::Shape{chosen.size()});
+  for (std::size_t i = 0; i < chosen.size(); ++i) chosen_labels(i) = labels[chosen[i]];
+  return chosen_labels;
 }
 
 void in_batches(const std::vector<Ids>& texts,

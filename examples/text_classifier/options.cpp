@@ -36,7 +36,7 @@ Examples:
   text_classifier --data random)";
 
 /// A placeholder for a number of steps computed from the number of texts.
-constexpr std::size_t as_many_as_suit = 0;
+constexpr std::size_t automatic_steps = 0;
 
 /// The defaults of a source.
 struct Defaults {
@@ -65,7 +65,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
                .token_dropout = 0.6,
                .dropout = 0.5,
                .max_length = 256},
-              {.steps = as_many_as_suit,
+              {.steps = automatic_steps,
                .batch_size = 64,
                .optimizer = OptimizerKind::adamw,
                .lr = 0.002,
@@ -89,7 +89,7 @@ struct Given {
 
 examples::TrainingOptions Options::training_with(std::size_t texts) const {
   examples::TrainingOptions chosen = training;
-  if (chosen.steps == as_many_as_suit) chosen.steps = std::max<std::size_t>(2000, 10 * texts / chosen.batch_size);
+  if (chosen.steps == automatic_steps) chosen.steps = std::max<std::size_t>(2000, 10 * texts / chosen.batch_size);
   return chosen;
 }
 
@@ -147,7 +147,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   examples::check_heads(options.model.heads, options.model.width);
 }
 
-const std::string what_to_learn = "Training data", the_model = "The model", keeping = "Saving and using the model";
+const std::string training_data = "Training data", the_model = "The model", keeping = "Saving and using the model";
 
 void add_data_options(CLI::App& app, Options& options, Given& given) {
   app.add_option("--languages", options.languages,
@@ -155,34 +155,34 @@ void add_data_options(CLI::App& app, Options& options, Given& given) {
                      ",\nor paths of word lists, one word per line")
       ->type_name("NAME")
       ->expected(2, 1000)
-      ->group(what_to_learn);
+      ->group(training_data);
   app.add_option("--words", options.words, "Number of words of each language (default 10000)")
       ->type_name("N")
       ->check(whole_number(10))
-      ->group(what_to_learn);
+      ->group(training_data);
   app.add_option("--data", options.data,
                  "File with a label, a space and a text on each line; every tenth line\n"
                  "is held out for testing. Or 'random': the tutorial's random sequences")
       ->type_name("FILE")
       ->check(examples::some_path())
-      ->group(what_to_learn);
+      ->group(training_data);
   app.add_option("--train", options.train, "File of the same format, used only for training")
       ->type_name("FILE")
       ->check(examples::some_path())
-      ->group(what_to_learn);
+      ->group(training_data);
   app.add_option("--test", options.test, "File of the same format, used only for testing")
       ->type_name("FILE")
       ->check(examples::some_path())
-      ->group(what_to_learn);
+      ->group(training_data);
   examples::add_choice<examples::Unit>(app, "--tokens", given.unit,
                                        {{"characters", examples::Unit::characters}, {"words", examples::Unit::words}},
                                        "Tokens of a file's texts: characters or words (default)")
-      ->group(what_to_learn);
+      ->group(training_data);
   examples::add_choice<examples::Encoding>(
       app, "--encoding", options.encoding,
       {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
       "Encoding of the files: utf-8 (default) or latin1 (ISO-8859-1)")
-      ->group(what_to_learn);
+      ->group(training_data);
 }
 
 void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {

@@ -18,10 +18,10 @@ using examples::flush_left, examples::flush_right, examples::printable, examples
 
 namespace {
 
-/// Texts formatted for a table: printable, at most `most` characters.
-std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t most) {
+/// Texts formatted for a table: printable, at most `max_length` characters.
+std::vector<std::string> in_columns(const std::vector<std::string>& texts, std::size_t max_length) {
   std::vector<std::string> cells;
-  for (const std::string& text : texts) cells.push_back(printable(text, most));
+  for (const std::string& text : texts) cells.push_back(printable(text, max_length));
   return cells;
 }
 
@@ -190,11 +190,11 @@ void print_probabilities(std::ostream& out, const std::vector<std::string>& text
                          const std::vector<std::string>& labels) {
   std::vector<std::string> starts = in_columns(texts, 60);
   std::replace(starts.begin(), starts.end(), std::string(), std::string("(empty)"));
-  const std::vector<std::string> beside = label_columns(about), names = label_columns(labels);
-  const std::size_t start = widest(starts), aside = widest(beside), column = widest(names);
+  const std::vector<std::string> about_columns = label_columns(about), names = label_columns(labels);
+  const std::size_t start = widest(starts), about_width = widest(about_columns), column = widest(names);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     out << "  " << flush_left(starts[i], start);
-    if (!about.empty()) out << "  " << flush_left(beside[i], aside);
+    if (!about.empty()) out << "  " << flush_left(about_columns[i], about_width);
     for (const auto& [label, probability] : predictions[i])
       out << "  " << flush_right(names[static_cast<std::size_t>(label)], column)
           << flush_right(percent(static_cast<double>(probability)), 7);

@@ -36,14 +36,14 @@ Data fold(const std::vector<Example>& examples, const std::vector<std::size_t>& 
 
 std::vector<Example> take_share(std::vector<Example>& examples, double share) {
   const std::vector<std::size_t> order = by_label(examples);
-  const auto taken_of = [&](std::size_t first) { return std::floor(share * static_cast<double>(first) + 0.5); };
-  const double count = taken_of(order.size());
+  const auto count_taken = [&](std::size_t first) { return std::floor(share * static_cast<double>(first) + 0.5); };
+  const double count = count_taken(order.size());
   if (count == 0 || count == static_cast<double>(order.size()))
     throw std::runtime_error("--validation: expected a share that holds out some of the " +
                              std::to_string(order.size()) + " training texts, not all, got one that holds out " +
                              std::to_string(static_cast<std::size_t>(count)));
   std::vector<bool> takes(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) takes[order[i]] = taken_of(i + 1) > taken_of(i);
+  for (std::size_t i = 0; i < order.size(); ++i) takes[order[i]] = count_taken(i + 1) > count_taken(i);
 
   std::vector<Example> taken, left;
   for (std::size_t i = 0; i < examples.size(); ++i) (takes[i] ? taken : left).push_back(std::move(examples[i]));

@@ -75,16 +75,16 @@ int train(Model& model, const Sequences& data, const Sequences& validation, cons
 
 Trained learn(std::vector<Example> texts, const std::vector<std::string>& labels, const Options& options,
               const std::function<void(const Classifier&)>& keep) {
-  std::vector<Example> held_back;
+  std::vector<Example> held_out;
   if (options.validation > 0) {
-    held_back = take_share(texts, options.validation);
-    std::cout << examples::with_commas(held_back.size()) << " of them held out for validation\n";
+    held_out = take_share(texts, options.validation);
+    std::cout << examples::with_commas(held_out.size()) << " of them held out for validation\n";
   }
   Trained trained{make_classifier(texts, labels, options), 0};
   Classifier& classifier = trained.classifier;
   tg::print(std::cout, classifier.model);
   trained.status = train(
-      classifier.model, classifier.encode(texts), classifier.encode(held_back), options.training_with(texts.size()),
+      classifier.model, classifier.encode(texts), classifier.encode(held_out), options.training_with(texts.size()),
       options.page.file, [&] { keep(classifier); }, options.divide_state);
   return trained;
 }

@@ -76,7 +76,7 @@ std::string base64(const std::vector<float>& numbers) {
 
 // Over all numbers; counts the non-finite ones separately.
 struct Range {
-  double least = std::numeric_limits<double>::infinity(), largest = -least;
+  double smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
   std::size_t zeros = 0, nan = 0, infinite = 0;
 };
 
@@ -89,7 +89,7 @@ template <class T> Range range_of(const Array<T>& array) {
       continue;
     }
     range.zeros += number == 0;
-    range.least = std::min(range.least, number);
+    range.smallest = std::min(range.smallest, number);
     range.largest = std::max(range.largest, number);
   }
   return range;
@@ -115,7 +115,7 @@ template <class T> JsonObject statistics(const Array<T>& array) {
   constexpr std::size_t kBlock = 512;  // two passes per block avoid a division per number
   const Range range = range_of(array);
   // An exact scaling by a power of two keeps the sum of squares from overflow and underflow.
-  const double magnitude = std::max(-range.least, range.largest);
+  const double magnitude = std::max(-range.smallest, range.largest);
   const int exponent = magnitude > 0 ? std::clamp(std::ilogb(magnitude), -1000, 1000) : 0;
   const double scale = std::ldexp(1.0, -exponent);
   double squares = 0;
@@ -138,13 +138,13 @@ template <class T> JsonObject statistics(const Array<T>& array) {
     moments.add(block);
   }
   const double variance = moments.squared_deviations / static_cast<double>(moments.count);
-  const auto of_finite = [&](double number) { return moments.count > 0 ? Json(number) : Json(); };
+  const auto number_or_null = [&](double number) { return moments.count > 0 ? Json(number) : Json(); };
   return {{"count", array.size()},
-          {"least", of_finite(range.least)},
-          {"largest", of_finite(range.largest)},
-          {"mean", of_finite(std::ldexp(moments.mean, exponent))},
-          {"deviation", of_finite(std::ldexp(std::sqrt(variance), exponent))},
-          {"norm", of_finite(std::ldexp(std::sqrt(squares), exponent))},
+          {"least", number_or_null(range.smallest)},
+          {"largest", number_or_null(range.largest)},
+          {"mean", number_or_null(std::ldexp(moments.mean, exponent))},
+          {"deviation", number_or_null(std::ldexp(std::sqrt(variance), exponent))},
+          {"norm", number_or_null(std::ldexp(std::sqrt(squares), exponent))},
           {"zeros", range.zeros},
           {"nan", range.nan},
           {"infinite", range.infinite}};
@@ -152,9 +152,9 @@ template <class T> JsonObject statistics(const Array<T>& array) {
 
 }  // namespace
 
-std::vector<std::size_t> pooling(const Shape& shape, std::size_t most) {
+std::vector<std::size_t> pooling(const Shape& shape, std::size_t max_size) {
   std::vector<std::size_t> pooled(shape.size(), 1);
-  while (pooled_size(shape, pooled) > most) {
+  while (pooled_size(shape, pooled) > max_size) {
     std::size_t longest = 0;
     for (std::size_t axis = 1; axis < shape.size(); ++axis)
       if (pooled_extent(shape[axis], pooled[axis]) > pooled_extent(shape[longest], pooled[longest])) longest = axis;
@@ -167,8 +167,8 @@ std::size_t pooled_size(const Shape& shape, const std::vector<std::size_t>& pool
   return element_count(pooled_shape(shape, pooled));
 }
 
-template <class T> Json array_json(const Array<T>& array, std::size_t most) {
-  const std::vector<std::size_t> pooled = pooling(array.shape(), most);
+template <class T> Json array_json(const Array<T>& array, std::size_t max_size) {
+  const std::vector<std::size_t> pooled = pooling(array.shape(), max_size);
   const Shape shape = pooled_shape(array.shape(), pooled);
   JsonObject out{{"shape", shape},
                  {"data", Json::plain_string(base64(averaged(array, pooled)))},

@@ -18,7 +18,7 @@ bool fit(const Axes& axes, const Shape& shape) {
 }
 
 // The entry of a name or path, or null.
-const Axes* told(const PageStep& step, const PageOptions& page, const std::string& key) {
+const Axes* find_axes(const PageStep& step, const PageOptions& page, const std::string& key) {
   for (const PageAxes* axes : {&step.axes, &page.axes})
     if (const auto found = axes->find(key); found != axes->end()) return &found->second;
   return nullptr;
@@ -27,7 +27,7 @@ const Axes* told(const PageStep& step, const PageOptions& page, const std::strin
 }  // namespace
 
 const Axes* Labels::of_value(const std::string& name, const Shape& shape) const {
-  const Axes* axes = name.empty() ? nullptr : told(step_, page_, name);
+  const Axes* axes = name.empty() ? nullptr : find_axes(step_, page_, name);
   require(axes == nullptr || fit(*axes, shape), "save_page", "expected one PageAxis per axis of ", name, " ", shape,
           ", with one label per index or none, got other axes");
   return axes;
@@ -35,7 +35,7 @@ const Axes* Labels::of_value(const std::string& name, const Shape& shape) const 
 
 const Axes* Labels::in_layer(std::string layer, const Shape& shape) const {
   for (;; layer = layer_of(layer)) {
-    const Axes* axes = told(step_, page_, layer);
+    const Axes* axes = find_axes(step_, page_, layer);
     if (axes != nullptr && fit(*axes, shape)) return axes;
     if (layer.empty()) return nullptr;
   }

@@ -72,7 +72,7 @@ class Recording;
 /// A step of a page: the recording, kept after its tape ends.
 struct RecordedStep {
   std::shared_ptr<const Recording> recorded;
-  PageStep told;
+  PageStep settings;
 };
 
 }  // namespace detail

@@ -93,8 +93,8 @@ struct Limits {
 // Writes a tape's nodes, first float, then double, as one step.
 class StepWriter {
  public:
-  StepWriter(const PageStep& told, const PageOptions& options, const Limits& limits)
-      : told_(told), labels_(told, options), limits_(limits) {}
+  StepWriter(const PageStep& settings, const PageOptions& options, const Limits& limits)
+      : settings_(settings), labels_(settings, options), limits_(limits) {}
 
   template <class T> void add(const Recording& recording) {
     const NodeViews<T> nodes(recording);
@@ -110,24 +110,24 @@ class StepWriter {
     const std::int32_t start = observers.kept_values()->start();
     if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
     const auto anomaly = observers.anomaly() ? observers.anomaly()->found() : std::nullopt;
-    if (anomaly && opened_at_.is_null())
-      opened_at_ = JsonObject{{"node", places[static_cast<std::size_t>(anomaly->node)]},
-                              {"backward", anomaly->backward},
-                              {"text", told_.about.empty() ? anomaly->text : told_.about}};
+    if (anomaly && start_position_.is_null())
+      start_position_ = JsonObject{{"node", places[static_cast<std::size_t>(anomaly->node)]},
+                                   {"backward", anomaly->backward},
+                                   {"text", settings_.about.empty() ? anomaly->text : settings_.about}};
   }
 
   Json step() const {
-    JsonObject out{{"label", told_.label}, {"loss", loss_}, {"nodes", nodes_}};
-    if (!opened_at_.is_null())
-      out["opened_at"] = opened_at_;
-    else if (!told_.opened_at.empty())  // unread values are not on the tape
+    JsonObject out{{"label", settings_.label}, {"loss", loss_}, {"nodes", nodes_}};
+    if (!start_position_.is_null())
+      out["opened_at"] = start_position_;
+    else if (!settings_.opened_at.empty())  // unread values are not on the tape
       out["opened_at"] = opening_at(loss_ >= 0 ? loss_ : static_cast<std::int64_t>(nodes_.size()) - 1);
     return out;
   }
   std::size_t arrays() const { return arrays_; }
   std::size_t averaged() const { return averaged_; }
-  // The number of elements left of each.
-  std::size_t most_left() const { return most_left_; }
+  // The largest number of elements of an averaged array.
+  std::size_t largest_size() const { return largest_size_; }
 
  private:
   using Axes = Labels::Axes;
@@ -135,19 +135,19 @@ class StepWriter {
 
   // The page's first position.
   JsonObject opening_at(std::int64_t node) const {
-    return {{"node", node}, {"backward", false}, {"text", told_.about}};
+    return {{"node", node}, {"backward", false}, {"text", settings_.about}};
   }
 
   template <class T> Json array(const Value<T>& value) { return value ? array(*value, limits_.others) : Json(); }
 
-  template <class T> Json array(const Array<T>& array, std::size_t most) {
-    const std::size_t left = pooled_size(array.shape(), pooling(array.shape(), most));
+  template <class T> Json array(const Array<T>& array, std::size_t max_size) {
+    const std::size_t left = pooled_size(array.shape(), pooling(array.shape(), max_size));
     ++arrays_;
     if (left < array.size()) {
       ++averaged_;
-      most_left_ = std::max(most_left_, left);
+      largest_size_ = std::max(largest_size_, left);
     }
-    return array_json(array, most);
+    return array_json(array, max_size);
   }
 
   // Adds constants at their first use.
@@ -266,8 +266,8 @@ class StepWriter {
   }
 
   void add_numeric_gradient(JsonObject& out, const std::string& name, const Shape& shape) {
-    const auto numeric = told_.numeric.find(name);
-    if (name.empty() || numeric == told_.numeric.end()) return;
+    const auto numeric = settings_.numeric.find(name);
+    if (name.empty() || numeric == settings_.numeric.end()) return;
     require(numeric->second.shape() == shape, "save_page", "expected a numeric gradient of the shape ", shape, " of ",
             name, ", got ", numeric->second.shape());
     out["compared"] = JsonObject{{"name", "numeric"}, {"gradient", array(numeric->second, limits_.others)}};
@@ -275,34 +275,35 @@ class StepWriter {
 
   // The next node, if it has this name.
   void open_at_next_if(const std::string& name) {
-    if (!name.empty() && name == told_.opened_at) opened_at_ = opening_at(static_cast<std::int64_t>(nodes_.size()));
+    if (!name.empty() && name == settings_.opened_at)
+      start_position_ = opening_at(static_cast<std::int64_t>(nodes_.size()));
   }
 
-  const PageStep& told_;
+  const PageStep& settings_;
   const Labels labels_;
   const Limits limits_;
   std::vector<Json> nodes_;
   std::vector<const Axes*> axes_;  // per node; may be null
   std::int64_t loss_ = -1;
-  Json opened_at_;
-  std::size_t arrays_ = 0, averaged_ = 0, most_left_ = 0;
+  Json start_position_;
+  std::size_t arrays_ = 0, averaged_ = 0, largest_size_ = 0;
 };
 
-// The bytes of all arrays' numbers, with at most `most` per array.
-std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t most) {
+// The bytes of all arrays' numbers, with at most `max_size` per array.
+std::size_t bytes_of_numbers(const std::vector<Shape>& arrays, std::size_t max_size) {
   std::size_t bytes = 0;
-  for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, most)) * sizeof(float) / 3 * 4 + 4;
+  for (const Shape& shape : arrays) bytes += pooled_size(shape, pooling(shape, max_size)) * sizeof(float) / 3 * 4 + 4;
   return bytes;
 }
 
 // The max number of elements per array with which all arrays fit; at least 1.
-std::size_t most_that_fit(const std::vector<Shape>& arrays, std::size_t bytes) {
-  std::size_t fitting = 1, most = 1;
-  for (const Shape& shape : arrays) most = std::max(most, element_count(shape));
-  if (bytes_of_numbers(arrays, most) <= bytes) return most;
-  while (most - fitting > 1) {
-    const std::size_t middle = fitting + (most - fitting) / 2;
-    (bytes_of_numbers(arrays, middle) <= bytes ? fitting : most) = middle;
+std::size_t max_size_that_fits(const std::vector<Shape>& arrays, std::size_t bytes) {
+  std::size_t fitting = 1, upper = 1;
+  for (const Shape& shape : arrays) upper = std::max(upper, element_count(shape));
+  if (bytes_of_numbers(arrays, upper) <= bytes) return upper;
+  while (upper - fitting > 1) {
+    const std::size_t middle = fitting + (upper - fitting) / 2;
+    (bytes_of_numbers(arrays, middle) <= bytes ? fitting : upper) = middle;
   }
   return fitting;
 }
@@ -342,12 +343,12 @@ Limits limits_of(std::span<const RecordedStep> steps, std::size_t bytes) {
   for (const RecordedStep& step : steps) {
     shapes.add<float>(*step.recorded);
     shapes.add<double>(*step.recorded);
-    for (const auto& [name, numeric] : step.told.numeric) shapes.others.push_back(numeric.shape());
+    for (const auto& [name, numeric] : step.settings.numeric) shapes.others.push_back(numeric.shape());
   }
   const auto without = [bytes](std::size_t taken) { return bytes - std::min(bytes, taken); };
   const std::size_t of_others = bytes_of_numbers(shapes.others, std::numeric_limits<std::size_t>::max());
-  const std::size_t attention = most_that_fit(shapes.attention, std::max(bytes / 2, without(of_others)));
-  return {attention, most_that_fit(shapes.others, without(bytes_of_numbers(shapes.attention, attention)))};
+  const std::size_t attention = max_size_that_fits(shapes.attention, std::max(bytes / 2, without(of_others)));
+  return {attention, max_size_that_fits(shapes.others, without(bytes_of_numbers(shapes.attention, attention)))};
 }
 
 }  // namespace
@@ -356,19 +357,19 @@ Json page_json(std::span<const RecordedStep> steps, const PageOptions& options) 
   const Limits limits = limits_of(steps, options.largest);
   std::vector<Json> written;
   std::vector<std::string> left_out;
-  std::size_t arrays = 0, averaged = 0, most_left = 0;
+  std::size_t arrays = 0, averaged = 0, largest_size = 0;
   for (const RecordedStep& step : steps) {
-    StepWriter writer(step.told, options, limits);
+    StepWriter writer(step.settings, options, limits);
     writer.add<float>(*step.recorded);
     writer.add<double>(*step.recorded);
     written.push_back(writer.step());
     arrays += writer.arrays();
     averaged += writer.averaged();
-    most_left = std::max(most_left, writer.most_left());
+    largest_size = std::max(largest_size, writer.largest_size());
   }
   if (averaged > 0)
     left_out.push_back(std::to_string(averaged) + " of " + std::to_string(arrays) +
-                       " arrays are averaged down to at most " + std::to_string(most_left) + " numbers each.");
+                       " arrays are averaged down to at most " + std::to_string(largest_size) + " numbers each.");
   return JsonObject{{"version", 1}, {"title", options.title}, {"left_out", left_out}, {"steps", written}};
 }
 

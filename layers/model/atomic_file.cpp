@@ -25,12 +25,12 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
-constexpr const char *kFront = ".tapegrad-", *kBack = ".tmp";
+constexpr const char *kPrefix = ".tapegrad-", *kSuffix = ".tmp";
 
 // A short name, valid wherever the target's is, and unique per process and thread.
-std::filesystem::path temporary_beside(const std::filesystem::path& target) {
+std::filesystem::path temporary_path_for(const std::filesystem::path& target) {
   static std::atomic<unsigned> count{0};
-  return folder_of(target) / (kFront + std::to_string(::getpid()) + '-' + std::to_string(count++) + kBack);
+  return folder_of(target) / (kPrefix + std::to_string(::getpid()) + '-' + std::to_string(count++) + kSuffix);
 }
 
 struct CloseFolder {
@@ -45,7 +45,7 @@ void remove_leftovers(const std::filesystem::path& path) {
   const int folder = ::dirfd(entries.get());
   while (const dirent* const entry = ::readdir(entries.get())) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with(kFront) || !name.ends_with(kBack)) continue;
+    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
     const Descriptor file(::openat(folder, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file < 0) continue;
     struct stat found {};
@@ -99,10 +99,10 @@ void AtomicFile::follow_links() {
 
 void AtomicFile::create_temporary() {
   for (;;) {
-    temporary_ = temporary_beside(target_);
+    temporary_ = temporary_path_for(target_);
     file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file_ < 0 && errno == EEXIST) continue;  // used by a process with the same id in another container
-    if (file_ < 0) fail_with_errno("create a file beside");
+    if (file_ < 0) fail_with_errno("create a temporary file next to");
     // Without locks in the file system, remove_leftovers() fails to lock too, so leftovers stay.
     while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
     if (::access(temporary_.c_str(), F_OK) == 0) return;  // not removed as a leftover before it was locked

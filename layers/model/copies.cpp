@@ -44,10 +44,10 @@ void print_copies(std::ostream& out, const HeldArrays& parameters) {
   const auto is_parameter = [&](const std::string& path) {
     return std::ranges::any_of(parameters, [&](const auto& parameter) { return parameter.first == path; });
   };
-  for (const auto& [original, of_it] : copies) {
-    out << "note: " << of_it.front();
-    if (of_it.size() > 1) out << " and " << of_it.size() - 1 << " more";
-    out << (of_it.size() > 1 ? " start" : " starts") << " with the same numbers as " << original;
+  for (const auto& [original, its_copies] : copies) {
+    out << "note: " << its_copies.front();
+    if (its_copies.size() > 1) out << " and " << its_copies.size() - 1 << " more";
+    out << (its_copies.size() > 1 ? " start" : " starts") << " with the same numbers as " << original;
     if (is_parameter(original))
       out << ", and does not stay tied to it: an assignment copies; tg::linear(x, " << original
           << ") uses one for both\n";

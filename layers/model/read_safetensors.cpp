@@ -81,8 +81,7 @@ template <class Stored, class T> void StoredArray::convert_integers(Array<T>& to
 
 template <detail::Number T> Array<T> StoredArray::as() const {
   constexpr detail::Dtype wanted = detail::dtype_of<T>();
-  detail::require_usage(bytes_ != nullptr, detail::kOperation,
-                        "expected an array of a file, got one that was moved from");
+  detail::require_usage(bytes_ != nullptr, detail::kOperation, "expected an array of a file, got a moved-from one");
   if (!detail::converts(dtype_, wanted))
     detail::fail<std::invalid_argument>(detail::kOperation, "expected ", detail::quoted(name_),
                                         " of numbers that convert to ", detail::info_of(wanted).torch_name, ", got ",

@@ -43,7 +43,7 @@ class StoredArray {
   /// PyTorch's name of the type: "bool", "uint8", "int8" to "uint64" and "int64", "float16", "bfloat16", "float32",
   /// "float64".
   std::string_view dtype() const;
-  const Shape& shape() const& { return shape_; }  ///< () for a single number
+  const Shape& shape() const& { return shape_; }  ///< () for a scalar
   Shape shape() && { return std::move(shape_); }  ///< the same, moved from a temporary
 
   /// The numbers as T. Converts between floating-point types like a cast, with rounding and infinities, and between

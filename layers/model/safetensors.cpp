@@ -115,8 +115,8 @@ StoredTensor parse_tensor(const Quoted& name, const Value& tensor) {
     const auto* members = tensor.get<Object>();
     const Value* found = nullptr;
     if (members && members->size() == 3)
-      for (const auto& [its_key, value] : *members)
-        if (its_key == key) found = &value;
+      for (const auto& [member_name, value] : *members)
+        if (member_name == key) found = &value;
     expect(found != nullptr, name, " with dtype, shape and data_offsets, got ", Shown{tensor});
     return *found;
   };

@@ -43,8 +43,7 @@ void TensorFile::map(const std::filesystem::path& path) {
   const auto check = [&](bool holds, const char* what) {
     if (!holds) refuse("cannot be ", what, ": ", std::generic_category().message(errno));
   };
-  const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // never waits, even if it is a pipe by now
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // does not wait, even for a pipe
   check(file >= 0, "opened");
   struct stat found {};
   check(::fstat(file, &found) == 0, "opened");

@@ -24,7 +24,7 @@ inline void require_option(const char* optimizer, const char* name, double value
 template <class T> void require_in_use(const char* optimizer, const ParameterHandle<Parameter<T>>& handle) {
   const Parameter<T>& parameter = *handle;
   require_usage(!handle.is_orphaned(), optimizer, "expected parameters of an existing model, got ", parameter,
-                ", whose model was destroyed or assigned to; make a new optimizer");
+                ", whose model was destroyed or assigned to; create a new optimizer");
   if (!parameter.has_grad()) return;
   const Variable<T>& variable = *handle.variable();
   variable.require_shape(optimizer, "parameter", variable.name.c_str(), parameter.value());
@@ -82,8 +82,8 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
 template <class T, class Options, class State>
 State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) & {
   const auto* const variable = ParameterHandle(parameter).variable();
-  const auto is_of = [&](const Member& member) { return member.parameter.variable() == variable; };
-  const auto member = std::ranges::find_if(members_, is_of);
+  const auto is_match = [&](const Member& member) { return member.parameter.variable() == variable; };
+  const auto member = std::ranges::find_if(members_, is_match);
   detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, got ", parameter);
   return *member->state;
 }
@@ -111,7 +111,7 @@ template <class T, class Options, class State> void GroupedOptimizer<T, Options,
 }
 
 template <class T, class Options, class State> double GroupedOptimizer<T, Options, State>::lr() const {
-  detail::require_usage(!groups_.empty(), name_, "expected an optimizer with parameters, got one that was moved from");
+  detail::require_usage(!groups_.empty(), name_, "expected an optimizer with parameters, got a moved-from one");
   return groups_.front().lr;
 }
 

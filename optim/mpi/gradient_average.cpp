@@ -72,7 +72,7 @@ template <class T> class GradientAverage<T>::State {
     totals_.assign(1 + detail::size(), 0.0);
     totals_[0] = weight_;
     totals_[1 + detail::rank()] = layout_;
-    totals_sum_ = detail::start_sum(totals_.data(), totals_.size(), detail::Beside::calls);
+    totals_sum_ = detail::start_sum(totals_.data(), totals_.size(), detail::Overlap::calls);
     empty_buckets();
     arrivals_.clear();
     is_active_ = is_averaging = true;
@@ -83,7 +83,7 @@ template <class T> class GradientAverage<T>::State {
     totals_sum_.wait(kName);
     if (!hooks_.empty() && layouts_agree() && !std::exchange(is_in_order_, true)) order_by_arrival();
     for (const std::size_t i : order_)
-      if (!arrived_[i]) lay_in(i, nullptr);
+      if (!arrived_[i]) copy_to_bucket(i, nullptr);
     start_complete();
     for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.wait(kName);
     is_active_ = is_averaging = false;
@@ -92,7 +92,7 @@ template <class T> class GradientAverage<T>::State {
             " on this rank and a sum of ", totals_[0]);
     require(layouts_agree(), kName, "expected parameters and buckets of the same sizes on all ranks, got a rank that ",
             "differs from the ", parameters_.size(), " parameters of this rank");
-    for (const std::size_t i : order_) take_out(i);
+    for (const std::size_t i : order_) copy_from_bucket(i);
   }
 
  private:
@@ -134,13 +134,13 @@ template <class T> class GradientAverage<T>::State {
     arrived_[i] = true;
     arrivals_.push_back(i);
     if (!is_in_order_) return;
-    lay_in(i, &gradient);
+    copy_to_bucket(i, &gradient);
     start_complete();
     for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.test();  // MPI progresses only during calls
   }
 
   /// Copies the parameter's accumulated gradient plus the arriving one, if any, into its bucket.
-  void lay_in(std::size_t i, const Array<T>* arriving) {
+  void copy_to_bucket(std::size_t i, const Array<T>* arriving) {
     totals_sum_.wait(kName);
     const Place& place = places_[i];
     Bucket& bucket = buckets_[place.bucket];
@@ -153,14 +153,14 @@ template <class T> class GradientAverage<T>::State {
       std::fill_n(to, parameter.size(), T(0));
       return;
     }
-    const T* const there = parameter.has_grad() ? parameter.grad().data() : nullptr;
+    const T* const accumulated = parameter.has_grad() ? parameter.grad().data() : nullptr;
     const T* const now = arriving ? arriving->data() : nullptr;
     const auto share = static_cast<T>(weight_ / totals_[0]);
     parallel_vectorized(parameter.size(), [=](std::size_t begin, std::size_t end) {
-      if (there && now)
-        for (std::size_t k = begin; k < end; ++k) to[k] = share * (there[k] + now[k]);
+      if (accumulated && now)
+        for (std::size_t k = begin; k < end; ++k) to[k] = share * (accumulated[k] + now[k]);
       else
-        for (const T* from = now ? now : there; begin < end; ++begin) to[begin] = share * from[begin];
+        for (const T* from = now ? now : accumulated; begin < end; ++begin) to[begin] = share * from[begin];
     });
   }
 
@@ -168,7 +168,7 @@ template <class T> class GradientAverage<T>::State {
   void start_complete() {
     while (started_ < buckets_.size() && buckets_[started_].missing == 0 && layouts_agree()) {
       Bucket& bucket = buckets_[started_++];
-      bucket.sum = detail::start_sum(bucket.numbers.data(), bucket.numbers.size(), detail::Beside::calls);
+      bucket.sum = detail::start_sum(bucket.numbers.data(), bucket.numbers.size(), detail::Overlap::calls);
     }
   }
 
@@ -178,7 +178,7 @@ template <class T> class GradientAverage<T>::State {
     return std::all_of(totals_.begin() + 1, totals_.end(), [&](double layout) { return layout == layout_; });
   }
 
-  void take_out(std::size_t i) {
+  void copy_from_bucket(std::size_t i) {
     const Place& place = places_[i];
     const Array<T>& numbers = buckets_[place.bucket].numbers;
     Parameter<T>& parameter = *parameters_[i];
@@ -241,7 +241,7 @@ template <class T> GradientAverage<T>& GradientAverage<T>::operator=(GradientAve
 template <class T> GradientAverage<T>::~GradientAverage() = default;
 
 template <class T> typename GradientAverage<T>::State& GradientAverage<T>::state() const {
-  require_usage(state_ != nullptr, kName, "expected an average of parameters, got one that was moved from");
+  require_usage(state_ != nullptr, kName, "expected an average of parameters, got a moved-from one");
   return *state_;
 }
 

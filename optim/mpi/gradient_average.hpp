@@ -41,8 +41,8 @@ template <class T> class GradientAverage {
   /// buckets of 0 bytes.
   GradientAverage(const Group& group, const Parameters<T>& parameters,
                   std::size_t bucket_bytes = AverageOptions().bucket_bytes);
-  GradientAverage(GradientAverage&&) noexcept;             ///< takes the hooks over
-  GradientAverage& operator=(GradientAverage&&) noexcept;  ///< takes the hooks over
+  GradientAverage(GradientAverage&&) noexcept;             ///< transfers the hooks
+  GradientAverage& operator=(GradientAverage&&) noexcept;  ///< transfers the hooks
   /// Unregisters the hooks.
   ~GradientAverage();
 

@@ -53,21 +53,23 @@ Generator Group::fork_generator(const Generator& generator) const {
 void Group::compare_with_first(std::span<const std::string> names, const std::vector<std::uint64_t>& checksums) const {
   if (!same_on_all(static_cast<double>(names.size())))
     tapegrad::detail::fail<std::runtime_error>("check_equal", "expected the same number of fields on all ranks, got ",
-                                               names.size(), " on rank ", rank_, " and others on another rank");
-  std::vector<std::uint64_t> of_first = checksums;
-  detail::start_broadcast(of_first.data(), of_first.size() * sizeof of_first[0], 0).wait("check_equal");
-  const auto other = static_cast<std::size_t>(std::ranges::mismatch(checksums, of_first).in1 - checksums.begin());
+                                               names.size(), " on rank ", rank_, " and another number on another rank");
+  std::vector<std::uint64_t> rank0_checksums = checksums;
+  detail::start_broadcast(rank0_checksums.data(), rank0_checksums.size() * sizeof rank0_checksums[0], 0)
+      .wait("check_equal");
+  const auto other =
+      static_cast<std::size_t>(std::ranges::mismatch(checksums, rank0_checksums).in1 - checksums.begin());
 
   // The sum of one array per rank, nonzero only at the rank's own index, gathers all first differences.
   Array<double> firsts(Shape{size_}, 0.0);
   firsts(rank_) = static_cast<double>(other);
   firsts = sum(std::move(firsts));
-  const auto least = std::ranges::min_element(firsts);
-  const auto field = static_cast<std::size_t>(*least);
+  const auto smallest = std::ranges::min_element(firsts);
+  const auto field = static_cast<std::size_t>(*smallest);
   if (field == names.size()) return;
   tapegrad::detail::fail<std::runtime_error>("check_equal", "expected ", names[field],
-                                             " to be equal on all ranks, got another value on rank ",
-                                             least - firsts.begin(), " than on rank 0");
+                                             " to be equal on all ranks, got a different value on rank ",
+                                             smallest - firsts.begin(), " than on rank 0");
 }
 
 }  // namespace tapegrad::mpi

@@ -35,9 +35,9 @@ Request::~Request() = default;
 bool Request::test() { return true; }
 void Request::wait(const char*) {}
 
-template <class T> Request start_sum(T*, std::size_t, Beside) { return {}; }
-template Request start_sum(float*, std::size_t, Beside);
-template Request start_sum(double*, std::size_t, Beside);
+template <class T> Request start_sum(T*, std::size_t, Overlap) { return {}; }
+template Request start_sum(float*, std::size_t, Overlap);
+template Request start_sum(double*, std::size_t, Overlap);
 Request start_broadcast(void*, std::size_t, std::size_t) { return {}; }
 Request start_send(const void*, std::size_t, std::size_t) { return {}; }
 Request start_receive(void*, std::size_t, std::size_t) { return {}; }

@@ -13,9 +13,9 @@ std::vector<std::size_t> divide(const std::vector<std::size_t>& sizes, std::size
   std::iota(largest_first.begin(), largest_first.end(), 0);
   std::ranges::stable_sort(largest_first, std::ranges::greater(), [&](std::size_t i) { return sizes[i]; });
   for (const std::size_t i : largest_first) {
-    const auto least = std::ranges::min_element(loads);
-    *least += sizes[i];
-    owners[i] = static_cast<std::size_t>(least - loads.begin());
+    const auto smallest = std::ranges::min_element(loads);
+    *smallest += sizes[i];
+    owners[i] = static_cast<std::size_t>(smallest - loads.begin());
   }
   return owners;
 }

@@ -113,7 +113,7 @@ void share_processors() {
 
 // True if all requests complete within the given seconds. Polls without a pause for 0.1 ms, then yields the processor
 // to other ranks, and after 2 s sleeps between polls: a rank may be writing a file while the others wait.
-bool come(std::size_t count, MPI_Request* requests, double seconds) {
+bool complete_within(std::size_t count, MPI_Request* requests, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   for (;;) {
@@ -173,7 +173,7 @@ void Session::fail(const std::string& program, const std::string& message) const
   if (world.size > 1) {
     MPI_Request request;
     MPI_Ibarrier(world.failures, &request);
-    together = come(1, &request, 2);
+    together = complete_within(1, &request, 2);
   }
   std::cout.flush();
   std::ostringstream line;
@@ -218,7 +218,7 @@ bool Request::test() {
 }
 
 void Request::wait(const char* operation) {
-  if (!state_ || come(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
+  if (!state_ || complete_within(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
   std::ostringstream message;
   message << '[' << operation << "] expected the other ranks within " << world.timeout
           << " seconds, got no answer: a rank may have exited or called something else; "
@@ -250,14 +250,14 @@ template <class T> static MPI_Datatype type_of();
 template <> MPI_Datatype type_of<float>() { return MPI_FLOAT; }
 template <> MPI_Datatype type_of<double>() { return MPI_DOUBLE; }
 
-template <class T> Request start_sum(T* numbers, std::size_t count, Beside beside) {
-  const MPI_Comm ranks = beside == Beside::calls ? world.gradients : MPI_COMM_WORLD;
+template <class T> Request start_sum(T* numbers, std::size_t count, Overlap overlap) {
+  const MPI_Comm ranks = overlap == Overlap::calls ? world.gradients : MPI_COMM_WORLD;
   return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
     MPI_Iallreduce(MPI_IN_PLACE, numbers + begin, part, type_of<T>(), MPI_SUM, ranks, request);
   });
 }
-template Request start_sum(float*, std::size_t, Beside);
-template Request start_sum(double*, std::size_t, Beside);
+template Request start_sum(float*, std::size_t, Overlap);
+template Request start_sum(double*, std::size_t, Overlap);
 
 Request start_broadcast(void* bytes, std::size_t count, std::size_t root) {
   return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {

@@ -312,7 +312,7 @@ template <class T> void failing_rule() {
 }
 
 // Trains a model with random numbers from its own generator. Returns the losses and the parameters.
-template <class T> std::vector<tg::Array<T>> train_alone(std::uint64_t seed) {
+template <class T> std::vector<tg::Array<T>> train_separately(std::uint64_t seed) {
   tg::Generator generator(seed);
   struct {
     tg::Embedding<T> words;
@@ -337,7 +337,7 @@ template <class T> std::vector<tg::Array<T>> train_alone(std::uint64_t seed) {
 
 template <class T> void two_threads() {
   std::vector<tg::Array<T>> results[2];
-  std::thread first([&] { results[0] = train_alone<T>(1); }), second([&] { results[1] = train_alone<T>(2); });
+  std::thread first([&] { results[0] = train_separately<T>(1); }), second([&] { results[1] = train_separately<T>(2); });
   first.join(), second.join();
   for (const auto& arrays : results)
     for (const auto& array : arrays) print("result", array);

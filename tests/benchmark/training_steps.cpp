@@ -28,7 +28,7 @@ const Workload kWorkloads[] = {
 constexpr std::array<std::array<int, 2>, 4> kThreads{{{1, 1}, {1, 2}, {2, 1}, {2, 2}}};
 
 struct Programs {
-  std::string ours, products, theirs;  // theirs is empty without libtorch
+  std::string ours, products, theirs;  // theirs: empty without libtorch
 };
 
 // The measurements of a workload, by round.

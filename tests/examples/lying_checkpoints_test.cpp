@@ -35,8 +35,8 @@ constexpr double kAtOnce = 1;
 #endif
 constexpr long kLittle = kSanitized ? 32768 : 4096;  // kilobytes
 
-struct Liar {
-  std::string name, bytes, says;  // words of the error
+struct CorruptFile {
+  std::string name, bytes, words;  // words: of the error
 };
 
 std::string of_tensor(const std::string& dtype, const std::string& shape, const std::string& offsets) {
@@ -54,11 +54,11 @@ std::string repeated(const std::string& text, int times) {
   return all;
 }
 
-std::vector<Liar> liars() {
+std::vector<CorruptFile> corrupt_files() {
   const std::string data(8, '\0');
-  std::vector<Liar> all;
-  const auto add = [&](const std::string& name, const std::string& header, const std::string& says) {
-    all.push_back({name, checkpoint(header, data), says});
+  std::vector<CorruptFile> all;
+  const auto add = [&](const std::string& name, const std::string& header, const std::string& words) {
+    all.push_back({name, checkpoint(header, data), words});
   };
   const auto add_length = [&](const std::string& name, std::uint64_t length) {
     all.push_back({name, raw<std::uint64_t>({length}) + "{}" + data, "a header of " + std::to_string(length)});
@@ -127,7 +127,7 @@ Cost cost_of(const std::function<void()>& call) {
   return cost;
 }
 
-void check_refused(const std::string& front, const std::string& says, const std::function<void()>& read) {
+void check_refused(const std::string& front, const std::string& words, const std::function<void()>& read) {
   std::string message = "none";
   const Cost cost = cost_of([&] {
     try {
@@ -138,7 +138,7 @@ void check_refused(const std::string& front, const std::string& says, const std:
   });
   CAPTURE(message);
   CHECK(message.starts_with(front + ": "));
-  CHECK(message.find(says, front.size()) != std::string::npos);
+  CHECK(message.find(words, front.size()) != std::string::npos);
   CHECK(std::ranges::none_of(message, [](char c) { return static_cast<unsigned char>(c) < ' '; }));
   CHECK(message.size() < front.size() + 250);
   CHECK(cost.seconds < kAtOnce);
@@ -147,13 +147,13 @@ void check_refused(const std::string& front, const std::string& says, const std:
 
 // By all of the library's readers.
 template <class Source>
-void check_refused_by_all(const Source& source, const std::string& name, const std::string& says) {
+void check_refused_by_all(const Source& source, const std::string& name, const std::string& words) {
   CAPTURE(name);
   One model;
-  check_refused("[load] " + name, says, [&] { tg::load(model, source); });
+  check_refused("[load] " + name, words, [&] { tg::load(model, source); });
   CHECK(model.w.value() == tg::Array<float>{1.0f, 2.0f});
-  check_refused("[load_metadata] " + name, says, [&] { tg::load_metadata(source); });
-  check_refused("[read_safetensors] " + name, says, [&] { tg::read_safetensors(source); });
+  check_refused("[load_metadata] " + name, words, [&] { tg::load_metadata(source); });
+  check_refused("[read_safetensors] " + name, words, [&] { tg::read_safetensors(source); });
 }
 
 // A sparse file of one gigabyte with the longest permitted header.
@@ -215,7 +215,7 @@ std::vector<std::vector<std::string>> commands_reading(const std::string& file) 
           {"/usr/bin/timeout", "20", examples + "language_model", "--resume", file}};
 }
 
-void check_refused_by_programs(const TemporaryFolder& folder, const std::string& file, const std::string& says) {
+void check_refused_by_programs(const TemporaryFolder& folder, const std::string& file, const std::string& words) {
   CAPTURE(file);
   static const std::vector<Ended> smallest = [&] {
     std::vector<Ended> of_each;
@@ -236,7 +236,7 @@ void check_refused_by_programs(const TemporaryFolder& folder, const std::string&
     CAPTURE(ended.err);
     CHECK(ended.status == 1);
     CHECK(ended.err.starts_with(program + ": [load_metadata] " + file + ": "));
-    CHECK(ended.err.find(says) != std::string::npos);
+    CHECK(ended.err.find(words) != std::string::npos);
     CHECK(std::ranges::count(ended.err, '\n') == 1);
     CHECK(best.seconds < smallest[i].seconds + kAtOnce);
     CHECK(ended.kilobytes < smallest[i].kilobytes + kLittle);
@@ -247,12 +247,12 @@ void check_refused_by_programs(const TemporaryFolder& folder, const std::string&
 
 TEST_CASE("A checkpoint with false sizes is refused in one line, at once, without allocating them") {
   const TemporaryFolder folder;
-  for (const Liar& liar : liars()) {
-    CAPTURE(liar.name);
-    const fs::path path = folder / "liar.safetensors";
-    write_bytes(path, liar.bytes);
-    check_refused_by_all(path, path.string(), liar.says);
-    check_refused_by_all(std::span<const std::byte>(InMemory(liar.bytes)), "<bytes in memory>", liar.says);
+  for (const CorruptFile& corrupt : corrupt_files()) {
+    CAPTURE(corrupt.name);
+    const fs::path path = folder / "corrupt.safetensors";
+    write_bytes(path, corrupt.bytes);
+    check_refused_by_all(path, path.string(), corrupt.words);
+    check_refused_by_all(std::span<const std::byte>(InMemory(corrupt.bytes)), "<bytes in memory>", corrupt.words);
   }
 }
 
@@ -267,19 +267,19 @@ TEST_CASE("A sparse file is refused without reading it") {
 
 TEST_CASE("All readers refuse a path that is not a file at once") {
   const TemporaryFolder folder;
-  for (const auto& [path, says] : make_others(folder)) check_refused_by_all(path, path.string(), says);
+  for (const auto& [path, words] : make_others(folder)) check_refused_by_all(path, path.string(), words);
 }
 
 TEST_CASE("The programs refuse false checkpoints and other paths in one line, at once, without allocating") {
   const TemporaryFolder folder;
-  const std::string file = folder.path("liar.safetensors");
-  for (const Liar& liar : liars()) {
-    CAPTURE(liar.name);
-    write_bytes(file, liar.bytes);
-    check_refused_by_programs(folder, file, liar.says);
+  const std::string file = folder.path("corrupt.safetensors");
+  for (const CorruptFile& corrupt : corrupt_files()) {
+    CAPTURE(corrupt.name);
+    write_bytes(file, corrupt.bytes);
+    check_refused_by_programs(folder, file, corrupt.words);
   }
   write_holes(folder / "holes", "{\"w\":{");
   check_refused_by_programs(folder, folder.path("holes"), "a header in JSON");
-  for (const auto& [path, says] : make_others(folder))
-    if (!path.empty()) check_refused_by_programs(folder, path.string(), says);
+  for (const auto& [path, words] : make_others(folder))
+    if (!path.empty()) check_refused_by_programs(folder, path.string(), words);
 }

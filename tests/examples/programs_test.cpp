@@ -154,7 +154,7 @@ TEST_CASE("A file that is not text is refused in one line") {
     CAPTURE(program);
     check_message(run_example(program + " --data " + folder.path("")), program, "got a folder");
     check_message(run_example(program + " --data " + folder.write("file", "x") + "/below"), program, "Not a directory");
-    check_message(run_example(program + " --data /proc/self/mem"), program, "mem: expected a text file, ");
+    check_message(run_example(program + " --data /proc/self/mem"), program, "mem: cannot be read: ");
     check_message(run_example(program + " --load " + folder.path("") + (program[0] == 't' ? " --classify a" : "")),
                   program, "expected a file, got something else");
     const std::string fifo = folder.path(program);
@@ -202,7 +202,7 @@ TEST_CASE("Outputs that are unwritable or also inputs are refused before the wor
   refuses("language_model --language " + text + " --save " + text, read);
   CHECK(folder.read("data.csv") == words);
   CHECK(folder.read("text") == rhyme(1000));
-  refuses("language_model --save x --data " + folder.path("none"), "none: expected a text file");
+  refuses("language_model --save x --data " + folder.path("none"), "none: cannot be opened");
   CHECK(!std::filesystem::exists("x"));
 
   const std::string saved = folder.path("saved.csv");

@@ -93,8 +93,8 @@ TEST_CASE("examples/README.md shows a part of each tutorial's output") {
 
 TEST_CASE("show aligns matrices side by side under their names, with labels") {
   const std::string text = printed_by([] {
-    examples::show_beside({{"a", Array{{1, -2.5}, {-0.001, 1e20}}}, {"mask", tg::BoolArray(tg::Shape{2, 1}, true)}},
-                          {.decimals = 1, .rows = {"x", "longer"}});
+    examples::show_together({{"a", Array{{1, -2.5}, {-0.001, 1e20}}}, {"mask", tg::BoolArray(tg::Shape{2, 1}, true)}},
+                            {.decimals = 1, .rows = {"x", "longer"}});
   });
   CHECK(text ==
         "\n"

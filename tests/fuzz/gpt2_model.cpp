@@ -50,7 +50,7 @@ Pretrained read(const std::filesystem::path& folder) { return with_weights(read_
 
 /// Its logits for a text. Also continues and scores the text; this may throw if logits are not finite.
 tg::Array<float> use(Pretrained& pretrained) {
-  auto& [config, tokenizer, model, beside] = pretrained;
+  auto& [config, tokenizer, model, other_files] = pretrained;
   tg::eval(model);
   examples::Ids ids = tokenizer.encode_alone("ab");
   fuzz::program_refusal([&, &context = config.model.context, &model = model] {

@@ -70,14 +70,14 @@ TEST_CASE("After an error the same average continues to work") {
 TEST_CASE("Parameters of different sizes are refused on all ranks, also if some ranks or the sums agree") {
   const Group world;
   if (world.size() == 1) return;
-  const std::vector<std::vector<std::vector<std::size_t>>> of_ranks{
+  const std::vector<std::vector<std::vector<std::size_t>>> sizes_of_ranks{
       {{2}, {3}, {2}, {2}},              // one differs
       {{2}, {1}, {2}, {3}},              // the mean size equals that of two ranks
       {{2, 3}, {3, 2}, {2, 3}, {3, 2}},  // equal totals
       {{6}, {2, 4}, {6}, {1, 5}},        // divided differently
       {{2, 3}, {2, 3}, {2, 3}, {2, 3, 0}},
   };
-  for (const auto& sizes : of_ranks) {
+  for (const auto& sizes : sizes_of_ranks) {
     if (world.size() == 2 && sizes[0] == sizes[1]) continue;
     for_each_way([&](const Way& way) {
       std::vector<tg::Parameter<double>> model;
@@ -92,7 +92,7 @@ TEST_CASE("Parameters of different sizes are refused on all ranks, also if some 
         check_close(parameter.grad(), tg::Array<double>(parameter.shape(), of_rank(world)), 0);
     });
   }
-  CHECK(world.sum(1) == static_cast<double>(world.size()));  // the ranks are still in step
+  CHECK(world.sum(1) == static_cast<double>(world.size()));  // the ranks are still synchronized
 }
 
 TEST_CASE("Buckets of different sizes in bytes are refused, too") {

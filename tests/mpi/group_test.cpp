@@ -154,18 +154,18 @@ TEST_CASE("A bit that differs on one rank is found, with the field's name and th
   for (const std::size_t rank : {std::size_t{1}, world.size() - 1}) {
     Run run(1);
     CHECK(message_of(world, run).empty());
-    const bool is_it = world.rank() == rank;
+    const bool is_chosen = world.rank() == rank;
     const auto differs = [&](const std::string& name) {
-      return "[check_equal] expected " + name + " to be equal on all ranks, got another value on rank " +
+      return "[check_equal] expected " + name + " to be equal on all ranks, got a different value on rank " +
              std::to_string(rank) + " than on rank 0";
     };
-    if (is_it) run.step += 1;
+    if (is_chosen) run.step += 1;
     CHECK(message_of(world, run) == differs("step"));
-    if (is_it) run.note = "Of rank 0";
+    if (is_chosen) run.note = "Of rank 0";
     CHECK(message_of(world, run) == differs("note"));
-    if (is_it) run.given.reset();
+    if (is_chosen) run.given.reset();
     CHECK(message_of(world, run) == differs("given"));
-    if (is_it) {
+    if (is_chosen) {
       double& number = run.net.twice.bias.mutable_value()(7);
       number = std::bit_cast<double>(std::bit_cast<std::uint64_t>(number) ^ 1);
     }
@@ -179,10 +179,11 @@ TEST_CASE("A difference on rank 0 is reported on the other ranks, with the first
   Run run(1);
   if (world.rank() == 0) run.step = 7;
   CHECK(message_of(world, run) ==
-        "[check_equal] expected step to be equal on all ranks, got another value on rank 1 than on rank 0");
+        "[check_equal] expected step to be equal on all ranks, got a different value on rank 1 than on rank 0");
   if (world.rank() + 1 == world.size()) run.phase = "y";
-  CHECK(message_of(world, run) == "[check_equal] expected phase to be equal on all ranks, got another value on rank " +
-                                      std::to_string(world.size() - 1) + " than on rank 0");
+  CHECK(message_of(world, run) ==
+        "[check_equal] expected phase to be equal on all ranks, got a different value on rank " +
+            std::to_string(world.size() - 1) + " than on rank 0");
 }
 
 TEST_CASE("Zeros of different sign differ, and a NaN equals itself") {
@@ -203,7 +204,7 @@ TEST_CASE("Models with different fields are reported on all ranks") {
   const std::vector<tg::Linear<float>> layers(counts[world.rank()], tg::Linear<float>(1, 1));
   CHECK(message_of(world, layers) == "[check_equal] expected the same number of fields on all ranks, got " +
                                          std::to_string(2 * counts[world.rank()]) + " on rank " +
-                                         std::to_string(world.rank()) + " and others on another rank");
+                                         std::to_string(world.rank()) + " and another number on another rank");
   CHECK(world.sum(1) == static_cast<double>(world.size()));
 }
 
@@ -218,10 +219,10 @@ TEST_CASE("The same numbers in other shapes or under other names are different")
   const bool is_first = world.rank() == 0;
   const Given shaped{tg::Array<float>(is_first ? tg::Shape{2, 3} : tg::Shape{3, 2}, 1.0F), {}};
   CHECK(message_of(world, shaped) ==
-        "[check_equal] expected numbers to be equal on all ranks, got another value on rank 1 than on rank 0");
+        "[check_equal] expected numbers to be equal on all ranks, got a different value on rank 1 than on rank 0");
   const Given named{std::nullopt, {{is_first ? "a" : "b", 1}}};
   CHECK(message_of(world, named) == std::string("[check_equal] expected named.") + (is_first ? "a" : "b") +
-                                        " to be equal on all ranks, got another value on rank 1 than on rank 0");
+                                        " to be equal on all ranks, got a different value on rank 1 than on rank 0");
 }
 
 TEST_CASE("Changing any byte or the length changes the checksum") {
@@ -259,7 +260,7 @@ TEST_CASE("With a forked generator rank 0 draws as before, and the others draw d
     for (const double draw : of_all(world, tg::random_uniform(fork.next_key(), 0))) draws.insert(draw);
   CHECK(draws.size() == 3 * world.size());
 
-  other_count.next_key();  // another state
+  other_count.next_key();  // advances the state
   CHECK((world.rank() == 0 || !(world.fork_generator(other_count) == again)));
   CHECK_FALSE(world.fork_generator(tg::Generator(6)) == again);
 }

@@ -1,4 +1,5 @@
-// Performs its first argument on each rank, for tests that launch it in many ways: mpi_program <what> [file].
+// Runs the command given as its first argument on each rank, for tests that launch it in many ways: mpi_program
+// <command> [file].
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/tapegrad.hpp>
 

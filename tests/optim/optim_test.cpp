@@ -75,7 +75,7 @@ template <class Optimizer> class Twins {
 
 }  // namespace
 
-// ---- which parameters are stepped ---------------------------------------------------------------------------------
+// ---- updated parameters -------------------------------------------------------------------------------------------
 
 TEST_CASE_TEMPLATE("Parameters without a gradient keep their value and their state", Optimizer, OPTIMIZERS) {
   Parameter seen(Array{1.0, 2.0}), skipped(Array{1.0, 2.0}), alone(Array{1.0, 2.0});
@@ -443,7 +443,7 @@ TEST_CASE_TEMPLATE("An optimizer whose model was destroyed reports it before any
   SUBCASE("parameter undefined") { b = Parameter(); }
   CHECK_THROWS_WITH_AS(optimizer.step(),
                        Contains("] expected parameters of an existing model, got head.bias (1), whose model was "
-                                "destroyed or assigned to; make a new optimizer"),
+                                "destroyed or assigned to; create a new optimizer"),
                        std::logic_error);
   CHECK(a.item() == 1.0);
   if constexpr (requires { optimizer.state().at("0").step; }) CHECK(optimizer.state().at("0").step == 0);

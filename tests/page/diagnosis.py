@@ -196,7 +196,7 @@ def cases(Base):
         def test_opens_at_a_parameter(self):
             self.open_at(node=self.number_of("Wq"))
             self.assertEqual(self.find("#inspector h2").text, "Wq")
-            self.assertIn("[mul] expected finite values, made NaN", self.find("#inspector").text)
+            self.assertIn("[mul] expected finite values, got NaN", self.find("#inspector").text)
 
         def test_an_error_may_be_off_the_tape(self):
             step = dict(self.data["steps"][0], opened_at={"node": -1, "backward": False, "text": "w: analytic 0"})
@@ -220,7 +220,7 @@ def cases(Base):
 
         def test_shows_the_error_until_it_is_dismissed(self):
             banner = self.find("#trouble")
-            self.assertIn("[mul] expected finite values, made NaN", banner.text)
+            self.assertIn("[mul] expected finite values, got NaN", banner.text)
             self.press(Keys.HOME)
             self.assertEqual(self.moment(), 0)
             banner.find_element("xpath", ".//button[text()='Show where']").click()
@@ -240,7 +240,7 @@ def cases(Base):
             text = self.find("#health").text
             stopped = "The backward pass stopped at S, before reaching 4 parameters, X to Wv: no gradient there."
             self.assertIn(stopped, text)
-            self.assertIn("[mul] expected finite values, made NaN", text)
+            self.assertIn("[mul] expected finite values, got NaN", text)
             self.assertNotIn("does not depend", text)
 
         def test_a_sum_without_all_parts_is_incomplete(self):

@@ -238,7 +238,7 @@ def trouble():
     stopped = one_head("S")
     stopped.label = "anomaly"
     S = next(value for value in stopped.values if value.fields["name"] == "S")
-    stopped.opened_at = {"node": S.number, "backward": True, "text": "[mul] expected finite values, made NaN"}
+    stopped.opened_at = {"node": S.number, "backward": True, "text": "[mul] expected finite values, got NaN"}
 
     model = Model(10)
     model.record("gradient check")

@@ -1,4 +1,4 @@
-// Moved-from objects of all public classes are empty: asking them is defined, and they can be assigned to again.
+// Moved-from objects of all public classes are empty: their members may be called, and they can be assigned to again.
 #include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>

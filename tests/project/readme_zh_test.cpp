@@ -33,11 +33,11 @@ Marks marks_of(const std::string& text) {
 
 std::vector<Part> parts_of(std::istream&& text) {
   std::vector<Part> parts;
-  bool fenced = false, goes_on = false;  // in a code block; in a paragraph
+  bool fenced = false, continues = false;  // in a code block; in a paragraph
   int number = 0;
   for (std::string line; std::getline(text, line);) {
     ++number;
-    const bool fence = line.starts_with("```"), in_paragraph = std::exchange(goes_on, false);
+    const bool fence = line.starts_with("```"), in_paragraph = std::exchange(continues, false);
     if (fence || fenced || line.starts_with("    ")) {
       parts.push_back({number, "code", line, {line}});
       fenced ^= fence;
@@ -53,7 +53,7 @@ std::vector<Part> parts_of(std::istream&& text) {
       Part& paragraph = parts.back();
       paragraph.text += (in_paragraph ? " " : "") + line;
       paragraph.marks = marks_of(paragraph.text);
-      goes_on = true;
+      continues = true;
     }
   }
   parts.push_back({number, "the end", "", {}});

@@ -1,5 +1,5 @@
-/// What the rows of docs/coming_from_pytorch.md give, written for coming_from_pytorch.py: for each row its line in
-/// the page, then a line for each result.
+/// Prints the results of the rows in docs/coming_from_pytorch.md for coming_from_pytorch.py: for each row its line
+/// in the page, then a line for each result.
 ///
 ///     row 42
 ///     (2, 3) 1 -2 3 0.5 0 -1.5

@@ -54,16 +54,17 @@ class Printed {
     const std::size_t axes = shape.size(), columns = axes > 0 ? shape[axes - 1] : 1,
                       rows = axes > 1 ? shape[axes - 2] : 1;
     CAPTURE(name);
-    auto [line, left, beside] = find(name + ' ' + tapegrad::to_string(shape));
-    for (std::size_t matrix = 0; matrix * rows * columns < x.size(); matrix += beside.size()) {
-      if (axes > 2) beside.assign(static_cast<std::size_t>(std::count(line->begin(), line->end(), '[')), columns);
+    auto [line, left, block_columns] = find(name + ' ' + tapegrad::to_string(shape));
+    for (std::size_t matrix = 0; matrix * rows * columns < x.size(); matrix += block_columns.size()) {
+      if (axes > 2)
+        block_columns.assign(static_cast<std::size_t>(std::count(line->begin(), line->end(), '[')), columns);
       std::size_t all = 0;
-      for (const std::size_t width : beside) all += width;
+      for (const std::size_t width : block_columns) all += width;
       for (std::size_t row = 0; row < rows; ++line) {
         REQUIRE(line != lines_.end());
         const std::vector<double> numbers = last_numbers(*line, all);
         if (numbers.empty()) continue;  // a heading
-        for (std::size_t block = 0; block < (axes > 2 ? beside.size() : 1); ++block)
+        for (std::size_t block = 0; block < (axes > 2 ? block_columns.size() : 1); ++block)
           for (std::size_t column = 0; column < columns; ++column)
             x.data()[((matrix + block) * rows + row) * columns + column] = numbers.at(left + block * columns + column);
         ++row;
@@ -89,20 +90,20 @@ class Printed {
   struct Place {
     std::vector<std::string>::const_iterator line;  // after the heading
     std::size_t left;                               // how many numbers precede the array's in a line
-    std::vector<std::size_t> beside;                // the columns of all arrays printed next to each other
+    std::vector<std::size_t> block_columns;         // the columns of all arrays printed next to each other
   };
 
   Place find(const std::string& heading) const {
     for (auto line = lines_.begin(); line != lines_.end(); ++line) {
       std::optional<std::size_t> left;
       std::size_t all = 0;
-      std::vector<std::size_t> beside;
+      std::vector<std::size_t> block_columns;
       for (const std::string& part : split_at_gaps(*line)) {
         if (part == heading) left = all;
-        beside.push_back(columns_of(part));
-        all += beside.back();
+        block_columns.push_back(columns_of(part));
+        all += block_columns.back();
       }
-      if (left) return {line + 1, *left, beside};
+      if (left) return {line + 1, *left, block_columns};
     }
     FAIL("nothing is printed under the heading '" << heading << "'");
     return {};

@@ -77,7 +77,7 @@ void check_steps(const typename Optimizer::Options& options, const std::vector<C
   }
 }
 
-/// A course for each size.
+/// One course per size.
 template <class T> std::vector<Course<T>> courses() {
   tapegrad::manual_seed(14);
   std::vector<Course<T>> all;

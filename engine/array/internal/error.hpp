@@ -1,4 +1,4 @@
-/// Errors: `[operation] expected X, given Y`. For the library's own sources.
+/// Errors: `[operation] expected X, got Y`. For the library's own sources.
 #pragma once
 
 #include <locale>
@@ -11,7 +11,7 @@
 
 namespace tapegrad::detail {
 
-/// Writes a part of an error's text: a value, or a function without arguments that computes one for the error alone.
+/// Writes a part of an error message: a value, or a function without arguments, called only in case of the error.
 template <class Part> void write(std::ostream& out, const Part& part) {
   if constexpr (std::is_invocable_v<const Part&>)
     write(out, part());

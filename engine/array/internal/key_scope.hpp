@@ -1,4 +1,4 @@
-/// Drawing the same random numbers again. For the library's own sources.
+/// Repeating random numbers. For the library's own sources.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace tapegrad::detail {
 
-/// Until the end of its scope, writes down the keys that this thread's generators hand out, or hands out written keys
-/// while the generators stay where they are. Scopes nest: one that writes asks the scope around it.
+/// During its lifetime, records the keys drawn from this thread's generators, or replays recorded keys without
+/// advancing the generators. Scopes nest: a recording scope draws from the enclosing one.
 class KeyScope {
  public:
   using Keys = std::vector<std::uint64_t>;
@@ -21,7 +21,7 @@ class KeyScope {
   KeyScope(const KeyScope&) = delete;
   KeyScope& operator=(const KeyScope&) = delete;
 
-  /// The generator's next key, as the scope says. Throws std::logic_error if all written keys have been handed out.
+  /// The next key: drawn from the generator, or replayed. Throws std::logic_error if all recorded keys were replayed.
   static std::uint64_t next_key(Generator& generator, KeyScope* scope);
 
   bool is_used_up() const { return repeated_ == nullptr || next_ == repeated_->size(); }

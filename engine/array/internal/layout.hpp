@@ -43,8 +43,8 @@ bool broadcasts_to(const Shape& from, const Shape& to);
 /// The index of the element number `flat` in row-major order.
 Shape index_of(std::size_t flat, const Shape& shape);
 
-/// True if std::ptrdiff_t counts the bytes of an array of this shape. Extents of 0 do not excuse the others, whose
-/// product gives strides and other shapes.
+/// True if the bytes of an array of this shape fit in std::ptrdiff_t. Extents of 0 do not count: strides and other
+/// shapes use the product of the others.
 bool addressable(const Shape& shape, std::size_t element_size);
 
 /// Throws std::invalid_argument naming `operation` unless an array of T of this shape can be addressed.
@@ -53,8 +53,8 @@ template <class T> void require_addressable(const char* operation, const Shape& 
           std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T), " elements, not counting extents of 0, got ", shape);
 }
 
-/// An array to be written. Every new shape passes through here, since xtensor does not check the product of extents.
-/// Throws like require_addressable.
+/// An uninitialized array. Allocate every new shape here, since xtensor does not check the product of extents. Throws
+/// like require_addressable.
 template <class T> Array<T> uninitialized(const char* operation, const Shape& shape) {
   require_addressable<T>(operation, shape);
   return Array<T>(shape);
@@ -63,7 +63,7 @@ template <class T> Array<T> uninitialized(const char* operation, const Shape& sh
 /// Strides of a row-major array, in elements.
 Strides contiguous_strides(const Shape& shape);
 
-/// Strides that read an array of shape `from` as if it had the shape `to` that it broadcasts to.
+/// Strides for reading an array of shape `from` in the broadcast shape `to`.
 Strides broadcast_strides(const Shape& from, const Shape& to);
 
 }  // namespace tapegrad::detail

@@ -7,14 +7,14 @@
 
 namespace tapegrad::detail {
 
-/// The maximal number of chunks in a loop.
+/// The maximum number of chunks in a loop.
 inline constexpr std::size_t kMaxChunks = 64;
 
-/// Calls body(context, chunk) once for each of 1 to kMaxChunks chunks, on the pool's threads and this one; on this
-/// thread alone if the pool is busy or this is another loop's body. Rethrows one of the bodies' exceptions at the end.
+/// Calls body(context, chunk) for each of 1 to kMaxChunks chunks, on the pool's threads and this one; only on this
+/// thread if the pool is busy or inside another loop's body. Finally rethrows one of the bodies' exceptions.
 void run_chunks(std::size_t chunks, void (*body)(void* context, std::size_t chunk), void* context);
 
-/// Calls body(begin, end) or body(begin, end, chunk) for ranges of nearly equal length that make up 0, ..., count - 1:
+/// Calls body(begin, end) or body(begin, end, chunk) for ranges of nearly equal length that cover 0, ..., count - 1:
 /// `chunks` of them, but at most count and kMaxChunks.
 template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
   if (count == 0) return;
@@ -50,11 +50,11 @@ inline constexpr std::size_t kBlasBufferBytes = (std::size_t{128} << 20) + (std:
 /// True if this many bytes of addresses can be mapped.
 bool can_map(std::size_t bytes);
 
-/// The number of threads for a loop that begins here: num_threads(), but 1 in another loop's body.
+/// The number of threads for a loop started here: num_threads(), but 1 in another loop's body.
 std::size_t threads_here();
 
 /// The number of chunks for a loop of `work` elementary steps; 1 if threads would cost more than they save. Independent
-/// of the number of threads, and so are the results.
+/// of the number of threads, so the results are too.
 std::size_t chunks_for(std::size_t work);
 
 }  // namespace tapegrad::detail

@@ -6,13 +6,13 @@
 
 namespace tapegrad::detail {
 
-/// The whole processors in the least quota of this process's control groups, version 1 or 2, at least 1; the largest
-/// number if there is no quota. `root` is the root of the file system, for tests.
+/// The lowest processor quota of this process's control groups, version 1 or 2, rounded down to a whole number, at
+/// least 1. Without a quota, the largest number. `root` is the root of the file system, for tests.
 ///
-/// A quota of 1.5 counts as 1: two threads would use it up early in each period, and be stopped for the rest of it.
+/// A quota of 1.5 counts as 1: two threads would exhaust it early in each period and then be stopped.
 std::size_t processors_in_quota(const std::filesystem::path& root = "/");
 
-/// The processors in the calling thread's affinity, at most those in the quota.
+/// The number of processors in the calling thread's affinity, limited by the quota.
 std::size_t usable_processors();
 
 }  // namespace tapegrad::detail

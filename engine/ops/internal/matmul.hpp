@@ -7,7 +7,7 @@
 
 namespace tapegrad::detail {
 
-/// matmul(a, b), with einsum's equation as an argument for observers of the tape; "" adds none.
+/// matmul(a, b), with einsum's equation as an argument for observers of the tape, unless it is "".
 template <class T> Tensor<T> matmul_for(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b);
 
 }  // namespace tapegrad::detail

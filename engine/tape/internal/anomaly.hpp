@@ -11,14 +11,14 @@ namespace tapegrad::detail {
 /// Throws std::runtime_error where NaN or infinity first appears.
 template <class T> class AnomalyDetector {
  public:
-  /// `keep` records what is wrong for readers of the tape.
+  /// `keep` stores the anomaly for readers of the tape.
   AnomalyDetector(Nodes<T>& nodes, bool keep) : nodes_(nodes), keep_(keep) {}
 
   /// Where NaN or infinity was found since the last backward pass started, if kept.
   struct Anomaly {
-    std::int32_t node;  // the operation that made it, or the parameter that has it
-    bool backward;      // made by the operation's rule, or by a hook of its output's gradient
-    std::string text;   // of the error
+    std::int32_t node;  // the operation that produced it, or the parameter that contains it
+    bool backward;      // produced by the operation's rule, or by a hook on its output's gradient
+    std::string text;   // the error message
   };
   const std::optional<Anomaly>& found() const { return found_; }
 

@@ -13,7 +13,7 @@ template <class T> class KeptValues {
  public:
   explicit KeptValues(const Nodes<T>& nodes) : nodes_(nodes) {}
 
-  /// What is kept of a node.
+  /// The stored values of a node.
   struct Entry {
     /// An input without a node. A frozen parameter has its name, an undefined input no value.
     struct Constant {
@@ -28,11 +28,11 @@ template <class T> class KeptValues {
     // Of the last backward pass of the tape.
     bool reached = false;
     Value<T> gradient{};                    // after hooks; null if none arrived
-    std::vector<Value<T>> contributions{};  // what the rule added for each input; empty if it did not run
+    std::vector<Value<T>> contributions{};  // of the rule, for each input; empty if it did not run
   };
 
   const std::vector<Entry>& entries() const { return entries_; }
-  /// The node where the last backward pass started; -1 before any, and if it was of the other element type.
+  /// The node where the last backward pass started; -1 if there was none or its node has the other type.
   std::int32_t start() const { return start_; }
 
   void recording(std::int32_t node, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges,

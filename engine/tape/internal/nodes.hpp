@@ -19,8 +19,8 @@ template <class T> struct Node {
   Operation operation;                    // "parameter" for a parameter, "input" for a placeholder
   Shape shape;                            // of the output
   Edges inputs{};                         // the nodes of the inputs; -1 for a constant
-  std::shared_ptr<const Rule<T>> rule{};  // null for a leaf, and once consumed
-  std::shared_ptr<GradSlot<T>> slot{};    // where the output's gradient is delivered; null if nowhere
+  std::shared_ptr<const Rule<T>> rule{};  // null for a leaf and for a consumed node
+  std::shared_ptr<GradSlot<T>> slot{};    // receives the output's gradient; may be null
   bool is_parameter = false;              // the slot is a Variable
 
   Node(const Operation& made_by, const Shape& of, Edges&& read, std::shared_ptr<const Rule<T>>&& backward)
@@ -48,19 +48,19 @@ template <class T> class Nodes {
   /// Appends a node for the parameter x.
   std::int32_t append_parameter(const Tensor<T>& x);
 
-  /// Appends an operation and makes y its output.
+  /// Appends an operation with the output y.
   void append(const Operation& operation, Tensor<T>& y, const Inputs<T>& inputs, Edges&& edges,
               std::shared_ptr<const Rule<T>>&& rule, const Describe<T>& describe);
 
   void retain_grad(Tensor<T>& y);
   Hooks<T>& hooks(std::int32_t i) { return hooks_[i]; }
-  /// The hooks of a node's gradient, as they are now.
+  /// A copy of the hooks of a node's gradient.
   typename Hooks<T>::List registered_hooks(std::int32_t i) const;
   void set_name(std::int32_t i, std::string name) { names_[i] = std::move(name); }
   /// The given name, a parameter's path, or "".
   std::string name(std::int32_t i) const;
 
-  /// Null unless the tape's options ask for observers.
+  /// Null if the tape's options need no observers.
   Observers<T>* observers() const { return observers_.get(); }
 
  private:

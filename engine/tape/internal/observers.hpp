@@ -1,4 +1,4 @@
-/// What watches a tape, as its options ask. For the library's own sources.
+/// The observers of a tape, selected by its options. For the library's own sources.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace tapegrad::detail {
 
-/// The observers of the nodes on T. The profile comes first where a measured time ends and last where one begins, so
-/// that it does not measure the others.
+/// The observers of the nodes on T. The profile is called first at the end of a measured time and last at its start, so
+/// it does not measure the other observers.
 template <class T> class Observers {
  public:
   Observers(Nodes<T>& nodes, const TapeOptions& options) {
@@ -29,7 +29,7 @@ template <class T> class Observers {
     if (anomaly_) anomaly_->check_parameter(operation, x);
   }
 
-  /// An operation has made y, which may not be recorded.
+  /// An operation has computed y, which may stay unrecorded.
   void computed(const Operation& operation, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges) {
     if (anomaly_) anomaly_->check_output(operation, y, inputs, edges);
   }
@@ -55,7 +55,7 @@ template <class T> class Observers {
     if (anomaly_) anomaly_->started();
   }
 
-  /// The gradient of a node's output is complete; null if it got none. `hooked` if hooks have seen it.
+  /// The gradient of a node's output is complete; null if it received none. `hooked` if hooks were called.
   void arrived(std::int32_t node, const GradPointer<T>& dy, bool hooked) {
     if (kept_) kept_->arrived(node, dy);
     if (anomaly_ && hooked) anomaly_->check_hooked(node, *dy);

@@ -26,10 +26,10 @@ template <class T> class Profile {
   /// Of each node. Parameters have zeros.
   const std::vector<Entry>& entries() const { return entries_; }
 
-  void computed() { forward_ = seconds_since(idle_since_); }
+  void computed() { forward_ = seconds_since(forward_start_); }
   void recording(std::int32_t node, const Tensor<T>& y, const Inputs<T>& inputs, const Rule<T>* rule,
                  const Arguments<T>& arguments);
-  void arrived() { rule_began_ = Clock::now(); }
+  void arrived() { rule_start_ = Clock::now(); }
   void propagated(std::int32_t node, const Array<T>& dy);
 
  private:
@@ -38,7 +38,7 @@ template <class T> class Profile {
 
   std::vector<Entry> entries_;
   double forward_ = 0;
-  Clock::time_point idle_since_ = Clock::now(), rule_began_;
+  Clock::time_point forward_start_ = Clock::now(), rule_start_;
 };
 
 }  // namespace tapegrad::detail

@@ -9,7 +9,7 @@
 
 namespace tapegrad::detail {
 
-/// The contents of one tape. Outlives it while a backward pass or a page uses them.
+/// The contents of one tape, shared by the tape, its running backward pass and pages.
 class Recording : public std::enable_shared_from_this<Recording> {
  public:
   explicit Recording(const TapeOptions& options);

@@ -49,7 +49,7 @@ template <class T> class Sweep {
     return {contributions_ != nullptr ? &(*contributions_)[input] : &grad(edge), &nodes_[edge].shape};
   }
 
-  const std::shared_ptr<Recording> recording_;  // keeps the nodes if a hook ends the tape
+  const std::shared_ptr<Recording> recording_;  // keeps the nodes alive if a hook destroys the tape
   Nodes<T>& nodes_;
   const RetainGraph retain_;
   Observers<T>* const observers_;

@@ -9,14 +9,14 @@
 
 namespace tapegrad::detail {
 
-/// The block size along each axis that leaves at most `most` numbers: powers of two, largest along the longest axes.
-/// All 1 if the array is small enough.
-std::vector<std::size_t> pooling(const Shape& shape, std::size_t most);
+/// The block size along each axis that leaves at most `max_size` numbers: powers of two, largest along the longest
+/// axes. All 1 if the array is small enough.
+std::vector<std::size_t> pooling(const Shape& shape, std::size_t max_size);
 
 /// The number of elements left.
 std::size_t pooled_size(const Shape& shape, const std::vector<std::size_t>& pooled);
 
 /// {"shape", "pooled"?, "data", "statistics"}
-template <class T> Json array_json(const Array<T>& array, std::size_t most);
+template <class T> Json array_json(const Array<T>& array, std::size_t max_size);
 
 }  // namespace tapegrad::detail

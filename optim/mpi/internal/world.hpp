@@ -36,9 +36,9 @@ class Request {
 /// Completes when all ranks have reached the end of the session.
 Request start_end();
 /// `calls` for sums of gradients, concurrent with other calls: the order of their starts may differ between ranks.
-enum class Beside { nothing, calls };
+enum class Overlap { none, calls };
 /// Sums each number over the ranks, in place, with the same bits on all.
-template <class T> Request start_sum(T* numbers, std::size_t count, Beside beside = Beside::nothing);
+template <class T> Request start_sum(T* numbers, std::size_t count, Overlap overlap = Overlap::none);
 /// Replaces the bytes by those of the rank `root`.
 Request start_broadcast(void* bytes, std::size_t count, std::size_t root);
 /// Bytes from one rank to another; each calls its side.

@@ -159,14 +159,14 @@ TEST_CASE("A thread keeps 256 MB of idle blocks and frees the others" * skip_whe
 
 TEST_CASE("Any thread may free any thread's block, and a thread's idle blocks are freed when it ends") {
   std::optional<Array> made;
-  std::ptrdiff_t left_there = 0;
+  std::ptrdiff_t blocks_of_other = 0;
   std::thread other([&] {
     const Array kept(tg::Shape{1000}, 1.0);
     made.emplace(tg::Shape{1000}, 2.0);
-    left_there = tg::pool_blocks_in_use();
+    blocks_of_other = tg::pool_blocks_in_use();
   });
   other.join();
-  CHECK(left_there == 2);
+  CHECK(blocks_of_other == 2);
   CHECK((*made)(999) == 2.0);
   const std::ptrdiff_t before = tg::pool_blocks_in_use();
   made.reset();

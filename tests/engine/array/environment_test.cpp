@@ -43,7 +43,7 @@ std::uint64_t trained() {
 }
 
 // The child's output after a word, with these variables in its environment.
-std::string told(const std::string& word, const std::string& test_case, const std::string& variables) {
+std::string child_output(const std::string& word, const std::string& test_case, const std::string& variables) {
   const Run run = run_case(test_case, variables + " ");
   CAPTURE(run.out);
   CAPTURE(run.err);
@@ -55,10 +55,10 @@ std::string told(const std::string& word, const std::string& test_case, const st
 // The error thrown by the first operation with these variables, and by later ones.
 void check_refuses(const std::string& variables, const std::string& error) {
   CAPTURE(variables);
-  CHECK(told("refused", "child: a setting is refused", variables) == error);
+  CHECK(child_output("refused", "child: a setting is refused", variables) == error);
 }
 
-std::string bits(const std::string& variables) { return told("bits", "child: bits", variables); }
+std::string bits(const std::string& variables) { return child_output("bits", "child: bits", variables); }
 
 }  // namespace
 
@@ -92,7 +92,9 @@ TEST_CASE("child: set_num_threads overrides the environment" * doctest::skip()) 
 TEST_CASE("child: bits" * doctest::skip()) { std::cout << "bits: " << trained() << std::endl; }
 
 TEST_CASE("TAPEGRAD_NUM_THREADS sets the number of threads, and set_num_threads overrides it") {
-  const auto threads = [](const std::string& variables) { return told("threads", "child: threads", variables); };
+  const auto threads = [](const std::string& variables) {
+    return child_output("threads", "child: threads", variables);
+  };
   CHECK(threads("TAPEGRAD_NUM_THREADS=1") == "1");
   CHECK(threads("TAPEGRAD_NUM_THREADS=7") == "7");
   CHECK(threads("TAPEGRAD_NUM_THREADS=007") == "7");
@@ -110,19 +112,19 @@ TEST_CASE("TAPEGRAD_INSTRUCTION_SET selects the loops, and equal settings give e
   using tg::detail::InstructionSet;
   const std::vector<InstructionSet> sets = tg::detail::instruction_sets();
   std::string names;
-  std::vector<std::string> of_sets;
+  std::vector<std::string> results;
   for (const InstructionSet set : sets) {
     const std::string name = set == InstructionSet::avx512 ? "avx512"
                              : set == InstructionSet::avx2 ? "avx2"
                                                            : "baseline";
     CAPTURE(name);
     names += (names.empty() ? "" : ", ") + name;
-    of_sets.push_back(bits("TAPEGRAD_INSTRUCTION_SET=" + name));
-    CHECK(bits("TAPEGRAD_INSTRUCTION_SET=" + name) == of_sets.back());
-    if (set != InstructionSet::baseline) CHECK(of_sets.back() != of_sets.front());
+    results.push_back(bits("TAPEGRAD_INSTRUCTION_SET=" + name));
+    CHECK(bits("TAPEGRAD_INSTRUCTION_SET=" + name) == results.back());
+    if (set != InstructionSet::baseline) CHECK(results.back() != results.front());
   }
-  CHECK(bits("") == of_sets.back());
-  CHECK(bits("TAPEGRAD_INSTRUCTION_SET=") == of_sets.back());
+  CHECK(bits("") == results.back());
+  CHECK(bits("TAPEGRAD_INSTRUCTION_SET=") == results.back());
   for (const char* given : {"sse9", "AVX2", "avx", "512"})
     for (const char* threads : {"1", "4"})  // a worker's exception reaches the caller
       check_refuses(

@@ -56,7 +56,7 @@ TEST_CASE("Array shapes beyond the address space are refused with their extents 
   CHECK_FALSE(tg::detail::addressable({kHuge, kHuge}, 1));
   CHECK_FALSE(tg::detail::addressable({kHuge, kHuge / 2}, 1));
   CHECK_FALSE(tg::detail::addressable({3, kThird}, 1));
-  CHECK_FALSE(tg::detail::addressable({kHuge, 1, kHuge, 0}, 1));  // an extent of 0 does not excuse the others
+  CHECK_FALSE(tg::detail::addressable({kHuge, 1, kHuge, 0}, 1));  // the product without the 0 is too large
   CHECK_FALSE(tg::detail::addressable({0, kHuge, kHuge}, 1));
   CHECK_THROWS_WITH_AS(uninitialized<double>("op", {4294967296, 0, 4294967296}),
                        "[op] expected a shape of at most 1152921504606846975 elements, not counting "

@@ -23,7 +23,7 @@ using Array = tg::Array<double>;
 namespace {
 
 // Calls each function that draws random numbers once.
-std::vector<double> some_of_each(tg::Generator& generator = tg::default_generator()) {
+std::vector<double> draw_each(tg::Generator& generator = tg::default_generator()) {
   std::vector<double> numbers;
   const auto append = [&numbers](const auto& array) { numbers.insert(numbers.end(), array.begin(), array.end()); };
   append(tg::uniform<double>({7}, -1.0, 1.0, generator));
@@ -75,13 +75,13 @@ TEST_CASE("The generator is SplitMix64: its first numbers match the published al
 
 TEST_CASE("Equal seeds give equal numbers, and different seeds different ones") {
   tg::manual_seed(42);
-  const auto first = some_of_each();
-  const auto next = some_of_each();
+  const auto first = draw_each();
+  const auto next = draw_each();
   tg::manual_seed(43);
-  const auto other = some_of_each();
+  const auto other = draw_each();
   tg::manual_seed(42);
-  CHECK(some_of_each() == first);
-  CHECK(some_of_each() == next);
+  CHECK(draw_each() == first);
+  CHECK(draw_each() == next);
   CHECK(first != next);
   CHECK(first != other);
 }
@@ -117,31 +117,31 @@ TEST_CASE("A seed's numbers are the same as in earlier versions") {
 
 TEST_CASE("A restored copy of a generator continues with the same numbers") {
   tg::manual_seed(40);
-  some_of_each();
+  draw_each();
   const tg::Generator kept = tg::default_generator();
-  const auto next = some_of_each();
+  const auto next = draw_each();
   CHECK(kept != tg::default_generator());
   tg::default_generator() = kept;
   CHECK(kept == tg::default_generator());
-  CHECK(some_of_each() == next);
+  CHECK(draw_each() == next);
 
   tg::Generator from_numbers = tg::Generator::from_state(kept.state());
   CHECK(from_numbers == kept);
-  CHECK(some_of_each(from_numbers) == next);
+  CHECK(draw_each(from_numbers) == next);
   CHECK(from_numbers == tg::default_generator());
 }
 
 TEST_CASE("A generator's numbers depend only on its seed and leave other generators unchanged") {
   tg::manual_seed(41);
-  const auto of_default = some_of_each();
+  const auto of_default = draw_each();
   tg::manual_seed(7);
   const tg::Generator untouched = tg::default_generator();
   tg::Generator own(41);
-  CHECK(some_of_each(own) == of_default);
+  CHECK(draw_each(own) == of_default);
   CHECK(tg::default_generator() == untouched);
   tg::Generator copy = own;
-  CHECK(some_of_each(copy) == some_of_each(own));
-  CHECK(some_of_each(own) != of_default);
+  CHECK(draw_each(copy) == draw_each(own));
+  CHECK(draw_each(own) != of_default);
 
   CHECK(tg::Generator() == tg::Generator(0));
   CHECK(tg::Generator(1) != tg::Generator(2));

@@ -273,7 +273,7 @@ TEST_CASE("Anomaly mode names the operation that passed NaN to a parameter, with
       dx[0] += Array{dy(0), std::nan("")};
     });
     CHECK_THROWS_WITH_AS(tg::sum(y).backward(),
-                         "[faulty] expected finite gradients, the backward rule made NaN at (1) in the gradient of "
+                         "[faulty] expected finite gradients, the backward rule produced NaN at (1) in the gradient of "
                          "input 0, layer.weight (2); in layer layer",
                          std::runtime_error);
   }

@@ -1,4 +1,4 @@
-// Every operation says in its formula what it computes and what its rule adds to the gradient of each input.
+// Every operation's formula names its value and the contribution of its rule to the gradient of each input.
 #include <tapegrad/inspect/internal/formula.hpp>
 #include <tapegrad/inspect/internal/node_view.hpp>
 

@@ -288,7 +288,7 @@ TEST_CASE("Functions that need a weight's float values report that it is stored 
   Model<float> model;
   tg::named_parameters(model);  // names them
   tg::hold_in_bfloat16(model);
-  const auto says = [](const auto& run) {
+  const auto message_of = [](const auto& run) {
     try {
       run();
     } catch (const std::logic_error& error) {
@@ -297,17 +297,19 @@ TEST_CASE("Functions that need a weight's float values report that it is stored 
     return std::string("nothing");
   };
   auto& weight = model.layer.weight;
-  CHECK(says([&] { weight.value(); }) ==
+  CHECK(message_of([&] { weight.value(); }) ==
         "[value] expected a weight of float or double, got layer.weight (12, 12), which is held in bfloat16; only "
         "linear and embedding read it");
   const std::string released = "[value] expected a parameter that holds its value, got layer.weight (12, 12)";
-  CHECK(says([&] { weight.mutable_value(); }).starts_with(released));
-  CHECK(says([&] { tg::sum(weight); }).starts_with(released));
+  CHECK(message_of([&] { weight.mutable_value(); }).starts_with(released));
+  CHECK(message_of([&] { tg::sum(weight); }).starts_with(released));
   const tg::Parameter<float>& parameter = weight;
-  CHECK(says([&] { tg::linear(tg::Tensor<float>(tg::Array<float>(Shape{1, 12})), parameter); }).starts_with(released));
-  CHECK(says([&] { tg::save_bytes(model.layer); }).find("held in bfloat16") != std::string::npos);
-  CHECK(says([&] { weight.set_requires_grad(true); }).starts_with(released));
-  CHECK(says([] { tg::Tensor<float>().shape(); }) ==
+  CHECK(message_of([&] {
+          tg::linear(tg::Tensor<float>(tg::Array<float>(Shape{1, 12})), parameter);
+        }).starts_with(released));
+  CHECK(message_of([&] { tg::save_bytes(model.layer); }).find("held in bfloat16") != std::string::npos);
+  CHECK(message_of([&] { weight.set_requires_grad(true); }).starts_with(released));
+  CHECK(message_of([] { tg::Tensor<float>().shape(); }) ==
         "[value] expected a defined tensor, got a default-constructed or moved-from one");
   CHECK_THROWS_AS(tg::Weight<float>().hold_in_bfloat16(), std::logic_error);
   CHECK_THROWS_WITH_AS(model.layer(tg::Array<float>{1.0f}),
@@ -335,10 +337,10 @@ TEST_CASE("Anomaly mode checks weights in bfloat16, too") {
     return std::string("none");
   };
   CHECK(message(1.0f) == "none");
-  CHECK(message(1e30f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
+  CHECK(message(1e30f).starts_with("[linear] expected finite values, got inf at (0, 0)"));
   layer.weight.set_value(tg::Array<float>{{1.0f, 3.4e38f}});  // bfloat16 rounds this to infinity
   layer.weight.hold_in_bfloat16();
-  CHECK(message(1.0f).starts_with("[linear] expected finite values, made inf at (0, 0)"));
+  CHECK(message(1.0f).starts_with("[linear] expected finite values, got inf at (0, 0)"));
 }
 
 TEST_CASE("A weight in bfloat16 prints its numbers") {

@@ -1,4 +1,4 @@
-// What a tape keeps to be looked at: Tape({.keep_values = true}).
+// Values stored by a tape for inspection: Tape({.keep_values = true}).
 #include <tapegrad/inspect/internal/node_view.hpp>
 
 #include <cmath>

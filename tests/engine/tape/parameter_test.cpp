@@ -366,7 +366,7 @@ TEST_CASE("Destroying a recorded parameter does not disturb the backward pass") 
     const Parameter brief(Array{3.0, 4.0});
     loss = tg::sum(w * brief);
   }
-  for (int i = 0; i < 100; ++i) {  // new parameters may reuse its address, but are different to the tape
+  for (int i = 0; i < 100; ++i) {  // new parameters may reuse its address, but the tape tells them apart
     const Parameter another(Array{0.0, 0.0});
     loss = loss + tg::sum(w * another);
   }

@@ -78,8 +78,8 @@ TEST_CASE("An exception from a rule in the function changes nothing") {
 TEST_CASE("Tensors of other tapes are refused, as x and as captures") {
   const Parameter w = scalar(2);
   const tg::Tape tape;
-  const Tensor x = w * 2.0, beside = w * 3.0;
-  CHECK(what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * beside; }, x); }) ==
+  const Tensor x = w * 2.0, captured = w * 3.0;
+  CHECK(what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * captured; }, x); }) ==
         "[mul] expected inputs recorded on this Tape, got one recorded on an outer Tape; detach() makes it a constant");
   const tg::Tape inner;
   CHECK(what_is_thrown([&] { tg::recompute(std::ref(cube), x); }) ==
@@ -136,11 +136,11 @@ TEST_CASE("A function that computes something else in the second call is refused
   CHECK(thrown(cube, cube) == "nothing");
   w.zero_grad();
   CHECK(thrown(draws, cube) ==
-        "[recompute] expected a function with as many random draws in each call, got 1 in the first call and fewer in "
-        "the repeated one");
+        "[recompute] expected a function with the same number of random draws in each call, got 1 in the first call "
+        "and fewer in the repeated one");
   CHECK(thrown(cube, draws) ==
-        "[recompute] expected a function with as many random draws in each call, got 0 in the first call and more in "
-        "the repeated one");
+        "[recompute] expected a function with the same number of random draws in each call, got 0 in the first call "
+        "and more in the repeated one");
   CHECK(thrown(cube, other) ==
         "[recompute] expected a function with the same result in each call, got (2) in the first call and then ()");
   CHECK(thrown(cube, same) ==
@@ -155,10 +155,10 @@ TEST_CASE("Anomaly mode names the operation in the function, and ignores infinit
   const tg::Tape tape({.detect_anomaly = true});
   const Tensor x = w * 1.0;
   const std::string forward = what_is_thrown([&] { tg::recompute([](const Tensor& h) { return tg::log(-h); }, x); });
-  CHECK(forward.find("[log] expected finite values, made NaN") == 0);
+  CHECK(forward.find("[log] expected finite values, got NaN") == 0);
   const Tensor y = tg::recompute([](const Tensor& h) { return tg::sqrt(h) * 1.0; }, x);
   const std::string backward = what_is_thrown([&] { tg::sum(y).backward(); });
-  CHECK(backward.find("[sqrt] expected finite gradients, the backward rule made inf") == 0);
+  CHECK(backward.find("[sqrt] expected finite gradients, the backward rule produced inf") == 0);
   const double infinity = std::numeric_limits<double>::infinity();
   const auto masked = [&](const Tensor& h) { return tg::masked_fill(h, tg::BoolArray{false, true}, -infinity); };
   const Tensor z =
@@ -168,7 +168,7 @@ TEST_CASE("Anomaly mode names the operation in the function, and ignores infinit
 }
 
 TEST_CASE("recompute detects a change of what the function reads as a constant") {
-  const std::string same = "[recompute] expected a function with the same result in each call, got other numbers ";
+  const std::string same = "[recompute] expected a function with the same result in each call, got different numbers ";
   using F = std::function<Tensor(const Tensor&, const Parameter&, const Array&)>;
   const std::vector<std::pair<const char*, F>> ways{
       {"detach()", [](const Tensor& x, const Parameter& w, const Array&) { return x * w.detach(); }},
@@ -201,14 +201,14 @@ TEST_CASE("recompute detects a change of what the function reads as a constant")
 }
 
 TEST_CASE("recompute detects a function that reads another parameter when called again") {
-  Parameter w = scalar(3), v = scalar(3);  // equal, so the values do not tell
+  Parameter w = scalar(3), v = scalar(3);  // equal values, so the checksum does not detect it
   v.set_name("v");
   bool again = false;
   const tg::Tape tape;
   const Tensor y = tg::recompute([&](const Tensor& x) { return x * (again ? v : w); }, Tensor(Array(tg::Shape{}, 2.0)));
   again = true;
   CHECK(what_is_thrown([&] { y.backward(); }) ==
-        "[recompute] expected a function that reads the same parameters in each call, got one that later also reads v");
+        "[recompute] expected a function that reads the same parameters in each call, got one that also reads v");
   CHECK_FALSE(w.has_grad());
   CHECK_FALSE(v.has_grad());
 }

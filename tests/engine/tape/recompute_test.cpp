@@ -1,4 +1,4 @@
-// What recompute computes again is what was there before: to the same bits, at the same values, with the same draws.
+// recompute repeats the first call: the same bits, from the same values, with the same random numbers.
 #include <tapegrad/engine/tape/internal/observers.hpp>
 #include <tapegrad/inspect/internal/formula.hpp>
 #include <tapegrad/testing.hpp>
@@ -228,7 +228,7 @@ TEST_CASE("Other threads may draw random numbers meanwhile") {
   CHECK(other);
 }
 
-// ---- when it is called, and what it stores -------------------------------------------------------------------------
+// ---- calls and stored values --------------------------------------------------------------------------------------
 
 TEST_CASE("The function is called once without a tape, and once more per backward pass with one") {
   const Parameter w = scalar(3);

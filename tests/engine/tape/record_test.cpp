@@ -172,9 +172,9 @@ TEST_CASE("An input given twice gets both gradients, by += and by destination()"
   const auto add_twice = [&w](const auto& add) {
     const tg::Tape tape;
     const Tensor x = w * 1.0;  // recorded inputs and parameters have different storage for gradients
-    const Tensor of_recorded = tg::record("twice", x.value() + x.value(), {x, x}, add);
+    const Tensor doubled = tg::record("twice", x.value() + x.value(), {x, x}, add);
     const Tensor of_parameter = tg::record("twice", w.value() + w.value(), {w, w}, add);
-    (of_recorded + of_parameter).backward(Array{1.0, 10.0});
+    (doubled + of_parameter).backward(Array{1.0, 10.0});
   };
   const auto in_place = [](tg::Gradient<double> dx, const Array& dy) {
     const auto [data, beta] = dx.destination();

@@ -58,15 +58,15 @@ TEST_CASE("Rules are called once each in reverse order, and those of unused bran
 }
 
 TEST_CASE("A backward pass leaves parameters that its start does not depend on without a gradient") {
-  const Parameter used = scalar(2.0), beside = scalar(3.0), never = scalar(4.0);
+  const Parameter used = scalar(2.0), separate = scalar(3.0), never = scalar(4.0);
   const tg::Tape tape;
-  const Tensor other = beside * beside;
+  const Tensor other = separate * separate;
   (used * 5.0).backward();
   CHECK(used.grad()() == 5.0);
-  CHECK_FALSE(beside.has_grad());
+  CHECK_FALSE(separate.has_grad());
   CHECK_FALSE(never.has_grad());
   other.backward();  // its branch is intact
-  CHECK(beside.grad()() == 6.0);
+  CHECK(separate.grad()() == 6.0);
 }
 
 TEST_CASE("Gradients accumulate over backward passes until zero_grad") {

@@ -50,7 +50,7 @@ TEST_CASE("Without a tape operations compute values and record nothing") {
   CHECK(w.requires_grad());
   CHECK_FALSE(y.requires_grad());
   CHECK_THROWS_WITH_AS(y.backward(), Contains("[backward]"), std::logic_error);
-  CHECK_THROWS_WITH_AS(y.backward(), Contains("make a Tape before computing"), std::logic_error);
+  CHECK_THROWS_WITH_AS(y.backward(), Contains("create a Tape before computing"), std::logic_error);
   CHECK_FALSE(w.has_grad());
 }
 

@@ -230,7 +230,7 @@ TEST_CASE("gpt2 reports unsupported requests in one line, before the work") {
   };
   check_message(run_example("gpt2 " + published.folder.path("none")), "gpt2",
                 "none: expected a folder with config.json");
-  refuses("--score " + published.folder.path("none"), "none: expected a file");
+  refuses("--score " + published.folder.path("none"), "none: cannot be opened");
   refuses("--score " + published.folder.write("short", "a"), "short: expected a text of at least two tokens");
   refuses("--explain a", "--explain: expected from 2 to 25 tokens, got 1");
   refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
@@ -241,7 +241,7 @@ TEST_CASE("gpt2 reports unsupported requests in one line, before the work") {
   refuses("--train " + kText + " --adapter a", "--adapter: not allowed with --train");
   refuses("--score " + kText + " --top-k 3", "--top-k: requires --prompt or --length");
   refuses("--tokens " + kText + " --seed 3", "--seed: not allowed with --tokens");
-  refuses("--train " + kText + " --score " + published.folder.path("none"), "none: expected a file");
+  refuses("--train " + kText + " --score " + published.folder.path("none"), "none: cannot be opened");
   check_message(run_example("gpt2 " + kText + " --train-tokenizer " + kText + " --vocabulary 300"), "gpt2",
                 "expected an output folder, got a file");
   check_message(
@@ -253,5 +253,5 @@ TEST_CASE("gpt2 reports unsupported requests in one line, before the work") {
   refuses("--train " + kText + " --save " + published.model, "expected an output folder, got the input folder");
   refuses("--train " + kText + " --save " + kText, "expected an output folder, got a file");
   refuses("--tokens " + kText + " --prompt a", "--prompt: not allowed with --tokens");
-  refuses("--adapter " + published.folder.path("none"), "adapter_config.json: expected a file");
+  refuses("--adapter " + published.folder.path("none"), "adapter_config.json: cannot be opened");
 }

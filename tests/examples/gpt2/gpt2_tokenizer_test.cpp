@@ -375,7 +375,7 @@ TEST_CASE("A vocabulary larger than the text allows is refused") {
       std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       train_tokenizer("ab ab", 1'000'000),
-      "train_tokenizer: expected a vocabulary of at most 258, since after so many tokens no pair occurs twice in "
+      "train_tokenizer: expected a vocabulary of at most 258, because after that no pair occurs twice in "
       "the text, got 1,000,000",
       std::invalid_argument);
   CHECK_THROWS_AS(train_tokenizer("ab ab", 258, [](std::size_t) { throw std::domain_error("stop"); }),

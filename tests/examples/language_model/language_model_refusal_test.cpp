@@ -30,7 +30,7 @@ TEST_CASE("language_model reports invalid input in one line, with exit status 1"
 
   const std::string forever = " --steps 100000000 ";  // errors occur before training
   SUBCASE("files") {
-    refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
+    refuses("--data " + folder.path("none"), "none: cannot be opened: No such file");
     refuses("--data " + folder.path(""), "expected a text file, got a folder");
     refuses("--data " + file("empty", ""), "empty: expected a text file, got an empty one");
     refuses("--lines --data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"), "blank: expected at least 10 lines");
@@ -43,7 +43,7 @@ TEST_CASE("language_model reports invalid input in one line, with exit status 1"
     refuses("--data " + file("latin1", "a b\nc caf\xe9\n"),
             "latin1:2: expected UTF-8, got the byte 0xe9 at character 6");
     refuses("--data " + file("cut", "a b\nc caf\xc3"), "cut:2: expected UTF-8, got the byte 0xc3 at character 6");
-    refuses("--language " + folder.path("none"), "none: expected a text file");
+    refuses("--language " + folder.path("none"), "none: cannot be opened");
     refuses("--data " + text + " --save " + folder.path("none/model"),
             "none/model: expected a path in a writable folder");
     refuses("--data " + text + " --explain ist --explain-to " + folder.path("none/map"),

@@ -151,12 +151,12 @@ TEST_CASE("A saved run with options that the command line would refuse is refuse
   refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
   refuses("/training/lr", -0.5, "--lr: expected a number from 0 to 1e+06, got '-0.5'");
   const std::string others = "expected settings saved by language_model --checkpoint, got others: ";
-  refuses("/training/steps", -1, others + "/training/steps: expected a value as this program writes it, got -1");
-  refuses("/training/steps", 2.5, others + "/training/steps: expected a value as this program writes it, got 2.5");
+  refuses("/training/steps", -1, others + "/training/steps: expected a value written by this program, got -1");
+  refuses("/training/steps", 2.5, others + "/training/steps: expected a value written by this program, got 2.5");
   refuses("/training/optimizer", "adam",
-          others + "/training/optimizer: expected a value as this program writes it, got \"adam\"");
+          others + "/training/optimizer: expected a value written by this program, got \"adam\"");
   refuses("/outputs/checkpoint_every", -1,
-          others + "/outputs/checkpoint_every: expected a value as this program writes it");
+          others + "/outputs/checkpoint_every: expected a value written by this program");
   change_kept_option(run, wrong, "language_model --checkpoint", "/training/steps", 3);
   CHECK(run_example("language_model --resume " + wrong).status == 0);
 }

@@ -28,7 +28,7 @@ TEST_CASE("text_classifier reports invalid input in one line, with exit status 1
 
   const std::string forever = " --steps 100000000 ";  // errors occur before training
   SUBCASE("files") {
-    refuses("--data " + folder.path("none"), "none: expected a text file, but it cannot be opened: No such file");
+    refuses("--data " + folder.path("none"), "none: cannot be opened: No such file");
     refuses("--data " + file("empty", ""), "empty: expected a text file, got an empty one");
     refuses("--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"),
             "blank: expected lines of a label, a space and a text");
@@ -42,7 +42,7 @@ TEST_CASE("text_classifier reports invalid input in one line, with exit status 1
     refuses("--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected at least two labels");
     refuses("--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
             "other:2: expected a label of the model (blame, praise), got 'shrug'");
-    refuses("--languages english " + folder.path("none"), "none: expected a text file");
+    refuses("--languages english " + folder.path("none"), "none: cannot be opened");
     refuses("--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2");
     refuses("--load " + good + " --classify a", "good");
     refuses("--data " + good + " --explain a --explain-to " + folder.path("none/map"),

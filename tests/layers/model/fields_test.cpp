@@ -183,19 +183,19 @@ TEST_CASE("Members named training of another type than bool stay unchanged") {
     std::size_t training = 7;
     TAPEGRAD_FIELDS(layer, training)
   } counted;
-  struct Told {
+  struct TrainsByText {
     tg::Linear<float> layer{1, 1};
     std::string training = "by night";
     double rate = 0.5;
     TAPEGRAD_FIELDS(layer)
     TAPEGRAD_SETTINGS(rate)
-  } told;
+  } by_text;
   tg::eval(counted);
-  tg::eval(told);
+  tg::eval(by_text);
   tg::train(counted);
-  tg::train(told);
+  tg::train(by_text);
   CHECK(counted.training == 7);
-  CHECK(told.training == "by night");
+  CHECK(by_text.training == "by night");
 }
 
 TEST_CASE("A struct with a list of fields is still an aggregate") {

@@ -170,3 +170,14 @@ TEST_CASE("Parameters that are none, undefined or there twice, and buckets of no
   refuses("each parameter once, got p (2) twice", {p, p});
   refuses("buckets of 1 byte or more, got 0", {p}, 0);
 }
+
+TEST_CASE("A refused begin() leaves the weight of the first one") {
+  const Group world;
+  Two model;
+  GradientAverage<double> average(world, tg::parameters(model));
+  average.begin();
+  CHECK_THROWS_AS(average.begin(of_rank(world) + 1), std::logic_error);
+  model.sweep(of_rank(world));
+  average.finish();
+  check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+}

@@ -171,3 +171,14 @@ TEST_CASE("Null, undefined and duplicate parameters, and buckets of 0 bytes, are
   refuses("each parameter once, got p (2) at indices 0 and 1", {p, p});
   refuses("buckets of 1 byte or more, got 0", {p}, 0);
 }
+
+TEST_CASE("A refused begin() leaves the weight of the first one") {
+  const Group world;
+  Two model;
+  GradientAverage<double> average(world, tg::parameters(model));
+  average.begin();
+  CHECK_THROWS_AS(average.begin(of_rank(world) + 1), std::logic_error);
+  model.sweep(of_rank(world));
+  average.finish();
+  check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+}

@@ -108,7 +108,8 @@ class Source:
             if token.text in (")", "]", "}"):
                 while stack and self.word(stack[-1]) == "<":  # was no bracket
                     stack.pop()
-            if stack and self.word(stack[-1]) + token.text in ("()", "[]", "{}", "<>") and (is_angle or token.text != ">"):
+            pair = self.word(stack[-1]) + token.text if stack and (is_angle or token.text != ">") else ""
+            if pair in ("()", "[]", "{}", "<>"):
                 token.match = stack.pop()
                 self.tokens[token.match].match = i
             token.parent = stack[-1] if stack else -1
@@ -128,8 +129,8 @@ class Source:
         if {"class", "struct", "namespace", "enum", "union"} & set(words):
             return False
         is_block = self.word(brace - 1) in (";", "{", "}") and parent >= 0 and self.tokens[parent].is_body
-        return is_block or self.word(brace - 1) in (
-            ")", "else", "do", "try", "const", "noexcept", "override", "mutable") or "->" in words or {":", ")"} <= set(words)
+        ends_head = self.word(brace - 1) in (")", "else", "do", "try", "const", "noexcept", "override", "mutable")
+        return is_block or ends_head or "->" in words or {":", ")"} <= set(words)
 
     def find_frozen(self):
         """Tokens of template parameter lists, explicit instantiations and declarations that compute nothing."""
@@ -171,6 +172,13 @@ class Source:
                 return True
         return self.word(last - 1) in ("&", "*", "&&", "...")
 
+    def is_named(self, i):
+        """True for a word that a declaration names, and for a parameter's type, which other declarations repeat."""
+        if self.word(i) == "double":
+            return self.word(self.tokens[i].parent) == "(" and self.word(i + 1) != "("
+        is_type = self.tokens[i - 1].kind == "word" or self.word(i - 1) in ("&", "*", ">") and not self.spaced(i - 1)
+        return is_type and self.word(i - 1) not in KEYWORDS
+
     def are_independent(self, *statements):
         """True for changes of objects that the other statement does not mention, and for two checks."""
         texts = [self.text[slice(*self.span(statement))] for statement in statements]
@@ -196,17 +204,22 @@ class Source:
                 jump = self.word(first) in ("break", "continue", "return") and i == first + 1
                 if first < i and (jump or self.word(first) not in KEYWORDS and not self.declares((first, i))):
                     yield first, i, is_free
-            ends_block = token.text == "}" and self.tokens[token.match].is_body and self.word(i + 1) not in (";", ",", "(")
-            if token.text == ";" or ends_block:
+            ends_block = token.text == "}" and self.tokens[token.match].is_body
+            if token.text == ";" or ends_block and self.word(i + 1) not in (";", ",", "("):
                 begins[token.parent] = i + 1
 
 
-def operator_faults(source):
+def token_faults(source):
     for i, token in enumerate(source.tokens):
+        part = (i, i + 1)
         if token.text in SWAPPED and source.spaced(i) and token.match < 0:
-            yield "operator", (i, i + 1), SWAPPED[token.text]
+            yield "operator", part, SWAPPED[token.text]
             if token.text in BOUNDS:
-                yield "bound", (i, i + 1), BOUNDS[token.text]
+                yield "bound", part, BOUNDS[token.text]
+        if token.kind == "number":
+            yield "constant", part, f"({token.text} + 1)"
+            if token.text != "0":
+                yield "constant", part, f"({token.text} - 1)"
 
 
 def argument_faults(source):
@@ -224,14 +237,6 @@ def argument_faults(source):
             (a, b), (c, d) = source.span(left), source.span(right)
             if source.text[a:b] != source.text[c:d]:
                 yield "arguments", (left[0], right[1]), source.text[c:d] + source.text[b:c] + source.text[a:b]
-
-
-def constant_faults(source):
-    for i, token in enumerate(source.tokens):
-        if token.kind == "number":
-            yield "constant", (i, i + 1), f"({token.text} + 1)"
-            if token.text != "0":
-                yield "constant", (i, i + 1), f"({token.text} - 1)"
 
 
 def condition_faults(source):
@@ -265,14 +270,11 @@ def statement_faults(source):
 
 def opposite_faults(source):
     for i, token in enumerate(source.tokens):
-        named = source.tokens[i - 1].kind == "word" or source.word(i - 1) in ("&", "*", ">") and not source.spaced(i - 1)
-        if token.text == "double":  # but not a parameter's type, which other declarations repeat
-            named = source.word(token.parent) == "(" and source.word(i + 1) != "("
-        if token.text in OPPOSITES and (not named or source.word(i - 1) in KEYWORDS):
+        if token.text in OPPOSITES and not source.is_named(i):
             yield "opposite", (i, i + 1), OPPOSITES[token.text]
 
 
-RULES = (operator_faults, argument_faults, constant_faults, condition_faults, statement_faults, opposite_faults)
+RULES = (token_faults, argument_faults, condition_faults, statement_faults, opposite_faults)
 
 
 def all_faults(root):

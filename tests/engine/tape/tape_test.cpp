@@ -274,3 +274,11 @@ TEST_CASE("Tape numbers are never reused, so stale tensors stay stale") {
     made.push_back(w * w);
   }
 }
+
+TEST_CASE("recompute refuses a stale tensor, even the first one of its tape and for a function that ignores it") {
+  const Parameter w = scalar(3.0);
+  const tg::Tape tape;
+  Tensor stale;
+  tg::recompute([&](const Tensor& x) { return (stale = x) * 2.0; }, w * 2.0);
+  CHECK_THROWS_AS(tg::recompute([](const Tensor&) { return Tensor(1.0); }, stale), std::logic_error);
+}

@@ -7,6 +7,18 @@ tg::IntArray labels() { return {2, 0, 1, 2}; }
 tg::IntArray labels_some_ignored() { return {2, -100, 1, -100}; }
 tg::Array<double> class_weights() { return {0.5, 2, 1.25}; }
 
+// Numbers from 0.5 to 2, one for each class of the logits.
+template <class T> tg::Array<T> weights_for(const tg::Tensor<T>& logits) {
+  return numbers<T>(draw({logits.shape().empty() ? 1 : logits.shape().back()}, 0.5, 2), 7);
+}
+
+// A label for every row of the logits.
+template <class T> tg::IntArray labels_for(const tg::Tensor<T>& logits) {
+  tg::Shape shape = logits.shape();
+  if (!shape.empty()) shape.pop_back();
+  return tg::IntArray(shape, 1);
+}
+
 void add_cross_entropy(Table& table) {
   using tg::Reduction;
   const std::vector<Draw> logits{draw({4, 3}, -2, 2)};
@@ -16,6 +28,10 @@ void add_cross_entropy(Table& table) {
             [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::sum}); });
   table.add("cross_entropy", "none", logits,
             [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::none}); });
+  table.derive("cross_entropy", "rows", {"...n", draw({3}, -2, 2)}, [](const auto& x) {
+    return tg::cross_entropy(x[0], labels_for(x[0]),
+                             {.label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
+  });
   table.add("cross_entropy", "one label", {draw({3}, -2, 2)},
             [](const auto& x) { return tg::cross_entropy(x[0], tg::IntArray(1)); });
   table.add("cross_entropy", "labels of two axes, none", {draw({2, 2, 3}, -2, 2)}, [](const auto& x) {
@@ -84,6 +100,10 @@ void add_cross_entropy_of_probabilities(Table& table) {
   table.add("cross_entropy", "probabilities, sum", rows, sum);
   table.add("cross_entropy", "probabilities, none", rows, none);
   table.add("cross_entropy", "probabilities, one row", {draw({3}, -2, 2), draw({3}, 0, 1)}, plain);
+  table.derive("cross_entropy", "probabilities, rows", {"*n,*n", draw({3}, -2, 2), draw({3}, 0, 1)}, [](const auto& x) {
+    return tg::cross_entropy(x[0], x[1],
+                             {.label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
+  });
   table.add("cross_entropy", "probabilities, three axes, none", batches, none);
   table.add("cross_entropy", "probabilities, three axes, mean", batches, plain);
   table.add("cross_entropy", "probabilities, one class", {draw({2, 1}, -2, 2), draw({2, 1}, 0, 1)}, plain);
@@ -125,6 +145,10 @@ void add_binary_cross_entropy(Table& table) {
     return tg::binary_cross_entropy_with_logits(x[0], x[1], {.reduction = Reduction::none});
   });
   table.add(name, "scalars", of({}), mean);
+  table.derive(name, "rows", {"*n,*n", of({3})}, [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(
+        x[0], x[1], {.weight = weights_for(x[0]), .pos_weight = 2 * weights_for(x[0]), .reduction = Reduction::none});
+  });
   table.add(name, "one element", of({1}), mean);
   table.add(name, "no elements, sum", of({0, 2}), sum);
   table.add(name, "large", of({2, 3}, 1e4), mean);
@@ -160,6 +184,8 @@ void add_mse(Table& table) {
   table.add("mse_loss", "none", {draw({2, 2, 2}), draw({2, 2, 2})},
             [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
   table.add("mse_loss", "scalars", {draw({}), draw({})}, mean);
+  table.derive("mse_loss", "each scalar", {"*,*", draw({}), draw({})},
+               [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
   table.add("mse_loss", "one element", {draw({1}), draw({1})}, mean);
   table.add("mse_loss", "no elements, sum", {draw({0, 2}), draw({0, 2})}, sum);
   table.add("mse_loss", "a target that is an expression", {draw({2, 3})}, [](const auto& x) {

@@ -176,9 +176,9 @@ void add_attention(Table& table) {
   add_masks(table, "masked_softmax", {draw({2, 2, 3, 4}, -2, 2)}, f);
   table.add("masked_softmax", "three axes", {draw({2, 3, 4}, -2, 2)},
             [](const auto& x) { return tg::masked_softmax(x[0], lengths_of_queries()); });
-  table.add("masked_softmax", "two axes", {"*TS", draw({3, 4}, -2, 2)},
+  table.add("masked_softmax", "two axes", {draw({3, 4}, -2, 2)},
             [](const auto& x) { return tg::masked_softmax(x[0], allowed() & bias()); });
-  table.add("masked_softmax", "large", {draw({3, 4}, -1e4, 1e4)},
+  table.add("masked_softmax", "large", {"*TS", draw({3, 4}, -1e4, 1e4)},
             [](const auto& x) { return tg::masked_softmax(x[0], lower_left(3, 4)); });
   table.add("masked_softmax", "no keys", {draw({3, 0})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
   table.add("masked_softmax", "no queries", {draw({0, 4})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });

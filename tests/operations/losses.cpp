@@ -12,11 +12,17 @@ template <class T> tg::Array<T> weights_for(const tg::Tensor<T>& logits) {
   return numbers<T>(draw({logits.shape().empty() ? 1 : logits.shape().back()}, 0.5, 2), 7);
 }
 
-// A label for every row of the logits.
+// A label for every row of the logits, by its first element; -7 is ignored.
 template <class T> tg::IntArray labels_for(const tg::Tensor<T>& logits) {
   tg::Shape shape = logits.shape();
   if (!shape.empty()) shape.pop_back();
-  return tg::IntArray(shape, 1);
+  tg::IntArray labels(shape, 0);
+  for (std::size_t i = 0, n = logits.size() / std::max<std::size_t>(labels.size(), 1); n > 0 && i < labels.size();
+       ++i) {
+    const T first = logits.value().data()[i * n];
+    labels.data()[i] = first < -1 ? -7 : first > 0;
+  }
+  return labels;
 }
 
 void add_cross_entropy(Table& table) {
@@ -29,8 +35,9 @@ void add_cross_entropy(Table& table) {
   table.add("cross_entropy", "none", logits,
             [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::none}); });
   table.derive("cross_entropy", "rows", {"...n", draw({3}, -2, 2)}, [](const auto& x) {
-    return tg::cross_entropy(x[0], labels_for(x[0]),
-                             {.label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
+    return tg::cross_entropy(
+        x[0], labels_for(x[0]),
+        {.ignore_index = -7, .label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
   });
   table.add("cross_entropy", "one label", {draw({3}, -2, 2)},
             [](const auto& x) { return tg::cross_entropy(x[0], tg::IntArray(1)); });

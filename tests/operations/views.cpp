@@ -110,8 +110,10 @@ void add_parts(Table& table) {
             [](const auto& x) { return tg::select(x[0], 1, -1); });
   table.add("select", "an element", {draw({3})}, [](const auto& x) { return tg::select(x[0], -1, 0); });
   table.add("select", "the only element", {draw({1, 1})}, [](const auto& x) { return tg::select(x[0], 1, 0); });
-  table.derive("select", "along an axis", {draw({4})}, "n",
-               [](const auto& x, std::ptrdiff_t axis) { return tg::select(x[0], axis, -2); });
+  table.derive("select", "along an axis", {draw({4})}, "n", [](const auto& x, std::ptrdiff_t axis) {
+    const auto n = static_cast<std::ptrdiff_t>(x[0].shape()[axis < 0 ? axis + x[0].dimension() : axis]);
+    return tg::select(x[0], axis, -n) + 2 * tg::select(x[0], axis, n - 1);
+  });
   table.derive("narrow", "along an axis", {draw({5})}, "n",
                [](const auto& x, std::ptrdiff_t axis) { return tg::narrow(x[0], axis, 1, 3); });
   table.derive("split", "along an axis", {draw({5})}, "n", [](const auto& x, std::ptrdiff_t axis) {

@@ -80,30 +80,6 @@ template <class F> void check_bits(const std::vector<Array>& inputs, F f) {
 
 }  // namespace
 
-TEST_CASE("The gradient of gather along the first axis of a large array accumulates at the gathered elements") {
-  constexpr std::size_t rows = 300, taken = 500, columns = 600;
-  tg::manual_seed(12);
-  const Array x = tg::uniform<double>({rows, columns + 1}, -1, 1), dy = tg::uniform<double>({taken, columns}, -1, 1);
-  tg::IntArray indices(tg::Shape{taken, columns});
-  Array expected(dy.shape()), gradient(x.shape(), 0.0);
-  for (std::size_t i = 0; i < taken; ++i)
-    for (std::size_t j = 0; j < columns; ++j) {
-      const std::size_t from = (i * i + 13 * j) % rows;
-      indices(i, j) = static_cast<std::int64_t>(from);
-      expected(i, j) = x(from, j);
-      gradient(from, j) += dy(i, j);
-    }
-  for (const std::size_t threads : {1, 3}) {
-    const Threads limit(threads);
-    const tg::Parameter<double> p(x);
-    tg::Tape tape;
-    const tg::Tensor<double> y = tg::gather(p, 0, indices);
-    y.backward(dy);
-    CHECK(y.value() == expected);
-    CHECK(p.grad() == gradient);
-  }
-}
-
 TEST_CASE("More threads than chunks share a weight's gradient") {
   tg::manual_seed(11);
   const std::vector<Array> inputs{tg::uniform<double>({4500, 100}, -1, 1), tg::uniform<double>({90, 100}, -1, 1)};

@@ -59,23 +59,6 @@ TEST_CASE("split returns full pieces and the rest, and no empty piece") {
   CHECK(tg::cat(tg::split(x, 4)).value() == x.value());
 }
 
-TEST_CASE("select accepts every index from the first to the last, counted from either end, and no other") {
-  const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
-  for (std::ptrdiff_t i = 0; i < 3; ++i) {
-    const auto expected = tg::narrow(x, 1, i, 1);
-    CHECK(tg::select(x, 1, i).value() == tg::reshape(expected, {2}).value());
-    CHECK(tg::select(x, -1, i - 3).value() == tg::reshape(expected, {2}).value());
-    CHECK(tg::narrow(x, 1, i - 3, 1).value() == expected.value());
-  }
-  for (const std::ptrdiff_t i : {3, -4}) {
-    CHECK_THROWS_AS(tg::select(x, 1, i), std::out_of_range);
-    CHECK_THROWS_AS(tg::narrow(x, 1, i, 1), std::out_of_range);
-  }
-  CHECK(tg::narrow(x, 1, 3, 0).size() == 0);
-  CHECK_THROWS_AS(tg::narrow(x, 1, 2, 2), std::out_of_range);
-  CHECK_THROWS_AS(tg::narrow(x, 1, 0, 4), std::out_of_range);
-}
-
 TEST_CASE("roll shifts by any number of places in either direction") {
   const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
   for (const std::ptrdiff_t turns : {-9, -3, 0, 3, 300}) {

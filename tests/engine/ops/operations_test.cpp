@@ -133,18 +133,6 @@ TEST_CASE("Values and gradients match PyTorch") {
   });
 }
 
-TEST_CASE("Gradients agree with central differences") {
-  for_each_sample([](const Sample& sample) {
-    std::vector<tg::Parameter<double>> x = parameters_of<double>(sample);
-    if (x.empty() || sample.step == no_differences) return;
-    tg::NamedParameters<double> named;
-    for (tg::Parameter<double>& parameter : x) named.emplace_back("input " + std::to_string(named.size()), parameter);
-    const auto result = tg::testing::gradcheck([&] { return call(sample, Inputs<double>(x.begin(), x.end())); }, named,
-                                               {.step = sample.step});
-    CHECK_MESSAGE(result.ok, result.report);
-  });
-}
-
 // All samples are small enough; large_operations_test.cpp uses random directions instead.
 TEST_CASE("Whole Jacobians agree with central differences") {
   for_each_sample([](const Sample& sample) {

@@ -54,7 +54,7 @@ std::vector<Shape> shapes_of(const Sample& sample) {
 
 // Errors about axes count these instead of naming the shape.
 void check_shapes_refused(const Sample& sample, const std::vector<Shape>& shapes, const Shape& told) {
-  const bool counts = sample.operation == "transpose" || (sample.operation == "cat" && shapes[0].empty());
+  const bool counts = sample.operation == "transpose" || (sample.operation == "cat" && shapes.back().empty());
   check_refused(sample, shapes, counts ? std::to_string(told.size()) + " axes" : tg::to_string(told),
                 [&](const auto& x) { return call(sample, x); });
 }

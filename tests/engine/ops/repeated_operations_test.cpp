@@ -209,7 +209,7 @@ void check_same(const std::vector<tg::Array<T>>& actual, const std::vector<tg::A
   for (std::size_t n = 0; n < expected.size(); ++n) {
     CAPTURE(result_name(n));
     REQUIRE(tg::to_string(actual[n].shape()) == tg::to_string(expected[n].shape()));
-    double scale = 1e-3;
+    double scale = 1e-2;
     for (const double e : expected[n]) scale = std::isfinite(e) ? std::max(scale, std::abs(e)) : scale;
     const T* const given = actual[n].data();
     const double *const wanted = expected[n].data(), bound = tolerance * scale;
@@ -235,7 +235,7 @@ Form form_of(const Sample& sample, const Shape& outer, const Shape& last, const 
 std::vector<Form> small_forms(const Sample& sample) {
   std::vector<Form> forms;
   for (const std::optional<std::size_t> first : {std::optional<std::size_t>(), std::optional<std::size_t>(0),
-                                                 std::optional<std::size_t>(1), std::optional<std::size_t>(5)}) {
+                                                 std::optional<std::size_t>(1), std::optional<std::size_t>(19)}) {
     const Extents extents = extents_of(sample, first);
     const auto add = [&](const Shape& outer, const Shape& last, const Shape& inner = {}) {
       forms.push_back(form_of(sample, outer, last, extents));
@@ -266,8 +266,8 @@ std::vector<Form> large_forms(const Sample& sample) {
   std::vector<Form> forms;
   if (sample.double_along) {
     forms.push_back(form_of(sample, {25}, {}, extents_of(sample, 2010)));
-    for (const auto& [n, inner] : {std::pair<std::size_t, std::size_t>(301, 61), {17, 1003}}) {
-      forms.push_back(form_of(sample, {3}, {3}, extents_of(sample, n)));
+    for (const auto& [n, inner] : {std::pair<std::size_t, std::size_t>(301, 61), {17, 3003}}) {
+      forms.push_back(form_of(sample, n == 17 ? Shape{} : Shape{3}, {}, extents_of(sample, n)));
       forms.back().inner = {inner};
     }
   } else {
@@ -280,8 +280,9 @@ std::vector<Form> large_forms(const Sample& sample) {
       const bool batch = sample.operands[0].outer == Operand::batch;
       forms.push_back(form_of(sample, batch ? Shape{rows} : Shape{3, rows / 3 + 1}, {rows / 3 + 1}, extents));
       if (extents.empty()) {
-        forms.push_back(form_of(sample, {230, 1}, {231}, extents));
-        forms.push_back(form_of(sample, {230, 231}, {230, 231}, extents));
+        for (const auto& [outer, last] :
+             {std::pair<Shape, Shape>({230, 1}, {231}), {{230, 231}, {231}}, {{50'001}, {1}}})
+          forms.push_back(form_of(sample, outer, last, extents));
         break;
       }
     }
@@ -289,9 +290,9 @@ std::vector<Form> large_forms(const Sample& sample) {
   return forms;
 }
 
-// In float, sums of many products of numbers near 8192 and masks of small numbers are inaccurate.
+// In float, sums of many products of numbers near 8192 are inaccurate.
 std::vector<Form::Numbers> numbers_for(const Sample& sample) {
-  for (const char* part : {"attention", "masked_softmax", "matmul", "linear", "einsum"})
+  for (const char* part : {"attention", "matmul", "linear", "einsum"})
     if (sample.operation.find(part) != std::string::npos) return {Form::plain, Form::special};
   return {Form::plain, Form::special, Form::shifted};
 }
@@ -324,7 +325,7 @@ TEST_CASE("Operations repeat their row along any axes, broadcast, empty, with Na
         }
         const Shape row = row_results(sample, form)[0].shape();
         check_same(results_at_once<double>(sample, form, row), expected, 1e-12);
-        check_same(results_at_once<float>(sample, form, row, 1, true), expected, 1e-4);
+        check_same(results_at_once<float>(sample, form, row, 1, true), expected, 5e-6);
       }
   });
 }

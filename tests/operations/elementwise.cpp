@@ -9,9 +9,6 @@ namespace {
 template <class F> void add_function(Table& table, const char* operation, double low, double high, double gap, F f) {
   table.add(operation, "a matrix", {draw({2, 3}, low, high, gap)}, f);
   table.add(operation, "a scalar", {"...", draw({}, low, high, gap)}, f);
-  table.add(operation, "one element of two axes", {draw({1, 1}, low, high, gap)}, f);
-  table.add(operation, "four axes", {draw({2, 1, 2, 3}, low, high, gap)}, f);
-  table.add(operation, "no elements", {draw({0, 2}, low, high, gap)}, f);
 }
 
 void add_functions(Table& table) {
@@ -96,9 +93,6 @@ void add_choices(Table& table) {
   });
   table.add("masked_fill", "a causal mask of four axes", {draw({2, 2, 3, 3})},
             [](const auto& x) { return tg::masked_fill(x[0], tg::causal_mask(3, 3), 2); });
-  table.add("masked_fill", "no elements", {draw({0, 3})}, [](const auto& x) {
-    return tg::masked_fill(x[0], drawn_mask({1, 3}, 7), 1);
-  });
   table.add("masked_fill", "a scalar, filled", {draw({})},
             [](const auto& x) { return tg::masked_fill(x[0], drawn_mask({}, 7), 1); });
   table.add("masked_fill", "a scalar, left", {draw({})},
@@ -133,13 +127,8 @@ void add_choices(Table& table) {
   table.add("where", "the same tensor twice", {draw({2, 3})}, [](const auto& x) {
     return tg::where(drawn_mask({2, 3}, 7), x[0], x[0]);
   });
-  table.add("where", "no elements", {draw({0, 3}), draw({3})}, [](const auto& x) {
-    return tg::where(drawn_mask({1, 3}, 7), x[0], x[1]);
-  });
   table.add("where", "a scalar and a matrix", {draw({}), draw({2, 3})},
             [](const auto& x) { return tg::where(drawn_mask({3}, 7), x[0], x[1]); });
-  table.add("where", "one element each", {draw({1}), draw({1})},
-            [](const auto& x) { return tg::where(drawn_mask({1}, 8), x[0], x[1]); });
 
   table.add("dropout", "half of a matrix", {draw({4, 5})}, [](const auto& x) { return tg::dropout(x[0], 0.5); });
   table.add("dropout", "a tenth of three axes", {draw({2, 3, 4})},

@@ -59,16 +59,6 @@ TEST_CASE("split returns full pieces and the rest, and no empty piece") {
   CHECK(tg::cat(tg::split(x, 4)).value() == x.value());
 }
 
-TEST_CASE("roll shifts by any number of places in either direction") {
-  const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
-  for (const std::ptrdiff_t turns : {-9, -3, 0, 3, 300}) {
-    CHECK(tg::roll(x, turns + 1, 1).value() == Array{{3, 1, 2}, {6, 4, 5}});
-    CHECK(tg::roll(x, turns - 1, 1).value() == Array{{2, 3, 1}, {5, 6, 4}});
-    CHECK(tg::roll(x, turns, 1).value() == x.value());
-  }
-  for (const std::ptrdiff_t turns : {-6, 0, 6}) CHECK(tg::roll(x, turns + 1).value() == Array{{6, 1, 2}, {3, 4, 5}});
-}
-
 TEST_CASE("einsum sums out axes of vectors in every notation") {
   const Parameter a(Array{{1, 2, 3}, {4, 5, 6}}), b(Array{2, -1, 3});
   CHECK(tg::einsum("ij,j->", a, b).item() == 30);

@@ -134,7 +134,6 @@ TEST_CASE("Products refuse incompatible shapes and equations") {
 
 TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
   check_invalid("sum", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], {1, -1}); });
-  check_invalid("mean", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::mean(x[0], {0, -3}); });
   check_invalid("mean", "nothing to average", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::mean(x[0], 1); });
   check_invalid("amax", "nothing to choose from", {"(0)"}, {{0}}, [](const X& x) { tg::amax(x[0]); });
   check_invalid("sum", "a scalar's axis twice", {"(0, -1)"}, {{}}, [](const X& x) { tg::sum(x[0], {0, -1}); });
@@ -213,14 +212,8 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
     const Mask mask = Mask::boolean(tg::causal_mask(5, 4));
     tg::scaled_dot_product_attention(x[0], x[1], x[2], mask, {.dropout = 0.5});
   });
-  check_invalid(many, "heads that do not divide the queries", {"2 heads", "(1, 3, 5)"},
-                {{1, 3, 5}, {1, 3, 5}, {1, 3, 4}}, two_heads);
-  check_invalid(many, "heads that do not divide the values", {"2 heads", "(1, 3, 5)"},
-                {{1, 3, 4}, {1, 3, 4}, {1, 3, 5}}, two_heads);
   check_invalid(many, "no heads", {"0 heads"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
                 [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 0); });
-  check_invalid(many, "keys of no whole number of heads", {"2 heads", "(1, 3, 4), (1, 3, 3) and (1, 3, 4)"},
-                {{1, 3, 4}, {1, 3, 3}, {1, 3, 4}}, two_heads);
   check_invalid(many, "more heads of keys than of queries", {"(1, 3, 4), (1, 3, 8) and (1, 3, 8)"},
                 {{1, 3, 4}, {1, 3, 8}, {1, 3, 8}}, two_heads);
   check_invalid(many, "no heads of keys", {"(1, 3, 4), (1, 3, 0) and (1, 3, 0)"}, {{1, 3, 4}, {1, 3, 0}, {1, 3, 0}},

@@ -268,19 +268,6 @@ TEST_CASE("max and topk select the first of equal elements, which get the gradie
   CHECK(tg::topk(Tensor(Array{2, 1, 2, 1, 2}), 3, 0, false).indices == tg::IntArray{1, 3, 0});
 }
 
-// clang's UndefinedBehaviorSanitizer, as in tests/fuzz, detects arithmetic on an empty array's null pointer.
-TEST_CASE("topk with k = 0 returns nothing and passes no gradient") {
-  const tg::Parameter<double> x(Array{{1, 3, 2}, {4, 6, 5}});
-  for (const std::ptrdiff_t axis : {0, 1}) {
-    tg::Tape tape;
-    const auto [values, indices] = tg::topk(x, 0, axis);
-    CHECK(values.shape() == (axis == 0 ? tg::Shape{0, 3} : tg::Shape{2, 0}));
-    CHECK(indices.shape() == values.shape());
-    values.backward(Array(values.shape()));
-  }
-  CHECK(x.grad() == Array(x.shape(), 0.0));
-}
-
 // ---- elementwise functions ----------------------------------------------------------------------------------------
 
 TEST_CASE("clamp passes the gradient at its bounds, keeps NaN, and returns NaN for a NaN bound, as in PyTorch") {

@@ -1,6 +1,5 @@
 /// Runs every check on every sample in the table of operations. fixtures/operations.json holds PyTorch's results for
 /// the same samples, written by fixtures/make_operations.py.
-#include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

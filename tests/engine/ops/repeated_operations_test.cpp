@@ -4,6 +4,8 @@
 #include <cctype>
 #include <limits>
 #include <map>
+#include <optional>
+#include <ostream>
 #include <set>
 #include <stdexcept>
 
@@ -23,7 +25,7 @@ constexpr std::size_t kPieces = 5;  // different inputs of the row; larger input
 
 using Extents = std::map<char, std::size_t>;
 
-// A way to apply a row: `outer` axes of each input before the row's own, `inner` axes of all behind.
+// A way to apply a row: `outer` axes of each input before the row's own axes, `inner` axes of all inputs after them.
 struct Form {
   std::vector<Shape> outer;
   Shape inner;
@@ -33,10 +35,8 @@ struct Form {
 
 std::ostream& operator<<(std::ostream& out, const Form& form) {
   for (const Shape& outer : form.outer) out << tg::to_string(outer) << ' ';
-  out << "- " << tg::to_string(form.inner)
-      << (form.numbers == Form::plain     ? ","
-          : form.numbers == Form::special ? ", special,"
-                                          : ", shifted,");
+  constexpr const char* kNumbers[]{"plain", "special", "shifted"};
+  out << "- " << tg::to_string(form.inner) << ", " << kNumbers[form.numbers] << ',';
   for (const auto& [letter, extent] : form.extents) out << ' ' << letter << '=' << extent;
   return out;
 }
@@ -50,7 +50,7 @@ Shape joined(const Shape& a, const Shape& b, const Shape& c) {
   return all;
 }
 
-// The extents of the sample; any extents that may change count up from `first`.
+// The sample's extents. With `first`, free extents count up from it.
 Extents extents_of(const Sample& sample, std::optional<std::size_t> first = {}) {
   Extents extents;
   for (std::size_t j = 0; j < sample.operands.size(); ++j) {
@@ -119,7 +119,7 @@ tg::Array<T> assembled(const Shape& outer, const Shape& inner, const std::vector
   return all;
 }
 
-// Applies the row, along an axis if it has one.
+// Applies the row, along the axis if it has one.
 template <class T>
 tg::Tensor<T> apply(const Sample& sample, const Inputs<T>& inputs, std::ptrdiff_t axis, bool from_end) {
   tg::manual_seed(0);
@@ -222,7 +222,7 @@ void check_same(const std::vector<tg::Array<T>>& actual, const std::vector<tg::A
   }
 }
 
-// The form of a row with these outer axes: of all inputs that have any, or of the last if the axes broadcast.
+// A form with these outer axes for all inputs that take any; `last` for the last input if its outer axes broadcast.
 Form form_of(const Sample& sample, const Shape& outer, const Shape& last, const Extents& extents) {
   Form form{{}, {}, extents};
   for (const Operand& operand : sample.operands) {
@@ -234,8 +234,7 @@ Form form_of(const Sample& sample, const Shape& outer, const Shape& last, const 
 
 std::vector<Form> small_forms(const Sample& sample) {
   std::vector<Form> forms;
-  for (const std::optional<std::size_t> first : {std::optional<std::size_t>(), std::optional<std::size_t>(0),
-                                                 std::optional<std::size_t>(1), std::optional<std::size_t>(19)}) {
+  for (const auto& first : std::vector<std::optional<std::size_t>>{{}, 0, 1, 19}) {
     const Extents extents = extents_of(sample, first);
     const auto add = [&](const Shape& outer, const Shape& last, const Shape& inner = {}) {
       forms.push_back(form_of(sample, outer, last, extents));
@@ -261,7 +260,7 @@ std::vector<Form> small_forms(const Sample& sample) {
   return forms;
 }
 
-// Forms of at least 50,000 elements, enough for three threads.
+// Forms of at least 50,000 elements, enough work for three threads.
 std::vector<Form> large_forms(const Sample& sample) {
   std::vector<Form> forms;
   if (sample.double_along) {

@@ -57,8 +57,8 @@ void add_scaled_dot_product(Table& table) {
   add_masks(table, name, {draw({2, 2, 3, 2}, -2, 2), draw({2, 2, 4, 2}, -2, 2), draw({2, 2, 4, 1})}, f);
 
   table.add(name, "three axes", {draw({2, 3, 2}), draw({2, 4, 2}), draw({2, 4, 3})}, plain);
-  table.add(name, "two axes", {draw({3, 2}), draw({4, 2}), draw({4, 3})}, plain);
-  table.add(name, "two axes, causal", {draw({3, 2}), draw({4, 2}), draw({4, 3})},
+  table.add(name, "two axes", {"*td,*sd,*se", draw({3, 2}), draw({4, 2}), draw({4, 3})}, plain);
+  table.add(name, "two axes, causal", {"*Td,*Sd,*Se", draw({3, 2}), draw({4, 2}), draw({4, 3})},
             [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2], lower_left(3, 4)); });
   table.add(name, "one key", {draw({2, 3, 2}), draw({2, 1, 2}), draw({2, 1, 3})}, plain);
   table.add(name, "one of everything", {draw({1, 1}), draw({1, 1}), draw({1, 1})}, plain);
@@ -95,7 +95,7 @@ void add_multi_head(Table& table) {
 
   table.add(name, "one head", {draw({2, 3, 2}), draw({2, 4, 2}), draw({2, 4, 3})},
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 1); });
-  table.add(name, "as many heads as features", {draw({1, 3, 4}), draw({1, 2, 4}), draw({1, 2, 4})},
+  table.add(name, "as many heads as features", {"1tW,1sW,1sW", draw({1, 3, 4}), draw({1, 2, 4}), draw({1, 2, 4})},
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 4); });
   table.add(name, "one of everything", {draw({1, 1, 1}), draw({1, 1, 1}), draw({1, 1, 1})},
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 1); });
@@ -125,7 +125,7 @@ void add_multi_head(Table& table) {
 void add_groups(Table& table) {
   const char* name = "multi_head_attention";
   const std::vector<Draw> shared{draw({2, 3, 8}, -2, 2), draw({2, 4, 4}, -2, 2), draw({2, 4, 6})};
-  table.add(name, "two groups of two heads", shared,
+  table.add(name, "two groups of two heads", {"1tQ,1sK,1sV", shared},
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 4); });
   table.add(name, "two groups of two heads, causal", shared,
             [](const auto& x) { return tg::multi_head_attention(x[0], x[1], x[2], 4, lower_left(3, 4)); });
@@ -148,7 +148,7 @@ void add_rotary(Table& table) {
   const auto one = [](const auto& x) { return tg::rotary_embedding(x[0], 1); };
   const auto two = [](const auto& x) { return tg::rotary_embedding(x[0], 2); };
   table.add(name, "one head", {draw({2, 3, 4})}, one);
-  table.add(name, "two heads", {draw({2, 3, 8})}, two);
+  table.add(name, "two heads", {"1tW", draw({2, 3, 8})}, two);
   table.add(name, "heads of one pair", {draw({2, 5, 6})}, [](const auto& x) { return tg::rotary_embedding(x[0], 3); });
   table.add(name, "another base", {draw({1, 4, 6})},
             [](const auto& x) { return tg::rotary_embedding(x[0], 1, {.base = 2.5}); });
@@ -178,11 +178,12 @@ void add_attention(Table& table) {
             [](const auto& x) { return tg::masked_softmax(x[0], lengths_of_queries()); });
   table.add("masked_softmax", "two axes", {draw({3, 4}, -2, 2)},
             [](const auto& x) { return tg::masked_softmax(x[0], allowed() & bias()); });
-  table.add("masked_softmax", "large", {draw({3, 4}, -1e4, 1e4)},
+  table.add("masked_softmax", "large", {"*TS", draw({3, 4}, -1e4, 1e4)},
             [](const auto& x) { return tg::masked_softmax(x[0], lower_left(3, 4)); });
   table.add("masked_softmax", "no keys", {draw({3, 0})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
   table.add("masked_softmax", "no queries", {draw({0, 4})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
-  table.add("masked_softmax", "one key", {draw({3, 1})}, [](const auto& x) { return tg::masked_softmax(x[0], {}); });
+  table.add("masked_softmax", "one key", {"*ts", draw({3, 1})},
+            [](const auto& x) { return tg::masked_softmax(x[0], {}); });
   table.add("masked_softmax", "more queries than keys, causal", {draw({4, 2})},
             [](const auto& x) { return tg::masked_softmax(x[0], lower_left(4, 2)); });
   table.add("masked_softmax", "tiny", {draw({3, 4}, -1e-8, 1e-8)},

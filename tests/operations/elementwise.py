@@ -11,9 +11,6 @@ def add_samples():
     def function(operation, f, **bounds):
         add(operation, "a matrix", [draw(2, 3, **bounds)], f)
         add(operation, "a scalar", [draw(**bounds)], f)
-        add(operation, "one element of two axes", [draw(1, 1, **bounds)], f)
-        add(operation, "four axes", [draw(2, 1, 2, 3, **bounds)], f)
-        add(operation, "no elements", [draw(0, 2, **bounds)], f)
 
     function("exp", torch.exp, low=-3, high=3)
     add("exp", "large", [draw(4, low=20, high=21)], torch.exp)
@@ -66,7 +63,6 @@ def add_samples():
     add("masked_fill", "a mask of one row", [draw(2, 3)], lambda a: fill(a, row, 0.5))
     add("masked_fill", "a mask of one column", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 1), 8), 0.5))
     add("masked_fill", "a causal mask of four axes", [draw(2, 2, 3, 3)], lambda a: fill(a, causal(3, 3), 2))
-    add("masked_fill", "no elements", [draw(0, 3)], lambda a: fill(a, drawn_mask((1, 3), 7), 1))
     add("masked_fill", "a scalar, filled", [draw()], lambda a: fill(a, drawn_mask((), 7), 1))
     add("masked_fill", "a scalar, left", [draw()], lambda a: fill(a, drawn_mask((), 8), 1))
     outer = torch.tensor([True, False, False, True])
@@ -85,10 +81,8 @@ def add_samples():
     add("where", "scalars chosen by a matrix", [draw(), draw()], lambda a, b: torch.where(square, a, b))
     add("where", "the same tensor twice", [draw(2, 3)], lambda a: torch.where(square, a, a))
     one = drawn_mask((1, 3), 7)
-    add("where", "no elements", [draw(0, 3), draw(3)], lambda a, b: torch.where(one, a, b))
     three, single = drawn_mask((3,), 7), drawn_mask((1,), 8)
     add("where", "a scalar and a matrix", [draw(), draw(2, 3)], lambda a, b: torch.where(three, a, b))
-    add("where", "one element each", [draw(1), draw(1)], lambda a, b: torch.where(single, a, b))
 
     add("dropout", "half of a matrix", [draw(4, 5)], lambda a: a * kept(a.shape, 0.5))
     add("dropout", "a tenth of three axes", [draw(2, 3, 4)], lambda a: a * kept(a.shape, 0.1))

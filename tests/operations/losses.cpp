@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "table.hpp"
 
 namespace operations {
@@ -6,6 +8,24 @@ namespace {
 tg::IntArray labels() { return {2, 0, 1, 2}; }
 tg::IntArray labels_some_ignored() { return {2, -100, 1, -100}; }
 tg::Array<double> class_weights() { return {0.5, 2, 1.25}; }
+
+// Numbers from 0.5 to 2, one for each class of the logits.
+template <class T> tg::Array<T> weights_for(const tg::Tensor<T>& logits) {
+  return numbers<T>(draw({logits.shape().empty() ? 1 : logits.shape().back()}, 0.5, 2), 7);
+}
+
+// A label for every row of the logits, by its first element; -7 is ignored.
+template <class T> tg::IntArray labels_for(const tg::Tensor<T>& logits) {
+  tg::Shape shape = logits.shape();
+  if (!shape.empty()) shape.pop_back();
+  tg::IntArray labels(shape, 0);
+  for (std::size_t i = 0, n = logits.size() / std::max<std::size_t>(labels.size(), 1); n > 0 && i < labels.size();
+       ++i) {
+    const T first = logits.value().data()[i * n];
+    labels.data()[i] = first < -1 ? -7 : first > 0;
+  }
+  return labels;
+}
 
 void add_cross_entropy(Table& table) {
   using tg::Reduction;
@@ -16,6 +36,11 @@ void add_cross_entropy(Table& table) {
             [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::sum}); });
   table.add("cross_entropy", "none", logits,
             [](const auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::none}); });
+  table.derive("cross_entropy", "rows", {"...n", draw({3}, -2, 2)}, [](const auto& x) {
+    return tg::cross_entropy(
+        x[0], labels_for(x[0]),
+        {.ignore_index = -7, .label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
+  });
   table.add("cross_entropy", "one label", {draw({3}, -2, 2)},
             [](const auto& x) { return tg::cross_entropy(x[0], tg::IntArray(1)); });
   table.add("cross_entropy", "labels of two axes, none", {draw({2, 2, 3}, -2, 2)}, [](const auto& x) {
@@ -84,6 +109,10 @@ void add_cross_entropy_of_probabilities(Table& table) {
   table.add("cross_entropy", "probabilities, sum", rows, sum);
   table.add("cross_entropy", "probabilities, none", rows, none);
   table.add("cross_entropy", "probabilities, one row", {draw({3}, -2, 2), draw({3}, 0, 1)}, plain);
+  table.derive("cross_entropy", "probabilities, rows", {"*n,*n", draw({3}, -2, 2), draw({3}, 0, 1)}, [](const auto& x) {
+    return tg::cross_entropy(x[0], x[1],
+                             {.label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
+  });
   table.add("cross_entropy", "probabilities, three axes, none", batches, none);
   table.add("cross_entropy", "probabilities, three axes, mean", batches, plain);
   table.add("cross_entropy", "probabilities, one class", {draw({2, 1}, -2, 2), draw({2, 1}, 0, 1)}, plain);
@@ -125,6 +154,10 @@ void add_binary_cross_entropy(Table& table) {
     return tg::binary_cross_entropy_with_logits(x[0], x[1], {.reduction = Reduction::none});
   });
   table.add(name, "scalars", of({}), mean);
+  table.derive(name, "rows", {"*n,*n", of({3})}, [](const auto& x) {
+    return tg::binary_cross_entropy_with_logits(
+        x[0], x[1], {.weight = weights_for(x[0]), .pos_weight = 2 * weights_for(x[0]), .reduction = Reduction::none});
+  });
   table.add(name, "one element", of({1}), mean);
   table.add(name, "no elements, sum", of({0, 2}), sum);
   table.add(name, "large", of({2, 3}, 1e4), mean);
@@ -160,6 +193,8 @@ void add_mse(Table& table) {
   table.add("mse_loss", "none", {draw({2, 2, 2}), draw({2, 2, 2})},
             [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
   table.add("mse_loss", "scalars", {draw({}), draw({})}, mean);
+  table.derive("mse_loss", "each scalar", {"*,*", draw({}), draw({})},
+               [](const auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
   table.add("mse_loss", "one element", {draw({1}), draw({1})}, mean);
   table.add("mse_loss", "no elements, sum", {draw({0, 2}), draw({0, 2})}, sum);
   table.add("mse_loss", "a target that is an expression", {draw({2, 3})}, [](const auto& x) {

@@ -22,6 +22,26 @@ tg::BoolArray drawn_mask(const tg::Shape& shape, std::uint64_t key) {
   return mask;
 }
 
+std::vector<Operand> operands_of(std::string_view axes) {
+  std::vector<Operand> operands(1);
+  for (const char c : axes) {
+    Operand& operand = operands.back();
+    if (c == ',')
+      operands.emplace_back();
+    else if (c == '.')
+      operand.outer = Operand::broadcast;
+    else if (c == '*')
+      operand.outer = Operand::equal;
+    else if (c == '1')
+      operand.outer = Operand::batch;
+    else if (c == '?')
+      operand.axes.back().optional = true;
+    else
+      operand.axes.push_back({c, false});
+  }
+  return operands;
+}
+
 const Table& table() {
   static const Table all = [] {
     Table table;

@@ -1,4 +1,4 @@
-"""The table of operations in PyTorch: the samples of this folder's C++ files, by the same names, in double."""
+"""The table of operations in PyTorch: the samples that this folder's C++ files add, by the same names, in double."""
 
 import math
 import struct

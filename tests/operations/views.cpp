@@ -34,6 +34,14 @@ void add_axes(Table& table) {
   table.add("unsqueeze", "before the first axis", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], 0); });
   table.add("unsqueeze", "after the last axis", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], -1); });
   table.add("unsqueeze", "a scalar", {draw({})}, [](const auto& x) { return tg::unsqueeze(x[0], 0); });
+  table.derive("unsqueeze", "along an axis", {draw({})}, "",
+               [](const auto& x, std::ptrdiff_t axis) { return tg::unsqueeze(x[0], axis); });
+  table.derive("squeeze", "along an axis", {draw({1})}, "N?",
+               [](const auto& x, std::ptrdiff_t axis) { return tg::squeeze(x[0], axis); });
+  table.derive("squeeze", "along an axis that stays", {draw({3})}, "n?",
+               [](const auto& x, std::ptrdiff_t axis) { return tg::squeeze(x[0], axis); });
+  table.derive("transpose", "matrices", {"...ab", draw({2, 3})},
+               [](const auto& x) { return tg::transpose(x[0], -1, -2); });
   table.add("unsqueeze", "between two axes", {draw({2, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], -2); });
   table.add("unsqueeze", "no elements", {draw({0, 3})}, [](const auto& x) { return tg::unsqueeze(x[0], 1); });
 
@@ -70,6 +78,11 @@ void add_copies(Table& table) {
   table.add("expand", "to its own shape", {draw({2, 3})}, [](const auto& x) { return tg::expand(x[0], {-1, 3}); });
 
   table.add("repeat", "a row", {draw({3})}, [](const auto& x) { return tg::repeat(x[0], 2); });
+  table.derive("repeat", "the last axis", {"...a?b", draw({2, 3})}, [](const auto& x) {
+    std::vector<std::size_t> counts(x[0].dimension(), 1);
+    counts.back() = 2;
+    return tg::repeat(x[0], counts);
+  });
   table.add("repeat", "both axes", {draw({2, 3})}, [](const auto& x) { return tg::repeat(x[0], {3, 2}); });
   table.add("repeat", "with axes in front", {draw({3})}, [](const auto& x) { return tg::repeat(x[0], {2, 1, 2}); });
   table.add("repeat", "no copies", {draw({2, 3})}, [](const auto& x) { return tg::repeat(x[0], {0, 1}); });
@@ -81,6 +94,8 @@ void add_copies(Table& table) {
             [](const auto& x) { return tg::repeat_interleave(x[0], 2, 0); });
   table.add("repeat_interleave", "the last axis of three", {draw({2, 2, 2})},
             [](const auto& x) { return tg::repeat_interleave(x[0], 3, -1); });
+  table.derive("repeat_interleave", "along an axis", {draw({3})}, "n",
+               [](const auto& x, std::ptrdiff_t axis) { return tg::repeat_interleave(x[0], 2, axis); });
   table.add("repeat_interleave", "no copies", {draw({2, 3})},
             [](const auto& x) { return tg::repeat_interleave(x[0], 0, 1); });
   table.add("repeat_interleave", "one element", {draw({1})},
@@ -95,6 +110,18 @@ void add_parts(Table& table) {
             [](const auto& x) { return tg::select(x[0], 1, -1); });
   table.add("select", "an element", {draw({3})}, [](const auto& x) { return tg::select(x[0], -1, 0); });
   table.add("select", "the only element", {draw({1, 1})}, [](const auto& x) { return tg::select(x[0], 1, 0); });
+  table.derive("select", "along an axis", {draw({4})}, "n", [](const auto& x, std::ptrdiff_t axis) {
+    const auto n = static_cast<std::ptrdiff_t>(x[0].shape()[axis < 0 ? axis + x[0].dimension() : axis]);
+    return tg::select(x[0], axis, -n) + 2 * tg::select(x[0], axis, n - 1);
+  });
+  table.derive("narrow", "along an axis", {draw({5})}, "n",
+               [](const auto& x, std::ptrdiff_t axis) { return tg::narrow(x[0], axis, 1, 3); });
+  table.derive("split", "along an axis", {draw({5})}, "n", [](const auto& x, std::ptrdiff_t axis) {
+    const auto pieces = tg::split(x[0], 2, axis);
+    return tg::cat({pieces.back(), pieces[0], pieces[0]}, axis);
+  });
+  table.derive("roll", "along an axis", {draw({5})}, "n",
+               [](const auto& x, std::ptrdiff_t axis) { return 2 * tg::roll(x[0], 2, axis); });
   table.add("select", "a row of no columns", {draw({2, 0})}, [](const auto& x) { return tg::select(x[0], 0, 1); });
   table.add("select", "one row twice and another", {draw({3, 2})}, [](const auto& x) {
     return weighted_sum(std::vector{tg::select(x[0], 0, 0), tg::select(x[0], 0, 2), tg::select(x[0], 0, 0)});
@@ -135,13 +162,13 @@ void add_parts(Table& table) {
   table.add("roll", "rows of no columns", {draw({3, 0})}, [](const auto& x) { return tg::roll(x[0], 1, 0); });
   table.add("roll", "one element", {draw({1})}, [](const auto& x) { return tg::roll(x[0], 3, -1); });
 
-  table.add("tril", "a wide matrix", {draw({2, 4})}, [](const auto& x) { return tg::tril(x[0]); });
+  table.add("tril", "a wide matrix", {"...mn", draw({2, 4})}, [](const auto& x) { return tg::tril(x[0]); });
   table.add("tril", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](const auto& x) { return tg::tril(x[0], -1); });
   table.add("tril", "diagonal 1", {draw({3, 3})}, [](const auto& x) { return tg::tril(x[0], 1); });
   table.add("tril", "no rows", {draw({0, 2})}, [](const auto& x) { return tg::tril(x[0]); });
   table.add("triu", "a wide matrix", {draw({2, 4})}, [](const auto& x) { return tg::triu(x[0]); });
   table.add("triu", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](const auto& x) { return tg::triu(x[0], -1); });
-  table.add("triu", "diagonal 1", {draw({3, 3})}, [](const auto& x) { return tg::triu(x[0], 1); });
+  table.add("triu", "diagonal 1", {"...mn", draw({3, 3})}, [](const auto& x) { return tg::triu(x[0], 1); });
   table.add("triu", "no columns", {draw({2, 0})}, [](const auto& x) { return tg::triu(x[0]); });
   const auto tril = [](const auto& x) { return tg::tril(x[0], -9); };
   const auto triu = [](const auto& x) { return tg::triu(x[0], -9); };
@@ -157,6 +184,12 @@ void add_joins(Table& table) {
   });
   table.add("cat", "the last axis of three", {draw({2, 1, 2}), draw({2, 1, 3}), draw({2, 1, 1})},
             [](const auto& x) { return tg::cat(x, -1); });
+  table.derive("cat", "along an axis", {draw({2}), draw({3})}, "n,m", [](const auto& x, std::ptrdiff_t axis) {
+    return tg::cat({x[1], x[0], x[1]}, axis);
+  });
+  table.derive("stack", "along an axis", {draw({}), draw({})}, ",", [](const auto& x, std::ptrdiff_t axis) {
+    return tg::stack({x[1], x[0], x[1]}, axis);
+  });
   table.add("cat", "a tensor twice", {draw({2, 2}), draw({2, 1})}, [](const auto& x) {
     return tg::cat({x[0], x[1], x[0]}, 1);
   });

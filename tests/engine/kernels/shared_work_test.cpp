@@ -90,19 +90,6 @@ TEST_CASE("A matrix read by many products accumulates all their gradients in ord
   }
 }
 
-TEST_CASE("Batches of products broadcast over every axis") {
-  const auto f = [](const auto& x) { return tg::matmul(x[0], x[1]); };
-  const auto in_steps = [](const auto& x) { return product(x[0], x[1]); };
-  check_same({{2, 3, 4, 5}, {2, 3, 5, 6}}, f, in_steps);
-  check_same({{2, 1, 4, 5}, {1, 3, 5, 6}}, f, in_steps);
-  check_same({{3, 4, 5}, {2, 1, 5, 6}}, f, in_steps);
-  check_same({{2, 3, 4, 5}, {5, 6}}, f, in_steps);
-  check_same({{2, 3, 4, 5}, {1, 1, 5, 6}}, f, in_steps);
-  check_same({{4, 5}, {2, 3, 5, 6}}, f, in_steps);
-  check_same({{1, 2, 1, 4, 5}, {3, 1, 2, 5, 6}}, f, in_steps);
-  check_same({{2, 160, 130}, {2, 130, 120}}, f, in_steps, 1e-3);  // each product is large enough to be split itself
-}
-
 TEST_CASE_TEMPLATE("embedding looks up every id and accumulates its gradient, at widths that threads share", T, float,
                    double) {
   constexpr std::size_t kIds = 400, kWidth = 300, kRows = 50;
@@ -164,54 +151,6 @@ TEST_CASE_TEMPLATE("SGD updates every element with its own gradient and momentum
     }
 }
 
-TEST_CASE("layer_norm with rows and widths that threads share, with and without weight and bias") {
-  const auto in_steps = [](const auto& x, const tg::Shape& normalized, double eps, bool weight, bool bias) {
-    const std::size_t n = tg::element_count(normalized);
-    const auto rows = tg::reshape(x[0], {-1, n});
-    const auto centred = rows - tg::mean(rows, 1, tg::keepdims);
-    const auto h = tg::reshape(centred / tg::sqrt(tg::mean(centred * centred, 1, tg::keepdims) + eps), x[0].shape());
-    return (weight ? h * x[1] : h + 0 * x[1]) + (bias ? 1 : 0) * x[2];
-  };
-  const tg::Shape narrow{7}, wide{300}, two{3, 100};
-  for (const tg::Shape& normalized : {narrow, wide, two})
-    for (const bool weight : {true, false})
-      for (const bool bias : {true, false}) {
-        if (!weight && !bias && normalized.size() == 2) continue;  // normalizes over the last axis only
-        CAPTURE(tg::to_string(normalized));
-        CAPTURE(weight);
-        CAPTURE(bias);
-        tg::Shape shape{250};
-        shape.insert(shape.end(), normalized.begin(), normalized.end());
-        check_same(
-            {shape, normalized, normalized},
-            [&](const auto& x) {
-              const std::remove_cvref_t<decltype(x[0] + x[0])> none;
-              return tg::layer_norm(x[0] + 0, weight ? x[1] + 0 : none, bias ? x[2] + 0 : none, 0.3) + 0 * x[1] +
-                     0 * x[2];
-            },
-            [&](const auto& x) { return in_steps(x, normalized, 0.3, weight, bias); });
-      }
-}
-
-TEST_CASE("rms_norm with rows and widths that threads share, with and without a weight") {
-  const auto in_steps = [](const auto& x, std::size_t n) {
-    const auto rows = tg::reshape(x, {-1, n});
-    return tg::reshape(rows / tg::sqrt(tg::mean(rows * rows, 1, tg::keepdims) + 0.3), x.shape());
-  };
-  const tg::Shape narrow{7}, wide{300}, two{3, 100};
-  for (const tg::Shape& normalized : {narrow, wide, two}) {
-    CAPTURE(tg::to_string(normalized));
-    tg::Shape shape{250};
-    shape.insert(shape.end(), normalized.begin(), normalized.end());
-    check_same(
-        {shape, normalized}, [](const auto& x) { return tg::rms_norm(x[0] + 0, x[1] + 0, 0.3); },
-        [&](const auto& x) { return in_steps(x[0], tg::element_count(normalized)) * x[1]; });
-    check_same(
-        {shape}, [](const auto& x) { return tg::rms_norm(x[0] + 0, {}, 0.3); },
-        [&](const auto& x) { return in_steps(x[0], normalized.back()); });
-  }
-}
-
 TEST_CASE("rotary_embedding rotates the pairs of every head by the angle of the position, on several threads") {
   constexpr std::size_t batch = 9, times = 130, heads = 3, half = 16, first = 40;
   constexpr double base = 50;
@@ -233,101 +172,4 @@ TEST_CASE("rotary_embedding rotates the pairs of every head by the angle of the 
         const auto turned = tg::stack({a * cosines - b * sines, b * cosines + a * sines}, 3);
         return tg::reshape(turned, x[0].shape());
       });
-}
-
-TEST_CASE("layer_norm computes gradients only for inputs that need one") {
-  for (const int needed : {0, 1, 2}) {
-    CAPTURE(needed);
-    tg::manual_seed(15);
-    const Array x = tg::uniform<double>({4, 6}, -1, 1), w = tg::uniform<double>({6}, -1, 1),
-                dy = tg::uniform<double>({4, 6}, -1, 1);
-    const auto sweep = [&](bool all) {
-      std::vector<tg::Parameter<double>> p;
-      for (const Array& a : {x, w, w}) p.emplace_back(a);
-      std::vector<tg::Tensor<double>> t;
-      for (int i = 0; i < 3; ++i) t.push_back(all || i == needed ? tg::Tensor<double>(p[i]) : p[i].detach());
-      tg::Tape tape;
-      tg::layer_norm(t[0], t[1], t[2]).backward(dy);
-      return Array(p[static_cast<std::size_t>(needed)].grad());
-    };
-    CHECK(sweep(false) == sweep(true));
-  }
-}
-
-TEST_CASE_TEMPLATE("cross_entropy over many rows and classes matches its definition with all options at once", T, float,
-                   double) {
-  constexpr std::size_t kRows = 70, kClasses = 1500;
-  tg::manual_seed(16);
-  const tg::Array<T> logits = tg::normal<T>({kRows, kClasses}, 0, 3), weight = tg::uniform<T>({kClasses}, 0.5, 2);
-  tg::IntArray labels(tg::Shape{kRows});
-  for (std::size_t i = 0; i < kRows; ++i) labels(i) = i % 5 == 1 ? -7 : static_cast<std::int64_t>(i * 97 % kClasses);
-  labels(3) = 0;
-  labels(4) = kClasses - 1;
-  for (const bool weighted : {false, true})
-    for (const double smoothing : {0.0, 0.2, 1.0})
-      for (const tg::Reduction reduction : {tg::Reduction::mean, tg::Reduction::sum, tg::Reduction::none})
-        for (const std::size_t threads : {1, 3}) {
-          CAPTURE(weighted);
-          CAPTURE(smoothing);
-          CAPTURE(static_cast<int>(reduction));
-          const auto w = [&](std::size_t c) { return weighted ? static_cast<double>(weight(c)) : 1.0; };
-          tg::manual_seed(17);
-          const tg::Array<T> dloss =
-              tg::uniform<T>(reduction == tg::Reduction::none ? tg::Shape{kRows} : tg::Shape{}, 1, 2);
-          Array losses(tg::Shape{kRows}, 0.0), gradient(logits.shape(), 0.0);
-          double count = 0, sum_of_weights = 0;
-          for (std::size_t c = 0; c < kClasses; ++c) sum_of_weights += w(c);
-          for (std::size_t i = 0; i < kRows; ++i)
-            if (labels(i) >= 0) count += w(static_cast<std::size_t>(labels(i)));
-          for (std::size_t i = 0; i < kRows; ++i) {
-            if (labels(i) < 0) continue;
-            const auto y = static_cast<std::size_t>(labels(i));
-            double sum = 0;
-            for (std::size_t c = 0; c < kClasses; ++c) sum += std::exp(static_cast<double>(logits(i, c)));
-            const double d = reduction == tg::Reduction::none  ? static_cast<double>(dloss(i))
-                             : reduction == tg::Reduction::sum ? static_cast<double>(dloss())
-                                                               : static_cast<double>(dloss()) / count;
-            losses(i) = (1 - smoothing) * w(y) * (std::log(sum) - logits(i, y));
-            for (std::size_t c = 0; c < kClasses; ++c) {
-              losses(i) += smoothing / kClasses * w(c) * (std::log(sum) - logits(i, c));
-              const double p = std::exp(static_cast<double>(logits(i, c))) / sum;
-              gradient(i, c) = d * (p * ((1 - smoothing) * w(y) + smoothing / kClasses * sum_of_weights) -
-                                    (c == y ? (1 - smoothing) * w(y) : 0) - smoothing / kClasses * w(c));
-            }
-          }
-          double total = 0;
-          for (const double loss : losses) total += loss;
-          const Array expected = reduction == tg::Reduction::none
-                                     ? losses
-                                     : Array(tg::Shape{}, reduction == tg::Reduction::sum ? total : total / count);
-          const Threads limit(threads);
-          tg::Parameter<T> x(logits);
-          poison(gradient.size() * sizeof(T));
-          tg::Tape tape;
-          const auto loss =
-              tg::cross_entropy<T>(x, labels,
-                                   {.ignore_index = -7,
-                                    .label_smoothing = smoothing,
-                                    .weight = weighted ? std::optional<tg::Array<T>>(weight) : std::nullopt,
-                                    .reduction = reduction});
-          check_close(loss.value(), expected, std::is_same_v<T, float> ? 2e-6 : 1e-12);
-          loss.backward(dloss);
-          check_close(x.grad(), gradient, std::is_same_v<T, float> ? 2e-6 : 1e-12);
-        }
-}
-
-TEST_CASE("Elementwise gradients of many elements use each element's own input and gradient") {
-  const auto f = [](const auto& x) {
-    return tg::gelu(x[0]) + tg::gelu(x[0], tg::Gelu::tanh) + tg::softmax(x[0], 0) + tg::log_softmax(x[0], 1);
-  };
-  const auto in_steps = [](const auto& x) {
-    std::vector<std::remove_cvref_t<decltype(x[0] + x[0])>> rows;
-    const auto column = tg::exp(x[0]) / tg::sum(tg::exp(x[0]), 0, tg::keepdims);
-    for (std::ptrdiff_t i = 0; i < 260; ++i) {
-      const auto row = tg::narrow(x[0], 0, i, 1);  // too short to be split
-      rows.push_back(tg::gelu(row) + tg::gelu(row, tg::Gelu::tanh) + row - tg::log(tg::sum(tg::exp(row))));
-    }
-    return tg::cat(rows) + column;
-  };
-  check_same({{260, 200}}, f, in_steps);
 }

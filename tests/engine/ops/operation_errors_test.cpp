@@ -57,22 +57,9 @@ constexpr auto check_range = check_refused<std::out_of_range>;
 }  // namespace
 
 TEST_CASE("Arithmetic, where and dropout refuse incompatible shapes and probabilities outside [0, 1)") {
-  check_invalid("add", "shapes", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) { x[0] + x[1]; });
-  check_invalid("sub", "shapes", {"(3)", "(2)"}, {{3}, {2}}, [](const X& x) { x[0] - x[1]; });
-  check_invalid("mul", "shapes", {"(2, 1, 3)", "(4, 2)"}, {{2, 1, 3}, {4, 2}}, [](const X& x) { x[0] * x[1]; });
-  check_invalid("div", "shapes", {"(0, 3)", "(2, 3)"}, {{0, 3}, {2, 3}}, [](const X& x) { x[0] / x[1]; });
-  check_invalid("pow", "shapes", {"(2, 3)", "(2)"}, {{2, 3}, {2}}, [](const X& x) { tg::pow(x[0], x[1]); });
-  check_invalid("add", "shapes of a compound assignment", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) {
-    auto y = x[0];
-    y += x[1];
-  });
   check_invalid("clamp", "no bounds", {"neither"}, {{2, 3}}, [](const X& x) { tg::clamp(x[0], {}, {}); });
-  check_invalid("masked_fill", "a value of one axis", {"()", "(1)"}, {{2, 3}, {1}},
-                [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(2, 3), x[1]); });
   check_invalid("masked_fill", "a mask that does not fit", {"(2, 3)", "(3, 3)"}, {{2, 3}},
                 [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
-  check_invalid("where", "branches", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
-                [](const X& x) { tg::where(tg::causal_mask(2, 3), x[0], x[1]); });
   check_invalid("where", "condition", {"(2, 3)", "(3, 3)"}, {{2, 3}, {3}},
                 [](const X& x) { tg::where(tg::causal_mask(3, 3), x[0], x[1]); });
   check_invalid("dropout", "probability 1", {"[0, 1)", "got 1"}, {{3}}, [](const X& x) { tg::dropout(x[0], 1); });
@@ -104,10 +91,7 @@ TEST_CASE("Views refuse invalid axes, extents and counts") {
   check_invalid("reshape", "an open extent of nothing", {"(0, -1)"}, {{0, 3}}, [](const X& x) {
     tg::reshape(x[0], {0, -1});
   });
-  check_invalid("unsqueeze", "no such axis", {"got 4"}, {{2, 3}}, [](const X& x) { tg::unsqueeze(x[0], 4); });
-  check_invalid("squeeze", "a scalar's second axis", {"got 1"}, {{}}, [](const X& x) { tg::squeeze(x[0], 1); });
   check_invalid("transpose", "a scalar's second axis", {"got 1"}, {{}}, [](const X& x) { tg::transpose(x[0], 0, 1); });
-  check_invalid("squeeze", "no such axis", {"got 2"}, {{1, 3}}, [](const X& x) { tg::squeeze(x[0], 2); });
   check_invalid("expand", "another extent", {"(2, 3)", "(2, 4)"}, {{2, 3}}, [](const X& x) {
     tg::expand(x[0], {2, 4});
   });
@@ -119,42 +103,17 @@ TEST_CASE("Views refuse invalid axes, extents and counts") {
   check_invalid("repeat", "fewer counts than axes", {"(2, 3)", "(2)"}, {{2, 3}},
                 [](const X& x) { tg::repeat(x[0], 2); });
   check_invalid("repeat", "a negative count", {"(2)", "(-1)"}, {{2}}, [](const X& x) { tg::repeat(x[0], -1); });
-  check_invalid("repeat_interleave", "no such axis", {"got 1"}, {{3}},
-                [](const X& x) { tg::repeat_interleave(x[0], 2, 1); });
-  check_invalid("select", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::select(x[0], 2, 0); });
-  check_invalid("narrow", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::narrow(x[0], -3, 0, 1); });
-  check_invalid("split", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::split(x[0], 1, 2); });
   check_invalid("split", "pieces of nothing", {"got 0"}, {{2, 3}}, [](const X& x) { tg::split(x[0], 0); });
-  check_invalid("roll", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::roll(x[0], 1, 1); });
-  check_invalid("tril", "a vector", {"(3)"}, {{3}}, [](const X& x) { tg::tril(x[0]); });
   check_invalid("triu", "a scalar", {"()"}, {{}}, [](const X& x) { tg::triu(x[0]); });
 }
 
 TEST_CASE("Joining refuses an empty list and different shapes") {
   check_invalid("cat", "no tensors", {"none"}, {}, [](const X& x) { tg::cat(x); });
-  check_invalid("cat", "other extents", {"(2, 3)", "(2, 4)"}, {{2, 3}, {2, 4}}, [](const X& x) { tg::cat(x); });
-  check_invalid("cat", "other counts of axes", {"(2, 3)", "(3)"}, {{2, 3}, {3}}, [](const X& x) { tg::cat(x); });
-  check_invalid("cat", "no such axis", {"got 1"}, {{3}, {3}}, [](const X& x) { tg::cat(x, 1); });
   check_invalid("cat", "scalars", {"0 axes", "got 0"}, {{}, {}}, [](const X& x) { tg::cat(x); });
   check_invalid("stack", "no tensors", {"none"}, {}, [](const X& x) { tg::stack(x); });
-  check_invalid("stack", "other shapes", {"(2, 3)", "(3, 2)"}, {{2, 3}, {3, 2}}, [](const X& x) { tg::stack(x); });
-  check_invalid("stack", "no such axis", {"got 2"}, {{3}, {3}}, [](const X& x) { tg::stack(x, 2); });
 }
 
 TEST_CASE("Products refuse incompatible shapes and equations") {
-  check_invalid("matmul", "a scalar", {"()", "(3)"}, {{}, {3}}, [](const X& x) { tg::matmul(x[0], x[1]); });
-  check_invalid("matmul", "other inner extents", {"(2, 3) and (4, 5)", "3 and 4"}, {{2, 3}, {4, 5}},
-                [](const X& x) { tg::matmul(x[0], x[1]); });
-  check_invalid("matmul", "vectors of two lengths", {"(3) and (4)"}, {{3}, {4}},
-                [](const X& x) { tg::matmul(x[0], x[1]); });
-  check_invalid("matmul", "batches", {"(2, 3, 4)", "(3, 4, 5)"}, {{2, 3, 4}, {3, 4, 5}},
-                [](const X& x) { tg::matmul(x[0], x[1]); });
-  check_invalid("linear", "a weight of one axis", {"(3)"}, {{2, 3}, {3}}, [](const X& x) { tg::linear(x[0], x[1]); });
-  check_invalid("linear", "another width", {"(..., 4)", "(2, 4)", "(2, 3)"}, {{2, 3}, {2, 4}},
-                [](const X& x) { tg::linear(x[0], x[1]); });
-  check_invalid("linear", "a scalar", {"(2, 4)", "()"}, {{}, {2, 4}}, [](const X& x) { tg::linear(x[0], x[1]); });
-  check_invalid("linear", "another bias", {"(2)", "(1, 2)"}, {{2, 3}, {2, 3}, {1, 2}},
-                [](const X& x) { tg::linear(x[0], x[1], x[2]); });
   check_invalid("einsum", "one operand", {"\"ij->ji\""}, {{2, 3}, {3}},
                 [](const X& x) { tg::einsum("ij->ji", x[0], x[1]); });
   check_invalid("einsum", "three operands", {"\"i,j,k->i\""}, {{2}, {3}},
@@ -171,51 +130,23 @@ TEST_CASE("Products refuse incompatible shapes and equations") {
                 [](const X& x) { tg::einsum("i,j->ii", x[0], x[1]); });
   check_invalid("einsum", "an unknown letter in the output", {"\"i,j->ik\""}, {{3}, {3}},
                 [](const X& x) { tg::einsum("i,j->ik", x[0], x[1]); });
-  check_invalid("einsum", "other counts of axes", {"2 and 1", "(2, 3)", "(3, 3)"}, {{2, 3}, {3, 3}},
-                [](const X& x) { tg::einsum("ij,j->i", x[0], x[1]); });
-  check_invalid("einsum", "two extents for a letter", {"'j'", "(2, 3)", "(4)"}, {{2, 3}, {4}},
-                [](const X& x) { tg::einsum("ij,j->i", x[0], x[1]); });
 }
 
 TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
-  check_invalid("sum", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], 2); });
   check_invalid("sum", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], {1, -1}); });
-  check_invalid("mean", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::mean(x[0], {0, -3}); });
   check_invalid("mean", "nothing to average", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::mean(x[0], 1); });
-  check_invalid("amax", "no such axis", {"1 axes", "got 1"}, {{}}, [](const X& x) { tg::amax(x[0], 1); });
   check_invalid("amax", "nothing to choose from", {"(0)"}, {{0}}, [](const X& x) { tg::amax(x[0]); });
-  check_invalid("softmax", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::softmax(x[0], 2); });
-  check_invalid("softmax", "a scalar's second axis", {"from -1 to 0", "got 1"}, {{}},
-                [](const X& x) { tg::softmax(x[0], 1); });
   check_invalid("sum", "a scalar's axis twice", {"(0, -1)"}, {{}}, [](const X& x) { tg::sum(x[0], {0, -1}); });
-  check_invalid("var", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) { tg::var(x[0], 2); });
   check_invalid("var", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::var(x[0], {1, -1}); });
   check_invalid("var", "nothing", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::var(x[0], 1, 0); });
-  check_invalid("log_softmax", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::log_softmax(x[0], -3); });
   check_invalid("layer_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::layer_norm(x[0], {}, {}); });
-  check_invalid("layer_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
-                [](const X& x) { tg::layer_norm(x[0], x[1], {}); });
-  check_invalid("layer_norm", "a weight of more axes", {"(3)", "(1, 3)"}, {{3}, {1, 3}},
-                [](const X& x) { tg::layer_norm(x[0], x[1], {}); });
-  check_invalid("layer_norm", "another bias", {"(3)", "(1)"}, {{2, 3}, {3}, {1}},
-                [](const X& x) { tg::layer_norm(x[0], x[1], x[2]); });
   check_invalid("layer_norm", "a negative eps", {"got -1"}, {{3}},
                 [](const X& x) { tg::layer_norm(x[0], {}, {}, -1); });
   check_invalid("layer_norm", "NaN for eps", {"got nan"}, {{3}},
                 [](const X& x) { tg::layer_norm(x[0], {}, {}, kNaN); });
   check_invalid("rms_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::rms_norm(x[0]); });
-  check_invalid("rms_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
-                [](const X& x) { tg::rms_norm(x[0], x[1]); });
   check_invalid("rms_norm", "a negative eps", {"got -1"}, {{3}}, [](const X& x) { tg::rms_norm(x[0], {}, -1); });
-  check_invalid("embedding", "a weight of one axis", {"(3)"}, {{3}}, [](const X& x) { tg::embedding(x[0], {0, 1}); });
-  check_invalid("argmax", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::argmax(x[0], 1); });
-  check_invalid("argmax", "a scalar's second axis", {"got -2"}, {{}}, [](const X& x) { tg::argmax(x[0], -2); });
-  check_invalid("max", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::max(x[0], 1); });
   check_invalid("max", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::max(x[0], 1); });
-  check_invalid("topk", "no such axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::topk(x[0], 1, -3); });
-  check_invalid("gather", "no such axis", {"got 2"}, {{2, 3}}, [](const X& x) {
-    tg::gather(x[0], 2, tg::IntArray(tg::Shape{1, 1}, 0));
-  });
   check_invalid("gather", "an index of fewer axes", {"(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) {
     tg::gather(x[0], 1, tg::IntArray{0, 1, 2});
   });
@@ -246,8 +177,6 @@ TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothin
   check_invalid("cross_entropy", "another weight", {"(3)", "(2)"}, {{1, 3}}, [](const X& x) {
     tg::cross_entropy(x[0], {0}, {.weight = tg::Array<double>{1, 2}});
   });
-  check_invalid("cross_entropy", "probabilities of another shape", {"(2, 3)", "(2)"}, {{2, 3}, {2}},
-                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
   check_invalid("cross_entropy", "probabilities of no rows", {"(0, 3)"}, {{0, 3}, {0, 3}},
                 [](const X& x) { tg::cross_entropy(x[0], x[1]); });
   check_invalid("cross_entropy", "probabilities of a scalar", {"()"}, {{}, {}},
@@ -259,8 +188,6 @@ TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothin
                   tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>{1, 2}});
                 });
   const std::string binary = "binary_cross_entropy_with_logits";
-  check_invalid(binary, "another shape", {"(2, 3)", "(3)"}, {{2, 3}, {3}},
-                [](const X& x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
   check_invalid(binary, "nothing to average", {"(0, 3)"}, {{0, 3}, {0, 3}},
                 [](const X& x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
   check_invalid(binary, "a larger weight", {"a weight", "(3)", "(2, 3)"}, {{3}, {3}}, [](const X& x) {
@@ -269,8 +196,6 @@ TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothin
   check_invalid(binary, "another pos_weight", {"a pos_weight", "(3)", "(2)"}, {{3}, {3}}, [](const X& x) {
     tg::binary_cross_entropy_with_logits(x[0], x[1], {.pos_weight = tg::Array<double>{1, 2}});
   });
-  check_invalid("mse_loss", "another shape", {"(2, 3)", "(3)"}, {{2, 3}, {3}},
-                [](const X& x) { tg::mse_loss(x[0], x[1]); });
   check_invalid("mse_loss", "nothing to average", {"(0, 3)"}, {{0, 3}, {0, 3}},
                 [](const X& x) { tg::mse_loss(x[0], x[1]); });
 }
@@ -281,31 +206,14 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
   const std::string one = "scaled_dot_product_attention", many = "multi_head_attention";
   check_invalid(one, "vectors", {"(3), (3) and (3)"}, {{3}, {3}, {3}}, attend);
   check_invalid(one, "five axes", {"(1, 1, 1, 2, 3)"}, {{1, 1, 1, 2, 3}, {1, 1, 1, 2, 3}, {1, 1, 1, 2, 3}}, attend);
-  check_invalid(one, "other counts of axes", {"(2, 3), (1, 2, 3) and (2, 3)"}, {{2, 3}, {1, 2, 3}, {2, 3}}, attend);
-  check_invalid(one, "other batches", {"(2, 3, 4), (1, 3, 4)"}, {{2, 3, 4}, {1, 3, 4}, {2, 3, 4}}, attend);
-  check_invalid(one, "values of another batch", {"(1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}}, attend);
-  check_invalid(one, "keys of another width", {"(3, 4), (3, 5)"}, {{3, 4}, {3, 5}, {3, 5}}, attend);
-  check_invalid(one, "more values than keys", {"(2, 4) and (3, 4)"}, {{3, 4}, {2, 4}, {3, 4}}, attend);
   check_invalid(one, "dropout", {"[0, 1)", "got 1"}, {{3, 4}, {3, 4}, {3, 4}},
                 [](const X& x) { tg::scaled_dot_product_attention(x[0], x[1], x[2], {}, {.dropout = 1}); });
   check_invalid(one, "a mask, while dropping", {"(1, 1, 3, 4)", "(5, 4)"}, {{3, 2}, {4, 2}, {4, 2}}, [](const X& x) {
     const Mask mask = Mask::boolean(tg::causal_mask(5, 4));
     tg::scaled_dot_product_attention(x[0], x[1], x[2], mask, {.dropout = 0.5});
   });
-  check_invalid(many, "two axes", {"(3, 4), (3, 4) and (3, 4)"}, {{3, 4}, {3, 4}, {3, 4}}, two_heads);
-  check_invalid(many, "other batches", {"(2, 3, 4), (2, 3, 4) and (1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}},
-                two_heads);
-  check_invalid(many, "keys of another width", {"(1, 3, 4), (1, 3, 6)"}, {{1, 3, 4}, {1, 3, 6}, {1, 3, 4}}, two_heads);
-  check_invalid(many, "more values than keys", {"(1, 2, 4) and (1, 3, 4)"}, {{1, 3, 4}, {1, 2, 4}, {1, 3, 4}},
-                two_heads);
-  check_invalid(many, "heads that do not divide the queries", {"2 heads", "(1, 3, 5)"},
-                {{1, 3, 5}, {1, 3, 5}, {1, 3, 4}}, two_heads);
-  check_invalid(many, "heads that do not divide the values", {"2 heads", "(1, 3, 5)"},
-                {{1, 3, 4}, {1, 3, 4}, {1, 3, 5}}, two_heads);
   check_invalid(many, "no heads", {"0 heads"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
                 [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 0); });
-  check_invalid(many, "keys of no whole number of heads", {"2 heads", "(1, 3, 4), (1, 3, 3) and (1, 3, 4)"},
-                {{1, 3, 4}, {1, 3, 3}, {1, 3, 4}}, two_heads);
   check_invalid(many, "more heads of keys than of queries", {"(1, 3, 4), (1, 3, 8) and (1, 3, 8)"},
                 {{1, 3, 4}, {1, 3, 8}, {1, 3, 8}}, two_heads);
   check_invalid(many, "no heads of keys", {"(1, 3, 4), (1, 3, 0) and (1, 3, 0)"}, {{1, 3, 4}, {1, 3, 0}, {1, 3, 0}},
@@ -317,7 +225,6 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
   check_invalid(many, "dropout", {"got -1"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
                 [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.dropout = -1}); });
   const auto rotate = [](const X& x) { tg::rotary_embedding(x[0], 2); };
-  check_invalid("rotary_embedding", "two axes", {"(B, T, H D)", "(3, 4)"}, {{3, 4}}, rotate);
   check_invalid("rotary_embedding", "heads of three elements", {"even", "2 heads", "(1, 2, 6)"}, {{1, 2, 6}}, rotate);
   check_invalid("rotary_embedding", "heads that do not divide the width", {"2 heads", "(1, 2, 5)"}, {{1, 2, 5}},
                 rotate);
@@ -329,7 +236,6 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
                 [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = kNaN}); });
   check_invalid("rotary_embedding", "an infinite base", {"got inf"}, {{1, 2, 4}},
                 [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = std::numeric_limits<double>::infinity()}); });
-  check_invalid("masked_softmax", "a vector", {"(3)"}, {{3}}, [](const X& x) { tg::masked_softmax(x[0], {}); });
   check_invalid("masked_softmax", "five axes", {"(1, 1, 1, 2, 3)"}, {{1, 1, 1, 2, 3}},
                 [](const X& x) { tg::masked_softmax(x[0], {}); });
   check_invalid("masked_softmax", "padding of more keys", {"(2, 1, 3, 4)", "(2, 1, 1, 5)"}, {{2, 3, 4}},

@@ -65,12 +65,6 @@ TEST_CASE("Logarithms, roots and quotients at the limits of their range give inf
   CHECK(all_nan(tg::amax(Tensor(Array{1, std::nan(""), 2})).value()));
 }
 
-TEST_CASE("sigmoid and tanh saturate without overflow") {
-  const tg::Tensor<float> x(tg::Array<float>{-1e4F, 1e4F});
-  check_close(tg::sigmoid(x).value(), Array{0, 1});
-  check_close(tg::tanh(x).value(), Array{-1, 1});
-}
-
 TEST_CASE("The softmax of only -inf is NaN, as in PyTorch") {
   const Tensor x(Array{{-kInfinity, -kInfinity}, {0, -kInfinity}});
   CHECK(all_nan(Array(tg::select(tg::softmax(x, -1), 0, 0).value())));
@@ -95,29 +89,6 @@ TEST_CASE("The mean over only ignored labels is NaN and passes no gradient, as i
   CHECK(std::isnan(loss.item()));
   loss.backward();
   check_close(logits.grad(), Array{{0, 0}, {0, 0}});
-}
-
-TEST_CASE("cross_entropy over 50,000 classes agrees with a sum in long double") {
-  constexpr std::size_t classes = 50'000;
-  tg::manual_seed(1);
-  const tg::Array<float> x = tg::normal<float>({1, classes}, 0, 5);
-  long double sum = 0;
-  for (const float value : x) sum += std::exp(static_cast<long double>(value));
-  const long double loss = std::log(sum) - x(0, 123);
-
-  const tg::Parameter<float> logits(x);
-  tg::Tape tape;
-  const tg::Tensor<float> y = tg::cross_entropy(logits, {123});
-  y.backward();
-  CHECK(std::abs(y.item() - loss) <= 1e-6L * loss);
-  long double worst = 0;
-  for (std::size_t i = 0; i < classes; ++i) {
-    const long double expected = std::exp(static_cast<long double>(x.data()[i])) / sum - (i == 123 ? 1 : 0);
-    worst = std::max(worst, std::abs(logits.grad().data()[i] - expected) / std::abs(expected));
-  }
-  CHECK(worst <= 1e-5L);
-  const tg::Tensor<double> exact = tg::cross_entropy(tg::Tensor<double>(x), {123});
-  CHECK(std::abs(exact.item() - loss) <= 1e-13L * loss);
 }
 
 TEST_CASE("Sums and means of a million floats are accurate along any axis") {
@@ -295,28 +266,6 @@ TEST_CASE("max and topk select the first of equal elements, which get the gradie
   CHECK(values.value() == Array{2, 2, 2, 1});
   CHECK(indices == tg::IntArray{0, 2, 4, 1});
   CHECK(tg::topk(Tensor(Array{2, 1, 2, 1, 2}), 3, 0, false).indices == tg::IntArray{1, 3, 0});
-}
-
-// clang's UndefinedBehaviorSanitizer, as in tests/fuzz, detects arithmetic on an empty array's null pointer.
-TEST_CASE("topk with k = 0 returns nothing and passes no gradient") {
-  const tg::Parameter<double> x(Array{{1, 3, 2}, {4, 6, 5}});
-  for (const std::ptrdiff_t axis : {0, 1}) {
-    tg::Tape tape;
-    const auto [values, indices] = tg::topk(x, 0, axis);
-    CHECK(values.shape() == (axis == 0 ? tg::Shape{0, 3} : tg::Shape{2, 0}));
-    CHECK(indices.shape() == values.shape());
-    values.backward(Array(values.shape()));
-  }
-  CHECK(x.grad() == Array(x.shape(), 0.0));
-}
-
-TEST_CASE("An element gathered several times gets the sum of the gradients") {
-  const tg::Parameter<double> x(Array{{1, 2}, {3, 4}});
-  tg::Tape tape;
-  const Tensor y = tg::gather(x, 1, {{1, 1, 0}, {0, 0, 0}});
-  CHECK(y.value() == Array{{2, 2, 1}, {3, 3, 3}});
-  y.backward(Array{{1, 2, 4}, {8, 16, 32}});
-  CHECK(x.grad() == Array{{4, 3}, {56, 0}});
 }
 
 // ---- elementwise functions ----------------------------------------------------------------------------------------

@@ -222,16 +222,19 @@ TEST_CASE("A model's number type follows from its parameters, and misuse does no
 
 TEST_CASE("Types that can be saved are distinguished from others at compile time") {
   using tg::detail::is_stored;
-  static_assert(is_stored<bool> && !is_kept<char> && is_kept<std::int16_t> && is_kept<std::size_t> && is_kept<long long>);
-  static_assert(is_stored<float> && is_kept<double> && !is_kept<long double> && !is_kept<wchar_t> && !is_kept<tg::Gelu>);
-  static_assert(is_stored<std::string> && !is_kept<const char*> && !is_kept<std::string_view> && !is_kept<int*>);
-  static_assert(is_stored<tg::Array<float>> && is_kept<tg::IntArray> && is_kept<tg::BoolArray>);
-  static_assert(is_stored<tg::Tensor<float>> && is_kept<tg::Parameter<double>>);
-  static_assert(is_stored<std::vector<double>> && is_kept<std::vector<bool>> && is_kept<std::array<int, 3>>);
-  static_assert(is_stored<std::optional<double>> && is_kept<std::optional<tg::IntArray>>);
+  static_assert(is_stored<bool> && !is_stored<char> && is_stored<std::int16_t> && is_stored<std::size_t> &&
+                is_stored<long long>);
+  static_assert(is_stored<float> && is_stored<double> && !is_stored<long double> && !is_stored<wchar_t> &&
+                !is_stored<tg::Gelu>);
+  static_assert(is_stored<std::string> && !is_stored<const char*> && !is_stored<std::string_view> && !is_stored<int*>);
+  static_assert(is_stored<tg::Array<float>> && is_stored<tg::IntArray> && is_stored<tg::BoolArray>);
+  static_assert(is_stored<tg::Tensor<float>> && is_stored<tg::Parameter<double>>);
+  static_assert(is_stored<std::vector<double>> && is_stored<std::vector<bool>> && is_stored<std::array<int, 3>>);
+  static_assert(is_stored<std::optional<double>> && is_stored<std::optional<tg::IntArray>>);
   static_assert(!is_stored<std::optional<tg::Parameter<float>>>);  // traversals enter it instead
-  static_assert(!is_stored<WithoutList> && !is_kept<WithoutListOrOperator> && !is_kept<Options>);
-  static_assert(!is_stored<std::unique_ptr<tg::Linear<>>> && !is_kept<std::function<void()>> && !is_kept<std::set<int>>);
+  static_assert(!is_stored<WithoutList> && !is_stored<WithoutListOrOperator> && !is_stored<Options>);
+  static_assert(!is_stored<std::unique_ptr<tg::Linear<>>> && !is_stored<std::function<void()>> &&
+                !is_stored<std::set<int>>);
 }
 
 TEST_CASE("Lists with anything but unique member names do not compile") {
@@ -319,6 +322,55 @@ TEST_CASE("Layers, vectors of layers and a single parameter are printed like mod
   CHECK(printed(layer.weight) ==
         "       (3, 2)  6\n"
         "total          6\n");
+}
+
+namespace {
+
+// Names of which one begins with another: blocks.1 and blocks.10, head and head2.
+template <class Layer> struct Prefixed {
+  Layer head{make()}, head2{make()}, hea{make()};
+  std::vector<Layer> blocks = std::vector<Layer>(12, make());
+  std::map<std::string, Layer> named{{"a", make()}, {"a1", make()}, {"a10", make()}, {"b", make()}};
+  TAPEGRAD_FIELDS(head, head2, hea, blocks, named)
+
+  static Layer make() {
+    if constexpr (requires { Layer(1, 1); })
+      return Layer(1, 1);
+    else
+      return {};
+  }
+};
+
+// The paths of a listing's rows with parameters, from their indentation.
+std::vector<std::string> listed_paths(const std::string& text) {
+  std::vector<std::string> paths, outer;
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);  // the model itself
+  while (std::getline(lines, line) && line.starts_with("  ")) {
+    const std::size_t indent = line.find_first_not_of(' ');
+    outer.resize(indent / 2 - 1, "?");
+    const std::string name = line.substr(indent, line.find(' ', indent) - indent);
+    outer.push_back((outer.empty() ? "" : outer.back() + '.') + name);
+    if (line.find("weight (") != line.npos) paths.push_back(outer.back());
+  }
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("A listing puts each layer below its own owner, also if another path begins with the owner's") {
+  const auto check = [](const auto& model) {
+    std::vector<std::string> expected;
+    for (const std::string& name : names(tg::named_parameters(model)))
+      if (name.ends_with(".weight")) expected.push_back(name.substr(0, name.rfind('.')));
+    const std::string text = printed(model);
+    CAPTURE(text);
+    CHECK(listed_paths(text) == expected);
+    CHECK(text.find("note: blocks.1 and 10 more start with the same numbers as blocks.0, ") != text.npos);
+  };
+  check(Prefixed<tg::Linear<float>>());
+  check(Prefixed<Prefixed<tg::Linear<float>>>());
 }
 
 TEST_CASE("A listing marks parts that started as copies, until they are trained") {

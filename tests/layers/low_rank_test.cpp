@@ -47,6 +47,8 @@ template <class M> std::vector<std::string> state_of(const M& model) {
   return state;
 }
 
+tg::Parameter<double> drawn(const tg::Shape& shape) { return tg::Parameter<double>(tg::normal<double>(shape)); }
+
 // Makes B nonzero.
 void train_a_little(Model& model) {
   model.first.low_rank->B.set_value(tg::normal<double>({6, 2}));
@@ -188,25 +190,18 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
   CHECK(fresh.second.weight.is_in_bfloat16());
 }
 
-TEST_CASE("Impossible updates and merges are refused before anything changes") {
+TEST_CASE("A rank of 0 and an infinite alpha are refused") {
   Model model;
   CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, got 0",
                        std::invalid_argument);
   for (const double alpha : {std::nan(""), HUGE_VAL})
     CHECK_THROWS_AS(tg::add_low_rank(model, 2, alpha), std::invalid_argument);
-  tg::add_low_rank(model.second, 1, 1);
-  CHECK_THROWS_AS(tg::add_low_rank(model, 2, 1), std::logic_error);
-  CHECK_FALSE(model.first.low_rank.has_value());
-  tg::add_low_rank(model.first, 1, 1);
-  tg::hold_in_bfloat16(model.second);
-  CHECK_THROWS_AS(tg::merge_low_rank(model), std::logic_error);
-  CHECK(model.first.low_rank.has_value());
 }
 
 TEST_CASE("A refused update or merge changes no layer and draws no number, whichever layer it is refused for") {
   using Layer = tg::Linear<double>;
   using Spoil = void (*)(Layer&);
-  const auto check = [](const char* fault, bool merges, Spoil spoil) {
+  const auto check = [](const std::string& fault, bool merges, Spoil spoil) {
     for (const std::size_t spoiled : {0, 1, 2}) {
       CAPTURE(fault);
       CAPTURE(merges);
@@ -230,25 +225,15 @@ TEST_CASE("A refused update or merge changes no layer and draws no number, which
   check("an update", false, [](Layer& layer) { tg::add_low_rank(layer, 1, 1); });
   for (const bool merges : {false, true}) {
     check("no weight", merges, [](Layer& layer) { layer.weight = {}; });
-    check("a weight of one axis", merges, [](Layer& layer) { layer.weight = tg::Parameter<double>(Array{1.0, 2.0}); });
-    check("a weight of three axes", merges, [](Layer& layer) {
-      layer.weight = tg::Parameter<double>(tg::normal<double>({6, 4, 1}));
-    });
+    check("a weight of one axis", merges, [](Layer& layer) { layer.weight = drawn({2}); });
+    check("a weight of three axes", merges, [](Layer& layer) { layer.weight = drawn({6, 4, 1}); });
   }
   check("a weight in bfloat16", true, [](Layer& layer) { tg::hold_in_bfloat16(layer); });
   check("no A", true, [](Layer& layer) { layer.low_rank->A = {}; });
   check("no B", true, [](Layer& layer) { layer.low_rank->B = {}; });
-  check("an A of one axis", true, [](Layer& layer) { layer.low_rank->A = tg::Parameter<double>(Array{1.0, 2.0}); });
-  check("an A of another width", true, [](Layer& layer) {
-    layer.low_rank->A = tg::Parameter<double>(tg::normal<double>({2, 3}));
-  });
-  check("a B of three axes", true, [](Layer& layer) {
-    layer.low_rank->B = tg::Parameter<double>(tg::normal<double>({6, 2, 1}));
-  });
-  check("a B of another rank", true, [](Layer& layer) {
-    layer.low_rank->B = tg::Parameter<double>(tg::normal<double>({6, 1}));
-  });
-  check("a B of other rows", true, [](Layer& layer) {
-    layer.low_rank->B = tg::Parameter<double>(tg::normal<double>({5, 2}));
-  });
+  check("an A of one axis", true, [](Layer& layer) { layer.low_rank->A = drawn({2}); });
+  check("an A of another width", true, [](Layer& layer) { layer.low_rank->A = drawn({2, 3}); });
+  check("a B of three axes", true, [](Layer& layer) { layer.low_rank->B = drawn({6, 2, 1}); });
+  check("a B of another rank", true, [](Layer& layer) { layer.low_rank->B = drawn({6, 1}); });
+  check("a B of other rows", true, [](Layer& layer) { layer.low_rank->B = drawn({5, 2}); });
 }

@@ -68,8 +68,6 @@ TEST_CASE("Arithmetic, where and dropout refuse incompatible shapes and probabil
     y += x[1];
   });
   check_invalid("clamp", "no bounds", {"neither"}, {{2, 3}}, [](const X& x) { tg::clamp(x[0], {}, {}); });
-  check_invalid("masked_fill", "a value of one axis", {"()", "(1)"}, {{2, 3}, {1}},
-                [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(2, 3), x[1]); });
   check_invalid("masked_fill", "a mask that does not fit", {"(2, 3)", "(3, 3)"}, {{2, 3}},
                 [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
   check_invalid("where", "branches", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
@@ -150,7 +148,6 @@ TEST_CASE("Products refuse incompatible shapes and equations") {
                 [](const X& x) { tg::matmul(x[0], x[1]); });
   check_invalid("matmul", "batches", {"(2, 3, 4)", "(3, 4, 5)"}, {{2, 3, 4}, {3, 4, 5}},
                 [](const X& x) { tg::matmul(x[0], x[1]); });
-  check_invalid("linear", "a weight of one axis", {"(3)"}, {{2, 3}, {3}}, [](const X& x) { tg::linear(x[0], x[1]); });
   check_invalid("linear", "another width", {"(..., 4)", "(2, 4)", "(2, 3)"}, {{2, 3}, {2, 4}},
                 [](const X& x) { tg::linear(x[0], x[1]); });
   check_invalid("linear", "a scalar", {"(2, 4)", "()"}, {{}, {2, 4}}, [](const X& x) { tg::linear(x[0], x[1]); });
@@ -196,8 +193,6 @@ TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
   check_invalid("layer_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::layer_norm(x[0], {}, {}); });
   check_invalid("layer_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
                 [](const X& x) { tg::layer_norm(x[0], x[1], {}); });
-  check_invalid("layer_norm", "a weight of more axes", {"(3)", "(1, 3)"}, {{3}, {1, 3}},
-                [](const X& x) { tg::layer_norm(x[0], x[1], {}); });
   check_invalid("layer_norm", "another bias", {"(3)", "(1)"}, {{2, 3}, {3}, {1}},
                 [](const X& x) { tg::layer_norm(x[0], x[1], x[2]); });
   check_invalid("layer_norm", "a negative eps", {"got -1"}, {{3}},
@@ -208,7 +203,6 @@ TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
   check_invalid("rms_norm", "another weight", {"(2, 3)", "(4)"}, {{2, 3}, {4}},
                 [](const X& x) { tg::rms_norm(x[0], x[1]); });
   check_invalid("rms_norm", "a negative eps", {"got -1"}, {{3}}, [](const X& x) { tg::rms_norm(x[0], {}, -1); });
-  check_invalid("embedding", "a weight of one axis", {"(3)"}, {{3}}, [](const X& x) { tg::embedding(x[0], {0, 1}); });
   check_invalid("argmax", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::argmax(x[0], 1); });
   check_invalid("argmax", "a scalar's second axis", {"got -2"}, {{}}, [](const X& x) { tg::argmax(x[0], -2); });
   check_invalid("max", "no such axis", {"got 1"}, {{3}}, [](const X& x) { tg::max(x[0], 1); });
@@ -281,7 +275,6 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
   const auto two_heads = [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2); };
   const std::string one = "scaled_dot_product_attention", many = "multi_head_attention";
   check_invalid(one, "vectors", {"(3), (3) and (3)"}, {{3}, {3}, {3}}, attend);
-  check_invalid(one, "five axes", {"(1, 1, 1, 2, 3)"}, {{1, 1, 1, 2, 3}, {1, 1, 1, 2, 3}, {1, 1, 1, 2, 3}}, attend);
   check_invalid(one, "other counts of axes", {"(2, 3), (1, 2, 3) and (2, 3)"}, {{2, 3}, {1, 2, 3}, {2, 3}}, attend);
   check_invalid(one, "other batches", {"(2, 3, 4), (1, 3, 4)"}, {{2, 3, 4}, {1, 3, 4}, {2, 3, 4}}, attend);
   check_invalid(one, "values of another batch", {"(1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}}, attend);
@@ -330,9 +323,6 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
                 [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = kNaN}); });
   check_invalid("rotary_embedding", "an infinite base", {"got inf"}, {{1, 2, 4}},
                 [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = std::numeric_limits<double>::infinity()}); });
-  check_invalid("masked_softmax", "a vector", {"(3)"}, {{3}}, [](const X& x) { tg::masked_softmax(x[0], {}); });
-  check_invalid("masked_softmax", "five axes", {"(1, 1, 1, 2, 3)"}, {{1, 1, 1, 2, 3}},
-                [](const X& x) { tg::masked_softmax(x[0], {}); });
   check_invalid("masked_softmax", "padding of more keys", {"(2, 1, 3, 4)", "(2, 1, 1, 5)"}, {{2, 3, 4}},
                 [](const X& x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(2, 5))); });
   check_invalid("masked_softmax", "padding of a larger batch", {"(2, 1, 3, 4)", "(3, 1, 1, 4)"}, {{2, 3, 4}},
@@ -402,8 +392,9 @@ TEST_CASE("Every operand with a fixed number of axes is refused with any other, 
         CHECK_NOTHROW(call(x, given));
         continue;
       }
-      CHECK_THROWS_WITH_AS(call(x, given), doctest::Contains(('[' + operation + "] expected ").c_str()),
-                           std::invalid_argument);
+      const std::string begin = '[' + operation + "] expected ", shape = tg::to_string(given.shape());
+      CHECK_THROWS_WITH_AS(call(x, given), doctest::Contains(begin.c_str()), std::invalid_argument);
+      CHECK_THROWS_WITH_AS(call(x, given), doctest::Contains(shape.c_str()), std::invalid_argument);
       CHECK(tape.size() == 0);
     }
   };

@@ -354,14 +354,12 @@ operations::Table sums_of_many() {
             [](const auto& x) { return tg::einsum("ij,ik->jk", x[0], x[1]); });
   table.add("mul", "broadcast", {near(columns), near({2})}, [](const auto& x) { return x[0] * x[1]; });
   table.add("add", "broadcast", {near({1}), near(vector)}, [](const auto& x) { return x[0] + x[1]; });
-  table.add("attention", "many keys", {near({1, 2}), near(columns), near(columns)},
-            [](const auto& x) { return tg::scaled_dot_product_attention(x[0], x[1], x[2]); });
 
   const auto losses = [&]<Reduction R>(std::integral_constant<Reduction, R>) {
     for (const tg::Shape& shape : {row, columns}) {
       const std::vector<operations::Draw> logits{near(shape)};
       const double share = 1.0 / static_cast<double>(shape[1]);
-      const std::vector<operations::Draw> with_target{near(shape), near(shape, share, 1.001 * share)};
+      const std::vector<operations::Draw> with_target{near(shape), near(shape, 0.5 * share, 1.5 * share)};
       table.add("cross_entropy", "labels", logits,
                 [](const auto& x) { return tg::cross_entropy(x[0], labels_of(x[0]), {.reduction = R}); });
       table.add("cross_entropy", "smoothed and weighted labels", logits, [](const auto& x) {
@@ -391,7 +389,7 @@ template <class T> std::vector<tg::Array<T>> swept(const operations::Sample& sam
   for (const operations::Draw& input : sample.inputs) x.emplace_back(numbers<T>(input, x.size()));
   tg::Tape tape;
   const tg::Tensor<T> y = f(operations::Inputs<T>(x.begin(), x.end()));
-  y.backward(numbers<T>(draw(y.shape(), 0.1, 0.1001), x.size()));
+  y.backward(numbers<T>(draw(y.shape(), 0.1, 0.2), x.size()));
   std::vector<tg::Array<T>> results{y.value()};
   for (const auto& parameter : x) results.push_back(parameter.grad());
   return results;
@@ -411,7 +409,7 @@ TEST_CASE("Sums, norms, products and losses over 2^18 elements are accurate in f
         largest = std::max(largest, std::abs(in_double[i].data()[j]));
         difference = std::max(difference, std::abs(in_float[i].data()[j] - in_double[i].data()[j]));
       }
-      CHECK(difference / largest <= 5e-6);
+      CHECK(difference / largest <= 2e-5);
     }
   }
 }

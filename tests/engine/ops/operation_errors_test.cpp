@@ -274,7 +274,6 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
   const auto attend = [](const X& x) { tg::scaled_dot_product_attention(x[0], x[1], x[2]); };
   const auto two_heads = [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2); };
   const std::string one = "scaled_dot_product_attention", many = "multi_head_attention";
-  check_invalid(one, "vectors", {"(3), (3) and (3)"}, {{3}, {3}, {3}}, attend);
   check_invalid(one, "other counts of axes", {"(2, 3), (1, 2, 3) and (2, 3)"}, {{2, 3}, {1, 2, 3}, {2, 3}}, attend);
   check_invalid(one, "other batches", {"(2, 3, 4), (1, 3, 4)"}, {{2, 3, 4}, {1, 3, 4}, {2, 3, 4}}, attend);
   check_invalid(one, "values of another batch", {"(1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}}, attend);
@@ -286,7 +285,6 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
     const Mask mask = Mask::boolean(tg::causal_mask(5, 4));
     tg::scaled_dot_product_attention(x[0], x[1], x[2], mask, {.dropout = 0.5});
   });
-  check_invalid(many, "two axes", {"(3, 4), (3, 4) and (3, 4)"}, {{3, 4}, {3, 4}, {3, 4}}, two_heads);
   check_invalid(many, "other batches", {"(2, 3, 4), (2, 3, 4) and (1, 3, 4)"}, {{2, 3, 4}, {2, 3, 4}, {1, 3, 4}},
                 two_heads);
   check_invalid(many, "keys of another width", {"(1, 3, 4), (1, 3, 6)"}, {{1, 3, 4}, {1, 3, 6}, {1, 3, 4}}, two_heads);
@@ -311,7 +309,6 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
   check_invalid(many, "dropout", {"got -1"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
                 [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.dropout = -1}); });
   const auto rotate = [](const X& x) { tg::rotary_embedding(x[0], 2); };
-  check_invalid("rotary_embedding", "two axes", {"(B, T, H D)", "(3, 4)"}, {{3, 4}}, rotate);
   check_invalid("rotary_embedding", "heads of three elements", {"even", "2 heads", "(1, 2, 6)"}, {{1, 2, 6}}, rotate);
   check_invalid("rotary_embedding", "heads that do not divide the width", {"2 heads", "(1, 2, 5)"}, {{1, 2, 5}},
                 rotate);

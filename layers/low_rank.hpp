@@ -36,8 +36,8 @@ template <class M, class Visit> void for_each_linear(M& model, Visit visit) {
 /// +-1 / sqrt(in_features) and B is zero, so the outputs stay the same at first. The names are PEFT's,
 /// `q_proj.lora_A.weight` and `q_proj.lora_B.weight`. Freezes nothing: call set_requires_grad(false) on the other
 /// parameters before. Weights may be held in bfloat16.
-/// Throws std::invalid_argument if the rank is 0 or alpha is not finite, and std::logic_error if a layer already has an
-/// update, in each case before any layer changes.
+/// Throws std::invalid_argument if the rank is 0, alpha is not finite or a weight has not two axes, and
+/// std::logic_error if a layer already has an update or has no weight, in each case before any layer changes.
 template <detail::ModelArgument M>
 void add_low_rank(M& model, std::size_t rank, double alpha, Generator& generator = default_generator()) {
   detail::for_each_linear(model, [&](auto& layer, bool change) {
@@ -46,7 +46,8 @@ void add_low_rank(M& model, std::size_t rank, double alpha, Generator& generator
 }
 
 /// Adds each update to its layer's weight, W += (alpha / rank) B A, and removes it.
-/// Throws std::logic_error before any layer changes if a weight to be updated is held in bfloat16.
+/// Throws before any layer changes: std::logic_error if a weight to be updated is held in bfloat16 or a part is
+/// undefined, std::invalid_argument if an update's shapes do not fit its weight.
 template <detail::ModelArgument M> void merge_low_rank(M& model) {
   detail::for_each_linear(model,
                           [](auto& layer, bool change) { detail::merge_low_rank<detail::ScalarOf<M>>(layer, change); });

@@ -8,9 +8,11 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "in_double.hpp"
 
@@ -44,7 +46,7 @@ void sweep(const Model& model) {
 }
 
 // A parameter's line in the report on the model's gradients.
-std::string reported(const Model& model, const std::string& parameter) {
+template <class M> std::string reported(const M& model, const std::string& parameter) {
   std::ostringstream out;
   tg::gradient_report(out, model);
   std::istringstream lines(out.str());
@@ -307,6 +309,24 @@ TEST_CASE("Zero and non-finite gradients are named") {
   for (const double element : {0.5, std::numeric_limits<double>::quiet_NaN()}) {
     alone.set_grad(Array{0.0, element});
     CHECK(sound(alone) == std::isfinite(element));
+  }
+}
+
+TEST_CASE("Parameters without elements are never reported as zeros, copies or missing") {
+  for (const tg::Shape& shape : std::vector<tg::Shape>{{0}, {0, 3}, {2, 0}}) {
+    std::map<std::string, Parameter> model{
+        {"first", Parameter(Array(shape))}, {"second", Parameter(Array(shape))}, {"third", Parameter(Array{1.0})}};
+    tg::Tape tape({.profile = true, .detect_anomaly = true});
+    (tg::sum(model["first"]) + tg::sum(tg::exp(model["second"])) + tg::sum(model["third"])).backward();
+    std::ostringstream report, listing;
+    CHECK(tg::gradient_report(report, model));
+    tg::print(listing, model);
+    const std::string text = tg::to_string(shape), gap(2 + std::max<std::size_t>(0, text.size() - 3), ' ');
+    CHECK(report.str() == "first   " + text + "  |gradient| 0\nsecond  " + text + "  |gradient| 0\nthird   (1)" + gap +
+                              "|gradient| 1\n");
+    CHECK_FALSE(contains(listing.str(), "cop"));
+    model["third"].set_grad(Array{0.0});
+    CHECK(contains(reported(model, "third"), "all zeros"));
   }
 }
 

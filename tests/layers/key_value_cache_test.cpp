@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <xtensor/xview.hpp>
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -161,6 +162,51 @@ TEST_CASE("A refused piece leaves the cache unchanged") {
   }
   CHECK(cache.size() == 2);
   check_close(attention(piece(x, 2, 3), cache).value(), tg::narrow(tg::Tensor<double>(whole), 1, 2, 1).value(), 1e-12);
+}
+
+TEST_CASE("A cache checks each of queries, keys and values, and stays unchanged if one is refused") {
+  tg::manual_seed(7);
+  using Operands = std::array<tg::Tensor<double>, 3>;
+  const auto draw = [](const tg::Shape& shape) { return tg::Tensor<double>(tg::normal<double>(shape)); };
+  const Operands first{draw({2, 3, 8}), draw({2, 3, 8}), draw({2, 3, 8})};
+  const Operands next{draw({2, 1, 8}), draw({2, 1, 8}), draw({2, 1, 8})};
+  const auto attend = [](tg::KeyValueCache<double>& cache, const Operands& x) {
+    return cache.attend(x[0], x[1], x[2], 2).value();
+  };
+  for (const bool is_empty : {true, false}) {
+    tg::KeyValueCache<double> cache;
+    if (!is_empty) attend(cache, first);
+    const std::size_t size = cache.size();
+    tg::KeyValueCache<double> reference = cache;
+    const tg::Array<double> expected = attend(reference, next);
+    for (const std::size_t changed : {0, 1, 2}) {
+      CAPTURE(is_empty);
+      CAPTURE(changed);
+      Operands x = next;
+      for (const tg::Shape& shape :
+           std::vector<tg::Shape>{{}, {8}, {1, 8}, {2, 1, 2, 4}, {3, 1, 8}, {2, 2, 8}, {2, 1, 7}, {2, 1, 0}}) {
+        if (changed == 2 && shape == tg::Shape{2, 1, 0} && is_empty) continue;  // values may have no width
+        x[changed] = draw(shape);
+        check_refused("KeyValueCache", "", [&] { attend(cache, x); });
+      }
+      tg::Parameter<double> parameter(next[changed].value());
+      x[changed] = parameter;
+      CHECK_THROWS_WITH_AS(attend(cache, x), doctest::Contains("[KeyValueCache] expected constants"), std::logic_error);
+      {
+        const tg::Tape tape;
+        x[changed] = parameter * 1.0;
+        CHECK_THROWS_WITH_AS(attend(cache, x), doctest::Contains("[KeyValueCache] expected constants"),
+                             std::logic_error);
+        x[changed] = parameter.detach();
+        tg::KeyValueCache<double> copy = cache;
+        CHECK(attend(copy, x) == expected);
+      }
+      x[changed] = {};
+      CHECK_THROWS_AS(attend(cache, x), std::logic_error);
+      CHECK(cache.size() == size);
+    }
+    CHECK(attend(cache, next) == expected);
+  }
 }
 
 TEST_CASE("A cache is a value: a copy continues independently, and an empty one starts another text") {

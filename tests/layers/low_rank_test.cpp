@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "close.hpp"
 
@@ -25,6 +28,26 @@ struct Model {
 
   tg::Tensor<double> operator()(const tg::Tensor<double>& x) const { return second(norm(first(x))); }
 };
+
+template <class M> std::string printed(const M& model) {
+  std::ostringstream out;
+  tg::print(out, model);
+  return out.str();
+}
+
+// Everything a conversion could change: layers and settings as printed, names, values and requires_grad.
+template <class M> std::vector<std::string> state_of(const M& model) {
+  std::vector<std::string> state{printed(model)};
+  for (const auto& [name, parameter] : tg::named_parameters(model)) {
+    std::ostringstream values;
+    values << name << ' ' << parameter->requires_grad() << std::hexfloat;
+    for (const double x : parameter->value()) values << ' ' << x;
+    state.push_back(values.str());
+  }
+  return state;
+}
+
+tg::Parameter<double> drawn(const tg::Shape& shape) { return tg::Parameter<double>(tg::normal<double>(shape)); }
 
 // Makes B nonzero.
 void train_a_little(Model& model) {
@@ -115,6 +138,36 @@ TEST_CASE("A merged model computes the same, and can get a new update") {
   check_close(model(x).value(), before);
 }
 
+TEST_CASE("A merged model has the same settings, names and file as before its updates, for every layer with a Linear") {
+  const auto check = [](auto model) {
+    const std::string listing = printed(model);
+    const auto names = [&] {
+      std::vector<std::string> all;
+      for (const auto& [name, parameter] : tg::named_parameters(std::as_const(model))) all.push_back(name);
+      return all;
+    };
+    const auto before = names();
+    const std::size_t bytes = tg::save_bytes(model).size();
+    for (const int times : {1, 2}) {
+      CAPTURE(times);
+      tg::add_low_rank(model, 2, 3);
+      CHECK(printed(model).find("lora_alpha=3") != std::string::npos);
+      tg::merge_low_rank(model);
+      CHECK(printed(model) == listing);
+      CHECK(names() == before);
+      CHECK(tg::save_bytes(model).size() == bytes);
+    }
+  };
+  check(tg::Linear<double>(4, 3));
+  check(tg::MultiHeadAttention<double>(4, 2));
+  check(tg::FeedForward<double>(4, 8, {.activation = tg::Activation::swiglu}));
+  check(tg::TransformerBlock<double>(4, 2));
+  check(Model());
+  check(std::vector<Model>(2));
+  check(std::map<std::string, tg::Linear<double>>{{"a", tg::Linear<double>(2, 2)}});
+  check(std::optional<tg::Linear<double>>(tg::Linear<double>(2, 2)));
+}
+
 TEST_CASE("An update is saved and loaded with its layer, or alone") {
   tg::manual_seed(4);
   Model model, other;
@@ -137,17 +190,50 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
   CHECK(fresh.second.weight.is_in_bfloat16());
 }
 
-TEST_CASE("Impossible updates and merges are refused before anything changes") {
+TEST_CASE("A rank of 0 and an infinite alpha are refused") {
   Model model;
   CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, got 0",
                        std::invalid_argument);
   for (const double alpha : {std::nan(""), HUGE_VAL})
     CHECK_THROWS_AS(tg::add_low_rank(model, 2, alpha), std::invalid_argument);
-  tg::add_low_rank(model.second, 1, 1);
-  CHECK_THROWS_AS(tg::add_low_rank(model, 2, 1), std::logic_error);
-  CHECK_FALSE(model.first.low_rank.has_value());
-  tg::add_low_rank(model.first, 1, 1);
-  tg::hold_in_bfloat16(model.second);
-  CHECK_THROWS_AS(tg::merge_low_rank(model), std::logic_error);
-  CHECK(model.first.low_rank.has_value());
+}
+
+TEST_CASE("A refused update or merge changes no layer and draws no number, whichever layer it is refused for") {
+  using Layer = tg::Linear<double>;
+  using Spoil = void (*)(Layer&);
+  const auto check = [](const std::string& fault, bool merges, Spoil spoil) {
+    for (const std::size_t spoiled : {0, 1, 2}) {
+      CAPTURE(fault);
+      CAPTURE(merges);
+      CAPTURE(spoiled);
+      std::vector<Layer> layers(3, Layer(4, 6));
+      for (Layer& layer : layers) {
+        if (!merges) break;
+        tg::add_low_rank(layer, 2, 3);
+        layer.low_rank->B.set_value(tg::normal<double>({6, 2}));
+      }
+      spoil(layers[spoiled]);
+      const auto before = state_of(layers);
+      tg::Generator generator(5);
+      const tg::Generator unused = generator;
+      const auto convert = [&] { merges ? tg::merge_low_rank(layers) : tg::add_low_rank(layers, 2, 3, generator); };
+      CHECK_THROWS_AS(convert(), std::logic_error);  // or std::invalid_argument, which is one
+      CHECK(state_of(layers) == before);
+      CHECK(generator == unused);
+    }
+  };
+  check("an update", false, [](Layer& layer) { tg::add_low_rank(layer, 1, 1); });
+  for (const bool merges : {false, true}) {
+    check("no weight", merges, [](Layer& layer) { layer.weight = {}; });
+    check("a weight of one axis", merges, [](Layer& layer) { layer.weight = drawn({2}); });
+    check("a weight of three axes", merges, [](Layer& layer) { layer.weight = drawn({6, 4, 1}); });
+  }
+  check("a weight in bfloat16", true, [](Layer& layer) { tg::hold_in_bfloat16(layer); });
+  check("no A", true, [](Layer& layer) { layer.low_rank->A = {}; });
+  check("no B", true, [](Layer& layer) { layer.low_rank->B = {}; });
+  check("an A of one axis", true, [](Layer& layer) { layer.low_rank->A = drawn({2}); });
+  check("an A of another width", true, [](Layer& layer) { layer.low_rank->A = drawn({2, 3}); });
+  check("a B of three axes", true, [](Layer& layer) { layer.low_rank->B = drawn({6, 2, 1}); });
+  check("a B of another rank", true, [](Layer& layer) { layer.low_rank->B = drawn({6, 1}); });
+  check("a B of other rows", true, [](Layer& layer) { layer.low_rank->B = drawn({5, 2}); });
 }

@@ -43,6 +43,27 @@ TEST_CASE("Ids are sampled with the softmax's probabilities, at any temperature"
   check_shares(shares({2, 1, 0}, {.temperature = 1e-300}), {1, 0, 0});
 }
 
+TEST_CASE_TEMPLATE("Adding a number to all logits changes no id, at any temperature and with any options", T, float,
+                   double) {
+  constexpr std::size_t rows = 200, vocabulary = 5;
+  tg::Array<T> logits(tg::Shape{rows, vocabulary});
+  for (std::size_t i = 0; i < logits.size(); ++i) logits.data()[i] = static_cast<T>((i * 7 + i / 3) % 11) / 64;
+  for (const double temperature : {1e-4, 0.01, 0.1, 1.0, 10.0, 1e4})
+    for (const std::size_t top_k : {0, 3})
+      for (const double top_p : {1.0, 0.7}) {
+        const auto ids = [&](T shift) {
+          tg::Generator generator(4);
+          const tg::Array<T> shifted = logits + shift;  // exact
+          return tg::sample(shifted, {temperature, top_k, top_p, &generator});
+        };
+        CAPTURE(temperature);
+        CAPTURE(top_k);
+        CAPTURE(top_p);
+        const tg::IntArray expected = ids(0);
+        for (const T shift : {8, 1024, -1024, 65536, -65536}) CHECK(ids(shift) == expected);
+      }
+}
+
 TEST_CASE("top_k and then top_p drop ids, after the temperature") {
   const std::vector<double> logits{std::log(0.1), std::log(0.4), std::log(0.3), std::log(0.2)};
   check_shares(shares(logits, {.top_k = 2}), {0, 4.0 / 7, 3.0 / 7, 0});

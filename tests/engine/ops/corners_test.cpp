@@ -5,9 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -86,6 +88,76 @@ TEST_CASE("The maximum of only -inf is -inf, and all elements share the gradient
   y.backward(Array{2, 5});
   CHECK(x.grad() == Array{{1, 1}, {0, 5}});
   CHECK(tg::amax(Tensor(Array{-kInfinity, kInfinity})).item() == kInfinity);
+}
+
+TEST_CASE_TEMPLATE("Along every axis, NaN is the largest element and equal elements keep their order", T, float,
+                   double) {
+  constexpr T nan = std::numeric_limits<T>::quiet_NaN(), infinity = std::numeric_limits<T>::infinity();
+  const std::vector<std::vector<T>> alphabets{
+      {nan, 0}, {nan, infinity, -infinity}, {nan, nan, 1, 2, -1, infinity}, {1, 2, 3}};
+  const auto same = [](T a, T b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  const auto larger = [](T a, T b) { return a > b || (std::isnan(a) && !std::isnan(b)); };
+  for (const tg::Shape& shape : std::vector<tg::Shape>{{2},
+                                                       {70},
+                                                       {2, 3},
+                                                       {3, 2},
+                                                       {1, 9},
+                                                       {9, 1},
+                                                       {33, 17},
+                                                       {17, 33},
+                                                       {3, 5, 4},
+                                                       {2, 70, 3},
+                                                       {2, 3, 2, 3},
+                                                       {90, 400}})
+    for (std::size_t key = 0; key < 2 * alphabets.size(); ++key) {
+      const std::vector<T>& alphabet = alphabets[key % alphabets.size()];
+      tg::Array<T> x(shape);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x.data()[i] = alphabet[static_cast<std::size_t>(tg::random_uniform(key, i) * double(alphabet.size()))];
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const std::size_t n = shape[axis];
+        const auto along = static_cast<std::ptrdiff_t>(axis);
+        std::size_t step = 1;
+        for (std::size_t i = axis + 1; i < shape.size(); ++i) step *= shape[i];
+        tg::Shape kept = shape;
+        kept[axis] = 1;
+        tg::IntArray descending(shape), ascending(shape), best(kept), least(kept);
+        for (std::size_t row = 0; row < x.size() / n; ++row) {
+          const std::size_t first = row / step * n * step + row % step;
+          const auto at = [&](std::int64_t j) { return x.data()[first + static_cast<std::size_t>(j) * step]; };
+          std::vector<std::int64_t> order(n);
+          std::iota(order.begin(), order.end(), 0);
+          std::ranges::stable_sort(order, [&](auto a, auto b) { return larger(at(b), at(a)); });
+          for (std::size_t j = 0; j < n; ++j) ascending.data()[first + j * step] = order[j];
+          least.data()[row] = order[0];
+          std::iota(order.begin(), order.end(), 0);
+          std::ranges::stable_sort(order, [&](auto a, auto b) { return larger(at(a), at(b)); });
+          for (std::size_t j = 0; j < n; ++j) descending.data()[first + j * step] = order[j];
+          best.data()[row] = order[0];
+        }
+        CAPTURE(tg::to_string(shape));
+        CAPTURE(key);
+        CAPTURE(axis);
+        const tg::Parameter<T> parameter(x);
+        tg::Tape tape;
+        const auto max = tg::max(parameter, along, tg::keepdims);
+        const tg::Tensor<T> amax = tg::amax(parameter, along, tg::keepdims);
+        CHECK(std::ranges::equal(tg::argmax(x, along), best));
+        CHECK(max.indices == best);
+        CHECK(tg::topk(parameter, 1, along).indices == best);
+        CHECK(tg::topk(parameter, 1, along, false).indices == least);
+        CHECK(tg::topk(parameter, n, along).indices == descending);
+        CHECK(tg::topk(parameter, n, along, false).indices == ascending);
+        const tg::Array<T> values = tg::gather(tg::Tensor<T>(x), along, best).value();
+        CHECK(std::ranges::equal(max.values.value(), values, same));
+        CHECK(std::ranges::equal(amax.value(), values, same));
+        tg::sum(max.values).backward();
+        const auto chosen = static_cast<double>(std::ranges::count_if(parameter.grad(), [](T d) { return d == 1; }));
+        CHECK(chosen == double(best.size()));
+        CHECK(std::ranges::all_of(tg::gather(tg::Tensor<T>(parameter.grad()), along, best).value(),
+                                  [](T d) { return d == 1; }));
+      }
+    }
 }
 
 // ---- random numbers -----------------------------------------------------------------------------------------------

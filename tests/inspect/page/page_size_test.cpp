@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +30,22 @@ std::size_t bytes_of_numbers(const json& part) {
     for (const json& inner : part) bytes += bytes_of_numbers(inner);
   return bytes;
 }
+
+// The arrays in any part of a page.
+struct Arrays {
+  std::size_t all = 0, averaged = 0, largest = 0;  // largest: numbers stored of an averaged one
+
+  void add(const json& part) {
+    if (part.is_object() && part.contains("data")) {
+      ++all;
+      if (!part.contains("pooled")) return;
+      ++averaged;
+      largest = std::max(largest, bytes_of_numbers(part) / 4 * 3 / sizeof(float));
+    } else if (part.is_structured()) {
+      for (const json& inner : part) add(inner);
+    }
+  }
+};
 
 struct Gpt {
   tg::Embedding<> token{100, 128}, position{64, 128};
@@ -111,4 +128,29 @@ TEST_CASE("Numeric gradients count in the size, and averaging them is reported")
   const json page = page_of(tape, {.largest = 30'000}, told);  // without this, w (22 kB) fits whole
   CHECK(bytes_of_numbers(page) <= 30'000);
   CHECK(page["left_out"] == json{"2 of 3 arrays are averaged down to at most 2048 numbers each."});
+}
+
+TEST_CASE("The largest array left and the number of averaged ones are those of all arrays of all steps, in any order") {
+  const std::vector<tg::Shape> shapes{{40, 40}, {7, 9}, {300}, {1, 2000}, {5, 5, 5}, {2}};
+  for (const bool reversed : {false, true})
+    for (const std::size_t largest : {500, 2'000, 5'000, 20'000, 60'000}) {
+      CAPTURE(reversed);
+      CAPTURE(largest);
+      std::vector<tg::detail::RecordedStep> steps;
+      for (const bool in_second : {reversed, !reversed}) {
+        const tg::Tape tape(keeping);
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+          const Parameter w(Array(shapes[reversed ? shapes.size() - 1 - i : i], 0.5));
+          if (in_second == (i % 2 == 1)) tg::sum(tg::exp(w)).backward();
+        }
+        steps.push_back({tape.recording(), {}});
+      }
+      const json page = json::parse(tg::detail::page_json(steps, {.largest = largest}).text());
+      Arrays arrays;
+      arrays.add(page["steps"]);
+      const std::string expected = std::to_string(arrays.averaged) + " of " + std::to_string(arrays.all) +
+                                   " arrays are averaged down to at most " + std::to_string(arrays.largest) +
+                                   " numbers each.";
+      CHECK(page["left_out"] == (arrays.averaged == 0 ? json::array() : json::array({expected})));
+    }
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "../../operations/table.hpp"
 #include "in_double.hpp"
 #include "page_data.hpp"
 #include "temporary_folder.hpp"
@@ -268,6 +269,32 @@ TEST_CASE("A page has the contributions and gradients of a value read twice, nul
   CHECK_FALSE(nodes[3].contains("contributions"));
 }
 
+TEST_CASE("For every operation, the page has the same contributions with and without unswept readers of its inputs") {
+  for (const operations::Sample& sample : operations::table().samples) {
+    INFO(sample.title());
+    const auto contributions = [&](bool with_unswept) {
+      std::vector<Parameter> x;
+      for (const operations::Draw& input : sample.inputs) x.emplace_back(operations::numbers<double>(input, x.size()));
+      tg::Tape tape(keeping);
+      const auto read = [&] {
+        for (std::size_t i = 0; with_unswept && i < x.size(); ++i) tg::exp(x[i]).set_name("unswept");
+      };
+      read();
+      tg::manual_seed(0);
+      const Tensor loss = tg::sum(sample.in_double(operations::Inputs<double>(x.begin(), x.end())));
+      read();
+      if (loss.requires_grad()) loss.backward();
+      std::vector<json> all;
+      const json step = step_of(tape);
+      for (const json& node : step["nodes"])
+        if (node["kind"] == "operation" && node["name"] != "unswept")
+          all.push_back(node.value("contributions", json()));
+      return all;
+    };
+    CHECK(contributions(true) == contributions(false));
+  }
+}
+
 TEST_CASE("A contribution equal to the whole gradient is not written twice") {
   const Parameter w(Array{1, 2});
   tg::Tape tape(keeping);
@@ -437,6 +464,40 @@ TEST_CASE("A layer's axes apply to its unnamed values of the same extents, and i
   const json bare = made_by(page_with({{"head", {batch, width}}}), "multi_head_attention", "attention")["attention"];
   CHECK_FALSE(bare.contains("queries"));
   CHECK_FALSE(bare.contains("keys"));
+}
+
+TEST_CASE("Attention takes its tokens from the second-to-last axis of queries and keys of any number of axes") {
+  const auto check = [](const std::vector<std::size_t>& leading, auto attend) {
+    CAPTURE(leading.size());
+    const auto labelled = [&](const std::string& name, std::size_t rows, tg::PageAxes& axes) {
+      tg::Shape shape(leading.begin(), leading.end());
+      shape.push_back(rows);
+      shape.push_back(2);
+      for (const std::size_t extent : shape) {
+        axes[name].push_back({name + " axis " + std::to_string(axes[name].size()), {}});
+        for (std::size_t i = 0; i < extent; ++i)
+          axes[name].back().labels.push_back(axes[name].back().name + ' ' + std::to_string(i));
+      }
+      Parameter parameter(tg::normal<double>(shape));
+      parameter.set_name(name);
+      return parameter;
+    };
+    tg::PageAxes axes;
+    const Parameter q = labelled("q", 3, axes), k = labelled("k", 4, axes), v = labelled("v", 4, axes);
+    tg::Tape tape(keeping);
+    tg::sum(attend(q, k, v)).backward();
+    const json attention = step_of(tape, {.axes = axes})["nodes"][3]["attention"];
+    CHECK(attention["queries"] == json::array({axes["q"][leading.size()].labels}));
+    CHECK(attention["keys"] == json::array({axes["k"][leading.size()].labels}));
+  };
+  const auto one = [](const auto& q, const auto& k, const auto& v) {
+    return tg::scaled_dot_product_attention<double>(q, k, v);
+  };
+  check({}, one);
+  check({2}, one);
+  check({2, 5}, one);
+  check({5, 2}, one);
+  check({2}, [](const auto& q, const auto& k, const auto& v) { return tg::multi_head_attention<double>(q, k, v, 2); });
 }
 
 TEST_CASE("Names, titles and labels appear unchanged, whatever they contain") {

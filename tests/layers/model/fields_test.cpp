@@ -324,6 +324,56 @@ TEST_CASE("Layers, vectors of layers and a single parameter are printed like mod
         "total          6\n");
 }
 
+namespace {
+
+// Names of which one begins with another: blocks.1 and blocks.10, head and head2.
+template <class Layer> struct Prefixed {
+  Layer head{make()}, head2{make()}, hea{make()};
+  std::vector<Layer> blocks = std::vector<Layer>(12, make());
+  std::map<std::string, Layer> named{{"a", make()}, {"a1", make()}, {"a10", make()}, {"b", make()}};
+  TAPEGRAD_FIELDS(head, head2, hea, blocks, named)
+
+  static Layer make() {
+    if constexpr (requires { Layer(1, 1); })
+      return Layer(1, 1);
+    else
+      return {};
+  }
+};
+
+// The paths of a listing's rows with parameters, from their indentation.
+std::vector<std::string> listed_paths(const std::string& text) {
+  std::vector<std::string> paths, outer;
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);  // the model itself
+  while (std::getline(lines, line) && line.starts_with("  ")) {
+    const std::size_t indent = line.find_first_not_of(' ');
+    outer.resize(indent / 2 - 1, "?");
+    const std::string name = line.substr(indent, line.find(' ', indent) - indent);
+    outer.push_back((outer.empty() ? "" : outer.back() + '.') + name);
+    if (line.find("weight (") != line.npos) paths.push_back(outer.back());
+  }
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("A listing puts each layer below its own owner, also if another path begins with the owner's") {
+  const auto check = [](const auto& model) {
+    std::vector<std::string> expected;
+    for (const std::string& name : names(tg::named_parameters(model)))
+      if (name.ends_with(".weight")) expected.push_back(name.substr(0, name.rfind('.')));
+    const std::string text = printed(model);
+    CAPTURE(text);
+    CHECK(listed_paths(text) == expected);
+    return text;
+  };
+  CHECK(check(Prefixed<tg::Linear<float>>()).find("note: blocks.1 and 10 more start with the same") !=
+        std::string::npos);
+  check(Prefixed<Prefixed<tg::Linear<float>>>());
+}
+
 TEST_CASE("A listing marks parts that started as copies, until they are trained") {
   const auto notes = [](const auto& model) {
     const std::string text = printed(model);

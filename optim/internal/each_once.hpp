@@ -18,8 +18,8 @@ void require_each_once(const char* operation, const Parameters<T>& parameters, b
     if (skip_undefined && !parameter->defined()) continue;
     require(parameter->defined(), operation, "expected parameters with a value, got an undefined one at index ", i);
     const auto [first, is_new] = indices.try_emplace(parameter.variable(), i);
-    require(is_new, operation, "expected each parameter once, got ", *parameter, " at indices ", first->second, " and ",
-            i);
+    require(is_new, operation, "expected each parameter once, got ", *parameter, " twice, at indices ", first->second,
+            " and ", i);
   }
 }
 

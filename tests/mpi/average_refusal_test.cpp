@@ -168,7 +168,7 @@ TEST_CASE("Null, undefined and duplicate parameters, and buckets of 0 bytes, are
   };
   refuses("parameters, got none", {});
   refuses("parameters with a value, got an undefined one at index 1", {p, undefined});
-  refuses("each parameter once, got p (2) at indices 0 and 1", {p, p});
+  refuses("each parameter once, got p (2) twice, at indices 0 and 1", {p, p});
   refuses("buckets of 1 byte or more, got 0", {p}, 0);
 }
 

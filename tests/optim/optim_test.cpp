@@ -254,8 +254,8 @@ TEST_CASE_TEMPLATE("A refused group adds none of its parameters", Optimizer, OPT
     CHECK(optimizer.lr() == 0.1);
   };
   check_refused({b, undefined}, {}, "] expected parameters with a value, got an undefined one at index 1");
-  check_refused({b, b}, {}, "] expected each parameter once, got (1) at indices 0 and 1");
-  check_refused({b, a}, {}, "] expected each parameter once, got a (1) at indices 0 and 2");
+  check_refused({b, b}, {}, "] expected each parameter once, got (1) twice, at indices 0 and 1");
+  check_refused({b, a}, {}, "] expected each parameter once, got a (1) twice, at indices 0 and 2");
   check_refused({b}, {.lr = -1}, "] expected a finite lr of 0 or more, got -1");
   check_refused({b}, {.weight_decay = -1}, "] expected a finite weight_decay of 0 or more, got -1");
 
@@ -299,7 +299,7 @@ TEST_CASE("An optimizer refuses null, undefined and duplicate parameters") {
                        "[SGD] expected parameters with a value, got an undefined one at index 1", Invalid);
   CHECK_THROWS_AS(tg::SGD<double>(Parameters{static_cast<Parameter*>(nullptr)}), Invalid);
   CHECK_THROWS_WITH_AS(tg::AdamW<double>(Parameters{p, p}),
-                       "[AdamW] expected each parameter once, got (1) at indices 0 and 1", Invalid);
+                       "[AdamW] expected each parameter once, got (1) twice, at indices 0 and 1", Invalid);
 }
 
 TEST_CASE_TEMPLATE("The parameters are accessible in order, each with its state", Optimizer, OPTIMIZERS) {

@@ -234,7 +234,7 @@ TEST_CASE("A block refuses invalid sizes and probabilities before it draws rando
   check_refused("Dropout", "1.5", [] { Block(4, 2, {.dropout = 1.5}); });
   check_refused("Dropout", "1.5", [] { Block(4, 2, {.attention_dropout = 1.5}); });
   CHECK(tg::default_generator() == before);
-  check_refused("FeedForward", "activation", [] {
+  check_refused("FeedForward", "Activation", [] {
     Block(4, 2, {.activation = tg::Activation(7)})(constant({1, 2, 4}));
   });
   CHECK_THROWS_AS(Block(4, 2)(constant({1, 2, 5})), std::invalid_argument);

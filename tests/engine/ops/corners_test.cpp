@@ -277,8 +277,8 @@ TEST_CASE("Anomaly mode names the operation that passed NaN to a parameter, with
 
 TEST_CASE("Messages name an infinity with its sign, and NaN") {
   const Parameter p(Array{1, 2});
-  for (const auto& [number, name] : {std::pair(kInfinity, "made inf at (1)"), std::pair(-kInfinity, "made -inf at (1)"),
-                                     std::pair(kNaN, "made NaN at (1)")}) {
+  for (const auto& [number, name] : {std::pair(kInfinity, "got inf at (1)"), std::pair(-kInfinity, "got -inf at (1)"),
+                                     std::pair(kNaN, "got NaN at (1)")}) {
     tg::Tape tape({.detect_anomaly = true});
     CHECK_THROWS_WITH_AS(tg::record("faulty", Array{1, number}, {p}, [](const Array&, auto&) {}), Contains(name),
                          std::runtime_error);

@@ -202,7 +202,6 @@ TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothin
 }
 
 TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks") {
-  const auto attend = [](const X& x) { tg::scaled_dot_product_attention(x[0], x[1], x[2]); };
   const auto two_heads = [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2); };
   const std::string one = "scaled_dot_product_attention", many = "multi_head_attention";
   check_invalid(one, "dropout", {"[0, 1)", "got 1"}, {{3, 4}, {3, 4}, {3, 4}},

@@ -47,31 +47,10 @@ Row softmax_backward(const Row& y, const Row& dy) {
   return dx;
 }
 
-// Reads row i of an array with `rows` rows; set_row writes it.
+// Row i of an array with `rows` rows.
 template <class T> Row row_of(const tg::Array<T>& a, std::size_t i, std::size_t rows) {
   const std::size_t n = a.size() / rows;
   return Row(a.data() + i * n, a.data() + (i + 1) * n);
-}
-void set_row(tg::Array<double>& a, std::size_t i, std::size_t rows, const Row& row) {
-  REQUIRE(row.size() == a.size() / rows);
-  std::copy(row.begin(), row.end(), a.begin() + static_cast<std::ptrdiff_t>(i * row.size()));
-}
-
-struct Expected {
-  Row y, dx;
-};
-
-// Cross-entropy of one row and its gradient.
-Expected cross_entropy(const Row& x, std::size_t label, Real smoothing, Real dy) {
-  const Row p = softmax(x);
-  const Real share = smoothing / static_cast<Real>(x.size()), total = log_sum_exp(x);
-  Expected expected{{0}, Row(x.size())};
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const Real target = share + (i == label ? 1 - smoothing : 0);
-    expected.y[0] += target * (total - x[i]);
-    expected.dx[i] = dy * (p[i] - target);
-  }
-  return expected;
 }
 
 // Arrays for single-head attention and the expected results: q, dq: (T, D), k, dk: (S, D), v, dv: (S, E), dy, y: (T,

@@ -182,14 +182,14 @@ TEST_CASE("recompute detects a change of what the function reads as a constant")
          return x * scale();
        }},
       {"a captured array", [](const Tensor& x, const Parameter&, const Array& a) { return x * Tensor(a); }}};
-  for (const auto& [way, f] : ways) {
-    CAPTURE(way);
+  for (const auto& row : ways) {
+    CAPTURE(row.first);
     Parameter w = scalar(5), x = scalar(2);
     Array a(tg::Shape{}, 5.0);
     for (const bool changes : {false, true}) {
       x.zero_grad();
       const tg::Tape tape;
-      const Tensor y = tg::recompute([&, g = f](const Tensor& h) { return g(h, w, a); }, x * 1.0);
+      const Tensor y = tg::recompute([&, g = row.second](const Tensor& h) { return g(h, w, a); }, x * 1.0);
       if (changes) w.set_value(Array(tg::Shape{}, 50.0)), a = 50;
       if (changes)
         CHECK(what_is_thrown([&] { y.backward(); }).starts_with(same));

@@ -111,7 +111,9 @@ void add_parts(Table& table) {
   table.add("select", "an element", {draw({3})}, [](const auto& x) { return tg::select(x[0], -1, 0); });
   table.add("select", "the only element", {draw({1, 1})}, [](const auto& x) { return tg::select(x[0], 1, 0); });
   table.derive("select", "along an axis", {draw({4})}, "n", [](const auto& x, std::ptrdiff_t axis) {
-    const auto n = static_cast<std::ptrdiff_t>(x[0].shape()[axis < 0 ? axis + x[0].dimension() : axis]);
+    const tg::Shape& shape = x[0].shape();
+    const std::size_t at = static_cast<std::size_t>(axis) + (axis < 0 ? shape.size() : 0);
+    const auto n = static_cast<std::ptrdiff_t>(at < shape.size() ? shape[at] : 1);
     return tg::select(x[0], axis, -n) + 2 * tg::select(x[0], axis, n - 1);
   });
   table.derive("narrow", "along an axis", {draw({5})}, "n",

@@ -172,6 +172,7 @@ std::vector<tg::Array<double>> expected_results(const Sample& sample, const Form
     if (one.empty()) one = row_results(sample, form, code);
     for (std::size_t n = 0; n < own.size(); ++n) {
       const std::size_t row = one[n].size();
+      if (row == 0) continue;
       const double* add = one[n].data();
       double* to = expected[n].data() + from[n] / width * row * width + from[n] % width;
       for (std::size_t c = 0; c < row; ++c) to[c * width] += add[c];

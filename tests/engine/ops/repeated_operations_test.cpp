@@ -109,7 +109,7 @@ template <class T> tg::Array<T> piece(const Sample& sample, const Form& form, st
 template <class T>
 tg::Array<T> assembled(const Shape& outer, const Shape& inner, const std::vector<tg::Array<T>>& pieces) {
   tg::Array<T> all(joined(outer, pieces[0].shape(), inner));
-  const std::size_t row = pieces[0].size(), width = count(inner), rows = count(outer);
+  const std::size_t row = pieces[0].size(), width = count(inner), rows = row == 0 ? 0 : count(outer);
   for (std::size_t o = 0; o < rows; ++o)
     for (std::size_t i = 0; i < width; ++i) {
       const T* from = pieces[(o * width + i) % kPieces].data();

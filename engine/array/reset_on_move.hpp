@@ -1,4 +1,4 @@
-/// A member that moving resets, so that moved-from objects are empty. For the library's own sources.
+/// Members reset by moving, which leaves moved-from objects empty. For the library's own sources.
 #pragma once
 
 #include <utility>

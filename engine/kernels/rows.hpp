@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "strided.hpp"
 #include "vector_loops.hpp"
 
 namespace tapegrad::detail {
@@ -12,9 +13,8 @@ namespace tapegrad::detail {
 /// The sum of part(first, count) over blocks of a row. Blocks are added in double: a float loses digits over many
 /// classes.
 template <class T, class Part> T sum_of_blocks(std::size_t n, Part part) {
-  constexpr std::size_t kBlock = 1024;
   double sum = 0;
-  for (std::size_t i = 0; i < n; i += kBlock) sum += part(i, std::min(kBlock, n - i));
+  for (std::size_t i = 0; i < n; i += kMaxSumLength) sum += part(i, std::min(kMaxSumLength, n - i));
   return static_cast<T>(sum);
 }
 

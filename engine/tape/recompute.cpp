@@ -139,7 +139,7 @@ template <class T> class Recomputation final : public Rule<T> {
     std::string name;                   // of y
   };
 
-  // f's argument on a tape of its own: x, or a placeholder for the outer tape's x.
+  // The argument for f on the inner tape: a placeholder if an outer tape recorded x, else x itself.
   Tensor<T> argument(Nodes<T>& nodes) const {
     if (!is_recorded_) return x_;
     Tensor<T> placeholder(x_.shared_value());

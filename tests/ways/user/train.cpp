@@ -122,8 +122,6 @@ int main() {
   PRINT_SIZE(tg::Generator);
   PRINT_SIZE(tg::Tape);
   PRINT_SIZE(tg::TapeOptions);
-  PRINT_SIZE(tg::PageOptions);
-  PRINT_SIZE(tg::PageStep);
   PRINT_SIZE(tg::AdamW<float>);
   PRINT_SIZE(tg::SGD<double>);
   PRINT_SIZE(tg::MultiHeadAttention<>);

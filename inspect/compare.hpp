@@ -9,6 +9,10 @@
 #include "../engine/array/reset_on_move.hpp"
 #include "../engine/tape/tensor.hpp"
 
+/// CHECK for values within a tolerance: CHECK_CLOSE(actual, expected) or CHECK_CLOSE(actual, expected, tolerance), with
+/// close's arguments. The message shows the element with the largest difference.
+#define CHECK_CLOSE(...) DOCTEST_CHECK(::tapegrad::testing::close(__VA_ARGS__))
+
 namespace tapegrad {
 
 namespace detail {
@@ -22,6 +26,18 @@ template <class X> Array<double> in_double(const X& x) {
   else
     return Array<double>(x);
 }
+
+/// Of the elements of x.
+template <class X> struct ComparedScalar { using Type = typename X::value_type; };
+template <class X>
+requires std::is_arithmetic_v<X>
+struct ComparedScalar<X> {
+  using Type = X;
+};
+
+template <class... X>
+inline constexpr double kDefaultTolerance = (std::is_same_v<typename ComparedScalar<X>::Type, float> || ...) ? 1e-5
+                                                                                                             : 1e-9;
 
 }  // namespace detail
 
@@ -56,6 +72,19 @@ CompareResult compare(const std::string& name, const Array<double>& mine, const 
 template <class Mine, class Reference>
 CompareResult compare(const std::string& name, const Mine& mine, const Reference& reference, double tolerance = 1e-9) {
   return compare(name, detail::in_double(mine), detail::in_double(reference), tolerance);
+}
+
+/// compare with the name "actual" and a default tolerance of 1e-9, or 1e-5 for floats.
+template <class Actual, class Expected>
+CompareResult close(const Actual& actual, const Expected& expected,
+                    double tolerance = detail::kDefaultTolerance<Actual, Expected>) {
+  return compare("actual", actual, expected, tolerance);
+}
+/// The same for numbers in braces, such as {{1, 2}, {3, 4}}.
+template <class Actual>
+CompareResult close(const Actual& actual, const Array<double>& expected,
+                    double tolerance = detail::kDefaultTolerance<Actual>) {
+  return compare("actual", actual, expected, tolerance);
 }
 
 /// Compares the steps of a computation with references, up to the first wrong one. Later steps depend on it and are

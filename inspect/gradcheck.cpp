@@ -7,6 +7,7 @@
 #include <locale>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "../engine/array/random.hpp"
 #include "../engine/ops/ops.hpp"
 #include "../engine/tape/no_grad.hpp"
+#include "internal/temporary_changes.hpp"
 
 namespace tapegrad::testing {
 namespace {
@@ -23,17 +25,15 @@ namespace {
 // A fixed key: the check neither depends on the program's random numbers nor disturbs them.
 constexpr std::uint64_t kCotangentKey = 0x7461706567726164;
 
+// Of the first direction; the others follow.
+constexpr std::uint64_t kDirectionKey = 0x646972656374696f;
+
 // Random weights of f's outputs, from [-1, 1) and away from 0 on average.
 Array<double> cotangent(const Shape& shape) {
   Array<double> weights(shape);
   for (std::size_t i = 0; i < weights.size(); ++i) weights.data()[i] = 2 * random_uniform(kCotangentKey, i) - 1;
   return weights;
 }
-
-struct Difference {
-  std::size_t index = 0;
-  double analytic = 0, numeric = 0, relative = -1;
-};
 
 using Variable = detail::Variable<double>;
 
@@ -49,14 +49,17 @@ class Checked {
     std::string name_before;
     SweepCount sweeps;
     std::uint64_t last_sweep;
+    std::size_t offset;  // elements of the entries before it
   };
 
   explicit Checked(const NamedParameters<double>& parameters) {
+    std::size_t elements = 0;
     for (const auto& [name, parameter] : parameters) {
       Variable* const v = parameter.variable();
       if (v == nullptr || !v->requires_grad) continue;
       if (std::ranges::any_of(entries_, [v](const Entry& entry) { return entry.variable == v; })) continue;
-      entries_.push_back({name, v, parameter, v->value, v->grad, v->name, v->sweeps, v->last_sweep});
+      entries_.push_back({name, v, parameter, v->value, v->grad, v->name, v->sweeps, v->last_sweep, elements});
+      elements += v->value->size();
     }
     for (const Entry& entry : entries_) {
       entry.variable->clear_grad();
@@ -81,27 +84,10 @@ class Checked {
   std::vector<Entry> entries_;
 };
 
-// Moves an element of a parameter by h until the end of the scope.
-class Perturbed {
+// The weighted sum of f's outputs.
+class WeightedSum {
  public:
-  Perturbed(Variable& parameter, std::size_t i, double h) : parameter_(parameter), before_(parameter.value) {
-    const auto value = make_value<double>(*before_);
-    value->data()[i] += h;
-    parameter.value = value;
-  }
-  ~Perturbed() { parameter_.value = before_; }
-  Perturbed(const Perturbed&) = delete;
-  Perturbed& operator=(const Perturbed&) = delete;
-
- private:
-  Variable& parameter_;
-  const Value<double> before_;
-};
-
-// The weighted sum of f's outputs as a function of one element of a parameter.
-class Probe {
- public:
-  Probe(const std::function<Tensor<double>()>& f, const Array<double>& weights) : f_(f), weights_(weights) {}
+  WeightedSum(const std::function<Tensor<double>()>& f, const Array<double>& weights) : f_(f), weights_(weights) {}
 
   Tensor<double> outputs() const {
     Tensor<double> y = f_();
@@ -110,16 +96,11 @@ class Probe {
     return y;
   }
 
-  double at(Variable& parameter, std::size_t i, double h) const {
-    const Perturbed perturbed(parameter, i, h);
+  double operator()() const {
     const Tensor<double> y = outputs();
     double sum = 0;
     for (std::size_t j = 0; j < weights_.size(); ++j) sum += weights_.data()[j] * y.value().data()[j];
     return sum;
-  }
-
-  double central_difference(Variable& parameter, std::size_t i, double h) const {
-    return (at(parameter, i, h) - at(parameter, i, -h)) / (2 * h);
   }
 
  private:
@@ -127,14 +108,34 @@ class Probe {
   const Array<double>& weights_;
 };
 
+// The weighted sum at a distance h from the parameters' values, along one element or one direction.
+using Line = std::function<double(double h)>;
+
+// A slope by the backward pass and by a central difference.
+struct Slope {
+  double analytic = 0, numeric = 0;
+
+  double relative_difference() const {
+    return std::abs(analytic - numeric) / std::max({1.0, std::abs(analytic), std::abs(numeric)});
+  }
+};
+
+double central_difference(const Line& sum_at, double h) { return (sum_at(h) - sum_at(-h)) / (2 * h); }
+
+// True if the first is the larger difference; NaN is the largest.
+bool is_worse(double a, double b) { return !(a <= b); }
+
+// Reports a wrong slope of the function `name`.
+void report_slope(std::ostream& report, const std::string& name, const Slope& slope, double h, double tolerance) {
+  report << name << ": analytic " << slope.analytic << ", numeric " << slope.numeric << ", relative difference "
+         << slope.relative_difference() << " above " << tolerance << " (step " << h << ")\n";
+}
+
 // Reports a kink or a jump: one-sided differences that disagree by enough to explain the error, and do not converge
 // with a smaller step as they do for a smooth f.
-void report_kink(std::ostream& report, const Probe& f, Variable& parameter, const Difference& worst, double h,
-                 double tolerance) {
-  const double center = f.at(parameter, worst.index, 0);
-  const auto slopes = [&](double d) {
-    return std::pair((center - f.at(parameter, worst.index, -d)) / d, (f.at(parameter, worst.index, d) - center) / d);
-  };
+void report_kink(std::ostream& report, const Line& sum_at, const Slope& worst, double h, double tolerance) {
+  const double center = sum_at(0);
+  const auto slopes = [&](double d) { return std::pair((center - sum_at(-d)) / d, (sum_at(d) - center) / d); };
   const auto [left, right] = slopes(h);
   const auto [nearer_left, nearer_right] = slopes(h / 10);
   const double gap = std::abs(right - left), nearer_gap = std::abs(nearer_right - nearer_left);
@@ -148,7 +149,7 @@ void report_kink(std::ostream& report, const Probe& f, Variable& parameter, cons
 }
 
 // Reports an f with different outputs at the same point.
-void report_nondeterminism(std::ostream& report, const Probe& f, const Array<double>& first) {
+void report_nondeterminism(std::ostream& report, const WeightedSum& f, const Array<double>& first) {
   constexpr int calls = 4;  // a dropout with a small p may drop nothing twice
   for (int call = 0; call < calls; ++call) {
     const Tensor<double> again = f.outputs();
@@ -163,6 +164,138 @@ void report_nondeterminism(std::ostream& report, const Probe& f, const Array<dou
   }
 }
 
+// The comparison of all gradients with differences of the weighted sum.
+class Comparing {
+ public:
+  Comparing(const Checked& checked, const WeightedSum& sum, const Array<double>& outputs,
+            const GradcheckOptions& options)
+      : entries_(checked.entries()), sum_(sum), outputs_(outputs), options_(options) {
+    report_.imbue(std::locale::classic());  // independent of the program's locale
+    report_ << std::setprecision(10);
+  }
+
+  // Compares each element of each parameter.
+  void compare_elements() {
+    std::size_t compared = 0;
+    for (const Entry& entry : entries_) compared += compare_elements(entry);
+    if (ok()) report_ << compared << " elements agree to " << options_.tolerance;
+  }
+
+  // Compares the slopes along random directions in the space of all parameters.
+  void compare_directions() {
+    std::size_t elements = 0;
+    for (const Entry& entry : entries_) elements += entry.value->size();
+    for (std::size_t k = 0; k < options_.directions && ok(); ++k) compare_direction(k);
+    if (ok())
+      report_ << options_.directions << " directions over " << elements << " elements agree to " << options_.tolerance;
+  }
+
+  bool ok() const { return ok_; }
+  std::string report() const { return report_.str(); }
+  const std::string& worst() const { return worst_; }
+  const std::map<std::string, Array<double>>& numeric() const { return numeric_; }
+
+ private:
+  using Entry = Checked::Entry;
+  using Entries = std::span<const Entry>;
+
+  // Long along large values: |x| in the direction of an element x, at least 1.
+  static double scale(double x) { return std::max(1.0, std::abs(x)); }
+
+  static Array<double> gradient_of(const Entry& entry) {
+    return entry.variable->grad ? *entry.variable->grad : Array<double>(entry.value->shape(), 0.0);
+  }
+
+  std::size_t compare_elements(const Entry& entry) {
+    const Array<double>& value = *entry.value;
+    const Array<double> gradient = gradient_of(entry);
+    const auto step = [&](std::size_t i) { return options_.step * scale(value.data()[i]); };
+    const auto along = [&](std::size_t i) -> Line {
+      return [this, &entry, i](double h) {
+        detail::ChangedValues changed;
+        changed.add(entry.variable, [&](double* numbers) { numbers[i] += h; });
+        return sum_();
+      };
+    };
+    Array<double> differences(value.shape(), std::numeric_limits<double>::quiet_NaN());
+    Slope worst;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      const Slope slope{gradient.data()[i], differences.data()[i] = central_difference(along(i), step(i))};
+      const double difference = slope.relative_difference();
+      if (is_worse(difference, worst.relative_difference())) worst = slope, at = i;
+      if (std::isnan(difference)) break;
+    }
+    if (!is_worse(worst.relative_difference(), options_.tolerance)) return gradient.size();
+    add_wrong(entry.name, to_string(detail::index_of(at, gradient.shape())), worst, along(at), step(at));
+    numeric_.insert_or_assign(entry.name, std::move(differences));
+    return gradient.size();
+  }
+
+  // Reports the parameter with the largest share of a wrong slope, found by halving the parameters that move.
+  void compare_direction(std::size_t k) {
+    Entries moving = entries_;
+    Slope slope = slope_along(k, moving);
+    if (!is_worse(slope.relative_difference(), options_.tolerance)) return;
+    while (moving.size() > 1) {
+      const Entries first = moving.first(moving.size() / 2), rest = moving.subspan(moving.size() / 2);
+      const Slope of_first = slope_along(k, first), of_rest = slope_along(k, rest);
+      const bool in_first = is_worse(of_first.relative_difference(), of_rest.relative_difference());
+      moving = in_first ? first : rest;
+      slope = in_first ? of_first : of_rest;
+    }
+    add_wrong(
+        moving.front().name, " along random direction " + std::to_string(k), slope,
+        [&](double h) { return sum_along(k, moving, h); }, options_.step);
+  }
+
+  // An element of direction k: its sign is random, its length the element's scale.
+  static double direction(std::size_t k, const Entry& entry, std::size_t i) {
+    const double sign = random_uniform(kDirectionKey + k, entry.offset + i) < 0.5 ? -1 : 1;
+    return sign * scale(entry.value->data()[i]);
+  }
+
+  double sum_along(std::size_t k, Entries moving, double h) const {
+    detail::ChangedValues changed;
+    for (const Entry& entry : moving)
+      changed.add(entry.variable, [&](double* numbers) {
+        for (std::size_t i = 0; i < entry.value->size(); ++i) numbers[i] += h * direction(k, entry, i);
+      });
+    return sum_();
+  }
+
+  Slope slope_along(std::size_t k, Entries moving) const {
+    Slope slope;
+    for (const Entry& entry : moving)
+      if (entry.variable->grad)
+        for (std::size_t i = 0; i < entry.value->size(); ++i)
+          slope.analytic += entry.variable->grad->data()[i] * direction(k, entry, i);
+    slope.numeric = central_difference([&](double h) { return sum_along(k, moving, h); }, options_.step);
+    return slope;
+  }
+
+  void add_wrong(const std::string& name, const std::string& where, const Slope& slope, const Line& sum_at, double h) {
+    if (ok_) report_nondeterminism(report_, sum_, outputs_);
+    report_slope(report_, name + where, slope, h, options_.tolerance);
+    report_kink(report_, sum_at, slope, h, options_.tolerance);
+    if (ok_ || is_worse(slope.relative_difference(), worst_difference_)) {
+      worst_ = name;
+      worst_difference_ = slope.relative_difference();
+    }
+    ok_ = false;
+  }
+
+  const Entries entries_;
+  const WeightedSum& sum_;
+  const Array<double>& outputs_;
+  const GradcheckOptions& options_;
+  std::ostringstream report_;
+  bool ok_ = true;
+  std::string worst_;  // the parameter with the largest difference, if any is wrong
+  double worst_difference_ = 0;
+  std::map<std::string, Array<double>> numeric_;
+};
+
 }  // namespace
 
 GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedParameters<double>& parameters,
@@ -175,43 +308,15 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
   if (y.requires_grad()) y.backward(weights);  // otherwise every gradient is 0, to be confirmed by the differences
 
   const NoGrad pause;
-  GradcheckResult result;
-  const Probe probe(f, weights);
-  std::ostringstream report;
-  report.imbue(std::locale::classic());  // independent of the program's locale
-  report << std::setprecision(10);
-  std::size_t compared = 0;
-  std::map<std::string, Array<double>> wrong;
-  std::pair<std::string, double> largest_error{"", -1};
-  for (const auto& entry : checked.entries()) {
-    const std::string& name = entry.name;
-    Variable* const parameter = entry.variable;
-    const Array<double>& value = *entry.value;
-    const Array<double> gradient = parameter->grad ? *parameter->grad : Array<double>(value.shape(), 0.0);
-    const auto step = [&](std::size_t i) { return options.step * std::max(1.0, std::abs(value.data()[i])); };
-    Array<double> differences(value.shape(), std::numeric_limits<double>::quiet_NaN());
-    Difference worst;
-    for (std::size_t i = 0; i < gradient.size(); ++i, ++compared) {
-      const double analytic = gradient.data()[i];
-      const double numeric = differences.data()[i] = probe.central_difference(*parameter, i, step(i));
-      const double relative = std::abs(analytic - numeric) / std::max({1.0, std::abs(analytic), std::abs(numeric)});
-      if (!(relative <= worst.relative)) worst = {i, analytic, numeric, relative};
-      if (std::isnan(relative)) break;
-    }
-    if (worst.relative <= options.tolerance) continue;
-    if (result.ok) report_nondeterminism(report, probe, y.value());
-    result.ok = false;
-    report << name << to_string(detail::index_of(worst.index, gradient.shape())) << ": analytic " << worst.analytic
-           << ", numeric " << worst.numeric << ", relative difference " << worst.relative << " above "
-           << options.tolerance << " (step " << step(worst.index) << ")\n";
-    report_kink(report, probe, *parameter, worst, step(worst.index), options.tolerance);
-    wrong.insert_or_assign(name, std::move(differences));
-    if (!(worst.relative <= largest_error.second)) largest_error = {name, worst.relative};
-  }
-  if (result.ok) report << compared << " elements agree to " << options.tolerance;
-  result.report = report.str();
+  const WeightedSum sum(f, weights);
+  Comparing comparing(checked, sum, y.value(), options);
+  if (options.directions > 0)
+    comparing.compare_directions();
+  else
+    comparing.compare_elements();
+  GradcheckResult result{comparing.ok(), comparing.report()};
   if (!result.ok && options.on_failure)
-    result.report += options.on_failure({tape, result.report, largest_error.first, wrong});
+    result.report += options.on_failure({tape, result.report, comparing.worst(), comparing.numeric()});
   return result;
 }
 

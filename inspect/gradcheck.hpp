@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <map>
 #include <string>
+#include <type_traits>
 
 #include "../engine/tape/parameter_handle.hpp"
 #include "../layers/model/fields.hpp"
@@ -20,13 +21,16 @@ struct GradcheckFailure {
   const Tape& tape;                                     ///< f recorded with keep_values, after its backward pass
   const std::string& report;                            ///< the result's report
   const std::string& worst;                             ///< the name of the parameter with the largest error
-  const std::map<std::string, Array<double>>& numeric;  ///< numeric gradients of all wrong parameters
+  const std::map<std::string, Array<double>>& numeric;  ///< numeric gradients; empty with directions
 };
 
-/// Step and tolerance of gradcheck.
+/// What gradcheck compares, and how closely.
 struct GradcheckOptions {
   double step = 1e-6;       ///< h in (f(x + h) - f(x - h)) / 2h, relative to max(1, |x|)
   double tolerance = 1e-6;  ///< max difference of the gradients, relative to max(1, |analytic|, |numeric|)
+  /// 0 compares each element. Otherwise the number of random directions in the space of all parameters whose slopes are
+  /// compared, at two calls of f each. Four take a model of any size and miss a wrong gradient rarely.
+  std::size_t directions = 0;
   /// Called if a check fails, for instance to write a page; its return value is appended to the report.
   std::function<std::string(const GradcheckFailure&)> on_failure{};
 };
@@ -36,7 +40,8 @@ struct GradcheckResult {
   bool ok = true;  ///< true if no gradient is wrong
   /// If ok, the number of elements compared. Otherwise, for each wrong parameter, its element with the largest error:
   /// name, index, analytic and numeric gradient, step, and possible causes other than a wrong rule: a kink, or an f
-  /// with different results from call to call.
+  /// with different results from call to call. With directions: the parameter with the largest error along the first
+  /// wrong one.
   std::string report;
 
   explicit operator bool() const { return ok; }  ///< ok
@@ -56,10 +61,15 @@ GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, const NamedP
 /// gradcheck over all parameters of a model. The report names them by their paths:
 ///
 ///     gradcheck([&] { return tg::cross_entropy(model(ids), labels); }, model)
-template <class M>
-requires detail::is_model<M> GradcheckResult gradcheck(const std::function<Tensor<double>()>& f, M& model,
-                                                       const GradcheckOptions& options = {}) {
-  return gradcheck(f, named_parameters(model), options);
+///
+/// The model's scalar is double, so a model to check is a template on its scalar.
+template <class F, class M>
+requires detail::is_model<M> GradcheckResult gradcheck(const F& f, M& model, const GradcheckOptions& options = {}) {
+  constexpr bool is_double = std::is_same_v<detail::ScalarOf<M>, double>;
+  static_assert(is_double,
+                "tapegrad: gradcheck needs double: make the model a template on its scalar, as in "
+                "`template <class T> struct Model { tg::Linear<T> head{4, 2}; };`, and check Model<double>");
+  if constexpr (is_double) return gradcheck(f, named_parameters(model), options);
 }
 
 }  // namespace tapegrad::testing

@@ -18,6 +18,7 @@
 #include <tapegrad/engine/tape/tape.hpp>
 #include <tapegrad/engine/tape/tensor.hpp>
 #include <tapegrad/inspect/attention_map.hpp>
+#include <tapegrad/inspect/derivatives.hpp>
 #include <tapegrad/inspect/doctest.hpp>
 #include <tapegrad/inspect/gradient_report.hpp>
 #include <tapegrad/inspect/listing.hpp>

@@ -24,8 +24,8 @@ inline GradcheckResult gradcheck_with_page(const std::function<Tensor<double>()>
 }
 
 /// The same over all parameters of a model.
-template <class M>
-requires detail::is_model<M> GradcheckResult gradcheck_with_page(const std::function<Tensor<double>()>& f, M& model,
+template <class F, class M>
+requires detail::is_model<M> GradcheckResult gradcheck_with_page(const F& f, M& model,
                                                                  const GradcheckOptions& options = {}) {
   return gradcheck(f, model, with_page(options));
 }

@@ -103,24 +103,20 @@ TEST_CASE("Of several parameters only the wrong ones are reported") {
   CHECK(std::count(result.report.begin(), result.report.end(), '\n') == 2);
 }
 
-TEST_CASE("A rule with swapped axes is found") {
+TEST_CASE("Swapped axes and gradients lost in a detach() are found") {
   Parameter w(Array{{0.5, 1.0}, {2.0, -1.0}});
   const auto transposed = [&] {
     return tg::record("transposed", xt::transpose(w.value()), {w}, [](const Array& dy, auto& dx) { dx[0] += dy; });
   };
   CHECK_FALSE(gradcheck(transposed, {{"w", w}}));
+  CHECK_FALSE(gradcheck([&] { return w.detach() * w; }, {{"w", w}}));
+  CHECK_FALSE(gradcheck([&] { return w.detach() * 2.0; }, {{"w", w}}));
 }
 
 TEST_CASE("A parameter without influence on the outputs has gradient 0 and passes") {
   Parameter used(Array{0.5}), unused(Array{0.25, 4.0});
   CHECK(gradcheck([&] { return used * used; }, {{"used", used}, {"unused", unused}}));
   CHECK(gradcheck([&] { return Tensor(Array{1.0}); }, {{"unused", unused}}));
-}
-
-TEST_CASE("A gradient lost in a detach() is found") {
-  Parameter w(Array{0.5});
-  CHECK_FALSE(gradcheck([&] { return w.detach() * w; }, {{"w", w}}));
-  CHECK_FALSE(gradcheck([&] { return w.detach() * 2.0; }, {{"w", w}}));
 }
 
 TEST_CASE("Parameters without elements or axes are checked like others") {
@@ -131,15 +127,6 @@ TEST_CASE("Parameters without elements or axes are checked like others") {
 }
 
 // ---- kinks and non-finite numbers ---------------------------------------------------------------------------------
-
-TEST_CASE("At a kink the difference matches neither side and is reported; next to it the check passes") {
-  Parameter w(Array{-0.5, 0.0, 0.5});
-  const auto result = gradcheck([&] { return tg::relu(w); }, {{"w", w}});
-  CHECK_FALSE(result.ok);
-  CHECK_MESSAGE(contains(result.report, "w(1): analytic"), result.report);
-  w.set_value(Array{-0.5, 1e-3, 0.5});
-  CHECK(gradcheck([&] { return tg::relu(w); }, {{"w", w}}));
-}
 
 TEST_CASE("NaN and infinity are reported, in outputs and in gradients alone") {
   Parameter w(Array{1.0, -1.0, 2.0});
@@ -154,14 +141,18 @@ TEST_CASE("NaN and infinity are reported, in outputs and in gradients alone") {
   }
 }
 
-TEST_CASE("The report mentions a possible kink, at it and near it, with both sides") {
+TEST_CASE("At and near a kink the report mentions it, with both sides, and next to it the check passes") {
   Parameter w(Array{-0.5, 0.0, 0.5});
-  const auto f = [&] { return tg::relu(w); };
-  const std::string at_kink = gradcheck(f, {{"w", w}}).report;
-  CHECK_MESSAGE(contains(at_kink, "it looks like a kink: one-sided differences give"), at_kink);
-  w.set_value(Array{-0.5, 4e-7, 0.5});
-  const std::string near_kink = gradcheck(f, {{"w", w}}).report;
-  CHECK_MESSAGE(contains(near_kink, "it looks like a kink"), near_kink);
+  const auto check = [&] { return gradcheck([&] { return tg::relu(w); }, {{"w", w}}); };
+  for (const double near : {0.0, 4e-7}) {
+    w.set_value(Array{-0.5, near, 0.5});
+    const auto result = check();
+    CHECK_FALSE(result.ok);
+    CHECK_MESSAGE(contains(result.report, "w(1): analytic"), result.report);
+    CHECK_MESSAGE(contains(result.report, "it looks like a kink: one-sided differences give"), result.report);
+  }
+  w.set_value(Array{-0.5, 1e-3, 0.5});
+  CHECK(check());
 }
 
 TEST_CASE("A wrong rule or a large step is not mistaken for a kink, for any curvature") {
@@ -216,50 +207,40 @@ TEST_CASE("All parameters of a model are checked and named by their paths") {
   CHECK(gradcheck([&] { return model.first(x); }, model.first, {.tolerance = 1e-7}));
 }
 
-TEST_CASE("A duplicate parameter is checked once, and a frozen one is not") {
-  Parameter w(Array{0.5, -1.0}), frozen(Array{2.0, 3.0});
+TEST_CASE("A duplicate parameter is checked once; frozen and undefined ones, such as an omitted bias, are not") {
+  Parameter w(Array{0.5, -1.0}), frozen(Array{2.0, 3.0}), bias;
   w.set_grad(Array{7.0, 8.0});
   frozen.set_requires_grad(false);
-  const auto result = gradcheck([&] { return w * frozen; }, {{"w", w}, {"frozen", frozen}, {"again", w}});
+  const auto result =
+      gradcheck([&] { return w * frozen; }, {{"bias", bias}, {"w", w}, {"frozen", frozen}, {"again", w}});
   CHECK_MESSAGE(result.ok, result.report);
   CHECK_MESSAGE(contains(result.report, "2 elements agree"), result.report);
   check_close(w.grad(), Array{7.0, 8.0}, 0.0);
   CHECK_FALSE(frozen.requires_grad());
 }
 
-TEST_CASE("Undefined parameters, such as an omitted bias, are skipped") {
-  tg::Linear<double> layer(2, 1, {.bias = false});
-  const Tensor x(Array{{0.5, -1.0}});
-  const auto result = gradcheck([&] { return layer(x); }, {{"bias", layer.bias}, {"weight", layer.weight}});
-  CHECK_MESSAGE(result.ok, result.report);
-  CHECK_MESSAGE(contains(result.report, "2 elements agree"), result.report);
-}
-
 // ---- restored state -----------------------------------------------------------------------------------------------
 
-TEST_CASE("Values and gradients are restored, with and without an initial gradient") {
-  const Array value{0.1, 1.0 / 3.0, -1e2};
-  Parameter with(value), without(value);
-  with.set_grad(Array{1.0, 2.0, 3.0});
-  CHECK(gradcheck([&] { return with * without; }, {{"with", with}, {"without", without}}));
-  check_close(with.value(), value, 0.0);
-  check_close(without.value(), value, 0.0);
-  check_close(with.grad(), Array{1.0, 2.0, 3.0}, 0.0);
-  CHECK_FALSE(without.has_grad());
-}
-
-TEST_CASE("Values and gradients are restored if f throws, in any call") {
-  const Array value{0.5, -0.25};
-  for (int last = 0; last < 5; ++last) {  // one recorded call, then two per element
+TEST_CASE("Values and gradients are restored, with and without an initial gradient, also if f throws in any call") {
+  const Array value{0.1, 1.0 / 3.0};
+  for (const int last : {0, 1, 2, 3, 4, 1000}) {  // one recorded call, then two per element
+    CAPTURE(last);
     Parameter with(value), without(value);
     with.set_grad(Array{1.0, 2.0});
     int calls = 0;
-    const auto f = [&] {
-      const Tensor y = with * without;
-      if (calls++ == last) throw std::runtime_error("f fails");
-      return y;
+    const auto check = [&] {
+      return gradcheck(
+          [&] {
+            const Tensor y = with * without;
+            if (calls++ == last) throw std::runtime_error("f fails");
+            return y;
+          },
+          {{"with", with}, {"without", without}});
     };
-    CHECK_THROWS_WITH_AS(gradcheck(f, {{"with", with}, {"without", without}}), "f fails", std::runtime_error);
+    if (last < 1000)
+      CHECK_THROWS_WITH_AS(check(), "f fails", std::runtime_error);
+    else
+      CHECK(check());
     check_close(with.value(), value, 0.0);
     check_close(without.value(), value, 0.0);
     check_close(with.grad(), Array{1.0, 2.0}, 0.0);
@@ -331,4 +312,51 @@ TEST_CASE("A result prints its report") {
   std::ostringstream out;
   out << result;
   CHECK(out.str() == result.report);
+}
+
+// ---- random directions ----------------------------------------------------------------------------------------------
+
+TEST_CASE("Along random directions, correct rules pass and the report counts the directions") {
+  Parameter w(Array{{0.3, -1.2, 2.0}, {0.7, 0.1, -0.4}}), b(Array{0.5, -0.5, 1.5}), frozen(Array{2.0});
+  frozen.set_requires_grad(false);
+  int calls = 0;
+  const auto f = [&] {
+    ++calls;
+    return tg::tanh(w * w + b) * b * frozen;
+  };
+  const auto result = gradcheck(f, {{"w", w}, {"b", b}, {"frozen", frozen}}, {.directions = 3});
+  CHECK_MESSAGE(result.ok, result.report);
+  CHECK(result.report == "3 directions over 9 elements agree to 1e-06");
+  CHECK(calls == 1 + 2 * 3);
+}
+
+TEST_CASE("Along random directions, a wrong rule is found and the report names its parameter") {
+  const auto result_of = [](double factor, std::size_t wrong) {
+    std::vector<Parameter> parameters;
+    tg::NamedParameters<double> named;
+    for (int i = 0; i < 7; ++i) parameters.emplace_back(Array(tg::Shape{5, 4}, 0.3 + 0.1 * i));
+    for (std::size_t i = 0; i < 7; ++i) named.emplace_back("w" + std::to_string(i), parameters[i]);
+    const auto f = [&] {
+      Tensor sum(0.0);
+      for (std::size_t i = 0; i < 7; ++i) sum = sum + tg::sum(cube(parameters[i], i == wrong ? factor : 3.0));
+      return sum;
+    };
+    return gradcheck(f, named, {.directions = 4});
+  };
+  CHECK(result_of(3.0, 0));
+  for (std::size_t wrong = 0; wrong < 7; ++wrong) {
+    const auto result = result_of(3.003, wrong);
+    CHECK_FALSE(result.ok);
+    CHECK_MESSAGE(contains(result.report, "w" + std::to_string(wrong) + " along random direction "), result.report);
+    CHECK(std::count(result.report.begin(), result.report.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("Along random directions, values and gradients are restored, and NaN is found") {
+  Parameter w(Array{0.5, -2.0});
+  w.set_grad({7.0, 8.0});
+  CHECK(gradcheck([&] { return w * w; }, {{"w", w}}, {.directions = 1}));
+  CHECK(w.value() == Array{0.5, -2.0});
+  CHECK(w.grad() == Array{7.0, 8.0});
+  CHECK_FALSE(gradcheck([&] { return tg::log(w); }, {{"w", w}}, {.directions = 1}));
 }

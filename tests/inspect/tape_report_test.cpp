@@ -162,18 +162,23 @@ TEST_CASE("A printed tape aligns names in any alphabet") {
   CHECK(printed_with("größte") == expected);
 }
 
-TEST_CASE("A tape is written as a graph with node names and edges from their inputs") {
+TEST_CASE("A tape is written as a graph with escaped node names and edges from their inputs") {
   Parameter w(Array{1.0});
-  w.set_name("w");
+  w.set_name("the \"first\" \\ weight");
   tg::Tape tape;
-  (void)(tg::exp(w) * Tensor(Array{2.0}));
+  Tensor y = tg::exp(w);
+  y.set_name("two\nlines");
+  (void)(y * Tensor(Array{2.0}));
   std::ostringstream dot;
   tape.to_dot(dot);
-  CHECK(dot.str().find("digraph tape {") == 0);
-  CHECK(dot.str().find("d0 [label=\"w\\n(1)\"") != std::string::npos);
-  CHECK(dot.str().find("d0 -> d1;") != std::string::npos);
-  CHECK(dot.str().find("d1 -> d2;") != std::string::npos);
-  CHECK(dot.str().find("d-1") == std::string::npos);  // a constant has no node
+  const std::string graph = dot.str();
+  CHECK(graph.starts_with("digraph tape {"));
+  for (const std::string part :
+       {R"-(d0 [label="the \"first\" \\ weight\n(1)")-", R"(label="two lines\n)", "d0 -> d1;", "d1 -> d2;"}) {
+    CAPTURE(part);
+    CHECK(graph.find(part) != std::string::npos);
+  }
+  CHECK(graph.find("d-1") == std::string::npos);  // a constant has no node
 }
 
 TEST_CASE("Hooks see the complete gradient, and their changes propagate") {
@@ -250,18 +255,6 @@ TEST_CASE("Anomaly mode names a non-finite parameter, not a later operation") {
   }
 }
 
-TEST_CASE("Quotes and backslashes in names are escaped for Graphviz") {
-  Parameter w(Array{1.0});
-  w.set_name("the \"first\" \\ weight");
-  const tg::Tape tape;
-  Tensor y = w * 2.0;
-  y.set_name("two\nlines");
-  std::ostringstream graph;
-  tape.to_dot(graph);
-  CHECK(graph.str().find(R"(label="the \"first\" \\ weight\n)") != std::string::npos);
-  CHECK(graph.str().find(R"(label="two lines\n)") != std::string::npos);
-}
-
 TEST_CASE("Anomaly mode finds NaN in the backward pass, too") {
   Parameter w(Array{0.0});
   w.set_name("w");
@@ -274,29 +267,18 @@ TEST_CASE("Anomaly mode finds NaN in the backward pass, too") {
       std::runtime_error);
 }
 
-TEST_CASE("Anomaly mode allows infinities from a mask") {
-  Parameter w(Array{{1.0, 2.0}});
+TEST_CASE("Anomaly mode allows infinities from a mask, and finds a NaN behind them") {
+  Parameter w(Array{{1.0, 2.0}}), matrix(Array{{1.0, 2.0}, {3.0, 4.0}});
   const tg::BoolArray hide{{true, false}};
   const tg::Tape tape({.detect_anomaly = true});
   const Tensor p = tg::softmax(tg::masked_fill(w, hide, -std::numeric_limits<double>::infinity()) * 1.0, -1);
   CHECK(p.value()(0, 1) == 1.0);
   CHECK_THROWS_WITH_AS(tg::softmax(tg::masked_fill(w, tg::BoolArray{{true, true}}, -INFINITY), -1),
                        doctest::Contains("[softmax] expected finite values, got NaN"), std::runtime_error);
-}
-
-TEST_CASE("Anomaly mode finds a NaN behind an infinity in the input") {
-  const Parameter w(Array{{1.0, 2.0}, {3.0, 4.0}});
-  const tg::Tape tape({.detect_anomaly = true});
-  const Tensor masked = tg::masked_fill(w, tg::BoolArray{{true, false}, {true, true}}, -INFINITY);
+  const Tensor masked = tg::masked_fill(matrix, tg::BoolArray{{true, false}, {true, true}}, -INFINITY);
   CHECK_THROWS_WITH_AS(tg::log_softmax(masked, -1),
                        doctest::Contains("[log_softmax] expected finite values, got NaN at (1, 0) of (2, 2)"),
                        std::runtime_error);
-}
-
-TEST_CASE("Reading a missing gradient shows zeros and allocates none") {
-  Parameter w(Array{1.0, 2.0});
-  CHECK(w.grad() == tg::Array<double>(Array{0.0, 0.0}));
-  CHECK(!w.has_grad());
 }
 
 TEST_CASE("The table shows operations' arguments besides tensors") {

@@ -340,3 +340,26 @@ TEST_CASE("A parameter that a pass reached without a gradient is distinguished f
   CHECK(
       contains(reported(model, "unused.weight"), "a backward pass reached it, but no operation passed it a gradient"));
 }
+
+// ---- CHECK_CLOSE ----------------------------------------------------------------------------------------------------
+
+TEST_CASE("CHECK_CLOSE takes tensors, arrays, expressions, nested braces and numbers") {
+  const Array a{{1.0, 2.0}, {3.0, 4.0}};
+  CHECK_CLOSE(a, a);
+  CHECK_CLOSE(Tensor(a), a + 1e-10);
+  CHECK_CLOSE(2.0 * a, {{2, 4}, {6, 8}});
+  CHECK_CLOSE(tg::sum(Tensor(a), {1}), {3, 7});
+  CHECK_CLOSE(0.5, 0.5);
+  CHECK_CLOSE(tg::IntArray{1, 2}, {1, 2});
+  CHECK_CLOSE(a, a + 0.01, 0.02);
+  CHECK_CLOSE(tg::Array<float>{0.1F, 0.2F}, {0.1, 0.2});  // a float has 7 digits
+}
+
+TEST_CASE("CHECK_CLOSE names the worst element and both values") {
+  const auto result = tg::testing::close(Array{{1.0, 2.0}, {3.0, 4.0}}, {{1.0, 2.5}, {3.1, 4.0}});
+  CHECK_FALSE(result);
+  CHECK(printed(result) == "actual   (2, 2)   0.5 at (0, 1)   WRONG: 2, the reference 2.5");
+  CHECK_FALSE(tg::testing::close(Array{1.0, 2.0}, {{1.0, 2.0}}));
+  CHECK_FALSE(tg::testing::close(1.0, 1.0 + 1e-8));
+  CHECK_FALSE(tg::testing::close(Array{1.0}, Array{2.0}, 0.4));
+}

@@ -173,29 +173,21 @@ TEST_CASE("A page has each operation's arguments, with masks as arrays") {
   CHECK_FALSE(nodes[0].contains("arguments"));
 }
 
-TEST_CASE("A parameter outside all layers, such as an input, does not move an operation out of its layer") {
-  Classifier model;
-  tg::parameters(model);
-  tg::Parameter<float> x(tg::normal<float>({2, 8})), scale(tg::normal<float>({3}));
-  x.set_name("X"), scale.set_name("scale");
-  tg::Tape tape(keeping);
-  tg::Tensor<float> logits = model.head(x), scaled = scale * scale;
-  logits.set_name("logits"), scaled.set_name("scaled");
-  const json step = step_of(tape);
-  CHECK(named(step, "logits")["layer"] == "head");
-  CHECK(named(step, "scaled")["layer"] == "");
-}
-
-TEST_CASE("An operation with a frozen weight is in the weight's layer") {
+TEST_CASE("An operation is in its weight's layer, frozen or not, also with a parameter outside all layers as input") {
   Classifier model;
   tg::parameters(model);
   model.attention.q_proj.weight.set_requires_grad(false);
   model.attention.q_proj.bias.set_requires_grad(false);
+  tg::Parameter<float> x(tg::normal<float>({2, 8})), scale(tg::normal<float>({3}));
+  x.set_name("X"), scale.set_name("scale");
   tg::Tape tape(keeping);
+  tg::Tensor<float> logits = model.head(x), scaled = scale * scale;
   tg::Tensor<float> q = model.attention.q_proj(model.embedding(tg::IntArray{{1, 2}}));
-  q.set_name("q");
-  const tg::Tensor<float> logits = model.head(q);
+  logits.set_name("logits"), scaled.set_name("scaled"), q.set_name("q");
+  const tg::Tensor<float> of_q = model.head(q);
   const json step = step_of(tape);
+  CHECK(named(step, "logits")["layer"] == "head");
+  CHECK(named(step, "scaled")["layer"] == "");
   CHECK(named(step, "attention.q_proj.weight")["kind"] == "constant");
   CHECK(named(step, "q")["layer"] == "attention.q_proj");
 }
@@ -214,17 +206,6 @@ TEST_CASE("Constants are nodes at their first use, and undefined inputs and thei
   CHECK(nodes[4]["inputs"] == json{2, 3});
   CHECK(nodes[4]["rules"] == json{"dx = dy W", "dW = dyᵀ x"});
   CHECK(nodes[5]["inputs"] == json{4, 1});
-}
-
-TEST_CASE("Constants and axes have names on the page") {
-  const Parameter w(Array{1, 2});
-  Tensor target(Array{3, 4});
-  target.set_name("target");
-  tg::Tape tape(keeping);
-  tg::mse_loss(w, target).backward();
-  const json node = named(step_of(tape, {.axes = {{"target", {{"class", {"cat", "dog"}}}}}}), "target");
-  CHECK(node["kind"] == "constant");
-  CHECK(node["axes"] == json::parse(R"([["cat", "dog"]])"));
 }
 
 TEST_CASE("Attention's queries and keys have the tokens of the innermost layer with tokens") {
@@ -416,11 +397,16 @@ TEST_CASE("The bytes of a page's numbers are limited, and omissions are reported
   CHECK(numbers_in(2'000) < 12'000);
 }
 
-TEST_CASE("Axes have names and labels of matching length") {
+TEST_CASE("Axes of parameters and constants have names and labels of matching length") {
   Parameter w(Array{{1, 2, 3}, {4, 5, 6}});
-  w.set_name("w");
+  Tensor target(Array{{3, 4, 5}});
+  w.set_name("w"), target.set_name("target");
   tg::Tape tape(keeping);
-  const Tensor y = w * 2.0;
+  const Tensor y = w * target;
+  const json constant =
+      named(step_of(tape, {.axes = {{"target", {{"one"}, {"class", {"cat", "dog", "fox"}}}}}}), "target");
+  CHECK(constant["kind"] == "constant");
+  CHECK(constant["axes"] == json::parse(R"([null, ["cat", "dog", "fox"]])"));
   const json node = named(step_of(tape, {.axes = {{"w", {{"row"}, {"token", {"the", "river", "bank"}}}}}}), "w");
   CHECK(node["axis_names"] == json{"row", "token"});
   CHECK(node["axes"] == json::parse(R"([null, ["the", "river", "bank"]])"));

@@ -2,14 +2,15 @@
 // gradients for clipping next to a copy of them. Also prints the memory bandwidth of each.
 #include <tapegrad/tapegrad.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "workloads.hpp"
+
 namespace tg = tapegrad;
+using benchmark::median, benchmark::milliseconds;
 
 void adamw_loop(float* p, const float* g, float* m, float* v, std::size_t n, float decay, float b1, float b2,
                 float rate, float scale, float eps);
@@ -18,17 +19,6 @@ namespace {
 
 constexpr std::size_t kSize = 10'000'000;
 constexpr int kRounds = 41;
-
-template <class F> double milliseconds(F f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 void print(const char* what, const std::vector<double>& times, double streams) {
   const double ms = median(times);

@@ -2,7 +2,6 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <stdexcept>
@@ -13,19 +12,9 @@
 #include "workloads.hpp"
 
 namespace tg = tapegrad;
+using benchmark::median, benchmark::milliseconds;
 
 namespace {
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
-template <class F> double milliseconds(F f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 tg::IntArray random_ids(const Config& config, std::size_t batch, std::size_t length) {
   tg::IntArray ids(tg::Shape{batch, length});
@@ -42,7 +31,7 @@ LanguageModel<> load(const Config& config, const char* folder) {
     times.push_back(milliseconds([&] { model = load_model(config, folder); }));
   }
   std::printf("loading %.0f MB of weights: first %.2f s, then %.2f s\n", 4e-6 * double(tg::count_parameters(*model)),
-              times.front() / 1e3, median({times.begin() + 1, times.end()}) / 1e3);
+              times.front() / 1e3, median(std::vector(times.begin() + 1, times.end())) / 1e3);
   return std::move(*model);
 }
 
@@ -78,7 +67,8 @@ void steps(LanguageModel<>& model, const Config& config) {
       tg::cross_entropy(model(seen), said).backward();
       optimizer.step();
     }));
-  std::printf("a training step of (4, 64) tokens with AdamW: %.0f ms\n", median({times.begin() + 3, times.end()}));
+  std::printf("a training step of (4, 64) tokens with AdamW: %.0f ms\n",
+              median(std::vector(times.begin() + 3, times.end())));
 }
 
 }  // namespace

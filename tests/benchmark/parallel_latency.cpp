@@ -6,27 +6,20 @@
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/tapegrad.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <vector>
+
+#include "workloads.hpp"
 
 namespace tg = tapegrad;
 
 namespace {
 
 template <class Work> double median_seconds(std::size_t rounds, Work work) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> seconds;
-  for (std::size_t i = 0; i < rounds; ++i) {
-    const auto start = Clock::now();
-    work();
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  const auto middle = seconds.begin() + std::ptrdiff_t(rounds / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  std::vector<double> times;
+  for (std::size_t i = 0; i < rounds; ++i) times.push_back(benchmark::milliseconds(work));
+  return benchmark::median(times) / 1000;
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/tapegrad.hpp>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -24,11 +23,6 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 enum Way { alone, behind, within, kWays };
-
-double median(std::vector<double> times) {
-  std::ranges::nth_element(times, times.begin() + std::ptrdiff_t(times.size() / 2));
-  return times[times.size() / 2];
-}
 
 void time_ways(const benchmark::Workload& w, const tg::mpi::Group& world) {
   if (w.threads > 0) tg::set_num_threads(w.threads);
@@ -58,14 +52,13 @@ void time_ways(const benchmark::Workload& w, const tg::mpi::Group& world) {
     if (world.any(round > 6 && since.count() > w.seconds)) break;
     for (const Way way : {alone, behind, within}) {
       world.sum(0);  // a common start
-      const auto begin = Clock::now();
-      step(way);
-      if (round > 1) times[way].push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+      const double ms = benchmark::milliseconds([&] { step(way); });
+      if (round > 1) times[way].push_back(ms);
     }
   }
   if (world.rank() == 0)
-    std::printf("%.3f %.3f %.3f %zu\n", median(times[alone]), median(times[behind]), median(times[within]),
-                tg::count_parameters(model) * sizeof(float));
+    std::printf("%.3f %.3f %.3f %zu\n", benchmark::median(times[alone]), benchmark::median(times[behind]),
+                benchmark::median(times[within]), tg::count_parameters(model) * sizeof(float));
 }
 
 }  // namespace

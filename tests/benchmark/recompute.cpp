@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -18,7 +17,7 @@
 #include "workloads.hpp"
 
 namespace tg = tapegrad;
-using benchmark::Gpt, benchmark::Workload;
+using benchmark::Gpt, benchmark::median, benchmark::milliseconds, benchmark::Workload;
 
 namespace {
 
@@ -66,17 +65,6 @@ template <class F> double peak_mb(F f) {
   if (child < 0 || wait4(child, &status, 0, &usage) != child || status != 0)
     throw std::runtime_error("a process failed");
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
-}
-
-template <class F> double milliseconds(F f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace

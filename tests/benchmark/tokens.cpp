@@ -5,13 +5,14 @@
 
 #include <xtensor/xbuilder.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <thread>
 #include <vector>
 
+#include "workloads.hpp"
+
 namespace tg = tapegrad;
+using benchmark::median, benchmark::milliseconds;
 
 float sum_loop(const float* x, std::size_t n);
 
@@ -37,17 +38,6 @@ struct Gpt {
     return tg::linear(norm(x), tokens.weight);
   }
 };
-
-template <class F> double milliseconds(F f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 void late_tokens() {
   const Gpt gpt(65, 1100, 4, 4, 128);

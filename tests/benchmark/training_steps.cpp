@@ -52,8 +52,7 @@ void measure(Row& row, const Programs& programs) {
 double ratio(const std::vector<Measured>& above, const std::vector<Measured>& below) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i].ms / below[i].ms);
-  std::sort(ratios.begin(), ratios.end());
-  return ratios[ratios.size() / 2];
+  return median(ratios);
 }
 
 void print(const Row& row) {

@@ -55,6 +55,19 @@ inline std::vector<std::int64_t> random_ids(std::size_t count, std::size_t below
   return ids;
 }
 
+/// The duration of f().
+template <class F> double milliseconds(F f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The middle value; of an even number, the upper one of both.
+inline double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
 /// The time of a step, in milliseconds.
 struct Times {
   double median, mean;
@@ -63,24 +76,16 @@ struct Times {
 
 /// Measures for about so many seconds, after a warm-up.
 template <class Step> Times time_steps(double seconds, Step step) {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  };
   for (int i = 0; i < 3; ++i) step();
   std::vector<double> times;
-  const auto start = Clock::now();
-  const std::clock_t processors_start = std::clock();
-  while (times.size() < 5 || (since(start) < 1000 * seconds && times.size() < 20000)) {
-    const auto begin = Clock::now();
-    step();
-    times.push_back(since(begin));
+  double sum = 0;
+  const std::clock_t start = std::clock();
+  while (times.size() < 5 || (sum < 1000 * seconds && times.size() < 20000)) {
+    times.push_back(milliseconds(step));
+    sum += times.back();
   }
   const double steps = double(times.size());
-  const double mean = since(start) / steps;
-  const double processors = 1000 * double(std::clock() - processors_start) / CLOCKS_PER_SEC / steps;
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return {times[times.size() / 2], mean, processors};
+  return {median(times), sum / steps, 1000 * double(std::clock() - start) / CLOCKS_PER_SEC / steps};
 }
 
 /// This process's peak memory, in MB.

@@ -31,14 +31,6 @@ Attention three_projections(const Printed& part) {
   return a;
 }
 
-void check_equal(const std::vector<Compared>& comparisons) {
-  for (const Compared& line : comparisons) {
-    CAPTURE(line.name);
-    CHECK(line.difference < 1e-12);
-    CHECK(line.verdict != "WRONG");
-  }
-}
-
 }  // namespace
 
 TEST_CASE("attention_levels 1 and 2 attend with three projections, and with a fused one") {
@@ -52,10 +44,8 @@ TEST_CASE("attention_levels 1 and 2 attend with three projections, and with a fu
 
     attention.wo = second.array("out_proj.weight", {4, 4}), attention.bo = second.array("out_proj.bias", {4});
     check_printed(second.array("output", {3, 2, 4}), attention(x, x, by_loops::all_allowed));
-    CHECK(first.comparisons().size() == 1);  // einsum
-    CHECK(second.comparisons().size() == 3);
-    check_equal(first.comparisons());
-    check_equal(second.comparisons());
+    CHECK(check_compared(first, 1e-12).size() == 1);  // einsum
+    CHECK(check_compared(second, 1e-12).size() == 3);
   }
 }
 
@@ -71,14 +61,8 @@ TEST_CASE("attention_levels 3 hides padding, and drops weights only in training"
     check_printed(part.array("weights, in evaluation", {3, 4, 4}), weights);
     check_printed(part.array("output, in evaluation", {3, 4, 2}), attention(x, x, allowed));
 
-    const Numbers trained = part.array("weights, in training", {3, 4, 4});
-    Numbers dropped = by_loops::scaled(weights, 2);
-    std::size_t zeros = 0;
-    for (std::size_t i = 0; i < dropped.size(); ++i)
-      if (trained.data()[i] == 0) zeros += dropped.data()[i] != 0, dropped.data()[i] = 0;
-    check_printed(trained, dropped);
-    CHECK(zeros > 3);  // of 24 visible weights; fewer about once in 7000 seeds
-    CHECK(zeros < 21);
+    // Of 24 visible weights; fewer about once in 7000 seeds.
+    check_dropped(part.array("weights, in training", {3, 4, 4}), weights, 4);
   }
 }
 
@@ -95,22 +79,18 @@ TEST_CASE("attention_levels 4 attends with two heads, and its gradient matches c
     check_printed(part.array("output", {3, 2, 4}), attention(x, x, allowed));
     check_printed(part.array("gradient of mean(output^2) in X", {3, 2, 4}),
                   by_loops::gradient(x, [&] { return by_loops::mean_square(attention(x, x, allowed)); }));
-    CHECK(part.comparisons().size() == 1);
-    check_equal(part.comparisons());
+    CHECK(check_compared(part, 1e-12).size() == 1);
   }
 }
 
 TEST_CASE("attention_levels 4 equals the library's layer in values and in every gradient") {
   const Printed printed = run_tutorial("attention_levels", 0);
-  const auto comparisons = printed.section(5).comparisons();
-  std::vector<std::string> names;
-  for (const Compared& line : comparisons) names.push_back(line.name + ' ' + line.shape);
-  CHECK(names == std::vector<std::string>{"weights (3, 8, 4, 4)", "output (3, 4, 128)", "X.grad (3, 4, 128)",
-                                          "q_proj.weight.grad (128, 128)", "q_proj.bias.grad (128)",
-                                          "k_proj.weight.grad (128, 128)", "k_proj.bias.grad (128)",
-                                          "v_proj.weight.grad (128, 128)", "v_proj.bias.grad (128)",
-                                          "out_proj.weight.grad (128, 128)", "out_proj.bias.grad (128)"});
-  check_equal(comparisons);
+  CHECK(check_compared(printed.section(5), 1e-12) ==
+        std::vector<std::string>{"weights (3, 8, 4, 4)", "output (3, 4, 128)", "X.grad (3, 4, 128)",
+                                 "q_proj.weight.grad (128, 128)", "q_proj.bias.grad (128)",
+                                 "k_proj.weight.grad (128, 128)", "k_proj.bias.grad (128)",
+                                 "v_proj.weight.grad (128, 128)", "v_proj.bias.grad (128)",
+                                 "out_proj.weight.grad (128, 128)", "out_proj.bias.grad (128)"});
 
   const Printed table = printed.section(6);  // X, its mask, and the results of the four levels
   CHECK(table.has("(3, 2, 4)    (3, 2)       (3, 2, 4)    (3, 2, 4)    (3, 2, 4)    (3, 2, 4)"));

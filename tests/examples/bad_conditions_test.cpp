@@ -86,8 +86,7 @@ TEST_CASE("On a full disk the programs leave existing files unchanged and name t
                           {writer + few + "--checkpoint disk/out --checkpoint-every 5", "disk/out"},
                           {writer + few + "--eval-every 10 --best disk/out", "disk/out"},
                           {writer + few + "--log disk/log", "disk/log"}};
-  for (const std::string tutorial :
-       {"masking", "contextual_embedding", "attention_levels", "cross_attention", "manual_backward"})
+  for (const std::string& tutorial : kTutorials)
     cases.push_back({"$examples/" + tutorial + " --page disk/out", "disk/out"});
   for (const Case& tried : cases) {
     const std::string &command = tried.command, &file = tried.file;
@@ -231,7 +230,7 @@ std::string signalled(const std::string& command, const std::string& words, cons
 
 }  // namespace
 
-TEST_CASE("Any termination signal stops training, and requested outputs are saved") {
+TEST_CASE("Any termination signal stops training after its step, and requested outputs are saved") {
   const Workplace place;
   for (const Signal& signal : signals)
     for (const std::string& command : {classifier + forever + "--save model", writer + forever + "--save model",
@@ -241,7 +240,9 @@ TEST_CASE("Any termination signal stops training, and requested outputs are save
       const Run run = place.run(signalled(command, "step", signal.name));
       CHECK(run.err == "");
       CHECK(run.status == signal.status);
-      const std::string program = program_of(command);
+      const std::string program = program_of(command), out = place.read("out");
+      CHECK(out.find("interrupted") != out.npos);
+      CHECK(out.find(program == "text_classifier" ? "test accuracy" : "test perplexity") != out.npos);
       CHECK(place
                 .run("$examples/" + program + " --load ${here}model " +
                      (program == "text_classifier" ? "--classify a" : "--length 1"))

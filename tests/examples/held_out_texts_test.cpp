@@ -35,13 +35,6 @@ std::string noisy_texts(int lines) {
   return text.str();
 }
 
-std::vector<double> numbers_after(const std::string& text, const std::string& words) {
-  std::vector<double> numbers;
-  for (std::size_t place = 0; (place = text.find(words, place)) != text.npos;)
-    numbers.push_back(std::stod(text.substr(place += words.size())));
-  return numbers;
-}
-
 }  // namespace
 
 TEST_CASE("text_classifier --validation keeps, saves and tests the weights with the lowest loss") {
@@ -55,7 +48,7 @@ TEST_CASE("text_classifier --validation keeps, saves and tests the weights with 
   CHECK(run.err == "");
   REQUIRE(run.status == 0);
   CHECK(run.out.find("180 for training, 20 for testing\n36 of them held out for validation\n") != std::string::npos);
-  const std::vector<double> losses = numbers_after(run.out, "steps: validation loss ");
+  const std::vector<double> losses = run.numbers_after("steps: validation loss ");
   REQUIRE(losses.size() == 15);
   const auto best = std::min_element(losses.begin(), losses.end());
   REQUIRE(best != losses.end() - 1);  // it overfits
@@ -75,7 +68,7 @@ TEST_CASE("text_classifier --validation keeps, saves and tests the weights with 
   const auto impatient = run_example(learn + "--steps 300 --patience 3");
   CAPTURE(impatient.out);
   CHECK(impatient.status == 0);
-  CHECK(numbers_after(impatient.out, "steps: validation loss ").size() == n + 1);
+  CHECK(impatient.numbers_after("steps: validation loss ").size() == n + 1);
   CHECK(impatient.out.find("\nkeeping the weights after " + std::to_string(20 * (lowest + 1)) + " steps") !=
         std::string::npos);
   CHECK(impatient.out.find("\nstopped early: no lower validation loss since step " + std::to_string(20 * (lowest + 1)) +
@@ -101,9 +94,8 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the mean an
   }
   double squares = 0;
   for (const double accuracy : accuracies) squares += (accuracy - sum / 4) * (accuracy - sum / 4);
-  CHECK(numbers_after(run.out, "\nmean accuracy of 4 folds ").at(0) == doctest::Approx(sum / 4).epsilon(0.002));
-  CHECK(numbers_after(run.out, "%, standard deviation ").at(0) ==
-        doctest::Approx(std::sqrt(squares / 3)).epsilon(0.02));
+  CHECK(run.numbers_after("\nmean accuracy of 4 folds ").at(0) == doctest::Approx(sum / 4).epsilon(0.002));
+  CHECK(run.numbers_after("%, standard deviation ").at(0) == doctest::Approx(std::sqrt(squares / 3)).epsilon(0.02));
   CHECK(sum / 4 > 60);
   CHECK(run.out.find(" of 125 correct; ") != std::string::npos);
   std::istringstream table(run.out_from("precision"));
@@ -191,28 +183,24 @@ TEST_CASE("A share of the texts is taken from every label, and the rest stays in
 TEST_CASE("text_classifier refuses options that conflict with validation and folds") {
   const TemporaryFolder folder;
   const std::string good = "--data " + folder.write("good", noisy_texts(40));
-  const auto refuses = [](const std::string& arguments, const std::string& message) {
-    CAPTURE(arguments);
-    const auto run = run_example("text_classifier " + arguments);
-    CAPTURE(run.err);
-    CHECK(run.status == 1);
-    CHECK(run.err.starts_with("text_classifier: " + message));
-    CHECK(run.err.find('\n') == run.err.size() - 1);
-  };
-  refuses(good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, got '0'");
-  refuses(good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, got '1'");
-  refuses(good + " --validation 0.001", "--validation: expected a share that holds out some of the 36 training texts");
-  refuses(good + " --patience 3", "--patience: requires --validation");
-  refuses(good + " --eval-every 3", "--eval-every: requires --validation");
-  refuses(good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, got '0'");
-  refuses(good + " --folds 1", "--folds: expected a whole number of at least 2, got '1'");
-  refuses(good + " --folds ten", "--folds: expected a whole number of at least 2, got 'ten'");
-  refuses(good + " --folds 41", "--folds: expected at most 40, the number of texts, got 41");
-  for (const char* option : {"--save", "--classify", "--explain"})
-    refuses(good + " --folds 3 " + option + " a", option + std::string(": not allowed with --folds"));
-  refuses("--train a --test b --folds 3", "--train: not allowed with --folds");
-  refuses("--data random --folds 3", "--folds: not allowed with --data random");
-  refuses("--data random --validation 0.1", "--validation: not allowed with --data random");
-  refuses("--load a --classify b --folds 3", "--folds: not allowed with --load");
-  refuses("--load a --classify b --validation 0.1", "--validation: not allowed with --load");
+  const std::vector<Refused> rows{
+      {good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, got '0'"},
+      {good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, got '1'"},
+      {good + " --validation 0.001", "--validation: expected a share that holds out some of the 36 training texts"},
+      {good + " --patience 3", "--patience: requires --validation"},
+      {good + " --eval-every 3", "--eval-every: requires --validation"},
+      {good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, got '0'"},
+      {good + " --folds 1", "--folds: expected a whole number of at least 2, got '1'"},
+      {good + " --folds ten", "--folds: expected a whole number of at least 2, got 'ten'"},
+      {good + " --folds 41", "--folds: expected at most 40, the number of texts, got 41"},
+      {good + " --folds 3 --save a", "--save: not allowed with --folds"},
+      {good + " --folds 3 --classify a", "--classify: not allowed with --folds"},
+      {good + " --folds 3 --explain a", "--explain: not allowed with --folds"},
+      {"--train a --test b --folds 3", "--train: not allowed with --folds"},
+      {"--data random --folds 3", "--folds: not allowed with --data random"},
+      {"--data random --validation 0.1", "--validation: not allowed with --data random"},
+      {"--load a --classify b --folds 3", "--folds: not allowed with --load"},
+      {"--load a --classify b --validation 0.1", "--validation: not allowed with --load"}};
+  for (const auto& [arguments, words] : rows)
+    check_refusals("text_classifier", {{arguments, "text_classifier: " + words}});
 }

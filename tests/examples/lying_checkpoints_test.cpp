@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "checkpoint_bytes.hpp"
+#include "repeated.hpp"
 #include "run_example.hpp"
 #include "sanitized.hpp"
 
@@ -46,12 +47,6 @@ std::string of_tensor(const std::string& dtype, const std::string& shape, const 
 std::string of_two(const std::string& first, const std::string& second) {
   return R"({"v":{"dtype":"F32","shape":[2],"data_offsets":)" + first +
          R"(},"w":{"dtype":"F32","shape":[2],"data_offsets":)" + second + "}}";
-}
-
-std::string repeated(const std::string& text, int times) {
-  std::string all;
-  for (int i = 0; i < times; ++i) all += text;
-  return all;
 }
 
 std::vector<CorruptFile> corrupt_files() {

@@ -110,9 +110,7 @@ TEST_CASE("masking builds the padding mask from ids, and combines it with the ca
   CHECK(part.array("padding mask * causal mask", {2, 4, 4}) == both);
   check_printed(part.array("padding weights", {2, 4, 4}), softmax_of_seen(scores, padding));
   check_printed(part.array("padding and causal weights", {2, 4, 4}), softmax_of_seen(scores, both));
-  REQUIRE(part.comparisons().size() == 1);
-  CHECK(part.comparisons()[0].difference < 1e-6);
-  CHECK(part.comparisons()[0].verdict != "WRONG");
+  CHECK(check_compared(part, 1e-6).size() == 1);
 }
 
 TEST_CASE("masking shows two well-known mistakes and their corrections") {

@@ -13,19 +13,13 @@
 
 namespace tg = tapegrad;
 
-static double number_after(const std::string& text, const std::string& words) {
-  const std::size_t at = text.rfind(words);
-  REQUIRE(at != std::string::npos);
-  return std::stod(text.substr(at + words.size()));
-}
-
 TEST_CASE("microgpt memorizes a few names and prints names") {
   const TemporaryFolder folder;
   std::ofstream(folder / "names.txt") << "anna\nbert\ncarla\ndavid\nemma\nfelix\ngreta\nhugo\nInvalid\n";
   const Run run = run_example("microgpt " + folder.path("names.txt"));
   CHECK(run.status == 0);
-  CHECK(number_after(run.out, "step 0, loss ") > 3);
-  CHECK(number_after(run.out, "step 2000, loss ") < 0.6);
+  CHECK(run.number_after("step 0, loss ") > 3);
+  CHECK(run.number_after("step 2000, loss ") < 0.6);
   CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 16);
   int known = 0;
   for (const char* name :
@@ -50,7 +44,7 @@ TEST_CASE("tabular predicts Friedman's first function") {
   }
   const Run run = run_example("tabular " + folder.path("table.csv"));
   CHECK(run.status == 0);
-  CHECK(number_after(run.out, "test R² ") > 0.95);
+  CHECK(run.number_after("test R² ") > 0.95);
 }
 
 TEST_CASE("train_gpt learns a repetitive text, saves its weights and continues from them") {
@@ -62,10 +56,10 @@ TEST_CASE("train_gpt learns a repetitive text, saves its weights and continues f
   const std::string command = "cd " + folder.path("") + " && $examples/train_gpt text.txt ";
   const Run run = run_shell(command + "60");
   CHECK(run.status == 0);
-  CHECK(number_after(run.out, "step 60: validation loss ") < 1.5);
+  CHECK(run.number_after("step 60: validation loss ") < 1.5);
   const Run again = run_shell(command + "1");
   CHECK(again.out.find("loaded the weights in text-gpt.safetensors\n") != std::string::npos);
-  CHECK(number_after(again.out, "step 0: validation loss ") < 1.5);
+  CHECK(again.number_after("step 0: validation loss ") < 1.5);
   const Run sampling = run_shell(command + "0");
   CHECK(sampling.status == 0);
   CHECK(sampling.out.find("loaded the weights in text-gpt.safetensors\n") != std::string::npos);

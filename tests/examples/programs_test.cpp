@@ -251,17 +251,6 @@ const std::string large_steps =  // each takes seconds
 
 }  // namespace
 
-TEST_CASE("The first SIGTERM stops training and sets the exit status") {
-  const TemporaryFolder folder;
-  const std::string data = folder.write("data", labelled(40, "label", 2)), model = folder.path("model");
-  const Run run = interrupted(
-      "text_classifier --width 8 --heads 1 --batch-size 8 --data " + data + forever + "--save " + model, "TERM");
-  CHECK(run.err == "");
-  CHECK(run.status == 128 + 15);
-  CHECK(run.out_from("interrupted") != "");
-  CHECK(run_example("text_classifier --load " + model + " --classify a").status == 0);
-}
-
 TEST_CASE("A second signal of any kind ends a program in the middle of a step") {
   // The first signal may be handled before the second arrives. Then another delay is tried, because each try reaches
   // the same part of its step after the same time.

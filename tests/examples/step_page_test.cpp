@@ -20,6 +20,7 @@
 #include "text_classifier_data.hpp"
 
 namespace tg = tapegrad;
+using page::named;
 
 namespace {
 
@@ -35,13 +36,6 @@ json step_of(const TemporaryFolder& folder, const std::string& file) {
     CHECK(node.contains("forward_ns") == (node["kind"] == "operation"));
     for (const char* time : {"forward_ns", "backward_ns"}) node.erase(time);
   }
-  return step;
-}
-
-const json& named(const json& step, const std::string& name) {
-  for (const json& node : step["nodes"])
-    if (node["name"] == name) return node;
-  FAIL("no node is called " << name);
   return step;
 }
 
@@ -64,14 +58,14 @@ double loss_of(const json& step, const Run& run) {
   const json& loss = step["nodes"][step["loss"].get<std::size_t>()];
   CHECK(loss["operation"] == "cross_entropy");
   const double number = loss["value"]["statistics"]["mean"];
-  CHECK(number_after(Run{0, run.out_from("a training step on "), ""}, ": loss ") ==
+  CHECK(Run{0, run.out_from("a training step on "), ""}.number_after(": loss ") ==
         doctest::Approx(number).epsilon(1e-4 / number));
   return number;
 }
 
 /// The probability of the label printed by text_classifier for its only --classify.
 double probability_of(const std::string& label, const Run& run) {
-  return number_after(Run{0, run.out_from("your words:"), ""}, " " + label + ' ') / 100;
+  return Run{0, run.out_from("your words:"), ""}.number_after(" " + label + ' ') / 100;
 }
 
 }  // namespace
@@ -195,7 +189,7 @@ TEST_CASE("language_model --page shows a step on a line, without changing the ru
   CHECK(named(step, "blocks.1.feed_forward.fc1.weight")["gradient"].is_object());
   CHECK(page_data(folder.read("page"))["title"] == "A training step on 'katé'");
   CHECK(std::exp(loss_of(step, run)) ==
-        doctest::Approx(number_after(run, "attention on the text (perplexity ")).epsilon(0.002));
+        doctest::Approx(run.number_after("attention on the text (perplexity ")).epsilon(0.002));
 
   for (const char* source : {" --load ", " --resume "}) {
     const Run again = run_example("language_model --length 1" + (source + folder.path("run")) + text);
@@ -258,8 +252,7 @@ TEST_CASE("If the loss is NaN, --page shows the failed step and opens at the fir
             list}) {
     CAPTURE(learn);
     const Run run = run_example(learn + " --page " + folder.path("page"));
-    CHECK(run.status == 1);
-    CHECK(run.err.find("; use a lower learning rate") != std::string::npos);
+    check_message(run, learn.substr(0, learn.find(' ')), "; use a lower learning rate");
     CHECK(run.out_from("web page of the step: ") == "web page of the step: " + folder.path("page") + '\n');
     const json data = page_data(folder.read("page")), opened = data["steps"][0]["opened_at"];
     CHECK(data["title"].get<std::string>().starts_with("Failed training step "));

@@ -18,9 +18,6 @@ using Array = tg::Array<double>;
 
 namespace {
 
-const char* const tutorials[] = {"contextual_embedding", "masking", "attention_levels", "cross_attention",
-                                 "manual_backward"};
-
 /// Captures standard output while f runs.
 template <class F> std::string printed_by(const F& f) {
   struct Redirected {
@@ -49,7 +46,7 @@ std::string without_differences(const std::string& text) {
 }  // namespace
 
 TEST_CASE("Every tutorial is repeatable with a seed, changes with it, and fits into 100 columns") {
-  for (const std::string program : tutorials) {
+  for (const std::string& program : kTutorials) {
     CAPTURE(program);
     const Run zero = run_example(program), again = run_example(program + " --seed 0"),
               other = run_example(program + " --seed 18446744073709551615");
@@ -63,7 +60,7 @@ TEST_CASE("Every tutorial is repeatable with a seed, changes with it, and fits i
 }
 
 TEST_CASE("Every tutorial has --help, and refuses unknown options in one line") {
-  for (const std::string program : tutorials) {
+  for (const std::string& program : kTutorials) {
     CAPTURE(program);
     const Run help = run_example(program + " --help");
     CHECK(help.status == 0);
@@ -71,10 +68,8 @@ TEST_CASE("Every tutorial has --help, and refuses unknown options in one line") 
     for (const char* wrong : {" --seed -1", " --seed 1.5", " --seed", " --sed 1", " 1"}) {
       CAPTURE(wrong);
       const Run run = run_example(program + wrong);
-      CHECK(run.status == 1);
+      check_message(run, program, "");
       CHECK(run.out == "");
-      CHECK(run.err.find(program + ": ") == 0);
-      CHECK(run.err.find('\n') == run.err.size() - 1);
     }
   }
 }
@@ -82,7 +77,7 @@ TEST_CASE("Every tutorial has --help, and refuses unknown options in one line") 
 TEST_CASE("examples/README.md shows a part of each tutorial's output") {
   std::ifstream file(TAPEGRAD_SOURCES "/examples/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  for (const std::string program : tutorials) {
+  for (const std::string& program : kTutorials) {
     CAPTURE(program);
     const std::string section = between(readme, "## " + program + "\n", "\n## "),
                       shown = without_differences(between(section, "```text\n", "```"));

@@ -21,6 +21,11 @@ struct Published {
 
   Run run(const std::string& arguments) const { return run_example("gpt2 " + model + ' ' + arguments); }
 
+  /// Expects one short line with the words, and exit status 1.
+  void refuses(const std::string& arguments, const std::string& words) const {
+    check_refusals("gpt2 " + model, {{arguments, words}});
+  }
+
   /// The number after some printed words.
   static double number(const Run& run, const std::string& words) {
     CAPTURE(run.out);

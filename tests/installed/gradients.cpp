@@ -55,6 +55,17 @@ int main() {
   check(unrecorded.item() == 4);
   check_error<std::logic_error>([&] { unrecorded.backward(); }, {"Tape"});
 
+  // A rule that throws leaves all gradients as they were.
+  {
+    const tg::Tape tape;
+    const Tensor broken = tg::record("broken", w.value() + 1.0, {w},
+                                     [](const auto&, auto&) { throw std::runtime_error("out of order"); });
+    const Tensor loss = tg::sum(broken) + tg::sum(b);
+    check_error<std::runtime_error>([&] { loss.backward(); }, {"out of order"});
+    check(!w.has_grad());
+    check_close(b.grad(), Array(2 * db));
+  }
+
   check_error<std::invalid_argument>(
       [&] {
         tg::matmul(Tensor(x), Tensor(Array{1, 2, 3}));

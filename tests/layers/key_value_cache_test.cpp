@@ -46,31 +46,24 @@ std::vector<std::size_t> one_by_one(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("Attention with a cache matches attention at once, for any pieces of the text") {
+TEST_CASE("Attention with a cache matches attention at once, for any pieces, heads and rotary positions") {
   tg::manual_seed(1);
   for (const std::size_t batch : {1, 3})
-    for (const std::size_t heads : {1, 2, 8}) {
-      const tg::MultiHeadAttention<double> attention(16, heads);
-      const tg::Tensor<double> x(tg::normal<double>({batch, 150, 16}));
-      const auto whole = attention(x, Mask::causal()).value();
-      check_close(in_pieces(attention, x, {150}), whole, 1e-12);
-      check_close(in_pieces(attention, x, one_by_one(150)), whole, 1e-12);
-      check_close(in_pieces(attention, x, {1, 3, 3, 60, 61, 64, 65, 150}), whole, 1e-12);
-    }
-}
-
-TEST_CASE("Rotary positions continue those in the cache, and heads share its keys and values") {
-  tg::manual_seed(8);
-  for (const std::size_t kv_heads : {8, 4, 2, 1})
-    for (const std::optional<double> rotary_base : {std::optional<double>(), std::optional<double>(100)}) {
-      CAPTURE(kv_heads);
-      CAPTURE(rotary_base.has_value());
-      const tg::MultiHeadAttention<double> attention(32, 8, {.num_kv_heads = kv_heads, .rotary_base = rotary_base});
-      const tg::Tensor<double> x(tg::normal<double>({2, 150, 32}));
-      const auto whole = attention(x, Mask::causal()).value();
-      check_close(in_pieces(attention, x, one_by_one(150)), whole, 1e-12);
-      check_close(in_pieces(attention, x, {1, 3, 3, 60, 61, 64, 65, 150}), whole, 1e-12);
-    }
+    for (const std::size_t heads : {1, 2, 8})
+      for (std::size_t kv_heads = heads; kv_heads > 0; kv_heads /= 2)
+        for (const std::optional<double> rotary_base : {std::optional<double>(), std::optional<double>(100)}) {
+          CAPTURE(batch);
+          CAPTURE(heads);
+          CAPTURE(kv_heads);
+          CAPTURE(rotary_base.has_value());
+          const tg::MultiHeadAttention<double> attention(32, heads,
+                                                         {.num_kv_heads = kv_heads, .rotary_base = rotary_base});
+          const tg::Tensor<double> x(tg::normal<double>({batch, 150, 32}));
+          const auto whole = attention(x, Mask::causal()).value();
+          for (const auto& ends :
+               std::vector<std::vector<std::size_t>>{{150}, one_by_one(150), {1, 3, 3, 60, 61, 64, 65, 150}})
+            check_close(in_pieces(attention, x, ends), whole, 1e-12);
+        }
 }
 
 TEST_CASE("A long text with a cache matches the text at once, over several tiles of keys, in float and double") {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "close.hpp"
@@ -103,13 +105,6 @@ TEST_CASE_TEMPLATE("Linear works in float and double", T, float, double) {
   check_close(layer(tg::Tensor<T>(tg::Array<T>{{3, 4}, {0, 1}})).value(), tg::Array<T>{{12, 23}, {9, 20}});
 }
 
-TEST_CASE("Linear's gradients agree with finite differences") {
-  tg::manual_seed(2);
-  tg::Linear<double> layer(3, 2);
-  tg::Parameter<double> x(tg::normal<double>({2, 2, 3}));
-  check_gradients(layer, {{"x", x}}, [&] { return layer(x); });
-}
-
 TEST_CASE("Linear starts uniformly distributed within plus and minus one over the root of its inputs") {
   tg::manual_seed(3);
   const tg::Linear<float> layer(100, 400);
@@ -125,35 +120,70 @@ TEST_CASE("Linear starts uniformly distributed within plus and minus one over th
   }
 }
 
-TEST_CASE("Layers refuse non-positive sizes before they draw random numbers") {
-  tg::manual_seed(4);
-  const std::uint64_t untouched = tg::default_generator().next_key();
-  tg::manual_seed(4);
-  CHECK_THROWS_WITH_AS(tg::Linear<>(0, 3), "[Linear] expected in_features from 1 to 2147483647, got 0",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::Linear<>(3, std::size_t(-2)), "[Linear] expected out_features from 1 to 2147483647, got -2",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::Embedding<>(0, 3), "[Embedding] expected num_embeddings from 1 to 2147483647, got 0",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::Embedding<>(3, 0), "[Embedding] expected embedding_dim from 1 to 2147483647, got 0",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<>({4, -1}), "[LayerNorm] expected normalized_shape from 1 to 2147483647, got -1",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(tg::Extents{}),
-                       "[LayerNorm] expected a normalized_shape of at least one axis, got ()", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(0, 1), "[MultiHeadAttention] expected dim from 1 to 2147483647, got 0",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 0),
-                       "[MultiHeadAttention] expected num_heads from 1 to 2147483647, got 0", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(8, 2, {.value_dim = std::size_t(-1)}),
-                       "[MultiHeadAttention] expected value_dim from 1 to 2147483647, got -1", std::invalid_argument);
-  CHECK(tg::default_generator().next_key() == untouched);
+TEST_CASE("Layers' gradients agree with finite differences") {
+  tg::manual_seed(2);
+  tg::Parameter<double> x(tg::normal<double>({2, 3, 4})), q(tg::normal<double>({2, 3, 3})),
+      k(tg::normal<double>({2, 3, 2})), v(tg::normal<double>({2, 3, 5}));
+  tg::Linear<double> linear(4, 2);
+  check_gradients(linear, {{"x", x}}, [&] { return linear(x); });
+  tg::Embedding<double> embedding(4, 3);  // an id's occurrences accumulate
+  check_gradients(embedding, {}, [&] { return embedding(tg::IntArray{{1, 2}, {1, 1}}); });
+  tg::LayerNorm<double> norm(4);
+  norm.weight.set_value(tg::normal<double>({4}));
+  check_gradients(norm, {{"x", x}}, [&] { return norm(x); });
+  tg::MultiHeadAttention<double> cross(4, 2, {.query_dim = 3, .key_dim = 2, .value_dim = 5}), self(4, 2);
+  const auto mask = tg::AttentionMask::causal() & tg::AttentionMask::valid_lens(tg::IntArray{3, 2});
+  check_gradients(cross, {{"q", q}, {"k", k}, {"v", v}}, [&] { return cross(q, k, v, mask); });
+  check_gradients(self, {{"x", x}}, [&] { return self(x); });
+  check_gradients(self, {{"x", x}}, [&] { return self.attention_weights(x, x, tg::AttentionMask::causal()); });
 }
 
-TEST_CASE("Linear's error for an incompatible input names the shapes") {
-  const tg::Linear<double> layer(3, 4);
-  CHECK_THROWS_WITH_AS(layer(constant({2, 5})), doctest::Contains("(4, 3)"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(layer(constant({2, 5})), doctest::Contains("(2, 5)"), std::invalid_argument);
+// Expects an error of type Error with exactly this message.
+template <class Error = std::invalid_argument, class Call> void check_error(const std::string& message, Call call) {
+  CAPTURE(message);
+  CHECK_THROWS_WITH_AS(call(), message.c_str(), Error);
+}
+
+TEST_CASE("Layers refuse sizes and options out of range before they draw random numbers") {
+  using Attention = tg::MultiHeadAttention<>;
+  const tg::Generator untouched = tg::default_generator();
+  const std::string sizes = " from 1 to 2147483647, got ";
+  check_error("[Linear] expected in_features" + sizes + "0", [] { tg::Linear<>(0, 3); });
+  check_error("[Linear] expected out_features" + sizes + "-2", [] { tg::Linear<>(3, std::size_t(-2)); });
+  check_error("[Embedding] expected num_embeddings" + sizes + "0", [] { tg::Embedding<>(0, 3); });
+  check_error("[Embedding] expected embedding_dim" + sizes + "0", [] { tg::Embedding<>(3, 0); });
+  for (const int padding : {4, -1})
+    check_error<std::out_of_range>("[Embedding] expected a padding_idx from 0 to 3, got " + std::to_string(padding),
+                                   [&] { tg::Embedding<>(4, 2, {.padding_idx = padding}); });
+  check_error("[LayerNorm] expected normalized_shape" + sizes + "-1", [] { tg::LayerNorm<>({4, -1}); });
+  check_error("[LayerNorm] expected a normalized_shape of at least one axis, got ()",
+              [] { tg::LayerNorm<>(tg::Extents{}); });
+  check_error("[LayerNorm] expected an eps of 0 or more, got -1", [] { tg::LayerNorm<>(3, {.eps = -1}); });
+  CHECK_THROWS_AS(tg::LayerNorm<>(3, {.eps = kNaN}), std::invalid_argument);
+  check_error("[MultiHeadAttention] expected dim" + sizes + "0", [] { Attention(0, 1); });
+  check_error("[MultiHeadAttention] expected num_heads" + sizes + "0", [] { Attention(8, 0); });
+  check_error("[MultiHeadAttention] expected value_dim" + sizes + "-1",
+              [] { Attention(8, 2, {.value_dim = std::size_t(-1)}); });
+  check_error("[MultiHeadAttention] expected dim divisible by num_heads, got dim 100 and num_heads 3",
+              [] { Attention(100, 3); });
+  check_error("[Dropout] expected a probability p in [0, 1), got 1", [] { tg::Dropout(1.0); });
+  for (const double p : {1.0, -0.1, kNaN}) {
+    CHECK_THROWS_AS(tg::Dropout{p}, std::invalid_argument);
+    CHECK_THROWS_AS(Attention(4, 2, {.dropout = p}), std::invalid_argument);
+  }
+  CHECK(tg::Dropout(0.0).p == 0);
+  CHECK(tg::default_generator() == untouched);
+}
+
+TEST_CASE("Layers refuse inputs that do not fit, naming the shapes or the id") {
+  const tg::Linear<double> linear(3, 4);
+  for (const char* shape : {"(4, 3)", "(2, 5)"})
+    CHECK_THROWS_WITH_AS(linear(constant({2, 5})), doctest::Contains(shape), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::LayerNorm<double>(3)(constant({2, 4})), doctest::Contains("(2, 4)"), std::invalid_argument);
+  const tg::Embedding<> embedding(4, 2);
+  for (const int id : {4, -1})
+    CHECK_THROWS_WITH_AS(embedding(tg::IntArray{1, id}), doctest::Contains(std::to_string(id).c_str()),
+                         std::out_of_range);
 }
 
 TEST_CASE("Embedding looks up the rows of its weight") {
@@ -162,12 +192,6 @@ TEST_CASE("Embedding looks up the rows of its weight") {
   const Array& w = layer.weight.value();
   check_close(layer(tg::IntArray{{3, 0}, {1, 3}}).value(),
               Array{{{w(3, 0), w(3, 1)}, {w(0, 0), w(0, 1)}}, {{w(1, 0), w(1, 1)}, {w(3, 0), w(3, 1)}}});
-}
-
-TEST_CASE("Embedding's gradient accumulates over the occurrences of an id") {
-  tg::manual_seed(6);
-  tg::Embedding<double> layer(4, 3);
-  check_gradients(layer, {}, [&] { return layer(tg::IntArray{{1, 2}, {1, 1}}); });
 }
 
 TEST_CASE("Embedding's padding starts as zeros and gets no gradient") {
@@ -191,16 +215,6 @@ TEST_CASE("Embedding starts with a normal distribution") {
   };
   CHECK(within(1) == doctest::Approx(0.6827).epsilon(0.02));
   CHECK(within(2) == doctest::Approx(0.9545).epsilon(0.01));
-}
-
-TEST_CASE("Embedding refuses ids and a padding_idx outside the table") {
-  CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = 4}),
-                       "[Embedding] expected a padding_idx from 0 to 3, got 4", std::out_of_range);
-  CHECK_THROWS_WITH_AS(tg::Embedding<>(4, 2, {.padding_idx = -1}),
-                       "[Embedding] expected a padding_idx from 0 to 3, got -1", std::out_of_range);
-  const tg::Embedding<> layer(4, 2);
-  CHECK_THROWS_WITH_AS(layer(tg::IntArray{1, 4}), doctest::Contains("4"), std::out_of_range);
-  CHECK_THROWS_WITH_AS(layer(tg::IntArray{1, -1}), doctest::Contains("-1"), std::out_of_range);
 }
 
 TEST_CASE_TEMPLATE("Dropout in training zeroes a share p and scales the rest", T, float, double) {
@@ -229,13 +243,6 @@ TEST_CASE("Dropout passes the gradient where it passed the value") {
   check_close(x.grad() * x.value(), y.value());
 }
 
-TEST_CASE("Dropout refuses a p outside [0, 1)") {
-  CHECK_THROWS_WITH_AS(tg::Dropout(1.0), "[Dropout] expected a probability p in [0, 1), got 1", std::invalid_argument);
-  CHECK_THROWS_AS(tg::Dropout(-0.1), std::invalid_argument);
-  CHECK_THROWS_AS(tg::Dropout{kNaN}, std::invalid_argument);
-  CHECK(tg::Dropout(0.0).p == 0);
-}
-
 TEST_CASE("LayerNorm makes rows of mean 0 and variance 1, then scales and shifts them") {
   tg::manual_seed(11);
   tg::LayerNorm<double> layer(3, {.eps = 0.5}), unbiased(3, {.bias = false});
@@ -261,21 +268,6 @@ TEST_CASE("LayerNorm over several axes uses their common mean") {
   const Tensor x(Array{{{1., 2.}, {3., 6.}}});  // mean 3, variance 3.5
   const double s = std::sqrt(3.5);
   check_close(layer(x).value(), Array{{{-2 / s, -1 / s}, {0., 3 / s}}});
-}
-
-TEST_CASE("LayerNorm's gradients agree with finite differences") {
-  tg::manual_seed(12);
-  tg::LayerNorm<double> layer(4);
-  layer.weight.set_value(tg::normal<double>({4}));
-  tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
-  check_gradients(layer, {{"x", x}}, [&] { return layer(x); });
-}
-
-TEST_CASE("LayerNorm refuses a negative eps and an input of another width") {
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<>(3, {.eps = -1}), "[LayerNorm] expected an eps of 0 or more, got -1",
-                       std::invalid_argument);
-  CHECK_THROWS_AS(tg::LayerNorm<>(3, {.eps = kNaN}), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tg::LayerNorm<double>(3)(constant({2, 4})), doctest::Contains("(2, 4)"), std::invalid_argument);
 }
 
 TEST_CASE("Self-attention matches its definition for one head and for several") {
@@ -326,26 +318,6 @@ TEST_CASE("A fully masked query gets only the bias of the output projection") {
   check_close(layer.attention_weights(x, x, nothing).value(), Array(tg::Shape{1, 2, 2, 2}, 0.0));
 }
 
-TEST_CASE("Attention's gradients agree with finite differences") {
-  tg::manual_seed(17);
-  tg::MultiHeadAttention<double> layer(4, 2, {.query_dim = 3, .key_dim = 2, .value_dim = 5});
-  tg::Parameter<double> q(tg::normal<double>({2, 3, 3})), k(tg::normal<double>({2, 3, 2})),
-      v(tg::normal<double>({2, 3, 5}));
-  const auto mask = tg::AttentionMask::causal() & tg::AttentionMask::valid_lens(tg::IntArray{3, 2});
-  check_gradients(layer, {{"q", q}, {"k", k}, {"v", v}}, [&] { return layer(q, k, v, mask); });
-
-  tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
-  tg::MultiHeadAttention<double> self(4, 2);
-  check_gradients(self, {{"x", x}}, [&] { return self(x); });
-}
-
-TEST_CASE("Attention weights can be differentiated") {
-  tg::manual_seed(18);
-  tg::MultiHeadAttention<double> layer(4, 2);
-  tg::Parameter<double> x(tg::normal<double>({2, 3, 4}));
-  check_gradients(layer, {{"x", x}}, [&] { return layer.attention_weights(x, x, tg::AttentionMask::causal()); });
-}
-
 TEST_CASE("Attention drops weights in training and none in evaluation mode") {
   tg::manual_seed(19);
   tg::MultiHeadAttention<double> layer(4, 2, {.dropout = 0.5});
@@ -366,26 +338,14 @@ TEST_CASE("Attention drops weights in training and none in evaluation mode") {
   check_close(layer(x).value(), without(x).value());
 }
 
-TEST_CASE("Attention refuses a number of heads that does not divide the width, and a dropout outside [0, 1)") {
-  CHECK_THROWS_WITH_AS(tg::MultiHeadAttention<>(100, 3),
-                       "[MultiHeadAttention] expected dim divisible by num_heads, got dim 100 and num_heads 3",
-                       std::invalid_argument);
-  CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = 1}), std::invalid_argument);
-  CHECK_THROWS_AS(tg::MultiHeadAttention<>(4, 2, {.dropout = kNaN}), std::invalid_argument);
-}
-
 TEST_CASE("Attention's error for incompatible inputs names the expected shapes") {
   tg::MultiHeadAttention<double> layer(6, 2, {.query_dim = 3, .key_dim = 4, .value_dim = 5});
   const Tensor q = constant({2, 3, 3}), k = constant({2, 7, 4}), v = constant({2, 7, 5});
   CHECK(tg::parameters(layer).size() == 8);  // traversal names the parameters
-  CHECK_THROWS_WITH_AS(
-      layer(q, k, k),
-      "[linear] expected an input of shape (..., 5) for v_proj.weight (6, 5), got (2, 7, 4): axis -1 is 4",
-      std::invalid_argument);
-  CHECK_THROWS_WITH_AS(
-      layer.attention_weights(k, k),
-      "[linear] expected an input of shape (..., 3) for q_proj.weight (6, 3), got (2, 7, 4): axis -1 is 4",
-      std::invalid_argument);
+  check_error("[linear] expected an input of shape (..., 5) for v_proj.weight (6, 5), got (2, 7, 4): axis -1 is 4",
+              [&] { layer(q, k, k); });
+  check_error("[linear] expected an input of shape (..., 3) for q_proj.weight (6, 3), got (2, 7, 4): axis -1 is 4",
+              [&] { layer.attention_weights(k, k); });
   const auto misfit = doctest::Contains("[MultiHeadAttention] expected queries");
   const Tensor other_batch = constant({1, 7, 4});
   CHECK_THROWS_WITH_AS(layer(q, k, constant({2, 6, 5})), misfit, std::invalid_argument);  // fewer values than keys

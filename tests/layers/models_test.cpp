@@ -243,18 +243,14 @@ template <template <class> class Model, class... Args> void check_model(const ch
 }  // namespace
 
 TEST_CASE("A classifier matches PyTorch with every mask") {
-  SUBCASE("no mask") { check_model<Classifier>("classifier", 1, unpadded_ids(), Mask::none()); }
-  SUBCASE("padding") {
-    check_model<Classifier>("classifier, key padding", 2, padded_ids(),
-                            Mask::key_padding(tg::padding_mask(padded_ids(), kPadding)));
-  }
-  SUBCASE("a valid length for each text") {
-    check_model<Classifier>("classifier, valid lengths", 2, unpadded_ids(), Mask::valid_lens(lengths()));
-  }
-  SUBCASE("a valid length for each query") {
-    check_model<Classifier>("classifier, valid lengths of every query", 2, unpadded_ids(),
-                            Mask::valid_lens(lengths_of_queries()));
-  }
+  const auto check = [](const char* name, std::size_t heads, const tg::IntArray& ids, const Mask& mask) {
+    CAPTURE(name);
+    check_model<Classifier>(name, heads, ids, mask);
+  };
+  check("classifier", 1, unpadded_ids(), Mask::none());
+  check("classifier, key padding", 2, padded_ids(), Mask::key_padding(tg::padding_mask(padded_ids(), kPadding)));
+  check("classifier, valid lengths", 2, unpadded_ids(), Mask::valid_lens(lengths()));
+  check("classifier, valid lengths of every query", 2, unpadded_ids(), Mask::valid_lens(lengths_of_queries()));
 }
 
 TEST_CASE("A language model matches PyTorch") {
@@ -268,36 +264,21 @@ TEST_CASE("Cross-attention with queries, keys and values of different widths mat
 }
 
 TEST_CASE("Transformer blocks match PyTorch") {
-  using Options = tg::TransformerBlockOptions;
-  SUBCASE("GELU") { check_model<Transformer>("transformer", Options{.feed_forward_width = 6}); }
-  SUBCASE("GELU with tanh") {
-    check_model<Transformer>("transformer, gelu by tanh",
-                             Options{.feed_forward_width = 6, .activation = tg::Activation::gelu_tanh});
-  }
-  SUBCASE("ReLU, norms last") {
-    check_model<Transformer>(
-        "transformer, norms last",
-        Options{.feed_forward_width = 6, .activation = tg::Activation::relu, .norm = tg::NormPlacement::last});
-  }
-  SUBCASE("SiLU, no biases, tied head") {
-    check_model<Transformer>("transformer, without biases, tied",
-                             Options{.feed_forward_width = 6, .activation = tg::Activation::silu, .bias = false}, true);
-  }
-  SUBCASE("no norms") {
-    check_model<Transformer>("transformer, without norms",
-                             Options{.feed_forward_width = 6, .norm = tg::NormPlacement::none});
-  }
-  SUBCASE("keys and values of one head") {
-    check_model<Transformer>("transformer, one head of keys", Options{.feed_forward_width = 6, .num_kv_heads = 1});
-  }
-  SUBCASE("rotary positions, RMSNorms last, SwiGLU, with biases") {
-    check_model<Transformer>("transformer, rotary, rms norms last, gated",
-                             Options{.feed_forward_width = 6,
-                                     .activation = tg::Activation::swiglu,
-                                     .norm = tg::NormPlacement::last,
-                                     .normalization = tg::Normalization::rms,
-                                     .rotary_base = 10000});
-  }
+  const auto check = [](const char* name, tg::TransformerBlockOptions options, bool tied = false) {
+    CAPTURE(name);
+    options.feed_forward_width = 6;
+    check_model<Transformer>(name, options, tied);
+  };
+  check("transformer", {});
+  check("transformer, gelu by tanh", {.activation = tg::Activation::gelu_tanh});
+  check("transformer, norms last", {.activation = tg::Activation::relu, .norm = tg::NormPlacement::last});
+  check("transformer, without biases, tied", {.activation = tg::Activation::silu, .bias = false}, true);
+  check("transformer, without norms", {.norm = tg::NormPlacement::none});
+  check("transformer, one head of keys", {.num_kv_heads = 1});
+  check("transformer, rotary, rms norms last, gated", {.activation = tg::Activation::swiglu,
+                                                       .norm = tg::NormPlacement::last,
+                                                       .normalization = tg::Normalization::rms,
+                                                       .rotary_base = 10000});
 }
 
 TEST_CASE("A Llama matches PyTorch") { check_model<Llama>("llama"); }

@@ -16,16 +16,18 @@ template <class T> struct Two {
   TAPEGRAD_FIELDS(a, b)
 };
 
+template <class T> void sweep(const Net<T>& net, const Batch& batch, T factor = 1) {
+  const tg::Tape tape;
+  (tg::cross_entropy(net(batch.ids), batch.labels) * factor).backward();
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("Ranks with parts of unequal length get the gradient of the whole batch", T, float, double) {
   const Group world;
   const Batch whole = whole_batch(), mine = part_of(whole, world);
   Net<T> alone = make_net<T>();
-  {
-    const tg::Tape tape;
-    tg::cross_entropy(alone(whole.ids), whole.labels).backward();
-  }
+  sweep(alone, whole);
   for_each_way([&](const Way& way) {
     Net<T> net = make_net<T>();
     const tg::Tape tape;
@@ -48,10 +50,7 @@ TEST_CASE("A weight is the number of labels that count, and may be 0 on a rank")
   for (const auto label : mine.labels) counted += label == -100 ? 0 : 1;
   if (world.size() > 1 && world.rank() == 0) CHECK(counted == 0);
   Net<double> alone = make_net<double>();
-  {
-    const tg::Tape tape;
-    tg::cross_entropy(alone(whole.ids), whole.labels).backward();
-  }
+  sweep(alone, whole);
   for_each_way([&](const Way& way) {
     Net<double> net = make_net<double>();
     const tg::Tape tape;
@@ -113,19 +112,12 @@ TEST_CASE("Of several backward passes that accumulate, the last is between begin
   const Batch whole = whole_batch(), mine = part_of(whole, world);
   const std::vector<double> factors{1, 0.25, -2};
   Net<double> alone = make_net<double>();
-  for (const double factor : factors) {
-    const tg::Tape tape;
-    (tg::cross_entropy(alone(whole.ids), whole.labels) * factor).backward();
-  }
+  for (const double factor : factors) sweep(alone, whole, factor);
   for_each_way([&](const Way& way) {
     Net<double> net = make_net<double>();
-    const auto sweep = [&](double factor) {
-      const tg::Tape tape;
-      (tg::cross_entropy(net(mine.ids), mine.labels) * factor).backward();
-    };
-    sweep(factors[0]);
-    sweep(factors[1]);
-    way.average(world, tg::parameters(net), mine.rows(), [&] { sweep(factors[2]); });
+    sweep(net, mine, factors[0]);
+    sweep(net, mine, factors[1]);
+    way.average(world, tg::parameters(net), mine.rows(), [&] { sweep(net, mine, factors[2]); });
     check_gradients(net, alone, 1e-12);
   });
 }

@@ -63,6 +63,12 @@ std::string message_of(const Group& world, const auto& model) {
   return "";
 }
 
+/// The message for a field that differs on the rank.
+std::string difference(const std::string& field, std::size_t rank) {
+  return "[check_equal] expected " + field + " to be equal on all ranks, got a different value on rank " +
+         std::to_string(rank) + " than on rank 0";
+}
+
 }  // namespace
 
 // ---- broadcast ------------------------------------------------------------------------------------------------------
@@ -155,10 +161,7 @@ TEST_CASE("A bit that differs on one rank is found, with the field's name and th
     Run run(1);
     CHECK(message_of(world, run).empty());
     const bool is_chosen = world.rank() == rank;
-    const auto differs = [&](const std::string& name) {
-      return "[check_equal] expected " + name + " to be equal on all ranks, got a different value on rank " +
-             std::to_string(rank) + " than on rank 0";
-    };
+    const auto differs = [&](const std::string& name) { return difference(name, rank); };
     if (is_chosen) run.step += 1;
     CHECK(message_of(world, run) == differs("step"));
     if (is_chosen) run.note = "Of rank 0";
@@ -178,12 +181,9 @@ TEST_CASE("A difference on rank 0 is reported on the other ranks, with the first
   if (world.size() == 1) return;
   Run run(1);
   if (world.rank() == 0) run.step = 7;
-  CHECK(message_of(world, run) ==
-        "[check_equal] expected step to be equal on all ranks, got a different value on rank 1 than on rank 0");
+  CHECK(message_of(world, run) == difference("step", 1));
   if (world.rank() + 1 == world.size()) run.phase = "y";
-  CHECK(message_of(world, run) ==
-        "[check_equal] expected phase to be equal on all ranks, got a different value on rank " +
-            std::to_string(world.size() - 1) + " than on rank 0");
+  CHECK(message_of(world, run) == difference("phase", world.size() - 1));
 }
 
 TEST_CASE("Zeros of different sign differ, and a NaN equals itself") {
@@ -218,11 +218,9 @@ TEST_CASE("The same numbers in other shapes or under other names are different")
   };
   const bool is_first = world.rank() == 0;
   const Given shaped{tg::Array<float>(is_first ? tg::Shape{2, 3} : tg::Shape{3, 2}, 1.0F), {}};
-  CHECK(message_of(world, shaped) ==
-        "[check_equal] expected numbers to be equal on all ranks, got a different value on rank 1 than on rank 0");
+  CHECK(message_of(world, shaped) == difference("numbers", 1));
   const Given named{std::nullopt, {{is_first ? "a" : "b", 1}}};
-  CHECK(message_of(world, named) == std::string("[check_equal] expected named.") + (is_first ? "a" : "b") +
-                                        " to be equal on all ranks, got a different value on rank 1 than on rank 0");
+  CHECK(message_of(world, named) == difference(is_first ? "named.a" : "named.b", 1));
 }
 
 TEST_CASE("Changing any byte or the length changes the checksum") {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../support/every_optimizer.hpp"
 #include "ranks.hpp"
 
 namespace {
@@ -15,21 +16,13 @@ using tg::mpi::Sharded;
 static_assert(!std::is_reference_v<decltype(std::declval<Sharded<tg::SGD<float>>>().owners())>);
 static_assert(std::is_reference_v<decltype(std::declval<const Sharded<tg::SGD<float>>&>().owners())>);
 
-#define OPTIMIZERS tg::SGD<float>, tg::Adam<float>, tg::AdamW<float>
-
-template <class Optimizer> typename Optimizer::Options options() {
-  typename Optimizer::Options options{.lr = 0.05, .weight_decay = 0.1};
-  if constexpr (requires { options.momentum; }) options.momentum = 0.9;
-  return options;
-}
-
 /// Two groups with different options: matrices, and the other parameters.
 template <class Optimizer> Optimizer make_optimizer(Net<float>& net) {
   const auto chosen = [&](bool matrices) {
     return tg::parameters(net, [=](auto, const auto& p) { return (p.dimension() == 2) == matrices; });
   };
-  Optimizer optimizer(chosen(true), options<Optimizer>());
-  auto of_others = options<Optimizer>();
+  Optimizer optimizer(chosen(true), stateful_options<Optimizer>(0.05));
+  auto of_others = stateful_options<Optimizer>(0.05);
   of_others.lr = 0.01;
   of_others.weight_decay = 0;
   optimizer.add_group(chosen(false), of_others);
@@ -45,6 +38,25 @@ void set_gradients(Net<float>& net, std::size_t step) {
     if (name != "unused.bias" && (name != "unused.weight" || step % 3 == 1)) parameter->set_grad(gradient);
   }
 }
+
+/// A model and its copy with an undivided optimizer: their values stay equal to the bit.
+template <class Optimizer> struct Twins {
+  Net<float> net = make_net<float>(), whole_net = net;
+  Optimizer optimizer = make_optimizer<Optimizer>(net), whole = make_optimizer<Optimizer>(whole_net);
+  std::size_t step = 0;
+
+  /// Takes steps of both, and returns the undivided optimizer.
+  const Optimizer& run(auto& stepped, std::size_t steps) {
+    for (const std::size_t end = step + steps; step < end; ++step) {
+      set_gradients(net, step);
+      set_gradients(whole_net, step);
+      stepped.step();
+      whole.step();
+      check_same_values(net, whole_net);
+    }
+    return whole;
+  }
+};
 
 std::size_t whole_state_bytes(const auto& optimizer) {
   std::size_t bytes = 0;
@@ -64,62 +76,39 @@ std::size_t whole_state_bytes(const auto& optimizer) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("Ten steps of a divided optimizer give the same bits and state as an undivided one", Optimizer,
-                   OPTIMIZERS) {
+                   OPTIMIZERS(float)) {
   const Group world;
-  Net<float> net = make_net<float>(), whole_net = net;
-  Optimizer optimizer = make_optimizer<Optimizer>(net), whole = make_optimizer<Optimizer>(whole_net);
-  Sharded sharded(world, optimizer);
-  for (std::size_t step = 0; step < 10; ++step) {
-    set_gradients(net, step);
-    set_gradients(whole_net, step);
-    sharded.step();
-    whole.step();
-    check_same_values(net, whole_net);
-  }
-  CHECK_NOTHROW(world.check_equal(net));
-  CHECK(world.sum(static_cast<double>(sharded.state_bytes())) == static_cast<double>(whole_state_bytes(whole)));
-  if (world.size() > 1) CHECK(sharded.state_bytes() < whole_state_bytes(whole));
+  Twins<Optimizer> twins;
+  Sharded sharded(world, twins.optimizer);
+  const double whole_bytes = static_cast<double>(whole_state_bytes(twins.run(sharded, 10)));
+  CHECK_NOTHROW(world.check_equal(twins.net));
+  CHECK(world.sum(static_cast<double>(sharded.state_bytes())) == whole_bytes);
+  if (world.size() > 1) CHECK(static_cast<double>(sharded.state_bytes()) < whole_bytes);
 
   sharded.gather();
-  if (world.rank() == 0) CHECK(tg::save_bytes(optimizer) == tg::save_bytes(whole));
+  if (world.rank() == 0) CHECK(tg::save_bytes(twins.optimizer) == tg::save_bytes(twins.whole));
   sharded.keep_own();
-  CHECK(world.sum(static_cast<double>(sharded.state_bytes())) == static_cast<double>(whole_state_bytes(whole)));
+  CHECK(world.sum(static_cast<double>(sharded.state_bytes())) == whole_bytes);
 
-  for (std::size_t step = 10; step < 12; ++step) {  // another two
-    set_gradients(net, step);
-    set_gradients(whole_net, step);
-    sharded.step();
-    whole.step();
-  }
-  check_same_values(net, whole_net);
+  twins.run(sharded, 2);
   sharded.gather();
-  if (world.rank() == 0) CHECK(tg::save_bytes(optimizer) == tg::save_bytes(whole));
+  if (world.rank() == 0) CHECK(tg::save_bytes(twins.optimizer) == tg::save_bytes(twins.whole));
 }
 
-TEST_CASE_TEMPLATE("A divided optimizer continues from an undivided one, and the reverse", Optimizer, OPTIMIZERS) {
+TEST_CASE_TEMPLATE("A divided optimizer continues from an undivided one, and the reverse", Optimizer,
+                   OPTIMIZERS(float)) {
   const Group world;
-  Net<float> net = make_net<float>(), whole_net = net;
-  Optimizer optimizer = make_optimizer<Optimizer>(net), whole = make_optimizer<Optimizer>(whole_net);
-  std::size_t step = 0;
-  const auto run = [&](auto& stepped) {
-    for (std::size_t end = step + 3; step < end; ++step) {
-      set_gradients(net, step);
-      set_gradients(whole_net, step);
-      stepped.step();
-      whole.step();
-      check_same_values(net, whole_net);
-    }
-  };
-  run(optimizer);
+  Twins<Optimizer> twins;
+  twins.run(twins.optimizer, 3);
   {
-    Sharded sharded(world, optimizer);
-    if (world.size() > 1) CHECK(sharded.state_bytes() < whole_state_bytes(whole));
-    run(sharded);
+    Sharded sharded(world, twins.optimizer);
+    if (world.size() > 1) CHECK(sharded.state_bytes() < whole_state_bytes(twins.whole));
+    twins.run(sharded, 3);
     sharded.gather();
   }
-  world.broadcast(optimizer);
-  CHECK(tg::save_bytes(optimizer) == tg::save_bytes(whole));
-  run(optimizer);
+  world.broadcast(twins.optimizer);
+  CHECK(tg::save_bytes(twins.optimizer) == tg::save_bytes(twins.whole));
+  twins.run(twins.optimizer, 3);
 }
 
 TEST_CASE("Of N equal parameters each rank stores the state of its share") {

@@ -19,31 +19,27 @@ tg::IntArray indices_along(tg::Shape shape, std::ptrdiff_t axis, const tg::IntAr
 tg::IntArray no_indices(const tg::Shape& shape) { return tg::IntArray::from_shape(shape); }
 
 void add_gather(Table& table) {
-  table.add("gather", "columns, some twice", {draw({2, 3})}, [](const auto& x) {
+  table.add("gather", "columns, some twice", {draw({2, 3})}, [](auto& x) {
     return tg::gather(x[0], 1, {{2, 0, 2, 1}, {0, 0, 1, 2}});
   });
-  table.derive("gather", "along an axis", {draw({4})}, "n?", [](const auto& x, std::ptrdiff_t axis) {
+  table.derive("gather", "along an axis", {draw({4})}, "n?", [](auto& x, std::ptrdiff_t axis) {
     return tg::gather(x[0], axis, indices_along(x[0].shape(), axis, {2, 0, 3, 3, 0}));
   });
-  table.add("gather", "rows", {draw({3, 2})}, [](const auto& x) {
+  table.add("gather", "rows", {draw({3, 2})}, [](auto& x) {
     return tg::gather(x[0], 0, {{2, 0}, {2, 1}, {0, 1}, {2, 2}});
   });
-  table.add("gather", "from some rows alone", {draw({3, 4})}, [](const auto& x) {
+  table.add("gather", "from some rows alone", {draw({3, 4})}, [](auto& x) {
     return tg::gather(x[0], 1, tg::IntArray{{3, 3}});
   });
-  table.add("gather", "from parts of four axes", {draw({2, 3, 2, 3})}, [](const auto& x) {
+  table.add("gather", "from parts of four axes", {draw({2, 3, 2, 3})}, [](auto& x) {
     return tg::gather(x[0], 1, tg::IntArray{{{{2, 0}}, {{2, 2}}, {{1, 0}}, {{2, 1}}}});
   });
-  table.add("gather", "from a vector", {draw({4})}, [](const auto& x) { return tg::gather(x[0], 0, {3, 0, 3}); });
+  table.add("gather", "from a vector", {draw({4})}, [](auto& x) { return tg::gather(x[0], 0, {3, 0, 3}); });
   table.add("gather", "one element of a vector", {draw({4})},
-            [](const auto& x) { return tg::gather(x[0], 0, tg::IntArray(2)); });
-  table.add("gather", "a scalar", {draw({})}, [](const auto& x) { return tg::gather(x[0], -1, tg::IntArray(0)); });
-  table.add("gather", "a scalar twice", {draw({})}, [](const auto& x) {
-    return tg::gather(x[0], 0, tg::IntArray{0, 0});
-  });
-  table.add("gather", "no columns", {draw({2, 3})}, [](const auto& x) {
-    return tg::gather(x[0], 1, no_indices({2, 0}));
-  });
+            [](auto& x) { return tg::gather(x[0], 0, tg::IntArray(2)); });
+  table.add("gather", "a scalar", {draw({})}, [](auto& x) { return tg::gather(x[0], -1, tg::IntArray(0)); });
+  table.add("gather", "a scalar twice", {draw({})}, [](auto& x) { return tg::gather(x[0], 0, tg::IntArray{0, 0}); });
+  table.add("gather", "no columns", {draw({2, 3})}, [](auto& x) { return tg::gather(x[0], 1, no_indices({2, 0})); });
 }
 
 // Values weighted by their indices.
@@ -52,43 +48,38 @@ template <class T> tg::Tensor<T> with_indices(const tg::ValuesAndIndices<T>& fou
 }
 
 void add_max(Table& table) {
-  table.add("max", "rows", {draw({3, 4})}, [](const auto& x) { return with_indices(tg::max(x[0], 1)); });
+  table.add("max", "rows", {draw({3, 4})}, [](auto& x) { return with_indices(tg::max(x[0], 1)); });
   table.derive("max", "along an axis", {draw({4})}, "n?",
-               [](const auto& x, std::ptrdiff_t axis) { return with_indices(tg::max(x[0], axis)); });
+               [](auto& x, std::ptrdiff_t axis) { return with_indices(tg::max(x[0], axis)); });
   table.add("max", "columns, kept", {draw({3, 4})},
-            [](const auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
-  table.add("max", "a vector", {draw({5})}, [](const auto& x) { return with_indices(tg::max(x[0], 0)); });
-  table.add("max", "a scalar", {draw({})}, [](const auto& x) { return with_indices(tg::max(x[0], 0)); });
-  table.add("max", "a scalar, kept", {draw({})},
-            [](const auto& x) { return with_indices(tg::max(x[0], -1, tg::keepdims)); });
+            [](auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
+  table.add("max", "a vector", {draw({5})}, [](auto& x) { return with_indices(tg::max(x[0], 0)); });
+  table.add("max", "a scalar", {draw({})}, [](auto& x) { return with_indices(tg::max(x[0], 0)); });
+  table.add("max", "a scalar, kept", {draw({})}, [](auto& x) { return with_indices(tg::max(x[0], -1, tg::keepdims)); });
   table.add("max", "no columns, kept", {draw({3, 0})},
-            [](const auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
-  table.add("max", "large", {draw({2, 20}, -1e30, 1e30)}, [](const auto& x) { return with_indices(tg::max(x[0], 1)); });
-  table.add("max", "every element twice", {draw({2, 3})}, [](const auto& x) {
+            [](auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
+  table.add("max", "large", {draw({2, 20}, -1e30, 1e30)}, [](auto& x) { return with_indices(tg::max(x[0], 1)); });
+  table.add("max", "every element twice", {draw({2, 3})}, [](auto& x) {
     return with_indices(tg::max(tg::cat({x[0], x[0]}, 1), 1));
   });
 }
 
 void add_topk(Table& table) {
-  table.add("topk", "three of five columns", {draw({2, 5})},
-            [](const auto& x) { return with_indices(tg::topk(x[0], 3)); });
+  table.add("topk", "three of five columns", {draw({2, 5})}, [](auto& x) { return with_indices(tg::topk(x[0], 3)); });
   table.derive("topk", "along an axis", {draw({5})}, "n",
-               [](const auto& x, std::ptrdiff_t axis) { return with_indices(tg::topk(x[0], 3, axis)); });
+               [](auto& x, std::ptrdiff_t axis) { return with_indices(tg::topk(x[0], 3, axis)); });
   table.derive("topk", "the smallest along an axis", {draw({5})}, "n",
-               [](const auto& x, std::ptrdiff_t axis) { return with_indices(tg::topk(x[0], 3, axis, false)); });
-  table.add("topk", "two of three rows", {draw({3, 2})},
-            [](const auto& x) { return with_indices(tg::topk(x[0], 2, 0)); });
+               [](auto& x, std::ptrdiff_t axis) { return with_indices(tg::topk(x[0], 3, axis, false)); });
+  table.add("topk", "two of three rows", {draw({3, 2})}, [](auto& x) { return with_indices(tg::topk(x[0], 2, 0)); });
   table.add("topk", "the smallest of a middle axis", {draw({2, 4, 3})},
-            [](const auto& x) { return with_indices(tg::topk(x[0], 2, -2, false)); });
-  table.add("topk", "all, in order", {draw({7})}, [](const auto& x) { return with_indices(tg::topk(x[0], 7)); });
+            [](auto& x) { return with_indices(tg::topk(x[0], 2, -2, false)); });
+  table.add("topk", "all, in order", {draw({7})}, [](auto& x) { return with_indices(tg::topk(x[0], 7)); });
   table.add("topk", "all, in reverse order", {draw({7})},
-            [](const auto& x) { return with_indices(tg::topk(x[0], 7, 0, false)); });
-  table.add("topk", "none", {draw({2, 3})}, [](const auto& x) { return with_indices(tg::topk(x[0], 0)); });
-  table.add("topk", "a scalar", {draw({})}, [](const auto& x) { return with_indices(tg::topk(x[0], 1, 0)); });
-  table.add("topk", "none of no columns", {draw({2, 0})},
-            [](const auto& x) { return with_indices(tg::topk(x[0], 0)); });
-  table.add("topk", "large", {draw({2, 20}, -1e30, 1e30)},
-            [](const auto& x) { return with_indices(tg::topk(x[0], 4, 1)); });
+            [](auto& x) { return with_indices(tg::topk(x[0], 7, 0, false)); });
+  table.add("topk", "none", {draw({2, 3})}, [](auto& x) { return with_indices(tg::topk(x[0], 0)); });
+  table.add("topk", "a scalar", {draw({})}, [](auto& x) { return with_indices(tg::topk(x[0], 1, 0)); });
+  table.add("topk", "none of no columns", {draw({2, 0})}, [](auto& x) { return with_indices(tg::topk(x[0], 0)); });
+  table.add("topk", "large", {draw({2, 20}, -1e30, 1e30)}, [](auto& x) { return with_indices(tg::topk(x[0], 4, 1)); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "refused.hpp"
@@ -17,6 +18,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMax = std::numeric_limits<std::size_t>::max();
+
+const std::vector<std::pair<double, std::string>> kBad{{-1, "-1"}, {kNaN, "nan"}, {kInfinity, "inf"}};
 
 void check_rates(const tg::Schedule& rate, const std::vector<double>& expected) {
   for (std::size_t step = 0; step < expected.size(); ++step) {
@@ -96,31 +99,32 @@ TEST_CASE("The largest step numbers and lengths do not overflow") {
 }
 
 TEST_CASE("Invalid schedule options are refused with their name and value") {
-  for (const double bad : {-1.0, kNaN, kInfinity}) {
-    const std::string given = bad < 0 ? "got -1" : std::isnan(bad) ? "got nan" : "got inf";
-    check_refused("constant", given, [&] { tg::constant(bad); });
-    check_refused("step_decay", "peak of 0 or more, " + given, [&] { tg::step_decay({.peak = bad, .every = 1}); });
-    check_refused("linear_decay", "peak of 0 or more, " + given, [&] { tg::linear_decay({.peak = bad, .steps = 1}); });
-    check_refused("linear_decay", "floor of 0 or more, " + given,
-                  [&] { tg::linear_decay({.floor = bad, .steps = 1}); });
-    check_refused("cosine_decay", "peak of 0 or more, " + given, [&] { tg::cosine_decay({.peak = bad, .steps = 1}); });
-    check_refused("cosine_decay", "floor of 0 or more, " + given,
-                  [&] { tg::cosine_decay({.floor = bad, .steps = 1}); });
-    check_refused("warmup_cosine", "peak of 0 or more, " + given,
-                  [&] { tg::warmup_cosine({.peak = bad, .steps = 1}); });
-    check_refused("warmup_cosine", "floor of 0 or more, " + given,
-                  [&] { tg::warmup_cosine({.floor = bad, .steps = 1}); });
+  const auto check_decay = [](const std::string& name, const auto& make, auto options) {
+    options.peak = 1;
+    check_refused(name, "steps of 1 or more, got 0", [&] { make(options); });
+    options.steps = 5;
+    options.floor = 2;
+    check_refused(name, "got floor 2 and peak 1", [&] { make(options); });
+    for (const auto& [bad, given] : kBad) {
+      options.peak = bad;
+      options.floor = 0;
+      check_refused(name, "peak of 0 or more, got " + given, [&] { make(options); });
+      std::swap(options.peak, options.floor);
+      check_refused(name, "floor of 0 or more, got " + given, [&] { make(options); });
+    }
+  };
+  check_decay("linear_decay", tg::linear_decay, tg::DecayOptions());
+  check_decay("cosine_decay", tg::cosine_decay, tg::DecayOptions());
+  check_decay("warmup_cosine", tg::warmup_cosine, tg::WarmupCosineOptions());
+  for (const auto& row : kBad) {
+    const double bad = row.first;
+    check_refused("constant", "got " + row.second, [&] { tg::constant(bad); });
+    check_refused("step_decay", "peak of 0 or more, got " + row.second,
+                  [&] { tg::step_decay({.peak = bad, .every = 1}); });
   }
   for (const double factor : {-0.5, 1.5, kNaN})
     check_refused("step_decay", "factor in [0, 1], got ", [&] { tg::step_decay({.factor = factor, .every = 1}); });
-  const std::string order = "got floor 2 and peak 1";
-  check_refused("linear_decay", order, [] { tg::linear_decay({.peak = 1, .floor = 2, .steps = 1}); });
-  check_refused("cosine_decay", order, [] { tg::cosine_decay({.peak = 1, .floor = 2, .steps = 1}); });
-  check_refused("warmup_cosine", order, [] { tg::warmup_cosine({.peak = 1, .floor = 2, .steps = 1}); });
   check_refused("step_decay", "every of 1 or more, got 0", [] { tg::step_decay({.peak = 1}); });
-  check_refused("linear_decay", "steps of 1 or more, got 0", [] { tg::linear_decay({.peak = 1}); });
-  check_refused("cosine_decay", "steps of 1 or more, got 0", [] { tg::cosine_decay({.peak = 1}); });
-  check_refused("warmup_cosine", "steps of 1 or more, got 0", [] { tg::warmup_cosine({.peak = 1}); });
   check_refused("warmup_cosine", "warmup of at most 5 steps, got 6",
                 [] { tg::warmup_cosine({.peak = 1, .warmup = 6, .steps = 5}); });
 }

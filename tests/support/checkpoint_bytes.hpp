@@ -11,6 +11,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <vector>
 
 inline std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -28,6 +29,12 @@ template <class Number> std::string raw(std::initializer_list<Number> numbers) {
 /// A safetensors file: the header's length, the header, the tensors' data.
 inline std::string checkpoint(const std::string& header, const std::string& data) {
   return raw<std::uint64_t>({header.size()}) + header + data;
+}
+
+/// The bytes of the model's file.
+template <class M> std::string saved_bytes(const M& model, const tapegrad::Metadata& metadata = {}) {
+  const std::vector<std::byte> bytes = tapegrad::save_bytes(model, metadata);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// The bytes in memory at an odd address. `InMemory(bytes)` converts to the argument of load and read_safetensors.

@@ -25,8 +25,8 @@ struct FileParts {
   tapegrad::Metadata texts;
 
   FileParts() = default;
-  explicit FileParts(const std::filesystem::path& path) : texts(tapegrad::load_metadata(path)) {
-    const std::string file = bytes_of(path);
+  explicit FileParts(const std::filesystem::path& path) : FileParts(bytes_of(path)) {}
+  explicit FileParts(const std::string& file) : texts(tapegrad::load_metadata(InMemory(file))) {
     std::uint64_t length = 0;
     std::memcpy(&length, file.data(), sizeof length);
     const auto header = nlohmann::json::parse(file.substr(8, length));

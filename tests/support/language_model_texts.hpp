@@ -1,11 +1,11 @@
 /// Training data and options for tests of language_model.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "repeated.hpp"
 #include "run_example.hpp"
 
 inline const std::string narrow = " --width 16 --heads 4 --batch-size 32 --steps 300 --lr 0.01 --eval-every 300 ",
@@ -33,13 +33,4 @@ inline std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-inline std::string rhyme(std::size_t times) {
-  std::string text;
-  for (std::size_t i = 0; i < times; ++i) text += "über alle wipfel\nist ruh.\n";
-  return text;
-}
-
-inline double number_after(const Run& run, const std::string& words) {
-  const std::string found = run.out_from(words);
-  return found.empty() ? NAN : std::stod(found.substr(words.size()));
-}
+inline std::string rhyme(std::size_t times) { return repeated("über alle wipfel\nist ruh.\n", times); }

@@ -164,3 +164,27 @@ inline void check_printed(const Numbers& printed, const Numbers& expected) {
     return;
   }
 }
+
+/// Expects smaller differences in all of a section's comparisons. Returns their names and shapes.
+inline std::vector<std::string> check_compared(const Printed& section, double limit) {
+  std::vector<std::string> names;
+  for (const Compared& line : section.comparisons()) {
+    CAPTURE(line.name);
+    CHECK(line.difference < limit);
+    CHECK(line.verdict != "WRONG");
+    names.push_back(line.name + ' ' + line.shape);
+  }
+  return names;
+}
+
+/// Expects weights after a dropout of 0.5, with this number of zeros or more, and as many others.
+inline void check_dropped(const Numbers& dropped, Numbers weights, std::size_t min) {
+  std::size_t zeros = 0, others = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights.data()[i] != 0) ++(dropped.data()[i] == 0 ? zeros : others);
+    weights.data()[i] *= dropped.data()[i] == 0 ? 0 : 2;
+  }
+  check_printed(dropped, weights);
+  CHECK(zeros >= min);
+  CHECK(others >= min);
+}

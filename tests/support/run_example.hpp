@@ -5,8 +5,10 @@
 #include <paths.hpp>
 #include <sys/wait.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "temporary_folder.hpp"
 
@@ -19,6 +21,20 @@ struct Run {
     const std::size_t start = out.find(words);
     return start == out.npos ? "" : out.substr(start);
   }
+
+  /// The numbers printed after each occurrence of these words.
+  std::vector<double> numbers_after(const std::string& words) const {
+    std::vector<double> numbers;
+    for (std::size_t at = 0; (at = out.find(words, at)) != out.npos;)
+      numbers.push_back(std::stod(out.substr(at += words.size())));
+    return numbers;
+  }
+
+  /// The number after the first, or NaN.
+  double number_after(const std::string& words) const {
+    const std::string found = out_from(words);
+    return found.empty() ? NAN : std::stod(found.substr(words.size()));
+  }
 };
 
 /// Expects one short line from the program, and exit status 1.
@@ -30,6 +46,9 @@ inline void check_message(const Run& run, const std::string& program, const std:
   CHECK(run.err.size() < 1000);
   CHECK(run.err.find(words) != std::string::npos);
 }
+
+inline const std::vector<std::string> kTutorials{"contextual_embedding", "masking", "attention_levels",
+                                                 "cross_attention", "manual_backward"};
 
 inline bool gnuplot_is_installed() { return std::system("command -v gnuplot >/dev/null") == 0; }
 
@@ -55,7 +74,21 @@ inline Run run_example(const std::string& program_and_arguments) {
   return run_shell("$examples/" + program_and_arguments);
 }
 
-/// The same, with a Ctrl-C after a line of output begins with these words.
+/// Arguments that a program refuses, and words of its message.
+struct Refused {
+  std::string arguments, words;
+};
+
+/// Expects one short line, as check_message, from a program, or a program and its first arguments, for each row.
+inline void check_refusals(const std::string& program, const std::vector<Refused>& rows) {
+  for (const auto& [arguments, words] : rows) {
+    const std::string command = program + ' ' + arguments;
+    CAPTURE(command);
+    check_message(run_example(command), command.substr(0, command.find(' ')), words);
+  }
+}
+
+/// The same as run_example, with a Ctrl-C after a line of output begins with these words.
 inline Run run_interrupted_at(const std::string& words, const std::string& program_and_arguments) {
   const TemporaryFolder folder;
   const std::string out = folder.path("out");

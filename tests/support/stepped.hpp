@@ -50,7 +50,8 @@ template <class T> struct Course {
 /// instruction set of this processor, and equal bits on any number of threads. `Formula` holds an element's state; each
 /// element gets a new one, constructed from the options.
 template <class Optimizer, class Formula, class T>
-void check_steps(const typename Optimizer::Options& options, const std::vector<Course<T>>& courses) {
+void check_steps(const typename Optimizer::Options& options, const std::vector<Course<T>>& courses,
+                 double in_float = 2e-6, double in_double = 1e-14) {
   std::vector<tapegrad::Array<double>> expected;
   for (const Course<T>& course : courses) {
     tapegrad::Array<double> p = course.start;
@@ -69,7 +70,7 @@ void check_steps(const typename Optimizer::Options& options, const std::vector<C
       const Threads limit(threads);
       for (std::size_t i = 0; i < courses.size(); ++i) {
         const tapegrad::Array<T> value = courses[i].template stepped<Optimizer>(options);
-        check_close(value, expected[i], std::is_same_v<T, float> ? 2e-6 : 1e-14);
+        check_close(value, expected[i], std::is_same_v<T, float> ? in_float : in_double);
         if (threads == 1) on_one.push_back(value);
         CHECK(value == on_one[i]);
       }

@@ -175,8 +175,8 @@ TEST_CASE("Attention matches its definition for a single tile and strip, and for
   check("one of each", {1, 1, 1, 1, 1, 1}, {}, nothing);
   check("small", {2, 3, 5, 7, 4, 3}, {}, nothing);
   check("a scale", {1, 2, 5, 7, 4, 3}, {}, nothing, {.scale = -0.7});
-  check("two strips", {1, 2, 65, 20, 4, 6}, {}, nothing);
-  check("two tiles", {2, 1, 10, 257, 4, 6}, {}, nothing);
+  for (const std::size_t queries : {63, 64, 65}) check("strips", {1, 2, queries, 20, 4, 6}, {}, nothing);
+  for (const std::size_t keys : {255, 256, 257}) check("tiles", {2, 1, 10, keys, 4, 6}, {}, nothing);
   check("of each some", {1, 2, 130, 600, 6, 4}, {}, nothing);
 }
 
@@ -297,6 +297,14 @@ TEST_CASE("Masked attention matches its definition for masks of every shape, ove
   }
 }
 
+TEST_CASE("Attention over a sparse mask matches its definition, if some tiles and queries see no key") {
+  const auto is_seen = [](std::size_t t, std::size_t s) { return tg::random_uniform(3, t * 600 + s) < 0.002; };
+  tg::BoolArray sparse(tg::Shape{130, 600});
+  for (std::size_t i = 0; i < sparse.size(); ++i) sparse.data()[i] = is_seen(i / 600, i % 600);
+  check("sparse", {1, 2, 130, 600, 8, 5}, Mask::boolean(sparse),
+        [&](auto, auto, auto t, auto s) { return is_seen(t, s) ? 0 : -kInfinity; });
+}
+
 TEST_CASE("Attention over valid lengths and padding matches its definition, with fully masked entries and strips") {
   const Sizes n{3, 2, 140, 300, 4, 3};
   tg::IntArray lengths(tg::Shape{3, 140}), of_entries{0, 299, 1000};
@@ -318,6 +326,39 @@ TEST_CASE("Attention over valid lengths and padding matches its definition, with
           return hidden(lengths(b, t), s) + future(n.queries, n.keys)(b, h, t, s) + (keep(b, s) ? 0 : -kInfinity);
         },
         {.dropout = 0.3});
+}
+
+TEST_CASE("Attention is accurate in float for scores of 10,000") {
+  // Scores, up to 20,000, are exact in float. Some keys give equal or nearly equal scores.
+  const Array queries{{100, -100, 100, 64}, {-100, 100, 50, -100}, {-100, 100, 50, -100}, {1, 0, -2, 100}};
+  const Array keys{{100, -100, 100, 100},
+                   {-100, 100, 0, -100},
+                   {-100, 100, 0.015625f, -100},
+                   {100.015625f, -100, 100, 100},
+                   {-100, 100, 0, -100}};
+  // 1,500 keys form several tiles: the largest score of some queries is in the first, of others in a later one.
+  for (const std::size_t times : {1, 300})
+    for (const bool causal : {false, true})
+      for (const bool heads_side_by_side : {false, true}) {
+        CAPTURE(times);
+        CAPTURE(causal);
+        CAPTURE(heads_side_by_side);
+        tg::manual_seed(9);
+        const Sizes n{1, 2, 4, 5 * times, 4, 2};
+        const tg::Tensor<double> all_keys = tg::repeat_interleave(tg::Tensor<double>(keys), times, 0);
+        const std::vector<Array> inputs{tg::repeat(tg::Tensor<double>(queries), {1, 2, 1, 1}).value(),
+                                        tg::repeat(all_keys, {1, 2, 1, 1}).value(),
+                                        tg::uniform<float>({1, 2, n.keys, 2}, -1, 1)};
+        const Array dout = tg::uniform<float>({1, 2, 4, 2}, -1, 1);
+        const Bias bias = causal ? future(4, n.keys) : Bias(nothing);
+        const Mask mask = causal ? Mask::causal() : Mask::none();
+        const Results expected = by_definition(n, inputs[0], inputs[1], inputs[2], dout, bias, {}, 0);
+        const Results actual = at_once<float>(n, inputs, dout, mask, {}, heads_side_by_side);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          const double size = i == 1 || i == 2 ? 100 : 1;  // dQ and dK are sums of numbers up to 100
+          check_close(actual[i] / size, expected[i] / size, 1e-6);
+        }
+      }
 }
 
 TEST_CASE("Forward and backward drop the same weights, in every tile, head and entry") {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "threads.hpp"
 
 namespace tg = tapegrad;
+using tg::BFloat16;
 using tg::Shape;
 using tg::detail::Matrix;
 using Array = tg::Array<double>;
@@ -26,27 +28,34 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
+template <class T> T nearest(double x) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return BFloat16::nearest(static_cast<float>(x));
+  else
+    return static_cast<T>(x);
+}
+
 // A matrix of random numbers with gaps of NaN between rows.
 template <class T> struct Stored {
   std::size_t rows, columns, stride;
   bool transposed;
-  tg::Array<T> memory;
+  std::vector<T> memory;
 
   Stored(std::size_t rows_, std::size_t columns_, bool transposed_, std::size_t gap)
       : rows(transposed_ ? columns_ : rows_),
         columns(transposed_ ? rows_ : columns_),
         stride(columns + gap),
         transposed(transposed_),
-        memory(Shape{rows, stride}, static_cast<T>(kNaN)) {
-    const tg::Array<T> numbers = tg::uniform<T>({rows, columns}, -1, 1);
-    for (std::size_t r = 0; r < rows; ++r) std::copy_n(numbers.data() + r * columns, columns, row(r));
+        memory(rows * stride, nearest<T>(kNaN)) {
+    const Array numbers = tg::uniform<double>({rows, columns}, -1, 1);
+    for (std::size_t i = 0; i < numbers.size(); ++i) row(i / columns)[i % columns] = nearest<T>(numbers.data()[i]);
   }
 
   Matrix<const T> matrix() const {
     const Matrix<const T> stored(memory.data(), rows, columns, stride);
     return transposed ? stored.t() : stored;
   }
-  double at(std::size_t r, std::size_t c) const { return memory.data()[transposed ? c * stride + r : r * stride + c]; }
+  double at(std::size_t r, std::size_t c) const { return memory[transposed ? c * stride + r : r * stride + c]; }
   T* row(std::size_t r) { return memory.data() + r * stride; }  // as stored
 };
 
@@ -57,14 +66,16 @@ struct Product {
   std::size_t gap = 0;
 };
 
-template <class T> void check_product(const Product& p, std::size_t threads, bool with_bias) {
+// Compares a product on these numbers of threads, with every instruction set, with plain loops. B: the type of b
+template <class T, class B = T>
+void check_product(const Product& p, std::initializer_list<std::size_t> thread_counts, bool with_bias) {
   CAPTURE(p.m);
   CAPTURE(p.k);
   CAPTURE(p.n);
-  CAPTURE(threads);
   CAPTURE(with_bias);
-  const Stored<T> a(p.m, p.k, p.a_transposed, p.gap), b(p.k, p.n, p.b_transposed, p.gap);
-  Stored<T> c(p.m, p.n, false, p.gap);
+  const Stored<T> a(p.m, p.k, p.a_transposed, p.gap);
+  const Stored<B> b(p.k, p.n, p.b_transposed, p.gap);
+  Stored<T> before(p.m, p.n, false, p.gap);
   const tg::Array<T> bias = tg::uniform<T>({p.n}, -1, 1);
   const bool overwrites = with_bias || p.beta == 0;  // old contents must not be read
 
@@ -75,7 +86,7 @@ template <class T> void check_product(const Product& p, std::size_t threads, boo
       const double left = a.at(i, l);
       for (std::size_t j = 0; j < p.n; ++j) sums[j] += left * b.at(l, j);
     }
-    T* const stored = c.row(i);
+    T* const stored = before.row(i);
     for (std::size_t j = 0; j < p.n; ++j) {
       sums[j] *= with_bias ? 1 : p.alpha;
       sums[j] += with_bias ? bias.data()[j] : p.beta == 0 ? 0 : p.beta * stored[j];
@@ -83,23 +94,54 @@ template <class T> void check_product(const Product& p, std::size_t threads, boo
     }
   }
 
-  for (std::size_t parts = 1; parts < threads; ++parts) poison(parts * p.m * p.n * sizeof(T));
-  const Matrix<T> out(c.memory.data(), p.m, p.n, c.stride);
-  const Threads limit(threads);
-  if (with_bias)
-    tg::detail::gemm_plus_bias<T>(a.matrix(), b.matrix(), bias.data(), out);
-  else
-    tg::detail::gemm<T>(a.matrix(), b.matrix(), out, static_cast<T>(p.alpha), static_cast<T>(p.beta));
+  for (const tg::detail::InstructionSet set : tg::detail::instruction_sets())
+    for (const std::size_t threads : thread_counts) {
+      CAPTURE(static_cast<int>(set));
+      CAPTURE(threads);
+      const UseInstructionSet use(set);
+      Stored<T> c = before;
+      if (!std::is_same_v<B, T>) poison_pool();
+      for (std::size_t parts = 1; parts < std::min<std::size_t>(threads, 8); ++parts)
+        poison(parts * p.m * p.n * sizeof(T));
+      const Matrix<T> out(c.memory.data(), p.m, p.n, c.stride);
+      const Threads limit(threads);
+      if (with_bias)
+        tg::detail::gemm_plus_bias<T>(a.matrix(), b.matrix(), bias.data(), out);
+      else
+        tg::detail::gemm<T>(a.matrix(), b.matrix(), out, static_cast<T>(p.alpha), static_cast<T>(p.beta));
 
-  Array actual(Shape{p.m, p.n});
-  bool gaps_are_kept = true;
-  for (std::size_t i = 0; i < p.m; ++i) {
-    const T* const stored = c.row(i);
-    std::copy_n(stored, p.n, actual.data() + i * p.n);
-    for (std::size_t j = p.n; j < c.stride; ++j) gaps_are_kept = gaps_are_kept && std::isnan(stored[j]);
+      Array actual(Shape{p.m, p.n});
+      bool gaps_are_kept = true;
+      for (std::size_t i = 0; i < p.m; ++i) {
+        const T* const stored = c.row(i);
+        std::copy_n(stored, p.n, actual.data() + i * p.n);
+        for (std::size_t j = p.n; j < c.stride; ++j) gaps_are_kept = gaps_are_kept && std::isnan(stored[j]);
+      }
+      CHECK(gaps_are_kept);
+      check_close(actual, expected,
+                  (std::is_same_v<T, float> ? 2e-6 : 1e-13) * std::sqrt(static_cast<double>(p.k + 1)));
+    }
+}
+
+// Expects the same bits on any number of threads.
+template <class T, class B = T> void check_bits(const Product& p) {
+  CAPTURE(p.m);
+  CAPTURE(p.n);
+  const Stored<T> a(p.m, p.k, false, 0), before(p.m, p.n, false, 0);
+  const Stored<B> b(p.k, p.n, p.b_transposed, 0);
+  const auto multiply = [&](std::size_t threads) {
+    const Threads limit(threads);
+    Stored<T> c = before;
+    tg::detail::gemm<T>(a.matrix(), b.matrix(), {c.memory.data(), p.m, p.n}, 1, static_cast<T>(p.beta));
+    return c.memory;
+  };
+  const std::vector<T> once = multiply(1);
+  for (const std::size_t threads : {2, 3, 7}) CHECK((multiply(threads) == once));
+  if constexpr (std::is_same_v<B, T>) {
+    tg::Array<T> here(Shape{p.m, p.n});
+    tg::detail::gemm_on_this_thread<T>(a.matrix(), b.matrix(), {here.data(), p.m, p.n});
+    check_close(here, tg::array<T>(once, here.shape()), 1e-4);
   }
-  CHECK(gaps_are_kept);
-  check_close(actual, expected, (std::is_same_v<T, float> ? 2e-6 : 1e-13) * std::sqrt(static_cast<double>(p.k + 1)));
 }
 
 }  // namespace
@@ -121,9 +163,8 @@ TEST_CASE_TEMPLATE("Products of every shape, transposed or not, match plain sums
       {64, 600, 64, false, true, 0.125, 1, 4},   //
       {100, 999, 90, true, false, -2, 0.5, 1},   //
   };
-  for (const std::size_t threads : {1, 2, 3, 7})
-    for (const Product& product : products)
-      for (const bool with_bias : {false, true}) check_product<T>(product, threads, with_bias);
+  for (const Product& product : products)
+    for (const bool with_bias : {false, true}) check_product<T>(product, {1, 2, 3, 7}, with_bias);
 }
 
 TEST_CASE_TEMPLATE("Products of one row or a few rows match plain sums on any instruction set", T, float, double) {
@@ -152,38 +193,54 @@ TEST_CASE_TEMPLATE("Products of one row or a few rows match plain sums on any in
       products.push_back({1, n / 2 + 1, n, false, transposed, -0.5, n % 3 == 0 ? 0.0 : 0.5, n % 2});
       products.push_back({1, n, n / 4 + 1, false, transposed, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
     }
-  for (const tg::detail::InstructionSet set : tg::detail::instruction_sets()) {
-    CAPTURE(static_cast<int>(set));
-    const UseInstructionSet use(set);
-    for (const std::size_t threads : {1, 3})
-      for (const Product& product : products)
-        for (const bool with_bias : {false, true}) check_product<T>(product, threads, with_bias);
-  }
+  for (const Product& product : products)
+    for (const bool with_bias : {false, true}) check_product<T>(product, {1, 3}, with_bias);
 }
 
-TEST_CASE_TEMPLATE("A product of one row or a few rows has the same bits on any number of threads", T, float, double) {
+TEST_CASE_TEMPLATE("Products with bfloat16 match plain sums", T, float, double) {
   tg::manual_seed(1);
-  for (const Product& p : std::vector<Product>{{1, 768, 1000, false, true},
-                                               {1, 1000, 768},
-                                               {8, 768, 500, false, true},
-                                               {1, 200000, 1, false, true},
-                                               {500, 768, 1}}) {
-    CAPTURE(p.m);
-    CAPTURE(p.n);
-    const Stored<T> a(p.m, p.k, false, 0), b(p.k, p.n, p.b_transposed, 0);
-    tg::Array<T> once(Shape{p.m, p.n}), again(once.shape()), here(once.shape());
-    const auto multiply = [&](tg::Array<T>& c, std::size_t threads) {
-      const Threads limit(threads);
-      tg::detail::gemm<T>(a.matrix(), b.matrix(), {c.data(), p.m, p.n});
-    };
-    multiply(once, 1);
-    for (const std::size_t threads : {2, 3, 7}) {
-      multiply(again, threads);
-      CHECK(again == once);
-    }
-    tg::detail::gemm_on_this_thread<T>(a.matrix(), b.matrix(), {here.data(), p.m, p.n});
-    check_close(here, once, 1e-4);
-  }
+  std::vector<Product> products{
+      {1, 300, 400, false, true},              //
+      {1, 301, 401, false, true, 0.5, 2, 3},   //
+      {5, 129, 300, false, true, -0.5, 1, 1},  //
+      {8, 257, 130, false, true, 2, 0, 5},     //
+      {9, 130, 257, false, true},              // widened for BLAS
+      {20, 300, 1000, false, true, 1, 1},      // several parts
+      {33, 3000, 700, false, true, 0.5, 2, 3},
+      {9, 5, 1, true, true},
+      {40, 70, 900},  // the gradient of an input
+      {1, 700, 500, false, false, 2, 1, 3},
+      {3, 300, 70, true, true, -1, 0.5, 2},
+      {9, 8193, 1040, false, true},  // one unit of columns at a time per part
+      {12, 300000, 3, false, true},  // less than one unit of columns fits into the cache
+  };
+  for (std::size_t n = 1; n <= 70; ++n)
+    products.push_back({1 + n % 8, n, n / 2 + 1, false, true, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
+  for (const Product& product : products)
+    for (const bool with_bias : {false, true}) check_product<T, BFloat16>(product, {1, 3}, with_bias);
+  check_product<T, BFloat16>({2, 1, 100}, {std::size_t{1} << 50}, false);
+  tg::Array<T> c{{1, 2}};
+  tg::detail::gemm<T>({c.data(), 1, 0}, Matrix<const BFloat16>(nullptr, 2, 0).t(), {c.data(), 1, 2});
+  CHECK(c == tg::Array<T>{{0, 0}});
+}
+
+TEST_CASE_TEMPLATE(
+    "Products of one row or a few rows, and small ones with bfloat16, have the same bits on any number "
+    "of threads",
+    T, float, double) {
+  tg::manual_seed(1);
+  for (const Product& product : std::vector<Product>{{1, 768, 1000, false, true},
+                                                     {1, 1000, 768},
+                                                     {8, 768, 500, false, true},
+                                                     {1, 200000, 1, false, true},
+                                                     {500, 768, 1}})
+    check_bits<T>(product);
+  for (const Product& product : std::vector<Product>{{1, 1800, 1000, false, false, 1, 1},  // a gradient of one row
+                                                     {1, 3200, 496, false, false, 1, 1},
+                                                     {8, 300, 700, false, true, 1, 1},
+                                                     {20, 150, 170, false, true},
+                                                     {64, 64, 120}})
+    check_bits<T, BFloat16>(product);
 }
 
 TEST_CASE_TEMPLATE("A row's product has the same bits for any division of its columns", T, float, double) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -60,6 +61,17 @@ TEST_CASE("Gradients of a weight used twice accumulate, also if threads divide i
   const auto twice = [](const auto& x) { return tg::linear(x[0], x[1]) + tg::linear(2 * x[0], x[1]); };
   const auto once = [](const auto& x) { return 3 * tg::linear(x[0], x[1]); };
   check_same({{4500, 100}, {90, 100}}, twice, once, 1e-3);
+  Array(tg::Shape{99 * 90 * 100}, std::numeric_limits<double>::quiet_NaN());  // more parts than chunks would read it
+  const auto on_many = results<double>(100, {{4500, 100}, {90, 100}}, twice);
+  check_close(on_many[2], results<double>(1, {{4500, 100}, {90, 100}}, once)[2], 1e-10);
+}
+
+TEST_CASE("dropout on many elements does not depend on the number of threads") {
+  const auto dropped = [](const auto& x) {
+    tg::manual_seed(3);
+    return tg::dropout(x[0], 0.5);
+  };
+  check_same({{300, 300}}, dropped, dropped);
 }
 
 TEST_CASE("An input and a weight of several products accumulate all gradients, whichever extent is longest") {
@@ -117,59 +129,4 @@ TEST_CASE_TEMPLATE("embedding looks up every id and accumulates its gradient, at
       y.backward(dy);
       check_close(weight.grad(), gradient, std::is_same_v<T, float> ? 1e-5 : 1e-12);
     }
-}
-
-TEST_CASE_TEMPLATE("SGD updates every element with its own gradient and momentum", T, float, double) {
-  constexpr std::size_t kSize = 100'003;
-  struct Case {
-    double momentum, dampening, weight_decay;
-    bool nesterov;
-  };
-  for (const Case& c : {Case{0, 0, 0, false}, Case{0, 0, 0.1, false}, Case{0.9, 0, 0, false},
-                        Case{0.9, 0.3, 0.1, false}, Case{0.9, 0, 0.1, true}})
-    for (const std::size_t threads : {1, 3}) {
-      CAPTURE(c.momentum);
-      CAPTURE(c.weight_decay);
-      const Threads limit(threads);
-      tg::manual_seed(14);
-      tg::Parameter<T> parameter(tg::uniform<T>({kSize}, -1, 1));
-      Array p = parameter.value(), b;
-      tg::SGD<T> optimizer({parameter}, {.lr = 0.1,
-                                         .momentum = c.momentum,
-                                         .dampening = c.dampening,
-                                         .weight_decay = c.weight_decay,
-                                         .nesterov = c.nesterov});
-      for (int step = 0; step < 3; ++step) {
-        const tg::Array<T> gradient = tg::uniform<T>({kSize}, -1, 1);
-        parameter.set_grad(gradient);
-        optimizer.step();
-        const Array g = gradient + c.weight_decay * p;
-        b = step == 0 ? g : Array(c.momentum * b + (1 - c.dampening) * g);
-        p -= 0.1 * (c.momentum == 0 ? g : c.nesterov ? Array(g + c.momentum * b) : b);
-      }
-      check_close(parameter.value(), p, std::is_same_v<T, float> ? 1e-5 : 1e-12);
-    }
-}
-
-TEST_CASE("rotary_embedding rotates the pairs of every head by the angle of the position, on several threads") {
-  constexpr std::size_t batch = 9, times = 130, heads = 3, half = 16, first = 40;
-  constexpr double base = 50;
-  Array cosines(tg::Shape{times, 1, half}), sines(cosines.shape());
-  for (std::size_t t = 0; t < times; ++t)
-    for (std::size_t i = 0; i < half; ++i) {
-      const double angle = double(first + t) * std::pow(base, -double(i) / double(half));
-      cosines(t, 0, i) = std::cos(angle), sines(t, 0, i) = std::sin(angle);
-    }
-  check_same(
-      {{batch, times, heads * 2 * half}},
-      [](const auto& x) {
-        poison(batch * times * heads * 2 * half * sizeof(x[0].value()(0, 0, 0)));
-        return tg::rotary_embedding(x[0] + 0, heads, {.base = base, .first = first});
-      },
-      [&](const auto& x) {  // in double
-        const auto split = tg::reshape(x[0], {batch, times, heads, 2, half});
-        const auto a = tg::select(split, 3, 0), b = tg::select(split, 3, 1);  // (B, T, H, D / 2)
-        const auto turned = tg::stack({a * cosines - b * sines, b * cosines + a * sines}, 3);
-        return tg::reshape(turned, x[0].shape());
-      });
 }

@@ -7,10 +7,10 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <typeinfo>
 #include <vector>
 
 #include "../../operations/table.hpp"
+#include "refused.hpp"
 
 namespace tg = tapegrad;
 using namespace operations;
@@ -20,273 +20,192 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-using X = Inputs<double>;
+using X = const Inputs<double>&;
 
 // Runs a call with parameters under a tape, like a training step, and expects it to fail before anything changes.
 // `told` are parts of the message, `shapes` the inputs' shapes.
 template <class Exception>
-void check_refused(const std::string& operation, const std::string& name, const std::vector<std::string>& told,
-                   const std::vector<tg::Shape>& shapes, void (*call)(const X&)) {
-  INFO(operation, ": ", name);
+void check_operation(const std::string& operation, const std::vector<std::string>& told,
+                     const std::vector<tg::Shape>& shapes, void (*call)(X)) {
   std::vector<tg::Parameter<double>> x;
   for (const tg::Shape& shape : shapes) x.emplace_back(numbers<double>(draw(shape), x.size()));
-  tg::manual_seed(0);
-  tg::Tape tape;
-  try {
-    call(X(x.begin(), x.end()));
-    FAIL_CHECK("expected an error");
-  } catch (const std::exception& error) {
-    const std::string message = error.what();
-    CAPTURE(message);
-    CHECK(typeid(error) == typeid(Exception));
-    CHECK(message.starts_with("[" + operation + "] expected "));
-    for (const std::string& part : told) {
-      CAPTURE(part);
-      CHECK(message.find(part) != std::string::npos);
-    }
-  }
-  CHECK(tape.size() == 0);
-  const std::uint64_t next_key = tg::default_generator().next_key();
-  tg::manual_seed(0);
-  CHECK(next_key == tg::default_generator().next_key());
+  check_refused_unchanged<Exception>(operation, told, [&] { call(Inputs<double>(x.begin(), x.end())); });
   for (std::size_t i = 0; i < x.size(); ++i) CHECK(x[i].value() == numbers<double>(draw(shapes[i]), i));
 }
 
-constexpr auto check_invalid = check_refused<std::invalid_argument>;
-constexpr auto check_range = check_refused<std::out_of_range>;
+constexpr auto check_invalid = check_operation<std::invalid_argument>;
+constexpr auto check_range = check_operation<std::out_of_range>;
 
 }  // namespace
 
 TEST_CASE("Arithmetic, where and dropout refuse incompatible shapes and probabilities outside [0, 1)") {
-  check_invalid("clamp", "no bounds", {"neither"}, {{2, 3}}, [](const X& x) { tg::clamp(x[0], {}, {}); });
-  check_invalid("masked_fill", "a mask that does not fit", {"(2, 3)", "(3, 3)"}, {{2, 3}},
-                [](const X& x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
-  check_invalid("where", "condition", {"(2, 3)", "(3, 3)"}, {{2, 3}, {3}},
-                [](const X& x) { tg::where(tg::causal_mask(3, 3), x[0], x[1]); });
-  check_invalid("dropout", "probability 1", {"[0, 1)", "got 1"}, {{3}}, [](const X& x) { tg::dropout(x[0], 1); });
-  check_invalid("dropout", "a negative probability", {"got -0.5"}, {{3}},
-                [](const X& x) { tg::dropout(x[0], -0.5, false); });
-  check_invalid("dropout", "NaN", {"got nan"}, {{3}}, [](const X& x) { tg::dropout(x[0], kNaN); });
+  check_invalid("clamp", {"neither"}, {{2, 3}}, [](X x) { tg::clamp(x[0], {}, {}); });
+  check_invalid("masked_fill", {"(2, 3)", "(3, 3)"}, {{2, 3}},
+                [](X x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
+  check_invalid("where", {"(2, 3)", "(3, 3)"}, {{2, 3}, {3}},
+                [](X x) { tg::where(tg::causal_mask(3, 3), x[0], x[1]); });
+  check_invalid("dropout", {"[0, 1)", "got 1"}, {{3}}, [](X x) { tg::dropout(x[0], 1); });
+  check_invalid("dropout", {"got -0.5"}, {{3}}, [](X x) { tg::dropout(x[0], -0.5, false); });
+  check_invalid("dropout", {"got nan"}, {{3}}, [](X x) { tg::dropout(x[0], kNaN); });
 }
 
 TEST_CASE("Views refuse invalid axes, extents and counts") {
-  check_invalid("transpose", "the first axis", {"2 axes", "got 2"}, {{2, 3}},
-                [](const X& x) { tg::transpose(x[0], 2, 0); });
-  check_invalid("transpose", "the second axis", {"got -3"}, {{2, 3}}, [](const X& x) { tg::transpose(x[0], 0, -3); });
-  check_invalid("permute", "too few axes", {"(2, 3)", "(1)"}, {{2, 3}}, [](const X& x) { tg::permute(x[0], 1); });
-  check_invalid("permute", "an axis twice", {"(2, 3)", "(1, -1)"}, {{2, 3}}, [](const X& x) {
-    tg::permute(x[0], {1, -1});
-  });
-  check_invalid("permute", "no such axis", {"2 axes", "got 5"}, {{2, 3}}, [](const X& x) {
-    tg::permute(x[0], {0, 5});
-  });
-  check_invalid("reshape", "another count", {"6 elements", "(2, 3)", "(4)"}, {{2, 3}},
-                [](const X& x) { tg::reshape(x[0], 4); });
-  check_invalid("reshape", "an open extent that does not divide", {"(2, 3)", "(4, -1)"}, {{2, 3}}, [](const X& x) {
-    tg::reshape(x[0], {4, -1});
-  });
-  check_invalid("reshape", "two open extents", {"(-1, -1)"}, {{2, 3}}, [](const X& x) { tg::reshape(x[0], {-1, -1}); });
-  check_invalid("reshape", "a negative extent", {"(-2, -3)"}, {{2, 3}}, [](const X& x) {
-    tg::reshape(x[0], {-2, -3});
-  });
-  check_invalid("reshape", "an open extent of nothing", {"(0, -1)"}, {{0, 3}}, [](const X& x) {
-    tg::reshape(x[0], {0, -1});
-  });
-  check_invalid("transpose", "a scalar's second axis", {"got 1"}, {{}}, [](const X& x) { tg::transpose(x[0], 0, 1); });
-  check_invalid("expand", "another extent", {"(2, 3)", "(2, 4)"}, {{2, 3}}, [](const X& x) {
-    tg::expand(x[0], {2, 4});
-  });
-  check_invalid("expand", "fewer axes", {"(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) { tg::expand(x[0], 3); });
-  check_invalid("expand", "-1 for a new axis", {"(3)", "(-1, 3)"}, {{3}}, [](const X& x) {
-    tg::expand(x[0], {-1, 3});
-  });
-  check_invalid("expand", "a negative extent", {"(1)", "(-2)"}, {{1}}, [](const X& x) { tg::expand(x[0], -2); });
-  check_invalid("repeat", "fewer counts than axes", {"(2, 3)", "(2)"}, {{2, 3}},
-                [](const X& x) { tg::repeat(x[0], 2); });
-  check_invalid("repeat", "a negative count", {"(2)", "(-1)"}, {{2}}, [](const X& x) { tg::repeat(x[0], -1); });
-  check_invalid("split", "pieces of nothing", {"got 0"}, {{2, 3}}, [](const X& x) { tg::split(x[0], 0); });
-  check_invalid("triu", "a scalar", {"()"}, {{}}, [](const X& x) { tg::triu(x[0]); });
+  check_invalid("transpose", {"2 axes", "got 2"}, {{2, 3}}, [](X x) { tg::transpose(x[0], 2, 0); });
+  check_invalid("transpose", {"got -3"}, {{2, 3}}, [](X x) { tg::transpose(x[0], 0, -3); });
+  check_invalid("permute", {"(2, 3)", "(1)"}, {{2, 3}}, [](X x) { tg::permute(x[0], 1); });
+  check_invalid("permute", {"(2, 3)", "(1, -1)"}, {{2, 3}}, [](X x) { tg::permute(x[0], {1, -1}); });
+  check_invalid("permute", {"2 axes", "got 5"}, {{2, 3}}, [](X x) { tg::permute(x[0], {0, 5}); });
+  check_invalid("reshape", {"6 elements", "(2, 3)", "(4)"}, {{2, 3}}, [](X x) { tg::reshape(x[0], 4); });
+  check_invalid("reshape", {"(2, 3)", "(4, -1)"}, {{2, 3}}, [](X x) { tg::reshape(x[0], {4, -1}); });
+  check_invalid("reshape", {"(-1, -1)"}, {{2, 3}}, [](X x) { tg::reshape(x[0], {-1, -1}); });
+  check_invalid("reshape", {"(-2, -3)"}, {{2, 3}}, [](X x) { tg::reshape(x[0], {-2, -3}); });
+  check_invalid("reshape", {"(0, -1)"}, {{0, 3}}, [](X x) { tg::reshape(x[0], {0, -1}); });
+  check_invalid("transpose", {"got 1"}, {{}}, [](X x) { tg::transpose(x[0], 0, 1); });
+  check_invalid("expand", {"(2, 3)", "(2, 4)"}, {{2, 3}}, [](X x) { tg::expand(x[0], {2, 4}); });
+  check_invalid("expand", {"(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::expand(x[0], 3); });
+  check_invalid("expand", {"(3)", "(-1, 3)"}, {{3}}, [](X x) { tg::expand(x[0], {-1, 3}); });
+  check_invalid("expand", {"(1)", "(-2)"}, {{1}}, [](X x) { tg::expand(x[0], -2); });
+  check_invalid("repeat", {"(2, 3)", "(2)"}, {{2, 3}}, [](X x) { tg::repeat(x[0], 2); });
+  check_invalid("repeat", {"(2)", "(-1)"}, {{2}}, [](X x) { tg::repeat(x[0], -1); });
+  check_invalid("split", {"got 0"}, {{2, 3}}, [](X x) { tg::split(x[0], 0); });
+  check_invalid("triu", {"()"}, {{}}, [](X x) { tg::triu(x[0]); });
 }
 
 TEST_CASE("Joining refuses an empty list and different shapes") {
-  check_invalid("cat", "no tensors", {"none"}, {}, [](const X& x) { tg::cat(x); });
-  check_invalid("cat", "scalars", {"0 axes", "got 0"}, {{}, {}}, [](const X& x) { tg::cat(x); });
-  check_invalid("stack", "no tensors", {"none"}, {}, [](const X& x) { tg::stack(x); });
+  check_invalid("cat", {"none"}, {}, [](X x) { tg::cat(x); });
+  check_invalid("cat", {"0 axes", "got 0"}, {{}, {}}, [](X x) { tg::cat(x); });
+  check_invalid("stack", {"none"}, {}, [](X x) { tg::stack(x); });
 }
 
 TEST_CASE("Products refuse incompatible shapes and equations") {
-  check_invalid("einsum", "one operand", {"\"ij->ji\""}, {{2, 3}, {3}},
-                [](const X& x) { tg::einsum("ij->ji", x[0], x[1]); });
-  check_invalid("einsum", "three operands", {"\"i,j,k->i\""}, {{2}, {3}},
-                [](const X& x) { tg::einsum("i,j,k->i", x[0], x[1]); });
-  check_invalid("einsum", "no output", {"\"ij,jk\""}, {{2, 3}, {3, 2}},
-                [](const X& x) { tg::einsum("ij,jk", x[0], x[1]); });
-  check_invalid("einsum", "no output, where what is left could be one", {"\",i\""}, {{}, {3}},
-                [](const X& x) { tg::einsum(",i", x[0], x[1]); });
-  check_invalid("einsum", "dots", {"\"...i,i->...\""}, {{2, 3}, {3}},
-                [](const X& x) { tg::einsum("...i,i->...", x[0], x[1]); });
-  check_invalid("einsum", "a letter twice in an operand", {"\"ii,i->i\""}, {{3, 3}, {3}},
-                [](const X& x) { tg::einsum("ii,i->i", x[0], x[1]); });
-  check_invalid("einsum", "a letter twice in the output", {"\"i,j->ii\""}, {{3}, {3}},
-                [](const X& x) { tg::einsum("i,j->ii", x[0], x[1]); });
-  check_invalid("einsum", "an unknown letter in the output", {"\"i,j->ik\""}, {{3}, {3}},
-                [](const X& x) { tg::einsum("i,j->ik", x[0], x[1]); });
+  check_invalid("einsum", {"\"ij->ji\""}, {{2, 3}, {3}}, [](X x) { tg::einsum("ij->ji", x[0], x[1]); });
+  check_invalid("einsum", {"\"i,j,k->i\""}, {{2}, {3}}, [](X x) { tg::einsum("i,j,k->i", x[0], x[1]); });
+  check_invalid("einsum", {"\"ij,jk\""}, {{2, 3}, {3, 2}}, [](X x) { tg::einsum("ij,jk", x[0], x[1]); });
+  check_invalid("einsum", {"\",i\""}, {{}, {3}}, [](X x) { tg::einsum(",i", x[0], x[1]); });
+  check_invalid("einsum", {"\"...i,i->...\""}, {{2, 3}, {3}}, [](X x) { tg::einsum("...i,i->...", x[0], x[1]); });
+  check_invalid("einsum", {"\"ii,i->i\""}, {{3, 3}, {3}}, [](X x) { tg::einsum("ii,i->i", x[0], x[1]); });
+  check_invalid("einsum", {"\"i,j->ii\""}, {{3}, {3}}, [](X x) { tg::einsum("i,j->ii", x[0], x[1]); });
+  check_invalid("einsum", {"\"i,j->ik\""}, {{3}, {3}}, [](X x) { tg::einsum("i,j->ik", x[0], x[1]); });
 }
 
 TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
-  check_invalid("sum", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::sum(x[0], {1, -1}); });
-  check_invalid("mean", "nothing to average", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::mean(x[0], 1); });
-  check_invalid("amax", "nothing to choose from", {"(0)"}, {{0}}, [](const X& x) { tg::amax(x[0]); });
-  check_invalid("sum", "a scalar's axis twice", {"(0, -1)"}, {{}}, [](const X& x) { tg::sum(x[0], {0, -1}); });
-  check_invalid("var", "an axis twice", {"(1, -1)"}, {{2, 3}}, [](const X& x) { tg::var(x[0], {1, -1}); });
-  check_invalid("var", "nothing", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::var(x[0], 1, 0); });
-  check_invalid("layer_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::layer_norm(x[0], {}, {}); });
-  check_invalid("layer_norm", "a negative eps", {"got -1"}, {{3}},
-                [](const X& x) { tg::layer_norm(x[0], {}, {}, -1); });
-  check_invalid("layer_norm", "NaN for eps", {"got nan"}, {{3}},
-                [](const X& x) { tg::layer_norm(x[0], {}, {}, kNaN); });
-  check_invalid("rms_norm", "a scalar", {"()"}, {{}}, [](const X& x) { tg::rms_norm(x[0]); });
-  check_invalid("rms_norm", "a negative eps", {"got -1"}, {{3}}, [](const X& x) { tg::rms_norm(x[0], {}, -1); });
-  check_invalid("max", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::max(x[0], 1); });
-  check_invalid("gather", "an index of fewer axes", {"(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) {
-    tg::gather(x[0], 1, tg::IntArray{0, 1, 2});
-  });
-  check_invalid("gather", "an index of more rows", {"(2, 3)", "axis 1", "(3, 1)"}, {{2, 3}}, [](const X& x) {
+  check_invalid("sum", {"(1, -1)"}, {{2, 3}}, [](X x) { tg::sum(x[0], {1, -1}); });
+  check_invalid("mean", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::mean(x[0], 1); });
+  check_invalid("amax", {"(0)"}, {{0}}, [](X x) { tg::amax(x[0]); });
+  check_invalid("sum", {"(0, -1)"}, {{}}, [](X x) { tg::sum(x[0], {0, -1}); });
+  check_invalid("var", {"(1, -1)"}, {{2, 3}}, [](X x) { tg::var(x[0], {1, -1}); });
+  check_invalid("var", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::var(x[0], 1, 0); });
+  check_invalid("layer_norm", {"()"}, {{}}, [](X x) { tg::layer_norm(x[0], {}, {}); });
+  check_invalid("layer_norm", {"got -1"}, {{3}}, [](X x) { tg::layer_norm(x[0], {}, {}, -1); });
+  check_invalid("layer_norm", {"got nan"}, {{3}}, [](X x) { tg::layer_norm(x[0], {}, {}, kNaN); });
+  check_invalid("rms_norm", {"()"}, {{}}, [](X x) { tg::rms_norm(x[0]); });
+  check_invalid("rms_norm", {"got -1"}, {{3}}, [](X x) { tg::rms_norm(x[0], {}, -1); });
+  check_invalid("max", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::max(x[0], 1); });
+  check_invalid("gather", {"(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::gather(x[0], 1, tg::IntArray{0, 1, 2}); });
+  check_invalid("gather", {"(2, 3)", "axis 1", "(3, 1)"}, {{2, 3}}, [](X x) {
     tg::gather(x[0], 1, tg::IntArray(tg::Shape{3, 1}, 0));
   });
-  check_invalid("gather", "a matrix's index of a scalar", {"()", "(1, 1)"}, {{}}, [](const X& x) {
-    tg::gather(x[0], 0, tg::IntArray(tg::Shape{1, 1}, 0));
-  });
-  check_invalid("argmax", "nothing to choose from", {"(2, 0)"}, {{2, 0}}, [](const X& x) { tg::argmax(x[0], 1); });
+  check_invalid("gather", {"()", "(1, 1)"}, {{}}, [](X x) { tg::gather(x[0], 0, tg::IntArray(tg::Shape{1, 1}, 0)); });
+  check_invalid("argmax", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::argmax(x[0], 1); });
 }
 
 TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothing") {
-  check_invalid("cross_entropy", "a scalar", {"()"}, {{}},
-                [](const X& x) { tg::cross_entropy(x[0], tg::IntArray(0)); });
-  check_invalid("cross_entropy", "no classes", {"(2, 0)"}, {{2, 0}}, [](const X& x) {
-    tg::cross_entropy(x[0], {0, 0});
-  });
-  check_invalid("cross_entropy", "labels of another shape", {"(2)", "(2, 3)", "(3)"}, {{2, 3}}, [](const X& x) {
-    tg::cross_entropy(x[0], {0, 1, 2});
-  });
-  check_invalid("cross_entropy", "no labels to average over", {"(0, 3)"}, {{0, 3}},
-                [](const X& x) { tg::cross_entropy(x[0], tg::IntArray::from_shape({0})); });
-  check_invalid("cross_entropy", "too much smoothing", {"[0, 1]", "got 1.5"}, {{1, 3}},
-                [](const X& x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = 1.5}); });
-  check_invalid("cross_entropy", "NaN for smoothing", {"got nan"}, {{1, 3}},
-                [](const X& x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = kNaN}); });
-  check_invalid("cross_entropy", "another weight", {"(3)", "(2)"}, {{1, 3}}, [](const X& x) {
+  check_invalid("cross_entropy", {"()"}, {{}}, [](X x) { tg::cross_entropy(x[0], tg::IntArray(0)); });
+  check_invalid("cross_entropy", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::cross_entropy(x[0], {0, 0}); });
+  check_invalid("cross_entropy", {"(2)", "(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, 1, 2}); });
+  check_invalid("cross_entropy", {"(0, 3)"}, {{0, 3}},
+                [](X x) { tg::cross_entropy(x[0], tg::IntArray::from_shape({0})); });
+  check_invalid("cross_entropy", {"[0, 1]", "got 1.5"}, {{1, 3}},
+                [](X x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = 1.5}); });
+  check_invalid("cross_entropy", {"got nan"}, {{1, 3}},
+                [](X x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = kNaN}); });
+  check_invalid("cross_entropy", {"(3)", "(2)"}, {{1, 3}}, [](X x) {
     tg::cross_entropy(x[0], {0}, {.weight = tg::Array<double>{1, 2}});
   });
-  check_invalid("cross_entropy", "probabilities of no rows", {"(0, 3)"}, {{0, 3}, {0, 3}},
-                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
-  check_invalid("cross_entropy", "probabilities of a scalar", {"()"}, {{}, {}},
-                [](const X& x) { tg::cross_entropy(x[0], x[1]); });
-  check_invalid("cross_entropy", "an ignored index beside probabilities", {"ignore_index", "got 1"}, {{2, 3}, {2, 3}},
-                [](const X& x) { tg::cross_entropy(x[0], x[1], {.ignore_index = 1}); });
-  check_invalid("cross_entropy", "another weight beside probabilities", {"(3)", "(2)"}, {{2, 3}, {2, 3}},
-                [](const X& x) {
-                  tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>{1, 2}});
-                });
+  check_invalid("cross_entropy", {"(0, 3)"}, {{0, 3}, {0, 3}}, [](X x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", {"()"}, {{}, {}}, [](X x) { tg::cross_entropy(x[0], x[1]); });
+  check_invalid("cross_entropy", {"ignore_index", "got 1"}, {{2, 3}, {2, 3}},
+                [](X x) { tg::cross_entropy(x[0], x[1], {.ignore_index = 1}); });
+  check_invalid("cross_entropy", {"(3)", "(2)"}, {{2, 3}, {2, 3}}, [](X x) {
+    tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>{1, 2}});
+  });
   const std::string binary = "binary_cross_entropy_with_logits";
-  check_invalid(binary, "nothing to average", {"(0, 3)"}, {{0, 3}, {0, 3}},
-                [](const X& x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
-  check_invalid(binary, "a larger weight", {"a weight", "(3)", "(2, 3)"}, {{3}, {3}}, [](const X& x) {
+  check_invalid(binary, {"(0, 3)"}, {{0, 3}, {0, 3}}, [](X x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
+  check_invalid(binary, {"a weight", "(3)", "(2, 3)"}, {{3}, {3}}, [](X x) {
     tg::binary_cross_entropy_with_logits(x[0], x[1], {.weight = numbers<double>(draw({2, 3}), 0)});
   });
-  check_invalid(binary, "another pos_weight", {"a pos_weight", "(3)", "(2)"}, {{3}, {3}}, [](const X& x) {
+  check_invalid(binary, {"a pos_weight", "(3)", "(2)"}, {{3}, {3}}, [](X x) {
     tg::binary_cross_entropy_with_logits(x[0], x[1], {.pos_weight = tg::Array<double>{1, 2}});
   });
-  check_invalid("mse_loss", "nothing to average", {"(0, 3)"}, {{0, 3}, {0, 3}},
-                [](const X& x) { tg::mse_loss(x[0], x[1]); });
+  check_invalid("mse_loss", {"(0, 3)"}, {{0, 3}, {0, 3}}, [](X x) { tg::mse_loss(x[0], x[1]); });
 }
 
 TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks") {
-  const auto two_heads = [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2); };
+  const auto two_heads = [](X x) { tg::multi_head_attention(x[0], x[1], x[2], 2); };
   const std::string one = "scaled_dot_product_attention", many = "multi_head_attention";
-  check_invalid(one, "dropout", {"[0, 1)", "got 1"}, {{3, 4}, {3, 4}, {3, 4}},
-                [](const X& x) { tg::scaled_dot_product_attention(x[0], x[1], x[2], {}, {.dropout = 1}); });
-  check_invalid(one, "a mask, while dropping", {"(1, 1, 3, 4)", "(5, 4)"}, {{3, 2}, {4, 2}, {4, 2}}, [](const X& x) {
+  check_invalid(one, {"[0, 1)", "got 1"}, {{3, 4}, {3, 4}, {3, 4}},
+                [](X x) { tg::scaled_dot_product_attention(x[0], x[1], x[2], {}, {.dropout = 1}); });
+  check_invalid(one, {"(1, 1, 3, 4)", "(5, 4)"}, {{3, 2}, {4, 2}, {4, 2}}, [](X x) {
     const Mask mask = Mask::boolean(tg::causal_mask(5, 4));
     tg::scaled_dot_product_attention(x[0], x[1], x[2], mask, {.dropout = 0.5});
   });
-  check_invalid(many, "no heads", {"0 heads"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
-                [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 0); });
-  check_invalid(many, "more heads of keys than of queries", {"(1, 3, 4), (1, 3, 8) and (1, 3, 8)"},
-                {{1, 3, 4}, {1, 3, 8}, {1, 3, 8}}, two_heads);
-  check_invalid(many, "no heads of keys", {"(1, 3, 4), (1, 3, 0) and (1, 3, 0)"}, {{1, 3, 4}, {1, 3, 0}, {1, 3, 0}},
-                two_heads);
-  check_invalid(many, "groups that do not divide the heads", {"3 heads", "(1, 3, 6), (1, 3, 4) and (1, 3, 4)"},
-                {{1, 3, 6}, {1, 3, 4}, {1, 3, 4}}, [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 3); });
-  check_invalid(many, "values that the groups do not divide", {"2 heads", "(1, 3, 8), (1, 3, 4) and (1, 3, 3)"},
-                {{1, 3, 8}, {1, 3, 4}, {1, 3, 3}}, [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 4); });
-  check_invalid(many, "dropout", {"got -1"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
-                [](const X& x) { tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.dropout = -1}); });
-  const auto rotate = [](const X& x) { tg::rotary_embedding(x[0], 2); };
-  check_invalid("rotary_embedding", "heads of three elements", {"even", "2 heads", "(1, 2, 6)"}, {{1, 2, 6}}, rotate);
-  check_invalid("rotary_embedding", "heads that do not divide the width", {"2 heads", "(1, 2, 5)"}, {{1, 2, 5}},
-                rotate);
-  check_invalid("rotary_embedding", "no heads", {"0 heads"}, {{1, 2, 4}},
-                [](const X& x) { tg::rotary_embedding(x[0], 0); });
-  check_invalid("rotary_embedding", "a base of 0", {"above 0", "got 0"}, {{1, 2, 4}},
-                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = 0}); });
-  check_invalid("rotary_embedding", "NaN for a base", {"got nan"}, {{1, 2, 4}},
-                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = kNaN}); });
-  check_invalid("rotary_embedding", "an infinite base", {"got inf"}, {{1, 2, 4}},
-                [](const X& x) { tg::rotary_embedding(x[0], 1, {.base = std::numeric_limits<double>::infinity()}); });
-  check_invalid("masked_softmax", "padding of more keys", {"(2, 1, 3, 4)", "(2, 1, 1, 5)"}, {{2, 3, 4}},
-                [](const X& x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(2, 5))); });
-  check_invalid("masked_softmax", "padding of a larger batch", {"(2, 1, 3, 4)", "(3, 1, 1, 4)"}, {{2, 3, 4}},
-                [](const X& x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(3, 4))); });
-  check_invalid("masked_softmax", "lengths of a larger batch", {"(2, 1, 3, 4)", "got (3)"}, {{2, 3, 4}},
-                [](const X& x) {
-                  tg::masked_softmax(x[0], Mask::valid_lens({1, 2, 3}));
-                });
-  check_invalid("masked_softmax", "lengths of more queries", {"(2, 1, 3, 4)", "got (2, 2)"}, {{2, 3, 4}},
-                [](const X& x) {
-                  tg::masked_softmax(x[0], Mask::valid_lens({{1, 2}, {3, 4}}));
-                });
-  check_invalid("masked_softmax", "another mask", {"(2, 1, 3, 4)", "(4, 3)"}, {{2, 3, 4}},
-                [](const X& x) { tg::masked_softmax(x[0], Mask::boolean(tg::causal_mask(4, 3))); });
-  check_invalid("masked_softmax", "another additive mask", {"(1, 1, 3, 4)", "(3)"}, {{3, 4}}, [](const X& x) {
+  check_invalid(many, {"0 heads"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
+                [](X x) { tg::multi_head_attention(x[0], x[1], x[2], 0); });
+  check_invalid(many, {"(1, 3, 4), (1, 3, 8) and (1, 3, 8)"}, {{1, 3, 4}, {1, 3, 8}, {1, 3, 8}}, two_heads);
+  check_invalid(many, {"(1, 3, 4), (1, 3, 0) and (1, 3, 0)"}, {{1, 3, 4}, {1, 3, 0}, {1, 3, 0}}, two_heads);
+  check_invalid(many, {"3 heads", "(1, 3, 6), (1, 3, 4) and (1, 3, 4)"}, {{1, 3, 6}, {1, 3, 4}, {1, 3, 4}},
+                [](X x) { tg::multi_head_attention(x[0], x[1], x[2], 3); });
+  check_invalid(many, {"2 heads", "(1, 3, 8), (1, 3, 4) and (1, 3, 3)"}, {{1, 3, 8}, {1, 3, 4}, {1, 3, 3}},
+                [](X x) { tg::multi_head_attention(x[0], x[1], x[2], 4); });
+  check_invalid(many, {"got -1"}, {{1, 3, 4}, {1, 3, 4}, {1, 3, 4}},
+                [](X x) { tg::multi_head_attention(x[0], x[1], x[2], 2, {}, {.dropout = -1}); });
+  const auto rotate = [](X x) { tg::rotary_embedding(x[0], 2); };
+  check_invalid("rotary_embedding", {"even", "2 heads", "(1, 2, 6)"}, {{1, 2, 6}}, rotate);
+  check_invalid("rotary_embedding", {"2 heads", "(1, 2, 5)"}, {{1, 2, 5}}, rotate);
+  check_invalid("rotary_embedding", {"0 heads"}, {{1, 2, 4}}, [](X x) { tg::rotary_embedding(x[0], 0); });
+  check_invalid("rotary_embedding", {"above 0", "got 0"}, {{1, 2, 4}},
+                [](X x) { tg::rotary_embedding(x[0], 1, {.base = 0}); });
+  check_invalid("rotary_embedding", {"got nan"}, {{1, 2, 4}},
+                [](X x) { tg::rotary_embedding(x[0], 1, {.base = kNaN}); });
+  check_invalid("rotary_embedding", {"got inf"}, {{1, 2, 4}},
+                [](X x) { tg::rotary_embedding(x[0], 1, {.base = std::numeric_limits<double>::infinity()}); });
+  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "(2, 1, 1, 5)"}, {{2, 3, 4}},
+                [](X x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(2, 5))); });
+  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "(3, 1, 1, 4)"}, {{2, 3, 4}},
+                [](X x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(3, 4))); });
+  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "got (3)"}, {{2, 3, 4}}, [](X x) {
+    tg::masked_softmax(x[0], Mask::valid_lens({1, 2, 3}));
+  });
+  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "got (2, 2)"}, {{2, 3, 4}}, [](X x) {
+    tg::masked_softmax(x[0], Mask::valid_lens({{1, 2}, {3, 4}}));
+  });
+  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "(4, 3)"}, {{2, 3, 4}},
+                [](X x) { tg::masked_softmax(x[0], Mask::boolean(tg::causal_mask(4, 3))); });
+  check_invalid("masked_softmax", {"(1, 1, 3, 4)", "(3)"}, {{3, 4}}, [](X x) {
     tg::masked_softmax(x[0], Mask::additive({0, 0, 0}));
   });
 }
 
 TEST_CASE("Indices outside their range are refused") {
-  check_range("select", "an index past the end", {"axis 1", "(2, 3)", "got 3"}, {{2, 3}},
-              [](const X& x) { tg::select(x[0], 1, 3); });
-  check_range("select", "an index before the start", {"got -3"}, {{2, 3}}, [](const X& x) { tg::select(x[0], 0, -3); });
-  check_range("select", "an empty axis", {"(0, 3)", "got 0"}, {{0, 3}}, [](const X& x) { tg::select(x[0], 0, 0); });
-  check_range("narrow", "slices past the end", {"axis 1", "(2, 3)", "2 from 2"}, {{2, 3}},
-              [](const X& x) { tg::narrow(x[0], 1, 2, 2); });
-  check_range("narrow", "a start before the start", {"1 from -4"}, {{2, 3}},
-              [](const X& x) { tg::narrow(x[0], 1, -4, 1); });
-  check_range("narrow", "a length that overflows", {"from 1"}, {{2, 3}},
-              [](const X& x) { tg::narrow(x[0], 1, 1, std::numeric_limits<std::size_t>::max()); });
-  check_range("gather", "an index past the end", {"0 to 2", "axis 1", "(2, 3)", "got 3"}, {{2, 3}}, [](const X& x) {
+  check_range("select", {"axis 1", "(2, 3)", "got 3"}, {{2, 3}}, [](X x) { tg::select(x[0], 1, 3); });
+  check_range("select", {"got -3"}, {{2, 3}}, [](X x) { tg::select(x[0], 0, -3); });
+  check_range("select", {"(0, 3)", "got 0"}, {{0, 3}}, [](X x) { tg::select(x[0], 0, 0); });
+  check_range("narrow", {"axis 1", "(2, 3)", "2 from 2"}, {{2, 3}}, [](X x) { tg::narrow(x[0], 1, 2, 2); });
+  check_range("narrow", {"1 from -4"}, {{2, 3}}, [](X x) { tg::narrow(x[0], 1, -4, 1); });
+  check_range("narrow", {"from 1"}, {{2, 3}},
+              [](X x) { tg::narrow(x[0], 1, 1, std::numeric_limits<std::size_t>::max()); });
+  check_range("gather", {"0 to 2", "axis 1", "(2, 3)", "got 3"}, {{2, 3}}, [](X x) {
     tg::gather(x[0], 1, {{0, 1}, {2, 3}});
   });
-  check_range("gather", "a negative index", {"got -1"}, {{2, 3}}, [](const X& x) {
-    tg::gather(x[0], 0, tg::IntArray{{0, -1}});
-  });
-  check_range("topk", "more than there are", {"0 to 3", "axis -1", "(2, 3)", "got 4"}, {{2, 3}},
-              [](const X& x) { tg::topk(x[0], 4); });
-  check_range("topk", "none of a scalar", {"1 to 1", "got 0"}, {{}}, [](const X& x) { tg::topk(x[0], 0); });
-  check_range("embedding", "an id past the end", {"0 to 3", "got 4"}, {{4, 2}}, [](const X& x) {
-    tg::embedding(x[0], {0, 4});
-  });
-  check_range("embedding", "a negative id", {"0 to 3", "got -1"}, {{4, 2}}, [](const X& x) {
-    tg::embedding(x[0], {-1, 0});
-  });
-  check_range("cross_entropy", "a label past the end", {"0 to 2", "-100", "got 3"}, {{2, 3}}, [](const X& x) {
-    tg::cross_entropy(x[0], {0, 3});
-  });
-  check_range("cross_entropy", "a negative label", {"got -1"}, {{2, 3}}, [](const X& x) {
-    tg::cross_entropy(x[0], {0, -1});
-  });
-  check_range("one_hot", "an id past the end", {"0 to 2", "got 3"}, {}, [](const X&) { tg::one_hot({0, 3}, 3); });
-  check_range("one_hot", "a negative id", {"got -1"}, {}, [](const X&) { tg::one_hot({-1, 0}, 3); });
+  check_range("gather", {"got -1"}, {{2, 3}}, [](X x) { tg::gather(x[0], 0, tg::IntArray{{0, -1}}); });
+  check_range("topk", {"0 to 3", "axis -1", "(2, 3)", "got 4"}, {{2, 3}}, [](X x) { tg::topk(x[0], 4); });
+  check_range("topk", {"1 to 1", "got 0"}, {{}}, [](X x) { tg::topk(x[0], 0); });
+  check_range("embedding", {"0 to 3", "got 4"}, {{4, 2}}, [](X x) { tg::embedding(x[0], {0, 4}); });
+  check_range("embedding", {"0 to 3", "got -1"}, {{4, 2}}, [](X x) { tg::embedding(x[0], {-1, 0}); });
+  check_range("cross_entropy", {"0 to 2", "-100", "got 3"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, 3}); });
+  check_range("cross_entropy", {"got -1"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, -1}); });
+  check_range("one_hot", {"0 to 2", "got 3"}, {}, [](X) { tg::one_hot({0, 3}, 3); });
+  check_range("one_hot", {"got -1"}, {}, [](X) { tg::one_hot({-1, 0}, 3); });
 }
 
 TEST_CASE("Every operand with a fixed number of axes is refused with any other, even for one element") {
@@ -316,57 +235,49 @@ TEST_CASE("Every operand with a fixed number of axes is refused with any other, 
     weight.hold_in_bfloat16();
     return weight;
   };
-  check("linear", "weight", 1, {2}, [](const auto& x, const auto& w) { tg::linear(x, w); });
-  check("linear", "bias", 2, {1}, [](const auto& x, const auto& b) { tg::linear(x, x, b); });
+  check("linear", "weight", 1, {2}, [](auto& x, auto& w) { tg::linear(x, w); });
+  check("linear", "bias", 2, {1}, [](auto& x, auto& b) { tg::linear(x, x, b); });
   check("linear", "weight in bfloat16", 1, {2},
-        [&](const auto& x, const auto& w) { tg::linear(x, in_bfloat16(w), tg::Tensor<double>()); });
-  check("linear", "bias beside bfloat16", 2, {1},
-        [&](const auto& x, const auto& b) { tg::linear(x, in_bfloat16(x), b); });
-  check("embedding", "weight", 2, {2}, [](const auto&, const auto& w) { tg::embedding(w, {0}); });
-  check("embedding", "weight in bfloat16", 2, {2},
-        [&](const auto&, const auto& w) { tg::embedding(in_bfloat16(w), {0}); });
-  check("layer_norm", "weight", 3, {1, 2, 3}, [](const auto& x, const auto& w) { tg::layer_norm(x, w, {}); });
-  check("layer_norm", "bias", 3, {1, 2, 3}, [](const auto& x, const auto& b) { tg::layer_norm(x, {}, b); });
-  check("layer_norm", "bias beside a weight", 2, {2}, [](const auto& x, const auto& b) { tg::layer_norm(x, x, b); });
-  check("rms_norm", "weight", 3, {1, 2, 3}, [](const auto& x, const auto& w) { tg::rms_norm(x, w); });
-  check("cross_entropy", "labels", 2, {1}, [&](const auto& x, const auto& t) { tg::cross_entropy(x, indices(t)); });
+        [&](auto& x, auto& w) { tg::linear(x, in_bfloat16(w), tg::Tensor<double>()); });
+  check("linear", "bias beside bfloat16", 2, {1}, [&](auto& x, auto& b) { tg::linear(x, in_bfloat16(x), b); });
+  check("embedding", "weight", 2, {2}, [](auto&, auto& w) { tg::embedding(w, {0}); });
+  check("embedding", "weight in bfloat16", 2, {2}, [&](auto&, auto& w) { tg::embedding(in_bfloat16(w), {0}); });
+  check("layer_norm", "weight", 3, {1, 2, 3}, [](auto& x, auto& w) { tg::layer_norm(x, w, {}); });
+  check("layer_norm", "bias", 3, {1, 2, 3}, [](auto& x, auto& b) { tg::layer_norm(x, {}, b); });
+  check("layer_norm", "bias beside a weight", 2, {2}, [](auto& x, auto& b) { tg::layer_norm(x, x, b); });
+  check("rms_norm", "weight", 3, {1, 2, 3}, [](auto& x, auto& w) { tg::rms_norm(x, w); });
+  check("cross_entropy", "labels", 2, {1}, [&](auto& x, auto& t) { tg::cross_entropy(x, indices(t)); });
   check("cross_entropy", "probabilities", 2, {2},
-        [](const auto& x, const auto& t) { tg::cross_entropy(x, static_cast<const tg::Tensor<double>&>(t)); });
+        [](auto& x, auto& t) { tg::cross_entropy(x, static_cast<const tg::Tensor<double>&>(t)); });
   check("cross_entropy", "class weights", 2, {1},
-        [&](const auto& x, const auto& w) { tg::cross_entropy(x, {0}, {.weight = array(w)}); });
+        [&](auto& x, auto& w) { tg::cross_entropy(x, {0}, {.weight = array(w)}); });
   check("cross_entropy", "class weights beside probabilities", 2, {1},
-        [&](const auto& x, const auto& w) { tg::cross_entropy(x, x, {.weight = array(w)}); });
+        [&](auto& x, auto& w) { tg::cross_entropy(x, x, {.weight = array(w)}); });
   const char* binary = "binary_cross_entropy_with_logits";
-  check(binary, "target", 2, {2}, [](const auto& x, const auto& t) {
-    tg::binary_cross_entropy_with_logits(x, static_cast<const tg::Tensor<double>&>(t));
-  });
-  check(binary, "weight", 2, {0, 1, 2}, [&](const auto& x, const auto& w) {
-    tg::binary_cross_entropy_with_logits(x, x.value(), {.weight = array(w)});
-  });
-  check(binary, "pos_weight", 2, {0, 1, 2}, [&](const auto& x, const auto& w) {
-    tg::binary_cross_entropy_with_logits(x, x.value(), {.pos_weight = array(w)});
-  });
+  check(binary, "target", 2, {2},
+        [](auto& x, auto& t) { tg::binary_cross_entropy_with_logits(x, static_cast<const tg::Tensor<double>&>(t)); });
+  check(binary, "weight", 2, {0, 1, 2},
+        [&](auto& x, auto& w) { tg::binary_cross_entropy_with_logits(x, x.value(), {.weight = array(w)}); });
+  check(binary, "pos_weight", 2, {0, 1, 2},
+        [&](auto& x, auto& w) { tg::binary_cross_entropy_with_logits(x, x.value(), {.pos_weight = array(w)}); });
   check("mse_loss", "target", 2, {2},
-        [](const auto& x, const auto& t) { tg::mse_loss(x, static_cast<const tg::Tensor<double>&>(t)); });
-  check("masked_fill", "value", 2, {0},
-        [](const auto& x, const auto& value) { tg::masked_fill(x, tg::causal_mask(1, 1), value); });
-  check("gather", "index", 2, {2}, [&](const auto& x, const auto& i) { tg::gather(x, 0, indices(i)); });
-  check("cat", "second tensor", 2, {2}, [](const auto& x, const auto& y) { tg::cat({x, y}); });
-  check("stack", "second tensor", 2, {2}, [](const auto& x, const auto& y) { tg::stack({x, y}); });
-  check("rotary_embedding", "input", 0, {}, [](const auto&, const auto& x) { tg::rotary_embedding(x, 1); });
-  check("masked_softmax", "scores", 0, {2, 3, 4}, [](const auto&, const auto& x) { tg::masked_softmax(x, {}); });
+        [](auto& x, auto& t) { tg::mse_loss(x, static_cast<const tg::Tensor<double>&>(t)); });
+  check("masked_fill", "value", 2, {0}, [](auto& x, auto& value) { tg::masked_fill(x, tg::causal_mask(1, 1), value); });
+  check("gather", "index", 2, {2}, [&](auto& x, auto& i) { tg::gather(x, 0, indices(i)); });
+  check("cat", "second tensor", 2, {2}, [](auto& x, auto& y) { tg::cat({x, y}); });
+  check("stack", "second tensor", 2, {2}, [](auto& x, auto& y) { tg::stack({x, y}); });
+  check("rotary_embedding", "input", 0, {}, [](auto&, auto& x) { tg::rotary_embedding(x, 1); });
+  check("masked_softmax", "scores", 0, {2, 3, 4}, [](auto&, auto& x) { tg::masked_softmax(x, {}); });
   for (const std::size_t axes : {2, 3, 4}) {
     const char* name = "scaled_dot_product_attention";
-    check(name, "queries", axes, {axes},
-          [](const auto& x, const auto& q) { tg::scaled_dot_product_attention(q, x, x); });
-    check(name, "keys", axes, {axes}, [](const auto& x, const auto& k) { tg::scaled_dot_product_attention(x, k, x); });
-    check(name, "values", axes, {axes},
-          [](const auto& x, const auto& v) { tg::scaled_dot_product_attention(x, x, v); });
+    check(name, "queries", axes, {axes}, [](auto& x, auto& q) { tg::scaled_dot_product_attention(q, x, x); });
+    check(name, "keys", axes, {axes}, [](auto& x, auto& k) { tg::scaled_dot_product_attention(x, k, x); });
+    check(name, "values", axes, {axes}, [](auto& x, auto& v) { tg::scaled_dot_product_attention(x, x, v); });
   }
   const char* many = "multi_head_attention";
-  check(many, "queries", 3, {3}, [](const auto& x, const auto& q) { tg::multi_head_attention(q, x, x, 1); });
-  check(many, "keys", 3, {3}, [](const auto& x, const auto& k) { tg::multi_head_attention(x, k, x, 1); });
-  check(many, "values", 3, {3}, [](const auto& x, const auto& v) { tg::multi_head_attention(x, x, v, 1); });
+  check(many, "queries", 3, {3}, [](auto& x, auto& q) { tg::multi_head_attention(q, x, x, 1); });
+  check(many, "keys", 3, {3}, [](auto& x, auto& k) { tg::multi_head_attention(x, k, x, 1); });
+  check(many, "values", 3, {3}, [](auto& x, auto& v) { tg::multi_head_attention(x, x, v, 1); });
 }
 
 TEST_CASE("Every operation refuses an undefined tensor, unless it stands for an omitted input") {

@@ -41,19 +41,6 @@ TEST_CASE("abs and relu have gradient 0 at their kinks") {
   check_close(gradient({-1, 0, 2}, [](const Tensor& x) { return tg::relu(x); }), Array{0, 0, 1});
 }
 
-TEST_CASE("amax divides the gradient equally among several maxima") {
-  check_close(gradient({{3, 1, 3}, {2, 2, 2}}, [](const Tensor& x) { return tg::amax(x, 1); }),
-              Array{{0.5, 0, 0.5}, {1.0 / 3, 1.0 / 3, 1.0 / 3}});
-}
-
-TEST_CASE("Powers at 0 match PyTorch") {
-  check_close(tg::pow(Tensor(Array{0, -2}), 0).value(), Array{1, 1});
-  check_close(gradient({0, -2}, [](const Tensor& x) { return tg::pow(x, 0); }), Array{0, 0});
-  check_close(gradient({0, -2}, [](const Tensor& x) { return tg::pow(x, 1); }), Array{1, 1});
-  check_close(gradient({0}, [](const Tensor& x) { return tg::pow(x, 0.5); }), Array{kInfinity});
-  CHECK(all_nan(tg::pow(Tensor(Array{-2}), 0.5).value()));
-}
-
 TEST_CASE("Logarithms, roots and quotients at the limits of their range give infinities and NaN, as in PyTorch") {
   check_close(tg::log(Tensor(Array{0})).value(), Array{-kInfinity});
   check_close(gradient({0}, [](const Tensor& x) { return tg::log(x); }), Array{kInfinity});
@@ -91,18 +78,6 @@ TEST_CASE("The mean over only ignored labels is NaN and passes no gradient, as i
   check_close(logits.grad(), Array{{0, 0}, {0, 0}});
 }
 
-TEST_CASE("Sums and means of a million floats are accurate along any axis") {
-  tg::manual_seed(1);
-  const tg::Array<float> x = tg::uniform<float>({1000, 1000}, 0, 1);
-  double sum = 0, column = 0;
-  for (const float value : x) sum += value;
-  for (std::size_t i = 0; i < 1000; ++i) column += x(i, 7);
-  const tg::Tensor<float> t(x);
-  CHECK(tg::sum(t).item() == doctest::Approx(sum).epsilon(1e-6));
-  CHECK(tg::mean(t).item() == doctest::Approx(sum / 1e6).epsilon(1e-6));
-  CHECK(tg::sum(t, 0).value()(7) == doctest::Approx(column).epsilon(1e-6));
-}
-
 TEST_CASE_TEMPLATE("Sums over many slices, also of gradients, add partial sums, along any axes", T, float, double) {
   // A running float sum of 0.1 is 1% off after a million terms, and 0.02% after 30,000.
   constexpr T kTenth = static_cast<T>(0.1);
@@ -133,18 +108,6 @@ TEST_CASE_TEMPLATE("Sums over many slices, also of gradients, add partial sums, 
       (x + bias).backward(tg::Array<T>(c.shape, kTenth));
       for (const T value : bias.grad()) CHECK(std::abs(value / (count * kTenth) - 1) <= tolerance);
     }
-}
-
-TEST_CASE("The gradient of a LayerNorm's weight over many rows is accurate") {
-  tg::Array<float> x(tg::Shape{100003, 2}, 1.0f);  // h is 1 and -1
-  for (std::size_t i = 1; i < x.size(); i += 2) x.data()[i] = -1;
-  const tg::Parameter<float> weight(tg::Array<float>{1, 1}), bias(tg::Array<float>{0, 0});
-  tg::Tape tape;
-  tg::layer_norm(tg::Tensor<float>(x), weight, bias, 0).backward(tg::Array<float>(x.shape(), 0.1f));
-  const double expected = 100003.0 * 0.1f;
-  CHECK(std::abs(weight.grad()(0) / expected - 1) <= 2e-5);
-  CHECK(std::abs(weight.grad()(1) / expected + 1) <= 2e-5);
-  CHECK(std::abs(bias.grad()(1) / expected - 1) <= 2e-5);
 }
 
 TEST_CASE_TEMPLATE("The mean of equal numbers is that number, and each gets an equal share of the gradient", T, float,
@@ -186,16 +149,6 @@ TEST_CASE("dropout drops the given share, scales the rest, and uses the same mas
   CHECK(std::abs(double(dropped) / 100'000 - p) < 0.005);  // more than three standard deviations
 }
 
-TEST_CASE("Every dropout has its own mask, repeated by the seed, in float as in double") {
-  const Tensor x(Array(tg::Shape{64}, 1.0));
-  tg::manual_seed(5);
-  const Array first = tg::dropout(x, 0.5).value(), second = tg::dropout(x, 0.5).value();
-  tg::manual_seed(5);
-  const tg::Array<float> again = tg::dropout(tg::Tensor<float>(x.value()), 0.5).value();
-  CHECK(first != second);
-  CHECK(first == Array(again));
-}
-
 TEST_CASE("dropout in evaluation mode returns its input") {
   const Tensor x(Array{1, 2, 3});
   CHECK(tg::dropout(x, 0.5, false).shared_value() == x.shared_value());
@@ -227,45 +180,12 @@ TEST_CASE("Attention drops weights, not values, and uses the same mask for the g
   CHECK(std::abs(double(dropped) / (keys * keys) - p) < 0.025);
 }
 
-TEST_CASE("argmax returns the first of equal elements") {
-  CHECK(tg::argmax(Tensor(Array{{1, 3, 3}, {2, 2, 2}}), 1) == tg::IntArray{1, 0});
-  CHECK(tg::argmax(Array{{1, 3, 3}, {2, 2, 2}}, -2) == tg::IntArray{1, 0, 0});
-  CHECK(tg::argmax(Tensor(Array{5}), 0).dimension() == 0);
-}
-
 TEST_CASE("one_hot, causal_mask and padding_mask match their definitions, also if empty") {
   CHECK(tg::one_hot({2, 0}, 3) == tg::IntArray{{0, 0, 1}, {1, 0, 0}});
   CHECK(tg::to_string(tg::one_hot(tg::IntArray::from_shape({0}), 3).shape()) == "(0, 3)");
   CHECK(tg::causal_mask(2, 3) == tg::BoolArray{{true, false, false}, {true, true, false}});
   CHECK(tg::causal_mask(0, 3).size() == 0);
   CHECK(tg::padding_mask({{5, 9, 9}, {9, 1, 0}}, 9) == tg::BoolArray{{true, false, false}, {false, true, true}});
-}
-
-// ---- selection along an axis --------------------------------------------------------------------------------------
-
-TEST_CASE("NaN is the largest element, the first of several, in argmax, max and topk") {
-  const Tensor x(Array{{1, kNaN, 2, kNaN, 5}, {kInfinity, 1, 2, 3, 4}});
-  CHECK(tg::argmax(x, 1) == tg::IntArray{1, 0});
-  CHECK(tg::max(x, 1).indices == tg::IntArray{1, 0});
-  CHECK(std::isnan(tg::max(x, 1).values.value()(0)));
-  CHECK(tg::topk(x, 3).indices == tg::IntArray{{1, 3, 4}, {0, 4, 3}});
-  CHECK(tg::topk(x, 4, 1, false).indices == tg::IntArray{{0, 2, 4, 1}, {1, 2, 3, 4}});
-}
-
-TEST_CASE("max and topk select the first of equal elements, which get the gradient") {
-  const tg::Parameter<double> x(Array{{1, 3, 3}, {-kInfinity, -kInfinity, -kInfinity}});
-  {
-    tg::Tape tape;
-    const auto [values, indices] = tg::max(x, 1);
-    CHECK(values.value() == Array{3, -kInfinity});
-    CHECK(indices == tg::IntArray{1, 0});
-    values.backward(Array{2, 5});
-  }
-  CHECK(x.grad() == Array{{0, 2, 0}, {5, 0, 0}});
-  const auto [values, indices] = tg::topk(Tensor(Array{2, 1, 2, 1, 2}), 4);
-  CHECK(values.value() == Array{2, 2, 2, 1});
-  CHECK(indices == tg::IntArray{0, 2, 4, 1});
-  CHECK(tg::topk(Tensor(Array{2, 1, 2, 1, 2}), 3, 0, false).indices == tg::IntArray{1, 3, 0});
 }
 
 // ---- elementwise functions ----------------------------------------------------------------------------------------
@@ -295,11 +215,11 @@ TEST_CASE("softplus and silu neither overflow nor lose NaN") {
   CHECK(all_nan(tg::silu(Tensor(Array{-kInfinity, kNaN})).value()));
 }
 
-TEST_CASE("Powers of tensors at 0, of negative bases and of infinities match PyTorch") {
+TEST_CASE("Powers at 0, of negative bases and of infinities match PyTorch, with tensors and numbers as exponents") {
   const auto check = [](double base, double exponent, double value, double to_base, double to_exponent) {
     CAPTURE(base);
     CAPTURE(exponent);
-    const tg::Parameter<double> a{Array(base)}, b{Array(exponent)};
+    tg::Parameter<double> a{Array(base)}, b{Array(exponent)};
     tg::Tape tape;
     const Tensor y = tg::pow(a, b);
     y.backward();
@@ -309,9 +229,16 @@ TEST_CASE("Powers of tensors at 0, of negative bases and of infinities match PyT
     same(y.item(), value);
     same(a.grad()(), to_base);
     same(b.grad()(), to_exponent);
+    a.zero_grad();
+    const Tensor of_number = tg::pow(a, exponent);
+    of_number.backward();
+    same(of_number.item(), value);
+    same(a.grad()(), to_base);
   };
   check(0, 0, 1, 0, 0);
   check(0, 1, 0, 1, 0);
+  check(-2, 0, 1, 0, kNaN);
+  check(-2, 1, -2, 1, kNaN);
   check(0, -1, kInfinity, -kInfinity, -kInfinity);
   check(0, 0.5, 0, kInfinity, 0);
   check(-2, 3, -8, 12, kNaN);
@@ -364,17 +291,7 @@ TEST_CASE("Binary cross-entropy is exact for logits of 1,000 and matches PyTorch
   check_close(t.grad(), Array{1000, -1000, 40, -40, -kInfinity, kInfinity});
 }
 
-TEST_CASE("Probabilities of 1 as labels match class labels, and a logit of -inf matches PyTorch") {
-  tg::manual_seed(4);
-  const Array logits = tg::normal<double>({5, 7}, 0, 3);
-  const tg::IntArray labels{6, 0, 3, 3, 1};
-  const auto by_labels = [&](const Tensor& x) { return tg::cross_entropy(x, labels, {.label_smoothing = 0.2}); };
-  const auto by_probabilities = [&](const Tensor& x) {
-    return tg::cross_entropy(x, tg::Array<float>(tg::one_hot(labels, 7)), {.label_smoothing = 0.2});
-  };
-  check_close(by_labels(logits).value(), by_probabilities(logits).value(), 1e-12);
-  check_close(gradient(logits, by_labels), gradient(logits, by_probabilities), 1e-12);
-
+TEST_CASE("A logit of -inf matches PyTorch with probabilities, even with probability 0") {
   const tg::Parameter<double> x(Array{{0, -kInfinity, 0}}), t(Array{{0.5, 0, 0.5}});
   tg::Tape tape;
   const Tensor loss = tg::cross_entropy(x, t);

@@ -132,7 +132,7 @@ TEST_CASE("Values and gradients match PyTorch") {
   });
 }
 
-// All samples are small enough; large_operations_test.cpp uses random directions instead.
+// All samples are small enough.
 TEST_CASE("Whole Jacobians agree with central differences") {
   for_each_sample([](const Sample& sample) {
     if (sample.step == no_differences) return;

@@ -1,6 +1,4 @@
-// Weights in bfloat16: rounding, products with such weights, and models that contain them.
-#include <tapegrad/engine/kernels/gemm.hpp>
-#include <tapegrad/engine/kernels/instruction_sets.hpp>
+// Weights in bfloat16: rounding, and models that contain them. Products: see products_test.cpp.
 #include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -16,19 +14,14 @@
 #include <vector>
 
 #include "close.hpp"
-#include "poison.hpp"
-#include "stepped.hpp"
 #include "temporary_folder.hpp"
-#include "threads.hpp"
 
 namespace tg = tapegrad;
 using tg::BFloat16;
 using tg::Shape;
-using tg::detail::Matrix;
 
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 float rounded(float x) { return BFloat16::nearest(x); }
@@ -37,84 +30,6 @@ template <class T> tg::Array<T> rounded(tg::Array<T> x) {
   for (T& number : x) number = rounded(static_cast<float>(number));
   return x;
 }
-
-struct Product {
-  std::size_t m, k, n;
-  bool b_transposed = true, a_transposed = false;
-  double alpha = 1, beta = 0;
-  std::size_t gap = 0;  // between rows
-};
-
-// Compares c = alpha a b + beta c with plain loops. Memory outside the operands holds NaN. The loops run once for all
-// variants of the product.
-template <class T> class CheckedProduct {
- public:
-  explicit CheckedProduct(const Product& product)
-      : p_(product),
-        b_rows_(p_.b_transposed ? p_.n : p_.k),
-        b_length_(p_.b_transposed ? p_.k : p_.n),
-        a_(tg::uniform<T>({p_.m, p_.k}, -1, 1)),
-        b_(b_rows_ * b_stride(), BFloat16::nearest(static_cast<float>(kNaN))),
-        c_(Shape{p_.m, c_stride()}, static_cast<T>(kNaN)),
-        expected_(Shape{p_.m, p_.n}) {
-    const tg::Array<float> numbers = tg::uniform<float>({b_rows_, b_length_}, -1, 1);
-    std::vector<double> exact(b_.size());
-    for (std::size_t r = 0; r < b_rows_; ++r)
-      for (std::size_t i = 0, at = r * b_stride(); i < b_length_; ++i, ++at)
-        exact[at] = b_[at] = BFloat16::nearest(numbers.data()[r * b_length_ + i]);
-    for (std::size_t i = 0; i < p_.m; ++i)
-      for (std::size_t j = 0; j < p_.n; ++j) {
-        const T* a = a_.data() + (p_.a_transposed ? i : i * p_.k);
-        const double* b = exact.data() + (p_.b_transposed ? j * b_stride() : j);
-        double sum = 0;
-        for (std::size_t l = 0; l < p_.k; ++l, a += p_.a_transposed ? p_.m : 1, b += p_.b_transposed ? 1 : b_stride())
-          sum += *a * *b;
-        expected_(i, j) = p_.alpha * sum;
-        if (p_.beta == 0) continue;
-        c_(i, j) = static_cast<T>(0.25 * double(i % 3) - 0.5 * double(j % 5));
-        expected_(i, j) += p_.beta * c_(i, j);
-      }
-  }
-
-  tg::Array<T> product() const {
-    tg::Array<T> c = c_;
-    poison_pool();
-    const Matrix<const T> a =
-        p_.a_transposed ? Matrix<const T>(a_.data(), p_.k, p_.m).t() : Matrix<const T>(a_.data(), p_.m, p_.k);
-    const Matrix<const BFloat16> b(b_.data(), b_rows_, b_length_, b_stride());
-    tg::detail::gemm<T>(a, p_.b_transposed ? b.t() : b, Matrix<T>(c.data(), p_.m, p_.n, c_stride()),
-                        static_cast<T>(p_.alpha), static_cast<T>(p_.beta));
-    return c;
-  }
-
-  void check() const {
-    CAPTURE(p_.m);
-    CAPTURE(p_.k);
-    CAPTURE(p_.n);
-    CAPTURE(p_.b_transposed);
-    const tg::Array<T> c = product();
-    tg::Array<double> actual(Shape{p_.m, p_.n});
-    bool gaps_are_kept = true;
-    for (std::size_t i = 0; i < p_.m; ++i) {
-      for (std::size_t j = 0; j < p_.n; ++j) actual(i, j) = c(i, j);
-      for (std::size_t j = p_.n; j < c_stride(); ++j) gaps_are_kept = gaps_are_kept && std::isnan(c(i, j));
-    }
-    CHECK(gaps_are_kept);
-    check_close(actual, expected_,
-                (std::is_same_v<T, float> ? 2e-6 : 1e-13) * std::sqrt(static_cast<double>(p_.k + 1)));
-  }
-
- private:
-  std::size_t b_stride() const { return b_length_ + p_.gap; }
-  std::size_t c_stride() const { return p_.n + p_.gap; }
-
-  Product p_;
-  std::size_t b_rows_, b_length_;  // as stored
-  tg::Array<T> a_;
-  std::vector<BFloat16> b_;
-  tg::Array<T> c_;  // before the product
-  tg::Array<double> expected_;
-};
 
 // A small language model: an embedding tied to the head, layers between, and a norm.
 template <class T> struct Model {
@@ -159,70 +74,6 @@ TEST_CASE("A float is rounded to the nearest bfloat16, ties to even") {
     const float exact = BFloat16{static_cast<std::uint16_t>(bits)};
     if (!std::isnan(exact) && BFloat16::nearest(exact).bits != bits) FAIL_CHECK("not kept: " << bits);
   }
-}
-
-TEST_CASE_TEMPLATE("Products with bfloat16 match plain sums on any instruction set and number of threads", T, float,
-                   double) {
-  tg::manual_seed(1);
-  std::vector<Product> products{
-      {1, 300, 400},                           //
-      {1, 301, 401, true, false, 0.5, 2, 3},   //
-      {5, 129, 300, true, false, -0.5, 1, 1},  //
-      {8, 257, 130, true, false, 2, 0, 5},     //
-      {9, 130, 257},                           // widened for BLAS
-      {20, 300, 1000, true, false, 1, 1},      // several parts
-      {33, 3000, 700, true, false, 0.5, 2, 3},
-      {9, 5, 1, true, true},
-      {40, 70, 900, false},  // the gradient of an input
-      {1, 700, 500, false, false, 2, 1, 3},
-      {3, 300, 70, true, true, -1, 0.5, 2},
-      {9, 8193, 1040},  // one unit of columns at a time per part
-      {12, 300000, 3},  // less than one unit of columns fits into the cache
-  };
-  for (std::size_t n = 1; n <= 70; ++n)
-    products.push_back({1 + n % 8, n, n / 2 + 1, true, false, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
-  for (const Product& product : products) {
-    const CheckedProduct<T> checked(product);
-    for (const tg::detail::InstructionSet set : tg::detail::instruction_sets()) {
-      CAPTURE(static_cast<int>(set));
-      const UseInstructionSet use(set);
-      for (const std::size_t threads : {1, 3}) {
-        CAPTURE(threads);
-        const Threads limit(threads);
-        checked.check();
-      }
-    }
-  }
-  tg::Array<T> c{{1, 2}};
-  tg::detail::gemm<T>({c.data(), 1, 0}, Matrix<const BFloat16>(nullptr, 2, 0).t(), {c.data(), 1, 2});
-  CHECK(c == tg::Array<T>{{0, 0}});
-}
-
-TEST_CASE_TEMPLATE("Small products and products of one row with bfloat16 have the same bits on any number of threads",
-                   T, float, double) {
-  tg::manual_seed(2);
-  const std::vector<Product> products{{1, 1800, 1000, false, false, 1, 1},  // the gradient of a row of inputs
-                                      {1, 3200, 496, false, false, 1, 1},   //
-                                      {8, 300, 700, true, false, 1, 1},     // a few rows
-                                      {20, 150, 170, true},                 //
-                                      {64, 64, 120, false}};
-  for (const Product& product : products) {
-    CAPTURE(product.m);
-    CAPTURE(product.n);
-    const CheckedProduct<T> checked(product);
-    const auto multiply = [&](std::size_t threads) {
-      const Threads limit(threads);
-      return checked.product();
-    };
-    const tg::Array<T> once = multiply(1);
-    for (const std::size_t threads : {2, 3, 7}) CHECK(multiply(threads) == once);
-  }
-}
-
-TEST_CASE("A product with bfloat16 is divided among any number of threads") {
-  const CheckedProduct<double> checked({2, 1, 100, false, false, 1, 0});
-  const Threads limit(std::size_t{1} << 50);
-  checked.check();
 }
 
 TEST_CASE_TEMPLATE("A model in bfloat16 matches one with rounded weights, tied or not", T, float, double) {

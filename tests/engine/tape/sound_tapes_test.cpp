@@ -65,25 +65,16 @@ TEST_CASE("If a rule, a hook or an allocation fails during a backward pass, grad
   fails_with([](const Tensor& x) { return x; });
 }
 
-TEST_CASE("After a failed backward pass, another start on the same tape works") {
-  Two model;
-  const tg::Tape tape;
-  const Tensor broken = tg::sum(through(model.a, [] { throw std::runtime_error("breaks"); }));
-  const Tensor whole = tg::sum(model.b * 3.0);
-  CHECK_THROWS(broken.backward());
-  whole.backward();
-  check_close(model.b.grad(), Array{3.0, 3.0}, 0.0);
-  CHECK_FALSE(model.a.has_grad());
-}
-
 TEST_CASE("Gradients that reached a parameter in a failed backward pass are not delivered by the next one") {
   Two model;
   const tg::Tape tape;
+  const Tensor whole = tg::sum(model.a * 3.0);
   const Tensor broken = through(model.a, [] { throw std::runtime_error("breaks"); });
   const Tensor later = tg::sum(model.b * 2.0);  // model.b is recorded last: its gradient arrives first
   CHECK_THROWS((tg::sum(broken) + later).backward(tg::retain_graph));
+  whole.backward();
   tg::sum(model.a * 3.0).backward();
-  check_close(model.a.grad(), Array{3.0, 3.0}, 0.0);
+  check_close(model.a.grad(), Array{6.0, 6.0}, 0.0);
   CHECK_FALSE(model.b.has_grad());
   CHECK(model.b.sweeps().total == 0);
 }
@@ -119,23 +110,22 @@ TEST_CASE("A nested backward pass on the same tape is refused, in both number ty
 
 TEST_CASE("Hooks and rules may record during a backward pass, and differentiate on their own tape") {
   Two model;
+  std::vector<double> inner;
   const auto record_much = [&] {
     for (int i = 0; i < 1000; ++i) (void)(model.a * 2.0 + model.b);
-  };
-  double inner = 0;
-  const tg::Tape tape;
-  Tensor y = through(model.a * model.b, record_much);
-  y.register_hook([&](Array&) {
-    record_much();
     Two copy = model;
     const tg::Tape own;
-    tg::sum(copy.a * copy.a).backward();
-    inner = copy.a.grad()(1);
-  });
+    tg::pow(copy.a * 2.0, 3.0).backward(Array{1.0, 10.0});
+    inner.push_back(copy.a.grad()(1));
+  };
+  const tg::Tape tape;
+  Tensor y = through(model.a * model.b, record_much);
+  y.register_hook([&](Array&) { record_much(); });
   tg::sum(y).backward();
-  CHECK(inner == 4.0);
+  CHECK(inner == std::vector<double>{960, 960});
   check_close(model.a.grad(), Array{3.0, 4.0}, 0.0);
   check_close(model.b.grad(), Array{1.0, 2.0}, 0.0);
+  CHECK(tg::Tape::records());
 }
 
 TEST_CASE("A rule may read a gradient, record, and then add to it") {

@@ -12,24 +12,21 @@ TEST_CASE("gpt2 overwrites no input, and refuses to save into folders with other
   const Published published;
   const auto& folder = published.folder;
   const std::string weights = folder.read("model/model.safetensors");
-  const auto refuses = [&](const std::string& arguments, const std::string& words) {
-    CAPTURE(arguments);
-    check_message(published.run(arguments), "gpt2", words);
-  };
   for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
     const std::string file = published.model + '/' + read;
-    refuses("--page " + file + " 'The cat'", "got an input file");
-    refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "got an input file");
+    published.refuses("--page " + file + " 'The cat'", "got an input file");
+    published.refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "got an input file");
   }
   const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
   REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
-  refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'", "got an input file");
-  refuses(learn + "--save " + adapter, "without adapter_config.json, which is not part of the model");
-  refuses("--adapter " + adapter + " --merge --save " + adapter, "got the input folder");
+  published.refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
+                    "got an input file");
+  published.refuses(learn + "--save " + adapter, "without adapter_config.json, which is not part of the model");
+  published.refuses("--adapter " + adapter + " --merge --save " + adapter, "got the input folder");
   fs::create_directory(folder.path("other"));
   folder.write("other/tokenizer.json", "{}");
-  refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not part of the model");
-  refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got this one twice");
+  published.refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not part of the model");
+  published.refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got this one twice");
   CHECK(folder.read("model/model.safetensors") == weights);
 }
 
@@ -38,29 +35,30 @@ TEST_CASE("gpt2 refuses outputs that it could not save before it starts to work"
   const auto& folder = published.folder;
   const std::string weights = folder.read("model/model.safetensors"), mine = folder.path("mine"),
                     learn = "--train " + kText + short_run(1);
-  const auto refuses = [&](const std::string& arguments, const std::string& words) {
-    CAPTURE(arguments);
-    check_message(published.run(learn + arguments), "gpt2", words);
-  };
   fs::create_directory(mine);
   fs::create_symlink("../model/model.safetensors", mine + "/model.safetensors");
-  refuses("--save " + mine, "got another name of the input file " + published.model + "/model.safetensors");
+  published.refuses(learn + "--save " + mine,
+                    "got another name of the input file " + published.model + "/model.safetensors");
   CHECK(folder.read("model/model.safetensors") == weights);
   fs::remove(mine + "/model.safetensors");
   fs::create_directory(mine + "/vocab.json");
-  refuses("--best " + mine, mine + "/vocab.json: expected an output file, got a folder");
+  published.refuses(learn + "--best " + mine, mine + "/vocab.json: expected an output file, got a folder");
   fs::remove(mine + "/vocab.json");
-  refuses("--save " + mine + " --checkpoint " + mine + "/model.safetensors", "got this one twice");
-  refuses("--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json", "got this one twice");
+  published.refuses(learn + "--save " + mine + " --checkpoint " + mine + "/model.safetensors", "got this one twice");
+  published.refuses(learn + "--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json",
+                    "got this one twice");
 
   const std::string none = folder.path("none");
   for (const std::string option : {"--log ", "--checkpoint ", "--page "})
     for (const std::string below : {"", "/", "/below"})
-      refuses(option + none + " --save " + none + below, none + ": expected an output file, got an output folder");
+      published.refuses(learn + option + none + " --save " + none + below,
+                        none + ": expected an output file, got an output folder");
   fs::create_symlink("nowhere", folder / "link");
-  refuses("--save " + folder.path("link"), "link: expected an output folder, got a file or a broken link");
-  refuses("--save " + folder.path("link/below"), "below: expected an output folder, got a file or a broken link");
-  refuses("--save " + kText + "/below", "below: expected an output folder, got a file");
+  published.refuses(learn + "--save " + folder.path("link"),
+                    "link: expected an output folder, got a file or a broken link");
+  published.refuses(learn + "--save " + folder.path("link/below"),
+                    "below: expected an output folder, got a file or a broken link");
+  published.refuses(learn + "--save " + kText + "/below", "below: expected an output folder, got a file");
   CHECK(folder.files() == 3);
 }
 
@@ -70,8 +68,8 @@ TEST_CASE("--save and --best are different folders in any spelling, and each may
   const std::string learn = "--train " + kText + short_run(1), mine = folder.path("mine"),
                     long_name = folder.path(std::string(300, 'x'));
   for (const std::string& other : {mine, mine + '/', folder.path("./mine"), folder.path("model/../mine")})
-    check_message(published.run(learn + "--save " + other + " --best " + mine), "gpt2",
-                  "mine: expected distinct output folders, got this one twice");
+    published.refuses(learn + "--save " + other + " --best " + mine,
+                      "mine: expected distinct output folders, got this one twice");
   const Run run =
       run_shell("cd " + folder.path("") + " && $examples/gpt2 model " + learn + "--save ./mine --best mine");
   check_message(run, "gpt2", "mine: expected distinct output folders, got this one twice");
@@ -83,12 +81,11 @@ TEST_CASE("--save and --best are different folders in any spelling, and each may
 TEST_CASE("An adapter is not saved into a folder with a whole model, which would be loaded with it") {
   const Published published, other;
   const std::string learn = "--train " + kText + short_run(1) + "--lora 2 --save ";
-  check_message(
-      published.run(learn + other.model), "gpt2",
+  published.refuses(
+      learn + other.model,
       "model: expected an output folder without config.json, which is not part of the adapter; use another folder");
   fs::remove(other.model + "/config.json");
-  check_message(published.run(learn + other.model), "gpt2",
-                "without model.safetensors, which is not part of the adapter");
+  published.refuses(learn + other.model, "without model.safetensors, which is not part of the adapter");
   fs::remove(other.model + "/model.safetensors");
   CHECK(published.run(learn + other.model).status == 0);  // next to the tokenizer, as saved by training with PEFT
 }
@@ -98,9 +95,9 @@ TEST_CASE("A run saves the names of its files, which must be UTF-8") {
   const auto& folder = published.folder;
   const std::string learn = "--train " + kText + short_run(1), name = folder.path("x") + "$(printf '\\377')";
   for (const std::string option : {"--save ", "--best ", "--log "})
-    check_message(published.run(learn + "--checkpoint " + folder.path("run") + ' ' + option + name), "gpt2",
-                  option.substr(0, option.size() - 1) + ": expected UTF-8, got the byte 0xff");
-  check_message(published.run(learn + "--checkpoint " + name), "gpt2", "--checkpoint: expected UTF-8");
+    published.refuses(learn + "--checkpoint " + folder.path("run") + ' ' + option + name,
+                      option.substr(0, option.size() - 1) + ": expected UTF-8, got the byte 0xff");
+  published.refuses(learn + "--checkpoint " + name, "--checkpoint: expected UTF-8");
   CHECK(run_shell("cp " + kText + ' ' + name + "\n$examples/gpt2 " + published.model + " --train " + name +
                   short_run(1) + "--save " + name + "s")
             .status == 0);  // names not stored in the file may be any bytes

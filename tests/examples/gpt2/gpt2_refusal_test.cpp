@@ -20,6 +20,8 @@ namespace tg = tapegrad;
 
 namespace {
 
+const char* const config = "config.json";
+
 std::string refusal(const fs::path& folder) {
   try {
     with_weights(read_description(folder), folder);
@@ -53,48 +55,57 @@ std::function<void(CheckpointFolder&)> without(const std::string& name) {
   return [=](CheckpointFolder& folder) { folder.config.erase(name); };
 }
 
+std::function<void(CheckpointFolder&)> lacking(const std::string& tensor) {
+  return [=](CheckpointFolder& folder) { folder.tensors.erase(tensor); };
+}
+
+std::function<void(CheckpointFolder&)> reshaped(const std::string& tensor, const tg::Shape& shape) {
+  return [=](CheckpointFolder& folder) { folder.reshape(tensor, shape); };
+}
+
+void check(const Broken& broken) {
+  CAPTURE(broken.words);
+  const TemporaryFolder folder;
+  CheckpointFolder published(broken.model);
+  broken.change(published);
+  published.write(folder / "model");
+  check_refusal(refusal(folder / "model"), folder / "model" / broken.file, broken.words);
+}
+
 }  // namespace
 
 TEST_CASE("An invalid or unsupported configuration is refused with the name of the setting") {
   const std::vector<Broken> all{
-      {"gpt2", without("model_type"), "config.json", "expected the setting model_type, got none"},
-      {"gpt2", setting("eos_token_id", "<|endoftext|>"), "config.json",
-       "eos_token_id: expected an id or a list of ids"},
-      {"gpt2", setting("model_type", "bert"), "config.json", R"(model_type: expected one of gpt2, llama, got "bert")"},
-      {"gpt2", setting("n_head", 5), "config.json", "n_head: expected a divisor of 32, got 5"},
-      {"gpt2", setting("n_layer", 0), "config.json", "n_layer: expected a whole number from 1 to"},
-      {"gpt2", setting("n_embd", -1), "config.json", "n_embd: expected a whole number from 1 to"},
-      {"gpt2", setting("n_embd", 32.5), "config.json", "n_embd: expected a whole number from 1 to"},
-      {"gpt2", setting("n_embd", "32"), "config.json", "n_embd: expected a whole number from 1 to"},
-      {"gpt2", setting("n_positions", 1e30), "config.json", "n_positions: expected a whole number from 1 to"},
-      {"gpt2", setting("layer_norm_epsilon", 0), "config.json", "layer_norm_epsilon: expected a positive number"},
-      {"gpt2", setting("activation_function", "gelu_old"), "config.json", "activation_function: expected one of"},
+      {"gpt2", without("model_type"), config, "expected the setting model_type, got none"},
+      {"gpt2", setting("eos_token_id", "<|endoftext|>"), config, "eos_token_id: expected an id or a list of ids"},
+      {"gpt2", setting("model_type", "bert"), config, R"(model_type: expected one of gpt2, llama, got "bert")"},
+      {"gpt2", setting("n_head", 5), config, "n_head: expected a divisor of 32, got 5"},
+      {"gpt2", setting("n_layer", 0), config, "n_layer: expected a whole number from 1 to"},
+      {"gpt2", setting("n_embd", -1), config, "n_embd: expected a whole number from 1 to"},
+      {"gpt2", setting("n_embd", 32.5), config, "n_embd: expected a whole number from 1 to"},
+      {"gpt2", setting("n_embd", "32"), config, "n_embd: expected a whole number from 1 to"},
+      {"gpt2", setting("n_positions", 1e30), config, "n_positions: expected a whole number from 1 to"},
+      {"gpt2", setting("layer_norm_epsilon", 0), config, "layer_norm_epsilon: expected a positive number"},
+      {"gpt2", setting("activation_function", "gelu_old"), config, "activation_function: expected one of"},
       {"gpt2", setting("vocab_size", 385), "vocab.json", "expected 385 tokens"},
-      {"gpt2", setting("scale_attn_by_inverse_layer_idx", true), "config.json", "scale_attn_by_inverse_layer_idx"},
-      {"llama", without("intermediate_size"), "config.json", "expected the setting intermediate_size, got none"},
-      {"llama", setting("num_key_value_heads", 3), "config.json", "num_key_value_heads: expected a divisor of"},
-      {"llama", setting("attention_bias", true), "config.json", "attention_bias: expected false, got true"},
-      {"llama", setting("hidden_act", "relu"), "config.json", "hidden_act: expected one of silu"},
-      {"llama", setting("rope_theta", "x"), "config.json", "rope_theta: expected a positive number"},
-      {"llama", setting("rope_scaling", {{"type", "linear"}, {"factor", 2}}), "config.json",
+      {"gpt2", setting("scale_attn_by_inverse_layer_idx", true), config, "scale_attn_by_inverse_layer_idx"},
+      {"llama", without("intermediate_size"), config, "expected the setting intermediate_size, got none"},
+      {"llama", setting("num_key_value_heads", 3), config, "num_key_value_heads: expected a divisor of"},
+      {"llama", setting("attention_bias", true), config, "attention_bias: expected false, got true"},
+      {"llama", setting("hidden_act", "relu"), config, "hidden_act: expected one of silu"},
+      {"llama", setting("rope_theta", "x"), config, "rope_theta: expected a positive number"},
+      {"llama", setting("rope_scaling", {{"type", "linear"}, {"factor", 2}}), config,
        R"(rope_scaling: type: expected "default", got "linear")"},
-      {"llama", setting("rope_parameters", {{"type", "linear"}, {"rope_theta", 5e5}}), "config.json",
+      {"llama", setting("rope_parameters", {{"type", "linear"}, {"rope_theta", 5e5}}), config,
        R"(rope_parameters: type: expected "default")"},
-      {"llama", setting("rope_parameters", {{"rope_theta", 5e5}, {"factor", 4}}), "config.json",
+      {"llama", setting("rope_parameters", {{"rope_theta", 5e5}, {"factor", 4}}), config,
        "rope_parameters: factor: expected none, got 4"},
-      {"gpt2", setting("quantization_config", {{"quant_method", "x"}}), "config.json",
-       "quantization_config: expected none"},
-      {"gpt2", [](CheckpointFolder& folder) { folder.config = nlohmann::json::array(); }, "config.json",
+      {"gpt2", setting("quantization_config", {{"quant_method", "x"}}), config, "quantization_config: expected none"},
+      {"gpt2", [](CheckpointFolder& folder) { folder.config = nlohmann::json::array(); }, config,
        "expected an object of settings, got []"},
-      {"llama with wide heads", [](CheckpointFolder&) {}, "config.json", "head_dim"},
+      {"llama with wide heads", [](CheckpointFolder&) {}, config, "head_dim"},
   };
-  for (const Broken& broken : all) {
-    const TemporaryFolder folder;
-    CheckpointFolder published(broken.model);
-    broken.change(published);
-    published.write(folder / "model");
-    check_refusal(refusal(folder / "model"), folder / "model" / broken.file, broken.words);
-  }
+  for (const Broken& broken : all) check(broken);
 }
 
 TEST_CASE("Settings are read from their old and new places, and may be empty") {
@@ -119,42 +130,23 @@ TEST_CASE("Settings are read from their old and new places, and may be empty") {
 }
 
 TEST_CASE("Weights that do not match the configuration are refused with the tensor's name in the file") {
+  const std::string weights = "model.safetensors";
   const std::vector<Broken> all{
-      {"gpt2", [](CheckpointFolder& f) { f.tensors.erase("h.1.ln_2.bias"); }, "", "h.1.ln_2.bias"},
-      {"gpt2",
-       [](CheckpointFolder& f) {
-         f.reshape("h.0.attn.c_attn.weight", {96, 32});
-       },
-       "", "h.0.attn.c_attn.weight"},
-      {"gpt2",
-       [](CheckpointFolder& f) {
-         f.reshape("wpe.weight", {23, 32});
-       },
-       "", "wpe.weight"},
-      {"gpt2", [](CheckpointFolder& f) { f.tensors["h.0.attn.c_attn.extra"] = f.tensors["h.0.ln_1.bias"]; }, "",
+      {"gpt2", lacking("h.1.ln_2.bias"), weights, "h.1.ln_2.bias"},
+      {"gpt2", reshaped("h.0.attn.c_attn.weight", {96, 32}), weights, "h.0.attn.c_attn.weight"},
+      {"gpt2", reshaped("wpe.weight", {23, 32}), weights, "wpe.weight"},
+      {"gpt2", [](CheckpointFolder& f) { f.tensors["h.0.attn.c_attn.extra"] = f.tensors["h.0.ln_1.bias"]; }, weights,
        "h.0.attn.c_attn.extra"},
-      {"gpt2", setting("n_layer", 3), "", "h.2."},
-      {"gpt2", setting("n_layer", 1), "", "h.1."},
-      {"gpt2", setting("n_layer", 2000000000), "config.json",
-       "expected sizes of a model that fits in model.safetensors"},
-      {"gpt2", setting("n_embd", 2000000000), "config.json",
-       "expected sizes of a model that fits in model.safetensors"},
-      {"llama", [](CheckpointFolder& f) { f.tensors.erase("lm_head.weight"); }, "", "lm_head.weight"},
-      {"llama",
-       [](CheckpointFolder& f) {
-         f.reshape("model.layers.0.self_attn.k_proj.weight", {32, 32});
-       },
-       "", "model.layers.0.self_attn.k_proj.weight"},
-      {"llama", setting("intermediate_size", 81), "", "model.layers.0.mlp"},
+      {"gpt2", setting("n_layer", 3), weights, "h.2."},
+      {"gpt2", setting("n_layer", 1), weights, "h.1."},
+      {"gpt2", setting("n_layer", 2000000000), config, "expected sizes of a model that fits in model.safetensors"},
+      {"gpt2", setting("n_embd", 2000000000), config, "expected sizes of a model that fits in model.safetensors"},
+      {"llama", lacking("lm_head.weight"), weights, "lm_head.weight"},
+      {"llama", reshaped("model.layers.0.self_attn.k_proj.weight", {32, 32}), weights,
+       "model.layers.0.self_attn.k_proj.weight"},
+      {"llama", setting("intermediate_size", 81), weights, "model.layers.0.mlp"},
   };
-  for (const Broken& broken : all) {
-    const TemporaryFolder folder;
-    CheckpointFolder published(broken.model);
-    broken.change(published);
-    published.write(folder / "model");
-    const std::string file = broken.file.empty() ? "model.safetensors" : broken.file;
-    check_refusal(refusal(folder / "model"), folder / "model" / file, broken.words);
-  }
+  for (const Broken& broken : all) check(broken);
 }
 
 TEST_CASE("Layers with more tensors than a header can hold are refused before any is allocated") {
@@ -164,12 +156,12 @@ TEST_CASE("Layers with more tensors than a header can hold are refused before an
   const TemporaryFolder folder;
   published.write(folder / "model");
   fs::resize_file(folder / "model" / "model.safetensors", 20000000);  // more than 2 bytes for each number
-  check_refusal(refusal(folder / "model"), folder / "model" / "config.json",
+  check_refusal(refusal(folder / "model"), folder / "model" / config,
                 "expected sizes of a model that fits in model.safetensors (20,000,000 bytes), got a larger one");
 }
 
 TEST_CASE("A folder with a missing or corrupt file is refused with the file's name") {
-  for (const std::string name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"}) {
+  for (const std::string name : {config, "model.safetensors", "vocab.json", "merges.txt"}) {
     const TemporaryFolder folder;
     CheckpointFolder("gpt2").write(folder / "model");
     const std::string bytes = folder.read("model/" + name);

@@ -83,8 +83,8 @@ TEST_CASE("gpt2 explains as many tokens as fit into the context, and the next on
   const Published published;
   const std::string name = " --explain-to " + published.folder.path("map");
   check_drawn(published.run("--explain '" + std::string(25, '!') + "'" + name), published.folder.path("map.png"));
-  check_message(published.run("--explain '" + std::string(26, '!') + "'" + name), "gpt2",
-                "--explain: expected from 2 to 25 tokens, got 26");
+  published.refuses("--explain '" + std::string(26, '!') + "'" + name,
+                    "--explain: expected from 2 to 25 tokens, got 26");
 }
 
 TEST_CASE("gpt2 --tokens prints the ids of a text") {
@@ -132,18 +132,16 @@ TEST_CASE("A resumed fine-tuning reaches the same bits, and other texts, weights
   CHECK(more.status == 0);
   CHECK(more.out.find("resuming at step 9\n") != std::string::npos);
   CHECK(folder.read("more/model.safetensors") == folder.read("whole/model.safetensors"));
-  check_message(published.run("--resume " + run + " --lr 0.02"), "gpt2",
-                "--lr: expected the same value as in the resumed run");
-  check_message(published.run("--resume " + run + " --lora 2"), "gpt2",
-                "--lora: expected the same value as in the resumed run");
+  published.refuses("--resume " + run + " --lr 0.02", "--lr: expected the same value as in the resumed run");
+  published.refuses("--resume " + run + " --lora 2", "--lora: expected the same value as in the resumed run");
   const std::string config = folder.read("model/config.json");
   auto other = nlohmann::json::parse(config);
   other["layer_norm_epsilon"] = 0.5;
   folder.write("model/config.json", other.dump());
-  check_message(published.run("--resume " + run), "gpt2", "a folder with the same config.json and tokenizer");
+  published.refuses("--resume " + run, "a folder with the same config.json and tokenizer");
   folder.write("model/config.json", config);
   folder.write("text", "another text, which is longer than twenty tokens, and has no more to say than that");
-  check_message(published.run("--resume " + run), "gpt2", "expected the run's training text");
+  published.refuses("--resume " + run, "expected the run's training text");
 }
 
 TEST_CASE("A saved fine-tuning with options that the command line would refuse is refused") {
@@ -153,7 +151,7 @@ TEST_CASE("A saved fine-tuning with options that the command line would refuse i
   const auto refuses = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
     CAPTURE(pointer);
     change_kept_option(run, wrong, "gpt2 --checkpoint", pointer, value);
-    check_message(published.run("--resume " + wrong), "gpt2", "wrong: " + message);
+    published.refuses("--resume " + wrong, "wrong: " + message);
   };
   refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
   refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, got '2000000'");
@@ -214,44 +212,42 @@ TEST_CASE("gpt2 --train-tokenizer writes the tokenizer files that a folder lacks
   CHECK(run.status == 0);
   for (const std::string name : {"vocab.json", "merges.txt"})
     CHECK(published.folder.read("model/" + name) == Published().folder.read("model/" + name));
-  check_message(published.run("--train-tokenizer " + kText + " --vocabulary 384"), "gpt2",
-                "expected a folder without a tokenizer, got one with vocab.json");
+  published.refuses("--train-tokenizer " + kText + " --vocabulary 384",
+                    "expected a folder without a tokenizer, got one with vocab.json");
   for (const char* name : {"vocab.json", "merges.txt"}) fs::remove(published.model + '/' + name);
   published.folder.write("model/tokenizer.json", "{}");
-  check_message(published.run("--train-tokenizer " + kText + " --vocabulary 384"), "gpt2",
-                "expected a folder without a tokenizer, got one with tokenizer.json");
+  published.refuses("--train-tokenizer " + kText + " --vocabulary 384",
+                    "expected a folder without a tokenizer, got one with tokenizer.json");
 }
 
 TEST_CASE("gpt2 reports unsupported requests in one line, before the work") {
   const Published published;
-  const auto refuses = [&](const std::string& arguments, const std::string& words) {
-    CAPTURE(arguments);
-    check_message(published.run(arguments), "gpt2", words);
-  };
-  check_message(run_example("gpt2 " + published.folder.path("none")), "gpt2",
-                "none: expected a folder with config.json");
-  refuses("--score " + published.folder.path("none"), "none: cannot be opened");
-  refuses("--score " + published.folder.write("short", "a"), "short: expected a text of at least two tokens");
-  refuses("--explain a", "--explain: expected from 2 to 25 tokens, got 1");
-  refuses("--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected");
-  refuses("--lora 2", "--lora: requires --train");
-  refuses("--merge", "--merge: requires --save, and --lora or --adapter");
-  refuses("--train " + kText + " --lora 2 --merge", "--merge: requires --save");
-  refuses("--save " + published.folder.path("a"), "--save: requires --train, or --adapter and --merge");
-  refuses("--train " + kText + " --adapter a", "--adapter: not allowed with --train");
-  refuses("--score " + kText + " --top-k 3", "--top-k: requires --prompt or --length");
-  refuses("--tokens " + kText + " --seed 3", "--seed: not allowed with --tokens");
-  refuses("--train " + kText + " --score " + published.folder.path("none"), "none: cannot be opened");
-  check_message(run_example("gpt2 " + kText + " --train-tokenizer " + kText + " --vocabulary 300"), "gpt2",
-                "expected an output folder, got a file");
-  check_message(
-      run_example("gpt2 " + published.folder.path("new") + " --train-tokenizer " + kText + " --vocabulary 100000"),
-      "gpt2", "text.txt: train_tokenizer: expected a vocabulary of at most");
-  refuses("--train " + kText + " --weights bf16", "--weights: not allowed with --train");
-  refuses("--train " + kText + " --context 25", "--context: expected at most 24");
-  refuses("--train " + published.folder.write("few", "a few"), "few: expected a text of at least 20 tokens");
-  refuses("--train " + kText + " --save " + published.model, "expected an output folder, got the input folder");
-  refuses("--train " + kText + " --save " + kText, "expected an output folder, got a file");
-  refuses("--tokens " + kText + " --prompt a", "--prompt: not allowed with --tokens");
-  refuses("--adapter " + published.folder.path("none"), "adapter_config.json: cannot be opened");
+  const std::string none = published.folder.path("none"), train = "--train " + kText;
+  const std::vector<Refused> of_model{
+      {"--score " + none, "none: cannot be opened"},
+      {"--score " + published.folder.write("short", "a"), "short: expected a text of at least two tokens"},
+      {"--explain a", "--explain: expected from 2 to 25 tokens, got 1"},
+      {"--prompt '" + std::string(300, 'a') + "' --explain '" + std::string(300, '!') + "'", "--explain: expected"},
+      {"--lora 2", "--lora: requires --train"},
+      {"--merge", "--merge: requires --save, and --lora or --adapter"},
+      {train + " --lora 2 --merge", "--merge: requires --save"},
+      {"--save " + published.folder.path("a"), "--save: requires --train, or --adapter and --merge"},
+      {train + " --adapter a", "--adapter: not allowed with --train"},
+      {"--score " + kText + " --top-k 3", "--top-k: requires --prompt or --length"},
+      {"--tokens " + kText + " --seed 3", "--seed: not allowed with --tokens"},
+      {train + " --score " + none, "none: cannot be opened"},
+      {train + " --weights bf16", "--weights: not allowed with --train"},
+      {train + " --context 25", "--context: expected at most 24"},
+      {"--train " + published.folder.write("few", "a few"), "few: expected a text of at least 20 tokens"},
+      {train + " --save " + published.model, "expected an output folder, got the input folder"},
+      {train + " --save " + kText, "expected an output folder, got a file"},
+      {"--tokens " + kText + " --prompt a", "--prompt: not allowed with --tokens"},
+      {"--adapter " + none, "adapter_config.json: cannot be opened"}};
+  check_refusals("gpt2 " + published.model, of_model);
+  const std::string learn = " --train-tokenizer " + kText + " --vocabulary ";
+  const std::vector<Refused> others{
+      {none, "none: expected a folder with config.json"},
+      {kText + learn + "300", "expected an output folder, got a file"},
+      {published.folder.path("new") + learn + "100000", "text.txt: train_tokenizer: expected a vocabulary of at most"}};
+  check_refusals("gpt2", others);
 }

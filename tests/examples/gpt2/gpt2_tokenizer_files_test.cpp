@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "../../../examples/gpt2/files.hpp"
 #include "../../../examples/gpt2/json_file.hpp"
 #include "../../../examples/gpt2/tokenizer.hpp"
+#include "repeated.hpp"
 #include "temporary_folder.hpp"
 
 using nlohmann::json;
@@ -124,26 +127,30 @@ void check_merges_refused(const std::string& merges, int line, const std::string
   check_refused(folder, "merges.txt:" + std::to_string(line), words);
 }
 
-// Expects an error with the name of the invalid field.
-void check_json_refused(json file, const std::string& place, const json& value, const std::string& way,
-                        const std::string& words) {
+// "a[0].b" for "/a/0/b"
+std::string way_to(const std::string& place) {
+  std::string way;
+  std::istringstream steps(place.substr(std::min<std::size_t>(1, place.size())));
+  for (std::string step; std::getline(steps, step, '/');)
+    way += step[0] >= '0' && step[0] <= '9' ? '[' + step + ']' : (way.empty() ? "" : ".") + step;
+  return way;
+}
+
+// Expects an error with the name of the invalid field, by default that of the changed one.
+void check_json_refused(json file, const std::string& place, const json& value, const std::string& words,
+                        const std::optional<std::string>& way = {}) {
   CAPTURE(place);
   file[json::json_pointer(place)] = value;
   const TemporaryFolder folder;
   folder.write("tokenizer.json", file.dump());
-  check_refused(folder, "tokenizer.json" + (way.empty() ? "" : ": " + way), words);
+  const std::string named = way.value_or(way_to(place));
+  check_refused(folder, "tokenizer.json" + (named.empty() ? "" : ": " + named), words);
 }
 
 Tokenizer read_json_tokenizer(const json& file) {
   const TemporaryFolder folder;
   folder.write("tokenizer.json", file.dump());
   return Tokenizer::read(folder / ".");
-}
-
-std::string repeated(const std::string& text, int times) {
-  std::string all;
-  for (int i = 0; i < times; ++i) all += text;
-  return all;
 }
 
 }  // namespace
@@ -210,8 +217,7 @@ TEST_CASE("SmolLM's tokenizer.json splits digits and adds no prefix") {
                            {"pretokenizers", {{{"type", "Digits"}, {"individual_digits", true}}, byte_level}}};
   const Tokenizer tokenizer = read_json_tokenizer(file);
   CHECK(tokenizer.encode_alone(" ab 12") == Ids{257, ' ', '1', '2'});
-  check_json_refused(file, "/pre_tokenizer/pretokenizers/0/individual_digits", false,
-                     "pre_tokenizer.pretokenizers[0].individual_digits", "true, got false");
+  check_json_refused(file, "/pre_tokenizer/pretokenizers/0/individual_digits", false, "true, got false");
 }
 
 TEST_CASE("An invalid vocabulary is refused") {
@@ -306,61 +312,53 @@ TEST_CASE("Paths that are not files are refused without waiting") {
 
 TEST_CASE("Unsupported settings in tokenizer.json are refused by name") {
   const json gpt2 = small_tokenizer_json(), llama3 = small_llama3_json();
-  check_json_refused(gpt2, "/normalizer", {{"type", "NFC"}}, "normalizer", "null, got {\"type\":\"NFC\"}");
-  check_json_refused(gpt2, "/truncation", {{"max_length", 8}}, "truncation", "null");
-  check_json_refused(gpt2, "/padding", {{"length", 8}}, "padding", "null");
-  check_json_refused(gpt2, "/another", 1, "another", "none, got 1");
-  check_json_refused(gpt2, "/pre_tokenizer/add_prefix_space", true, "pre_tokenizer.add_prefix_space",
-                     "false, got true");
-  check_json_refused(gpt2, "/pre_tokenizer/use_regex", false, "pre_tokenizer.use_regex", "true or null, got false");
-  check_json_refused(gpt2, "/pre_tokenizer/type", "Whitespace", "pre_tokenizer.type",
-                     "\"ByteLevel\", got \"Whitespace\"");
-  check_json_refused(gpt2, "/pre_tokenizer", nullptr, "pre_tokenizer", "an object, got null");
-  check_json_refused(gpt2, "/post_processor/type", "BertProcessing", "post_processor.type", "got \"BertProcessing\"");
-  check_json_refused(gpt2, "/decoder/type", "WordPiece", "decoder.type", "\"ByteLevel\", got \"WordPiece\"");
-  check_json_refused(gpt2, "/decoder", nullptr, "decoder", "an object, got null");
-  check_json_refused(gpt2, "/model/type", "Unigram", "model.type", "\"BPE\" or null, got \"Unigram\"");
-  check_json_refused(gpt2, "/model/dropout", 0.1, "model.dropout", "null or 0, got 0.1");
-  check_json_refused(gpt2, "/model/byte_fallback", true, "model.byte_fallback", "false or null, got true");
-  check_json_refused(gpt2, "/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix", "got \"</w>\"");
-  check_json_refused(gpt2, "/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix", "got \"##\"");
-  check_json_refused(gpt2, "/model/vocab", nullptr, "model.vocab", "a vocabulary {\"token\": id, ...}, got null");
-  check_json_refused(gpt2, "/model/vocab/ab", 7, "model.vocab", ", an id already in use");
-  check_json_refused(gpt2, "/model/merges", "a b", "model.merges", "a list, got \"a b\"");
-  check_json_refused(gpt2, "/model/merges/1", "a c", "model.merges[1]", "got 'ac', which is not in the vocabulary");
-  check_json_refused(gpt2, "/model/merges/1", json::array({"a"}), "model.merges[1]", "two tokens, got [\"a\"]");
-  check_json_refused(gpt2, "/model/merges/1", json::array({"a", 1}), "model.merges[1][1]", "text, got 1");
-  check_json_refused(gpt2, "/model", 1, "model", "an object, got 1");
-  check_json_refused(gpt2, "/added_tokens/0/lstrip", true, "added_tokens[0].lstrip", "false or null, got true");
-  check_json_refused(gpt2, "/added_tokens/0/single_word", true, "added_tokens[0].single_word", "got true");
-  check_json_refused(gpt2, "/added_tokens/0/content", 1, "added_tokens[0].content", "text, got 1");
-  check_json_refused(gpt2, "/added_tokens/0/content", "", "model.vocab", "got an empty one");
-  check_json_refused(gpt2, "/added_tokens/0/id", 7, "model.vocab", "one id for '<|endoftext|>', got 258 and 7");
-  check_json_refused(gpt2, "/added_tokens/1", added("<|endoftext|>", 258), "added_tokens[1]", "distinct tokens");
-  check_json_refused(gpt2, "/added_tokens/1", added("<|x|>", 300), "model.vocab", "got 300 for '<|x|>'");
-  check_json_refused(gpt2, "", json::array(), "", "an object, got []");
+  check_json_refused(gpt2, "/normalizer", {{"type", "NFC"}}, "null, got {\"type\":\"NFC\"}");
+  check_json_refused(gpt2, "/truncation", {{"max_length", 8}}, "null");
+  check_json_refused(gpt2, "/padding", {{"length", 8}}, "null");
+  check_json_refused(gpt2, "/another", 1, "none, got 1");
+  check_json_refused(gpt2, "/pre_tokenizer/add_prefix_space", true, "false, got true");
+  check_json_refused(gpt2, "/pre_tokenizer/use_regex", false, "true or null, got false");
+  check_json_refused(gpt2, "/pre_tokenizer/type", "Whitespace", "\"ByteLevel\", got \"Whitespace\"");
+  check_json_refused(gpt2, "/pre_tokenizer", nullptr, "an object, got null");
+  check_json_refused(gpt2, "/post_processor/type", "BertProcessing", "got \"BertProcessing\"");
+  check_json_refused(gpt2, "/decoder/type", "WordPiece", "\"ByteLevel\", got \"WordPiece\"");
+  check_json_refused(gpt2, "/decoder", nullptr, "an object, got null");
+  check_json_refused(gpt2, "/model/type", "Unigram", "\"BPE\" or null, got \"Unigram\"");
+  check_json_refused(gpt2, "/model/dropout", 0.1, "null or 0, got 0.1");
+  check_json_refused(gpt2, "/model/byte_fallback", true, "false or null, got true");
+  check_json_refused(gpt2, "/model/end_of_word_suffix", "</w>", "got \"</w>\"");
+  check_json_refused(gpt2, "/model/continuing_subword_prefix", "##", "got \"##\"");
+  check_json_refused(gpt2, "/model/vocab", nullptr, "a vocabulary {\"token\": id, ...}, got null");
+  check_json_refused(gpt2, "/model/vocab/ab", 7, ", an id already in use", "model.vocab");
+  check_json_refused(gpt2, "/model/merges", "a b", "a list, got \"a b\"");
+  check_json_refused(gpt2, "/model/merges/1", "a c", "got 'ac', which is not in the vocabulary");
+  check_json_refused(gpt2, "/model/merges/1", json::array({"a"}), "two tokens, got [\"a\"]");
+  check_json_refused(gpt2, "/model/merges/1", json::array({"a", 1}), "text, got 1", "model.merges[1][1]");
+  check_json_refused(gpt2, "/model", 1, "an object, got 1");
+  check_json_refused(gpt2, "/added_tokens/0/lstrip", true, "false or null, got true");
+  check_json_refused(gpt2, "/added_tokens/0/single_word", true, "got true");
+  check_json_refused(gpt2, "/added_tokens/0/content", 1, "text, got 1");
+  check_json_refused(gpt2, "/added_tokens/0/content", "", "got an empty one", "model.vocab");
+  check_json_refused(gpt2, "/added_tokens/0/id", 7, "one id for '<|endoftext|>', got 258 and 7", "model.vocab");
+  check_json_refused(gpt2, "/added_tokens/1", added("<|endoftext|>", 258), "distinct tokens");
+  check_json_refused(gpt2, "/added_tokens/1", added("<|x|>", 300), "got 300 for '<|x|>'", "model.vocab");
+  check_json_refused(gpt2, "", json::array(), "an object, got []");
   check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\d+",
-                     "pre_tokenizer.pretokenizers[0].pattern.Regex",
                      "the regular expression of GPT-2 or of Llama 3, got \"\\\\d+\"");
-  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/behavior", "Removed",
-                     "pre_tokenizer.pretokenizers[0].behavior", "\"Isolated\", got \"Removed\"");
-  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/invert", true, "pre_tokenizer.pretokenizers[0].invert",
-                     "got true");
-  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/1/use_regex", true,
-                     "pre_tokenizer.pretokenizers[1].use_regex", "false, got true");
-  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/2", {{"type", "Digits"}}, "pre_tokenizer",
-                     "ByteLevel, optionally after Split or Digits");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/behavior", "Removed", "\"Isolated\", got \"Removed\"");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/0/invert", true, "got true");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/1/use_regex", true, "false, got true");
+  check_json_refused(llama3, "/pre_tokenizer/pretokenizers/2", {{"type", "Digits"}},
+                     "ByteLevel, optionally after Split or Digits", "pre_tokenizer");
   check_json_refused(llama3, "/post_processor/processors/1/single/2", {{"SpecialToken", {{"id", "<|begin|>"}}}},
-                     "post_processor.processors[1].single[2]", "nothing after the text");
-  check_json_refused(llama3, "/post_processor/processors/1/single/0/SpecialToken/id", "<|other|>", "post_processor",
-                     "only tokens in added_tokens before a text");
+                     "nothing after the text");
+  check_json_refused(llama3, "/post_processor/processors/1/single/0/SpecialToken/id", "<|other|>",
+                     "only tokens in added_tokens before a text", "post_processor");
   check_json_refused(llama3, "/post_processor/processors/2", llama3["post_processor"]["processors"][1],
-                     "post_processor.processors[2]", "one TemplateProcessing");
+                     "one TemplateProcessing");
   check_json_refused(llama3, "/post_processor/processors/1/single",
-                     json::array({{{"SpecialToken", {{"id", "<|begin|>"}}}}}), "post_processor.processors[1].single",
-                     "the text as a Sequence");
-  check_json_refused(llama3, "/post_processor/processors/0/type", "RobertaProcessing",
-                     "post_processor.processors[0].type", "got \"RobertaProcessing\"");
+                     json::array({{{"SpecialToken", {{"id", "<|begin|>"}}}}}), "the text as a Sequence");
+  check_json_refused(llama3, "/post_processor/processors/0/type", "RobertaProcessing", "got \"RobertaProcessing\"");
 }
 
 TEST_CASE("Unsupported settings in tokenizer_config.json are refused by name") {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include "../../../examples/gpt2/tokenizer_files.hpp"
 #include "../../../examples/gpt2/train_tokenizer.hpp"
 #include "../../../examples/gpt2/utf8_stream.hpp"
+#include "repeated.hpp"
 #include "sanitized.hpp"
 #include "temporary_folder.hpp"
 
@@ -77,52 +79,17 @@ Ids encoded_plainly(std::string_view text) {
 
 // Random concatenations of text fragments.
 std::string random_text(std::mt19937& generator) {
-  static const Strings parts{"the",
-                             " the",
-                             " rule",
-                             "'s",
-                             "'ll",
-                             "'",
-                             " ",
-                             "  ",
-                             "\n",
-                             "\t",
-                             "\r\n",
-                             "1",
-                             "100",
-                             "½",
-                             "é",
-                             "e\u0301",
-                             "Größe",
-                             "Ελλάδα",
-                             "文字",
-                             "언어",
-                             "👩‍👩‍👧",
-                             "☺\ufe0f",
-                             "...",
-                             "\0"s,
-                             "\x1b",
-                             "\u0085",
-                             "\u3000",
-                             "\xff",
-                             "\xc3",
-                             "\xe2\x82",
-                             "\xf0\x9f\x99",
-                             "\x80",
-                             "\xed\xa0\x80",
-                             "<|endoftext|>",
-                             "<|",
-                             "aaaa",
-                             "Ġ"};
+  static const Strings parts = [] {
+    Strings all{" ", "  ", "\n", "\t", "\r\n", "\0"s, " the", " rule", "\u3000"};
+    std::istringstream words(
+        "the 's 'll ' 1 100 ½ é e\u0301 Größe Ελλάδα 文字 언어 👩‍👩‍👧 ☺\ufe0f ... \x1b "
+        "\u0085 \xff \xc3 \xe2\x82 \xf0\x9f\x99 \x80 \xed\xa0\x80 <|endoftext|> <| aaaa Ġ");
+    for (std::string word; words >> word;) all.push_back(word);
+    return all;
+  }();
   std::string text;
   for (auto count = generator() % 40; count > 0; --count) text += parts[generator() % parts.size()];
   return text;
-}
-
-std::string repeated(const std::string& text, std::size_t times) {
-  std::string all;
-  for (std::size_t i = 0; i < times; ++i) all += text;
-  return all;
 }
 
 }  // namespace
@@ -210,26 +177,12 @@ TEST_CASE("Each byte is spelled as the character in GPT-2's files") {
 TEST_CASE("Every text round-trips through its ids, which match the definition") {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
-  Strings texts{"",
-                " ",
-                repeated(" ", 100),
-                repeated("\t", 33),
-                "\n\n \n",
-                "L'été où ça",
-                "Η γλώσσα",
-                "语言和文字",
-                "언어와 문자",
-                "👩‍👩‍👧🇨🇭👍🏽",
-                "\x1b[31m\x7f",
-                all,
-                all + all,
-                "\xff\xfe",
-                "\xe2\x82",
-                "\xc3\xc3\xa9",
-                repeated("a", 333),
-                repeated("ab", 100),
-                repeated("the", 100),
-                read_file(kFolder / "text.txt")};
+  Strings texts{"", " ", "\n\n \n", "\x1b[31m\x7f", "\xff\xfe", "\xe2\x82", "\xc3\xc3\xa9"};
+  for (const char* text :
+       {"L'été où ça", "Η γλώσσα", "语言和文字", "언어와 문자", "👩‍👩‍👧🇨🇭👍🏽"})
+    texts.push_back(text);
+  for (const std::string& part : {" "s, "\t"s, "a"s, "ab"s, "the"s}) texts.push_back(repeated(part, 333 / part.size()));
+  for (const std::string& text : {all, all + all, read_file(kFolder / "text.txt")}) texts.push_back(text);
   std::mt19937 generator(7);
   for (int i = 0; i < (kSanitized ? 100 : 1000); ++i) texts.push_back(random_text(generator));
   for (const std::string& text : texts) {

@@ -106,21 +106,14 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   CHECK(run_example("language_model --length 5 --load " + run).status == 0);  // contains the model
 
   const std::string resume = "language_model --resume " + run;
-  const auto refuses = [&](const std::string& options, const std::string& message) {
-    const Run refused = run_example(resume + options);
-    CAPTURE(refused.err);
-    CHECK(refused.status == 1);
-    CHECK(refused.err.find(message) != std::string::npos);
-    CHECK(refused.err.find('\n') == refused.err.size() - 1);
-  };
   const std::string reason = ": expected the same value as in the resumed run; only --steps may increase";
-  refuses(" --lr 0.02", "--lr" + reason);
-  refuses(" --layers 2", "--layers" + reason);
-  refuses(" --data other", "--data" + reason);
-  refuses(" --lines", "--lines" + reason);
-  refuses(" --seed 6", "--seed" + reason);
-  refuses(" --steps 29", "--steps" + reason);
-  refuses(" --load " + run, "--resume: not allowed with --load");
+  check_refusals(resume, {{" --lr 0.02", "--lr" + reason},
+                          {" --layers 2", "--layers" + reason},
+                          {" --data other", "--data" + reason},
+                          {" --lines", "--lines" + reason},
+                          {" --seed 6", "--seed" + reason},
+                          {" --steps 29", "--steps" + reason},
+                          {" --load " + run, "--resume: not allowed with --load"}});
   const Run whole = run_example("language_model --data " + text + all_that_draws +
                                 "--width 8 --decay none --steps 50 --save " + folder.path("whole"));
   const Run more = run_example(resume + " --lr 0.01 --seed 5 --steps 50 --save " + folder.path("more"));
@@ -129,7 +122,7 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   CHECK(folder.read("more") == folder.read("whole"));
 
   folder.write("text", rhyme(101));
-  refuses("", "expected the run's training texts, got others");
+  check_refusals(resume, {{"", "expected the run's training texts, got others"}});
   const std::string model = folder.path("more");
   const Run no_run = run_example("language_model --resume " + model);
   CHECK(no_run.err.find("more: expected a model saved by language_model --checkpoint") != std::string::npos);
@@ -207,9 +200,8 @@ TEST_CASE("--best keeps the weights with the lowest validation loss, and --patie
     }
   CHECK(lowest < last);
   const auto loss_of = [&](const std::string& model) {
-    return number_after(
-        run_example("language_model --data " + folder.path("text") + " --length 1 --load " + folder.path(model)),
-        "validation loss ");
+    return run_example("language_model --data " + folder.path("text") + " --length 1 --load " + folder.path(model))
+        .number_after("validation loss ");
   };
   CHECK(loss_of("best") == doctest::Approx(lowest).epsilon(1e-4));
   CHECK(loss_of("last") == doctest::Approx(last).epsilon(1e-4));

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "checkpoint_bytes.hpp"
 #include "sanitized.hpp"
@@ -69,22 +70,26 @@ std::string refusal(const std::string& bytes) {
 std::string refusal(const std::string& header, const std::string& data) { return refusal(checkpoint(header, data)); }
 
 const std::string kTwoFloats = raw({3.0f, 4.0f});
+const std::string kW = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+
+// The same for a file with one tensor, w.
+std::string refusal_of_w(const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  return refusal(R"({"w":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+                 kTwoFloats);
+}
 
 }  // namespace
 
 TEST_CASE("Tensors that do not match the model are refused by name, with both shapes") {
-  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", kTwoFloats) ==
-        "expected w of shape (2), got (2, 1)");
+  CHECK(refusal_of_w("F32", "[2,1]", "[0,8]") == "expected w of shape (2), got (2, 1)");
   CHECK(refusal(R"({"v":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
         "expected w of shape (2), got no such tensor");
-  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-                R"("x\u0007":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]}})",
-                kTwoFloats) == R"(expected only tensors of the model, got "x\u0007" of shape (0, 3))");
+  CHECK(refusal("{" + kW + R"(,"x\u0007":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]}})", kTwoFloats) ==
+        R"(expected only tensors of the model, got "x\u0007" of shape (0, 3))");
   CHECK(refusal("{}", "") == "expected w of shape (2), got no such tensor");
   const std::string empty = R"({"dtype":"I8","shape":[0],"data_offsets":[8,8]})";  // reports the first by name
-  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":)" + empty + ",\"x\":" + empty +
-                    ",\"y\":" + empty + "}",
-                kTwoFloats) == R"(expected only tensors of the model, got "x" of shape (0))");
+  CHECK(refusal("{" + kW + ",\"z\":" + empty + ",\"x\":" + empty + ",\"y\":" + empty + "}", kTwoFloats) ==
+        R"(expected only tensors of the model, got "x" of shape (0))");
 }
 
 TEST_CASE("A file replaced while it is read is read completely, in its old or new version") {
@@ -117,7 +122,7 @@ TEST_CASE("A file replaced while it is read is read completely, in its old or ne
 }
 
 TEST_CASE("A file that is truncated anywhere, or has extra bytes at the end, is refused") {
-  const std::string whole = checkpoint(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats);
+  const std::string whole = checkpoint("{" + kW + "}", kTwoFloats);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     CAPTURE(length);
     CHECK(refusal(whole.substr(0, length)) != "none");
@@ -182,42 +187,49 @@ TEST_CASE("A header with unexpected JSON types is refused") {
 }
 
 TEST_CASE("Duplicate names, deep nesting and long garbage are refused") {
-  const std::string w = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
-  CHECK(refusal("{" + w + "," + w + "}", kTwoFloats) == R"(expected each name once, got "w" twice)");
+  CHECK(refusal("{" + kW + "," + kW + "}", kTwoFloats) == R"(expected each name once, got "w" twice)");
   CHECK(refusal(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})", kTwoFloats) ==
         R"(expected each name once, got "shape" twice)");
   CHECK(refusal(R"({"__metadata__":{"a":"","a":""}})", "") == R"(expected each name once, got "a" twice)");
   CHECK(refusal(R"({"__metadata__":{},"__metadata__":{}})", "") ==
         R"(expected each name once, got "__metadata__" twice)");
   const std::size_t depth = 1'000'000;
-  CHECK(refusal(R"({"w":{"dtype":"F32","shape":[[2]],"data_offsets":[0,8]}})", kTwoFloats) ==
-        "expected a header of tensors, got JSON that nests deeper");
+  const std::string nests = "expected a header of tensors, got JSON that nests deeper";
+  CHECK(refusal_of_w("F32", "[[2]]", "[0,8]") == nests);
   const auto objects = [](std::string front) {
     for (int i = 0; i < 10'000; ++i) front += "{\"w\":";
     return front;
   };
   for (const std::string& header : {std::string(depth, '['), objects(""), objects("{\"__metadata__\":")})
-    CHECK(refusal(header, "") == "expected a header of tensors, got JSON that nests deeper");
+    CHECK(refusal(header, "") == nests);
   CHECK(refusal("{\"w\":\"" + std::string(depth, 'x') + "\"}", "").size() < 200);
 }
 
 TEST_CASE("Impossible shapes and offsets are refused") {
-  const auto tensor = [](const char* shape, const char* offsets) {
-    return refusal(std::string(R"({"w":{"dtype":"F32","shape":)") + shape + R"(,"data_offsets":)" + offsets + "}}",
-                   kTwoFloats);
+  struct Case {
+    std::string dtype, shape, offsets;
   };
-  CHECK(tensor("[4611686018427387904]", "[0,8]") ==
-        R"(expected "w" of an addressable size, got [4611686018427387904])");  // times 4 bytes: 2^64
-  for (const std::string shape : {"[4294967296,4294967296]", "[4294967296,4294967296,0]"})
-    CHECK(tensor(shape.c_str(), "[0,0]") == "expected \"w\" of an addressable size, got " + shape);
-  for (const std::string shape : {"[4611686018427387905]", "[7,7905747460161236407]"})  // times 4 bytes, more than 2^64
-    CHECK(tensor(shape.c_str(), "[0,4]") == "expected \"w\" of an addressable size, got " + shape);
-  CHECK(tensor("[2]", "[8,0]") == R"(expected "w" in 8 bytes for its shape (2), got data_offsets [8,0])");
-  CHECK(tensor("[1000000000000]", "[0,4000000000000]") ==
+  const std::vector<Case> too_large{{"F32", "[4611686018427387904]", "[0,8]"},  // times 4 bytes: 2^64
+                                    {"F32", "[4294967296,4294967296]", "[0,0]"},
+                                    {"F32", "[4294967296,4294967296,0]", "[0,0]"},
+                                    {"F32", "[0,4294967296,4294967296]", "[0,0]"},
+                                    {"F32", "[4611686018427387905]", "[0,4]"},  // times 4 bytes: more than 2^64
+                                    {"F32", "[7,7905747460161236407]", "[0,4]"},
+                                    {"U8", "[18446744073709551615]", "[0,8]"},
+                                    {"BOOL", "[2305843009213693952]", "[0,8]"},
+                                    {"BF16", "[4611686018427387905,2]", "[0,4]"},
+                                    {"I64", "[2305843009213693953]", "[0,8]"}};
+  for (const Case& tried : too_large)
+    CHECK(refusal_of_w(tried.dtype, tried.shape, tried.offsets) ==
+          "expected \"w\" of an addressable size, got " + tried.shape);
+  CHECK(refusal_of_w("F32", "[1000000000000]", "[0,4000000000000]") ==
         "expected 4000000000000 bytes of data for the tensors, got 8");
-  CHECK(tensor("[0]", "[1000000000000,1000000000000]") ==
+  CHECK(refusal_of_w("I8", "[1000000000000000]", "[0,1000000000000000]") ==
+        "expected 1000000000000000 bytes of data for the tensors, got 8");
+  CHECK(refusal_of_w("F32", "[0]", "[1000000000000,1000000000000]") ==
         R"(expected "w" to begin at byte 0 of the data, got 1000000000000)");
-  CHECK(tensor("[2]", "[18446744073709551608,0]").starts_with("expected \"w\" in 8 bytes"));
+  CHECK(refusal_of_w("F32", "[2]", "[18446744073709551608,0]").starts_with("expected \"w\" in 8 bytes"));
+  CHECK(refusal_of_w("I32", "[2]", "[0,8]") == "expected w of dtype F32, got I32");
 }
 
 TEST_CASE("Tensors with overlaps or gaps are refused") {
@@ -234,17 +246,21 @@ TEST_CASE("Tensors with overlaps or gaps are refused") {
   CHECK(two("[8,12]", "[12,20]") == R"(expected "v" to begin at byte 0 of the data, got 8)");
 }
 
-TEST_CASE("A shape that does not match its number of bytes is refused") {
-  const auto tensor = [](const char* dtype, const char* shape, const char* offsets) {
-    return refusal(
-        std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
-        kTwoFloats);
+TEST_CASE("A shape that does not match its number of bytes is refused, for numbers of every width") {
+  const auto check = [](const char* dtype, const std::string& shape, const std::string& bytes, const char* offsets) {
+    std::string printed = "(" + shape + ")";
+    if (const auto comma = printed.find(','); comma != printed.npos) printed.insert(comma + 1, " ");
+    CHECK(refusal_of_w(dtype, "[" + shape + "]", offsets) ==
+          "expected \"w\" in " + bytes + " bytes for its shape " + printed + ", got data_offsets " + offsets);
   };
-  CHECK(tensor("F32", "[1]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (1), got data_offsets [0,8])");
-  CHECK(tensor("F32", "[]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (), got data_offsets [0,8])");
-  CHECK(tensor("F32", "[0,2]", "[0,8]") == R"(expected "w" in 0 bytes for its shape (0, 2), got data_offsets [0,8])");
-  CHECK(tensor("F32", "[3]", "[0,8]") == R"(expected "w" in 12 bytes for its shape (3), got data_offsets [0,8])");
-  CHECK(tensor("F64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), got data_offsets [0,8])");
+  check("F32", "1", "4", "[0,8]");
+  check("F32", "", "4", "[0,8]");
+  check("F32", "0,2", "0", "[0,8]");
+  check("F32", "3", "12", "[0,8]");
+  check("F32", "2", "8", "[8,0]");
+  check("F64", "2", "16", "[0,8]");
+  check("U64", "2", "16", "[0,8]");
+  check("F16", "2", "4", "[0,8]");
 }
 
 TEST_CASE("Empty tensors may be anywhere, in any order of names") {
@@ -317,7 +333,7 @@ TEST_CASE("Long text from a header is shortened in the error and not stored") {
 TEST_CASE("A file with any flipped bit is loaded completely or refused completely") {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
-  const std::string whole = checkpoint(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", kTwoFloats);
+  const std::string whole = checkpoint("{" + kW + "}", kTwoFloats);
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string bytes = whole;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
@@ -335,24 +351,6 @@ TEST_CASE("A file with any flipped bit is loaded completely or refused completel
     CAPTURE(bit);
     CHECK((loaded ? as_in_file : as_before));
   }
-}
-
-TEST_CASE("The bytes of numbers of every width are checked") {
-  const auto tensor = [](const char* dtype, const char* shape, const char* offsets) {
-    return refusal(
-        std::string(R"({"w":{"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
-        kTwoFloats);
-  };
-  CHECK(tensor("F32", "[0,4294967296,4294967296]", "[0,0]").starts_with(R"(expected "w" of an addressable size)"));
-  CHECK(tensor("U8", "[18446744073709551615]", "[0,8]").starts_with(R"(expected "w" of an addressable size)"));
-  CHECK(tensor("BOOL", "[2305843009213693952]", "[0,8]").starts_with(R"(expected "w" of an addressable size)"));
-  CHECK(tensor("BF16", "[4611686018427387905,2]", "[0,4]").starts_with(R"(expected "w" of an addressable size)"));
-  CHECK(tensor("I64", "[2305843009213693953]", "[0,8]").starts_with(R"(expected "w" of an addressable size)"));
-  CHECK(tensor("F16", "[2]", "[0,8]") == R"(expected "w" in 4 bytes for its shape (2), got data_offsets [0,8])");
-  CHECK(tensor("U64", "[2]", "[0,8]") == R"(expected "w" in 16 bytes for its shape (2), got data_offsets [0,8])");
-  CHECK(tensor("I8", "[1000000000000000]", "[0,1000000000000000]") ==
-        "expected 1000000000000000 bytes of data for the tensors, got 8");
-  CHECK(tensor("I32", "[2]", "[0,8]") == "expected w of dtype F32, got I32");
 }
 
 TEST_CASE("A path that is not a file is refused without reading it") {

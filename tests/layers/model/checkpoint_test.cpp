@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -33,35 +31,6 @@ template <class T> Pair<T> make_pair(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("A loaded model equals the saved one exactly", T, float, double) {
-  const TemporaryFolder folder;
-  const Pair<T> saved = make_pair<T>(1);
-  Pair<T> loaded = make_pair<T>(2);
-  CHECK(loaded.first.weight.value() != saved.first.weight.value());
-  tg::save(saved, folder / "a.safetensors");
-  tg::load(loaded, folder / "a.safetensors");
-  CHECK(loaded.first.weight.value() == saved.first.weight.value());
-  CHECK(loaded.first.bias.value() == saved.first.bias.value());
-  CHECK(loaded.second.weight.value() == saved.second.weight.value());
-  CHECK(folder.files() == 1);
-}
-
-TEST_CASE("Loading converts between float and double") {
-  const TemporaryFolder folder;
-  const Pair<float> single = make_pair<float>(1);
-  Pair<double> wide = make_pair<double>(2);
-  tg::save(single, folder / "single.safetensors");
-  tg::load(wide, folder / "single.safetensors");
-  check_close(wide.first.weight.value(), single.first.weight.value(), 0);
-
-  wide.second.weight.mutable_value()(0, 0) = 1e-3;
-  tg::save(wide, folder / "double.safetensors");
-  Pair<float> narrow = make_pair<float>(3);
-  tg::load(narrow, folder / "double.safetensors");
-  CHECK(narrow.second.weight.value()(0, 0) == 1e-3f);
-  check_close(narrow.first.bias.value(), single.first.bias.value(), 0);
-}
-
 TEST_CASE("Arrays larger than the conversion buffer are converted") {
   const TemporaryFolder folder;
   const tg::Linear<float> single(100, 101);
@@ -69,16 +38,6 @@ TEST_CASE("Arrays larger than the conversion buffer are converted") {
   tg::save(single, folder / "a.safetensors");
   tg::load(wide, folder / "a.safetensors");
   check_close(wide.weight.value(), single.weight.value(), 0);
-}
-
-TEST_CASE("Infinities and NaN are restored unchanged") {
-  const TemporaryFolder folder;
-  One saved, loaded;
-  saved.w.set_value(tg::Array<float>{-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()});
-  tg::save(saved, folder / "a.safetensors");
-  tg::load(loaded, folder / "a.safetensors");
-  CHECK(loaded.w.value()(0) == -std::numeric_limits<float>::infinity());
-  CHECK(std::isnan(loaded.w.value()(1)));
 }
 
 TEST_CASE("A file has the safetensors layout byte by byte") {
@@ -146,16 +105,6 @@ TEST_CASE("Metadata is restored, in any language") {
   CHECK(tg::load_metadata(folder / "a.safetensors").empty());
 }
 
-TEST_CASE("Metadata that is not UTF-8 is refused, and the old file stays") {
-  const TemporaryFolder folder;
-  tg::save(One(), folder / "a.safetensors");
-  const std::string before = bytes_of(folder / "a.safetensors");
-  CHECK_THROWS_WITH_AS(tg::save(One(), folder / "a.safetensors", {{"name", "\xe9t\xe9"}}),
-                       R"([save] expected names and texts in UTF-8, got "\ufffdt\ufffd")", std::invalid_argument);
-  CHECK(bytes_of(folder / "a.safetensors") == before);
-  CHECK(folder.files() == 1);
-}
-
 TEST_CASE("Loading keeps gradients and values saved by a tape") {
   const TemporaryFolder folder;
   One model;
@@ -181,15 +130,4 @@ TEST_CASE("An unreadable file is refused by name") {
   CHECK_THROWS_WITH_AS(tg::load_metadata(folder / "a.safetensors"), doctest::Contains("[load_metadata] "),
                        std::runtime_error);
   CHECK_THROWS_AS(tg::load_metadata("/dev/zero"), std::runtime_error);
-}
-
-TEST_CASE("A model is unchanged if its last tensor does not match") {
-  const TemporaryFolder folder;
-  tg::save(make_pair<float>(1), folder / "a.safetensors");
-  Pair<float> wider{tg::Linear<float>(2, 3), tg::Linear<float>(3, 2, {.bias = false})};
-  const tg::Array<float> before = wider.first.weight.value();
-  CHECK_THROWS_WITH_AS(tg::load(wider, folder / "a.safetensors"),
-                       doctest::Contains("a.safetensors: expected second.weight of shape (2, 3), got (1, 3)"),
-                       std::runtime_error);
-  CHECK(wider.first.weight.value() == before);
 }

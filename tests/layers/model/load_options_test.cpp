@@ -11,7 +11,6 @@
 
 #include "checkpoint_bytes.hpp"
 #include "file_parts.hpp"
-#include "temporary_folder.hpp"
 
 namespace tg = tapegrad;
 
@@ -47,17 +46,7 @@ Run trained(int steps) {
   return run;
 }
 
-template <class M> std::string bytes_of_saved(const M& model) {
-  const TemporaryFolder folder;
-  tg::save(model, folder / "a.safetensors");
-  return bytes_of(folder / "a.safetensors");
-}
-
-template <class M> FileParts parts_of(const M& model) {
-  const TemporaryFolder folder;
-  tg::save(model, folder / "a.safetensors");
-  return FileParts(folder / "a.safetensors");
-}
+template <class M> FileParts parts_of(const M& model) { return FileParts(saved_bytes(model)); }
 
 void load(auto& model, const FileParts& file, const tg::LoadOptions& options = {}) {
   tg::load(model, InMemory(file.bytes()), options);
@@ -65,10 +54,10 @@ void load(auto& model, const FileParts& file, const tg::LoadOptions& options = {
 
 // Expects loading to fail with the message and to leave the whole run unchanged.
 void check_refused(auto& model, const FileParts& file, const tg::LoadOptions& options, const std::string& message) {
-  const std::string before = bytes_of_saved(model);
+  const std::string before = saved_bytes(model);
   CHECK_THROWS_WITH_AS(load(model, file, options), ("[load] <bytes in memory>: " + message).c_str(),
                        std::runtime_error);
-  CHECK(bytes_of_saved(model) == before);
+  CHECK(saved_bytes(model) == before);
 }
 
 }  // namespace
@@ -83,15 +72,15 @@ TEST_CASE("A prefix selects a part of a file, at any depth") {
   const FileParts file = parts_of(program);
   Net model;
   load(model, file, {.prefix = "run.model."});
-  CHECK(bytes_of_saved(model) == bytes_of_saved(program.run.model));
+  CHECK(saved_bytes(model) == saved_bytes(program.run.model));
   load(model, file, {.prefix = "model."});
-  CHECK(bytes_of_saved(model) == bytes_of_saved(program.model));
+  CHECK(saved_bytes(model) == saved_bytes(program.model));
   tg::Linear<> head(2, 1);
   load(head, file, {.prefix = "run.model.head."});
   CHECK(head.weight.value() == program.run.model.head.weight.value());
   Run run;
   load(run, file, {.prefix = "run."});  // also its text
-  CHECK(bytes_of_saved(run) == bytes_of_saved(program.run));
+  CHECK(saved_bytes(run) == saved_bytes(program.run));
   CHECK(run.phase == "trained");
 }
 
@@ -121,7 +110,7 @@ TEST_CASE("rename maps a file's names without the prefix to the model's, also th
   };
   Run run;
   load(run, file, {.prefix = "_orig.", .rename = rename});
-  CHECK(bytes_of_saved(run) == bytes_of_saved(saved));
+  CHECK(saved_bytes(run) == saved_bytes(saved));
 }
 
 TEST_CASE("Two names renamed to the same name are refused") {
@@ -130,10 +119,10 @@ TEST_CASE("Two names renamed to the same name are refused") {
   file.at("mean").name = "x.mean";
   file.add<float>("y.mean", "F32", {1.0F});
   const auto rename = [](const std::string& name) { return name.substr(name.find('.') + 1); };
-  const std::string before = bytes_of_saved(model);
+  const std::string before = saved_bytes(model);
   CHECK_THROWS_WITH_AS(load(model, file, {.rename = rename}),
                        doctest::Contains("got \"y.mean\" and \"x.mean\" for \"mean\""), std::runtime_error);
-  CHECK(bytes_of_saved(model) == before);
+  CHECK(saved_bytes(model) == before);
 }
 
 TEST_CASE("Two texts renamed to the same name are refused only if a field needs it") {
@@ -170,7 +159,7 @@ TEST_CASE("allow_missing leaves exactly the named fields unchanged") {
   CHECK(run.step == 5);
   CHECK(run.phase == "kept");
   CHECK(run.best == 5.0);
-  CHECK(bytes_of_saved(run.model) == bytes_of_saved(saved.model));
+  CHECK(saved_bytes(run.model) == saved_bytes(saved.model));
 
   load(run, file, {.allow_missing = {"step", "phase"}});  // optional fields not named are reset
   CHECK_FALSE(run.best.has_value());
@@ -184,7 +173,7 @@ TEST_CASE("A model's file loads into a run, whose optimizer keeps its state or s
   const auto state_of = [](const Run& r) { return r.optimizer.state().at("head.weight"); };
   const tg::Array<float> moment = state_of(run).exp_avg.value();
   load(run, file, {.allow_missing = {"optimizer.*", "step", "phase", "best"}});
-  CHECK(bytes_of_saved(run.model) == bytes_of_saved(saved));
+  CHECK(saved_bytes(run.model) == saved_bytes(saved));
   CHECK(state_of(run).step == 3);
   CHECK(state_of(run).exp_avg.value() == moment);
 
@@ -206,7 +195,7 @@ TEST_CASE("ignore skips extra names of any type and shape") {
   check_refused(model, file, {.ignore = {"extra", "*.c", "xtra.*"}},
                 R"(expected only tensors of the model, got "extra.a" of shape (2))");
   load(model, file, {.ignore = {"extra.*"}});
-  CHECK(bytes_of_saved(model) == bytes_of_saved(saved));
+  CHECK(saved_bytes(model) == saved_bytes(saved));
 
   // Ignored names must still match in shape if the model has them.
   file.at("mean").shape = {1, 1};
@@ -252,5 +241,5 @@ TEST_CASE("Options that match nothing change nothing") {
   Net model;
   load(model, parts_of(saved),
        {.rename = [](std::string name) { return name; }, .allow_missing = {"*"}, .ignore = {"*", "nothing.*"}});
-  CHECK(bytes_of_saved(model) == bytes_of_saved(saved));
+  CHECK(saved_bytes(model) == saved_bytes(saved));
 }

@@ -4,6 +4,7 @@
 
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
+#include "layer_scope.hpp"
 
 namespace tapegrad {
 namespace {
@@ -43,6 +44,12 @@ template <class T> Tensor<T> split_heads(const Tensor<T>& x, std::size_t groups,
   return groups == heads ? split : repeat_interleave(split, heads / groups, 1);
 }
 
+// The heads' outputs as a layer inside the attention: "attention.heads".
+template <class Attend> auto in_heads(Attend attend) {
+  const LayerScope scope("heads");
+  return scope.output(attend());
+}
+
 template <class T>
 void require_inputs(const MultiHeadAttention<T>& layer, const Tensor<T>& queries, const Tensor<T>& keys,
                     const Tensor<T>& values) {
@@ -74,18 +81,21 @@ template <class T>
 Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& x, KeyValueCache<T>& cache,
                                             const AttentionMask& mask) const {
   require_inputs(*this, x, x, x);
+  const LayerScope scope(*this);
   const Tensor<T> q = rotated(q_proj(x), num_heads, cache.size()), k = rotated(k_proj(x), num_kv_heads, cache.size());
-  return out_proj(cache.attend(q, k, v_proj(x), num_heads, mask));
+  const Tensor<T> v = v_proj(x);
+  return scope.output(out_proj(in_heads([&] { return cache.attend(q, k, v, num_heads, mask); })));
 }
 
 template <class T>
 Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                                             const AttentionMask& mask) const {
   require_inputs(*this, queries, keys, values);
+  const LayerScope scope(*this);
   // The projections check the widths.
   const Tensor<T> q = rotated(q_proj(queries), num_heads), k = rotated(k_proj(keys), num_kv_heads), v = v_proj(values);
-  return out_proj(
-      multi_head_attention(q, k, v, num_heads, mask, {.dropout = dropout.training ? dropout.p : 0, .scale = {}}));
+  const AttentionOptions options{.dropout = dropout.training ? dropout.p : 0, .scale = {}};
+  return scope.output(out_proj(in_heads([&] { return multi_head_attention(q, k, v, num_heads, mask, options); })));
 }
 
 template <class T>
@@ -93,11 +103,15 @@ std::pair<Tensor<T>, Tensor<T>> MultiHeadAttention<T>::with_weights(const Tensor
                                                                     const Tensor<T>& values,
                                                                     const AttentionMask& mask) const {
   require_inputs(*this, queries, keys, values);
+  const LayerScope scope(*this);
   const Tensor<T> weights = attention_weights(queries, keys, mask);          // (B, H, T, S)
   const Tensor<T> v = split_heads(v_proj(values), num_kv_heads, num_heads);  // (B, H, S, D)
-  const Tensor<T> heads = matmul(dropout(weights), v);                       // (B, H, T, D)
   const Shape& s = queries.shape();
-  return {out_proj(reshape(transpose(heads, 1, 2), {s[0], s[1], out_proj.weight.shape()[1]})), weights};
+  const Tensor<T> heads = in_heads([&] {
+    const Tensor<T> y = matmul(dropout(weights), v);  // (B, H, T, D)
+    return reshape(transpose(y, 1, 2), {s[0], s[1], out_proj.weight.shape()[1]});
+  });
+  return {scope.output(out_proj(heads)), weights};
 }
 
 template <class T>
@@ -106,6 +120,7 @@ Tensor<T> MultiHeadAttention<T>::attention_weights(const Tensor<T>& queries, con
   detail::require(queries.dimension() == 3 && keys.dimension() == 3 && keys.shape()[0] == queries.shape()[0], kName,
                   "expected queries (B, T, ", q_proj.weight.shape()[1], ") and keys (B, S, ", k_proj.weight.shape()[1],
                   "), got ", queries.shape(), " and ", keys.shape());
+  const LayerScope scope(*this);
   const Tensor<T> q = split_heads(rotated(q_proj(queries), num_heads), num_heads, num_heads);     // (B, H, T, D)
   const Tensor<T> k = split_heads(rotated(k_proj(keys), num_kv_heads), num_kv_heads, num_heads);  // (B, H, S, D)
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));

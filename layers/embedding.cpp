@@ -4,6 +4,7 @@
 
 #include "../engine/array/internal/layout.hpp"
 #include "internal/sizes.hpp"
+#include "layer_scope.hpp"
 #include "skip_initialization.hpp"
 
 namespace tapegrad {
@@ -26,7 +27,8 @@ Embedding<T>::Embedding(std::size_t num_embeddings, std::size_t embedding_dim, c
 }
 
 template <class T> Tensor<T> Embedding<T>::operator()(const IntArray& ids) const {
-  return embedding(weight, ids, padding_idx);
+  const LayerScope scope(*this);
+  return scope.output(embedding(weight, ids, padding_idx));
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include "../engine/array/internal/layout.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
+#include "layer_scope.hpp"
 
 namespace tapegrad {
 
@@ -23,9 +24,10 @@ LayerNorm<T>::LayerNorm(const Extents& normalized_shape, const LayerNormOptions&
 }
 
 template <class T> Tensor<T> LayerNorm<T>::operator()(const Tensor<T>& x) const {
-  if (center) return layer_norm(x, weight, bias, eps);
+  const LayerScope scope(*this);
+  if (center) return scope.output(layer_norm(x, weight, bias, eps));
   const Tensor<T> y = rms_norm<T>(x, weight, eps);
-  return bias.defined() ? y + bias : y;
+  return scope.output(bias.defined() ? y + bias : y);
 }
 
 template struct LayerNorm<float>;

@@ -4,6 +4,7 @@
 
 #include "../engine/array/internal/layout.hpp"
 #include "internal/sizes.hpp"
+#include "layer_scope.hpp"
 #include "skip_initialization.hpp"
 
 namespace tapegrad {
@@ -20,8 +21,9 @@ template <class T> Linear<T>::Linear(std::size_t in_features, std::size_t out_fe
 }
 
 template <class T> Tensor<T> Linear<T>::operator()(const Tensor<T>& x) const {
+  const LayerScope scope(*this);
   const Tensor<T> y = linear(x, weight, bias);
-  return low_rank ? y + (*low_rank)(x) : y;
+  return scope.output(low_rank ? y + (*low_rank)(x) : y);
 }
 
 template struct Linear<float>;

@@ -4,6 +4,7 @@
 
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
+#include "layer_scope.hpp"
 
 namespace tapegrad {
 namespace {
@@ -56,8 +57,9 @@ FeedForward<T>::FeedForward(std::size_t width, std::size_t hidden, const FeedFor
 }
 
 template <class T> Tensor<T> FeedForward<T>::operator()(const Tensor<T>& x) const {
+  const LayerScope scope(*this);
   const Tensor<T> h = fc1(x);
-  return fc2(gate ? activate((*gate)(x), activation) * h : activate(h, activation));
+  return scope.output(fc2(gate ? activate((*gate)(x), activation) * h : activate(h, activation)));
 }
 
 template <class T>
@@ -78,6 +80,7 @@ TransformerBlock<T>::TransformerBlock(std::size_t width, std::size_t num_heads, 
 template <class T>
 template <class Attend>
 Tensor<T> TransformerBlock<T>::apply(const Tensor<T>& x, Attend attend) const {
+  const LayerScope scope(*this);
   const auto add = [&](const Tensor<T>& before, const LayerNorm<T>& layer_norm, const auto& f) {
     switch (norm) {
       case NormPlacement::first:
@@ -89,7 +92,7 @@ Tensor<T> TransformerBlock<T>::apply(const Tensor<T>& x, Attend attend) const {
     }
     return before + dropout(f(before));
   };
-  return add(add(x, norm1, attend), norm2, feed_forward);
+  return scope.output(add(add(x, norm1, attend), norm2, feed_forward));
 }
 
 template <class T> Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, const AttentionMask& mask) const {

@@ -4,6 +4,7 @@
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/layout.hpp"
+#include "internal/observers.hpp"
 #include "internal/sweep.hpp"
 
 namespace tapegrad::detail {
@@ -27,6 +28,9 @@ template <class T> std::string text_of(const Array<T>& x, std::size_t i) {
          " at " + to_string(index_of(i, x.shape()));
 }
 
+// The end of an error message.
+std::string in_layer(const LayerCall* layer) { return layer ? "; in layer " + layer->path : ""; }
+
 }  // namespace
 
 template <class T> std::string AnomalyDetector<T>::described(std::int32_t i) const {
@@ -37,28 +41,6 @@ template <class T> std::string AnomalyDetector<T>::described(std::int32_t i) con
 template <class T> std::string AnomalyDetector<T>::described(const Tensor<T>& x, std::int32_t node) const {
   if (!x.defined()) return "none";
   return node < 0 ? "a constant " + to_string(x.shape()) : described(node);
-}
-
-// "; in layer head" if one of these nodes is a parameter of the layer; "; after layer head" if that layer has the last
-// named parameter among their dependencies; "" if no parameter has a name.
-template <class T> std::string AnomalyDetector<T>::layer_of(const Edges& edges) const {
-  std::vector<bool> reached(nodes_.size(), false), read(nodes_.size(), false);
-  for (const std::int32_t edge : edges)
-    if (edge >= 0) reached[static_cast<std::size_t>(edge)] = read[static_cast<std::size_t>(edge)] = true;
-  for (std::size_t i = nodes_.size(); i-- > 0;) {
-    if (!reached[i]) continue;
-    const Node<T>& node = nodes_[static_cast<std::int32_t>(i)];
-    if (node.is_parameter && !node.variable().name.empty()) {
-      const std::string& name = node.variable().name;  // "layer.weight", or "weight" if the model is a layer
-      const std::size_t dot = name.rfind('.');
-      const char* of_layer = read[i] ? "; in layer " : "; after layer ";
-      const char* alone = read[i] ? "; at parameter " : "; after parameter ";
-      return (dot == name.npos ? alone : of_layer) + name.substr(0, dot);
-    }
-    for (const std::int32_t edge : node.inputs)
-      if (edge >= 0) reached[static_cast<std::size_t>(edge)] = true;
-  }
-  return "";
 }
 
 template <class T> void AnomalyDetector<T>::fail_at(std::int32_t node, bool backward, std::string text) {
@@ -78,7 +60,7 @@ void AnomalyDetector<T>::check_output(const Operation& operation, const Tensor<T
   std::string read;
   for (std::size_t n = 0; n < inputs.size(); ++n) read += (n == 0 ? "" : ", ") + described(*inputs[n].tensor, edges[n]);
   std::string text = message(operation.name, "expected finite values, got ", text_of(y.value(), *i), " of ", y.shape(),
-                             " from ", read, layer_of(edges));
+                             " from ", read, in_layer(open_layer));
   if (Tensor<T> made = y; keep_) nodes_.append(operation, made, inputs, Edges(edges), nullptr, {});
   fail_at(static_cast<std::int32_t>(nodes_.size()) - 1, false, std::move(text));
 }
@@ -101,10 +83,10 @@ template <class T> void AnomalyDetector<T>::check_gradients(std::int32_t i, Swee
     const GradPointer<T>& gradient = sweep.grad(node.inputs[n]);
     const auto at = gradient ? first_anomaly(*gradient) : std::nullopt;
     if (!at) continue;
-    fail_at(
-        i, true,
-        message(node.operation.name, "expected finite gradients, the backward rule produced ", text_of(*gradient, *at),
-                " in the gradient of input ", n, ", ", described(node.inputs[n]), layer_of(node.inputs)));
+    fail_at(i, true,
+            message(node.operation.name, "expected finite gradients, the backward rule produced ",
+                    text_of(*gradient, *at), " in the gradient of input ", n, ", ", described(node.inputs[n]),
+                    in_layer(nodes_.observers()->layer(i))));
   }
 }
 
@@ -112,7 +94,7 @@ template <class T> void AnomalyDetector<T>::check_hooked(std::int32_t i, const A
   if (const auto at = first_anomaly(gradient))
     fail_at(i, true,
             message("hook", "expected finite gradients, a hook produced ", text_of(gradient, *at),
-                    " in the gradient of ", described(i), layer_of(nodes_[i].inputs)));
+                    " in the gradient of ", described(i), in_layer(nodes_.observers()->layer(i))));
 }
 
 template class AnomalyDetector<float>;

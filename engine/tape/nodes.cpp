@@ -16,7 +16,7 @@ template <class T> std::int32_t Nodes<T>::find(const char* operation, const Tens
     if (x.origin_.tape == tape_) return x.origin_.node;
     fail<std::logic_error>(
         operation, "expected inputs recorded on this Tape, got ",
-        Tape::find(x.origin_.tape) ? "one recorded on an outer Tape" : "a stale one, whose Tape has ended",
+        Tape::with_number(x.origin_.tape) ? "one recorded on an outer Tape" : "a stale one, whose Tape has ended",
         "; detach() makes it a constant");
   }
   if (!x.has_variable()) return -1;

@@ -29,7 +29,7 @@ Tape::~Tape() {
 
 detail::Recording* Tape::current() noexcept { return innermost == nullptr ? nullptr : innermost->recording_.get(); }
 
-detail::Recording* Tape::find(std::uint64_t number) noexcept {
+detail::Recording* Tape::with_number(std::uint64_t number) noexcept {
   for (const Tape* tape = innermost; tape != nullptr; tape = tape->outer_)
     if (tape->recording_ && tape->recording_->number() == number) return tape->recording_.get();
   return nullptr;

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 namespace tapegrad {
 namespace detail {
 class Recording;
 }
+template <class T> class Recorded;
 
 /// Optional work of a tape besides recording.
 struct TapeOptions {
@@ -50,10 +53,27 @@ class Tape {
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
   void to_dot(std::ostream& out) const;
 
-  // current(): of this thread's innermost tape. find(): of its living tape with this number. Both may be null.
+  // find, find_all and nodes show what was recorded before the last backward pass, or everything before the first one:
+  // references that a test computes afterwards do not appear.
+
+  /// Finds the one node with this name: a layer's path ("blocks.0.attention", its last operation), a parameter's path,
+  /// or a tensor's name. T is the type of its numbers. Needs TapeOptions::keep_values, and names from tg::parameters.
+  /// Throws std::out_of_range with the nearest names if there is none, std::invalid_argument if there are several, and
+  /// std::logic_error if the tape keeps no values.
+  template <class T> Recorded<T> find(std::string_view name) const;
+
+  /// Finds all nodes with a name that matches the pattern, in the order of recording; `*` stands for any characters. A
+  /// layer applied twice is found twice. Throws std::logic_error if the tape keeps no values.
+  template <class T> std::vector<Recorded<T>> find_all(std::string_view pattern) const;
+
+  /// All operations and parameters on T, in the order of recording. Throws std::logic_error if the tape keeps no
+  /// values.
+  template <class T> std::vector<Recorded<T>> nodes() const;
+
+  // current(): of this thread's innermost tape. with_number(): of its living tape with this number. Both may be null.
   const std::shared_ptr<detail::Recording>& recording() const { return recording_; }  ///< for the library's sources
   static detail::Recording* current() noexcept;                                       ///< for the library's sources
-  static detail::Recording* find(std::uint64_t number) noexcept;                      ///< for the library's sources
+  static detail::Recording* with_number(std::uint64_t number) noexcept;               ///< for the library's sources
 
  private:
   friend class NoGrad;

@@ -10,7 +10,7 @@ using namespace detail;
 // The living tape that recorded a tensor. Throws std::logic_error if there is none.
 static Recording& recording_of(const char* operation, const Origin& origin) {
   require_usage(origin.node >= 0, operation, "expected a tensor recorded by a Tape, got a constant");
-  Recording* const recording = Tape::find(origin.tape);
+  Recording* const recording = Tape::with_number(origin.tape);
   require_usage(recording != nullptr, operation, "expected a tensor whose Tape is alive on this thread, ",
                 "got a stale one; use it before its Tape is destroyed");
   return *recording;
@@ -68,7 +68,7 @@ template <class T> void Tensor<T>::set_name(std::string name) {
 
 template <class T> std::string Tensor<T>::name() const {
   if (origin_.node < 0) return has_variable() ? variable().name : name_ ? *name_ : "";
-  Recording* const recording = Tape::find(origin_.tape);
+  Recording* const recording = Tape::with_number(origin_.tape);
   return recording == nullptr ? "" : recording->of<T>().name(origin_.node);
 }
 

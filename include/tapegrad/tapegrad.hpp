@@ -22,12 +22,14 @@
 #include <tapegrad/inspect/doctest.hpp>
 #include <tapegrad/inspect/gradient_report.hpp>
 #include <tapegrad/inspect/listing.hpp>
+#include <tapegrad/inspect/recorded.hpp>
 #include <tapegrad/layers/attention.hpp>
 #include <tapegrad/layers/dropout.hpp>
 #include <tapegrad/layers/embedding.hpp>
 #include <tapegrad/layers/initialization.hpp>
 #include <tapegrad/layers/key_value_cache.hpp>
 #include <tapegrad/layers/layer_norm.hpp>
+#include <tapegrad/layers/layer_scope.hpp>
 #include <tapegrad/layers/linear.hpp>
 #include <tapegrad/layers/low_rank.hpp>
 #include <tapegrad/layers/model/checkpoint.hpp>

@@ -20,6 +20,7 @@ template <class T> struct NodeView {
   const Array<T>* parameter_gradient;         // accumulated by a parameter; null without any
   const typename Profile<T>::Entry* profile;  // null unless the tape profiles
   const typename KeptValues<T>::Entry* kept;  // null unless it keeps values
+  const LayerCall* layer;                     // null outside of all layers, and unless the tape keeps layers
 };
 
 /// Calls visit(view) for each node in the order of recording: first nodes on float, then nodes on double.
@@ -29,16 +30,17 @@ template <class Visit> void for_each_node(const Recording& recording, Visit visi
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const auto number = static_cast<std::int32_t>(i);
       const Node<T>& node = nodes[number];
-      visit(NodeView<T>{
-          .number = i,
-          .operation = node.operation,
-          .name = nodes.name(number),
-          .shape = node.shape,
-          .is_parameter = node.is_parameter,
-          .inputs = {node.inputs.begin(), node.inputs.end()},
-          .parameter_gradient = node.is_parameter ? node.slot->grad.get() : nullptr,
-          .profile = observers && observers->profile() ? &observers->profile()->entries()[i] : nullptr,
-          .kept = observers && observers->kept_values() ? &observers->kept_values()->entries()[i] : nullptr});
+      visit(
+          NodeView<T>{.number = i,
+                      .operation = node.operation,
+                      .name = nodes.name(number),
+                      .shape = node.shape,
+                      .is_parameter = node.is_parameter,
+                      .inputs = {node.inputs.begin(), node.inputs.end()},
+                      .parameter_gradient = node.is_parameter ? node.slot->grad.get() : nullptr,
+                      .profile = observers && observers->profile() ? &observers->profile()->entries()[i] : nullptr,
+                      .kept = observers && observers->kept_values() ? &observers->kept_values()->entries()[i] : nullptr,
+                      .layer = observers ? observers->layer(number) : nullptr});
     }
   };
   walk(recording.of<float>());

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
-#include "internal/layer_paths.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -15,6 +14,17 @@ bool fit(const Axes& axes, const Shape& shape) {
   return std::ranges::equal(axes, shape, [](const PageAxis& axis, std::size_t extent) {
     return axis.labels.empty() || axis.labels.size() == extent;
   });
+}
+
+// The path of the enclosing layer: "blocks.0" for "blocks.0.norm1".
+std::string layer_around(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+// True if the layer is `path` or inside it.
+bool is_within(const std::string& layer, const std::string& path) {
+  return path.empty() || (layer + '.').starts_with(path + '.');
 }
 
 // The entry of a name or path, or null.
@@ -34,7 +44,7 @@ const Axes* Labels::of_value(const std::string& name, const Shape& shape) const 
 }
 
 const Axes* Labels::in_layer(std::string layer, const Shape& shape) const {
-  for (;; layer = layer_of(layer)) {
+  for (;; layer = layer_around(layer)) {
     const Axes* axes = find_axes(step_, page_, layer);
     if (axes != nullptr && fit(*axes, shape)) return axes;
     if (layer.empty()) return nullptr;
@@ -46,7 +56,7 @@ PageTokens Labels::tokens_in(const std::string& layer) const {
   PageTokens found;
   for (const auto* tokens : {&page_.tokens, &step_.tokens})
     for (const auto& [path, of_layer] : *tokens)
-      if (common_layer(path, layer) == path) found = of_layer;
+      if (is_within(layer, path)) found = of_layer;
   return found;
 }
 

@@ -16,7 +16,6 @@
 #include "../internal/node_view.hpp"
 #include "internal/arrays.hpp"
 #include "internal/labels.hpp"
-#include "internal/layer_paths.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -53,25 +52,6 @@ template <class T> class NodeViews {
   std::vector<std::size_t> readers_;  // the number of swept operations reading each
 };
 
-template <class T> std::vector<std::string> layers_in(const NodeViews<T>& nodes) {
-  std::vector<std::optional<std::string>> of_parameters(nodes.size());
-  for (const NodeView<T>& node : nodes) {
-    std::optional<std::string>& known = of_parameters[node.number];
-    bool reads_parameter = false;
-    for (std::size_t n = 0; n < node.inputs.size(); ++n) {
-      const std::int32_t input = node.inputs[n];
-      const bool is_constant = input < 0;  // or a frozen parameter, if its name is in a layer
-      if (!is_constant && !nodes[input].is_parameter) continue;
-      reads_parameter = reads_parameter || !is_constant;
-      const std::string layer = layer_of(is_constant ? node.kept->constants[n].name : nodes[input].name);
-      if (layer.empty()) continue;  // such as an input X, outside of all layers
-      known = known ? common_layer(*known, layer) : layer;
-    }
-    if (reads_parameter && !known) known = "";
-  }
-  return layers_of(of_parameters);
-}
-
 // A described value the operation did not keep; null if it described none with this name.
 template <class T>
 const typename Arguments<T>::Intermediate* intermediate(const NodeView<T>& node, std::string_view name) {
@@ -98,13 +78,12 @@ class StepWriter {
 
   template <class T> void add(const Recording& recording) {
     const NodeViews<T> nodes(recording);
-    const std::vector<std::string> layers = layers_in(nodes);
     std::vector<std::size_t> places(nodes.size());     // the nodes' indices on the page
     std::map<const Array<T>*, std::size_t> constants;  // indices of constants already read
     for (const NodeView<T>& node : nodes) {
       const Places inputs = inputs_of(node, places, constants);
       places[node.number] = nodes_.size();
-      add_node(node, nodes, inputs, node.is_parameter ? "" : layers[node.number]);
+      add_node(node, nodes, inputs, node.is_parameter || !node.layer ? "" : node.layer->path);
     }
     const Observers<T>& observers = *recording.of<T>().observers();
     const std::int32_t start = observers.kept_values()->start();

@@ -6,6 +6,7 @@
 
 #include "internal/atomic_file.hpp"
 #include "internal/dtype.hpp"
+#include "internal/pattern.hpp"
 #include "internal/safetensors.hpp"
 #include "internal/tensor_file.hpp"
 
@@ -107,18 +108,6 @@ std::vector<std::byte> CheckpointWriter::bytes(const Metadata& metadata) {
 // ---- reading -------------------------------------------------------------------------------------------------------
 
 namespace {
-
-// True if the text matches `pattern`, with * for any text.
-bool matches(std::string_view pattern, std::string_view text) {
-  const std::size_t star = pattern.find('*');
-  if (star == pattern.npos) return pattern == text;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  text.remove_prefix(star);
-  pattern.remove_prefix(star + 1);
-  for (std::size_t skipped = 0; skipped <= text.size(); ++skipped)
-    if (matches(pattern, text.substr(skipped))) return true;
-  return false;
-}
 
 bool match_one(const std::vector<std::string>& patterns, const std::string& name) {
   return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });

@@ -135,7 +135,7 @@ class Tape:
         return None if part is None or uses == 1 else array_json(part)
 
     def _layers(self):
-        """Assigns layers to operations as FORMAT.md describes."""
+        """Assigns layers to operations by the names of the parameters around them, as the scopes of layers would."""
         operations = [value for value in self.values if value.fields["kind"] == "operation"]
         own = []
         for value in operations:

@@ -32,7 +32,6 @@ template <class T> class AnomalyDetector {
   [[noreturn]] void fail_at(std::int32_t node, bool backward, std::string text);
   std::string described(std::int32_t node) const;
   std::string described(const Tensor<T>& x, std::int32_t node) const;
-  std::string layer_of(const Edges& edges) const;
 
   Nodes<T>& nodes_;
   const bool keep_;

@@ -1,10 +1,13 @@
 /// The observers of a tape, selected by its options. For the library's own sources.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "anomaly.hpp"
 #include "kept_values.hpp"
+#include "layer_call.hpp"
 #include "profile.hpp"
 #include "recording.hpp"
 
@@ -23,6 +26,10 @@ template <class T> class Observers {
   const std::optional<Profile<T>>& profile() const { return profile_; }
   const std::optional<AnomalyDetector<T>>& anomaly() const { return anomaly_; }
   const std::optional<KeptValues<T>>& kept_values() const { return kept_; }
+  /// The layer of a node; null outside of all layers, and if the tape only profiles.
+  const LayerCall* layer(std::int32_t node) const {
+    return layers_.empty() ? nullptr : layers_[static_cast<std::size_t>(node)].get();
+  }
 
   /// An operation is about to read a parameter.
   void reading(const char* operation, const Tensor<T>& x) {
@@ -38,6 +45,7 @@ template <class T> class Observers {
   void recording(std::int32_t node, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges,
                  const Rule<T>* rule, const Describe<T>& describe) {
     if (profile_) profile_->computed();
+    if (kept_ || anomaly_) layers_.push_back(shared_open_layer());
     Arguments<T> arguments;
     if (describe.call != nullptr && (kept_ || profile_)) describe(arguments);
     if (kept_) kept_->recording(node, y, inputs, edges, profile_ ? arguments : std::move(arguments));
@@ -78,6 +86,7 @@ template <class T> class Observers {
   std::optional<Profile<T>> profile_;
   std::optional<AnomalyDetector<T>> anomaly_;
   std::optional<KeptValues<T>> kept_;
+  std::vector<std::shared_ptr<const LayerCall>> layers_;  // of each node
 };
 
 }  // namespace tapegrad::detail

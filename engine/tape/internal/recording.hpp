@@ -16,6 +16,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
 
   std::uint64_t number() const { return number_; }
   const TapeOptions& options() const { return options_; }
+  bool keeps_layers() const { return options_.keep_values || options_.detect_anomaly; }
 
   template <class T> Nodes<T>& of() {
     if constexpr (std::same_as<T, float>)

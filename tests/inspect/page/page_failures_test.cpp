@@ -208,12 +208,13 @@ TEST_CASE("Anomaly mode names a hook as the cause, on an operation and on a para
     Parameter w(Array{1.0, 2.0});
     w.set_name("head.weight");
     tg::Tape tape(both);
+    const tg::LayerScope scope("head");
     Tensor y = w * 2.0;
     const auto spoil = [&](auto& gradient) { gradient(1) = infinity; };
     of_parameter ? w.register_hook(spoil) : y.register_hook(spoil);
     const std::string error = error_of([&] { tg::sum(tg::exp(y)).backward(); });
     CHECK(error == std::string("[hook] expected finite gradients, a hook produced inf at (1) in the gradient of ") +
-                       (of_parameter ? "head.weight (2)" : "mul #1 (2); in layer head"));
+                       (of_parameter ? "head.weight (2); in layer head" : "mul #1 (2); in layer head"));
     const json step = step_of(tape);
     CHECK(step["opened_at"]["text"] == error);
     CHECK(step["opened_at"]["backward"] == true);

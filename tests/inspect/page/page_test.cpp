@@ -1,7 +1,6 @@
 // The page of a training step: its data, read back, equal the tape's numbers.
 #include <tapegrad/engine/tape/internal/recording.hpp>
 #include <tapegrad/inspect/page/internal/arrays.hpp>
-#include <tapegrad/inspect/page/internal/layer_paths.hpp>
 #include <tapegrad/inspect/page/internal/step.hpp>
 
 #include <nlohmann/json.hpp>
@@ -114,7 +113,7 @@ TEST_CASE("A page has the tape's values and gradients, formulas, layers and loss
                                                                   {"linear", "attention.q_proj"},
                                                                   {"linear", "attention.k_proj"},
                                                                   {"linear", "attention.v_proj"},
-                                                                  {"multi_head_attention", "attention"},
+                                                                  {"multi_head_attention", "attention.heads"},
                                                                   {"linear", "attention.out_proj"},
                                                                   {"mean", ""},
                                                                   {"linear", "head"},
@@ -173,7 +172,7 @@ TEST_CASE("A page has each operation's arguments, with masks as arrays") {
   CHECK_FALSE(nodes[0].contains("arguments"));
 }
 
-TEST_CASE("An operation is in its weight's layer, frozen or not, also with a parameter outside all layers as input") {
+TEST_CASE("An operation is in the layer that runs it, with frozen weights and with a parameter as input") {
   Classifier model;
   tg::parameters(model);
   model.attention.q_proj.weight.set_requires_grad(false);
@@ -323,19 +322,6 @@ TEST_CASE("Several steps are on one page, also of tapes that have ended") {
   CHECK(named(steps[2], "w")["axis_names"] == json::array({"of the step"}));
 }
 
-TEST_CASE("Layers follow from the parameters read, and other operations are in the common layer of their neighbors") {
-  const auto layers = [](const std::vector<std::optional<std::string>>& of_parameters) {
-    return tg::detail::layers_of(of_parameters);
-  };
-  using Layers = std::vector<std::string>;
-  CHECK(layers({"a.b", {}, "a.c", {}, "d", {}}) == Layers{"a.b", "a", "a.c", "", "d", ""});
-  CHECK(layers({"blocks.0.norm", {}, "blocks.0.fc", {}, "blocks.1.norm", {}}) ==
-        Layers{"blocks.0.norm", "blocks.0", "blocks.0.fc", "blocks.0", "blocks.1.norm", "blocks.1"});
-  CHECK(layers({{}, "blocks.0.fc", {}, "head", {}}) == Layers{"", "blocks.0.fc", "blocks.0", "head", ""});
-  CHECK(tg::detail::common_layer("blocks.0.norm1", "blocks.0.attention.q_proj") == "blocks.0");
-  CHECK(tg::detail::common_layer("a.b", "ab") == "");
-}
-
 TEST_CASE("Large arrays are averaged, with statistics over all numbers") {
   Array x({3, 5}, 0.0);
   for (std::size_t i = 0; i < 15; ++i) x.data()[i] = static_cast<double>(i);
@@ -435,7 +421,7 @@ TEST_CASE("A layer's axes apply to its unnamed values of the same extents, and i
   CHECK(made_by(step, "embedding", "embedding")["axes"] == tokens);
   CHECK(made_by(step, "linear", "attention.q_proj")["axes"] == tokens);
   CHECK(made_by(step, "linear", "attention.k_proj")["axes"][1] == keys);
-  const json heads = made_by(step, "multi_head_attention", "attention");
+  const json heads = made_by(step, "multi_head_attention", "attention.heads");
   CHECK(heads["axes"] == tokens);
   CHECK(heads["attention"]["queries"] == json::array({words}));
   CHECK(heads["attention"]["keys"] == json::array({keys}));
@@ -447,7 +433,8 @@ TEST_CASE("A layer's axes apply to its unnamed values of the same extents, and i
   const json outer = page_with({{"", {batch, token, width}}, {"attention.q_proj", {batch, other, width}}});
   CHECK(made_by(outer, "linear", "attention.q_proj")["axes"] == tokens);  // the inner axes do not fit
 
-  const json bare = made_by(page_with({{"head", {batch, width}}}), "multi_head_attention", "attention")["attention"];
+  const json bare =
+      made_by(page_with({{"head", {batch, width}}}), "multi_head_attention", "attention.heads")["attention"];
   CHECK_FALSE(bare.contains("queries"));
   CHECK_FALSE(bare.contains("keys"));
 }

@@ -225,12 +225,8 @@ TEST_CASE_TEMPLATE("Dropout in training zeroes a share p and scales the rest", T
   const auto zeros = std::count(y.begin(), y.end(), T(0));
   CHECK(std::abs(double(zeros) / 40000 - 0.25) < 4 * std::sqrt(0.25 * 0.75 / 40000));
   CHECK(std::count(y.begin(), y.end(), T(4)) == 40000 - zeros);
-  CHECK(dropout(x).value() != y);
-
   tg::eval(dropout);
   CHECK(dropout(x).value() == x.value());
-  tg::train(dropout);
-  CHECK(dropout(x).value() != x.value());
 }
 
 TEST_CASE("Dropout passes the gradient where it passed the value") {
@@ -356,13 +352,4 @@ TEST_CASE("Attention's error for incompatible inputs names the expected shapes")
   CHECK_THROWS_WITH_AS(layer.attention_weights(q, other_batch), misfit, std::invalid_argument);
   CHECK_THROWS_AS(layer(q, k, v, tg::AttentionMask::valid_lens(tg::IntArray{1, 2, 3})), std::invalid_argument);
   CHECK_NOTHROW(layer(q, k, v));
-}
-
-TEST_CASE("Layers are values: a copy trains independently of the original") {
-  tg::manual_seed(20);
-  const tg::Linear<double> original(2, 2);
-  tg::Linear<double> copy = original;
-  copy.weight.mutable_value()(0, 0) = 7;
-  CHECK(original.weight.value()(0, 0) != 7);
-  CHECK(copy.bias.value() == original.bias.value());
 }

@@ -1,5 +1,6 @@
 // Moved-from objects of all public classes are empty: their members may be called, and they can be assigned to again.
 // every_layer_test.cpp moves layers.
+#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>

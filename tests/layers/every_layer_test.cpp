@@ -4,10 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "text.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -237,15 +238,13 @@ TEST_CASE("A layer's parameters are named like its fields, without those it lack
 
 TEST_CASE("A layer prints its class, its options and those of its parts") {
   for_each_layer([](const auto& row) {
-    std::ostringstream out;
-    tg::print(out, row.make());
-    const std::string listing = out.str();
-    CAPTURE(listing);
-    CHECK(listing.starts_with(row.printed.front()));
+    const std::string text = listing(row.make());
+    CAPTURE(text);
+    CHECK(text.starts_with(row.printed.front()));
     for (std::size_t i = 0, at = 0; i < row.printed.size(); ++i) {
       CAPTURE(row.printed[i]);
-      at = listing.find(row.printed[i], at);
-      CHECK(at != listing.npos);
+      at = text.find(row.printed[i], at);
+      CHECK(at != text.npos);
     }
   });
 }

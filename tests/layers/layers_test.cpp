@@ -242,6 +242,8 @@ TEST_CASE("Dropout passes the gradient where it passed the value") {
 TEST_CASE("LayerNorm makes rows of mean 0 and variance 1, then scales and shifts them") {
   tg::manual_seed(11);
   tg::LayerNorm<double> layer(3, {.eps = 0.5}), unbiased(3, {.bias = false});
+  CHECK(layer.weight.value() == Array{1.0, 1.0, 1.0});
+  CHECK(layer.bias.value() == Array{0.0, 0.0, 0.0});
   layer.weight.set_value(Array{1.0, 2.0, 3.0});
   layer.bias.set_value(Array{-1.0, 0.0, 1.0});
   const Array x = tg::normal<double>({2, 3});

@@ -5,12 +5,13 @@
 
 #include <doctest/doctest.h>
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "text.hpp"
 
 namespace tg = tapegrad;
 
@@ -52,12 +53,6 @@ template <class Optimizer> void check_moved_optimizer() {
   check_moves(Optimizer({&w}, {.lr = 0.5}), is_empty, [](Optimizer& optimizer) { return optimizer.lr(); });
   CHECK(w.has_grad());
   CHECK(w.value()(0) == 1);
-}
-
-std::string printed(const auto& object) {
-  std::ostringstream out;
-  out << object;
-  return out.str();
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "text.hpp"
+
 namespace tg = tapegrad;
 
 namespace {
@@ -91,12 +93,6 @@ template <class Named> std::vector<std::string> names(const Named& named) {
   std::vector<std::string> result;
   for (const auto& [name, parameter] : named) result.push_back(name);
   return result;
-}
-
-template <class M> std::string printed(const M& model) {
-  std::ostringstream out;
-  tg::print(out, model);
-  return out.str();
 }
 
 }  // namespace
@@ -277,7 +273,7 @@ TEST_CASE("A model prints as a nested listing with settings, shapes, counts and 
       "total                                                                       259\n"
       "note: blocks.1 starts with the same numbers as blocks.0, as a copy does: std::vector<Block>(n, Block(d)) copies "
       "one, emplace_back(d) makes each anew\n";
-  CHECK(printed(make_model<float>()) == expected);
+  CHECK(listing(make_model<float>()) == expected);
 }
 
 TEST_CASE("All numbers in a listing have thousands separators") {
@@ -290,7 +286,7 @@ TEST_CASE("All numbers in a listing have thousands separators") {
     TAPEGRAD_SETTINGS(tied, scale)
   };
   const Wide model{tg::Embedding<>(1234, 1000, {.padding_idx = 7}), tg::Dropout(0.25)};
-  CHECK(printed(model) ==
+  CHECK(listing(model) ==
         "Wide(tied=true, scale=0.5)\n"
         "  table    Embedding(padding_idx=7)  weight (1234, 1000)  1,234,000\n"
         "  dropout  Dropout(p=0.25)\n"
@@ -299,14 +295,14 @@ TEST_CASE("All numbers in a listing have thousands separators") {
 
 TEST_CASE("Layers, vectors of layers and a single parameter are printed like models") {
   tg::Linear<> layer(2, 3, {.bias = false});
-  CHECK(printed(layer) ==
+  CHECK(listing(layer) ==
         "Linear  weight (3, 2)  6\n"
         "total                  6\n");
-  CHECK(printed(std::vector<tg::Linear<>>{layer, tg::Linear<>(2, 3, {.bias = false})}) ==
+  CHECK(listing(std::vector<tg::Linear<>>{layer, tg::Linear<>(2, 3, {.bias = false})}) ==
         "0      Linear  weight (3, 2)   6\n"
         "1      Linear  weight (3, 2)   6\n"
         "total                         12\n");
-  CHECK(printed(layer.weight) ==
+  CHECK(listing(layer.weight) ==
         "       (3, 2)  6\n"
         "total          6\n");
 }
@@ -351,7 +347,7 @@ TEST_CASE("A listing puts each layer below its own owner, also if another path b
     std::vector<std::string> expected;
     for (const std::string& name : names(tg::named_parameters(model)))
       if (name.ends_with(".weight")) expected.push_back(name.substr(0, name.rfind('.')));
-    const std::string text = printed(model);
+    const std::string text = listing(model);
     CAPTURE(text);
     CHECK(listed_paths(text) == expected);
     return text;
@@ -363,7 +359,7 @@ TEST_CASE("A listing puts each layer below its own owner, also if another path b
 
 TEST_CASE("A listing marks parts that started as copies, until they are trained") {
   const auto notes = [](const auto& model) {
-    const std::string text = printed(model);
+    const std::string text = listing(model);
     const std::size_t start = text.find("note: ");
     return start == text.npos ? "" : text.substr(start, text.find(", ", start) - start);
   };
@@ -383,7 +379,7 @@ TEST_CASE("A listing marks parts that started as copies, until they are trained"
   CHECK(notes(tied) == "");
   tied.second.weight = tied.first.weight;
   CHECK(notes(tied) == "note: second.weight starts with the same numbers as first.weight");
-  CHECK(printed(tied).find("does not stay tied to it: an assignment copies; tg::linear(x, first.weight) uses one") !=
+  CHECK(listing(tied).find("does not stay tied to it: an assignment copies; tg::linear(x, first.weight) uses one") !=
         std::string::npos);
   tied.second = tied.first;
   CHECK(notes(tied) == "note: second starts with the same numbers as first");

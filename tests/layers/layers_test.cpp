@@ -98,13 +98,6 @@ TEST_CASE("Linear multiplies by its transposed weight and adds its bias") {
   CHECK(layer(constant({3})).shape() == tg::Shape{4});
 }
 
-TEST_CASE_TEMPLATE("Linear works in float and double", T, float, double) {
-  tg::Linear<T> layer(2, 2);
-  layer.weight.set_value(tg::Array<T>{{2, -1}, {1, 0}});
-  layer.bias.set_value(tg::Array<T>{10, 20});
-  check_close(layer(tg::Tensor<T>(tg::Array<T>{{3, 4}, {0, 1}})).value(), tg::Array<T>{{12, 23}, {9, 20}});
-}
-
 TEST_CASE("Linear starts uniformly distributed within plus and minus one over the root of its inputs") {
   tg::manual_seed(3);
   const tg::Linear<float> layer(100, 400);
@@ -227,16 +220,6 @@ TEST_CASE_TEMPLATE("Dropout in training zeroes a share p and scales the rest", T
   CHECK(std::count(y.begin(), y.end(), T(4)) == 40000 - zeros);
   tg::eval(dropout);
   CHECK(dropout(x).value() == x.value());
-}
-
-TEST_CASE("Dropout passes the gradient where it passed the value") {
-  tg::manual_seed(10);
-  tg::Dropout dropout(0.5);
-  tg::Parameter<double> x(tg::normal<double>({50}));
-  tg::Tape tape;
-  const Tensor y = dropout(x);
-  tg::sum(y).backward();
-  check_close(x.grad() * x.value(), y.value());
 }
 
 TEST_CASE("LayerNorm makes rows of mean 0 and variance 1, then scales and shifts them") {

@@ -186,14 +186,6 @@ TEST_CASE("A struct with a list of fields is still an aggregate") {
   static_assert(std::is_aggregate_v<Nothing> && std::is_empty_v<Nothing>);
 }
 
-TEST_CASE("A struct may be local to a function") {
-  struct Local {
-    tg::Linear<> first, second;
-    TAPEGRAD_FIELDS(first, second)
-  } model{tg::Linear<>(1, 1), tg::Linear<>(1, 1)};
-  CHECK(names(tg::named_parameters(model))[2] == "second.weight");
-}
-
 TEST_CASE("A model's number type follows from its parameters, and misuse does not compile") {
   using namespace tg::detail;
   static_assert(std::is_same_v<ScalarOf<Model<float>>, float> && std::is_same_v<ScalarOf<const Model<double>>, double>);

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "checkpoint_bytes.hpp"
-#include "repeated.hpp"
 #include "run_example.hpp"
 #include "sanitized.hpp"
+#include "text.hpp"
 
 namespace tg = tapegrad;
 namespace fs = std::filesystem;

@@ -11,12 +11,11 @@
 #include <string>
 
 #include "in_double.hpp"
+#include "text.hpp"
 
 using tg::testing::gradcheck;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // x^3 with a rule that multiplies by `factor` instead of 3.
 Tensor cube(const Tensor& x, double factor) {
@@ -309,9 +308,7 @@ TEST_CASE("A check without parameters, or with outputs of changing shape, is ref
 TEST_CASE("A result prints its report") {
   Parameter w(Array{1.0});
   const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", w}});
-  std::ostringstream out;
-  out << result;
-  CHECK(out.str() == result.report);
+  CHECK(printed(result) == result.report);
 }
 
 // ---- random directions ----------------------------------------------------------------------------------------------

@@ -2,11 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "text.hpp"
 
 namespace tg = tapegrad;
 
@@ -21,12 +25,6 @@ struct Model {
   TAPEGRAD_FIELDS(hidden, head)
   Tensor operator()(const Tensor& x) const { return head(tg::tanh(hidden(x))); }
 };
-
-std::string printed(const tg::Tape& tape) {
-  std::ostringstream out;
-  tape.print(out);
-  return out.str();
-}
 
 // The columns of the row with this number in a printed tape.
 std::vector<std::string> row(const std::string& table, const std::string& number) {
@@ -106,6 +104,9 @@ TEST_CASE("Errors name the parameter, both shapes and the incompatible axis") {
       model.head.weight + Tensor(Array(xt::ones<double>({3, 4}))),
       "[add] expected shapes that broadcast together, got head.weight (2, 4) and (3, 4): they differ in axis -2",
       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Tensor(Array(xt::ones<double>({2, 3}))) * model.head.weight,
+                       doctest::Contains("got (2, 3) and head.weight (2, 4): they differ in axis -1"),
+                       std::invalid_argument);
 }
 
 TEST_CASE("A printed tape has a row per node, with its inputs") {
@@ -135,6 +136,28 @@ TEST_CASE("A profiling tape shows each operation's saved bytes and gradient norm
   CHECK(columns.back() == "1");  // sqrt(0.6^2 + 0.8^2)
   const std::string& unit = columns[columns.size() - 2];
   CHECK((unit == "us" || unit == "ms"));  // backward took time, on a busy machine a lot
+}
+
+TEST_CASE("A profile uses microseconds and milliseconds, and bytes and kilobytes") {
+  const auto saving = [](std::size_t count) {
+    const Parameter p(Array(tg::Shape{count}, 1.0));
+    tg::Tape tape({.profile = true});
+    const Tensor y = tg::exp(p);  // saves its output
+    return printed(tape);
+  };
+  CHECK(saving(15).find(" 120 B ") != std::string::npos);
+  CHECK(saving(124).find(" 992 B ") != std::string::npos);
+  CHECK(saving(150).find(" 1.2 KB ") != std::string::npos);
+  CHECK(saving(1500).find(" 12 KB ") != std::string::npos);
+
+  const Parameter p(Array{1});
+  tg::Tape tape({.profile = true});
+  const Tensor y = tg::record("slow", Array(p.value()), {p}, [](const auto& dy, auto& dx) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    dx[0] += dy;
+  });
+  y.backward();
+  CHECK(printed(tape).find(" ms ") != std::string::npos);
 }
 
 TEST_CASE("A printed tape shows NaN gradients, of operations and parameters") {

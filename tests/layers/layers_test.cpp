@@ -98,13 +98,6 @@ TEST_CASE("Linear multiplies by its transposed weight and adds its bias") {
   CHECK(layer(constant({3})).shape() == tg::Shape{4});
 }
 
-TEST_CASE_TEMPLATE("Linear works in float and double", T, float, double) {
-  tg::Linear<T> layer(2, 2);
-  layer.weight.set_value(tg::Array<T>{{2, -1}, {1, 0}});
-  layer.bias.set_value(tg::Array<T>{10, 20});
-  check_close(layer(tg::Tensor<T>(tg::Array<T>{{3, 4}, {0, 1}})).value(), tg::Array<T>{{12, 23}, {9, 20}});
-}
-
 TEST_CASE("Linear starts uniformly distributed within plus and minus one over the root of its inputs") {
   tg::manual_seed(3);
   const tg::Linear<float> layer(100, 400);
@@ -225,27 +218,15 @@ TEST_CASE_TEMPLATE("Dropout in training zeroes a share p and scales the rest", T
   const auto zeros = std::count(y.begin(), y.end(), T(0));
   CHECK(std::abs(double(zeros) / 40000 - 0.25) < 4 * std::sqrt(0.25 * 0.75 / 40000));
   CHECK(std::count(y.begin(), y.end(), T(4)) == 40000 - zeros);
-  CHECK(dropout(x).value() != y);
-
   tg::eval(dropout);
   CHECK(dropout(x).value() == x.value());
-  tg::train(dropout);
-  CHECK(dropout(x).value() != x.value());
-}
-
-TEST_CASE("Dropout passes the gradient where it passed the value") {
-  tg::manual_seed(10);
-  tg::Dropout dropout(0.5);
-  tg::Parameter<double> x(tg::normal<double>({50}));
-  tg::Tape tape;
-  const Tensor y = dropout(x);
-  tg::sum(y).backward();
-  check_close(x.grad() * x.value(), y.value());
 }
 
 TEST_CASE("LayerNorm makes rows of mean 0 and variance 1, then scales and shifts them") {
   tg::manual_seed(11);
   tg::LayerNorm<double> layer(3, {.eps = 0.5}), unbiased(3, {.bias = false});
+  CHECK(layer.weight.value() == Array{1.0, 1.0, 1.0});
+  CHECK(layer.bias.value() == Array{0.0, 0.0, 0.0});
   layer.weight.set_value(Array{1.0, 2.0, 3.0});
   layer.bias.set_value(Array{-1.0, 0.0, 1.0});
   const Array x = tg::normal<double>({2, 3});
@@ -356,13 +337,4 @@ TEST_CASE("Attention's error for incompatible inputs names the expected shapes")
   CHECK_THROWS_WITH_AS(layer.attention_weights(q, other_batch), misfit, std::invalid_argument);
   CHECK_THROWS_AS(layer(q, k, v, tg::AttentionMask::valid_lens(tg::IntArray{1, 2, 3})), std::invalid_argument);
   CHECK_NOTHROW(layer(q, k, v));
-}
-
-TEST_CASE("Layers are values: a copy trains independently of the original") {
-  tg::manual_seed(20);
-  const tg::Linear<double> original(2, 2);
-  tg::Linear<double> copy = original;
-  copy.weight.mutable_value()(0, 0) = 7;
-  CHECK(original.weight.value()(0, 0) != 7);
-  CHECK(copy.bias.value() == original.bias.value());
 }

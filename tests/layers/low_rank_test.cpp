@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "close.hpp"
+#include "text.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -29,15 +30,9 @@ struct Model {
   tg::Tensor<double> operator()(const tg::Tensor<double>& x) const { return second(norm(first(x))); }
 };
 
-template <class M> std::string printed(const M& model) {
-  std::ostringstream out;
-  tg::print(out, model);
-  return out.str();
-}
-
 // Everything a conversion could change: layers and settings as printed, names, values and requires_grad.
 template <class M> std::vector<std::string> state_of(const M& model) {
-  std::vector<std::string> state{printed(model)};
+  std::vector<std::string> state{listing(model)};
   for (const auto& [name, parameter] : tg::named_parameters(model)) {
     std::ostringstream values;
     values << name << ' ' << parameter->requires_grad() << std::hexfloat;
@@ -68,10 +63,9 @@ TEST_CASE("An update starts as 0, under PEFT's names") {
   std::vector<std::string> trained;
   for (const auto& [name, parameter] : tg::named_parameters(model))
     if (parameter->requires_grad()) trained.push_back(name + ' ' + tg::to_string(parameter->shape()));
-  std::ostringstream printed;
-  tg::print(printed, model.first);
-  CHECK(printed.str().starts_with(
-      "Linear(lora_alpha=8)  weight (6, 4), bias (6), lora_A.weight (2, 4), lora_B.weight (6, 2)  50\n"));
+  CHECK(listing(model.first)
+            .starts_with(
+                "Linear(lora_alpha=8)  weight (6, 4), bias (6), lora_A.weight (2, 4), lora_B.weight (6, 2)  50\n"));
   CHECK(trained == std::vector<std::string>{"first.lora_A.weight (2, 4)", "first.lora_B.weight (6, 2)",
                                             "second.lora_A.weight (2, 6)", "second.lora_B.weight (3, 2)"});
 }
@@ -140,7 +134,7 @@ TEST_CASE("A merged model computes the same, and can get a new update") {
 
 TEST_CASE("A merged model has the same settings, names and file as before its updates, for every layer with a Linear") {
   const auto check = [](auto model) {
-    const std::string listing = printed(model);
+    const std::string before_updates = listing(model);
     const auto names = [&] {
       std::vector<std::string> all;
       for (const auto& [name, parameter] : tg::named_parameters(std::as_const(model))) all.push_back(name);
@@ -151,9 +145,9 @@ TEST_CASE("A merged model has the same settings, names and file as before its up
     for (const int times : {1, 2}) {
       CAPTURE(times);
       tg::add_low_rank(model, 2, 3);
-      CHECK(printed(model).find("lora_alpha=3") != std::string::npos);
+      CHECK(listing(model).find("lora_alpha=3") != std::string::npos);
       tg::merge_low_rank(model);
-      CHECK(printed(model) == listing);
+      CHECK(listing(model) == before_updates);
       CHECK(names() == before);
       CHECK(tg::save_bytes(model).size() == bytes);
     }

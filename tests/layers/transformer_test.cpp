@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -150,35 +149,12 @@ TEST_CASE("RMSNorm divides by the root mean square, and can replace a LayerNorm"
   CHECK(Block(8, 2, {.norm_eps = 0.25}).norm2.eps == 0.25);
 }
 
-TEST_CASE("A block has the given hidden width, by default four times its width") {
+TEST_CASE("A block has the given widths, by default a hidden one of four times its own") {
   CHECK(Block(8, 2).feed_forward.fc1.weight.shape() == tg::Shape{32, 8});
   CHECK(Block(8, 2, {.feed_forward_width = 5}).feed_forward.fc2.weight.shape() == tg::Shape{8, 5});
-}
-
-TEST_CASE("A block's options show in its parameters and printout") {
-  Block bare(8, 2, {.bias = false, .norm = tg::NormPlacement::none});
-  CHECK(tg::named_parameters(bare).size() == 6);
-  const Block block(8, 2, {.dropout = 0.25, .attention_dropout = 0.5});
-  std::ostringstream printed;
-  tg::print(printed, block);
-  CHECK(printed.str().find("norm1 ") != std::string::npos);
-  CHECK(printed.str().find("Dropout(p=0.25)") != std::string::npos);
-  CHECK(printed.str().find("Dropout(p=0.5)") != std::string::npos);
-
-  Block llamas(8, 4, llama);
-  std::vector<std::string> names;
-  for (const auto& [name, parameter] : tg::named_parameters(llamas)) names.push_back(name);
-  CHECK(names == std::vector<std::string>{"norm1.weight", "attention.q_proj.weight", "attention.k_proj.weight",
-                                          "attention.v_proj.weight", "attention.out_proj.weight", "norm2.weight",
-                                          "feed_forward.gate.weight", "feed_forward.fc1.weight",
-                                          "feed_forward.fc2.weight"});
+  const Block llamas(8, 4, llama);
   CHECK(llamas.attention.k_proj.weight.shape() == tg::Shape{4, 8});
   CHECK(llamas.attention.v_proj.weight.shape() == tg::Shape{4, 8});
-  printed.str("");
-  tg::print(printed, llamas);
-  CHECK(printed.str().find("MultiHeadAttention(num_heads=4, num_kv_heads=2, rotary_base=100)") != std::string::npos);
-  CHECK(printed.str().find("LayerNorm(eps=1e-06, center=false)") != std::string::npos);
-  CHECK(printed.str().find("gate ") != std::string::npos);
 }
 
 TEST_CASE("Training drops outputs of the attention and the feed-forward with the given probabilities") {
@@ -195,9 +171,6 @@ TEST_CASE("Training drops outputs of the attention and the feed-forward with the
   block.feed_forward.fc2.bias.set_value(Array(tg::Shape{64}, 1.0));
   const Array both = block(x).value() - x.value();
   CHECK(static_cast<double>(std::count(both.begin(), both.end(), 0.0)) / double(both.size()) < 0.12);  // 0.3 squared
-
-  tg::eval(block);
-  check_close(block(x).value(), block(x).value(), 0);
 }
 
 TEST_CASE("Training drops in both halves of a block, with any placement of the norms") {

@@ -10,6 +10,7 @@
 
 #include "../support/run_example.hpp"
 #include "../support/sanitized.hpp"
+#include "../support/text.hpp"
 
 namespace {
 
@@ -18,14 +19,6 @@ Run mpirun(int ranks, const std::string& arguments, const std::string& environme
            const std::string& options = "--bind-to none") {
   return run_shell(environment + " timeout 60 " TAPEGRAD_MPIRUN " " + options + " -n " + std::to_string(ranks) +
                    " $examples/mpi_program " + arguments);
-}
-
-bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
-std::size_t count(const std::string& text, const std::string& words) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(words, at)) != text.npos; at += words.size()) ++found;
-  return found;
 }
 
 /// The number of running ranks of the program, given an argument no other run has.

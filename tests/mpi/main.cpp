@@ -15,6 +15,7 @@
 #include <streambuf>
 #include <string>
 
+#include "../support/listener.hpp"
 #include "../support/poison.hpp"
 
 namespace {
@@ -37,7 +38,7 @@ class Labelled : public std::streambuf {
   std::string label_, line_;
 };
 
-class TestCases : public doctest::IReporter {
+class TestCases : public Listener {
  public:
   explicit TestCases(const doctest::ContextOptions&) {}
 
@@ -55,17 +56,6 @@ class TestCases : public doctest::IReporter {
       tapegrad::mpi::detail::end_all("the test case ends with " + std::to_string(kept) +
                                      " more pooled blocks in use than it began with: " + name_);
   }
-
-  void report_query(const doctest::QueryData&) override {}
-  void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats&) override {}
-  void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override {}
-  void subcase_start(const doctest::SubcaseSignature&) override {}
-  void subcase_end() override {}
-  void log_assert(const doctest::AssertData&) override {}
-  void log_message(const doctest::MessageData&) override {}
-  void test_case_skipped(const doctest::TestCaseData&) override {}
 
  private:
   std::string name_;

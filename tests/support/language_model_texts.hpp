@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "repeated.hpp"
 #include "run_example.hpp"
+#include "text.hpp"
 
 inline const std::string narrow = " --width 16 --heads 4 --batch-size 32 --steps 300 --lr 0.01 --eval-every 300 ",
                          one_block = narrow + "--layers 1 ";

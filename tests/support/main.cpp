@@ -7,11 +7,12 @@
 
 #include <cstddef>
 
+#include "listener.hpp"
 #include "poison.hpp"
 
 namespace {
 
-class PoolListener : public doctest::IReporter {
+class PoolListener : public Listener {
  public:
   explicit PoolListener(const doctest::ContextOptions&) {}
 
@@ -36,16 +37,6 @@ class PoolListener : public doctest::IReporter {
     totals.numAsserts += failed_asserts_;
     totals.numAssertsFailed += failed_asserts_;
   }
-
-  void report_query(const doctest::QueryData&) override {}
-  void test_run_start() override {}
-  void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override {}
-  void subcase_start(const doctest::SubcaseSignature&) override {}
-  void subcase_end() override {}
-  void log_assert(const doctest::AssertData&) override {}
-  void log_message(const doctest::MessageData&) override {}
-  void test_case_skipped(const doctest::TestCaseData&) override {}
 
  private:
   std::ptrdiff_t before_ = 0;

@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <vector>
 
 #include "close.hpp"
 #include "temporary_folder.hpp"
+#include "text.hpp"
 
 namespace tg = tapegrad;
 using tg::BFloat16;
@@ -81,13 +81,11 @@ TEST_CASE_TEMPLATE("A model in bfloat16 matches one with rounded weights, tied o
   Model<T> model;
   const Model<T> expected = with_rounded_weights(model);
   const std::size_t count = tg::count_parameters(model);
-  std::ostringstream before, after;
-  tg::print(before, model);
+  const std::string before = listing(model);
 
   tg::hold_in_bfloat16(model);
 
-  tg::print(after, model);
-  CHECK(after.str() == before.str());
+  CHECK(listing(model) == before);
   CHECK(tg::count_parameters(model) == count);
   check_close(model(kIds).value(), expected(kIds).value(), std::is_same_v<T, float> ? 1e-5 : 1e-12);
   const tg::IntArray one = tg::int_array({{22}});
@@ -197,9 +195,7 @@ TEST_CASE("Anomaly mode checks weights in bfloat16, too") {
 TEST_CASE("A weight in bfloat16 prints its numbers") {
   tg::Weight<float> weight(tg::Array<float>{1.0f, 2.5f});
   weight.hold_in_bfloat16();
-  std::ostringstream printed;
-  printed << weight;
-  CHECK(printed.str() == "{ 1. ,  2.5}\nTensor<float> (2) held in bfloat16");
+  CHECK(printed(weight) == "{ 1. ,  2.5}\nTensor<float> (2) held in bfloat16");
 }
 
 TEST_CASE("Loading and set_value restore a weight's float values") {

@@ -73,8 +73,10 @@ TEST_CASE("A default-constructed parameter is undefined: reading, setting and ba
   const Parameter copy = none;
   CHECK_FALSE(copy.defined());
   Parameter w(Array{1.0});
+  w.set_grad(Array{3.0});
   w = none;
   CHECK_FALSE(w.defined());
+  CHECK_FALSE(w.has_grad());
   CHECK_FALSE(w.requires_grad());
   w = Parameter(Array{2.0});
   CHECK(w.item() == 2.0);

@@ -8,13 +8,13 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "small_gpt.hpp"
 #include "temporary_folder.hpp"
+#include "text.hpp"
 #include "threads.hpp"
 
 namespace tg = tapegrad;
@@ -264,11 +264,9 @@ TEST_CASE("Threads print and save pages of their own tapes at once, also to one 
     const tg::IntArray ids = drawn_ids(generator);
     tg::Tape tape({.profile = true, .keep_values = true});
     tg::cross_entropy(model(ids), ids).backward();
-    std::ostringstream printed;
-    tape.print(printed);
     const std::string page = folder.path("page" + std::to_string(i) + ".html");
     tg::save_page(tape, page);
-    if (printed.str().empty() || folder.read("page" + std::to_string(i) + ".html").empty()) ++wrong;
+    if (printed(tape).empty() || folder.read("page" + std::to_string(i) + ".html").empty()) ++wrong;
     for (int n = 0; n < 5; ++n) tg::save(i % 2 == 0 ? first : second, folder.path("same.safetensors"));
   });
   CHECK(wrong == 0);

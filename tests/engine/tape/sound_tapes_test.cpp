@@ -8,13 +8,13 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "in_double.hpp"
+#include "text.hpp"
 
 namespace {
 
@@ -362,9 +362,7 @@ TEST_CASE("The bytes saved by a rule are counted for any kind of capture") {
   const auto saved_by = [&](auto rule) {
     const tg::Tape tape({.profile = true});
     (void)tg::record("saving", Array(w.value()), {w}, rule);
-    std::ostringstream out;
-    tape.print(out);
-    const std::string table = out.str();
+    const std::string table = printed(tape);
     const std::size_t row = table.find("saving");
     return table.substr(row, table.find('\n', row) - row);
   };

@@ -13,16 +13,7 @@
 #include <utility>
 
 #include "in_double.hpp"
-
-namespace {
-
-template <class Printable> std::string printed(const Printable& x) {
-  std::ostringstream out;
-  out << x;
-  return out.str();
-}
-
-}  // namespace
+#include "text.hpp"
 
 // Containers move handles around.
 static_assert(std::is_nothrow_move_constructible_v<Tensor>);

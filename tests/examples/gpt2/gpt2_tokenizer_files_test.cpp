@@ -18,8 +18,8 @@
 #include "../../../examples/gpt2/files.hpp"
 #include "../../../examples/gpt2/json_file.hpp"
 #include "../../../examples/gpt2/tokenizer.hpp"
-#include "repeated.hpp"
 #include "temporary_folder.hpp"
+#include "text.hpp"
 
 using nlohmann::json;
 namespace fs = std::filesystem;

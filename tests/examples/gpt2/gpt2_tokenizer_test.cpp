@@ -24,9 +24,9 @@
 #include "../../../examples/gpt2/tokenizer_files.hpp"
 #include "../../../examples/gpt2/train_tokenizer.hpp"
 #include "../../../examples/gpt2/utf8_stream.hpp"
-#include "repeated.hpp"
 #include "sanitized.hpp"
 #include "temporary_folder.hpp"
+#include "text.hpp"
 
 using namespace std::string_literals;
 

@@ -10,13 +10,13 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "checkpoint_bytes.hpp"
+#include "text.hpp"
 
 namespace tg = tapegrad;
 
@@ -317,12 +317,7 @@ TEST_CASE("A run prints its numbers, the shapes of its arrays, and its optimizer
     std::optional<tg::Array<float>> mean;
     TAPEGRAD_FIELDS(model, optimizer, random, noise, order, step, best, done, losses, phase, tries, mean)
   } run;
-  const auto printed = [&] {
-    std::ostringstream out;
-    tg::print(out, run);
-    return out.str();
-  };
-  CHECK(printed() ==
+  CHECK(listing(run) ==
         "Run(step=7, best=0.5, done=false)          order (3)\n"
         "  model                            Linear  weight (1, 2), bias (1)  3\n"
         "  optimizer                        AdamW\n"
@@ -334,7 +329,7 @@ TEST_CASE("A run prints its numbers, the shapes of its arrays, and its optimizer
   run.optimizer.step();
   run.tries = 3;
   run.mean = tg::Array<float>{0.0F, 0.0F};
-  const std::string text = printed();
+  const std::string text = listing(run);
   CHECK(text.starts_with("Run(step=7, best=0.5, done=false, tries=3) "));
   CHECK(text.find(" order (3), mean (2)\n") != text.npos);
   CHECK(text.find("AdamState(step=1) ") != text.npos);

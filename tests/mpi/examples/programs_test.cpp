@@ -12,6 +12,7 @@
 
 #include "../../support/run_example.hpp"
 #include "../../support/temporary_folder.hpp"
+#include "../../support/text.hpp"
 
 namespace {
 
@@ -21,14 +22,6 @@ Run run_on(int ranks, const std::string& program_and_arguments) {
   const Run run = run_shell("timeout 120 " + mpirun + "$examples/" + program_and_arguments);
   CAPTURE(run.err.substr(0, 2000));
   return run;
-}
-
-bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
-std::size_t count(const std::string& text, const std::string& words) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(words, at)) != text.npos; at += words.size()) ++found;
-  return found;
 }
 
 /// The losses in a log.

@@ -21,8 +21,19 @@ struct LayerCall;
 template <class T> struct Contribution;
 template <class T> class AttentionWeights;
 
-/// An operation, a parameter, or a constant that an operation read. Keeps what it shows alive after its tape ends.
-/// Gradients are those of the last backward pass.
+/// An operation, a parameter, or a constant that an operation read, on a tape with TapeOptions::keep_values. Keeps what
+/// it shows alive after its tape ends. Gradients are those of the last backward pass.
+///
+/// `tape.find<T>(name)` finds a layer by its path ("blocks.0.attention", its last operation), a parameter by its path,
+/// or a tensor by its name; T is the type of the numbers. Layers need parameters with names (tapegrad::parameters sets
+/// them) or a LayerScope. Throws std::out_of_range with the nearest names if there is none, std::invalid_argument if
+/// there are several.
+/// `tape.find_all<T>(pattern)` finds all names that match; `*` stands for any characters. A layer applied twice is
+/// found twice. `tape.nodes<T>()` are all operations and parameters.
+///
+/// All three are in the order of recording. They show what was recorded before the last backward pass, or everything
+/// before the first one: references that a test computes afterwards do not appear. They throw std::logic_error if the
+/// tape keeps no values.
 ///
 ///     const tg::Recorded<float> q = tape.find<float>("blocks.0.attention.q_proj");
 ///     CHECK(q.shape() == tg::Shape{2, 4, 8});

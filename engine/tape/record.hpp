@@ -45,11 +45,6 @@ template <class A> struct ElementOf<std::shared_ptr<A>> { using type = typename 
 ///       return tg::record({"cube", "y = x³; dx = 3 x² ⊙ dy"}, x.value() * x.value() * x.value(), {x},
 ///                         [x = x.shared_value()](const auto& dy, auto& dx) { dx[0] += 3.0 * *x * *x * dy; });
 ///     }
-///
-///     auto exponential(const tg::Tensor<double>& x) {
-///       return tg::record({"exponential", "y = exp(x); dx = y ⊙ dy"}, xt::exp(x.value()), {x},
-///                         [](const auto& dy, auto& dx, const auto& y) { dx[0] += y * dy; });
-///     }
 template <class V, class F, class D = detail::NoArguments,
           class T = typename detail::ElementOf<std::remove_cvref_t<V>>::type>
 Tensor<T> record(const Operation& operation, V&& value, std::type_identity_t<Inputs<T>> inputs, F&& rule,

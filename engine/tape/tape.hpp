@@ -45,35 +45,20 @@ class Tape {
   /// The number of operations and parameters recorded so far.
   std::size_t size() const;
 
-  /// Prints a line for each operation and parameter in the order of recording: number, operation, name, shape, inputs,
-  /// and the norm of a parameter's gradient. With TapeOptions::profile also the bytes saved for the backward pass, the
-  /// times, and after a pass the norm of the gradient; with that or keep_values the operation's arguments.
+  /// Prints the operations and parameters in the order of recording, with shapes, inputs and norms of gradients. With
+  /// TapeOptions::profile also bytes saved for the backward pass and times; with that or keep_values also arguments.
   void print(std::ostream& out) const;
 
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
   void to_dot(std::ostream& out) const;
 
-  // find, find_all and nodes show what was recorded before the last backward pass, or everything before the first one:
-  // references that a test computes afterwards do not appear.
-
-  /// Finds the one node with this name: a layer's path ("blocks.0.attention", its last operation), a parameter's path,
-  /// or a tensor's name. T is the type of its numbers. Needs TapeOptions::keep_values, and names from tg::parameters.
-  /// Throws std::out_of_range with the nearest names if there is none, std::invalid_argument if there are several, and
-  /// std::logic_error if the tape keeps no values.
+  /// What was recorded under a name, all that match a pattern, and everything: see Recorded.
   template <class T> Recorded<T> find(std::string_view name) const;
-
-  /// Finds all nodes with a name that matches the pattern, in the order of recording; `*` stands for any characters. A
-  /// layer applied twice is found twice. Throws std::logic_error if the tape keeps no values.
-  template <class T> std::vector<Recorded<T>> find_all(std::string_view pattern) const;
-
-  /// All operations and parameters on T, in the order of recording. Throws std::logic_error if the tape keeps no
-  /// values.
-  template <class T> std::vector<Recorded<T>> nodes() const;
-
-  // current(): of this thread's innermost tape. with_number(): of its living tape with this number. Both may be null.
-  const std::shared_ptr<detail::Recording>& recording() const { return recording_; }  ///< for the library's sources
-  static detail::Recording* current() noexcept;                                       ///< for the library's sources
-  static detail::Recording* with_number(std::uint64_t number) noexcept;               ///< for the library's sources
+  template <class T> std::vector<Recorded<T>> find_all(std::string_view pattern) const;  ///< `*`: any characters
+  template <class T> std::vector<Recorded<T>> nodes() const;                             ///< in order
+  const std::shared_ptr<detail::Recording>& recording() const { return recording_; }     ///< for the library's sources
+  static detail::Recording* current() noexcept;  ///< the same, of this thread's innermost tape or null
+  static detail::Recording* with_number(std::uint64_t number) noexcept;  ///< the same, of its living tape or null
 
  private:
   friend class NoGrad;

@@ -35,7 +35,7 @@ template <class Layer> std::string layer_path(const Layer& layer) {
 /// by the layer's path, pages and errors show the path. The library's layers have scopes of their own. Does nothing
 /// unless a tape keeps values or detects anomalies, or a Patch is active.
 ///
-///     tg::Tensor<> operator()(const tg::Tensor<>& x) const {
+///     tg::Tensor<float> operator()(const tg::Tensor<float>& x) const {
 ///       const tg::LayerScope scope(*this);
 ///       return scope.output(x + fc2(tg::relu(fc1(x))));
 ///     }

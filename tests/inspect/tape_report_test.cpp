@@ -287,8 +287,7 @@ TEST_CASE("Anomaly mode finds NaN in the backward pass, too") {
   const Tensor y = tg::sum(tg::sqrt(w) * 0.0);  // 0 times the infinite slope of sqrt at 0
   CHECK_THROWS_WITH_AS(
       y.backward(),
-      "[sqrt] expected finite gradients, the backward rule produced NaN at (0) in the gradient of input 0, w (1); at "
-      "parameter w",
+      "[sqrt] expected finite gradients, the backward rule produced NaN at (0) in the gradient of input 0, w (1)",
       std::runtime_error);
 }
 

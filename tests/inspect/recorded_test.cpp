@@ -68,7 +68,8 @@ TEST_CASE("A layer's path finds its last operation, at any depth") {
                                                        {"pooled", "mean"},
                                                        {"head", "linear"},
                                                        {"head.bias", "parameter"}};
-  for (const auto& [path, operation] : cases) CHECK_MESSAGE(tape.find<double>(path).operation() == operation, path);
+  for (const auto& entry : cases)
+    CHECK_MESSAGE(tape.find<double>(entry.first).operation() == entry.second, entry.first);
   CHECK(tape.find<double>("blocks.1.attention").layer() == "blocks.1.attention");
   CHECK(tape.find<double>("pooled").layer() == "");
   CHECK(tape.find<double>("head.bias").layer() == "head");

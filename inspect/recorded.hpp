@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../engine/tape/arguments.hpp"
@@ -21,15 +22,15 @@ struct LayerCall;
 template <class T> struct Contribution;
 template <class T> class AttentionWeights;
 
-/// An operation, a parameter, or a constant that an operation read, on a tape with TapeOptions::keep_values. Keeps what
-/// it shows alive after its tape ends. Gradients are those of the last backward pass.
+/// An operation, a parameter, or a constant that an operation read, on a tape with TapeOptions::keep_values. Valid
+/// after its tape ends. Gradients are those of the last backward pass.
 ///
 /// `tape.find<T>(name)` finds a layer by its path ("blocks.0.attention", its last operation), a parameter by its path,
 /// or a tensor by its name; T is the type of the numbers. Layers need parameters with names (tapegrad::parameters sets
 /// them) or a LayerScope. Throws std::out_of_range with the nearest names if there is none, std::invalid_argument if
 /// there are several.
 /// `tape.find_all<T>(pattern)` finds all names that match; `*` stands for any characters. A layer applied twice is
-/// found twice. `tape.nodes<T>()` are all operations and parameters.
+/// found twice. `tape.nodes<T>()` returns all operations and parameters.
 ///
 /// All three are in the order of recording. They show what was recorded before the last backward pass, or everything
 /// before the first one: references that a test computes afterwards do not appear. They throw std::logic_error if the
@@ -57,8 +58,8 @@ template <class T> class Recorded {
   const Shape& shape() const;     ///< the extents of the value
   const Array<T>& value() const;  ///< the output; a parameter's value when it was first read
   bool has_grad() const;          ///< true if a gradient arrived
-  const Array<T>& grad()
-      const;  ///< after hooks; valid until the next backward pass. Throws std::logic_error without one
+  /// The gradient after hooks, valid until the next backward pass. Throws std::logic_error if none arrived.
+  const Array<T>& grad() const;
 
   /// What the operation read, in the order of its arguments; without undefined inputs.
   std::vector<Recorded> inputs() const;

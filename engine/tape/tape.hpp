@@ -52,7 +52,7 @@ class Tape {
   /// Writes the recording as a graph for Graphviz: `dot -Tsvg` draws it.
   void to_dot(std::ostream& out) const;
 
-  /// What was recorded under a name, all that match a pattern, and everything: see Recorded.
+  /// Looks up one entry by its name, all entries that match a pattern, or every entry: see Recorded.
   template <class T> Recorded<T> find(std::string_view name) const;
   template <class T> std::vector<Recorded<T>> find_all(std::string_view pattern) const;  ///< `*`: any characters
   template <class T> std::vector<Recorded<T>> nodes() const;                             ///< in order

@@ -40,7 +40,7 @@ std::string visible(const std::string& token) {
 
 // A single-quoted gnuplot string, not interpreted like a double-quoted one. An apostrophe becomes a typographic one,
 // since gnuplot drops a label of only an apostrophe.
-std::string quoted(const std::string& text) {
+std::string gnuplot_string(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "’" : std::string(1, c == '\n' ? ' ' : c);
   return result + "'";
@@ -52,7 +52,7 @@ std::string labels(const std::vector<std::string>& tokens, std::size_t every) {
   for (std::size_t i = 0; i < tokens.size(); i += every) {
     std::string text;
     for (const char c : tokens[i]) text += c == '%' ? "%%" : std::string(1, c);
-    list += (list.empty() ? "" : ", ") + quoted(text) + ' ' + std::to_string(i);
+    list += (list.empty() ? "" : ", ") + gnuplot_string(text) + ' ' + std::to_string(i);
   }
   return '(' + list + ')';
 }
@@ -133,7 +133,7 @@ std::string picture_script(const Array<double>& weights, std::size_t layers, con
   out.imbue(std::locale::classic());
   out.exceptions(std::ios::badbit);  // throws when out of memory
   out << "set terminal pngcairo noenhanced font 'DejaVu Sans,10' size " << l.width << ',' << l.height
-      << "\nset encoding utf8\nset multiplot title " << quoted(title) << " font 'DejaVu Sans,13'\n"
+      << "\nset encoding utf8\nset multiplot title " << gnuplot_string(title) << " font 'DejaVu Sans,13'\n"
       << "set xrange [-0.5:" << keys.size() << "-0.5]\nset yrange [" << queries.size() << "-0.5:-0.5]\n"
       << "set cbrange [0:" << std::max(*std::max_element(weights.begin(), weights.end()), 1e-6) << "]\n"
       << "set palette defined (0 '#ffffff', 1 '#c6dbef', 2 '#6baed6', 3 '#2171b5', 4 '#08306b')\n"

@@ -11,7 +11,7 @@ namespace {
 
 using detail::HeadLayout;
 
-constexpr const char* kName = "KeyValueCache";
+constexpr const char* kCache = "KeyValueCache";
 
 // (B, H, capacity, D)
 HeadLayout cache_layout(const Shape& shape, std::size_t rows) {
@@ -29,7 +29,7 @@ template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, 
 
 // Moves the rows to a larger array. The caller doubles the capacity, so each row moves once on average.
 template <class T> Array<T> with_capacity(const Array<T>& kept, std::size_t size, const Shape& shape) {
-  auto grown = detail::uninitialized<T>(kName, shape);
+  auto grown = detail::uninitialized<T>(kCache, shape);
   if (size > 0) copy_rows(kept.data(), cache_layout(kept.shape(), size), grown, 0);
   return grown;
 }
@@ -40,26 +40,26 @@ template <class T>
 Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                                    const AttentionMask& mask) {
   const Shape &sq = q.shape(), &sk = k.shape();
-  detail::require(sq.size() == 3 && sk.size() == 3 && sk[1] == sq[1], kName,
+  detail::require(sq.size() == 3 && sk.size() == 3 && sk[1] == sq[1], kCache,
                   "expected queries (B, T, H D), keys (B, T, G D) and values (B, T, G E) of the same tokens, got ", sq,
                   ", ", sk, " and ", v.shape());
-  detail::AttentionLayout layout = detail::layout_of_columns(kName, sq, sk, v.shape(), num_heads);
-  detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kName,
+  detail::AttentionLayout layout = detail::layout_of_columns(kCache, sq, sk, v.shape(), num_heads);
+  detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kCache,
                         "expected constants, because the cached keys receive no gradients, got recorded tensors; "
                         "use tg::NoGrad");
   const std::size_t batch = layout.batch, groups = layout.groups(), rows = size_ + layout.k.rows;
   const auto fits = [&](const Array<T>& kept, const HeadLayout& added) {
     return kept.shape()[0] == batch && kept.shape()[1] == groups && kept.shape()[3] == added.width;
   };
-  detail::require(size_ == 0 || (fits(keys_, layout.k) && fits(values_, layout.v)), kName, "expected to continue ",
+  detail::require(size_ == 0 || (fits(keys_, layout.k) && fits(values_, layout.v)), kCache, "expected to continue ",
                   size_, " tokens of ", keys_.shape()[0], " sequences in ", keys_.shape()[1],
                   " heads with keys of width ", keys_.shape()[3], " and values of width ", values_.shape()[3], ", got ",
                   batch, " sequences in ", groups, " heads with keys of width ", layout.k.width,
                   " and values of width ", layout.v.width);
 
-  Array<T> out = detail::uninitialized<T>(kName, {batch, layout.q.rows, num_heads * layout.v.width});
+  Array<T> out = detail::uninitialized<T>(kCache, {batch, layout.q.rows, num_heads * layout.v.width});
   Array<T> statistics(Shape{batch, num_heads, layout.q.rows, 2});
-  const detail::MaskRows<T> masks(kName, mask, batch, num_heads, layout.q.rows, rows);
+  const detail::MaskRows<T> masks(kCache, mask, batch, num_heads, layout.q.rows, rows);
   if (size_ == 0 || rows > keys_.shape()[2]) {
     const std::size_t capacity = std::max<std::size_t>(2 * rows, 64);
     Array<T> keys = with_capacity(keys_, size_, {batch, groups, capacity, layout.k.width});

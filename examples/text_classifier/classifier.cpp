@@ -78,7 +78,7 @@ IdPairs pairs_at(const nlohmann::json& settings, std::size_t rows) {
 }  // namespace
 
 void save(const Classifier& classifier, const std::string& path) {
-  const ModelOptions& options = classifier.options;
+  const ClassifierOptions& options = classifier.options;
   const nlohmann::json settings{{"characters", classifier.tokenizer.unit == examples::Unit::characters},
                                 {"vocabulary", classifier.tokenizer.vocabulary.tokens()},
                                 {"labels", classifier.labels},
@@ -103,15 +103,15 @@ Classifier load(const std::string& path) {
         const bool positions = settings.at("positions");
         const std::size_t longest = positions ? rows : std::numeric_limits<std::size_t>::max();
         const IdPairs pairs = pairs_at(settings, rows);
-        const ModelOptions options{.width = width,
-                                   .heads = size_at(settings, "heads", width),
-                                   .positions = positions,
-                                   .pairs = !pairs.empty(),
-                                   .residual = settings.value("residual", false),
-                                   .init_std = settings.at("init_std"),
-                                   .token_dropout = settings.value("token_dropout", 0.0),
-                                   .dropout = settings.at("dropout"),
-                                   .max_length = size_at(settings, "max_length", longest)};
+        const ClassifierOptions options{.width = width,
+                                        .heads = size_at(settings, "heads", width),
+                                        .positions = positions,
+                                        .pairs = !pairs.empty(),
+                                        .residual = settings.value("residual", false),
+                                        .init_std = settings.at("init_std"),
+                                        .token_dropout = settings.value("token_dropout", 0.0),
+                                        .dropout = settings.at("dropout"),
+                                        .max_length = size_at(settings, "max_length", longest)};
         const auto unit = settings.at("characters") ? examples::Unit::characters : examples::Unit::words;
         const examples::Tokenizer tokenizer{unit, options.max_length,
                                             examples::Vocabulary(names_at(settings, "vocabulary", rows))};

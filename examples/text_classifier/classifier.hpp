@@ -32,7 +32,7 @@ struct Classifier {
   examples::Tokenizer tokenizer;
   IdPairs pairs;
   std::vector<std::string> labels;
-  ModelOptions options;
+  ClassifierOptions options;
   Model model{tokenizer.vocabulary.size(), pairs, labels.size(), options};
 
   /// Encodes texts and labels. Throws std::runtime_error, naming the place, for an unknown label.

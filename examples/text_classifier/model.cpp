@@ -8,7 +8,7 @@ using Tensor = tg::Tensor<float>;
 namespace {
 
 /// Vectors for the ids 0, ..., rows - 1. The vector of `zeros`, if given, is zero and is not trained.
-tg::Embedding<> make_table(std::size_t rows, const ModelOptions& options, std::optional<std::int64_t> zeros = {}) {
+tg::Embedding<> make_table(std::size_t rows, const ClassifierOptions& options, std::optional<std::int64_t> zeros = {}) {
   tg::Embedding<> table(rows, options.width, {.padding_idx = zeros});
   table.weight.set_value(table.weight.value() * static_cast<float>(options.init_std));
   return table;
@@ -16,7 +16,7 @@ tg::Embedding<> make_table(std::size_t rows, const ModelOptions& options, std::o
 
 /// The unknown token's id if every training token has its own vector. The unknown token then never occurs in training,
 /// and its initial vector would only add noise to texts with new words.
-std::optional<std::int64_t> never_learned(const ModelOptions& options) {
+std::optional<std::int64_t> never_learned(const ClassifierOptions& options) {
   if (options.min_count > 1) return {};
   return examples::Vocabulary::unknown;
 }
@@ -38,7 +38,7 @@ Tensor mean_of_kept(const Tensor& x, const tg::BoolArray& keep) {
 
 }  // namespace
 
-Model::Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes, const ModelOptions& options)
+Model::Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes, const ClassifierOptions& options)
     : embedding(make_table(vocabulary, options, never_learned(options))),
       token_dropout(options.token_dropout),
       dropout(options.dropout),

@@ -9,7 +9,7 @@
 
 #include "pairs.hpp"
 
-struct ModelOptions {
+struct ClassifierOptions {
   std::size_t width, heads;
   std::size_t min_count = 2;  ///< minimum occurrences in the training texts of a token with its own vector
   bool positions = false;     ///< true for learned vectors of positions
@@ -34,7 +34,7 @@ struct Model {
   TAPEGRAD_SETTINGS(residual)
 
   /// known_pairs: the token pairs with vectors; may be empty.
-  Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes, const ModelOptions& options);
+  Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes, const ClassifierOptions& options);
 
   /// ids: (B, T), keep: (B, T), true for real tokens, false for padding -> logits: (B, classes)
   tapegrad::Tensor<float> operator()(const tapegrad::IntArray& ids, const tapegrad::BoolArray& keep) const;

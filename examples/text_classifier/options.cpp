@@ -40,7 +40,7 @@ constexpr std::size_t automatic_steps = 0;
 
 /// The defaults of a source.
 struct Defaults {
-  ModelOptions model;
+  ClassifierOptions model;
   examples::TrainingOptions training;
 };
 
@@ -81,7 +81,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
 /// The given options among those with defaults that depend on others.
 struct Given {
   std::optional<examples::Unit> unit;
-  examples::Given<ModelOptions> model;
+  examples::Given<ClassifierOptions> model;
   examples::Given<examples::TrainingOptions> training;
 };
 
@@ -185,8 +185,8 @@ void add_data_options(CLI::App& app, Options& options, Given& given) {
       ->group(training_data);
 }
 
-void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
-  using O = ModelOptions;
+void add_model_options(CLI::App& app, examples::Given<ClassifierOptions>& given) {
+  using O = ClassifierOptions;
   const auto add = [&](const char* name, auto member, const char* type, const CLI::Validator& check, const char* text) {
     given.add(app, name, member, type, check, text)->group(the_model);
   };

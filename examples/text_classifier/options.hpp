@@ -32,7 +32,7 @@ struct Options {
 
   Source source;
   examples::Unit unit;
-  ModelOptions model;
+  ClassifierOptions model;
   examples::TrainingOptions training;  ///< 0 steps: depends on the number of texts, see training_with()
 
   /// The training options for this number of training texts.

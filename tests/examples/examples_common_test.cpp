@@ -24,7 +24,7 @@
 #include "../../examples/common/word_lists.hpp"
 #include "temporary_folder.hpp"
 
-using namespace examples;
+namespace examples {
 
 TEST_CASE("UTF-8 is decoded to code points and encoded back, from one byte to four") {
   const std::string bytes = "a\xc3\x9f\xe2\x82\xac\xf0\x9f\x99\x82\x7f";  // a ß € 🙂 DEL
@@ -303,3 +303,5 @@ TEST_CASE("Unknown languages and duplicates are refused") {
   const std::string list = folder.write("list", "a\n");
   CHECK_THROWS_WITH_AS(read_word_lists({list, list}), doctest::Contains("twice"), std::invalid_argument);
 }
+
+}  // namespace examples

@@ -17,7 +17,7 @@
 
 namespace {
 
-const std::string tiny = " --width 8 --heads 2 --batch-size 16 ";
+const std::string small = " --width 8 --heads 2 --batch-size 16 ";
 
 /// Two in three texts reveal their label, the others are random, so long training overfits.
 std::string noisy_texts(int lines) {
@@ -40,7 +40,7 @@ std::string noisy_texts(int lines) {
 TEST_CASE("text_classifier --validation keeps, saves and tests the weights with the lowest loss") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model"), shorter = folder.path("shorter"),
-                    learn = "text_classifier --data " + folder.write("data", noisy_texts(200)) + tiny +
+                    learn = "text_classifier --data " + folder.write("data", noisy_texts(200)) + small +
                             "--optimizer adamw --lr 0.01 --decay none --dropout 0 --token-dropout 0"
                             " --validation 0.2 --eval-every 20 ";
   const auto run = run_example(learn + "--steps 300 --save " + model);
@@ -77,7 +77,7 @@ TEST_CASE("text_classifier --validation keeps, saves and tests the weights with 
 
 TEST_CASE("text_classifier --folds tests every text once, and prints the mean and deviation of the folds") {
   const TemporaryFolder folder;
-  const auto run = run_example("text_classifier --data " + folder.write("data", noisy_texts(125)) + tiny +
+  const auto run = run_example("text_classifier --data " + folder.write("data", noisy_texts(125)) + small +
                                "--optimizer adamw --lr 0.01 --steps 60 --validation 0.1 --folds 4");
   CAPTURE(run.out);
   CHECK(run.err == "");
@@ -123,7 +123,7 @@ TEST_CASE("A stop request for the whole job also applies to parts that begin lat
 TEST_CASE("Ctrl-C ends a cross-validation with the finished folds") {
   const TemporaryFolder folder;
   const auto run = run_interrupted_at(
-      "fold 2 of", "text_classifier --steps 300 --folds 100 --data " + folder.write("data", noisy_texts(200)) + tiny);
+      "fold 2 of", "text_classifier --steps 300 --folds 100 --data " + folder.write("data", noisy_texts(200)) + small);
   CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);

@@ -13,7 +13,8 @@
 
 namespace {
 
-const std::string tiny = " --width 8 --heads 1 --batch-size 8 --steps 200 --lr 0.01 ", forever = " --steps 100000000 ";
+const std::string smallest = " --width 8 --heads 1 --batch-size 8 --steps 200 --lr 0.01 ",
+                  endless = " --steps 100000000 ";
 
 /// Lines of a label, a space and a text, cycling through this many labels.
 std::string labelled(int lines, const std::string& label, int labels) {
@@ -22,7 +23,7 @@ std::string labelled(int lines, const std::string& label, int labels) {
   return text;
 }
 
-std::string rhyme(std::size_t bytes) {
+std::string letters(std::size_t bytes) {
   std::string text;
   while (text.size() < bytes) text += "over all the hills\nis rest.\n";
   return text;
@@ -39,11 +40,11 @@ bool has_control_bytes(const std::string& text) {
 
 TEST_CASE("Output to a full device is an error in every program, also with --help") {
   const TemporaryFolder folder;
-  const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", rhyme(1000));
+  const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", letters(1000));
   for (const std::string& command :
        {std::string("masking"), std::string("schedules"), std::string("contextual_embedding --seed 1"),
-        std::string("manual_backward --help"), "text_classifier --data " + data + tiny,
-        "language_model --data " + text + tiny}) {
+        std::string("manual_backward --help"), "text_classifier --data " + data + smallest,
+        "language_model --data " + text + smallest}) {
     CAPTURE(command);
     const Run run = run_example(command + " >/dev/full");
     check_message(run, command.substr(0, command.find(' ')), ": standard output: cannot be written");
@@ -53,14 +54,14 @@ TEST_CASE("Output to a full device is an error in every program, also with --hel
 
 TEST_CASE("The files of --save are written if standard output is closed, at the start or later") {
   const TemporaryFolder folder;
-  const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", rhyme(1000)),
+  const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", letters(1000)),
                     status = folder.path("status");
   for (const std::string& command : {"text_classifier --data " + data, "language_model --data " + text}) {
     const std::string program = command.substr(0, command.find(' '));
     for (const std::string closed : {"head", "close", "full"}) {
       CAPTURE(closed);
       const std::string model = folder.path(program + closed),
-                        training = "$examples/" + command + tiny + "--save " + model,
+                        training = "$examples/" + command + smallest + "--save " + model,
                         after = closed == "head"    ? " | head -1 >" + folder.path("first")
                                 : closed == "close" ? " >&-"
                                                     : " >/dev/full";
@@ -128,7 +129,8 @@ TEST_CASE("Control characters from files and options are escaped on the terminal
                                                                    "1m\x7f",
                                                              2)),
                     model = folder.path("model");
-  check(run_example("text_classifier --data " + labels + tiny + "--classify \"$(printf 'a\\033[2J')\" --save " + model),
+  check(run_example("text_classifier --data " + labels + smallest + "--classify \"$(printf 'a\\033[2J')\" --save " +
+                    model),
         "\\x1b[31m\\x9b1m\\x7f0");
   check(run_example("text_classifier --load " + model + " --test " + folder.write("other", red + "x words\n")),
         "got '\\x1b[31mx'");
@@ -137,15 +139,15 @@ TEST_CASE("Control characters from files and options are escaped on the terminal
 
   std::string names;
   for (int i = 0; i < 60; ++i) names += "kt"[i % 2] + std::string(1, "aeiou"[i % 5]) + "lmn"[i % 3] + "a\x1b\n";
-  check(run_example("language_model --lines --data " + folder.write("names", names) + tiny + "--temperature 2"),
+  check(run_example("language_model --lines --data " + folder.write("names", names) + smallest + "--temperature 2"),
         "\\x1b");
   const std::string text = folder.write("text", std::string(600, '\x1b') + std::string(600, '\x9b'));
-  check(run_example("language_model --encoding latin1 --data " + text + tiny + "--length 200"), "\\x9b");
+  check(run_example("language_model --encoding latin1 --data " + text + smallest + "--length 200"), "\\x9b");
 
   const std::string lists = folder.write("on\xe9", "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n") +
                             ' ' +
                             folder.write("other", "une\ndeux\ntrois\nquatre\ncinq\nsept\nhuit\nneuf\ndix\nonze\n");
-  check(run_example("text_classifier --words 10 --languages " + lists + tiny + "--save " + model), "on\\xe9");
+  check(run_example("text_classifier --words 10 --languages " + lists + smallest + "--save " + model), "on\\xe9");
 }
 
 TEST_CASE("A file that is not text is refused in one line") {
@@ -172,13 +174,13 @@ TEST_CASE("A file that is not text is refused in one line") {
 TEST_CASE("Outputs that are unwritable or also inputs are refused before the work") {
   const TemporaryFolder folder;
   const std::string words = labelled(40, "label", 2), data = folder.write("data.csv", words),
-                    text = folder.write("text", rhyme(1000));
+                    text = folder.write("text", letters(1000));
   std::filesystem::create_symlink("data.csv", folder.path("symlink"));
   std::filesystem::create_hard_link(data, folder.path("hardlink"));
   std::filesystem::create_symlink("none/model", folder.path("dangling"));
   const auto refuses = [](const std::string& command, const std::string& words) {
     CAPTURE(command);
-    check_message(run_shell("timeout -s KILL 10 $examples/" + command + forever), command.substr(0, command.find(' ')),
+    check_message(run_shell("timeout -s KILL 10 $examples/" + command + endless), command.substr(0, command.find(' ')),
                   words);
   };
   const std::string classifier = "text_classifier --data " + data, model = "language_model --data " + text,
@@ -201,29 +203,29 @@ TEST_CASE("Outputs that are unwritable or also inputs are refused before the wor
   refuses(model + " --save " + text, read);
   refuses("language_model --language " + text + " --save " + text, read);
   CHECK(folder.read("data.csv") == words);
-  CHECK(folder.read("text") == rhyme(1000));
+  CHECK(folder.read("text") == letters(1000));
   refuses("language_model --save x --data " + folder.path("none"), "none: cannot be opened");
   CHECK(!std::filesystem::exists("x"));
 
   const std::string saved = folder.path("saved.csv");
-  REQUIRE(run_example(classifier + tiny + "--save " + saved).status == 0);
+  REQUIRE(run_example(classifier + smallest + "--save " + saved).status == 0);
   const Run over = run_example("text_classifier --load " + saved + " --explain a --explain-to " + folder.path("saved"));
   check_message(over, "text_classifier", read);
 }
 
 TEST_CASE("An empty path, such as an unset variable, is refused") {
   const TemporaryFolder folder;
-  const std::string data = " --data " + folder.write("data", labelled(40, "label", 2)) + forever,
-                    text = " --data " + folder.write("text", rhyme(1000)) + forever,
+  const std::string data = " --data " + folder.write("data", labelled(40, "label", 2)) + endless,
+                    text = " --data " + folder.write("text", letters(1000)) + endless,
                     message = ": expected a file path, got an empty one";
   const auto refuses = [&](const std::string& command, const std::string& words) {
     CAPTURE(command);
     check_message(run_shell("timeout -s KILL 10 $examples/" + command), command.substr(0, command.find(' ')), words);
   };
   for (const std::string option : {"--data", "--train", "--test", "--load"})
-    refuses("text_classifier " + option + " ''" + forever, option + message);
+    refuses("text_classifier " + option + " ''" + endless, option + message);
   for (const std::string option : {"--data", "--load", "--resume"})
-    refuses("language_model " + option + " ''" + forever, option + message);
+    refuses("language_model " + option + " ''" + endless, option + message);
   refuses("text_classifier --save ''" + data, "--save" + message);
   for (const std::string option : {"--save", "--best", "--checkpoint", "--log", "--plot", "--page"})
     refuses("language_model " + option + " ''" + text, option + message);

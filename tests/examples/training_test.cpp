@@ -18,7 +18,7 @@
 #include "../../examples/common/training_log.hpp"
 #include "temporary_folder.hpp"
 
-using namespace examples;
+namespace examples {
 namespace tg = tapegrad;
 
 TEST_CASE("The rate warms up, then decays by the chosen schedule") {
@@ -189,3 +189,5 @@ TEST_CASE("Contradicting options are found by name, and equal ones are accepted"
   other.batch_size = 9;
   CHECK(given.contradicting(other) == std::vector<std::string>{"--lr"});
 }
+
+}  // namespace examples

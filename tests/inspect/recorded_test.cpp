@@ -17,13 +17,13 @@ using doctest::Contains;
 
 namespace {
 
-struct Model {
+struct Recordable {
   tg::Embedding<double> embedding{12, 8};
   std::vector<tg::TransformerBlock<double>> blocks;
   tg::Linear<double> head{8, 3};
   TAPEGRAD_FIELDS(embedding, blocks, head)
 
-  explicit Model(double dropout = 0) {
+  explicit Recordable(double dropout = 0) {
     for (int i = 0; i < 2; ++i) blocks.push_back({8, 2, {.attention_dropout = dropout}});
     tg::parameters(*this);
   }
@@ -38,9 +38,9 @@ struct Model {
 };
 
 const tg::IntArray ids{{1, 2, 3, 0}, {4, 5, 0, 0}}, labels{0, 2};
-constexpr tg::TapeOptions keeping{.keep_values = true};
+constexpr tg::TapeOptions kKeeping{.keep_values = true};
 
-std::vector<std::string> operations(const std::vector<Recorded>& nodes) {
+std::vector<std::string> names_of(const std::vector<Recorded>& nodes) {
   std::vector<std::string> names;
   for (const Recorded& node : nodes) names.push_back(node.operation());
   return names;
@@ -55,8 +55,8 @@ std::vector<std::string> layers(const std::vector<Recorded>& nodes) {
 }  // namespace
 
 TEST_CASE("A layer's path finds its last operation, at any depth") {
-  const Model model;
-  const tg::Tape tape(keeping);
+  const Recordable model;
+  const tg::Tape tape(kKeeping);
   tg::cross_entropy(model(ids), labels).backward();
   const std::pair<const char*, const char*> cases[] = {{"embedding", "embedding"},
                                                        {"blocks.0", "add"},
@@ -78,10 +78,10 @@ TEST_CASE("A layer's path finds its last operation, at any depth") {
 }
 
 TEST_CASE("A node shows what was recorded, and the gradients of the last backward pass") {
-  Model model;
+  Recordable model;
   std::optional<Recorded> head;
   {
-    const tg::Tape tape(keeping);
+    const tg::Tape tape(kKeeping);
     Tensor logits = model(ids);
     head = tape.find<double>("head");
     CHECK_FALSE(head->has_grad());
@@ -96,7 +96,7 @@ TEST_CASE("A node shows what was recorded, and the gradients of the last backwar
   }
   // After the tape.
   CHECK(head->formula() == "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy");
-  CHECK(operations(head->inputs()) == std::vector<std::string>{"mean", "parameter", "parameter"});
+  CHECK(names_of(head->inputs()) == std::vector<std::string>{"mean", "parameter", "parameter"});
   CHECK(head->inputs()[1].is_parameter());
   CHECK_CLOSE(head->inputs()[1].value(), model.head.weight, 0);
   REQUIRE(head->contributions().size() == 1);
@@ -106,7 +106,7 @@ TEST_CASE("A node shows what was recorded, and the gradients of the last backwar
 
 TEST_CASE("A gradient is the sum of the contributions of its readers") {
   const tg::Parameter<double> x(Array{1.0, 2.0});
-  const tg::Tape tape(keeping);
+  const tg::Tape tape(kKeeping);
   Tensor y = x * 2.0;
   y.set_name("y");
   const Tensor square = y * y, e = tg::exp(y);
@@ -120,12 +120,12 @@ TEST_CASE("A gradient is the sum of the contributions of its readers") {
 }
 
 TEST_CASE("Constants, frozen parameters and undefined inputs are inputs or left out") {
-  Model model;
+  Recordable model;
   model.head.weight.set_requires_grad(false);
-  const tg::Tape tape(keeping);
+  const tg::Tape tape(kKeeping);
   tg::sum(tg::linear(model.head.bias * Array{1.0, 2.0, 3.0}, Tensor(Array(tg::Shape{2, 3}, 1.0)), Tensor())).backward();
   const auto inputs = tape.nodes<double>()[2].inputs();
-  CHECK(operations(inputs) == std::vector<std::string>{"mul", "constant"});
+  CHECK(names_of(inputs) == std::vector<std::string>{"mul", "constant"});
   CHECK(inputs[1].formula() == "");
   CHECK(inputs[1].arguments().empty());
   CHECK(inputs[1].inputs().empty());
@@ -138,8 +138,8 @@ TEST_CASE("Constants, frozen parameters and undefined inputs are inputs or left 
 }
 
 TEST_CASE("Arguments are those of the call") {
-  const Model model;
-  const tg::Tape tape(keeping);
+  const Recordable model;
+  const tg::Tape tape(kKeeping);
   (void)model(ids);
   const auto argument = [&](const std::string& name, std::size_t i) {
     const auto& all = tape.find<double>(name).arguments();
@@ -152,8 +152,8 @@ TEST_CASE("Arguments are those of the call") {
 }
 
 TEST_CASE("Attention weights are computed for an operation or for the only attention of a layer") {
-  const Model model;
-  const tg::Tape tape(keeping);
+  const Recordable model;
+  const tg::Tape tape(kKeeping);
   tg::cross_entropy(model(ids), labels).backward();
   const auto weights = tape.find<double>("blocks.1").attention_weights();
   CHECK(weights.value().shape() == tg::Shape{2, 2, 4, 4});
@@ -180,16 +180,16 @@ TEST_CASE("Attention weights are computed for an operation or for the only atten
   CHECK_THROWS_WITH_AS(tape.find<double>("head").attention_weights(),
                        "[attention_weights] expected an attention, or a layer with one, got the layer head with 0",
                        std::logic_error);
-  const Model dropping(0.5);
-  const tg::Tape other(keeping);
+  const Recordable dropping(0.5);
+  const tg::Tape other(kKeeping);
   tg::cross_entropy(dropping(ids), labels).backward();
   CHECK_FALSE(other.find<double>("blocks.1").attention_weights().has_grad());
   CHECK_THROWS_AS(other.find<double>("blocks.1").attention_weights().grad(), std::logic_error);
 }
 
 TEST_CASE("find_all matches patterns in the order of recording, and finds a layer once per call") {
-  const Model model;
-  const tg::Tape tape(keeping);
+  const Recordable model;
+  const tg::Tape tape(kKeeping);
   (void)model.head(Tensor(Array(tg::Shape{1, 8}, 1.0)));
   (void)model(ids);
   CHECK(layers(tape.find_all<double>("*.attention")) ==
@@ -206,8 +206,8 @@ TEST_CASE("find_all matches patterns in the order of recording, and finds a laye
 }
 
 TEST_CASE("Operations after a backward pass appear with the next one") {
-  const Model model;
-  const tg::Tape tape(keeping);
+  const Recordable model;
+  const tg::Tape tape(kKeeping);
   const Tensor loss = tg::cross_entropy(model(ids), labels);
   CHECK(tape.nodes<double>().size() == tape.size());
   loss.backward();
@@ -221,8 +221,8 @@ TEST_CASE("Operations after a backward pass appear with the next one") {
 }
 
 TEST_CASE("Unknown names are refused with the nearest ones, and tapes without values with the option") {
-  const Model model;
-  const tg::Tape tape(keeping);
+  const Recordable model;
+  const tg::Tape tape(kKeeping);
   CHECK_THROWS_WITH_AS(tape.find<double>("head"),
                        "[find] expected the path of a layer or parameter, or the name of a tensor of double, got "
                        "\"head\"; nothing on the tape has a name: call tapegrad::parameters(model) before",

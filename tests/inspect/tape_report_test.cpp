@@ -16,7 +16,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-using Array = xt::xarray<double>;
+using Array = tg::Array<double>;
 using Tensor = tg::Tensor<double>;
 using Parameter = tg::Parameter<double>;
 

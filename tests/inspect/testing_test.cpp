@@ -23,7 +23,7 @@ using Verdict = tg::testing::CompareResult::Verdict;
 
 namespace {
 
-struct Model {
+struct HalfUsed {
   tg::Linear<double> used{2, 1}, unused{2, 1};
   TAPEGRAD_FIELDS(used, unused)
 };
@@ -35,7 +35,7 @@ struct Forgetful {
 
 const Tensor kInput(Array{{1.0, 2.0}});
 
-void sweep(const Model& model) {
+void sweep(const HalfUsed& model) {
   tg::Tape tape;
   tg::sum(model.used(kInput)).backward();
 }
@@ -151,7 +151,7 @@ TEST_CASE("A comparison stops at the first wrong step and describes it") {
 // ---- doctest ------------------------------------------------------------------------------------------------------
 
 TEST_CASE("CHECK_GRADIENTS takes gradcheck's arguments") {
-  Model model;
+  HalfUsed model;
   CHECK_GRADIENTS([&] { return model.used(kInput) + model.unused(kInput); }, model);
   CHECK_GRADIENTS([&] { return tg::tanh(model.used(kInput)); }, {{"weight", model.used.weight}}, {.step = 1e-5});
 }
@@ -172,11 +172,11 @@ TEST_CASE("Arrays, shapes and results are readable in doctest's messages") {
 // ---- gradient_report ----------------------------------------------------------------------------------------------
 
 TEST_CASE("Before backward() the report says that there are no gradients") {
-  const Model model;
+  const HalfUsed model;
   std::ostringstream out;
   CHECK_FALSE(tg::gradient_report(out, model));
   CHECK(out.str() == "none of 4 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
-  Model half_frozen;
+  HalfUsed half_frozen;
   half_frozen.unused.weight.set_requires_grad(false);
   CHECK(reported(half_frozen, "none") ==
         "none of 3 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
@@ -184,7 +184,7 @@ TEST_CASE("Before backward() the report says that there are no gradients") {
 }
 
 TEST_CASE("Parameters without a gradient are named") {
-  const Model model;
+  const HalfUsed model;
   sweep(model);
   CHECK(reported(model, "used.weight") == "used.weight    (1, 2)  |gradient| 2.24");
   CHECK(contains(reported(model, "unused.weight"), "no gradient      the loss does not depend on it: unused"));
@@ -218,7 +218,7 @@ TEST_CASE("A parameter reached by backward but not listed by the model is named,
   }
   CHECK(sound(model));
 
-  Model frozen;
+  HalfUsed frozen;
   frozen.unused.weight.set_requires_grad(false);
   frozen.unused.bias.set_requires_grad(false);
   sweep(frozen);
@@ -231,7 +231,7 @@ TEST_CASE("A parameter reached by backward but not listed by the model is named,
 }
 
 TEST_CASE("A listed parameter cleared or frozen after the backward pass does not count as missing") {
-  Model model;
+  HalfUsed model;
   for (const bool freeze : {false, true}) {
     sweep(model);
     freeze ? model.used.bias.set_requires_grad(false) : model.used.bias.zero_grad();
@@ -256,7 +256,7 @@ TEST_CASE("Unlisted parameters are those of the last backward pass, and include 
 }
 
 TEST_CASE("Gradients that were never cleared are named, and distinguished from accumulated batches") {
-  Model model;
+  HalfUsed model;
   sweep(model);
   CHECK(model.used.weight.sweeps().total == 1);
   sweep(model);
@@ -292,7 +292,7 @@ TEST_CASE("Backward passes are counted with hooks, once per pass, and not for co
 }
 
 TEST_CASE("Zero and non-finite gradients are named") {
-  Model model;
+  HalfUsed model;
   model.used.weight.set_grad(Array{{0.0, 0.0}});
   CHECK(reported(model, "used.weight").ends_with("|gradient| 0  all zeros"));
   model.used.weight.set_grad(Array{{0.0, std::numeric_limits<double>::quiet_NaN()}});
@@ -323,7 +323,7 @@ TEST_CASE("Parameters without elements are never reported as zeros, copies or mi
 }
 
 TEST_CASE("A parameter that a pass reached without a gradient is distinguished from an unused one") {
-  Model model;
+  HalfUsed model;
   sweep(model);
   tg::Tape tape;
   const Tensor y =

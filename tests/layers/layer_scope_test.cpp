@@ -26,12 +26,12 @@ struct Residual {
   }
 };
 
-struct Model {
+struct Scoped {
   std::vector<Residual> layers;
   tg::Linear<double> head{2, 1};
   TAPEGRAD_FIELDS(layers, head)
 
-  Model() : layers(2) { tg::parameters(*this); }
+  Scoped() : layers(2) { tg::parameters(*this); }
 
   Tensor operator()(const Tensor& x) const {
     const tg::LayerScope scope("encoder");
@@ -55,7 +55,7 @@ std::vector<std::string> places(const tg::Tape& tape) {
 }  // namespace
 
 TEST_CASE("Operations belong to the innermost scope: a path of parameters, or a name inside the present layer") {
-  const Model model;
+  const Scoped model;
   const tg::Tape tape(keeping);
   tg::sum(model(input)).backward();
   CHECK(places(tape) == std::vector<std::string>{"linear layers.0.fc", "relu layers.0", "add layers.0",
@@ -74,7 +74,7 @@ TEST_CASE("A layer whose parameters have no names stays in the present layer, an
 }
 
 TEST_CASE("A scope ends with an exception, and tapes without observers see none") {
-  const Model model;
+  const Scoped model;
   {
     const tg::Tape tape(keeping);
     CHECK_THROWS_AS(model(Array{{1.0, 2.0, 3.0}}), std::invalid_argument);
@@ -88,7 +88,7 @@ TEST_CASE("A scope ends with an exception, and tapes without observers see none"
 }
 
 TEST_CASE("A patch replaces a layer's output by a function, with gradients through it, or by a constant") {
-  Model model;
+  Scoped model;
   const auto run = [&] {
     tg::zero_grad(model);
     const tg::Tape tape;
@@ -161,7 +161,7 @@ TEST_CASE("Patches reach layers of every kind, without a tape") {
 }
 
 TEST_CASE("A patch of another shape is refused, one of another type or path has no calls, and any order ends") {
-  const Model model;
+  const Scoped model;
   const Array plain = model(input).value();
   {
     const tg::Patch<double> patch("head", Array(tg::Shape{2, 2}, 1.0));

@@ -4,13 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "close.hpp"
+#include "special_values.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -83,8 +83,6 @@ Attended attend(const tg::MultiHeadAttention<double>& layer, const Array& querie
       }
   return {weights, project(joined, layer.out_proj)};
 }
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 

@@ -22,7 +22,7 @@ using Array = tg::Array<double>;
 
 namespace {
 
-struct Model {
+struct Adapted {
   tg::Linear<double> first{4, 6}, second{6, 3, {.bias = false}};
   tg::LayerNorm<double> norm{6};
   TAPEGRAD_FIELDS(first, norm, second)
@@ -45,7 +45,7 @@ template <class M> std::vector<std::string> state_of(const M& model) {
 tg::Parameter<double> drawn(const tg::Shape& shape) { return tg::Parameter<double>(tg::normal<double>(shape)); }
 
 // Makes B nonzero.
-void train_a_little(Model& model) {
+void train_a_little(Adapted& model) {
   model.first.low_rank->B.set_value(tg::normal<double>({6, 2}));
   model.second.low_rank->B.set_value(tg::normal<double>({3, 2}));
 }
@@ -54,7 +54,7 @@ void train_a_little(Model& model) {
 
 TEST_CASE("An update starts as 0, under PEFT's names") {
   tg::manual_seed(1);
-  Model model;
+  Adapted model;
   const tg::Tensor<double> x(tg::normal<double>({5, 4}));
   const Array before = model(x).value();
   for (const auto& parameter : tg::parameters(model)) parameter->set_requires_grad(false);
@@ -103,7 +103,7 @@ TEST_CASE("Gradients of updates are right, also with frozen weights in bfloat16,
   tg::manual_seed(2);
   for (const bool in_bfloat16 : {false, true}) {
     CAPTURE(in_bfloat16);
-    Model model;
+    Adapted model;
     tg::add_low_rank(model, 2, 3);
     train_a_little(model);
     if (in_bfloat16) tg::hold_in_bfloat16(model);
@@ -117,12 +117,12 @@ TEST_CASE("Gradients of updates are right, also with frozen weights in bfloat16,
 
 TEST_CASE("A merged model computes the same, and can get a new update") {
   tg::manual_seed(3);
-  Model model;
+  Adapted model;
   const tg::Tensor<double> x(tg::normal<double>({5, 4}));
   tg::add_low_rank(model, 2, 3);
   train_a_little(model);
   const Array before = model(x).value();
-  const Model copy = model;
+  const Adapted copy = model;
   tg::merge_low_rank(model);
   check_close(model(x).value(), before);
   check_close(copy(x).value(), before);  // a copy has its own weights
@@ -156,15 +156,15 @@ TEST_CASE("A merged model has the same settings, names and file as before its up
   check(tg::MultiHeadAttention<double>(4, 2));
   check(tg::FeedForward<double>(4, 8, {.activation = tg::Activation::swiglu}));
   check(tg::TransformerBlock<double>(4, 2));
-  check(Model());
-  check(std::vector<Model>(2));
+  check(Adapted());
+  check(std::vector<Adapted>(2));
   check(std::map<std::string, tg::Linear<double>>{{"a", tg::Linear<double>(2, 2)}});
   check(std::optional<tg::Linear<double>>(tg::Linear<double>(2, 2)));
 }
 
 TEST_CASE("An update is saved and loaded with its layer, or alone") {
   tg::manual_seed(4);
-  Model model, other;
+  Adapted model, other;
   tg::add_low_rank(model, 2, 3);
   tg::add_low_rank(other, 2, 3);
   train_a_little(model);
@@ -175,7 +175,7 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
   tg::hold_in_bfloat16(model);
   for (const auto& [name, parameter] : tg::named_parameters(model))
     if (name.find(".lora_") != name.npos) updates.emplace(name, *parameter);
-  Model fresh;
+  Adapted fresh;
   tg::add_low_rank(fresh, 2, 3);
   tg::hold_in_bfloat16(fresh);
   tg::load(fresh, tg::save_bytes(updates), {.allow_missing = {"*.weight", "*.bias"}});
@@ -185,7 +185,7 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
 }
 
 TEST_CASE("A rank of 0 and an infinite alpha are refused") {
-  Model model;
+  Adapted model;
   CHECK_THROWS_WITH_AS(tg::add_low_rank(model, 0, 1), "[add_low_rank] expected a rank of at least 1, got 0",
                        std::invalid_argument);
   for (const double alpha : {std::nan(""), HUGE_VAL})

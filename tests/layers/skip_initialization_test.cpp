@@ -8,7 +8,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-struct Model {
+struct Skipped {
   tg::Embedding<double> embedding{5, 4, {.padding_idx = 1}};
   tg::TransformerBlock<double> block{4, 2};
   tg::Linear<double> head{4, 5};
@@ -17,7 +17,7 @@ struct Model {
 
 bool draws() {
   const tg::Generator before = tg::default_generator();
-  Model model;
+  Skipped model;
   tg::initialize_gpt2(model);
   return tg::default_generator().state() != before.state();
 }
@@ -39,7 +39,7 @@ TEST_CASE("With SkipInitialization, layers draw no numbers, and have their shape
     std::thread([&] { other_thread_draws = draws(); }).join();
     CHECK(other_thread_draws);
 
-    const Model model;
+    const Skipped model;
     CHECK(model.embedding.weight.shape() == tg::Shape{5, 4});
     CHECK(model.block.feed_forward.fc1.weight.shape() == tg::Shape{16, 4});
     CHECK(model.head.bias.shape() == tg::Shape{5});
@@ -51,7 +51,7 @@ TEST_CASE("With SkipInitialization, layers draw no numbers, and have their shape
 }
 
 TEST_CASE("With SkipInitialization, initialize_... leaves a model unchanged") {
-  Model model;
+  Skipped model;
   const tg::Array<double> weight = model.head.weight.value(), table = model.embedding.weight.value();
   const tg::SkipInitialization skip;
   tg::initialize_gpt2(model);

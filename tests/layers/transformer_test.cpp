@@ -16,7 +16,7 @@
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
-using Block = tg::TransformerBlock<double>;
+using EncoderBlock = tg::TransformerBlock<double>;
 using Mask = tg::AttentionMask;
 using Tensor = tg::Tensor<double>;
 
@@ -30,7 +30,7 @@ const tg::TransformerBlockOptions llama{.feed_forward_width = 6,
                                         .num_kv_heads = 2,
                                         .rotary_base = 100};
 
-Tensor constant(const tg::Shape& shape) { return Tensor(tg::normal<double>(shape)); }
+Tensor random_constant(const tg::Shape& shape) { return Tensor(tg::normal<double>(shape)); }
 
 void check_spread(const tg::Parameter<double>& parameter, double expected) {
   double squares = 0;
@@ -41,7 +41,7 @@ void check_spread(const tg::Parameter<double>& parameter, double expected) {
 
 struct Gpt {
   tg::Embedding<double> tokens{50, 32, {.padding_idx = 3}};
-  std::vector<Block> blocks;
+  std::vector<EncoderBlock> blocks;
   tg::LayerNorm<double> norm{32};
   tg::Linear<double> head{32, 50};
   TAPEGRAD_FIELDS(tokens, blocks, norm, head)
@@ -55,14 +55,14 @@ struct Gpt {
 
 // models_test.cpp compares its values and gradients with PyTorch's.
 TEST_CASE("A block's gradients match its values, also through the weights it returns") {
-  const Tensor x = constant({2, 3, 4});
-  Block block(4, 2);
+  const Tensor x = random_constant({2, 3, 4});
+  EncoderBlock block(4, 2);
   SUBCASE("of GPT-2") {}
-  SUBCASE("of Llama, two heads of keys") { block = Block(4, 2, llama); }
+  SUBCASE("of Llama, two heads of keys") { block = EncoderBlock(4, 2, llama); }
   SUBCASE("of Llama, one head of keys, two of queries, biases") {
     auto options = llama;
     options.num_kv_heads = 1, options.bias = true;
-    block = Block(4, 2, options);
+    block = EncoderBlock(4, 2, options);
   }
   CHECK_GRADIENTS([&] { return tg::mean(pow(block(x, Mask::causal()), 2)); }, block);
   CHECK_GRADIENTS(
@@ -74,11 +74,11 @@ TEST_CASE("A block's gradients match its values, also through the weights it ret
 }
 
 TEST_CASE("A block returns its attention's weights, with any placement of the norms") {
-  const Tensor x = constant({2, 5, 8});
+  const Tensor x = random_constant({2, 5, 8});
   for (const auto norm : {tg::NormPlacement::first, tg::NormPlacement::last, tg::NormPlacement::none}) {
     auto options = llama;
     options.norm = norm;
-    for (const Block& block : {Block(8, 2, {.norm = norm}), Block(8, 4, options)}) {
+    for (const EncoderBlock& block : {EncoderBlock(8, 2, {.norm = norm}), EncoderBlock(8, 4, options)}) {
       const auto [y, weights] = block.with_weights(x, Mask::causal());
       check_close(y.value(), block(x, Mask::causal()).value());
       const Tensor seen = norm == tg::NormPlacement::first ? block.norm1(x) : x;
@@ -88,8 +88,8 @@ TEST_CASE("A block returns its attention's weights, with any placement of the no
 }
 
 TEST_CASE("A Llama block with a cache matches the block at once") {
-  const Block block(8, 4, llama);
-  const Tensor x = constant({2, 5, 8});
+  const EncoderBlock block(8, 4, llama);
+  const Tensor x = random_constant({2, 5, 8});
   const Array whole = block(x, Mask::causal()).value();
   tg::KeyValueCache<double> cache;
   for (std::ptrdiff_t t = 0; t < 5; ++t)
@@ -112,7 +112,7 @@ TEST_CASE("Scores of rotated queries and keys depend on their distance") {
 
 TEST_CASE("A gate is multiplied by the first layer's output") {
   const tg::FeedForward<double> gated(3, 5, {.activation = tg::Activation::swiglu});
-  const Tensor x = constant({2, 3}), gate = (*gated.gate)(x);
+  const Tensor x = random_constant({2, 3}), gate = (*gated.gate)(x);
   check_close(gated(x).value(), gated.fc2(gate * tg::sigmoid(gate) * gated.fc1(x)).value());
   CHECK_FALSE(tg::FeedForward<double>(3, 5, {.activation = tg::Activation::silu}).gate);
   CHECK_FALSE(
@@ -135,34 +135,34 @@ TEST_CASE("RMSNorm divides by the root mean square, and can replace a LayerNorm"
   biased.bias.set_value(Array{1, 2});
   check_close(biased(x).value(), Array{{1.6, 2.8}});
 
-  Block block(8, 2);
+  EncoderBlock block(8, 2);
   block.norm1 = tg::RMSNorm<double>(8);
   const auto names = tg::named_parameters(block);
   CHECK(names.front().first == "norm1.weight");
   CHECK(names[1].first == "attention.q_proj.weight");
-  const Tensor h = constant({1, 3, 8});
+  const Tensor h = random_constant({1, 3, 8});
   check_close(block.norm1(h).value(), tg::rms_norm(h, Tensor(Array(tg::Shape{8}, 1.0))).value());
 
-  CHECK(Block(8, 2, {.normalization = tg::Normalization::rms}).norm2.eps == 1e-6);
-  CHECK(Block(8, 2).norm1.eps == 1e-5);
-  CHECK(Block(8, 2, {.normalization = tg::Normalization::rms, .norm_eps = 0.25}).norm1.eps == 0.25);
-  CHECK(Block(8, 2, {.norm_eps = 0.25}).norm2.eps == 0.25);
+  CHECK(EncoderBlock(8, 2, {.normalization = tg::Normalization::rms}).norm2.eps == 1e-6);
+  CHECK(EncoderBlock(8, 2).norm1.eps == 1e-5);
+  CHECK(EncoderBlock(8, 2, {.normalization = tg::Normalization::rms, .norm_eps = 0.25}).norm1.eps == 0.25);
+  CHECK(EncoderBlock(8, 2, {.norm_eps = 0.25}).norm2.eps == 0.25);
 }
 
 TEST_CASE("A block has the given widths, by default a hidden one of four times its own") {
-  CHECK(Block(8, 2).feed_forward.fc1.weight.shape() == tg::Shape{32, 8});
-  CHECK(Block(8, 2, {.feed_forward_width = 5}).feed_forward.fc2.weight.shape() == tg::Shape{8, 5});
-  const Block llamas(8, 4, llama);
+  CHECK(EncoderBlock(8, 2).feed_forward.fc1.weight.shape() == tg::Shape{32, 8});
+  CHECK(EncoderBlock(8, 2, {.feed_forward_width = 5}).feed_forward.fc2.weight.shape() == tg::Shape{8, 5});
+  const EncoderBlock llamas(8, 4, llama);
   CHECK(llamas.attention.k_proj.weight.shape() == tg::Shape{4, 8});
   CHECK(llamas.attention.v_proj.weight.shape() == tg::Shape{4, 8});
 }
 
 TEST_CASE("Training drops outputs of the attention and the feed-forward with the given probabilities") {
   tg::manual_seed(1);
-  Block block(64, 4, {.dropout = 0.3, .norm = tg::NormPlacement::none});
+  EncoderBlock block(64, 4, {.dropout = 0.3, .norm = tg::NormPlacement::none});
   block.feed_forward.fc2.weight.set_value(Array(tg::Shape{64, 256}, 0.0));
   block.feed_forward.fc2.bias.set_value(Array(tg::Shape{64}, 0.0));
-  const Tensor x = constant({4, 16, 64});
+  const Tensor x = random_constant({4, 16, 64});
   const Array added = block(x).value() - x.value();  // from attention alone
   const auto zeros = static_cast<double>(std::count(added.begin(), added.end(), 0.0)) / double(added.size());
   CHECK(zeros > 0.25);
@@ -175,12 +175,12 @@ TEST_CASE("Training drops outputs of the attention and the feed-forward with the
 
 TEST_CASE("Training drops in both halves of a block, with any placement of the norms") {
   tg::manual_seed(3);
-  const Tensor x = constant({2, 3, 8});
+  const Tensor x = random_constant({2, 3, 8});
   for (const auto norm : {tg::NormPlacement::first, tg::NormPlacement::last, tg::NormPlacement::none})
     for (const bool attention_adds : {true, false}) {
       CAPTURE(int(norm));
       CAPTURE(attention_adds);
-      Block block(8, 2, {.dropout = 0.5, .norm = norm});
+      EncoderBlock block(8, 2, {.dropout = 0.5, .norm = norm});
       auto& silent = attention_adds ? block.feed_forward.fc2 : block.attention.out_proj;
       tg::initialize_normal(silent, 0);
       const Array trained = block(x).value();
@@ -191,26 +191,27 @@ TEST_CASE("Training drops in both halves of a block, with any placement of the n
 
 TEST_CASE("A block refuses invalid sizes and probabilities before it draws random numbers") {
   const tg::Generator before = tg::default_generator();
-  check_refused("TransformerBlock", "width", [] { Block(0, 1); });
+  check_refused("TransformerBlock", "width", [] { EncoderBlock(0, 1); });
   for (const int width : {-5, -1})
     check_refused("TransformerBlock", "feed_forward_width from 1 to 2147483647, got " + std::to_string(width),
-                  [&] { Block(4, 1, {.feed_forward_width = static_cast<std::size_t>(width)}); });
-  check_refused("MultiHeadAttention", "num_heads", [] { Block(6, 4); });
-  check_refused("MultiHeadAttention", "num_kv_heads 3", [] { Block(8, 4, {.num_kv_heads = 3}); });
-  check_refused("MultiHeadAttention", "num_kv_heads 8", [] { Block(8, 4, {.num_kv_heads = 8}); });
-  check_refused("MultiHeadAttention", "4 heads of width 3", [] { Block(12, 4, {.rotary_base = 100}); });
-  check_refused("MultiHeadAttention", "rotary_base above 0, got 0", [] { Block(8, 4, {.rotary_base = 0}); });
+                  [&] { EncoderBlock(4, 1, {.feed_forward_width = static_cast<std::size_t>(width)}); });
+  check_refused("MultiHeadAttention", "num_heads", [] { EncoderBlock(6, 4); });
+  check_refused("MultiHeadAttention", "num_kv_heads 3", [] { EncoderBlock(8, 4, {.num_kv_heads = 3}); });
+  check_refused("MultiHeadAttention", "num_kv_heads 8", [] { EncoderBlock(8, 4, {.num_kv_heads = 8}); });
+  check_refused("MultiHeadAttention", "4 heads of width 3", [] { EncoderBlock(12, 4, {.rotary_base = 100}); });
+  check_refused("MultiHeadAttention", "rotary_base above 0, got 0", [] { EncoderBlock(8, 4, {.rotary_base = 0}); });
   check_refused("MultiHeadAttention", "got inf",
-                [] { Block(8, 4, {.rotary_base = std::numeric_limits<double>::infinity()}); });
-  check_refused("RMSNorm", "got -1", [] { Block(8, 4, {.normalization = tg::Normalization::rms, .norm_eps = -1}); });
+                [] { EncoderBlock(8, 4, {.rotary_base = std::numeric_limits<double>::infinity()}); });
+  check_refused("RMSNorm", "got -1",
+                [] { EncoderBlock(8, 4, {.normalization = tg::Normalization::rms, .norm_eps = -1}); });
   check_refused("RMSNorm", "normalized_shape", [] { tg::RMSNorm<>(0); });
-  check_refused("Dropout", "1.5", [] { Block(4, 2, {.dropout = 1.5}); });
-  check_refused("Dropout", "1.5", [] { Block(4, 2, {.attention_dropout = 1.5}); });
+  check_refused("Dropout", "1.5", [] { EncoderBlock(4, 2, {.dropout = 1.5}); });
+  check_refused("Dropout", "1.5", [] { EncoderBlock(4, 2, {.attention_dropout = 1.5}); });
   CHECK(tg::default_generator() == before);
   check_refused("FeedForward", "Activation", [] {
-    Block(4, 2, {.activation = tg::Activation(7)})(constant({1, 2, 4}));
+    EncoderBlock(4, 2, {.activation = tg::Activation(7)})(random_constant({1, 2, 4}));
   });
-  CHECK_THROWS_AS(Block(4, 2)(constant({1, 2, 5})), std::invalid_argument);
+  CHECK_THROWS_AS(EncoderBlock(4, 2)(random_constant({1, 2, 5})), std::invalid_argument);
   tg::default_generator() = before;
 }
 
@@ -223,7 +224,7 @@ TEST_CASE("GPT-2's initial weights are normal, and smaller in residual layers") 
   CHECK(gpt.tokens(tg::IntArray{3}).value() == of_padding);
   check_spread(gpt.head.weight, 0.02);
   check_spread(gpt.head.bias, 0);
-  for (const Block& block : gpt.blocks) {
+  for (const EncoderBlock& block : gpt.blocks) {
     check_spread(block.attention.k_proj.weight, 0.02);
     check_spread(block.attention.out_proj.weight, 0.02 / 4);
     check_spread(block.feed_forward.fc1.weight, 0.02);
@@ -239,7 +240,7 @@ TEST_CASE("GPT-2's initial weights are normal, and smaller in residual layers") 
   tg::initialize_gpt2(mine);
   check_spread(mine.weight, 0.02);
 
-  Block gated(32, 4, {.activation = tg::Activation::swiglu, .num_kv_heads = 2});
+  EncoderBlock gated(32, 4, {.activation = tg::Activation::swiglu, .num_kv_heads = 2});
   tg::initialize_gpt2(gated);
   check_spread(gated.feed_forward.gate->weight, 0.02);
   check_spread(gated.feed_forward.gate->bias, 0);
@@ -259,13 +260,13 @@ TEST_CASE("LeCun's initial weights preserve the variance of the input, and block
   tg::initialize_lecun(gpt);
   check_spread(gpt.tokens.weight, 0.02);
   check_spread(gpt.head.weight, 1 / std::sqrt(32.0));
-  for (const Block& block : gpt.blocks) {
+  for (const EncoderBlock& block : gpt.blocks) {
     check_spread(block.attention.q_proj.weight, 1 / std::sqrt(32.0));
     check_spread(block.feed_forward.fc1.weight, 1 / std::sqrt(32.0));
     const tg::Tensor<double> x(tg::normal<double>({1, 4, 32}));
     CHECK(block(x).value() == x.value());
   }
-  Block gated(32, 4, {.feed_forward_width = 100, .activation = tg::Activation::swiglu});
+  EncoderBlock gated(32, 4, {.feed_forward_width = 100, .activation = tg::Activation::swiglu});
   tg::initialize_lecun(gated);
   check_spread(gated.feed_forward.gate->weight, 1 / std::sqrt(32.0));
 }

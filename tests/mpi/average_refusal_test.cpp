@@ -11,7 +11,7 @@ namespace {
 
 const char* const kName = "average_gradients";
 
-struct Two {
+struct TwoArrays {
   tg::Parameter<double> a{tg::Array<double>{1, 2, 3}}, b{tg::Array<double>{4, 5}};
   TAPEGRAD_FIELDS(a, b)
 
@@ -30,7 +30,7 @@ TEST_CASE("An invalid weight is refused on all ranks, and gradients stay unchang
   for (const double bad : ends) {
     CAPTURE(bad);
     for_each_way([&](const Way& way) {
-      Two model;
+      TwoArrays model;
       const double weight = world.rank() == world.size() - 1 ? bad : 2;
       check_refused(kName, "weights of 0 or more on all ranks and above 0 on one, got",
                     [&] { way.average(world, tg::parameters(model), weight, [&] { model.sweep(of_rank(world)); }); });
@@ -43,7 +43,7 @@ TEST_CASE("An invalid weight is refused on all ranks, and gradients stay unchang
 TEST_CASE("Weights that are all 0 are refused") {
   const Group world;
   for_each_way([&](const Way& way) {
-    Two model;
+    TwoArrays model;
     check_refused(kName, "above 0 on one, got 0 on this rank and a sum of 0",
                   [&] { way.average(world, tg::parameters(model), 0, [&] { model.sweep(); }); });
     check_close(model.a.grad(), tg::Array<double>({3}, 2.0), 0);
@@ -52,7 +52,7 @@ TEST_CASE("Weights that are all 0 are refused") {
 
 TEST_CASE("After an error the same average continues to work") {
   const Group world;
-  Two model;
+  TwoArrays model;
   GradientAverage<double> average(world, tg::parameters(model), 1);
   for (const double weight : {-1.0, 1.0, 0.0, 2.0}) {
     model.a.zero_grad();
@@ -98,7 +98,7 @@ TEST_CASE("Parameters of different sizes are refused on all ranks, also if some 
 TEST_CASE("Buckets of different sizes in bytes are refused, too") {
   const Group world;
   if (world.size() == 1) return;
-  Two model;
+  TwoArrays model;
   model.sweep();
   check_refused(kName, "of the same sizes on all ranks, got",
                 [&] { world.average_gradients(tg::parameters(model), {.bucket_bytes = 1 + world.rank() * 100}); });
@@ -106,7 +106,7 @@ TEST_CASE("Buckets of different sizes in bytes are refused, too") {
 
 TEST_CASE("begin and finish must alternate") {
   const Group world;
-  Two model;
+  TwoArrays model;
   GradientAverage<double> average(world, tg::parameters(model));
   CHECK_THROWS_WITH_AS(average.finish(), "[average_gradients] expected begin() before finish(), got none",
                        std::logic_error);
@@ -121,7 +121,7 @@ TEST_CASE("begin and finish must alternate") {
 
 TEST_CASE("A second active average is refused, in float and in double, until the first is destroyed") {
   const Group world;
-  Two model, other;
+  TwoArrays model, other;
   tg::Parameter<float> in_float(tg::Array<float>{1, 2});
   GradientAverage<double> average(world, tg::parameters(model)), second(world, tg::parameters(other));
   GradientAverage<float> third(world, tg::Parameters<float>{in_float});
@@ -141,7 +141,7 @@ TEST_CASE("A second active average is refused, in float and in double, until the
 TEST_CASE("A second backward pass between begin and finish is refused, and the first one's gradients are averaged") {
   const Group world;
   if (world.size() == 1) return;
-  Two model;
+  TwoArrays model;
   tg::parameters(model);  // sets their names
   GradientAverage<double> average(world, tg::parameters(model));
   average.begin();
@@ -174,7 +174,7 @@ TEST_CASE("Null, undefined and duplicate parameters, and buckets of 0 bytes, are
 
 TEST_CASE("A refused begin() leaves the weight of the first one") {
   const Group world;
-  Two model;
+  TwoArrays model;
   GradientAverage<double> average(world, tg::parameters(model));
   average.begin();
   CHECK_THROWS_AS(average.begin(of_rank(world) + 1), std::logic_error);

@@ -1,13 +1,11 @@
 // The weighted mean of the ranks' gradients is the gradient of the whole batch, however it is divided.
-#include <limits>
 #include <vector>
 
 #include "ranks.hpp"
+#include "special_values.hpp"
 #include "started_sums.hpp"
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class T> constexpr double kTolerance = sizeof(T) == 8 ? 1e-12 : 1e-5;
 

@@ -1,13 +1,11 @@
-#include <limits>
 
+#include "../support/special_values.hpp"
 #include "table.hpp"
 
 namespace operations {
 namespace {
 
 using Mask = tg::AttentionMask;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Masks for 2 batch entries, 2 heads, 3 queries and 4 keys.
 Mask padding() { return Mask::key_padding({{true, true, false, true}, {true, false, false, false}}); }

@@ -4,21 +4,18 @@
 
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
 #include "close.hpp"
 #include "refused.hpp"
+#include "special_values.hpp"
 #include "threads.hpp"
 
 namespace tg = tapegrad;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class T> tg::Parameter<T> with_gradient(const tg::Array<T>& gradient) {
   tg::Parameter<T> parameter(tg::Array<T>(gradient.shape(), T(1)));

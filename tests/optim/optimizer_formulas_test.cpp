@@ -17,6 +17,7 @@
 #include "every_optimizer.hpp"
 #include "in_double.hpp"
 #include "refused.hpp"
+#include "special_values.hpp"
 #include "stepped.hpp"
 
 namespace {
@@ -24,8 +25,6 @@ namespace {
 #define OF_BOTH_TYPES OPTIMIZERS(float), OPTIMIZERS(double)
 
 using doctest::Approx;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class Optimizer>
 using Number = typename std::remove_cvref_t<decltype(std::declval<Optimizer>().parameters()[0]->value())>::value_type;

@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "refused.hpp"
+#include "special_values.hpp"
 
 namespace tg = tapegrad;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMax = std::numeric_limits<std::size_t>::max();
 
 const std::vector<std::pair<double, std::string>> kBad{{-1, "-1"}, {kNaN, "nan"}, {kInfinity, "inf"}};

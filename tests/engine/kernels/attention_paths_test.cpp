@@ -17,6 +17,7 @@
 
 #include "close.hpp"
 #include "poison.hpp"
+#include "special_values.hpp"
 #include "threads.hpp"
 
 namespace tg = tapegrad;
@@ -24,8 +25,6 @@ using Array = tg::Array<double>;
 using Mask = tg::AttentionMask;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The mask's addend for the score of a query and a key; -inf hides the key.
 using Bias = std::function<double(std::size_t b, std::size_t h, std::size_t t, std::size_t s)>;

@@ -17,6 +17,7 @@
 
 #include "close.hpp"
 #include "poison.hpp"
+#include "special_values.hpp"
 #include "stepped.hpp"
 #include "threads.hpp"
 
@@ -26,8 +27,6 @@ using tg::detail::View;
 using Array = tg::Array<double>;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The source element of a view's flat index.
 std::ptrdiff_t place(const View& view, std::size_t flat) {

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "close.hpp"
 #include "poison.hpp"
+#include "special_values.hpp"
 #include "stepped.hpp"
 #include "threads.hpp"
 
@@ -25,8 +25,6 @@ using tg::detail::Matrix;
 using Array = tg::Array<double>;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class T> T nearest(double x) {
   if constexpr (std::is_same_v<T, BFloat16>)

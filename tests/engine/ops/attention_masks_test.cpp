@@ -12,6 +12,7 @@
 
 #include "close.hpp"
 #include "refused.hpp"
+#include "special_values.hpp"
 
 namespace tg = tapegrad;
 using Array = tg::Array<double>;
@@ -19,8 +20,6 @@ using Mask = tg::AttentionMask;
 using Tensor = tg::Tensor<double>;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Array weights(const tg::Shape& shape, const Mask& mask) {
   return tg::masked_softmax(Tensor(Array(shape, 0.0)), mask).value();

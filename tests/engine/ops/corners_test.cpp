@@ -15,14 +15,12 @@
 #include <vector>
 
 #include "in_double.hpp"
+#include "special_values.hpp"
 #include "text.hpp"
 
 using tg::testing::gradcheck;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The number of keys drawn by f.
 std::size_t keys_drawn(const std::function<void()>& f) {

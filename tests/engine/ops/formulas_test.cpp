@@ -23,7 +23,7 @@ using tg::detail::formula_of;
 
 namespace {
 
-using Node = tg::detail::NodeView<double>;
+using TapeNode = tg::detail::NodeView<double>;
 
 // Calls visit for each operation recorded by a sample.
 template <class Visit> void for_each_operation(const Sample& sample, Visit visit) {
@@ -33,13 +33,13 @@ template <class Visit> void for_each_operation(const Sample& sample, Visit visit
   tg::manual_seed(0);
   (void)sample.in_double(Inputs<double>(x.begin(), x.end()));
   tg::detail::for_each_node(*tape.recording(), [&](const auto& node) {
-    if constexpr (std::same_as<decltype(node), const Node&>)
+    if constexpr (std::same_as<decltype(node), const TapeNode&>)
       if (!node.is_parameter) visit(node);
   });
 }
 
 // Number of inputs without undefined ones, such as an absent bias.
-std::size_t defined_inputs(const Node& node) {
+std::size_t defined_inputs(const TapeNode& node) {
   std::size_t count = 0;
   for (std::size_t n = 0; n < node.inputs.size(); ++n)
     count += node.inputs[n] >= 0 || node.kept->constants[n].value != nullptr;
@@ -54,7 +54,7 @@ std::string left_of(const std::string& equation) { return equation.substr(0, equ
 TEST_CASE("Every operation has a formula with a rule for each input") {
   std::set<std::string> seen;
   for (const Sample& sample : table().samples)
-    for_each_operation(sample, [&](const Node& node) {
+    for_each_operation(sample, [&](const TapeNode& node) {
       CAPTURE(sample.title());
       const std::string name = node.operation.name;
       CAPTURE(name);
@@ -76,7 +76,7 @@ TEST_CASE("Every operation has a formula with a rule for each input") {
 TEST_CASE("Operations that pages know by name exist in the library") {
   std::set<std::string> recorded;
   for (const Sample& sample : table().samples)
-    for_each_operation(sample, [&](const Node& node) { recorded.insert(node.operation.name); });
+    for_each_operation(sample, [&](const TapeNode& node) { recorded.insert(node.operation.name); });
   std::ifstream file(TAPEGRAD_SOURCES "/inspect/page/browser/operations.js");
   const std::string script(std::istreambuf_iterator<char>(file), {});
   const std::regex quoted("\"(.*?)\"");

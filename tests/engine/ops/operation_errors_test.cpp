@@ -11,14 +11,13 @@
 
 #include "../../operations/table.hpp"
 #include "refused.hpp"
+#include "special_values.hpp"
 
 namespace tg = tapegrad;
 using namespace operations;
 using Mask = tg::AttentionMask;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using X = const Inputs<double>&;
 

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
 
 #include "close.hpp"
+#include "special_values.hpp"
 #include "threads.hpp"
 
 namespace tg = tapegrad;
@@ -18,9 +18,6 @@ using Array = tg::Array<double>;
 using Tensor = tg::Tensor<double>;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The gradient of the sum of f(x).
 template <class F> Array gradient(const Array& x, F f) {

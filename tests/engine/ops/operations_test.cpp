@@ -16,13 +16,12 @@
 #include <vector>
 
 #include "../../operations/run.hpp"
+#include "special_values.hpp"
 
 namespace tg = tapegrad;
 using namespace operations;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double step_of(const Sample& sample, double x) { return sample.step * std::max(1.0, std::abs(x)); }
 

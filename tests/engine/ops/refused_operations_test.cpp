@@ -50,7 +50,7 @@ template <class Change> void check_changed_refused(const Sample& sample, std::si
   check_shapes_refused(sample, shapes, shapes[input]);
 }
 
-template <class Check> void for_each_row(Check check) {
+template <class Check> void for_each_repeated(Check check) {
   for (const Sample& sample : table().samples)
     if (!sample.operands.empty()) check(sample);
 }
@@ -58,7 +58,7 @@ template <class Check> void for_each_row(Check check) {
 }  // namespace
 
 TEST_CASE("An axis too few is refused") {
-  for_each_row([](const Sample& sample) {
+  for_each_repeated([](const Sample& sample) {
     for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
       const Operand& operand = sample.operands[i];
       if (operand.outer != Operand::batch && (operand.axes.empty() || operand.axes[0].optional)) continue;
@@ -69,7 +69,7 @@ TEST_CASE("An axis too few is refused") {
 }
 
 TEST_CASE("An axis too many is refused") {
-  for_each_row([](const Sample& sample) {
+  for_each_repeated([](const Sample& sample) {
     for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
       const auto outer = sample.operands[i].outer;
       if (outer == Operand::broadcast || (outer == Operand::equal && sample.inputs.size() == 1)) continue;
@@ -80,7 +80,7 @@ TEST_CASE("An axis too many is refused") {
 }
 
 TEST_CASE("Different extents of an axis with the same letter are refused") {
-  for_each_row([](const Sample& sample) {
+  for_each_repeated([](const Sample& sample) {
     std::map<char, std::size_t> uses;
     for (const Operand& operand : sample.operands)
       for (const auto& axis : operand.axes) ++uses[axis.letter];
@@ -97,7 +97,7 @@ TEST_CASE("Different extents of an axis with the same letter are refused") {
 }
 
 TEST_CASE("Different outer axes are refused") {
-  for_each_row([](const Sample& sample) {
+  for_each_repeated([](const Sample& sample) {
     const auto with_outer = [&](const Shape& first, const Shape& last) {
       std::vector<Shape> shapes = shapes_of(sample);
       for (Shape& shape : shapes) {
@@ -121,7 +121,7 @@ TEST_CASE("Different outer axes are refused") {
 }
 
 TEST_CASE("An axis outside the input's is refused") {
-  for_each_row([](const Sample& sample) {
+  for_each_repeated([](const Sample& sample) {
     if (!sample.double_along) return;
     const bool inserts = sample.operands[0].axes.empty();
     for (const Shape& outer : {Shape{}, Shape{2}, Shape{2, 0}}) {

@@ -2,7 +2,6 @@
 /// the row for each element of these axes, along any axis, for any extents, with NaN and infinity, on any number of
 /// threads.
 #include <cctype>
-#include <limits>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -11,6 +10,7 @@
 
 #include "../../operations/run.hpp"
 #include "poison.hpp"
+#include "special_values.hpp"
 #include "threads.hpp"
 
 namespace tg = tapegrad;
@@ -19,8 +19,6 @@ using tg::Shape;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kPieces = 5;  // different inputs of the row; larger inputs repeat them
 
 using Extents = std::map<char, std::size_t>;

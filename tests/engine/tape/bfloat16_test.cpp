@@ -32,7 +32,7 @@ template <class T> tg::Array<T> rounded(tg::Array<T> x) {
 }
 
 // A small language model: an embedding tied to the head, layers between, and a norm.
-template <class T> struct Model {
+template <class T> struct RoundedModel {
   tg::Embedding<T> embedding{23, 12};
   tg::Linear<T> layer{12, 12};
   std::optional<tg::Linear<T>> without_bias{tg::Linear<T>(12, 12, {.bias = false})};
@@ -46,8 +46,8 @@ template <class T> struct Model {
 };
 
 // The same model in T with rounded weights.
-template <class T> Model<T> with_rounded_weights(const Model<T>& model) {
-  Model<T> copy = model;
+template <class T> RoundedModel<T> with_rounded_weights(const RoundedModel<T>& model) {
+  RoundedModel<T> copy = model;
   for (auto* weight : {&copy.embedding.weight, &copy.layer.weight, &copy.without_bias->weight})
     weight->set_value(rounded(weight->value()));
   return copy;
@@ -78,8 +78,8 @@ TEST_CASE("A float is rounded to the nearest bfloat16, ties to even") {
 
 TEST_CASE_TEMPLATE("A model in bfloat16 matches one with rounded weights, tied or not", T, float, double) {
   tg::manual_seed(3);
-  Model<T> model;
-  const Model<T> expected = with_rounded_weights(model);
+  RoundedModel<T> model;
+  const RoundedModel<T> expected = with_rounded_weights(model);
   const std::size_t count = tg::count_parameters(model);
   const std::string before = listing(model);
 
@@ -91,13 +91,13 @@ TEST_CASE_TEMPLATE("A model in bfloat16 matches one with rounded weights, tied o
   const tg::IntArray one = tg::int_array({{22}});
   check_close(model(one).value(), expected(one).value(), std::is_same_v<T, float> ? 1e-5 : 1e-12);
 
-  const Model<T> copy = model;
+  const RoundedModel<T> copy = model;
   CHECK(copy(kIds).value() == model(kIds).value());
   CHECK(copy.layer.weight.is_in_bfloat16());
-  Model<T> assigned;
+  RoundedModel<T> assigned;
   assigned = model;
   CHECK(assigned(kIds).value() == model(kIds).value());
-  const Model<T> moved = std::move(assigned);
+  const RoundedModel<T> moved = std::move(assigned);
   CHECK(moved(kIds).value() == model(kIds).value());
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("The float weights are freed") {
 
 TEST_CASE("Gradients flow through weights in bfloat16, and to the remaining parameters") {
   tg::manual_seed(4);
-  Model<double> model;
+  RoundedModel<double> model;
   tg::hold_in_bfloat16(model);
   tg::Parameter<double> x(tg::normal<double>({5, 12}));
   auto named = tg::named_parameters(model);
@@ -134,7 +134,7 @@ TEST_CASE("Gradients flow through weights in bfloat16, and to the remaining para
 }
 
 TEST_CASE("Functions that need a weight's float values report that it is stored in bfloat16") {
-  Model<float> model;
+  RoundedModel<float> model;
   tg::named_parameters(model);  // names them
   tg::hold_in_bfloat16(model);
   const auto message_of = [](const auto& run) {

@@ -16,7 +16,7 @@
 
 namespace {
 
-struct Model {
+struct OneWeight {
   tg::Linear<double> layer{2, 2};
   TAPEGRAD_FIELDS(layer)
   Tensor operator()(const Tensor& x) const { return layer(x); }
@@ -88,7 +88,7 @@ TEST_CASE("A single id in double braces is a batch of one") {
 // ---- implicit conversion to a tensor ------------------------------------------------------------------------------
 
 TEST_CASE("Arrays, expressions, views and vectors convert to tensors in a model's call") {
-  const Model model;
+  const OneWeight model;
   const Array x{{1.0, 2.0}, {3.0, 4.0}};
   const Array expected = model(Tensor(x)).value();
   check_close(model(x).value(), expected, 0.0);

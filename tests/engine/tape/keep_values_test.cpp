@@ -27,7 +27,7 @@ std::vector<Kept> kept_by(const tg::Tape& tape) {
 
 constexpr tg::TapeOptions keeping{.keep_values = true};
 
-struct Model {
+struct KeptModel {
   tg::Linear<double> hidden{3, 4}, head{4, 2};
   TAPEGRAD_FIELDS(hidden, head)
 };
@@ -35,7 +35,7 @@ struct Model {
 }  // namespace
 
 TEST_CASE("With keep_values a tape keeps values, inputs and gradients, also after the backward pass") {
-  Model model;
+  KeptModel model;
   const Tensor x(Array{{1, 2, 3}, {4, 5, 6}});
   tg::Tape tape(keeping);
   Tensor h = model.hidden(x), a = tg::tanh(h), y = model.head(a);

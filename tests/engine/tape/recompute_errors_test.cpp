@@ -25,7 +25,7 @@ std::string what_is_thrown(const auto& call) {
   return "nothing";
 }
 
-const auto cube = [](const auto& x) { return x * x * x; };
+const auto cubed = [](const auto& x) { return x * x * x; };
 
 }  // namespace
 
@@ -82,7 +82,7 @@ TEST_CASE("Tensors of other tapes are refused, as x and as captures") {
   CHECK(what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * captured; }, x); }) ==
         "[mul] expected inputs recorded on this Tape, got one recorded on an outer Tape; detach() makes it a constant");
   const tg::Tape inner;
-  CHECK(what_is_thrown([&] { tg::recompute(std::ref(cube), x); }) ==
+  CHECK(what_is_thrown([&] { tg::recompute(std::ref(cubed), x); }) ==
         "[recompute] expected inputs recorded on this Tape, got "
         "one recorded on an outer Tape; detach() makes it a constant");
 }
@@ -133,17 +133,17 @@ TEST_CASE("A function that computes something else in the second call is refused
   const auto draws = [](const Tensor& h) { return tg::dropout(h, 0.5); };
   const auto other = [](const Tensor& h) { return tg::sum(h); };
   const auto same = [](const Tensor& h) { return h; };
-  CHECK(thrown(cube, cube) == "nothing");
+  CHECK(thrown(cubed, cubed) == "nothing");
   w.zero_grad();
-  CHECK(thrown(draws, cube) ==
+  CHECK(thrown(draws, cubed) ==
         "[recompute] expected a function with the same number of random draws in each call, got 1 in the first call "
         "and fewer in the repeated one");
-  CHECK(thrown(cube, draws) ==
+  CHECK(thrown(cubed, draws) ==
         "[recompute] expected a function with the same number of random draws in each call, got 0 in the first call "
         "and more in the repeated one");
-  CHECK(thrown(cube, other) ==
+  CHECK(thrown(cubed, other) ==
         "[recompute] expected a function with the same result in each call, got (2) in the first call and then ()");
-  CHECK(thrown(cube, same) ==
+  CHECK(thrown(cubed, same) ==
         "[recompute] expected a function with the same result in each call, got (2) in the first call and then x "
         "itself");
   CHECK_FALSE(w.has_grad());

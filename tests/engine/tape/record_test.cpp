@@ -15,7 +15,7 @@
 namespace {
 
 // As in record.hpp's documentation: y = x^3, dx = 3 x^2 dy
-template <class T> auto cube(const tg::Tensor<T>& x) {
+template <class T> auto recorded_cube(const tg::Tensor<T>& x) {
   return tg::record("cube", x.value() * x.value() * x.value(), {x},
                     [x = x.shared_value()](const auto& dy, auto& dx) { dx[0] += T(3) * *x * *x * dy; });
 }
@@ -38,7 +38,7 @@ template <class G> Array received(const tg::Shape& shape, const G& gradient) {
 TEST_CASE_TEMPLATE("A user-defined operation is recorded and differentiated like the library's", T, float, double) {
   const tg::Parameter<T> w(tg::Array<T>{1, -2, 0.5});
   const tg::Tape tape;
-  const tg::Tensor<T> y = cube(w * 2.0);
+  const tg::Tensor<T> y = recorded_cube(w * 2.0);
   check_close(y.value(), Array{8.0, -64.0, 1.0}, 0.0);
   tg::sum(y * 0.5).backward();
   check_close(w.grad(), Array{12.0, 48.0, 3.0}, 0.0);

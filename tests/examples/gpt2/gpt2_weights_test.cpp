@@ -23,14 +23,14 @@ namespace tg = tapegrad;
 
 namespace {
 
-const char* const kModels[] = {"gpt2", "llama", "llama tied", "llama with one key head"};
+const char* const kPublished[] = {"gpt2", "llama", "llama tied", "llama with one key head"};
 
-Pretrained pretrained(const fs::path& folder) { return with_weights(read_description(folder), folder); }
+Pretrained weights_of(const fs::path& folder) { return with_weights(read_description(folder), folder); }
 
-Pretrained pretrained(const CheckpointFolder& published) {
+Pretrained weights_of(const CheckpointFolder& published) {
   const TemporaryFolder folder;
   published.write(folder / "model");
-  return pretrained(folder / "model");
+  return weights_of(folder / "model");
 }
 
 tg::IntArray ids_of(const std::string& model) {  // (B, T)
@@ -83,7 +83,7 @@ std::string in_fixture(const std::string& name) {
 }  // namespace
 
 TEST_CASE("A folder's model gives PyTorch's logits, for any type of weights and any other content") {
-  for (const std::string model : kModels)
+  for (const std::string model : kPublished)
     for (const char* dtype : {"F32", "F16", "BF16"})
       for (const bool old : {false, true}) {
         CAPTURE(model);
@@ -96,15 +96,15 @@ TEST_CASE("A folder's model gives PyTorch's logits, for any type of weights and 
           if (published.config.value("tie_word_embeddings", true)) published.add_tied_head();
           if (published.is_gpt2()) published.add_prefix();
         }
-        const Pretrained read = pretrained(published);
+        const Pretrained read = weights_of(published);
         check_logits(read.model(ids_of(model)).value(), gpt2_fixture(model)["logits"], 1e-4);
       }
 }
 
 TEST_CASE("A loaded model gives the same result id by id as at once") {
-  for (const std::string model : kModels) {
+  for (const std::string model : kPublished) {
     CAPTURE(model);
-    const Pretrained read = pretrained(CheckpointFolder(model));
+    const Pretrained read = weights_of(CheckpointFolder(model));
     const tg::IntArray ids = ids_of(model);  // (B, T)
     const tg::Array<float> all = read.model(ids).value();
     LanguageModel<>::Caches caches;
@@ -119,13 +119,13 @@ TEST_CASE("A loaded model gives the same result id by id as at once") {
 }
 
 TEST_CASE("A step of fine-tuning matches PyTorch's loss, gradients and next loss") {
-  for (const std::string model : kModels)
+  for (const std::string model : kPublished)
     for (const bool adamw : {true, false}) {
       CAPTURE(model);
       CAPTURE(adamw);
       const auto& expected = gpt2_fixture(model);
       const auto& options = expected[adamw ? "adamw" : "sgd"];
-      Pretrained trained = pretrained(CheckpointFolder(model));
+      Pretrained trained = weights_of(CheckpointFolder(model));
       const tg::IntArray ids = ids_of(model);
       {
         const tg::Tape tape;
@@ -155,7 +155,7 @@ TEST_CASE("A step of fine-tuning matches PyTorch's loss, gradients and next loss
 }
 
 TEST_CASE("A written folder has the same numbers, names and files as the one that was read") {
-  for (const std::string model : kModels) {
+  for (const std::string model : kPublished) {
     CAPTURE(model);
     const TemporaryFolder folder;
     CheckpointFolder published(model);
@@ -163,7 +163,7 @@ TEST_CASE("A written folder has the same numbers, names and files as the one tha
     published.config["of_a_later_version"] = {1, 2};
     published.write(folder / "read");
     folder.write("read/tokenizer_config.json", "{\"any\": 1}");
-    const Pretrained read = pretrained(folder / "read");
+    const Pretrained read = weights_of(folder / "read");
     fs::create_directories(folder / "new" / "written");
     folder.write("new/written/config.json.tmp", "the user's");
     save_pretrained(read, folder / "new" / "written");
@@ -184,7 +184,7 @@ TEST_CASE("A written folder has the same numbers, names and files as the one tha
     }
     CHECK(tg::load_metadata(folder / "new" / "written" / "model.safetensors") == tg::Metadata{{"format", "pt"}});
     const tg::IntArray ids = ids_of(model);
-    CHECK(pretrained(folder / "new" / "written").model(ids).value() == read.model(ids).value());
+    CHECK(weights_of(folder / "new" / "written").model(ids).value() == read.model(ids).value());
   }
 }
 

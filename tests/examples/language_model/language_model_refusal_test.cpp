@@ -14,7 +14,7 @@
 
 namespace tg = tapegrad;
 
-static const std::string forever = " --steps 100000000 ";  // errors occur before training
+static const std::string without_end = " --steps 100000000 ";  // errors occur before training
 
 TEST_CASE("language_model refuses files in one line") {
   const TemporaryFolder folder;
@@ -34,9 +34,9 @@ TEST_CASE("A saved run cannot store names of files that are not UTF-8") {
   const TemporaryFolder folder;
   const std::string strange = folder.path("$(printf 'caf\\351')"), data = "--data " + folder.write("good", rhyme(20)),
                     words = ": expected UTF-8, got the byte 0xe9 at character ";
-  check_refusals("language_model " + data + forever, {{"--checkpoint " + strange, "--checkpoint" + words},
-                                                      {"--checkpoint run --log " + strange, "--log" + words},
-                                                      {"--checkpoint run --save " + strange, "--save" + words}});
+  check_refusals("language_model " + data + without_end, {{"--checkpoint " + strange, "--checkpoint" + words},
+                                                          {"--checkpoint run --log " + strange, "--log" + words},
+                                                          {"--checkpoint run --save " + strange, "--save" + words}});
   const auto run =
       run_example("language_model --width 8 --heads 1 --layers 0 --steps 1 " + data + " --save " + strange);
   CHECK(run.err == "");
@@ -85,8 +85,8 @@ TEST_CASE("language_model refuses saved models with other settings in one line")
 
 TEST_CASE("language_model refuses options and texts in one line") {
   const TemporaryFolder folder;
-  const std::string text = "--data " + folder.write("good", rhyme(20)) + forever,
-                    list = "--context 4 --lines --data " + folder.write("list", joined(names(40))) + forever,
+  const std::string text = "--data " + folder.write("good", rhyme(20)) + without_end,
+                    list = "--context 4 --lines --data " + folder.write("list", joined(names(40))) + without_end,
                     page = text + "--page page ", vocabulary = ": expected characters in the model's vocabulary, got ";
   const std::vector<Refused> rows{
       {"--seed -1", "--seed: expected a whole number of at least 0, got '-1'"},

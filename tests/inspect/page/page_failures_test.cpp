@@ -21,13 +21,13 @@ using nlohmann::json;
 
 constexpr tg::TapeOptions both{.detect_anomaly = true, .keep_values = true};
 
-json step_of(const tg::Tape& tape, const tg::PageStep& told = {}) {
+json told_step_of(const tg::Tape& tape, const tg::PageStep& told = {}) {
   const tg::detail::RecordedStep step{tape.recording(), told};
   return json::parse(tg::detail::page_json({&step, 1}, {}).text())["steps"][0];
 }
 
 // The message of the exception thrown by f.
-template <class F> std::string error_of(F f) {
+template <class F> std::string message_of(F f) {
   try {
     f();
   } catch (const std::runtime_error& error) {
@@ -58,8 +58,8 @@ TEST_CASE("After an anomaly in the forward pass the page opens at the operation 
   const Parameter w(Array{1.0, 0.0, -1.0});
   tg::Tape tape(both);
   const Tensor y = w * 2.0;
-  const std::string error = error_of([&] { return tg::log(y); });
-  const json step = step_of(tape);
+  const std::string error = message_of([&] { return tg::log(y); });
+  const json step = told_step_of(tape);
   CHECK(step["opened_at"]["text"] == error);
   CHECK(step["opened_at"]["backward"] == false);
   CHECK(opened(step)["operation"] == "log");
@@ -71,8 +71,8 @@ TEST_CASE("After an anomaly in the forward pass the page opens at the operation 
 TEST_CASE("An operation on constants with a NaN result is on the page, too") {
   const Tensor x(Array{-1.0});
   tg::Tape tape(both);
-  error_of([&] { return tg::log(x); });
-  const json step = step_of(tape);
+  message_of([&] { return tg::log(x); });
+  const json step = told_step_of(tape);
   CHECK(opened(step)["operation"] == "log");
   CHECK(step["nodes"][0]["kind"] == "constant");
 }
@@ -85,8 +85,8 @@ TEST_CASE("The page opens at a non-finite parameter") {
     bad.set_requires_grad(!frozen);
     tg::Tape tape(both);
     const Tensor y = w * 2.0;
-    const std::string error = error_of([&] { return y + bad; });
-    const json step = step_of(tape);
+    const std::string error = message_of([&] { return y + bad; });
+    const json step = told_step_of(tape);
     CHECK(step["opened_at"]["text"] == error);
     CHECK(opened(step)["name"] == "head.bias");
     CHECK(opened(step)["value"]["statistics"]["nan"] == 1);
@@ -97,8 +97,8 @@ TEST_CASE("After an anomaly in the backward pass the page opens at the operation
   const tg::Parameter<float> w(tg::Array<float>{4.0F, 0.0F});
   tg::Tape tape(both);
   const tg::Tensor<float> y = tg::sqrt(w * 3.0F), loss = tg::sum(y * 2.0F);
-  const std::string error = error_of([&] { loss.backward(); });
-  const json step = step_of(tape);
+  const std::string error = message_of([&] { loss.backward(); });
+  const json step = told_step_of(tape);
   CHECK(step["opened_at"]["text"] == error);
   CHECK(step["opened_at"]["backward"] == true);
   CHECK(opened(step)["operation"] == "sqrt");
@@ -112,11 +112,11 @@ TEST_CASE("A tape continues after an anomaly, and the page shows its next backwa
   tg::Tape tape(both);
   const Tensor y = w * w;
   const std::size_t size = tape.size();
-  error_of([&] { return tg::log(y - 1.0) * w; });
+  message_of([&] { return tg::log(y - 1.0) * w; });
   CHECK(tape.size() == size + 2);  // y - 1 and the faulty log
   y.backward();
   CHECK(w.grad() == Array{2.0});
-  CHECK_FALSE(step_of(tape).contains("opened_at"));
+  CHECK_FALSE(told_step_of(tape).contains("opened_at"));
 }
 
 TEST_CASE("A tape without kept values records no anomaly") {
@@ -124,7 +124,7 @@ TEST_CASE("A tape without kept values records no anomaly") {
   tg::Tape tape({.detect_anomaly = true});
   const Tensor y = w * 2.0;
   const std::size_t size = tape.size();
-  error_of([&] { return tg::log(y); });
+  message_of([&] { return tg::log(y); });
   CHECK(tape.size() == size);
   CHECK_FALSE(tape.recording()->of<double>().observers()->anomaly()->found());
 }
@@ -136,12 +136,12 @@ TEST_CASE("A page can open at a value by its name, with the available numbers") 
   Tensor y = w * 2.0;
   y.set_name("y");
   y.backward();
-  CHECK_FALSE(step_of(tape).contains("opened_at"));
-  CHECK(step_of(tape, {.opened_at = "y", .about = "look <here>"})["opened_at"] ==
+  CHECK_FALSE(told_step_of(tape).contains("opened_at"));
+  CHECK(told_step_of(tape, {.opened_at = "y", .about = "look <here>"})["opened_at"] ==
         json{{"node", 1}, {"backward", false}, {"text", "look <here>"}});
-  CHECK(step_of(tape, {.numeric = {{"w", Array{2.5}}}})["nodes"][0]["compared"]["gradient"]["statistics"]["mean"] ==
-        2.5);
-  CHECK_THROWS_WITH_AS(step_of(tape, {.numeric = {{"w", Array{1.0, 2.0}}}}),
+  CHECK(told_step_of(
+            tape, {.numeric = {{"w", Array{2.5}}}})["nodes"][0]["compared"]["gradient"]["statistics"]["mean"] == 2.5);
+  CHECK_THROWS_WITH_AS(told_step_of(tape, {.numeric = {{"w", Array{1.0, 2.0}}}}),
                        doctest::Contains("expected a numeric gradient of the shape (1) of w, got (2)"),
                        std::invalid_argument);
 }
@@ -155,7 +155,7 @@ TEST_CASE("A page can open at a constant or a frozen parameter") {
   tg::Tape tape(both);
   tg::mse_loss(w * frozen, target).backward();
   for (const char* name : {"frozen", "target"}) {
-    const json step = step_of(tape, {.opened_at = name, .about = "look here"});
+    const json step = told_step_of(tape, {.opened_at = name, .about = "look here"});
     CHECK(opened(step)["name"] == name);
     CHECK(step["opened_at"]["text"] == "look here");
   }
@@ -212,10 +212,10 @@ TEST_CASE("Anomaly mode names a hook as the cause, on an operation and on a para
     Tensor y = w * 2.0;
     const auto spoil = [&](auto& gradient) { gradient(1) = infinity; };
     of_parameter ? w.register_hook(spoil) : y.register_hook(spoil);
-    const std::string error = error_of([&] { tg::sum(tg::exp(y)).backward(); });
+    const std::string error = message_of([&] { tg::sum(tg::exp(y)).backward(); });
     CHECK(error == std::string("[hook] expected finite gradients, a hook produced inf at (1) in the gradient of ") +
                        (of_parameter ? "head.weight (2); in layer head" : "mul #1 (2); in layer head"));
-    const json step = step_of(tape);
+    const json step = told_step_of(tape);
     CHECK(step["opened_at"]["text"] == error);
     CHECK(step["opened_at"]["backward"] == true);
     CHECK(opened(step)["kind"] == (of_parameter ? "parameter" : "operation"));
@@ -227,20 +227,20 @@ TEST_CASE("After a backward pass in one number type, the page does not open at a
   const Parameter w(Array{-1.0});
   const tg::Parameter<float> v(tg::Array<float>{1});
   tg::Tape tape(both);
-  error_of([&] { return tg::log(w); });
+  message_of([&] { return tg::log(w); });
   tg::sum(v * v).backward();
-  CHECK_FALSE(step_of(tape).contains("opened_at"));
+  CHECK_FALSE(told_step_of(tape).contains("opened_at"));
 }
 
 TEST_CASE("A page for a value that is not on the tape opens at the loss, or at the last node") {
   const Parameter w(Array{1.0});
   tg::Tape tape(both);
   const tg::PageStep told{.opened_at = "elsewhere", .about = "it is not here"};
-  CHECK(step_of(tape, told)["opened_at"]["node"] == -1);  // only the text
+  CHECK(told_step_of(tape, told)["opened_at"]["node"] == -1);  // only the text
   const Tensor y = w * 2.0, loss = tg::sum(y), z = w * 3.0;
-  CHECK(opened(step_of(tape, told))["operation"] == "mul");
+  CHECK(opened(told_step_of(tape, told))["operation"] == "mul");
   loss.backward();
-  const json step = step_of(tape, told);
+  const json step = told_step_of(tape, told);
   CHECK(opened(step)["operation"] == "sum");
   CHECK(step["opened_at"]["text"] == "it is not here");
 }

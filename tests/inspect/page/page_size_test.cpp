@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr tg::TapeOptions keeping{.keep_values = true};
+constexpr tg::TapeOptions kept{.keep_values = true};
 
-json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}, const tg::PageStep& told = {}) {
+json told_page_of(const tg::Tape& tape, const tg::PageOptions& options = {}, const tg::PageStep& told = {}) {
   const tg::detail::RecordedStep step{tape.recording(), told};
   return json::parse(tg::detail::page_json({&step, 1}, options).text());
 }
@@ -78,11 +78,11 @@ struct Attention {
 TEST_CASE("The attention of a small GPT is complete on a page of the default size") {
   Gpt model;
   tg::parameters(model);
-  tg::Tape tape(keeping);
+  tg::Tape tape(kept);
   tg::IntArray ids(tg::Shape{1, 64});
   for (int i = 0; i < 64; ++i) ids(0, i) = i;
   tg::sum(model(ids, ids)).backward();
-  const json page = page_of(tape);
+  const json page = told_page_of(tape);
   const Attention attention(page);
   CHECK(attention.all == 12);
   CHECK(attention.averaged == 0);
@@ -94,10 +94,10 @@ TEST_CASE("The attention of a small GPT is complete on a page of the default siz
 
 TEST_CASE("Attention beyond half of the space is averaged unless the rest leaves space") {
   const Parameter q(Array({1, 64, 4}, 0.5)), k(Array({1, 64, 4}, 0.5)), v(Array({1, 64, 4}, 0.5));
-  tg::Tape tape(keeping);
+  tg::Tape tape(kept);
   tg::sum(tg::multi_head_attention<double>(q, k, v, 2)).backward();  // 3 x 2 x 64 x 64 numbers of attention: 131 kB
-  CHECK(Attention(page_of(tape, {.largest = 150'000})).averaged == 0);
-  const json page = page_of(tape, {.largest = 50'000});
+  CHECK(Attention(told_page_of(tape, {.largest = 150'000})).averaged == 0);
+  const json page = told_page_of(tape, {.largest = 50'000});
   CHECK(Attention(page).averaged == 3);
   CHECK(bytes_of_numbers(page) <= 50'000);
 }
@@ -105,27 +105,27 @@ TEST_CASE("Attention beyond half of the space is averaged unless the rest leaves
 TEST_CASE("A missing gradient of attention weights takes no space") {
   const Tensor q(Array({1, 64, 4}, 0.5));
   const Parameter v(Array({1, 64, 4}, 0.5));
-  tg::Tape tape(keeping);
+  tg::Tape tape(kept);
   (void)tg::multi_head_attention<double>(q, q, v, 2);  // without backward: 2 x 2 x 64 x 64 numbers of attention, 87 kB
-  CHECK(Attention(page_of(tape, {.largest = 95'000})).averaged == 0);
+  CHECK(Attention(told_page_of(tape, {.largest = 95'000})).averaged == 0);
 }
 
 TEST_CASE("A constant read by many operations is stored once") {
   const Parameter w(Array({1}, 2.0));
   const Tensor x(Array({64, 64}, 1.0));  // 22 kB
-  tg::Tape tape(keeping);
+  tg::Tape tape(kept);
   Tensor y = w;
   for (int i = 0; i < 10; ++i) y = y * tg::sum(w * x);  // w x and its gradient, 22 kB each
-  CHECK(page_of(tape, {.largest = 300'000})["left_out"].empty());
+  CHECK(told_page_of(tape, {.largest = 300'000})["left_out"].empty());
 }
 
 TEST_CASE("Numeric gradients count in the size, and averaging them is reported") {
   Parameter w(Array({64, 64}, 1.0));
   w.set_name("w");
-  tg::Tape tape(keeping);
+  tg::Tape tape(kept);
   const Tensor y = tg::sum(w);
   const tg::PageStep told{.numeric = {{"w", Array({64, 64}, 1.0)}}};
-  const json page = page_of(tape, {.largest = 30'000}, told);  // without this, w (22 kB) fits whole
+  const json page = told_page_of(tape, {.largest = 30'000}, told);  // without this, w (22 kB) fits whole
   CHECK(bytes_of_numbers(page) <= 30'000);
   CHECK(page["left_out"] == json{"2 of 3 arrays are averaged down to at most 2048 numbers each."});
 }
@@ -138,7 +138,7 @@ TEST_CASE("The largest array left and the number of averaged ones are those of a
       CAPTURE(largest);
       std::vector<tg::detail::RecordedStep> steps;
       for (const bool in_second : {reversed, !reversed}) {
-        const tg::Tape tape(keeping);
+        const tg::Tape tape(kept);
         for (std::size_t i = 0; i < shapes.size(); ++i) {
           const Parameter w(Array(shapes[reversed ? shapes.size() - 1 - i : i], 0.5));
           if (in_second == (i % 2 == 1)) tg::sum(tg::exp(w)).backward();

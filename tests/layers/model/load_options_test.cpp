@@ -16,14 +16,14 @@ namespace tg = tapegrad;
 
 namespace {
 
-struct Net {
+struct OldNet {
   tg::Linear<> head{2, 1};
   tg::Array<float> mean{0.0F};
   TAPEGRAD_FIELDS(head, mean)
 };
 
-struct Run {
-  Net model;
+struct OldRun {
+  OldNet model;
   tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.5}};
   std::size_t step = 0;
   std::string phase = "new";
@@ -40,8 +40,8 @@ struct Run {
   }
 };
 
-Run trained(int steps) {
-  Run run;
+OldRun trained(int steps) {
+  OldRun run;
   for (int i = 0; i < steps; ++i) run.train_step();
   return run;
 }
@@ -64,13 +64,13 @@ void check_refused(auto& model, const FileParts& file, const tg::LoadOptions& op
 
 TEST_CASE("A prefix selects a part of a file, at any depth") {
   struct Program {
-    Run run = trained(2);
-    Net model;  // starts equal to run.model
+    OldRun run = trained(2);
+    OldNet model;  // starts equal to run.model
     TAPEGRAD_FIELDS(run, model)
   };
   const Program program;
   const FileParts file = parts_of(program);
-  Net model;
+  OldNet model;
   load(model, file, {.prefix = "run.model."});
   CHECK(saved_bytes(model) == saved_bytes(program.run.model));
   load(model, file, {.prefix = "model."});
@@ -78,19 +78,19 @@ TEST_CASE("A prefix selects a part of a file, at any depth") {
   tg::Linear<> head(2, 1);
   load(head, file, {.prefix = "run.model.head."});
   CHECK(head.weight.value() == program.run.model.head.weight.value());
-  Run run;
+  OldRun run;
   load(run, file, {.prefix = "run."});  // also its text
   CHECK(saved_bytes(run) == saved_bytes(program.run));
   CHECK(run.phase == "trained");
 }
 
 TEST_CASE("An error for a missing name includes the prefix, and a missing part is an error") {
-  Net model;
+  OldNet model;
   check_refused(model, parts_of(trained(1)), {.prefix = "mode."},
                 "expected mode.head.weight of shape (1, 2), got no such tensor");
-  check_refused(model, parts_of(Net()), {.prefix = "model."},
+  check_refused(model, parts_of(OldNet()), {.prefix = "model."},
                 "expected model.head.weight of shape (1, 2), got no such tensor");
-  Run run;
+  OldRun run;
   FileParts file = parts_of(trained(1));
   file.texts.clear();
   for (auto& tensor : file.tensors) tensor.name.insert(0, "a.");
@@ -98,7 +98,7 @@ TEST_CASE("An error for a missing name includes the prefix, and a missing part i
 }
 
 TEST_CASE("rename maps a file's names without the prefix to the model's, also those of texts") {
-  const Run saved = trained(2);
+  const OldRun saved = trained(2);
   FileParts file = parts_of(saved);
   for (auto& tensor : file.tensors) {
     const bool is_head = tensor.name.starts_with("model.head.");
@@ -108,14 +108,14 @@ TEST_CASE("rename maps a file's names without the prefix to the model's, also th
   const auto rename = [](std::string name) {
     return name.starts_with("model.fc.") ? "model.head." + name.substr(9) : name;
   };
-  Run run;
+  OldRun run;
   load(run, file, {.prefix = "_orig.", .rename = rename});
   CHECK(saved_bytes(run) == saved_bytes(saved));
 }
 
 TEST_CASE("Two names renamed to the same name are refused") {
-  Net model;
-  FileParts file = parts_of(Net());
+  OldNet model;
+  FileParts file = parts_of(OldNet());
   file.at("mean").name = "x.mean";
   file.add<float>("y.mean", "F32", {1.0F});
   const auto rename = [](const std::string& name) { return name.substr(name.find('.') + 1); };
@@ -144,12 +144,12 @@ TEST_CASE("Two texts renamed to the same name are refused only if a field needs 
 }
 
 TEST_CASE("allow_missing leaves exactly the named fields unchanged") {
-  const Run saved = trained(2);
+  const OldRun saved = trained(2);
   FileParts file = parts_of(saved);
   file.erase("step");
   file.erase("best");
   file.texts.clear();
-  Run run = trained(5);
+  OldRun run = trained(5);
   check_refused(run, file, {.allow_missing = {"step", "best"}},
                 "expected phase as text in the metadata, got no such text");
   check_refused(run, file, {.allow_missing = {"phase", "best", "ste"}},
@@ -166,11 +166,11 @@ TEST_CASE("allow_missing leaves exactly the named fields unchanged") {
 }
 
 TEST_CASE("A model's file loads into a run, whose optimizer keeps its state or starts anew") {
-  const Net saved = trained(2).model;
+  const OldNet saved = trained(2).model;
   FileParts file = parts_of(saved);
   for (auto& tensor : file.tensors) tensor.name.insert(0, "model.");
-  Run run = trained(3);
-  const auto state_of = [](const Run& r) { return r.optimizer.state().at("head.weight"); };
+  OldRun run = trained(3);
+  const auto state_of = [](const OldRun& r) { return r.optimizer.state().at("head.weight"); };
   const tg::Array<float> moment = state_of(run).exp_avg.value();
   load(run, file, {.allow_missing = {"optimizer.*", "step", "phase", "best"}});
   CHECK(saved_bytes(run.model) == saved_bytes(saved));
@@ -184,11 +184,11 @@ TEST_CASE("A model's file loads into a run, whose optimizer keeps its state or s
 }
 
 TEST_CASE("ignore skips extra names of any type and shape") {
-  const Net saved;
+  const OldNet saved;
   FileParts file = parts_of(saved);
   file.add<double>("extra.a", "F64", {1.0, 2.0});
   file.add<unsigned char>("extra.b", "U8", {7});
-  Net model;
+  OldNet model;
   check_refused(model, file, {}, R"(expected only tensors of the model, got "extra.a" of shape (2))");
   check_refused(model, file, {.ignore = {"extra.a"}},
                 R"(expected only tensors of the model, got "extra.b" of shape (1))");
@@ -224,11 +224,11 @@ TEST_CASE("A star matches any text, also an empty one, any number of times") {
                         {"blocks.1.*", false},
                         {"blocks.?0.norm.weight", false},
                         {"b*0*1*t", false}};
-  FileParts file = parts_of(Net());
+  FileParts file = parts_of(OldNet());
   file.add<float>("blocks.10.norm.weight", "F32", {1.0F});
   for (const Case& tried : cases) {
     CAPTURE(tried.pattern);
-    Net model;
+    OldNet model;
     if (tried.matches)
       CHECK_NOTHROW(load(model, file, {.ignore = {"none", tried.pattern}}));
     else
@@ -237,8 +237,8 @@ TEST_CASE("A star matches any text, also an empty one, any number of times") {
 }
 
 TEST_CASE("Options that match nothing change nothing") {
-  const Net saved;
-  Net model;
+  const OldNet saved;
+  OldNet model;
   load(model, parts_of(saved),
        {.rename = [](std::string name) { return name; }, .allow_missing = {"*"}, .ignore = {"*", "nothing.*"}});
   CHECK(saved_bytes(model) == saved_bytes(saved));

@@ -73,8 +73,8 @@ template <class T> void check_type(const char* name, const char* torch_name, std
   CHECK(w_of(checkpoint(header.format(), raw(numbers))).dtype() == torch_name);
 }
 
-template <class T> constexpr T kMax = std::numeric_limits<T>::max();
-template <class T> constexpr T kMin = std::numeric_limits<T>::min();
+template <class T> constexpr T kHighest = std::numeric_limits<T>::max();
+template <class T> constexpr T kLowest = std::numeric_limits<T>::min();
 
 static_assert(!std::is_reference_v<decltype(std::declval<tg::StoredArray>().shape())>);
 static_assert(std::is_reference_v<decltype(std::declval<const tg::StoredArray&>().shape())>);
@@ -83,15 +83,15 @@ static_assert(std::is_reference_v<decltype(std::declval<const tg::StoredArray&>(
 
 TEST_CASE("Numbers of every type are read correctly") {
   check_type<bool>("BOOL", "bool", {true, false, true});
-  check_type<std::uint8_t>("U8", "uint8", {0, 128, kMax<std::uint8_t>});
-  check_type<std::int8_t>("I8", "int8", {-1, kMin<std::int8_t>, kMax<std::int8_t>});
-  check_type<std::uint16_t>("U16", "uint16", {0, 1 << 15, kMax<std::uint16_t>});
-  check_type<std::int16_t>("I16", "int16", {-1, kMin<std::int16_t>, kMax<std::int16_t>});
-  check_type<std::uint32_t>("U32", "uint32", {0, 1u << 31, kMax<std::uint32_t>});
-  check_type<std::int32_t>("I32", "int32", {-1, kMin<std::int32_t>, kMax<std::int32_t>});
-  check_type<std::uint64_t>("U64", "uint64", {0, std::uint64_t{1} << 63, kMax<std::uint64_t>});
-  check_type<std::int64_t>("I64", "int64", {-1, kMin<std::int64_t>, kMax<std::int64_t>});
-  check_type<long long>("I64", "int64", {-1, kMin<long long>, kMax<long long>});
+  check_type<std::uint8_t>("U8", "uint8", {0, 128, kHighest<std::uint8_t>});
+  check_type<std::int8_t>("I8", "int8", {-1, kLowest<std::int8_t>, kHighest<std::int8_t>});
+  check_type<std::uint16_t>("U16", "uint16", {0, 1 << 15, kHighest<std::uint16_t>});
+  check_type<std::int16_t>("I16", "int16", {-1, kLowest<std::int16_t>, kHighest<std::int16_t>});
+  check_type<std::uint32_t>("U32", "uint32", {0, 1u << 31, kHighest<std::uint32_t>});
+  check_type<std::int32_t>("I32", "int32", {-1, kLowest<std::int32_t>, kHighest<std::int32_t>});
+  check_type<std::uint64_t>("U64", "uint64", {0, std::uint64_t{1} << 63, kHighest<std::uint64_t>});
+  check_type<std::int64_t>("I64", "int64", {-1, kLowest<std::int64_t>, kHighest<std::int64_t>});
+  check_type<long long>("I64", "int64", {-1, kLowest<long long>, kHighest<long long>});
   check_type<float>("F32", "float32", {1.5f, -0.0f, 1e-45f, std::numeric_limits<float>::infinity()});
   check_type<double>("F64", "float64", {1.5, -0.0, 5e-324, -std::numeric_limits<double>::infinity()});
 }

@@ -23,7 +23,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-struct Run {
+struct SmallRun {
   tg::Linear<> model{2, 1};
   tg::Array<float> mean{1.0F, 2.0F};
   tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.5}};
@@ -50,7 +50,7 @@ struct Run {
 
 FileParts file_of_trained() {
   tg::manual_seed(8);
-  Run run;
+  SmallRun run;
   for (int i = 0; i < 3; ++i) run.train_step();
   return FileParts(saved_bytes(run));
 }
@@ -60,14 +60,14 @@ FileParts file_of_trained() {
 std::string refusal(const std::function<void(FileParts&)>& spoil, const tg::LoadOptions& options = {}) {
   FileParts file = file_of_trained();
   tg::manual_seed(9);
-  Run run;
+  SmallRun run;
   for (int i = 0; i < 5; ++i) run.train_step();
   run.model.bias.set_requires_grad(false);
   const tg::Array<float> grad = run.model.weight.grad();
   const std::string before = saved_bytes(run);
   std::string message = "none";
 
-  Run fits;
+  SmallRun fits;
   tg::load(fits, InMemory(file.bytes()));
   CHECK(fits.phase == "trained");
   tg::load(fits, InMemory(before));  // resets the global generator to the run's state
@@ -165,7 +165,7 @@ TEST_CASE("An error starts with the file's name, and a file without the last fie
   FileParts file = file_of_trained();
   file.texts.clear();
   write_bytes(folder / "a.safetensors", file.bytes());
-  Run run;
+  SmallRun run;
   const std::string before = saved_bytes(run);
   CHECK_THROWS_WITH_AS(
       tg::load(run, folder / "a.safetensors"),
@@ -200,7 +200,7 @@ template <class V> struct Twins {
 }  // namespace
 
 TEST_CASE("Names and texts that are not UTF-8, and the field name __metadata__, are not saved") {
-  Run run;
+  SmallRun run;
   run.phase = "\xe9t\xe9";
   check_not_saved(run, {}, R"(names and texts in UTF-8, got "\ufffdt\ufffd")");
   const Named named{{"\xe9t\xe9", tg::Parameter<float>(tg::Array<float>{1.0F})}};

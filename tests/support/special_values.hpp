@@ -1,0 +1,7 @@
+/// Values that are no finite number.
+#pragma once
+
+#include <limits>
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

@@ -1,8 +1,8 @@
 // The weighted mean of the ranks' gradients is the gradient of the whole batch, however it is divided.
 #include <vector>
 
+#include "../support/special_values.hpp"
 #include "ranks.hpp"
-#include "special_values.hpp"
 #include "started_sums.hpp"
 
 namespace {

@@ -17,7 +17,7 @@ namespace tg = tapegrad;
 
 namespace {
 
-using Array = tg::Array<float>;
+using Matrix = tg::Array<float>;
 using Cache = tg::KeyValueCache<>;
 
 // Moves an object by construction and by assignment. Each time the source must be empty, and the target must do what
@@ -35,14 +35,14 @@ template <class C, class Empty, class Does> void check_moves(C object, Empty is_
 }
 
 tg::Tensor<float> rows(std::size_t count, float first) {
-  Array array(tg::Shape{1, count, 4});
+  Matrix array(tg::Shape{1, count, 4});
   for (float& x : array) x = first += 0.25F;
   return array;
 }
 
 template <class Optimizer> void check_moved_optimizer() {
-  tg::Parameter<float> w(Array(tg::Shape{2}, 1.0F));
-  w.set_grad(Array(tg::Shape{2}, 1.0F));
+  tg::Parameter<float> w(Matrix(tg::Shape{2}, 1.0F));
+  w.set_grad(Matrix(tg::Shape{2}, 1.0F));
   const auto is_empty = [](Optimizer& optimizer) {
     optimizer.step();
     optimizer.zero_grad();
@@ -65,8 +65,8 @@ TEST_CASE("moved-from tensors and parameters are undefined") {
     return !x.defined();
   };
   const auto sum = [](const auto& x) { return tg::sum(x).item(); };
-  check_moves(tg::Tensor<float>(Array(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
-  check_moves(tg::Parameter<float>(Array(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
+  check_moves(tg::Tensor<float>(Matrix(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
+  check_moves(tg::Parameter<float>(Matrix(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
 }
 
 TEST_CASE("moved-from masks and hooks are empty") {
@@ -83,7 +83,7 @@ TEST_CASE("a moved-from cache of keys and values is empty, and starts another te
   const auto attend = [](Cache cache) { return cache.attend(rows(1, 7), rows(1, 8), rows(1, 9), 2).value(); };
   Cache cache;
   cache.attend(rows(3, 0), rows(3, 1), rows(3, 2), 2);
-  const Array of_first_token = attend(Cache());
+  const Matrix of_first_token = attend(Cache());
   check_moves(
       cache, [&](Cache& moved) { return moved.size() == 0 && attend(moved) == of_first_token; }, attend);
 }
@@ -117,9 +117,9 @@ TEST_CASE("a moved-from array of a file is refused") {
 
 TEST_CASE("a moved-from comparison has no steps") {
   tg::testing::Comparison steps;
-  steps.add("right", Array(tg::Shape{2}, 1.0F), Array(tg::Shape{2}, 1.0F));
-  steps.add("wrong", Array(tg::Shape{2}, 1.0F), Array(tg::Shape{2}, 2.0F));
-  steps.add("later", Array(tg::Shape{2}, 1.0F), Array(tg::Shape{2}, 1.0F));
+  steps.add("right", Matrix(tg::Shape{2}, 1.0F), Matrix(tg::Shape{2}, 1.0F));
+  steps.add("wrong", Matrix(tg::Shape{2}, 1.0F), Matrix(tg::Shape{2}, 2.0F));
+  steps.add("later", Matrix(tg::Shape{2}, 1.0F), Matrix(tg::Shape{2}, 1.0F));
   const std::string none = printed(tg::testing::Comparison());
   check_moves(
       std::move(steps), [&](const tg::testing::Comparison& moved) { return moved && printed(moved) == none; },

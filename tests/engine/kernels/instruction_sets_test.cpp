@@ -12,7 +12,6 @@ using tapegrad::detail::instruction_set;
 using tapegrad::detail::instruction_sets;
 using tapegrad::detail::InstructionSet;
 using tapegrad::detail::run_vectorized;
-using tapegrad::detail::UseInstructionSet;
 
 TEST_CASE("The processor's best instruction set is selected unless a test selects another") {
   const std::vector<InstructionSet> sets = instruction_sets();

@@ -23,19 +23,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Numbers = tg::Array<float>;
+using Floats = tg::Array<float>;
 
 // One parameter, large enough that writing it takes a while.
 constexpr std::size_t kMegabyte = 1 << 18;
 tg::Parameter<float> filled(float number, std::size_t numbers = kMegabyte) {
-  return tg::Parameter<float>(Numbers(tg::Shape{numbers}, number));
+  return tg::Parameter<float>(Floats(tg::Shape{numbers}, number));
 }
 
 // The number that fills the whole file; fails if the file holds different numbers.
 float number_in(const fs::path& path, std::size_t numbers = kMegabyte) {
   auto parameter = filled(-1, numbers);
   tg::load(parameter, path);
-  const Numbers& value = parameter.value();
+  const Floats& value = parameter.value();
   CHECK(static_cast<std::size_t>(std::count(value.begin(), value.end(), value(0))) == numbers);
   return value(0);
 }

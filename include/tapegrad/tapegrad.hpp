@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapegrad/engine/array/array.hpp>
+#include <tapegrad/engine/array/batches.hpp>
 #include <tapegrad/engine/array/from.hpp>
 #include <tapegrad/engine/array/mask.hpp>
 #include <tapegrad/engine/array/pool.hpp>

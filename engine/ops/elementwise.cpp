@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "../array/internal/error.hpp"
@@ -172,6 +173,30 @@ template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& 
       [&](auto& arguments) { arguments.add("condition", condition); });
 }
 
+// PyTorch's gradients: wins(x, y) orders unequal numbers, equal ones share dy, and next to a NaN both get all of it.
+template <class T, class Wins>
+Tensor<T> winner(const Operation& operation, const Tensor<T>& a, const Tensor<T>& b, Wins wins) {
+  detail::require_broadcast(operation.name, a, b);
+  const auto choose = [wins](T x, T y) { return wins(x, y) || std::isnan(x) ? x : y; };
+  return record(
+      operation, zip<T>(operation.name, a.value(), b.value(), choose), {a, b},
+      [wins, name = operation.name, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
+        const auto share = [wins](T d, T x, T y) { return x == y ? d / 2 : wins(y, x) ? T(0) : d; };
+        if (dx[0].needs_grad()) dx[0] += detail::zip_all<T>(name, share, dy, *a, *b);
+        if (dx[1].needs_grad()) dx[1] += detail::zip_all<T>(name, share, dy, *b, *a);
+      });
+}
+
+template <class T> Tensor<T> maximum(const Tensor<T>& a, const Tensor<T>& b) {
+  return winner({"maximum", "y = max(a, b); da = ([a > b] + [a = b] / 2) ⊙ dy; db = ([b > a] + [a = b] / 2) ⊙ dy"}, a,
+                b, std::greater<>());
+}
+
+template <class T> Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
+  return winner({"minimum", "y = min(a, b); da = ([a < b] + [a = b] / 2) ⊙ dy; db = ([b < a] + [a = b] / 2) ⊙ dy"}, a,
+                b, std::less<>());
+}
+
 // k is 0 with probability c and 1 otherwise. The backward pass recomputes the random numbers instead of saving them.
 template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training, Generator& generator) {
   detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), got ", p);
@@ -204,6 +229,8 @@ template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training
   template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, Scalar<T>);                  \
   template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, const Tensor<T>&);           \
   template Tensor<T> where(const BoolArray&, const Tensor<T>&, const Tensor<T>&);                 \
+  template Tensor<T> maximum(const Tensor<T>&, const Tensor<T>&);                                 \
+  template Tensor<T> minimum(const Tensor<T>&, const Tensor<T>&);                                 \
   template Tensor<T> dropout(const Tensor<T>&, double, bool, Generator&);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -82,28 +82,33 @@ using detail::sum_run;
 
 namespace {
 
+// Returns the shape of the rows.
+Shape check_logits(const char* operation, const Shape& shape, bool is_mean) {
+  require(!shape.empty() && shape.back() > 0, operation, "expected logits of shape (..., classes), got ", shape);
+  require(!is_mean || element_count(shape) > 0, operation,
+          "expected at least one label to average over, got logits of shape ", shape);
+  return Shape(shape.begin(), shape.end() - 1);
+}
+
+void check_labels(const char* operation, const Shape& shape, const IntArray& labels, std::int64_t ignore_index) {
+  const Shape rows(shape.begin(), shape.end() - 1);
+  require(labels.shape() == rows, operation, "expected labels of shape ", rows, " for logits of shape ", shape,
+          ", got ", labels.shape());
+  for (std::int64_t label : labels)
+    detail::require_in_range(label == ignore_index || (label >= 0 && static_cast<std::size_t>(label) < shape.back()),
+                             operation, "expected labels from 0 to ", shape.back() - 1, " or ignore_index ",
+                             ignore_index, ", got ", label);
+}
+
 // Checks everything but labels or probabilities. Returns the shape of the rows.
 template <class T> Shape check(const Tensor<T>& logits, const CrossEntropyOptions<T>& options) {
   const Shape& shape = logits.shape();
-  require(!shape.empty() && shape.back() > 0, "cross_entropy", "expected logits of shape (..., classes), got ", shape);
-  require(logits.size() > 0 || options.reduction != Reduction::mean, "cross_entropy",
-          "expected at least one label to average over, got logits of shape ", shape);
+  const Shape rows = check_logits("cross_entropy", shape, options.reduction == Reduction::mean);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "cross_entropy",
           "expected label_smoothing in [0, 1], got ", options.label_smoothing);
   require(!options.weight || options.weight->shape() == Shape{shape.back()}, "cross_entropy",
           "expected a weight of shape (", shape.back(), "), got ", [&] { return to_string(options.weight->shape()); });
-  return Shape(shape.begin(), shape.end() - 1);
-}
-
-template <class T> void check(const Tensor<T>& logits, const IntArray& labels, const CrossEntropyOptions<T>& options) {
-  const Shape rows = check(logits, options);
-  const std::size_t classes = logits.shape().back();
-  require(labels.shape() == rows, "cross_entropy", "expected labels of shape ", rows, " for logits of shape ",
-          logits.shape(), ", got ", labels.shape());
-  for (std::int64_t label : labels)
-    detail::require_in_range(label == options.ignore_index || (label >= 0 && static_cast<std::size_t>(label) < classes),
-                             "cross_entropy", "expected labels from 0 to ", classes - 1, " or ignore_index ",
-                             options.ignore_index, ", got ", label);
+  return rows;
 }
 
 // True without smoothing and class weights.
@@ -151,7 +156,8 @@ template <class T> Array<T> reduced(Array<T> losses, Reduction reduction, T fact
 template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options) {
-  check(logits, labels, options);
+  check(logits, options);
+  check_labels("cross_entropy", logits.shape(), labels, options.ignore_index);
   detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const std::size_t rows = labels.size(), classes = rule.classes;
 
@@ -355,12 +361,25 @@ template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& targe
       [&](auto& arguments) { arguments.add("reduction", name_of(reduction)); });
 }
 
+template <class T> double accuracy(const Array<T>& logits, const IntArray& labels, std::int64_t ignore_index) {
+  check_logits("accuracy", logits.shape(), /*is_mean=*/true);
+  check_labels("accuracy", logits.shape(), labels, ignore_index);
+  const IntArray predicted = argmax(logits, -1);
+  std::size_t count = 0, right = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    count += labels.data()[i] != ignore_index;
+    right += labels.data()[i] == predicted.data()[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(count);
+}
+
 #define INSTANTIATE(T)                                                                                         \
   template Tensor<T> cross_entropy(const Tensor<T>&, const IntArray&, const CrossEntropyOptions<Scalar<T>>&);  \
   template Tensor<T> cross_entropy(const Tensor<T>&, const Tensor<T>&, const CrossEntropyOptions<Scalar<T>>&); \
   template Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>&, const Tensor<T>&,                      \
                                                       const BCEWithLogitsOptions<Scalar<T>>&);                 \
-  template Tensor<T> mse_loss(const Tensor<T>&, const Tensor<T>&, Reduction);
+  template Tensor<T> mse_loss(const Tensor<T>&, const Tensor<T>&, Reduction);                                  \
+  template double accuracy(const Array<T>&, const IntArray&, std::int64_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

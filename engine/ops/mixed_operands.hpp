@@ -14,17 +14,26 @@ concept IsTensor = requires(const X& x) {
   []<class T>(const Tensor<T>&) {}(x);
 };
 
-// Makes the operators below more constrained than xtensor's, so overload resolution prefers them.
+// True for a tensor and an array, and for tensors of two types, which as_tensor refuses. Makes the operators below more
+// constrained than xtensor's, so overload resolution prefers them.
 template <class A, class B>
-concept TensorAndArray = (IsTensor<A> && xt::is_xexpression<std::remove_cvref_t<B>>::value) ||
-                         (xt::is_xexpression<std::remove_cvref_t<A>>::value && IsTensor<B>);
+concept MixedOperands =
+    (IsTensor<A> && IsTensor<B> &&
+     !std::is_same_v<typename std::remove_cvref_t<A>::value_type, typename std::remove_cvref_t<B>::value_type>) ||
+    (IsTensor<A> && xt::is_xexpression<std::remove_cvref_t<B>>::value) ||
+    (xt::is_xexpression<std::remove_cvref_t<A>>::value && IsTensor<B>);
 
 /// A tensor of the other operand's type: itself, or a constant with an expression's values.
 template <class Other, class X> decltype(auto) as_tensor(const X& x) {
-  if constexpr (IsTensor<X>)
+  if constexpr (IsTensor<X>) {
+    static_assert(
+        !IsTensor<Other>,
+        "tapegrad: the operands are a Tensor<float> and a Tensor<double>. Convert one, without a gradient, as "
+        "in x * tg::Tensor<float>(d.value()), or make the model a template on its scalar.");
     return static_cast<const Tensor<typename X::value_type>&>(x);
-  else
+  } else {
     return Tensor<typename std::remove_cvref_t<Other>::value_type>(x);
+  }
 }
 
 /// x = result(). The copy throws if x is a Parameter seen as a Tensor, before anything is recorded.
@@ -41,23 +50,23 @@ template <class X, class F> X& rebind(X& x, F result) {
 
 /// a + b for a tensor and a constant array or expression; both broadcast.
 template <class A, class B>
-requires detail::TensorAndArray<A, B>
+requires detail::MixedOperands<A, B>
 auto operator+(A&& a, B&& b) { return detail::as_tensor<B>(a) + detail::as_tensor<A>(b); }
 /// a - b likewise.
 template <class A, class B>
-requires detail::TensorAndArray<A, B>
+requires detail::MixedOperands<A, B>
 auto operator-(A&& a, B&& b) { return detail::as_tensor<B>(a) - detail::as_tensor<A>(b); }
 /// a * b likewise.
 template <class A, class B>
-requires detail::TensorAndArray<A, B>
+requires detail::MixedOperands<A, B>
 auto operator*(A&& a, B&& b) { return detail::as_tensor<B>(a) * detail::as_tensor<A>(b); }
 /// a / b likewise.
 template <class A, class B>
-requires detail::TensorAndArray<A, B>
+requires detail::MixedOperands<A, B>
 auto operator/(A&& a, B&& b) { return detail::as_tensor<B>(a) / detail::as_tensor<A>(b); }
 /// a^b likewise.
 template <class A, class B>
-requires detail::TensorAndArray<A, B>
+requires detail::MixedOperands<A, B>
 auto pow(A&& a, B&& b) { return pow(detail::as_tensor<B>(a), detail::as_tensor<A>(b)); }
 
 }  // namespace tapegrad

@@ -116,6 +116,11 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
 /// a if the condition is true, b if it is false; all three broadcast.
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b);
 
+/// The larger of a and b, elementwise; both broadcast. Equal elements get half of the gradient each. NaN if either is.
+template <class T> Tensor<T> maximum(const Tensor<T>& a, const Tensor<T>& b);
+/// The smaller of a and b, like maximum.
+template <class T> Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b);
+
 /// Sets each element to 0 with probability p and divides the others by 1 - p; the identity unless `training`. Throws
 /// std::invalid_argument if p is not in [0, 1).
 template <class T>
@@ -205,6 +210,13 @@ template <class T> Tensor<T> stack(const std::vector<Tensor<T>>& tensors, std::p
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// The mean over the axes, sum(x) / n, shaped like sum. Throws std::invalid_argument over no elements.
 template <class T> Tensor<T> mean(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Does not compile: explains `mean(argmax(x, 1) == labels)`.
+template <std::same_as<bool> Equal> void mean(Equal) {
+  static_assert(
+      !std::same_as<Equal, bool>,
+      "tapegrad: expected a tensor to average, got a bool: == on arrays is true if all elements are equal. For "
+      "the share of correct labels, call tg::accuracy(logits, labels).");
+}
 /// The variance: sum((x - mean)²) / max(n - correction, 0). NaN for one element unless the correction is 0. Throws
 /// std::invalid_argument over no elements.
 template <class T>
@@ -358,6 +370,14 @@ Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& target, Reduction reduct
 template <class T, class E>
 Tensor<T> mse_loss(const Tensor<T>& x, const xt::xexpression<E>& target, Reduction reduction = Reduction::mean) {
   return mse_loss(x, Tensor<T>(target), reduction);
+}
+
+/// The share of labels equal to the argmax of their logits, without a gradient. logits: (..., C), labels: (...). Skips
+/// labels of ignore_index and throws like cross_entropy; NaN if every label is ignored.
+template <class T> double accuracy(const Array<T>& logits, const IntArray& labels, std::int64_t ignore_index = -100);
+/// The same of a tensor's value.
+template <class T> double accuracy(const Tensor<T>& logits, const IntArray& labels, std::int64_t ignore_index = -100) {
+  return accuracy(logits.value(), labels, ignore_index);
 }
 
 // ---- indices.cpp: without gradients -------------------------------------------------------------------------------

@@ -11,6 +11,20 @@ template <class F> void add_function(Table& table, const char* operation, double
   table.add(operation, "a scalar", {"...", draw({}, low, high, gap)}, f);
 }
 
+// The larger or the smaller of two tensors. Equal numbers have no derivative: each gets half of the gradient.
+template <class F> void add_winner(Table& table, const char* operation, F) {
+  const auto f = [](auto& x) { return F()(x[0], x[1]); };
+  table.add(operation, "equal shapes", {draw({2, 3}), draw({2, 3})}, f);
+  table.add(operation, "a row and a column", {draw({3}), draw({2, 1})}, f);
+  table.add(operation, "scalars", {"...,...", draw({}), draw({})}, f);
+  table.add(operation, "no rows and one row", {draw({0, 3}), draw({1, 3})}, f);
+  table.add(operation, "a tensor with itself", {draw({2, 3})}, [](auto& x) { return F()(x[0], x[0]); });
+  table.add(operation, "a matrix and its transpose", {draw({3, 3})},
+            [](auto& x) { return F()(x[0], tg::transpose(x[0], 0, 1)); });
+  table.add(operation, "large and tiny", {draw({2, 3}, -1e30, 1e30), draw({3}, -1e-9, 1e-9)}, f);
+  table.add(operation, "equal numbers", {draw({2, 3}, 0, 0), draw({3}, 0, 0)}, f, no_differences);
+}
+
 void add_functions(Table& table) {
   const auto exp = [](auto& x) { return tg::exp(x[0]); };
   add_function(table, "exp", -3, 3, 0, exp);
@@ -129,6 +143,9 @@ void add_choices(Table& table) {
   });
   table.add("where", "a scalar and a matrix", {draw({}), draw({2, 3})},
             [](auto& x) { return tg::where(drawn_mask({3}, 7), x[0], x[1]); });
+
+  add_winner(table, "maximum", [](const auto& a, const auto& b) { return tg::maximum(a, b); });
+  add_winner(table, "minimum", [](const auto& a, const auto& b) { return tg::minimum(a, b); });
 
   table.add("dropout", "half of a matrix", {draw({4, 5})}, [](auto& x) { return tg::dropout(x[0], 0.5); });
   table.add("dropout", "a tenth of three axes", {draw({2, 3, 4})}, [](auto& x) { return tg::dropout(x[0], 0.1); });

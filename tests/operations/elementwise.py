@@ -84,6 +84,16 @@ def add_samples():
     three, single = drawn_mask((3,), 7), drawn_mask((1,), 8)
     add("where", "a scalar and a matrix", [draw(), draw(2, 3)], lambda a, b: torch.where(three, a, b))
 
+    for operation, f in ("maximum", torch.maximum), ("minimum", torch.minimum):
+        add(operation, "equal shapes", [draw(2, 3), draw(2, 3)], f)
+        add(operation, "a row and a column", [draw(3), draw(2, 1)], f)
+        add(operation, "scalars", [draw(), draw()], f)
+        add(operation, "no rows and one row", [draw(0, 3), draw(1, 3)], f)
+        add(operation, "a tensor with itself", [draw(2, 3)], lambda a, f=f: f(a, a))
+        add(operation, "a matrix and its transpose", [draw(3, 3)], lambda a, f=f: f(a, a.T))
+        add(operation, "large and tiny", [draw(2, 3, low=-1e30, high=1e30), draw(3, low=-1e-9, high=1e-9)], f)
+        add(operation, "equal numbers", [draw(2, 3, low=0, high=0), draw(3, low=0, high=0)], f)
+
     add("dropout", "half of a matrix", [draw(4, 5)], lambda a: a * kept(a.shape, 0.5))
     add("dropout", "a tenth of three axes", [draw(2, 3, 4)], lambda a: a * kept(a.shape, 0.1))
     add("dropout", "twice, with other masks", [draw(12)],

@@ -8,6 +8,10 @@ template <class T, class Indices> tg::Tensor<T> as_tensor(const Inputs<T>&, cons
   return tg::Tensor<T>(tg::Array<T>(indices));
 }
 
+template <class T> tg::Tensor<T> number(const Inputs<T>&, double x) {
+  return tg::Tensor<T>(tg::Array<T>(tg::Shape{}, static_cast<T>(x)));
+}
+
 }  // namespace
 
 void add_indices(Table& table) {
@@ -16,6 +20,13 @@ void add_indices(Table& table) {
       .along("n?", [](auto& x, std::ptrdiff_t axis) { return as_tensor(x, tg::argmax(x[0], axis)); });
   table.add("argmax", "a long row, large", {draw({40}, -1e30, 1e30)},
             [](auto& x) { return as_tensor(x, tg::argmax(x[0], 0)); });
+
+  table.add("accuracy", "rows", {draw({4, 3})}, [](auto& x) { return number(x, tg::accuracy(x[0], {2, 0, 1, 1})); });
+  table.add("accuracy", "one label", {draw({3})},
+            [](auto& x) { return number(x, tg::accuracy(x[0], tg::IntArray(tg::Shape{}, 0))); });
+  table.add("accuracy", "an array of three axes, one label ignored", {draw({2, 3, 4})}, [](auto& x) {
+    return number(x, tg::accuracy(x[0].value(), {{0, 3, -100}, {1, 2, 2}}));
+  });
 
   table.add("one_hot", "ids of two axes", {}, [](auto& x) { return as_tensor(x, tg::one_hot({{2, 0}, {1, 1}}, 3)); });
   table.add("one_hot", "one id", {}, [](auto& x) { return as_tensor(x, tg::one_hot(tg::IntArray(1), 3)); });

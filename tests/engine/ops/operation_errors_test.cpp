@@ -43,6 +43,8 @@ TEST_CASE("Arithmetic, where and dropout refuse incompatible shapes and probabil
                 [](X x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
   check_invalid("where", {"(2, 3)", "(3, 3)"}, {{2, 3}, {3}},
                 [](X x) { tg::where(tg::causal_mask(3, 3), x[0], x[1]); });
+  check_invalid("maximum", {"(2, 3)", "(2)"}, {{2, 3}, {2}}, [](X x) { tg::maximum(x[0], x[1]); });
+  check_invalid("minimum", {"(2, 3)", "(2)"}, {{2, 3}, {2}}, [](X x) { tg::minimum(x[0], x[1]); });
   check_invalid("dropout", {"[0, 1)", "got 1"}, {{3}}, [](X x) { tg::dropout(x[0], 1); });
   check_invalid("dropout", {"got -0.5"}, {{3}}, [](X x) { tg::dropout(x[0], -0.5, false); });
   check_invalid("dropout", {"got nan"}, {{3}}, [](X x) { tg::dropout(x[0], kNaN); });
@@ -114,6 +116,10 @@ TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothin
   check_invalid("cross_entropy", {"(2)", "(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, 1, 2}); });
   check_invalid("cross_entropy", {"(0, 3)"}, {{0, 3}},
                 [](X x) { tg::cross_entropy(x[0], tg::IntArray::from_shape({0})); });
+  check_invalid("accuracy", {"()"}, {{}}, [](X x) { tg::accuracy(x[0], tg::IntArray(0)); });
+  check_invalid("accuracy", {"at least one label", "(0, 3)"}, {{0, 3}},
+                [](X x) { tg::accuracy(x[0], tg::int_array({})); });
+  check_invalid("accuracy", {"(2)", "(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::accuracy(x[0], {0, 1, 2}); });
   check_invalid("cross_entropy", {"[0, 1]", "got 1.5"}, {{1, 3}},
                 [](X x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = 1.5}); });
   check_invalid("cross_entropy", {"got nan"}, {{1, 3}},
@@ -203,6 +209,8 @@ TEST_CASE("Indices outside their range are refused") {
   check_range("embedding", {"0 to 3", "got -1"}, {{4, 2}}, [](X x) { tg::embedding(x[0], {-1, 0}); });
   check_range("cross_entropy", {"0 to 2", "-100", "got 3"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, 3}); });
   check_range("cross_entropy", {"got -1"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, -1}); });
+  check_range("accuracy", {"0 to 2", "-100", "got 3"}, {{2, 3}}, [](X x) { tg::accuracy(x[0], {0, 3}); });
+  check_range("accuracy", {"got -1"}, {{2, 3}}, [](X x) { tg::accuracy(x[0], {0, -1}); });
   check_range("one_hot", {"0 to 2", "got 3"}, {}, [](X) { tg::one_hot({0, 3}, 3); });
   check_range("one_hot", {"got -1"}, {}, [](X) { tg::one_hot({-1, 0}, 3); });
 }

@@ -38,6 +38,18 @@ TEST_CASE("abs and relu have gradient 0 at their kinks") {
   check_close(gradient({-1, 0, 2}, [](const Tensor& x) { return tg::relu(x); }), Array{0, 0, 1});
 }
 
+TEST_CASE("The larger and the smaller element next to a NaN are NaN, and both get the gradient, as in PyTorch") {
+  const tg::Parameter<double> a(Array{kNaN, 1, kNaN, 0}), b(Array{1, kNaN, kNaN, kInfinity});
+  tg::Tape tape;
+  const Tensor largest = tg::maximum(a, b), smallest = tg::minimum(a, b);
+  for (const Tensor& y : {largest, smallest}) CHECK(all_nan(tg::narrow(y, 0, 0, 3).value()));
+  CHECK(largest.value()(3) == kInfinity);
+  CHECK(smallest.value()(3) == 0);
+  (tg::sum(largest) + 2 * tg::sum(smallest)).backward();
+  check_close(a.grad(), Array{3, 3, 3, 2});
+  check_close(b.grad(), Array{3, 3, 3, 1});
+}
+
 TEST_CASE("Logarithms, roots and quotients at the limits of their range give infinities and NaN, as in PyTorch") {
   check_close(tg::log(Tensor(Array{0})).value(), Array{-kInfinity});
   check_close(gradient({0}, [](const Tensor& x) { return tg::log(x); }), Array{kInfinity});

@@ -58,6 +58,11 @@ template <class F> std::function<Step(Draw&)> triangle(F f) {
   };
 }
 
+/// f chooses between its operands. Equal elements are a kink.
+template <class F> std::function<Step(Draw&)> winner(F f) {
+  return binary(f, [](const Values<double>& v) { return away((v[0] - v[1]).value(), 0); });
+}
+
 }  // namespace
 
 const std::vector<Operation>& operations() {
@@ -96,6 +101,8 @@ const std::vector<Operation>& operations() {
       {"gelu by tanh", unary([](const auto& x) { return tg::gelu(x, tg::Gelu::tanh); })},
       {"masked_fill", steps::masked_fill},
       {"where", steps::where},
+      {"maximum", winner([](const auto& a, const auto& b) { return tg::maximum(a, b); })},
+      {"minimum", winner([](const auto& a, const auto& b) { return tg::minimum(a, b); })},
       {"dropout", steps::dropout},
       {"matmul", steps::product},
       {"linear", steps::linear},

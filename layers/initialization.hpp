@@ -23,19 +23,27 @@ void initialize_normal(Embedding<T>& layer, double standard_deviation, Generator
 
 namespace detail {
 
-/// Draws normal weights: linear layers with deviation_of(in_features), embeddings with 0.02, and the residual layers
-/// out_proj and fc2 of n TransformerBlocks with deviation_of_residual(n).
+/// Draws normal weights: linear layers with deviation_of(in_features), embeddings with the given deviation.
+template <class M, class DeviationOf>
+void initialize_layers(M& model, DeviationOf deviation_of, double of_embeddings, Generator& generator) {
+  using T = ScalarOf<M>;
+  walk(model, [&]<class F>(const Path&, F& field) {
+    if constexpr (std::derived_from<F, Linear<T>>)
+      initialize_normal(static_cast<Linear<T>&>(field), deviation_of(field.weight.shape()[1]), generator);
+    if constexpr (std::derived_from<F, Embedding<T>>)
+      initialize_normal(static_cast<Embedding<T>&>(field), of_embeddings, generator);
+  });
+}
+
+/// The same with 0.02 for embeddings, then the residual layers out_proj and fc2 of n TransformerBlocks with
+/// deviation_of_residual(n).
 template <class M, class DeviationOf, class DeviationOfResidual>
 void initialize_transformer(M& model, DeviationOf deviation_of, DeviationOfResidual deviation_of_residual,
                             Generator& generator) {
   using T = ScalarOf<M>;
+  initialize_layers(model, deviation_of, 0.02, generator);
   std::size_t blocks = 0;
-  walk(model, [&]<class F>(const Path&, F& field) {
-    if constexpr (std::derived_from<F, Linear<T>>)
-      initialize_normal(field, deviation_of(field.weight.shape()[1]), generator);
-    if constexpr (std::derived_from<F, Embedding<T>>) initialize_normal(field, 0.02, generator);
-    blocks += std::derived_from<F, TransformerBlock<T>>;
-  });
+  walk(model, [&]<class F>(const Path&, F&) { blocks += std::derived_from<F, TransformerBlock<T>>; });
   walk(model, [&]<class F>(const Path&, F& field) {
     if constexpr (std::derived_from<F, TransformerBlock<T>>)
       for (Linear<T>* layer : {&field.attention.out_proj, &field.feed_forward.fc2})
@@ -44,6 +52,14 @@ void initialize_transformer(M& model, DeviationOf deviation_of, DeviationOfResid
 }
 
 }  // namespace detail
+
+/// Normal weights in all linear layers and embeddings of a model, and biases of 0. Norms and a model's own parameters
+/// are unchanged. Throws std::invalid_argument unless the standard deviation is >= 0.
+template <detail::ModelArgument M>
+void initialize_normal(M& model, double standard_deviation, Generator& generator = default_generator()) {
+  detail::initialize_layers(
+      model, [=](std::size_t) { return standard_deviation; }, standard_deviation, generator);
+}
 
 /// GPT-2's initialization (Radford et al. 2019): normal weights with a standard deviation of 0.02 in all linear layers
 /// and embeddings, and 0.02 / sqrt(2 n) in the residual layers out_proj and fc2 of n TransformerBlocks, so the sum of 2

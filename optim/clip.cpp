@@ -45,16 +45,21 @@ template <class T> void scale(Array<T>& x, double factor) {
   });
 }
 
-}  // namespace
-
-template <class T> double clip_grad_norm(const Parameters<T>& parameters, double max_norm) {
-  require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, got ", max_norm);
-  detail::require_each_once("clip_grad_norm", parameters, /*skip_undefined=*/true);
-
+template <class T> double norm_of(const char* operation, const Parameters<T>& parameters) {
+  detail::require_each_once(operation, parameters, /*skip_undefined=*/true);
   double squares = 0;
   for (const auto& parameter : parameters)
     if (parameter->has_grad()) squares += sum_of_squares(parameter->grad());
-  const double norm = std::sqrt(squares), factor = max_norm / (norm + 1e-6);
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+template <class T> double grad_norm(const Parameters<T>& parameters) { return norm_of("grad_norm", parameters); }
+
+template <class T> double clip_grad_norm(const Parameters<T>& parameters, double max_norm) {
+  require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, got ", max_norm);
+  const double norm = norm_of("clip_grad_norm", parameters), factor = max_norm / (norm + 1e-6);
   if (!std::isfinite(norm) || !(factor < 1)) return norm;
 
   for (const auto& parameter : parameters)  // allocations first, so all gradients are scaled or none
@@ -64,6 +69,8 @@ template <class T> double clip_grad_norm(const Parameters<T>& parameters, double
   return norm;
 }
 
+template double grad_norm(const Parameters<float>&);
+template double grad_norm(const Parameters<double>&);
 template double clip_grad_norm(const Parameters<float>&, double);
 template double clip_grad_norm(const Parameters<double>&, double);
 

@@ -254,6 +254,43 @@ TEST_CASE("GPT-2's initial weights are normal, and smaller in residual layers") 
   CHECK(one == same);
 }
 
+TEST_CASE("initialize_normal draws the weights of a whole model, except those of norms and of the model itself") {
+  struct Mine : tg::Linear<double> {
+    using Linear::Linear;
+  };
+  struct Model {
+    Gpt gpt{2};
+    Mine mine{64, 64};
+    tg::Parameter<double> own{Array(tg::Shape{8, 8}, 2.0)};
+    TAPEGRAD_FIELDS(gpt, mine, own)
+  } model;
+  const Array of_padding = tg::Tensor<double>(model.gpt.tokens(tg::IntArray{3})).value();
+  tg::Generator generator(7), same(7);
+  tg::initialize_normal(model, 0.5, generator);
+  check_spread(model.gpt.tokens.weight, 0.5);
+  CHECK(model.gpt.tokens(tg::IntArray{3}).value() == of_padding);
+  for (const Block& block : model.gpt.blocks) {
+    check_spread(block.attention.out_proj.weight, 0.5);
+    check_spread(block.feed_forward.fc2.weight, 0.5);
+    check_spread(block.feed_forward.fc2.bias, 0);
+    CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
+  }
+  check_spread(model.mine.weight, 0.5);
+  check_spread(model.mine.bias, 0);
+  CHECK(model.own.value() == Array(tg::Shape{8, 8}, 2.0));
+  tg::initialize_normal(model.mine, 0.25);
+  check_spread(model.mine.weight, 0.25);
+
+  Model second;
+  tg::initialize_normal(second, 0.5, same);
+  CHECK(second.gpt.head.weight.value() == model.gpt.head.weight.value());
+  CHECK(generator == same);
+  check_refused("normal", "got -1", [&] { tg::initialize_normal(second, -1); });
+  const tg::SkipInitialization skip;
+  tg::initialize_normal(second, 0);
+  CHECK(second.gpt.head.weight.value() == model.gpt.head.weight.value());
+}
+
 TEST_CASE("LeCun's initial weights preserve the variance of the input, and blocks start as the identity") {
   tg::manual_seed(2);
   Gpt gpt(8);

@@ -134,7 +134,7 @@ struct CheckpointReader::State {
     for (auto& [name, tensor] : file.tensors()) {
       if (!name.starts_with(options.prefix)) continue;
       std::string to = to_model(name);
-      const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{std::move(tensor), name});
+      const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{tensor, name});
       if (!is_new)
         file.refuse("expected each name once after renaming, got ", quoted(place->second.name), " and ", quoted(name),
                     " for ", quoted(place->first));
@@ -144,6 +144,21 @@ struct CheckpointReader::State {
       const auto [place, is_new] = texts.try_emplace(to_model(name), Text{text});
       place->second.is_ambiguous = !is_new;
     }
+  }
+
+  // Advice for a missing tensor that the file has under another prefix, the shortest of them. None if names matched
+  // before: then the prefix is right.
+  std::string suggested_prefix(const Wanted& wanted) {
+    if (options.rename || std::ranges::any_of(tensors, [](const auto& named) { return named.second.is_taken; }))
+      return "";
+    const std::string* found = nullptr;
+    for (const auto& [name, tensor] : file.tensors()) {
+      const bool is_wanted = name == wanted.name || name.ends_with('.' + wanted.name);
+      const bool is_shorter = !found || std::pair(name.size(), name) < std::pair(found->size(), *found);
+      if (is_wanted && is_shorter && wanted.fits(tensor.shape)) found = &name;
+    }
+    if (!found) return "";
+    return "; use .prefix = " + quoted(found->substr(0, found->size() - wanted.name.size())) + " for " + quoted(*found);
   }
 
   std::string to_model(const std::string& name) const {
@@ -168,7 +183,8 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
     state_->file.refuse("expected ", state_->options.prefix, wanted.name, parts...);
   };
   if (place == state_->tensors.end()) {
-    if (!wanted.optional && !may_miss(wanted.name)) refuse(' ', wanted.shape, ", got no such tensor");
+    if (!wanted.optional && !may_miss(wanted.name))
+      refuse(' ', wanted.shape, ", got no such tensor", state_->suggested_prefix(wanted));
     return nullptr;
   }
   State::Tensor& tensor = place->second;

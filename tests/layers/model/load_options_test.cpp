@@ -87,14 +87,37 @@ TEST_CASE("A prefix selects a part of a file, at any depth") {
 TEST_CASE("An error for a missing name includes the prefix, and a missing part is an error") {
   OldNet model;
   check_refused(model, parts_of(trained(1)), {.prefix = "mode."},
-                "expected mode.head.weight of shape (1, 2), got no such tensor");
+                "expected mode.head.weight of shape (1, 2), got no such tensor; use .prefix = \"model.\" for "
+                "\"model.head.weight\"");
   check_refused(model, parts_of(OldNet()), {.prefix = "model."},
-                "expected model.head.weight of shape (1, 2), got no such tensor");
+                "expected model.head.weight of shape (1, 2), got no such tensor; use .prefix = \"\" for "
+                "\"head.weight\"");
   OldRun run;
   FileParts file = parts_of(trained(1));
   file.texts.clear();
   for (auto& tensor : file.tensors) tensor.name.insert(0, "a.");
   check_refused(run, file, {.prefix = "a."}, "expected a.phase as text in the metadata, got no such text");
+}
+
+TEST_CASE("An error for a missing name suggests the shortest prefix under which the file has a tensor that fits") {
+  tg::Linear<> head(2, 1);
+  FileParts file = parts_of(OldNet());
+  const std::string missing = "expected weight of shape (1, 2), got no such tensor";
+  check_refused(head, file, {}, missing + "; use .prefix = \"head.\" for \"head.weight\"");
+  load(head, file, {.prefix = "head.", .ignore = {"mean"}});
+
+  file.add<float>("a.head.weight", "F32", {1, 2});
+  file.tensors.back().shape = {1, 2};
+  file.add<float>("b.weight", "F32", {1, 2});  // another shape
+  file.add<float>("overweight", "F32", {1, 2});
+  file.tensors.back().shape = {1, 2};
+  check_refused(head, file, {}, missing + "; use .prefix = \"head.\" for \"head.weight\"");
+  const auto same = [](std::string name) { return name; };
+  check_refused(head, file, {.rename = same}, missing);  // whose names are not the file's
+  file.erase("head.weight");
+  check_refused(head, file, {}, missing + "; use .prefix = \"a.head.\" for \"a.head.weight\"");
+  file.erase("a.head.weight");
+  check_refused(head, file, {}, missing);
 }
 
 TEST_CASE("rename maps a file's names without the prefix to the model's, also those of texts") {

@@ -20,7 +20,7 @@ struct MicroGpt {
   TAPEGRAD_FIELDS(tokens, positions, block, head)
 
   tg::Tensor<float> operator()(const Ids& ids) const {  // T ids -> logits (1, T, 27) of the next ones
-    const auto x = tokens(tg::int_array(ids, {1, ids.size()})) + positions(xt::arange<std::int64_t>(ids.size()));
+    const auto x = tokens(tg::int_array(ids, {1, ids.size()})) + positions(tg::arange(ids.size()));
     return head(block(x, tg::AttentionMask::causal()));
   }
 };

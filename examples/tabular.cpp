@@ -5,7 +5,6 @@
 #include <xtensor/xcsv.hpp>
 #include <xtensor/xview.hpp>
 
-#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
@@ -36,13 +35,6 @@ Table load(const std::string& path) try {
       path + ": expected a header line, then at least 20 lines of 2 or more numbers, separated by commas");
 }
 
-// The rows order[from], ..., order[to - 1].
-Table rows(const Table& table, const tg::IntArray& order, std::size_t from, std::size_t to) {
-  Table chosen(tg::Shape{to - from, table.shape(1)});
-  for (std::size_t i = from; i < to; ++i) xt::row(chosen, i - from) = xt::row(table, order(i));
-  return chosen;
-}
-
 tg::Tensor<float> squared_error(const Mlp& model, const Table& table) {
   const Table features = xt::view(table, xt::all(), xt::range(0, -1));
   const Table target = xt::view(table, xt::all(), xt::range(table.shape(1) - 1, table.shape(1)));
@@ -57,33 +49,32 @@ float r_squared(const Mlp& model, const Table& table) {
 
 int main(int argc, char** argv) try {
   if (argc != 2) throw std::runtime_error("expected a CSV file: tabular table.csv");
-  Table table = load(argv[1]);
-  const std::size_t count = table.shape(0), train_end = count * 7 / 10, valid_end = count * 85 / 100;
-  const tg::IntArray order = tg::random_permutation(count);
+  const Table loaded = load(argv[1]);
+  const std::size_t count = loaded.shape(0), train_end = count * 7 / 10, valid_end = count * 85 / 100;
+  Table table = tg::rows(loaded, tg::random_permutation(count));
+  const auto part = [&table](std::size_t from, std::size_t to) { return tg::rows(table, tg::arange(from, to)); };
 
   // Normalize every column by its mean and standard deviation over the training rows.
-  const Table raw = rows(table, order, 0, train_end), mean = xt::mean(raw, {0});
+  const Table raw = part(0, train_end), mean = xt::mean(raw, {0});
   table = (table - mean) / xt::sqrt(xt::mean(xt::square(raw - mean), {0}) + 1e-12f);
-  const Table train = rows(table, order, 0, train_end), valid = rows(table, order, train_end, valid_end);
+  const Table train = part(0, train_end), valid = part(train_end, valid_end);
 
   Mlp model(table.shape(1) - 1), best = model;
   tg::AdamW<float> optimizer(tg::parameters(model), {.lr = 3e-3});
   std::size_t best_epoch = 0;
   float best_r = -1e9f;
   for (std::size_t epoch = 1; epoch <= best_epoch + 20; ++epoch) {  // early stopping: 20 epochs without improvement
-    const tg::IntArray shuffled = tg::random_permutation(train_end);
-    for (std::size_t i = 0; i < train_end; i += 32) {
+    for (const auto& chosen : tg::batches(train_end, 32)) {
       const tg::Tape tape;
       optimizer.zero_grad();
-      squared_error(model, rows(train, shuffled, i, std::min(i + 32, train_end))).backward();
+      squared_error(model, tg::rows(train, chosen)).backward();
       optimizer.step();
     }
     const float r = r_squared(model, valid);
     std::cout << "epoch " << epoch << ", validation R² " << r << '\n';
     if (r > best_r) best = model, best_r = r, best_epoch = epoch;
   }
-  std::cout << "test R² " << r_squared(best, rows(table, order, valid_end, count)) << " after epoch " << best_epoch
-            << '\n';
+  std::cout << "test R² " << r_squared(best, part(valid_end, count)) << " after epoch " << best_epoch << '\n';
 } catch (const std::exception& error) {
   std::cerr << "tabular: " << error.what() << '\n';
   return 1;

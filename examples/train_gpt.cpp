@@ -37,14 +37,13 @@ struct Gpt {
   TAPEGRAD_FIELDS(tokens, positions, blocks, norm)
 
   explicit Gpt(std::size_t vocabulary) : tokens(vocabulary, kWidth), positions(kContext, kWidth), norm(kWidth) {
-    for (std::size_t i = 0; i < kLayers; ++i)
-      blocks.emplace_back(kWidth, kHeads, tg::TransformerBlockOptions{.dropout = 0});
+    for (std::size_t i = 0; i < kLayers; ++i) blocks.push_back({kWidth, kHeads, {.dropout = 0}});
     tg::initialize_lecun(*this);
   }
 
   // ids (B, T) -> logits (B, T, vocabulary) of the next bytes
   tg::Tensor<float> operator()(const tg::IntArray& ids) const {
-    auto x = tokens(ids) + positions(xt::arange<std::int64_t>(ids.shape(1)));
+    auto x = tokens(ids) + positions(tg::arange(ids.shape(1)));
     for (const auto& block : blocks) x = block(x, tg::AttentionMask::causal());
     return tg::linear(norm(x), tokens.weight);  // the embedding is the head
   }

@@ -3,8 +3,6 @@
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <xtensor/xbuilder.hpp>
-
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -96,7 +94,7 @@ template <class T = float> struct LanguageModel {
     Tensor x = embedding(ids);
     if (positions) {
       const auto begin = static_cast<std::int64_t>(first), end = begin + static_cast<std::int64_t>(ids.shape()[1]);
-      x = x + (*positions)(xt::arange<std::int64_t>(begin, end));  // (T, D) broadcasts over the batch
+      x = x + (*positions)(tg::arange(begin, end));  // (T, D) broadcasts over the batch
     }
     return dropout(x);
   }

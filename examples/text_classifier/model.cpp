@@ -64,7 +64,7 @@ std::pair<Tensor, Tensor> Model::with_weights(const tg::IntArray& ids, const tg:
 Tensor Model::vectors(const tg::IntArray& ids) const {
   Tensor x = drop_vectors(embedding(ids), token_dropout);
   if (pairs) x += drop_vectors((*pairs)(ids), token_dropout);
-  if (positions) x += (*positions)(xt::arange<std::int64_t>(ids.shape()[1]));  // (T, D) broadcasts over the batch
+  if (positions) x += (*positions)(tg::arange(ids.shape()[1]));  // (T, D) broadcasts over the batch
   return dropout(x);
 }
 

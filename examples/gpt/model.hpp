@@ -94,7 +94,7 @@ template <class T = float> struct LanguageModel {
     Tensor x = embedding(ids);
     if (positions) {
       const auto begin = static_cast<std::int64_t>(first), end = begin + static_cast<std::int64_t>(ids.shape()[1]);
-      x = x + (*positions)(tg::arange(begin, end));  // (T, D) broadcasts over the batch
+      x = x + (*positions)(tapegrad::arange(begin, end));  // (T, D) broadcasts over the batch
     }
     return dropout(x);
   }

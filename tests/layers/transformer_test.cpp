@@ -269,7 +269,7 @@ TEST_CASE("initialize_normal draws the weights of a whole model, except those of
   tg::initialize_normal(model, 0.5, generator);
   check_spread(model.gpt.tokens.weight, 0.5);
   CHECK(model.gpt.tokens(tg::IntArray{3}).value() == of_padding);
-  for (const Block& block : model.gpt.blocks) {
+  for (const EncoderBlock& block : model.gpt.blocks) {
     check_spread(block.attention.out_proj.weight, 0.5);
     check_spread(block.feed_forward.fc2.weight, 0.5);
     check_spread(block.feed_forward.fc2.bias, 0);

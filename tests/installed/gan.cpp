@@ -26,8 +26,8 @@ int main() {
   tg::manual_seed(5);
   Generator generator;
   Discriminator discriminator;
-  tg::Adam<float> of_generator(tg::parameters(generator), {.lr = 0.01, .beta1 = 0.5});
-  tg::Adam<float> of_discriminator(tg::parameters(discriminator), {.lr = 0.01, .beta1 = 0.5});
+  tg::Adam<float> of_generator(tg::parameters(generator), {.lr = 0.01, .betas = {0.5, 0.999}});
+  tg::Adam<float> of_discriminator(tg::parameters(discriminator), {.lr = 0.01, .betas = {0.5, 0.999}});
   const std::size_t size = 128;
   const tg::Array<float> ones(tg::Shape{size, 1}, 1.0F), zeros(tg::Shape{size, 1}, 0.0F);
   const auto noise = [&] { return Tensor(tg::normal<float>({size, 1})); };

@@ -28,13 +28,13 @@ template <class... Parts> void expect(bool holds, const Parts&... parts) {
   throw HeaderError(text.str());
 }
 
-struct Value;
-struct Member;
-using List = std::vector<Value>;
-using Object = std::vector<Member>;
+struct JsonValue;
+struct JsonMember;
+using List = std::vector<JsonValue>;
+using Object = std::vector<JsonMember>;
 
 // A parsed value. Destroying nlohmann's own values allocates memory and terminates the program without any.
-struct Value {
+struct JsonValue {
   struct Other {
     std::string text;  // null, a bool, or a number invalid as a size
   };
@@ -43,9 +43,9 @@ struct Value {
   template <class Kind> const Kind* get() const { return std::get_if<Kind>(&is); }
 };
 
-struct Member {
+struct JsonMember {
   std::string key;
-  Value value;
+  JsonValue value;
 };
 
 std::string in_json(const std::string& text) {
@@ -53,13 +53,13 @@ std::string in_json(const std::string& text) {
   return json(text).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
 }
 
-std::string in_json(const Value& value) {
-  if (const auto* other = value.get<Value::Other>()) return other->text;
+std::string in_json(const JsonValue& value) {
+  if (const auto* other = value.get<JsonValue::Other>()) return other->text;
   if (const auto* size = value.get<std::uint64_t>()) return std::to_string(*size);
   if (const auto* string = value.get<std::string>()) return in_json(*string);
   std::string text;
   if (const auto* list = value.get<List>()) {
-    for (const Value& item : *list) text += (text.empty() ? "" : ",") + in_json(item);
+    for (const JsonValue& item : *list) text += (text.empty() ? "" : ",") + in_json(item);
     return '[' + text + ']';
   }
   for (const auto& [key, member] : *value.get<Object>())
@@ -71,7 +71,7 @@ constexpr std::size_t kMaxShown = 100;  // characters of the file in a message
 
 // Formats the file's value for a message, only when needed.
 struct Shown {
-  const Value& value;
+  const JsonValue& value;
   friend std::ostream& operator<<(std::ostream& out, const Shown& shown) {
     const auto* string = shown.value.get<std::string>();  // possibly as long as the file; quoting shortens it again
     const std::string text = string ? in_json(string->substr(0, kMaxShown)) : in_json(shown.value);
@@ -86,9 +86,9 @@ struct Quoted {
   }
 };
 
-bool are_sizes(const Value& value) {
+bool are_sizes(const JsonValue& value) {
   const auto* list = value.get<List>();
-  return list && std::ranges::all_of(*list, [](const Value& item) { return item.get<std::uint64_t>() != nullptr; });
+  return list && std::ranges::all_of(*list, [](const JsonValue& item) { return item.get<std::uint64_t>() != nullptr; });
 }
 
 // "BOOL, U8, I8 ... or F64"
@@ -102,7 +102,7 @@ std::string list_dtypes() {
   return list;
 }
 
-Dtype parse_dtype(const Quoted& name, const Value& dtype) {
+Dtype parse_dtype(const Quoted& name, const JsonValue& dtype) {
   const auto* given = dtype.get<std::string>();
   const auto* found = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                    [&](const DtypeInfo& info) { return given && *given == info.name; });
@@ -110,24 +110,24 @@ Dtype parse_dtype(const Quoted& name, const Value& dtype) {
   return static_cast<Dtype>(found - std::begin(kDtypes));
 }
 
-StoredTensor parse_tensor(const Quoted& name, const Value& tensor) {
-  const auto member = [&](const char* key) -> const Value& {
+StoredTensor parse_tensor(const Quoted& name, const JsonValue& tensor) {
+  const auto member = [&](const char* key) -> const JsonValue& {
     const auto* members = tensor.get<Object>();
-    const Value* found = nullptr;
+    const JsonValue* found = nullptr;
     if (members && members->size() == 3)
       for (const auto& [member_name, value] : *members)
         if (member_name == key) found = &value;
     expect(found != nullptr, name, " with dtype, shape and data_offsets, got ", Shown{tensor});
     return *found;
   };
-  const Value &dtype = member("dtype"), &shape = member("shape"), &offsets = member("data_offsets");
+  const JsonValue &dtype = member("dtype"), &shape = member("shape"), &offsets = member("data_offsets");
   expect(are_sizes(shape), name, " with a shape of whole numbers, got ", Shown{shape});
   expect(are_sizes(offsets) && offsets.get<List>()->size() == 2, name, " with two data_offsets, got ", Shown{offsets});
 
-  const auto size = [](const Value& number) { return *number.get<std::uint64_t>(); };
+  const auto size = [](const JsonValue& number) { return *number.get<std::uint64_t>(); };
   StoredTensor stored{
       parse_dtype(name, dtype), {}, size(offsets.get<List>()->front()), size(offsets.get<List>()->back())};
-  for (const Value& extent : *shape.get<List>()) stored.shape.push_back(size(extent));
+  for (const JsonValue& extent : *shape.get<List>()) stored.shape.push_back(size(extent));
   expect(addressable(stored.shape, kWidestNumber), name, " of an addressable size, got ", Shown{shape});
   const std::uint64_t bytes = element_count(stored.shape) * info_of(stored.dtype).size;
   expect(stored.begin <= stored.end && stored.end - stored.begin == bytes, name, " in ", bytes, " bytes for its shape ",
@@ -161,7 +161,7 @@ class HeaderReader {
 
  private:
   struct Open {
-    Value value;      // an object or list, without parts already moved to the header
+    JsonValue value;  // an object or list, without parts already moved to the header
     std::string key;  // the key of the object's next value
 
     bool is_object() const { return value.get<Object>() != nullptr; }
@@ -170,22 +170,22 @@ class HeaderReader {
   static constexpr std::size_t kMaxHeld = 1000;        // values and characters; a tensor has about fifty
   static constexpr std::size_t kMaxNames = 2'000'000;  // short names take ten times their size in the file
 
-  bool open(Value empty) {
+  bool open(JsonValue empty) {
     expect(open_.size() < 3, "a header of tensors, got JSON that nests deeper");
     open_.push_back({std::move(empty), {}});
     return true;
   }
 
   bool close() {
-    Value value = std::move(open_.back().value);
+    JsonValue value = std::move(open_.back().value);
     open_.pop_back();
     return add(std::move(value));
   }
 
-  bool add_other(const nlohmann::json& value) { return add({Value::Other{value.dump()}}); }
+  bool add_other(const nlohmann::json& value) { return add({JsonValue::Other{value.dump()}}); }
 
   // Stores a complete value.
-  bool add(Value value) {
+  bool add(JsonValue value) {
     if (open_.empty()) {
       expect(value.get<Object>() != nullptr, "a header that is a JSON object, got ", Shown{value});
     } else if (open_.size() == 1 && open_[0].is_object()) {
@@ -198,7 +198,7 @@ class HeaderReader {
     return true;
   }
 
-  void add_member(std::string name, const Value& value) {
+  void add_member(std::string name, const JsonValue& value) {
     held_ = 0;
     if (name == kMetadata) {
       expect(value.get<Object>() != nullptr, kMetadata, " that is a JSON object, got ", Shown{value});
@@ -209,7 +209,7 @@ class HeaderReader {
     insert(header_.tensors, std::move(name), std::move(tensor));
   }
 
-  void add_metadata(std::string name, Value& value) {
+  void add_metadata(std::string name, JsonValue& value) {
     held_ = 0;
     auto* text = std::get_if<std::string>(&value.is);
     expect(text != nullptr, kMetadata, " that is text, got ", Shown{value}, " for ", Quoted{name});
@@ -222,14 +222,14 @@ class HeaderReader {
     expect(is_new, "each name once, got ", Quoted{place->first}, " twice");  // the second would hide the first
   }
 
-  void hold(Value value) {
+  void hold(JsonValue value) {
     auto& [outer, key] = open_.back();
     const auto* text = value.get<std::string>();
     held_ += 1 + key.size() + (text ? text->size() : 0);
     expect(held_ <= kMaxHeld, "a header entry of at most ", kMaxHeld, " characters, got a longer one");
     if (auto* list = std::get_if<List>(&outer.is)) return list->push_back(std::move(value));
     auto& members = std::get<Object>(outer.is);
-    const auto place = std::ranges::lower_bound(members, key, {}, &Member::key);
+    const auto place = std::ranges::lower_bound(members, key, {}, &JsonMember::key);
     expect(place == members.end() || place->key != key, "each name once, got ", Quoted{key}, " twice");
     members.insert(place, {key, std::move(value)});
   }

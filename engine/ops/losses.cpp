@@ -367,8 +367,10 @@ template <class T> double accuracy(const Array<T>& logits, const IntArray& label
   const IntArray predicted = argmax(logits, -1);
   std::size_t count = 0, right = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    count += labels.data()[i] != ignore_index;
-    right += labels.data()[i] == predicted.data()[i];
+    const std::int64_t label = labels.data()[i];
+    if (label == ignore_index) continue;  // a class can be ignored, too
+    ++count;
+    right += label == predicted.data()[i];
   }
   return static_cast<double>(right) / static_cast<double>(count);
 }

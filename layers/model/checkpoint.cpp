@@ -131,7 +131,7 @@ struct CheckpointReader::State {
   std::map<std::string, Text> texts;
 
   template <class Source> State(const Source& source, const LoadOptions& given) : file("load", source), options(given) {
-    for (auto& [name, tensor] : file.tensors()) {
+    for (const auto& [name, tensor] : file.tensors()) {
       if (!name.starts_with(options.prefix)) continue;
       std::string to = to_model(name);
       const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{tensor, name});

@@ -40,7 +40,7 @@ int main() {
     const tg::Tape tape;
     tg::zero_grad(norm);
     const Tensor y = norm(x);
-    (tg::sum(y * y)).backward();
+    tg::sum(y * y).backward();
     check_close(tg::mean(y, {0}).value(), Array{0, 0, 0}, 1e-4);
     check_close(tg::var(y, {0}, 0).value(), Array{1, 1, 1}, 1e-4);
     check(norm.weight.has_grad() && norm.bias.has_grad());

@@ -1,4 +1,3 @@
-
 #include "../support/special_values.hpp"
 #include "table.hpp"
 

@@ -1,4 +1,4 @@
-/// Values that are no finite number.
+/// Numbers that are not finite.
 #pragma once
 
 #include <limits>

@@ -38,6 +38,14 @@ TEST_CASE("abs and relu have gradient 0 at their kinks") {
   check_close(gradient({-1, 0, 2}, [](const Tensor& x) { return tg::relu(x); }), Array{0, 0, 1});
 }
 
+TEST_CASE("accuracy skips ignored labels, also those of a class, and is NaN without others") {
+  const Array logits{{2, 1}, {0, 1}, {1, 0}};
+  CHECK(tg::accuracy(logits, {0, 1, 1}) == doctest::Approx(2.0 / 3));
+  CHECK(tg::accuracy(logits, {0, 1, 1}, 0) == 0.5);
+  CHECK(tg::accuracy(logits, {-100, 1, -100}) == 1);
+  CHECK(std::isnan(tg::accuracy(logits, {1, 1, 1}, 1)));
+}
+
 TEST_CASE("The larger and the smaller element next to a NaN are NaN, and both get the gradient, as in PyTorch") {
   const tg::Parameter<double> a(Array{kNaN, 1, kNaN, 0}), b(Array{1, kNaN, kNaN, kInfinity});
   tg::Tape tape;

@@ -11,6 +11,7 @@
 #include "../engine/tape/internal/observers.hpp"
 #include "../layers/model/internal/pattern.hpp"
 #include "internal/formula.hpp"
+#include "internal/recorded_names.hpp"
 
 namespace tapegrad {
 
@@ -26,13 +27,6 @@ template <class T> const Node<T>& node_of(const Recording& recording, std::int32
 
 template <class T> const typename KeptValues<T>::Entry& kept_of(const Recording& recording, std::int32_t node) {
   return recording.of<T>().observers()->kept_values()->entries()[static_cast<std::size_t>(node)];
-}
-
-// The number of visible nodes: after a backward pass, those recorded before it.
-template <class T> std::int32_t visible(const Recording& recording) {
-  const Nodes<T>& nodes = recording.of<T>();
-  const std::int32_t start = nodes.observers()->kept_values()->start();
-  return start < 0 ? static_cast<std::int32_t>(nodes.size()) : start + 1;
 }
 
 // True if the node belongs to the layer, at any depth.
@@ -79,45 +73,35 @@ std::string nearest(std::string_view name, const std::set<std::string>& names) {
 
 namespace detail {
 
-/// Everything on a tape that has a name: operations, parameters, constants at their first reader, and layers at their
-/// last operation.
-class RecordedNames {
- public:
-  template <class T> struct Named {
-    std::string name;
-    Recorded<T> recorded;
-  };
+template <class T> std::int32_t shown_nodes(const Recording& recording) {
+  const Nodes<T>& nodes = recording.of<T>();
+  const std::int32_t start = nodes.observers()->kept_values()->start();
+  return start < 0 ? static_cast<std::int32_t>(nodes.size()) : start + 1;
+}
 
-  /// In the order of recording.
-  template <class T> static std::vector<Named<T>> of(const std::shared_ptr<const Recording>& recording) {
-    const Nodes<T>& nodes = recording->of<T>();
-    std::vector<Named<T>> named;
-    std::vector<std::pair<const LayerCall*, std::int32_t>> layers;  // with their last operations
-    std::map<const LayerCall*, std::size_t> places;                 // among the layers
-    std::set<const Array<T>*> constants;
-    for (std::int32_t i = 0; i < visible<T>(*recording); ++i) {
-      const auto& kept = kept_of<T>(*recording, i);
-      for (std::size_t n = 0; n < kept.constants.size(); ++n)
-        if (const auto& [value, name] = kept.constants[n]; !name.empty() && constants.insert(value.get()).second) {
-          named.push_back({name, {recording, i}});
-          named.back().recorded.constant_ = static_cast<std::ptrdiff_t>(n);
-        }
-      if (std::string name = nodes.name(i); !name.empty()) named.push_back({std::move(name), {recording, i}});
-      if (nodes[i].is_leaf()) continue;
-      for (const LayerCall* call = nodes.observers()->layer(i); call != nullptr; call = call->outer.get()) {
-        const auto [place, is_new] = places.try_emplace(call, layers.size());
-        if (is_new) layers.emplace_back(call, i);
-        layers[place->second].second = i;
-      }
+template <class T> std::vector<RecordedName> recorded_names(const Recording& recording) {
+  const Nodes<T>& nodes = recording.of<T>();
+  std::vector<RecordedName> names;
+  std::vector<std::pair<const LayerCall*, std::int32_t>> layers;  // with their last operations
+  std::map<const LayerCall*, std::size_t> places;                 // among the layers
+  std::set<const Array<T>*> constants;
+  for (std::int32_t i = 0; i < shown_nodes<T>(recording); ++i) {
+    const auto& kept = kept_of<T>(recording, i);
+    for (std::size_t n = 0; n < kept.constants.size(); ++n)
+      if (const auto& [value, name] = kept.constants[n]; !name.empty() && constants.insert(value.get()).second)
+        names.push_back({.name = name, .node = i, .constant = static_cast<std::ptrdiff_t>(n)});
+    if (std::string name = nodes.name(i); !name.empty()) names.push_back({.name = std::move(name), .node = i});
+    if (nodes[i].is_leaf()) continue;
+    for (const LayerCall* call = nodes.observers()->layer(i); call != nullptr; call = call->outer.get()) {
+      const auto [place, is_new] = places.try_emplace(call, layers.size());
+      if (is_new) layers.emplace_back(call, i);
+      layers[place->second].second = i;
     }
-    for (const auto& [call, last] : layers) {
-      named.push_back({call->path, {recording, last}});
-      named.back().recorded.found_ = call;
-    }
-    std::ranges::stable_sort(named, {}, [](const Named<T>& x) { return x.recorded.node_; });
-    return named;
   }
-};
+  for (const auto& [call, last] : layers) names.push_back({.name = call->path, .node = last, .layer = call});
+  std::ranges::stable_sort(names, {}, &RecordedName::node);
+  return names;
+}
 
 }  // namespace detail
 
@@ -127,9 +111,9 @@ template <class T> Recorded<T> Tape::find(std::string_view name) const {
   require_kept(*recording_);
   std::vector<Recorded<T>> found;
   std::set<std::string> names;
-  for (auto& [known, recorded] : RecordedNames::of<T>(recording_)) {
-    if (known == name) found.push_back(recorded);
-    names.insert(std::move(known));
+  for (RecordedName& known : recorded_names<T>(*recording_)) {
+    if (known.name == name) found.push_back(Recorded<T>(recording_, known.node, known.constant, known.layer));
+    names.insert(std::move(known.name));
   }
   require_in_range(!found.empty(), kFind, "expected the path of a layer or parameter, or the name of a tensor of ",
                    sizeof(T) == sizeof(float) ? "float" : "double", ", got \"", name, "\"",
@@ -146,15 +130,15 @@ template <class T> Recorded<T> Tape::find(std::string_view name) const {
 template <class T> std::vector<Recorded<T>> Tape::find_all(std::string_view pattern) const {
   require_kept(*recording_);
   std::vector<Recorded<T>> found;
-  for (const auto& [name, recorded] : RecordedNames::of<T>(recording_))
-    if (matches(pattern, name)) found.push_back(recorded);
+  for (const RecordedName& known : recorded_names<T>(*recording_))
+    if (matches(pattern, known.name)) found.push_back(Recorded<T>(recording_, known.node, known.constant, known.layer));
   return found;
 }
 
 template <class T> std::vector<Recorded<T>> Tape::nodes() const {
   require_kept(*recording_);
   std::vector<Recorded<T>> all;
-  for (std::int32_t i = 0; i < visible<T>(*recording_); ++i) all.push_back(Recorded<T>(recording_, i));
+  for (std::int32_t i = 0; i < shown_nodes<T>(*recording_); ++i) all.push_back(Recorded<T>(recording_, i));
   return all;
 }
 
@@ -218,7 +202,7 @@ template <class T> std::vector<Recorded<T>> Recorded<T>::inputs() const {
 template <class T> std::vector<Contribution<T>> Recorded<T>::contributions() const {
   std::vector<Contribution<T>> contributions;
   if (constant_ >= 0) return contributions;
-  for (std::int32_t i = node_ + 1; i < visible<T>(*recording_); ++i) {
+  for (std::int32_t i = node_ + 1; i < shown_nodes<T>(*recording_); ++i) {
     const Edges& edges = node_of<T>(*recording_, i).inputs;
     const auto& added = kept_of<T>(*recording_, i).contributions;
     for (std::size_t n = 0; n < added.size(); ++n)
@@ -255,11 +239,12 @@ template <class T> const Array<T>& AttentionWeights<T>::grad() const {
   return *grad_;
 }
 
-#define INSTANTIATE(T)                                                      \
-  template class Recorded<T>;                                               \
-  template class AttentionWeights<T>;                                       \
-  template Recorded<T> Tape::find(std::string_view) const;                  \
-  template std::vector<Recorded<T>> Tape::find_all(std::string_view) const; \
+#define INSTANTIATE(T)                                                                            \
+  template std::vector<detail::RecordedName> detail::recorded_names<T>(const detail::Recording&); \
+  template class Recorded<T>;                                                                     \
+  template class AttentionWeights<T>;                                                             \
+  template Recorded<T> Tape::find(std::string_view) const;                                        \
+  template std::vector<Recorded<T>> Tape::find_all(std::string_view) const;                       \
   template std::vector<Recorded<T>> Tape::nodes() const;
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -14,7 +14,6 @@
 namespace tapegrad {
 namespace detail {
 
-class RecordedNames;
 struct LayerCall;
 
 }  // namespace detail
@@ -73,16 +72,16 @@ template <class T> class Recorded {
   AttentionWeights<T> attention_weights() const;
 
  private:
-  friend class detail::RecordedNames;
   friend class Tape;
 
-  Recorded(std::shared_ptr<const detail::Recording> recording, std::int32_t node) noexcept
-      : recording_(std::move(recording)), node_(node) {}
+  Recorded(std::shared_ptr<const detail::Recording> recording, std::int32_t node, std::ptrdiff_t constant = -1,
+           const detail::LayerCall* found = nullptr) noexcept
+      : recording_(std::move(recording)), node_(node), constant_(constant), found_(found) {}
 
   std::shared_ptr<const detail::Recording> recording_;
   std::int32_t node_;
-  std::ptrdiff_t constant_ = -1;              // the number of a constant among the node's inputs
-  const detail::LayerCall* found_ = nullptr;  // the layer, if found by its path
+  std::ptrdiff_t constant_;         // the number of a constant among the node's inputs, or -1
+  const detail::LayerCall* found_;  // the layer, if found by its path
 };
 
 /// A part of a gradient.

@@ -14,6 +14,7 @@
 #include "../../engine/array/internal/error.hpp"
 #include "../internal/formula.hpp"
 #include "../internal/node_view.hpp"
+#include "../internal/recorded_names.hpp"
 #include "internal/arrays.hpp"
 #include "internal/labels.hpp"
 
@@ -64,6 +65,34 @@ template <class T> bool has_gradient(const typename Arguments<T>::Intermediate& 
   return node.kept->gradient && x.gradient;
 }
 
+// The C++ expressions that find a tape's nodes: `tape.find<float>("head")`, or `tape.nodes<float>()[3]` for a node
+// without a name of its own.
+template <class T> class Expressions {
+ public:
+  explicit Expressions(const Recording& recording) : names_(recorded_names<T>(recording)) {
+    for (const RecordedName& known : names_) ++count_[known.name];
+  }
+
+  // Of a node, or of input number `constant` of it, which is "" without a name.
+  std::string of(std::int32_t node, std::ptrdiff_t constant = -1) const {
+    std::string best;  // the longest path is that of the innermost layer
+    for (const RecordedName& known : names_) {
+      if (known.node != node || known.constant != constant || count_.at(known.name) > 1) continue;
+      if (!known.layer) return find(known.name);
+      if (known.name.size() > best.size()) best = known.name;
+    }
+    if (!best.empty()) return find(best);
+    return constant < 0 ? "tape.nodes<" + type + ">()[" + std::to_string(node) + ']' : "";
+  }
+
+ private:
+  static std::string find(const std::string& name) { return "tape.find<" + type + ">(\"" + name + "\")"; }
+
+  inline static const std::string type = std::same_as<T, float> ? "float" : "double";
+  std::vector<RecordedName> names_;
+  std::map<std::string, std::size_t> count_;
+};
+
 // The max number of elements of an array on the page.
 struct Limits {
   std::size_t attention;  // weights, their gradient and the mask
@@ -78,12 +107,14 @@ class StepWriter {
 
   template <class T> void add(const Recording& recording) {
     const NodeViews<T> nodes(recording);
+    const Expressions<T> expressions(recording);
     std::vector<std::size_t> places(nodes.size());     // the nodes' indices on the page
     std::map<const Array<T>*, std::size_t> constants;  // indices of constants already read
     for (const NodeView<T>& node : nodes) {
-      const Places inputs = inputs_of(node, places, constants);
+      const Places inputs = inputs_of(node, places, constants, expressions);
       places[node.number] = nodes_.size();
-      add_node(node, nodes, inputs, node.is_parameter || !node.layer ? "" : node.layer->path);
+      add_node(node, nodes, inputs, node.is_parameter || !node.layer ? "" : node.layer->path,
+               expressions.of(static_cast<std::int32_t>(node.number)));
     }
     const Observers<T>& observers = *recording.of<T>().observers();
     const std::int32_t start = observers.kept_values()->start();
@@ -132,7 +163,7 @@ class StepWriter {
   // Adds constants at their first use.
   template <class T>
   Places inputs_of(const NodeView<T>& node, const std::vector<std::size_t>& places,
-                   std::map<const Array<T>*, std::size_t>& constants) {
+                   std::map<const Array<T>*, std::size_t>& constants, const Expressions<T>& expressions) {
     Places inputs;
     for (std::size_t n = 0; n < node.inputs.size(); ++n) {
       if (node.inputs[n] >= 0) {
@@ -145,16 +176,19 @@ class StepWriter {
         continue;
       }
       const auto [place, is_new] = constants.try_emplace(value.get(), nodes_.size());
-      if (is_new) add_constant(value, name);
+      if (is_new)
+        add_constant(value, name,
+                     expressions.of(static_cast<std::int32_t>(node.number), static_cast<std::ptrdiff_t>(n)));
       inputs.emplace_back(place->second);
     }
     return inputs;
   }
 
-  template <class T> void add_constant(const Value<T>& value, const std::string& name) {
+  template <class T> void add_constant(const Value<T>& value, const std::string& name, const std::string& find) {
     JsonObject out{{"kind", "constant"},
                    {"operation", ""},
                    {"name", name},
+                   {"find", find},
                    {"layer", ""},
                    {"inputs", std::vector<Json>()},
                    {"formula", ""},
@@ -168,7 +202,8 @@ class StepWriter {
   }
 
   template <class T>
-  void add_node(const NodeView<T>& node, const NodeViews<T>& nodes, const Places& inputs, const std::string& layer) {
+  void add_node(const NodeView<T>& node, const NodeViews<T>& nodes, const Places& inputs, const std::string& layer,
+                const std::string& find) {
     const auto& kept = *node.kept;
     const Formula formula = formula_of(node.operation);
     // Skips undefined inputs, with their rules if each input has one.
@@ -186,6 +221,7 @@ class StepWriter {
     JsonObject out{{"kind", node.is_parameter ? "parameter" : "operation"},
                    {"operation", node.is_parameter ? "" : node.operation.name},
                    {"name", node.name},
+                   {"find", find},
                    {"layer", layer},
                    {"inputs", present},
                    {"formula", formula.value},

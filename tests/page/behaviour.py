@@ -324,6 +324,21 @@ def cases(Base):
             self.assertFalse(dialog.is_displayed())
             self.assertEqual(self.browser.switch_to.active_element.get_attribute("class"), "title")
 
+        def test_copies_the_expression_of_an_array(self):
+            self.run_js("go({ moment: 4 })")
+            self.run_js("Object.defineProperty(navigator, 'clipboard', { configurable: true, value: { writeText:"
+                        "(text) => (window.refuses ? Promise.reject() : Promise.resolve((window.copied = text))) } })")
+            button = self.find("#stage .card.value .copy")
+            node = self.run_js("return currentMoment().node.inputs[0]")
+            expression = self.data["steps"][0]["nodes"][node]["find"] + ".value()"
+            self.assertEqual(button.get_attribute("title"), "Copy " + expression)
+            button.click()
+            self.assertEqual(button.text, "copied")
+            self.assertEqual(self.run_js("return window.copied"), expression)
+            self.run_js("window.refuses = true")
+            button.click()
+            self.assertEqual(button.text, expression)
+
     class Surroundings(Base):
         """Names from users, light and dark modes, printing."""
 

@@ -78,6 +78,31 @@ function describeCell(node, kind, where, x) {
 }
 
 /**
+ * A button that copies the C++ expression of a node's value or gradient, such as `tape.find<float>("head").grad()`; null
+ * for other arrays and unnamed constants.
+ */
+function copyButton(node, array) {
+  const part = array && (array === node.value ? "value" : array === node.gradient ? "grad" : null);
+  if (!part || !node.find) return null;
+  const expression = `${node.find}.${part}()`;
+  const button = element("button", {
+    class: "copy",
+    title: `Copy ${expression}`,
+    text: "copy path",
+    onclick: () =>
+      navigator.clipboard.writeText(expression).then(
+        () => say("copied"),
+        () => say(expression), // without permission: the reader can select it
+      ),
+  });
+  const say = (text) => {
+    button.textContent = text;
+    announce(text === expression ? expression : `Copied ${expression}`);
+  };
+  return button;
+}
+
+/**
  * A card. `heading` and `subtitle` are shown above, `kind` is as in arrayMap, `lit` is the class of an array in use
  * ("read", "written" or none), `limit` and `box` are the map's, and `missing` is shown instead of a missing array.
  */
@@ -94,7 +119,15 @@ function card(node, array, kind, { heading = kind.name, subtitle = "", lit = "",
   if (instead !== null)
     return element("div", { class: classes }, name, below, element("p", { class: "note", text: instead }));
   const options = { ...(limit === undefined ? {} : { limit }), ...(box ? { box } : {}) };
-  return element("div", { class: classes }, name, below, arrayMap(node, array, kind, options), ...notesOf(node, array));
+  return element(
+    "div",
+    { class: classes },
+    name,
+    below,
+    arrayMap(node, array, kind, options),
+    ...notesOf(node, array),
+    copyButton(node, array),
+  );
 }
 
 /** Notes on an array: its range, NaN and infinity, averaging. */

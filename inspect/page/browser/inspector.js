@@ -149,6 +149,8 @@ function inLarge(view, array, kind, { heading = kind.name, words = "", missing =
   }
   const box = view.comparison ? BOX_OF_FOUR : LARGE_BOX;
   side.append(arrayMap(node, array, kind, { axes, box, most: LARGE_MOST, ...map }), ...notesOf(node, array).slice(1));
+  const copy = copyButton(node, array);
+  if (copy) side.append(copy);
   if (words) side.append(element("p", { class: "apart", text: words }));
   const statistics = element("p", { class: "statistics" });
   for (const [text, wrong] of statisticsOf(array))

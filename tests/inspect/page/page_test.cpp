@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -72,6 +73,37 @@ struct Classifier {
 };
 
 }  // namespace
+
+TEST_CASE("A page has the expression that finds each node") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  auto x = model.head(model.attention(model.embedding(tg::IntArray{{1, 2, 3}})));
+  x.set_name("logits");
+  tg::Tensor<float> factors(tg::Array<float>{1, 2, 3}), shifts(tg::Array<float>{0, 1, 0});
+  factors.set_name("factors");
+  tg::sum(model.head(tg::exp(x * factors + shifts) * tg::Array<float>{1, 1, 1}) * x).backward();
+
+  std::set<std::string> found;
+  std::size_t number = 0;
+  for (const json& node : step_of(tape)["nodes"]) {
+    const std::string expression = node["find"];
+    CAPTURE(expression);
+    const std::string find = "tape.find<float>(\"", nodes = "tape.nodes<float>()[";
+    if (expression.starts_with(find))
+      check_array(node["value"],
+                  tape.find<float>(expression.substr(find.size(), expression.size() - find.size() - 2)).value());
+    else if (node["kind"] != "constant")
+      CHECK(expression == nodes + std::to_string(number) + "]");
+    else
+      CHECK(expression.empty());
+    number += node["kind"] != "constant";
+    if (!expression.empty()) CHECK(found.insert(expression).second);
+  }
+  for (const char* path : {"logits", "factors", "embedding", "attention", "attention.q_proj", "head.weight"})
+    CHECK(found.contains("tape.find<float>(\"" + std::string(path) + "\")"));
+  CHECK_FALSE(found.contains("tape.find<float>(\"head\")"));  // called twice
+}
 
 TEST_CASE("A page has the tape's values and gradients, formulas, layers and loss") {
   Classifier model;

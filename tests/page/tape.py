@@ -119,6 +119,8 @@ class Tape:
         nodes = []
         for value in self.values:
             node = dict(value.fields, shape=list(value.array.shape), value=array_json(value.array))
+            if node["name"]:
+                node["find"] = f'tape.find<float>("{node["name"]}")'
             node["gradient"] = None if value.gradient is None else array_json(value.gradient)
             node["reached"] = value.gradient is not None
             if value.contributions:

@@ -325,12 +325,13 @@ def cases(Base):
             self.assertEqual(self.browser.switch_to.active_element.get_attribute("class"), "title")
 
         def test_copies_the_expression_of_an_array(self):
-            self.run_js("go({ moment: 4 })")
+            nodes = self.data["steps"][0]["nodes"]
+            named = next(n for n, node in enumerate(nodes) if node["inputs"] and "find" in nodes[node["inputs"][0]])
+            self.run_js("go({ moment: currentStep().moments.findIndex(({ node }) => node.number === arguments[0]) })", named)
             self.run_js("Object.defineProperty(navigator, 'clipboard', { configurable: true, value: { writeText:"
                         "(text) => (window.refuses ? Promise.reject() : Promise.resolve((window.copied = text))) } })")
             button = self.find("#stage .card.value .copy")
-            node = self.run_js("return currentMoment().node.inputs[0]")
-            expression = self.data["steps"][0]["nodes"][node]["find"] + ".value()"
+            expression = nodes[nodes[named]["inputs"][0]]["find"] + ".value()"
             self.assertEqual(button.get_attribute("title"), "Copy " + expression)
             button.click()
             self.assertEqual(button.text, "copied")

@@ -126,7 +126,7 @@ def cases(Base):
 
         def test_notes_averaged_cells(self):
             data = self.open_sample("large")
-            note = self.find("#stage .card .note:last-child").text
+            note = self.find("#stage .card .note:last-of-type").text
             pooled = data["steps"][0]["nodes"][0]["value"]["pooled"]
             self.assertEqual(note, f"each cell: mean of {pooled[0]} × {pooled[1]}")
             canvas = self.find("#stage canvas.heatmap")

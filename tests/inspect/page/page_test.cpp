@@ -78,11 +78,12 @@ TEST_CASE("A page has the expression that finds each node") {
   Classifier model;
   tg::parameters(model);
   tg::Tape tape(keeping);
-  auto x = model.head(model.attention(model.embedding(tg::IntArray{{1, 2, 3}})));
-  x.set_name("logits");
+  const auto x = model.attention(model.embedding(tg::IntArray{{1, 2, 3}}));
+  auto logits = model.head(x);
+  logits.set_name("logits");
   tg::Tensor<float> factors(tg::Array<float>{1, 2, 3}), shifts(tg::Array<float>{0, 1, 0});
   factors.set_name("factors");
-  tg::sum(model.head(tg::exp(x * factors + shifts) * tg::Array<float>{1, 1, 1}) * x).backward();
+  tg::sum(model.head(tg::exp(x)) * (logits * factors + shifts)).backward();
 
   std::set<std::string> found;
   std::size_t number = 0;

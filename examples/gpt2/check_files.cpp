@@ -32,7 +32,7 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
 }
 
 /// The input files: texts, the model, its adapter, and the run to resume unless its checkpoint is also an output.
-std::vector<std::string> checked_inputs(const Options& options) {
+std::vector<std::string> checked_inputs(const Gpt2Options& options) {
   std::vector<std::string> inputs{options.score, options.fine_tune.data, options.tokens, options.train_tokenizer};
   if (!options.adapter.empty()) append(inputs, in_folder(options.adapter, adapter_files()));
   for (const std::string& file : inputs) check_input_file(file);
@@ -43,7 +43,7 @@ std::vector<std::string> checked_inputs(const Options& options) {
 
 /// The files an output folder must not contain: Hugging Face's libraries would apply an adapter to the model next to
 /// it, or use a different tokenizer.
-std::vector<std::string> foreign_files(const Options& options) {
+std::vector<std::string> foreign_files(const Gpt2Options& options) {
   if (options.saves_updates()) return {file_names::config, file_names::weights};
   std::vector<std::string> foreign = adapter_files();
   for (const std::string& name : model_files())
@@ -51,7 +51,7 @@ std::vector<std::string> foreign_files(const Options& options) {
   return foreign;
 }
 
-void check_saved_folder(const std::string& folder, const Options& options) {
+void check_saved_folder(const std::string& folder, const Gpt2Options& options) {
   for (const std::string& read : {options.folder, options.adapter}) check_output_folder(folder, read);
   for (const std::string& name : foreign_files(options))
     if (path_exists(fs::path(folder) / name))
@@ -61,7 +61,7 @@ void check_saved_folder(const std::string& folder, const Options& options) {
 
 }  // namespace
 
-void check_files(const Options& options) {
+void check_files(const Gpt2Options& options) {
   const examples::OutputOptions& kept = options.outputs;
   const std::vector<std::string> inputs = checked_inputs(options), folders{kept.save, kept.best};
   std::vector<std::string> outputs = examples::attention_files(options.explain);

@@ -62,14 +62,14 @@ Texts read_texts(const Config& config, const Tokenizer& tokenizer, const std::st
   return texts;
 }
 
-tg::Metadata metadata_of(const Options& options, const std::string& fingerprint) {
+tg::Metadata metadata_of(const Gpt2Options& options, const std::string& fingerprint) {
   const SavedFineTuning kept{options.fine_tune, options.training, options.outputs, options.merge, fingerprint};
   return {{kept_entry, nlohmann::json(kept).dump()}};
 }
 
 }  // namespace
 
-void save_result(const Pretrained& pretrained, const Options& options, const std::string& folder) {
+void save_result(const Pretrained& pretrained, const Gpt2Options& options, const std::string& folder) {
   if (options.saves_updates())
     save_adapter(pretrained, folder);
   else
@@ -77,7 +77,7 @@ void save_result(const Pretrained& pretrained, const Options& options, const std
   std::cout << "saved " << examples::printable(folder) << '\n';
 }
 
-int fine_tune(Pretrained& pretrained, const Options& options) {
+int fine_tune(Pretrained& pretrained, const Gpt2Options& options) {
   LanguageModel<>& model = pretrained.model;
   const Texts texts = read_texts(pretrained.config, pretrained.tokenizer, options.fine_tune.data);
   if (!options.resume.empty() && read_kept(options.resume).fingerprint != texts.fingerprint)

@@ -30,13 +30,13 @@ namespace tg = tapegrad;
 namespace {
 
 /// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
-void write_nothing(Options& options) {
+void write_nothing(Gpt2Options& options) {
   examples::OutputOptions& outputs = options.outputs;
   for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
     file->clear();
 }
 
-int make_tokenizer(const Options& options) {
+int make_tokenizer(const Gpt2Options& options) {
   check_output_folder(options.folder, {});
   std::error_code none;
   for (const char* name : {file_names::vocabulary, file_names::tokenizer})
@@ -56,7 +56,7 @@ int make_tokenizer(const Options& options) {
   return 0;
 }
 
-int use_model(const Options& options) {
+int use_model(const Gpt2Options& options) {
   Description description = read_description(options.folder);
   check_texts(description, options);
   Pretrained pretrained = with_weights(std::move(description), options.folder);
@@ -78,7 +78,7 @@ int use_model(const Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app;
-  Options options;
+  Gpt2Options options;
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.fine_tune.seed);

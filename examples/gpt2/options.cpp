@@ -54,7 +54,7 @@ struct Given {
   std::uint64_t seed = 0;
 };
 
-void complete(Options& options, const Given& given) {
+void complete(Gpt2Options& options, const Given& given) {
   options.fine_tune = given.fine_tune.value_or({});
   options.fine_tune.seed = given.seed;
   TrainingOptions training = defaults(options.fine_tune.lora > 0);
@@ -66,7 +66,7 @@ void complete(Options& options, const Given& given) {
 }
 
 /// Takes the options from the run to resume. Only output files may change, and --steps may increase.
-void resume(const CLI::App& app, Options& options, const Given& given) {
+void resume(const CLI::App& app, Gpt2Options& options, const Given& given) {
   const SavedFineTuning kept = read_kept(options.resume);
   given.fine_tune.check(options.resume, kept.fine_tune);
   given.training.check(options.resume, kept.training);
@@ -88,7 +88,7 @@ void resume(const CLI::App& app, Options& options, const Given& given) {
   options.merge |= kept.merge;
 }
 
-bool writes(const Options& options) {
+bool writes(const Gpt2Options& options) {
   const bool is_requested = !options.writing.prompt.empty() || options.writing.length;
   return is_requested || (!options.trains() && options.score.empty() && !options.explain.wanted &&
                           options.page.file.empty() && options.outputs.save.empty());
@@ -105,7 +105,7 @@ void check_untrained(const CLI::App& app, const Given& given) {
 }
 
 /// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
-void check_combinations(const CLI::App& app, const Options& options, const Given& given) {
+void check_combinations(const CLI::App& app, const Gpt2Options& options, const Given& given) {
   const auto require = [&](const std::string& option, bool holds, const std::string& expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
   };
@@ -142,7 +142,7 @@ void check_combinations(const CLI::App& app, const Options& options, const Given
 
 const std::string reading = "Using the model", learning = "Fine-tuning";
 
-void add_use_options(CLI::App& app, Options& options) {
+void add_use_options(CLI::App& app, Gpt2Options& options) {
   add_writing_options(
       app, options.writing, reading,
       {.prompt = "Continue this text (default: start at the separator between texts,\nif no other task is "
@@ -171,7 +171,7 @@ void add_use_options(CLI::App& app, Options& options) {
                             examples::some_text());
 }
 
-void add_fine_tune_options(CLI::App& app, Options& options, Given& given) {
+void add_fine_tune_options(CLI::App& app, Gpt2Options& options, Given& given) {
   using O = FineTuneOptions;
   const auto add = [&](const char* name, auto member, const char* type, const CLI::Validator& check, const char* text) {
     given.fine_tune.add(app, name, member, type, check, text)->group(learning);
@@ -208,7 +208,7 @@ SavedFineTuning read_kept(const std::string& path) {
   });
 }
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(CLI::App& app, Gpt2Options& options) {
   app.name("gpt2");
   app.description(description);
   app.footer(footer);

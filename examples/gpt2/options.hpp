@@ -44,7 +44,7 @@ inline constexpr const char* kept_entry = "gpt2 --checkpoint";
 /// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
 SavedFineTuning read_kept(const std::string& path);
 
-struct Options {
+struct Gpt2Options {
   std::string folder, adapter;
   std::string score, tokens, train_tokenizer;  ///< files; empty if not requested
   std::size_t vocabulary = 0;
@@ -68,4 +68,4 @@ struct Options {
 
 /// Adds the options to the command line. Parsing fills `options`. It throws CLI::ValidationError for incompatible
 /// options and std::runtime_error for an invalid file to resume.
-void add_options(CLI::App& app, Options& options);
+void add_options(CLI::App& app, Gpt2Options& options);

@@ -53,7 +53,7 @@ std::string with_digits(double number, int digits) {
 
 }  // namespace
 
-void check_texts(const Description& description, const Options& options) {
+void check_texts(const Description& description, const Gpt2Options& options) {
   const Tokenizer& tokenizer = description.tokenizer;
   if (options.writes && options.writing.prompt.empty() && !tokenizer.end_of_text() &&
       tokenizer.encode_alone("").empty())

@@ -24,4 +24,4 @@ void print_tokens(const Tokenizer& tokenizer, const std::string& file);
 void print_score(const Pretrained& pretrained, const std::string& folder, const std::string& file);
 
 /// Checks the texts of --prompt, --explain and --page before long work. Throws std::invalid_argument.
-void check_texts(const Description& description, const Options& options);
+void check_texts(const Description& description, const Gpt2Options& options);

@@ -49,7 +49,7 @@ Corpus split_text(std::string text, const std::string& path) {
 
 }  // namespace
 
-Corpus read_corpus(const Options& options, Source source) {
+Corpus read_corpus(const LanguageModelOptions& options, Source source) {
   const auto& [option, name] =
       options.run.data.empty() ? std::pair("--language", options.run.language) : std::pair("--data", options.run.data);
   Corpus corpus;

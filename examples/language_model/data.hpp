@@ -15,7 +15,7 @@ struct Corpus {
 
 /// Reads the data named in the options in the form of `source`, and prints its size. Throws std::runtime_error, naming
 /// the file and the line, for unusable data.
-Corpus read_corpus(const Options& options, Source source);
+Corpus read_corpus(const LanguageModelOptions& options, Source source);
 
 /// A hash of the corpus. A resumed run checks it to detect other data.
 std::string fingerprint(const Corpus& corpus);

@@ -42,7 +42,7 @@ std::vector<examples::Ids> tests_of(const Writer& writer, const Corpus& corpus) 
   return cut(encode_all(writer, corpus.test), writer.options.context + 1);
 }
 
-Writer make_writer(const Corpus& corpus, const Options& options) {
+Writer make_writer(const Corpus& corpus, const LanguageModelOptions& options) {
   Writer writer{options.source, make_vocabulary(corpus), {}, options.model};
   if (writer.writes_lines())
     for (const auto* lines : {&corpus.train, &corpus.test}) writer.list.insert(lines->begin(), lines->end());
@@ -62,7 +62,7 @@ void print_test(Writer& writer, const std::vector<examples::Ids>& tests, const s
   std::cout << line.str() << '\n';
 }
 
-int learn_text(const Options& options) {
+int learn_text(const LanguageModelOptions& options) {
   const Corpus corpus = read_corpus(options, options.source);
   const std::string print = fingerprint(corpus);
   if (!options.resume.empty() && read_kept_run(options.resume).fingerprint != print)
@@ -81,7 +81,7 @@ int learn_text(const Options& options) {
   return status;
 }
 
-int use_saved_model(const Options& options) {
+int use_saved_model(const LanguageModelOptions& options) {
   Writer writer = load(options.load);
   check_use(writer, options);
   tg::print(std::cout, writer.model);
@@ -97,7 +97,7 @@ int use_saved_model(const Options& options) {
 }
 
 /// Memorizes the next ids in a batch of random ids.
-int learn_random_ids(const Options& options) {
+int learn_random_ids(const LanguageModelOptions& options) {
   constexpr std::size_t vocabulary = 26;
   const tg::Shape shape{options.training.batch_size, options.model.context};  // (B, T)
   const tg::IntArray ids = xt::floor(tg::uniform<double>(shape, 0, vocabulary));
@@ -118,7 +118,7 @@ int learn_random_ids(const Options& options) {
                          {.next_loss = next_loss, .log = options.outputs.log, .plot = options.outputs.plot});
 }
 
-void check_files(const Options& options) {
+void check_files(const LanguageModelOptions& options) {
   std::vector<std::string> outputs = examples::attention_files(options.explain);
   std::vector<std::string> inputs{options.run.data, options.load};
   const examples::OutputOptions& kept = options.outputs;
@@ -134,7 +134,7 @@ void check_files(const Options& options) {
 }
 
 /// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
-void write_nothing(Options& options) {
+void write_nothing(LanguageModelOptions& options) {
   examples::OutputOptions& outputs = options.outputs;
   for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
     file->clear();
@@ -142,7 +142,7 @@ void write_nothing(Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app;
-  Options options;
+  LanguageModelOptions options;
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.run.seed);

@@ -99,7 +99,7 @@ Source source_of(const RunOptions& run) {
                                 : Source::text;
 }
 
-void complete(Options& options, const Given& given) {
+void complete(LanguageModelOptions& options, const Given& given) {
   options.run = given.run.value_or({});
   options.run.seed = given.seed;
   options.source = source_of(options.run);
@@ -112,7 +112,7 @@ void complete(Options& options, const Given& given) {
 }
 
 /// Takes the options from the run to resume. Only output files may change, and --steps may increase.
-void resume(const CLI::App& app, Options& options, const Given& given) {
+void resume(const CLI::App& app, LanguageModelOptions& options, const Given& given) {
   const SavedRun kept = read_kept_run(options.resume);
   given.run.check(options.resume, kept.run);
   given.model.check(options.resume, kept.model);
@@ -153,7 +153,7 @@ void check_heads(const ModelOptions& model) {
 }
 
 /// Throws CLI::ValidationError for options without effect, or with a misleading one, in combination with others.
-void check_combinations(const CLI::App& app, const Options& options) {
+void check_combinations(const CLI::App& app, const LanguageModelOptions& options) {
   using examples::refuse_with;
   const std::vector<std::string> outputs{"--save", "--best", "--checkpoint", "--checkpoint-every", "--log", "--plot"},
       training{"--lines",    "--layers",     "--width",      "--heads",      "--context",   "--positions",
@@ -265,7 +265,7 @@ void add_recompute_option(CLI::App& app, bool& recompute) {
       ->group("Training");
 }
 
-void add_use_options(CLI::App& app, Options& options, examples::Given<OutputOptions>& given) {
+void add_use_options(CLI::App& app, LanguageModelOptions& options, examples::Given<OutputOptions>& given) {
   given
       .add(app, "--save", &OutputOptions::save, "FILE", examples::some_path(),
            "Save the model here after training, also after Ctrl-C")
@@ -295,7 +295,7 @@ SavedRun read_kept_run(const std::string& path) {
   });
 }
 
-void add_options(CLI::App& app, Options& options) {
+void add_options(CLI::App& app, LanguageModelOptions& options) {
   app.name("language_model");
   app.description(description);
   app.footer(footer);

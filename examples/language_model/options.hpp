@@ -52,7 +52,7 @@ inline constexpr const char* run_entry = "language_model --checkpoint";
 /// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
 SavedRun read_kept_run(const std::string& path);
 
-struct Options {
+struct LanguageModelOptions {
   Source source = Source::words;
   RunOptions run;
   ModelOptions model;
@@ -69,4 +69,4 @@ struct Options {
 /// Adds the options to the command line. Parsing fills `options` with the given values, and others from the resumed run
 /// or the source's defaults. Parsing throws CLI::ValidationError for incompatible options and std::runtime_error for an
 /// invalid file to resume.
-void add_options(CLI::App& app, Options& options);
+void add_options(CLI::App& app, LanguageModelOptions& options);

@@ -24,7 +24,7 @@ struct Run {
   TAPEGRAD_FIELDS(model, training)
 };
 
-tg::Metadata metadata_of(const Writer& writer, const Options& options, const std::string& fingerprint) {
+tg::Metadata metadata_of(const Writer& writer, const LanguageModelOptions& options, const std::string& fingerprint) {
   tg::Metadata metadata = settings_of(writer);
   const SavedRun kept{options.run, options.model, options.training, options.outputs, fingerprint};
   metadata[run_entry] = nlohmann::json(kept).dump();
@@ -33,7 +33,7 @@ tg::Metadata metadata_of(const Writer& writer, const Options& options, const std
 
 }  // namespace
 
-int train(Writer& writer, const Texts& texts, const Options& options, const std::string& fingerprint) {
+int train(Writer& writer, const Texts& texts, const LanguageModelOptions& options, const std::string& fingerprint) {
   const auto parameters = tg::parameters(writer.model);
   Run run{writer.model, examples::TrainingState(parameters, options.training)};
   if (!options.resume.empty()) {

@@ -16,4 +16,4 @@ struct Texts {
 
 /// Trains the writer's model from the start or from the checkpoint to resume, until all steps are done or the user
 /// stops it. Writes the requested output files. Returns the exit status.
-int train(Writer& writer, const Texts& texts, const Options& options, const std::string& fingerprint);
+int train(Writer& writer, const Texts& texts, const LanguageModelOptions& options, const std::string& fingerprint);

@@ -108,7 +108,7 @@ std::string about_step(const Writer& writer, const examples::StepPageOptions& op
 
 }  // namespace
 
-void check_use(const Writer& writer, const Options& options) {
+void check_use(const Writer& writer, const LanguageModelOptions& options) {
   writer.read_prompt(examples::decode(options.writing.prompt));
   if (!options.explain.text.empty()) writer.read_explained(examples::decode(options.explain.text));
   if (options.page.text) writer.read_step(examples::decode(*options.page.text));
@@ -137,7 +137,7 @@ void show_step(const Writer& writer, const examples::StepPageOptions& options, c
                          {"logits", {batch, token, next_token}}}});
 }
 
-void use(Writer& writer, const Options& options) {
+void use(Writer& writer, const LanguageModelOptions& options) {
   tg::eval(writer.model);
   tg::Generator generator(options.run.seed);  // reseeded: a loaded model writes the same as after training
   const Ids prompt = writer.read_prompt(examples::decode(options.writing.prompt));
@@ -148,7 +148,7 @@ void use(Writer& writer, const Options& options) {
   if (!options.explain.text.empty()) explain(writer, options.explain);
 }
 
-std::string sample_line(Writer& writer, const Options& options) {
+std::string sample_line(Writer& writer, const LanguageModelOptions& options) {
   constexpr std::size_t longest = 72;
   tg::eval(writer.model);
   tg::Generator generator(options.run.seed);

@@ -11,13 +11,13 @@
 #include "writer.hpp"
 
 /// Checks the texts of --prompt, --explain and --page before long work. Throws std::invalid_argument.
-void check_use(const Writer& writer, const Options& options);
+void check_use(const Writer& writer, const LanguageModelOptions& options);
 
 /// Writes the page of a step on the user's text, or on the first test sequence.
 void show_step(const Writer& writer, const examples::StepPageOptions& options, const std::vector<examples::Ids>& tests);
 
 /// Generates lines or text, and explains a text if requested. Deterministic for a given seed.
-void use(Writer& writer, const Options& options);
+void use(Writer& writer, const LanguageModelOptions& options);
 
 /// A generated line to watch training. Runs the model in evaluation mode, then switches it to training mode.
-std::string sample_line(Writer& writer, const Options& options);
+std::string sample_line(Writer& writer, const LanguageModelOptions& options);

@@ -10,13 +10,16 @@
 #include "../../examples/common/program.hpp"
 #include "program_refusal.hpp"
 
+// The program's type of options.
+template <class Options> Options defaults_of(void (*)(CLI::App&, Options&)) { return {}; }
+
 void fuzz::fuzz_one(std::string_view input) {
   std::vector<std::string> arguments;
   while (!input.empty()) arguments.emplace_back(take_until(input, '\n'));
   std::ranges::reverse(arguments);  // CLI11's order
 
   CLI::App app;
-  Options options;
+  auto options = defaults_of(add_options);
   add_options(app, options);
   const std::string message = program_refusal([&] {
     try {

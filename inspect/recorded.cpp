@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "../engine/array/internal/error.hpp"
@@ -99,7 +100,9 @@ template <class T> std::vector<RecordedName> recorded_names(const Recording& rec
     }
   }
   for (const auto& [call, last] : layers) names.push_back({.name = call->path, .node = last, .layer = call});
-  std::ranges::stable_sort(names, {}, &RecordedName::node);
+  std::ranges::sort(names, {}, [](const RecordedName& known) {
+    return std::tuple(known.node, known.layer != nullptr, known.constant, std::string_view(known.name));
+  });
   return names;
 }
 

@@ -148,7 +148,7 @@ class EveryPage:
             type(self).is_open = True
             return
         self.screen(1400, 900)
-        self.run_js("go({ view: 'story', step: 0, moment: 0 })")
+        self.run_js("go({ view: 'story', step: 0, moment: 0 }); scrollTo(0, 0)")
 
     def test_needs_nothing_else(self):
         text = pathlib.Path(self.file).read_text(encoding="utf-8")

@@ -87,7 +87,8 @@ TEST_CASE("A page has the expression that finds each node") {
 
   std::set<std::string> found;
   std::size_t number = 0;
-  for (const json& node : step_of(tape)["nodes"]) {
+  const json step = step_of(tape);
+  for (const json& node : step["nodes"]) {
     const std::string expression = node["find"];
     CAPTURE(expression);
     const std::string find = "tape.find<float>(\"", nodes = "tape.nodes<float>()[";

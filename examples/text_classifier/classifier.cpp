@@ -59,7 +59,12 @@ Classifier make_classifier(const std::vector<Example>& data, const std::vector<s
     for (const examples::Text& text : texts) ids.push_back(tokenizer(text));
     pairs = frequent_pairs(ids);
   }
-  return {tokenizer, pairs, labels, options.model};
+  Classifier classifier{tokenizer, pairs, labels, options.model};
+  if (options.model.prior) {
+    const Sequences sequences = classifier.encode(data);
+    classifier.model.prior->start_from(NaiveBayes(sequences.ids, sequences.labels, labels.size()));
+  }
+  return classifier;
 }
 
 namespace {

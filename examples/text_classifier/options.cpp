@@ -60,6 +60,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
                .heads = 4,
                .min_count = 1,
                .pairs = true,
+               .prior = true,
                .residual = true,
                .init_std = 0.1,
                .token_dropout = 0.6,

@@ -12,11 +12,24 @@
 namespace tg = tapegrad;
 using examples::Ids;
 
+namespace {
+
+/// x: (N, C) -> (B, C)
+tg::Array<float> rows_of(const tg::Array<float>& x, std::span<const std::size_t> chosen) {
+  tg::IntArray order(tg::Shape{chosen.size()});
+  std::ranges::copy(chosen, order.begin());
+  return tg::rows(x, order);
+}
+
+}  // namespace
+
 tg::IntArray Sequences::labels_of(std::span<const std::size_t> chosen) const {
   tg::IntArray chosen_labels(tg::Shape{chosen.size()});
   for (std::size_t i = 0; i < chosen.size(); ++i) chosen_labels(i) = labels[chosen[i]];
   return chosen_labels;
 }
+
+tg::Array<float> Sequences::prior_of(std::span<const std::size_t> chosen) const { return rows_of(prior, chosen); }
 
 void in_batches(const std::vector<Ids>& texts,
                 const std::function<void(std::span<const std::size_t>, const examples::Padded&)>& use) {
@@ -31,16 +44,23 @@ void in_batches(const std::vector<Ids>& texts,
 }
 
 Sequences Classifier::encode(const std::vector<Example>& data) const {
-  Sequences sequences{{}, label_ids(data, labels)};
+  Sequences sequences{{}, label_ids(data, labels), {}};
   for (const Example& example : data) sequences.ids.push_back(tokenizer(example.text));
+  sequences.prior = bayes.scores(sequences.ids);
   return sequences;
+}
+
+std::optional<double> Classifier::baseline(const Sequences& sequences) const {
+  if (bayes.empty()) return {};
+  return accuracy(rank(sequences.prior), sequences.labels);
 }
 
 std::vector<Ranking> Classifier::predict(const std::vector<Ids>& texts) {
   tg::eval(model);
   std::vector<Ranking> predictions(texts.size());
+  const tg::Array<float> prior = bayes.scores(texts);
   in_batches(texts, [&](std::span<const std::size_t> chosen, const examples::Padded& batch) {
-    const auto probabilities = tg::softmax(model(batch.ids, batch.keep), -1);  // (B, classes)
+    const auto probabilities = tg::softmax(model(batch.ids, batch.keep, rows_of(prior, chosen)), -1);  // (B, classes)
     const std::vector<Ranking> rankings = rank(probabilities.value());
     for (std::size_t i = 0; i < chosen.size(); ++i) predictions[chosen[i]] = rankings[i];
   });
@@ -53,18 +73,10 @@ Classifier make_classifier(const std::vector<Example>& data, const std::vector<s
   for (const Example& example : data) texts.push_back(example.text);
   const auto tokenizer =
       examples::make_tokenizer(texts, options.unit, options.model.max_length, options.model.min_count);
-  IdPairs pairs;
-  if (options.model.pairs) {
-    std::vector<Ids> ids;
-    for (const examples::Text& text : texts) ids.push_back(tokenizer(text));
-    pairs = frequent_pairs(ids);
-  }
-  Classifier classifier{tokenizer, pairs, labels, options.model};
-  if (options.model.prior) {
-    const Sequences sequences = classifier.encode(data);
-    classifier.model.prior->start_from(NaiveBayes(sequences.ids, sequences.labels, labels.size()));
-  }
-  return classifier;
+  std::vector<Ids> ids;
+  for (const examples::Text& text : texts) ids.push_back(tokenizer(text));
+  const IdPairs pairs = options.model.pairs ? frequent_pairs(ids) : IdPairs();
+  return {tokenizer, pairs, labels, options.model, NaiveBayes(ids, label_ids(data, labels), labels.size())};
 }
 
 namespace {
@@ -80,6 +92,12 @@ IdPairs pairs_at(const nlohmann::json& settings, std::size_t rows) {
   return pairs;
 }
 
+/// The counts in a file's settings; none in files from versions without naive Bayes.
+NaiveBayes bayes_at(const nlohmann::json& settings, std::size_t classes) {
+  if (!settings.contains("naive_bayes")) return {{}, {}, classes};
+  return {settings.at("naive_bayes"), classes};
+}
+
 }  // namespace
 
 void save(const Classifier& classifier, const std::string& path) {
@@ -91,6 +109,8 @@ void save(const Classifier& classifier, const std::string& path) {
                                 {"heads", options.heads},
                                 {"positions", options.positions},
                                 {"pairs", classifier.pairs},
+                                {"prior", options.prior},
+                                {"naive_bayes", classifier.bayes.settings()},
                                 {"residual", options.residual},
                                 {"init_std", options.init_std},
                                 {"token_dropout", options.token_dropout},
@@ -112,6 +132,7 @@ Classifier load(const std::string& path) {
                                         .heads = size_at(settings, "heads", width),
                                         .positions = positions,
                                         .pairs = !pairs.empty(),
+                                        .prior = settings.value("prior", false),
                                         .residual = settings.value("residual", false),
                                         .init_std = settings.at("init_std"),
                                         .token_dropout = settings.value("token_dropout", 0.0),
@@ -120,7 +141,8 @@ Classifier load(const std::string& path) {
         const auto unit = settings.at("characters") ? examples::Unit::characters : examples::Unit::words;
         const examples::Tokenizer tokenizer{unit, options.max_length,
                                             examples::Vocabulary(names_at(settings, "vocabulary", rows))};
-        return Classifier{tokenizer, pairs, names_at(settings, "labels", rows), options};
+        const std::vector<std::string> labels = names_at(settings, "labels", rows);
+        return Classifier{tokenizer, pairs, labels, options, bayes_at(settings, labels.size())};
       });
   tg::load(classifier.model, path);
   return classifier;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "../common/vocabulary.hpp"
 #include "data.hpp"
 #include "model.hpp"
+#include "naive_bayes.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
@@ -19,9 +21,13 @@
 struct Sequences {
   std::vector<examples::Ids> ids;
   std::vector<std::int64_t> labels;
+  tapegrad::Array<float> prior;  ///< naive Bayes scores, (N, classes)
 
   /// The labels of the chosen texts. -> (B)
   tapegrad::IntArray labels_of(std::span<const std::size_t> chosen) const;
+
+  /// The naive Bayes scores of the chosen texts. -> (B, classes)
+  tapegrad::Array<float> prior_of(std::span<const std::size_t> chosen) const;
 };
 
 /// Calls use(indices, padded batch) for batches of all texts, sorted by length to reduce padding.
@@ -33,10 +39,14 @@ struct Classifier {
   IdPairs pairs;
   std::vector<std::string> labels;
   ClassifierOptions options;
+  NaiveBayes bayes;  // without texts if loaded from a file without its counts
   Model model{tokenizer.vocabulary.size(), pairs, labels.size(), options};
 
   /// Encodes texts and labels. Throws std::runtime_error, naming the place, for an unknown label.
   Sequences encode(const std::vector<Example>& data) const;
+
+  /// The accuracy of naive Bayes alone, if it has counted texts.
+  std::optional<double> baseline(const Sequences& sequences) const;
 
   /// Predicts the likeliest labels of each text. Leaves the model in evaluation mode.
   std::vector<Ranking> predict(const std::vector<examples::Ids>& texts);

@@ -28,11 +28,11 @@ double standard_deviation(const std::vector<double>& numbers) {
   return std::sqrt(sum / static_cast<double>(numbers.size() - 1));
 }
 
-void print_spread(std::ostream& out, const std::vector<double>& accuracies) {
+void print_spread(std::ostream& out, const std::vector<double>& accuracies, double baseline) {
   out << "\nmean accuracy of " << accuracies.size() << " folds " << percent(mean(accuracies));
   if (accuracies.size() > 1) out << ", standard deviation " << percent(standard_deviation(accuracies));
   const auto [lowest, highest] = std::minmax_element(accuracies.begin(), accuracies.end());
-  out << ", from " << percent(*lowest) << " to " << percent(*highest) << "\n\n";
+  out << ", from " << percent(*lowest) << " to " << percent(*highest) << beside(baseline) << "\n\n";
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ int cross_validate(const std::vector<Example>& texts, const Options& options) {
 
   std::vector<Ranking> predictions;  // of all folds in order, like the true labels
   std::vector<std::int64_t> truth;
-  std::vector<double> accuracies;
+  std::vector<double> accuracies, baselines;
   const examples::Interrupt interrupt;
   for (std::size_t part = 0; part < options.folds; ++part) {
     const Data data = fold(texts, part_of, part);
@@ -55,13 +55,14 @@ int cross_validate(const std::vector<Example>& texts, const Options& options) {
     const Sequences tests = classifier.encode(data.test);
     const std::vector<Ranking> of_fold = classifier.predict(tests.ids);
     accuracies.push_back(accuracy(of_fold, tests.labels));
+    baselines.push_back(*classifier.baseline(tests));
     std::cout << "fold " << part + 1 << " of " << options.folds << ": accuracy " << percent(accuracies.back()) << " of "
-              << examples::with_commas(tests.ids.size()) << " texts" << std::endl;
+              << examples::with_commas(tests.ids.size()) << " texts" << beside(baselines.back()) << std::endl;
     predictions.insert(predictions.end(), of_fold.begin(), of_fold.end());
     truth.insert(truth.end(), tests.labels.begin(), tests.labels.end());
   }
   if (accuracies.empty()) return interrupt.status();
-  print_spread(std::cout, accuracies);
-  print_confusion(std::cout, predictions, truth, labels);
+  print_spread(std::cout, accuracies, mean(baselines));
+  print_confusion(std::cout, predictions, truth, labels, mean(baselines));
   return interrupt.status();
 }

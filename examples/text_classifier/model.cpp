@@ -1,13 +1,14 @@
 #include "model.hpp"
 
-#include <cstdlib>
-#include <string>
 #include <xtensor/xbuilder.hpp>
 
 namespace tg = tapegrad;
 using Tensor = tg::Tensor<float>;
 
 namespace {
+
+/// Naive Bayes takes dependent features for independent ones, so its scores are too large.
+constexpr float initial_prior_weight = 0.3F;
 
 /// Vectors for the ids 0, ..., rows - 1. The vector of `zeros`, if given, is zero and is not trained.
 tg::Embedding<> make_table(std::size_t rows, const ClassifierOptions& options, std::optional<std::int64_t> zeros = {}) {
@@ -40,26 +41,6 @@ Tensor mean_of_kept(const Tensor& x, const tg::BoolArray& keep) {
 
 }  // namespace
 
-Prior::Prior(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes)
-    : tokens(vocabulary, classes, {.padding_idx = examples::Vocabulary::padding}), pairs(known_pairs, classes, 0) {
-  tokens.weight.set_value(tg::Array<float>({vocabulary, classes}, 0));
-}
-
-void Prior::start_from(const NaiveBayes& bayes) {
-  tg::Array<float> of_tokens = tokens.weight.value(), of_pairs = pairs.embedding.weight.value();
-  const float scale = std::getenv("S") ? std::stof(std::getenv("S")) : 0.25F;
-  for (std::size_t id = 1; id < of_tokens.shape()[0]; ++id)
-    for (const auto r = bayes.ratios(static_cast<std::int64_t>(id)); std::size_t label : {0, 1})
-      of_tokens(id, label) = r[label] * scale;
-  for (const auto& [pair, row] : pairs.rows)
-    for (const auto r = bayes.ratios(pair); std::size_t label : {0, 1})
-      of_pairs(row, label) = r[label] * scale;
-  tokens.weight.set_value(of_tokens);
-  pairs.embedding.weight.set_value(of_pairs);
-}
-
-Tensor Prior::operator()(const tg::IntArray& ids) const { return tokens(ids) + pairs(ids); }
-
 Model::Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t classes, const ClassifierOptions& options)
     : embedding(make_table(vocabulary, options, never_learned(options))),
       token_dropout(options.token_dropout),
@@ -68,19 +49,20 @@ Model::Model(std::size_t vocabulary, const IdPairs& known_pairs, std::size_t cla
       residual(options.residual),
       head(options.width, classes) {
   if (!known_pairs.empty()) pairs.emplace(known_pairs, options.width, options.init_std);
-  if (options.prior) prior.emplace(vocabulary, known_pairs, classes);
+  if (options.prior) prior_weight = tg::Parameter<float>(tg::Array<float>(tg::Shape{1}, initial_prior_weight));
   if (options.positions) positions = make_table(options.max_length, options);
 }
 
-Tensor Model::operator()(const tg::IntArray& ids, const tg::BoolArray& keep) const {
+Tensor Model::operator()(const tg::IntArray& ids, const tg::BoolArray& keep, const tg::Array<float>& prior) const {
   const Tensor x = vectors(ids);
-  return decide(ids, x, attention(x, tg::AttentionMask::key_padding(keep)), keep);
+  return decide(x, attention(x, tg::AttentionMask::key_padding(keep)), keep, prior);
 }
 
-std::pair<Tensor, Tensor> Model::with_weights(const tg::IntArray& ids, const tg::BoolArray& keep) const {
+std::pair<Tensor, Tensor> Model::with_weights(const tg::IntArray& ids, const tg::BoolArray& keep,
+                                              const tg::Array<float>& prior) const {
   const Tensor x = vectors(ids);
   const auto [y, weights] = attention.with_weights(x, x, x, tg::AttentionMask::key_padding(keep));
-  return {decide(ids, x, y, keep), weights};
+  return {decide(x, y, keep, prior), weights};
 }
 
 /// (B, T) -> (B, T, D)
@@ -92,8 +74,9 @@ Tensor Model::vectors(const tg::IntArray& ids) const {
 }
 
 /// x, and found, the attention's output: (B, T, D), keep: (B, T) -> (B, classes)
-Tensor Model::decide(const tg::IntArray& ids, const Tensor& x, const Tensor& found, const tg::BoolArray& keep) const {
+Tensor Model::decide(const Tensor& x, const Tensor& found, const tg::BoolArray& keep,
+                     const tg::Array<float>& prior) const {
   Tensor logits = head(mean_of_kept(residual ? x + found : found, keep));
-  if (prior) logits += tg::sum(drop_vectors((*prior)(ids), token_dropout), {1});
+  if (prior_weight.defined()) logits += prior_weight * Tensor(prior);
   return logits;
 }

@@ -1,5 +1,9 @@
-/// Naive Bayes over tokens and adjacent pairs: the baseline of the classifier, and its first guess.
+/// Naive Bayes: the classifier's baseline, and the first guess that its attention corrects.
 #pragma once
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,20 +13,35 @@
 #include "../common/vocabulary.hpp"
 #include "pairs.hpp"
 
-/// A multinomial naive Bayes classifier with add-one smoothing: log P(label) + the sum of log P(feature | label) over the
-/// tokens and the adjacent pairs of tokens of a text.
+/// Multinomial naive Bayes with add-one smoothing. The features of a text are its tokens and its pairs of adjacent
+/// tokens, each counted once.
 class NaiveBayes {
  public:
+  /// Counts the features of texts. Without texts, no label is likelier than another.
   NaiveBayes(const std::vector<examples::Ids>& texts, const std::vector<std::int64_t>& labels, std::size_t classes);
 
-  /// The likeliest label of a text. Features that never occurred in training do not count.
-  std::int64_t predict(const examples::Ids& ids) const;
+  /// Reads counts from a file's settings. Throws std::invalid_argument for others than those of settings().
+  NaiveBayes(const nlohmann::json& settings, std::size_t classes);
+  nlohmann::json settings() const;
 
-  /// log P(feature | label) minus its mean over the labels, of a token or a pair. -> (classes), zeros if unknown
-  std::vector<float> ratios(std::int64_t token) const;
-  std::vector<float> ratios(const IdPair& pair) const;
+  /// True if it has not counted any text.
+  bool empty() const { return counts_.empty(); }
+
+  /// log P(label) + the sum of log P(feature | label) over a text's known features, minus the mean over the labels.
+  /// -> (texts, classes)
+  tapegrad::Array<float> scores(const std::vector<examples::Ids>& texts) const;
+
+  /// The scores of the counted texts. Each is computed without the text's own features: otherwise it would be better
+  /// than the scores of new texts, and a model trained on it would trust it too much.
+  tapegrad::Array<float> left_out_scores(const std::vector<examples::Ids>& texts,
+                                         const std::vector<std::int64_t>& labels);
 
  private:
-  std::vector<double> log_prior_;                  // of each label
-  std::map<IdPair, std::vector<float>> features_;  // the log probabilities; a token is a pair with kNone
+  using Counts = std::vector<double>;  // by label
+
+  void count(const examples::Ids& ids, std::int64_t label, double times);
+  Counts scores_of(const examples::Ids& ids) const;
+
+  Counts texts_, features_;
+  std::map<IdPair, Counts> counts_;  // of each feature; a token is a pair without a predecessor
 };

@@ -59,12 +59,11 @@ Defaults defaults_for(Source source, examples::Unit unit) {
       return {{.width = 32,
                .heads = 4,
                .min_count = 1,
-               .pairs = true,
                .prior = true,
                .residual = true,
                .init_std = 0.1,
-               .token_dropout = 0.6,
-               .dropout = 0.5,
+               .token_dropout = 0.7,
+               .dropout = 0.6,
                .max_length = 256},
               {.steps = automatic_steps,
                .batch_size = 64,
@@ -90,7 +89,7 @@ struct Given {
 
 examples::TrainingOptions Options::training_with(std::size_t texts) const {
   examples::TrainingOptions chosen = training;
-  if (chosen.steps == automatic_steps) chosen.steps = std::max<std::size_t>(2000, 10 * texts / chosen.batch_size);
+  if (chosen.steps == automatic_steps) chosen.steps = std::max<std::size_t>(500, 7 * texts / chosen.batch_size);
   return chosen;
 }
 
@@ -117,20 +116,20 @@ void check_combinations(const CLI::App& app, const Options& options) {
                 std::string("not allowed with ") + option + ", which replaces it");
   refuse_with(app, "--data", {"--train", "--test"}, "not allowed with --data, which holds out its own test data");
   refuse_with(app, "--load",
-              {"--languages",    "--words",     "--train",      "--tokens",     "--width",      "--heads",
-               "--positions",    "--pairs",     "--residual",   "--init-std",   "--dropout",    "--token-dropout",
-               "--max-length",   "--min-count", "--steps",      "--batch-size", "--accumulate", "--optimizer",
-               "--lr",           "--lr-floor",  "--warmup",     "--decay",      "--momentum",   "--beta2",
-               "--weight-decay", "--clip",      "--validation", "--eval-every", "--patience",   "--folds",
-               "--save"},
+              {"--languages",     "--words",        "--train",     "--tokens",     "--width",      "--heads",
+               "--positions",     "--pairs",        "--prior",     "--residual",   "--init-std",   "--dropout",
+               "--token-dropout", "--max-length",   "--min-count", "--steps",      "--batch-size", "--accumulate",
+               "--optimizer",     "--lr",           "--lr-floor",  "--warmup",     "--decay",      "--momentum",
+               "--beta2",         "--weight-decay", "--clip",      "--validation", "--eval-every", "--patience",
+               "--folds",         "--save"},
               "not allowed with --load, which uses a saved model without training");
   refuse_with(app, "--folds", {"--train", "--test"}, "not allowed with --folds, which tests on all texts in turn");
   refuse_with(app, "--folds", {"--save", "--classify", "--explain", "--page"},
               "not allowed with --folds, which measures accuracy without keeping a model");
   if (options.source == Source::random)
     refuse_with(app, "--data",
-                {"--tokens", "--encoding", "--min-count", "--pairs", "--max-length", "--validation", "--folds",
-                 "--save", "--load", "--classify", "--explain", "--page"},
+                {"--tokens", "--encoding", "--min-count", "--pairs", "--prior", "--max-length", "--validation",
+                 "--folds", "--save", "--load", "--classify", "--explain", "--page"},
                 "not allowed with --data random, whose sequences are not text");
   if (given("--train") && !given("--test")) throw CLI::ValidationError("--train", "requires --test");
   if (given("--test") && !given("--train") && !given("--load"))
@@ -209,6 +208,9 @@ void add_model_options(CLI::App& app, examples::Given<ClassifierOptions>& given)
       "Dropout probability of whole characters, words and pairs");
   add_yes_or_no("--positions", &O::positions, "Whether to learn a vector for each position");
   add_yes_or_no("--pairs", &O::pairs, "Whether to learn a vector for each pair of adjacent characters or\nwords");
+  add_yes_or_no(
+      "--prior", &O::prior,
+      "Whether the model corrects the scores of naive Bayes, or starts from\nnothing (default yes for words)");
   add_yes_or_no("--residual", &O::residual, "Whether the attention has a residual connection");
 }
 

@@ -144,6 +144,10 @@ std::string percent(double share) {
   return text.str();
 }
 
+std::string beside(const std::optional<double>& baseline) {
+  return baseline ? ", naive Bayes " + percent(*baseline) : "";
+}
+
 double accuracy(const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth) {
   std::size_t right = 0;
   for (std::size_t i = 0; i < truth.size(); ++i) right += predictions[i].front().label == truth[i];
@@ -165,7 +169,7 @@ std::vector<Ranking> rank(const tg::Array<float>& probabilities) {
 }
 
 void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions, const std::vector<std::int64_t>& truth,
-                     const std::vector<std::string>& labels) {
+                     const std::vector<std::string>& labels, const std::optional<double>& baseline) {
   Counts counts;
   std::size_t right = 0;
   for (std::size_t i = 0; i < truth.size(); ++i) {
@@ -175,7 +179,7 @@ void print_confusion(std::ostream& out, const std::vector<Ranking>& predictions,
   }
   out << "test accuracy " << percent(accuracy(predictions, truth)) << ": " << with_commas(right) << " of "
       << with_commas(truth.size()) << " correct; guessing gives " << percent(1.0 / static_cast<double>(labels.size()))
-      << "\n\n";
+      << beside(baseline) << "\n\n";
   const std::vector<Occurrences> occurrences = occurrences_of(counts, labels.size());
   if (labels.size() > many_labels)
     print_confused_pairs(out, std::move(counts), occurrences, labels);

@@ -34,7 +34,7 @@ void test(Classifier& classifier, const std::vector<Example>& data) {
   const std::vector<Ranking> predictions = classifier.predict(sequences.ids);
   const std::vector<std::string>& labels = classifier.labels;
   std::cout << '\n';
-  print_confusion(std::cout, predictions, sequences.labels, labels);
+  print_confusion(std::cout, predictions, sequences.labels, labels, classifier.baseline(sequences));
 
   std::cout << "\nthe first test text of each label, with predictions:\n";
   std::vector<std::string> texts, truth;
@@ -68,7 +68,8 @@ void explain(Classifier& classifier, const examples::ExplainOptions& options) {
 
   tg::eval(classifier.model);
   tg::Tape tape;
-  auto [logits, weights] = classifier.model.with_weights(ids, keep);  // (1, classes), (1, heads, T, T)
+  auto [logits, weights] =
+      classifier.model.with_weights(ids, keep, classifier.bayes.scores(sequences));  // (1, classes), (1, heads, T, T)
   weights.retain_grad();
   const tg::IntArray likeliest = tg::argmax(logits.value(), 1);
   (-tg::cross_entropy(logits, likeliest)).backward();
@@ -93,7 +94,7 @@ void show_step(Classifier& classifier, const examples::StepPageOptions& options,
   const std::size_t chosen[] = {0};
   const auto loss_of = [&](const Model& model) {
     const auto [ids, keep, count] = examples::pad(sequences.ids, chosen);
-    auto logits = model(ids, keep);  // (1, labels)
+    auto logits = model(ids, keep, sequences.prior);  // (1, labels)
     logits.set_name("logits");
     return tg::cross_entropy(logits, sequences.labels_of(chosen));
   };
@@ -167,6 +168,7 @@ int learn_random_sequences(const Options& options) {
     data.ids.emplace_back(ids.begin(), ids.end());
     data.labels.push_back(static_cast<std::int64_t>(tg::uniform<double>({1}, 0, classes)(0)));
   }
+  data.prior = tg::Array<float>(tg::Shape{data.ids.size(), classes}, 0);
   Model model(vocabulary, {}, classes, options.model);
   tg::print(std::cout, model);
   return train(model, data, {}, options.training);

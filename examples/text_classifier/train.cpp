@@ -22,7 +22,7 @@ double mean_loss(Model& model, const Sequences& data) {
   std::size_t number = 0;
   in_batches(data.ids, [&](std::span<const std::size_t> chosen, const examples::Padded& batch) {
     if (number++ % ranks.size() != ranks.rank()) return;
-    const auto logits = model(batch.ids, batch.keep);  // (B, classes)
+    const auto logits = model(batch.ids, batch.keep, data.prior_of(chosen));  // (B, classes)
     sum += double(tg::cross_entropy(logits, data.labels_of(chosen), {.reduction = tg::Reduction::sum}).item());
   });
   tg::train(model);
@@ -53,7 +53,8 @@ int train(Model& model, const Sequences& data, const Sequences& validation, cons
     if (chosen.empty()) return examples::StepLoss{{}, 0, 0};
     const auto [ids, real, tokens] = examples::pad(data.ids, chosen);  // (B, T)
     const examples::OwnDraws draws(state.place.batches_left);
-    return examples::StepLoss{tg::cross_entropy(model(ids, real), data.labels_of(chosen)), chosen.size(), tokens};
+    return examples::StepLoss{tg::cross_entropy(model(ids, real, data.prior_of(chosen)), data.labels_of(chosen)),
+                              chosen.size(), tokens};
   };
   hooks.compare = [&] { ranks.check_equal(model); };
   hooks.divide_state = divide_state;
@@ -83,8 +84,10 @@ Trained learn(std::vector<Example> texts, const std::vector<std::string>& labels
   Trained trained{make_classifier(texts, labels, options), 0};
   Classifier& classifier = trained.classifier;
   tg::print(std::cout, classifier.model);
+  Sequences data = classifier.encode(texts);
+  data.prior = classifier.bayes.left_out_scores(data.ids, data.labels);
   trained.status = train(
-      classifier.model, classifier.encode(texts), classifier.encode(held_out), options.training_with(texts.size()),
-      options.page.file, [&] { keep(classifier); }, options.divide_state);
+      classifier.model, data, classifier.encode(held_out), options.training_with(texts.size()), options.page.file,
+      [&] { keep(classifier); }, options.divide_state);
   return trained;
 }

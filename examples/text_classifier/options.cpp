@@ -89,7 +89,7 @@ struct Given {
 
 examples::TrainingOptions Options::training_with(std::size_t texts) const {
   examples::TrainingOptions chosen = training;
-  if (chosen.steps == automatic_steps) chosen.steps = std::max<std::size_t>(500, 7 * texts / chosen.batch_size);
+  if (chosen.steps == automatic_steps) chosen.steps = std::max<std::size_t>(1000, 7 * texts / chosen.batch_size);
   return chosen;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 #include <map>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -89,12 +90,17 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the mean an
     const std::string words = "\nfold " + std::to_string(n) + " of 4: accuracy ", line = run.out_from(words);
     REQUIRE(line != "");
     accuracies.push_back(std::stod(line.substr(words.size())));
-    CHECK(line.find(n == 1 ? "% of 32 texts\n" : "% of 31 texts\n") == line.find('%'));
+    CHECK(line.find(n == 1 ? "% of 32 texts, naive Bayes " : "% of 31 texts, naive Bayes ") == line.find('%'));
     sum += accuracies.back();
   }
   double squares = 0;
   for (const double accuracy : accuracies) squares += (accuracy - sum / 4) * (accuracy - sum / 4);
   CHECK(run.numbers_after("\nmean accuracy of 4 folds ").at(0) == doctest::Approx(sum / 4).epsilon(0.002));
+  const std::vector<double> baselines = run.numbers_after(" texts, naive Bayes ");
+  REQUIRE(baselines.size() == 4);
+  const double baseline = std::accumulate(baselines.begin(), baselines.end(), 0.0) / 4;
+  CHECK(Run{0, run.out_from("\nmean accuracy of "), ""}.number_after(", naive Bayes ") ==
+        doctest::Approx(baseline).epsilon(0.002));
   CHECK(run.numbers_after("%, standard deviation ").at(0) == doctest::Approx(std::sqrt(squares / 3)).epsilon(0.02));
   CHECK(sum / 4 > 60);
   CHECK(run.out.find(" of 125 correct; ") != std::string::npos);

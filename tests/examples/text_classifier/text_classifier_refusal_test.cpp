@@ -53,6 +53,10 @@ TEST_CASE("text_classifier refuses saved models with other settings in one line"
             "other: expected settings saved by text_classifier, got others: " + setting +
                 ": expected a whole number from 1 to ");
   refuses("pairs", std::vector(100'000, std::vector{4, 4}), "others: pairs: expected at most ");
+  using nlohmann::json;
+  const json counts = json::array({json::array({json::array({-1, 4}), json::array({1, 2, 3})})});
+  refuses("naive_bayes", {{"texts", {1, 2}}, {"counts", counts}}, "others: naive_bayes: expected 2 counts");
+  refuses("naive_bayes", {{"texts", {1, -2}}, {"counts", json::array()}}, "others: naive_bayes: expected 2 counts");
   for (const char* setting : {"vocabulary", "labels"}) refuses(setting, nlohmann::json::array(), "other: expected ");
 }
 
@@ -63,6 +67,7 @@ TEST_CASE("text_classifier refuses options in one line") {
       {"--dropout 1", "--dropout: expected a number from 0 to 0.99, got '1'"},
       {"--token-dropout 1", "--token-dropout: expected a number from 0 to 0.99, got '1'"},
       {"--min-count 0", "--min-count: expected a whole number of at least 1, got '0'"},
+      {"--prior maybe", "--prior: expected yes|no, got 'maybe'"},
       {"--pairs maybe", "--pairs: expected yes|no, got 'maybe'"},
       {"--residual 1", "--residual: expected yes|no, got '1'"},
       {"--languages english klingon", "got 'klingon'"},
@@ -71,6 +76,8 @@ TEST_CASE("text_classifier refuses options in one line") {
       {"--load model", "--load: requires --classify, --explain, --page, --data or --test"},
       {"--load model --classify a --steps 3", "--steps: not allowed with --load"},
       {"--load model --classify a --min-count 1", "--min-count: not allowed with --load"},
+      {"--load model --classify a --prior no", "--prior: not allowed with --load"},
+      {"--data random --prior yes", "--prior: not allowed with --data random"},
       {"--data random --min-count 1", "--min-count: not allowed with --data random"}};
   check_refusals("text_classifier", rows);
 }

@@ -61,6 +61,7 @@ TEST_CASE("text_classifier learns labels from words, with or without positions, 
     CHECK(run.err == "");
     CHECK(run.status == 0);
     CHECK(accuracy(run) > 85);  // guessing gives 50
+    CHECK(run.number_after("guessing gives 50.0%, naive Bayes ") > 85);
     CHECK(run.out_from("your words:").find("a really dull story   blame") != std::string::npos);
   }
 }
@@ -185,19 +186,23 @@ TEST_CASE("A saved text_classifier predicts the same after loading") {
   CHECK(strange.err.find("r:10: expected a label of the model (isle, nörd, val), got 'blame'") != std::string::npos);
 }
 
-TEST_CASE("A saved text_classifier of words has its pairs, and one saved before pairs existed loads without them") {
+TEST_CASE(
+    "A saved text_classifier of words has its pairs and counts, and one saved before these existed loads without "
+    "them") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", reviews(100)), model = folder.path("model"),
                     texts = " --classify 'the book is really dull .' 'good film'";
-  const auto saved = run_example("text_classifier --data " + data + tiny + "--save " + model + texts);
+  const auto saved = run_example("text_classifier --pairs yes --data " + data + tiny + "--save " + model + texts);
+  REQUIRE(saved.out_from("test accuracy").find(", naive Bayes ") != std::string::npos);
   REQUIRE(saved.out_from("your words:") != "");
-  CHECK(run_example("text_classifier --load " + model + texts).out_from("your words:") ==
-        saved.out_from("your words:"));
+  CHECK(run_example("text_classifier --load " + model + " --data " + data + texts).out_from("test accuracy") ==
+        saved.out_from("test accuracy"));
 
-  const auto earlier =
-      run_example("text_classifier --pairs no --residual no --data " + data + tiny + "--save " + model + texts);
+  const auto earlier = run_example("text_classifier --pairs no --prior no --residual no --data " + data + tiny +
+                                   "--save " + model + texts);
   std::string bytes = folder.read("model");
-  for (const char* setting : {"\\\"pairs\\\"", "\\\"residual\\\"", "\\\"token_dropout\\\""}) {
+  for (const char* setting :
+       {"\\\"pairs\\\"", "\\\"prior\\\"", "\\\"naive_bayes\\\"", "\\\"residual\\\"", "\\\"token_dropout\\\""}) {
     const std::size_t place = bytes.find(setting);
     REQUIRE(place != bytes.npos);
     bytes[place + 2] = 'x';  // another setting's name
@@ -205,6 +210,8 @@ TEST_CASE("A saved text_classifier of words has its pairs, and one saved before 
   const auto loaded = run_example("text_classifier --load " + folder.write("earlier", bytes) + texts);
   CHECK(loaded.err == "");
   CHECK(loaded.out_from("your words:") == earlier.out_from("your words:"));
+  const auto tested = run_example("text_classifier --load " + folder.path("earlier") + " --data " + data);
+  CHECK(tested.out_from("test accuracy").find("naive Bayes") == std::string::npos);
 }
 
 TEST_CASE("text_classifier knows words that occurred once, and ignores unknown words") {
@@ -225,13 +232,14 @@ TEST_CASE("text_classifier knows words that occurred once, and ignores unknown w
   CHECK(largest_of_unknown() > 0);
 }
 
-TEST_CASE("text_classifier learns the meaning of two adjacent words from pairs") {
+TEST_CASE("text_classifier learns the meaning of two adjacent words from pairs or naive Bayes") {
   const TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 100; ++i) lines += i / 2 % 2 ? "yes so it is\n" : "no is it so\n";  // the same words
   const std::string data = folder.write("lines", lines);
-  CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--pairs yes")) == 100);
-  CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--pairs no")) < 100);
+  CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--prior no --pairs yes")) == 100);
+  CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--prior no --pairs no")) < 100);
+  CHECK(accuracy(run_example("text_classifier --data " + data + tiny + "--prior yes --pairs no")) == 100);
 }
 
 TEST_CASE("text_classifier --explain writes the attention of the heads, after training and after loading") {

@@ -38,7 +38,7 @@ TEST_CASE("text_classifier refuses files in one line") {
 TEST_CASE("text_classifier refuses saved models with other settings in one line") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model"), other = folder.path("other");
-  REQUIRE(run_example("text_classifier --positions yes --width 8 --heads 1 --steps 1 --data " +
+  REQUIRE(run_example("text_classifier --positions yes --max-length 9 --width 8 --heads 1 --steps 1 --data " +
                       folder.write("good", reviews(40)) + " --save " + model)
               .status == 0);
   const tg::Metadata metadata = tg::load_metadata(model);

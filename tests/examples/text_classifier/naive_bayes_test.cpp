@@ -1,6 +1,7 @@
 #include "../../../examples/text_classifier/naive_bayes.hpp"
 
 #include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>
 

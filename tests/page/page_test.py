@@ -241,6 +241,7 @@ class EveryPage:
             np.testing.assert_allclose(total[finite], expected[finite], rtol=1e-4, atol=atol, err_msg=f"node {number}")
 
     def test_tells_the_number_under_the_pointer(self):
+        self.open(self.file)  # a page can open at another moment than the first
         canvas = self.find("#stage canvas.heatmap")
         words = self.hover(canvas, canvas.size["width"] - 4, canvas.size["height"] - 12)[0]
         node = self.run_js("return currentMoment().node.inputs[0] ?? currentMoment().node.number")

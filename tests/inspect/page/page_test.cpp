@@ -102,7 +102,7 @@ TEST_CASE("A page has the expression that finds each node") {
     number += node["kind"] != "constant";
     if (!expression.empty()) CHECK(found.insert(expression).second);
   }
-  for (const char* path : {"logits", "factors", "embedding", "attention", "attention.q_proj", "head.weight"})
+  for (const char* path : {"logits", "factors", "embedding", "attention.q_proj", "attention.out_proj", "head.weight"})
     CHECK(found.contains("tape.find<float>(\"" + std::string(path) + "\")"));
   CHECK_FALSE(found.contains("tape.find<float>(\"head\")"));  // called twice
 }

@@ -59,8 +59,8 @@ TEST_CASE("The training programs' --help describes their options") {
   const std::vector<std::string> both{"--data", "--save", "--explain", "--page", "--seed", "Examples:"};
   const std::pair<std::string, std::vector<std::string>> programs[] = {
       {"text_classifier",
-       {"--languages", "--classify", "--pairs", "--prior", "--residual", "--token-dropout", "--min-count", "--validation",
-        "--patience", "--folds"}},
+       {"--languages", "--classify", "--pairs", "--prior", "--residual", "--token-dropout", "--min-count",
+        "--validation", "--patience", "--folds"}},
       {"language_model",
        {"--language", "--lines", "--layers", "--tie", "--optimizer", "--decay", "--checkpoint", "--resume", "--best",
         "--log", "--plot", "--prompt", "--temperature", "--top-k", "--top-p"}}};

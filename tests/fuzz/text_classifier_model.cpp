@@ -28,7 +28,8 @@ std::vector<std::string> fuzz::seeds() {
     Options options;
     options.data = data;
     options.unit = all ? examples::Unit::words : examples::Unit::characters;
-    options.model = {.width = 2, .heads = 2, .positions = all, .pairs = all, .prior = all, .residual = all, .max_length = 4};
+    options.model = {
+        .width = 2, .heads = 2, .positions = all, .pairs = all, .prior = all, .residual = all, .max_length = 4};
     const Data texts = read_data(options);
     save(make_classifier(texts.train, labels_of(texts.train), options), folder.path("model"));
     inputs.push_back(input_of_saved(folder.read("model"), "text_classifier"));

@@ -525,6 +525,19 @@ TEST_CASE("Names, titles and labels appear unchanged, whatever they contain") {
   CHECK(data["steps"][0]["nodes"][0]["axes"][0][0] == shown);
 }
 
+TEST_CASE("After a shape error a page shows the operations before it") {
+  Classifier model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  const auto x = tg::transpose(model.embedding(tg::IntArray{{1, 2, 3}}), 1, 2);  // (1, 8, 3)
+  CHECK_THROWS_WITH_AS(model.head(x), Contains("[linear]"), std::invalid_argument);
+  const json step = step_of(tape);
+  CHECK(step["loss"] == -1);
+  CHECK(step["nodes"].back()["operation"] == "transpose");
+  check_array(step["nodes"].back()["value"], x.value());
+  check_array(named(step, "embedding.weight")["value"], model.embedding.weight.value());
+}
+
 TEST_CASE("A page is one self-contained file, and is refused without kept values") {
   const Parameter w(Array{1, 2});
   const TemporaryFolder folder;

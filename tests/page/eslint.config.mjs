@@ -30,7 +30,7 @@ const scripts = {
 };
 
 const BROWSER = [
-  ...["window", "document", "performance", "Node", "Path2D"],
+  ...["window", "document", "navigator", "performance", "Node", "Path2D"],
   ...["setInterval", "clearInterval", "atob"],
 ];
 

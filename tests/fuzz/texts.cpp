@@ -13,7 +13,7 @@
 namespace {
 
 /// Performs all of language_model's work on texts before training.
-void prepare(const Options& options) {
+void prepare(const LanguageModelOptions& options) {
   const Corpus corpus = read_corpus(options, options.source);
   fuzz::expect(fingerprint(corpus) == fingerprint(read_corpus(options, options.source)), "a fingerprint that changes");
   const Writer writer{options.source, make_vocabulary(corpus), {}, options.model};
@@ -34,7 +34,7 @@ void prepare(const Options& options) {
 void fuzz::fuzz_one(std::string_view input) {
   const std::uint8_t bits = take_byte(input);
   const File file(input);
-  Options options;
+  LanguageModelOptions options;
   options.run.data = file.path();
   options.run.encoding = bits & 1 ? examples::Encoding::latin1 : examples::Encoding::utf8;
   options.source = bits & 2 ? Source::text : bits & 4 ? Source::lines : Source::words;

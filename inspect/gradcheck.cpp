@@ -181,10 +181,13 @@ class Comparing {
     if (ok()) report_ << compared << " elements agree to " << options_.tolerance;
   }
 
-  // Compares the slopes along random directions in the space of all parameters.
+  // Compares the slopes along random directions in the space of all n parameters' elements. Such a direction has length
+  // sqrt(n), and the error of a central difference grows with the length's cube. The step is therefore divided by
+  // cbrt(n), not sqrt(n): with that, rounding would dominate.
   void compare_directions() {
     std::size_t elements = 0;
     for (const Entry& entry : entries_) elements += entry.value->size();
+    options_.step /= std::cbrt(static_cast<double>(std::max<std::size_t>(elements, 1)));
     for (std::size_t k = 0; k < options_.directions && ok(); ++k) compare_direction(k);
     if (ok())
       report_ << options_.directions << " directions over " << elements << " elements agree to " << options_.tolerance;
@@ -288,7 +291,7 @@ class Comparing {
   const Entries entries_;
   const WeightedSum& sum_;
   const Array<double>& outputs_;
-  const GradcheckOptions& options_;
+  GradcheckOptions options_;
   std::ostringstream report_;
   bool ok_ = true;
   std::string worst_;  // the parameter with the largest difference, if any is wrong

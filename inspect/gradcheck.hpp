@@ -26,7 +26,7 @@ struct GradcheckFailure {
 
 /// What gradcheck compares, and how closely.
 struct GradcheckOptions {
-  double step = 1e-6;       ///< h in (f(x + h) - f(x - h)) / 2h, relative to max(1, |x|)
+  double step = 1e-6;       ///< h in (f(x + h) - f(x - h)) / 2h, relative to max(1, |x|); along directions, / cbrt(n)
   double tolerance = 1e-6;  ///< max difference of the gradients, relative to max(1, |analytic|, |numeric|)
   /// 0 compares each element. Otherwise the number of random directions in the space of all parameters whose slopes are
   /// compared, at two calls of f each. Four take a model of any size and miss a wrong gradient rarely.

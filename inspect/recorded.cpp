@@ -244,6 +244,7 @@ template <class T> const Array<T>& AttentionWeights<T>::grad() const {
 
 #define INSTANTIATE(T)                                                                            \
   template std::vector<detail::RecordedName> detail::recorded_names<T>(const detail::Recording&); \
+  template std::int32_t detail::shown_nodes<T>(const detail::Recording&);                         \
   template class Recorded<T>;                                                                     \
   template class AttentionWeights<T>;                                                             \
   template Recorded<T> Tape::find(std::string_view) const;                                        \

@@ -69,28 +69,36 @@ template <class T> bool has_gradient(const typename Arguments<T>::Intermediate& 
 // without a name of its own.
 template <class T> class Expressions {
  public:
-  explicit Expressions(const Recording& recording) : names_(recorded_names<T>(recording)) {
+  explicit Expressions(const Recording& recording)
+      : names_(recorded_names<T>(recording)), shown_(shown_nodes<T>(recording)) {
     for (const RecordedName& known : names_) ++count_[known.name];
   }
 
-  // Of a node, or of input number `constant` of it, which is "" without a name.
+  // Of a node, or of input number `constant` of it. "" for a constant without a name, and for nodes after a backward
+  // pass, which the tape does not find.
   std::string of(std::int32_t node, std::ptrdiff_t constant = -1) const {
     std::string best;  // the longest path is that of the innermost layer
-    for (const RecordedName& known : names_) {
-      if (known.node != node || known.constant != constant || count_.at(known.name) > 1) continue;
-      if (!known.layer) return find(known.name);
-      if (known.name.size() > best.size()) best = known.name;
+    for (auto known = std::ranges::lower_bound(names_, node, {}, &RecordedName::node);
+         known != names_.end() && known->node == node; ++known) {
+      if (known->constant != constant || count_.at(known->name) > 1) continue;
+      if (!known->layer) return find(known->name);
+      if (known->name.size() > best.size()) best = known->name;
     }
     if (!best.empty()) return find(best);
-    return constant < 0 ? "tape.nodes<" + type + ">()[" + std::to_string(node) + ']' : "";
+    return constant < 0 && node < shown_ ? std::string("tape.nodes<") + type + ">()[" + std::to_string(node) + ']' : "";
   }
 
  private:
-  static std::string find(const std::string& name) { return "tape.find<" + type + ">(\"" + name + "\")"; }
+  static std::string find(const std::string& name) {
+    std::string literal;
+    for (const char c : name) literal += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    return std::string("tape.find<") + type + ">(\"" + literal + "\")";
+  }
 
-  inline static const std::string type = std::same_as<T, float> ? "float" : "double";
-  std::vector<RecordedName> names_;
+  static constexpr const char* type = std::same_as<T, float> ? "float" : "double";
+  std::vector<RecordedName> names_;  // by node
   std::map<std::string, std::size_t> count_;
+  std::int32_t shown_;
 };
 
 // The max number of elements of an array on the page.

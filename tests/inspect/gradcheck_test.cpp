@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "in_double.hpp"
 #include "text.hpp"
@@ -346,6 +347,34 @@ TEST_CASE("Along random directions, a wrong rule is found and the report names i
     CHECK_FALSE(result.ok);
     CHECK_MESSAGE(contains(result.report, "w" + std::to_string(wrong) + " along random direction "), result.report);
     CHECK(std::count(result.report.begin(), result.report.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("Along random directions over 109,505 elements, correct rules pass and a factor of 1.0001 is found") {
+  struct Gpt {
+    tg::Embedding<double> tokens{83, 64}, positions{64, 64};
+    std::vector<tg::TransformerBlock<double>> blocks;
+    tg::LayerNorm<double> norm{64};
+    Parameter scale{Array{1}};
+    TAPEGRAD_FIELDS(tokens, positions, blocks, norm, scale)
+  } model;
+  tg::manual_seed(1);
+  for (int i = 0; i < 2; ++i) model.blocks.push_back({64, 4, {.dropout = 0}});
+  tg::initialize_lecun(model);
+  REQUIRE(tg::count_parameters(model) == 109'505);
+
+  const tg::IntArray ids = tg::arange(64) * 37 % 83, labels = tg::arange(64) * 5 % 83;
+  for (const double factor : {1.0, 1.0001}) {
+    const auto f = [&] {
+      auto x = tg::unsqueeze(model.tokens(ids) + model.positions(tg::arange(64)), 0);
+      for (const auto& block : model.blocks) {
+        x = block(x, tg::AttentionMask::causal());
+        x = tg::record("scaled", Array(x.value()), {x}, [factor](const Array& dy, auto& dx) { dx[0] += dy * factor; });
+      }
+      x = tg::squeeze(model.norm(x), 0) * model.scale;
+      return tg::cross_entropy(tg::linear(x, model.tokens.weight), labels);
+    };
+    CHECK(gradcheck(f, model, {.directions = 4}).ok == (factor == 1));
   }
 }
 

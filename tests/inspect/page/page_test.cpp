@@ -105,6 +105,18 @@ TEST_CASE("A page has the expression that finds each node") {
   for (const char* path : {"logits", "factors", "embedding", "attention.q_proj", "attention.out_proj", "head.weight"})
     CHECK(found.contains("tape.find<float>(\"" + std::string(path) + "\")"));
   CHECK_FALSE(found.contains("tape.find<float>(\"head\")"));  // called twice
+
+  logits = tg::exp(x);
+  logits.set_name("later");
+  CHECK(named(step_of(tape), "later")["find"] == "");
+}
+
+TEST_CASE("A page's expressions escape names") {
+  tg::Tape tape(keeping);
+  const Parameter w(Array{1, 2});
+  auto x = tg::exp(w);
+  x.set_name("a \\ and a \"");
+  CHECK(named(step_of(tape), "a \\ and a \"")["find"] == R"(tape.find<double>("a \\ and a \""))");
 }
 
 TEST_CASE("A page has the tape's values and gradients, formulas, layers and loss") {

@@ -94,8 +94,22 @@ Tensor<T> MultiHeadAttention<T>::operator()(const Tensor<T>& queries, const Tens
   const LayerScope scope(*this);
   // The projections check the widths.
   const Tensor<T> q = rotated(q_proj(queries), num_heads), k = rotated(k_proj(keys), num_kv_heads), v = v_proj(values);
+  return scope.output(joined_heads(q, k, v, mask));
+}
+
+template <class T>
+Tensor<T> MultiHeadAttention<T>::attend(const Tensor<T>& queries, const Tensor<T>& projected_keys,
+                                        const Tensor<T>& projected_values, const AttentionMask& mask) const {
+  detail::require_usage(!rotary_base, kName, "expected a layer without rotary positions, since attend does not rotate");
+  const LayerScope scope(*this);
+  return scope.output(joined_heads(q_proj(queries), projected_keys, projected_values, mask));
+}
+
+template <class T>
+Tensor<T> MultiHeadAttention<T>::joined_heads(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v,
+                                              const AttentionMask& mask) const {
   const AttentionOptions options{.dropout = dropout.training ? dropout.p : 0, .scale = {}};
-  return scope.output(out_proj(in_heads([&] { return multi_head_attention(q, k, v, num_heads, mask, options); })));
+  return out_proj(in_heads([&] { return multi_head_attention(q, k, v, num_heads, mask, options); }));
 }
 
 template <class T>

@@ -57,6 +57,12 @@ template <class T = float> struct MultiHeadAttention {
   Tensor<T> operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                        const AttentionMask& mask = {}) const;
 
+  /// Cross-attention to keys and values that were projected before, k_proj(keys) and v_proj(values), for repeated calls.
+  /// queries: (B, T, query_dim), projected keys: (B, S, G D), projected values: (B, S, G D) -> (B, T, dim). Throws
+  /// std::logic_error with rotary positions.
+  Tensor<T> attend(const Tensor<T>& queries, const Tensor<T>& projected_keys, const Tensor<T>& projected_values,
+                   const AttentionMask& mask = {}) const;
+
   /// The same output and the recorded weights behind it, so weights.retain_grad() works. Slower, and dropout uses other
   /// random numbers. -> (B, T, dim), (B, num_heads, T, S)
   std::pair<Tensor<T>, Tensor<T>> with_weights(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
@@ -68,6 +74,7 @@ template <class T = float> struct MultiHeadAttention {
 
  private:
   Tensor<T> rotated(const Tensor<T>& x, std::size_t heads, std::size_t first = 0) const;
+  Tensor<T> joined_heads(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, const AttentionMask& mask) const;
 };
 
 }  // namespace tapegrad

@@ -27,6 +27,19 @@ template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, 
         std::copy_n(from_layout.at(from, b, h).row(r), from_layout.width, to_layout.at(to.data(), b, h).row(size + r));
 }
 
+// The first `size` rows of each head of some sequences, in the same capacity.
+template <class T> Array<T> selected(const Array<T>& kept, std::size_t size, const IntArray& sequences) {
+  Shape shape = kept.shape();
+  shape[0] = sequences.size();
+  auto out = detail::uninitialized<T>(kCache, shape);
+  const HeadLayout layout = cache_layout(shape, size);
+  for (std::size_t b = 0; b < shape[0]; ++b)
+    for (std::size_t h = 0; h < shape[1]; ++h)
+      std::copy_n(layout.at(kept.data(), static_cast<std::size_t>(sequences.data()[b]), h).row(0), size * layout.width,
+                  layout.at(out.data(), b, h).row(0));
+  return out;
+}
+
 // Moves the rows to a larger array. The caller doubles the capacity, so each row moves once on average.
 template <class T> Array<T> with_capacity(const Array<T>& kept, std::size_t size, const Shape& shape) {
   auto grown = detail::uninitialized<T>(kCache, shape);
@@ -75,6 +88,17 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   attention.forward(q.value().data(), keys_.data(), values_.data(), out.data(), statistics.data());
   size_ = rows;
   return out;
+}
+
+template <class T> void KeyValueCache<T>::select(const IntArray& rows) {
+  if (size_ == 0) return;
+  const std::size_t batch = keys_.shape()[0];
+  for (const std::int64_t row : rows)
+    detail::require_in_range(row >= 0 && static_cast<std::size_t>(row) < batch, kCache, "expected rows from 0 to ",
+                             static_cast<std::ptrdiff_t>(batch) - 1, ", got ", row);
+  Array<T> keys = selected(keys_, size_, rows);
+  values_ = selected(values_, size_, rows);
+  keys_ = std::move(keys);
 }
 
 template class KeyValueCache<float>;

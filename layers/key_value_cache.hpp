@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "../engine/array/array.hpp"
 #include "../engine/array/mask.hpp"
 #include "../engine/array/reset_on_move.hpp"
 #include "../engine/tape/tensor.hpp"
@@ -25,6 +26,10 @@ template <class T = float> class KeyValueCache {
   /// widths differ from the stored ones or the mask does not fit; std::logic_error if a tape recorded an argument.
   Tensor<T> attend(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                    const AttentionMask& mask = AttentionMask::causal());
+
+  /// Keeps these sequences in this order, each any number of times, as in beam search. rows: (R). Does nothing to an
+  /// empty cache. Throws std::out_of_range for a row outside [0, B), without changes.
+  void select(const IntArray& rows);
 
  private:
   Array<T> keys_{Shape{0, 0, 0, 0}}, values_{Shape{0, 0, 0, 0}};  // (B, G, capacity, D), (B, G, capacity, E)

@@ -1,7 +1,10 @@
 #include "transformer.hpp"
 
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
+#include "../engine/array/batches.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 #include "layer_scope.hpp"
@@ -30,9 +33,9 @@ std::size_t width_inside(std::size_t width, const TransformerBlockOptions& optio
 }
 
 // Checks before any part draws random numbers.
-std::size_t checked_width(std::size_t width, const TransformerBlockOptions& options) {
-  detail::require_size("TransformerBlock", "width", width);
-  detail::require_size("TransformerBlock", "feed_forward_width", width_inside(width, options));
+std::size_t checked_width(const char* name, std::size_t width, const TransformerBlockOptions& options) {
+  detail::require_size(name, "width", width);
+  detail::require_size(name, "feed_forward_width", width_inside(width, options));
   return width;
 }
 
@@ -44,6 +47,39 @@ template <class T> LayerNorm<T> make_norm(std::size_t width, const TransformerBl
           : LayerNorm<T>(shape, {.eps = options.norm_eps.value_or(LayerNormOptions().eps), .bias = options.bias});
   if (options.norm == NormPlacement::none) norm.weight = norm.bias = Parameter<T>();
   return norm;
+}
+
+MultiHeadAttentionOptions of_attention(const TransformerBlockOptions& options) {
+  return {.num_kv_heads = options.num_kv_heads,
+          .rotary_base = options.rotary_base,
+          .bias = options.bias,
+          .dropout = options.attention_dropout,
+          .generator = options.generator};
+}
+
+MultiHeadAttentionOptions of_cross_attention(const TransformerBlockOptions& options, std::size_t memory_width) {
+  MultiHeadAttentionOptions of_cross = of_attention(options);
+  of_cross.key_dim = of_cross.value_dim = memory_width;
+  of_cross.rotary_base.reset();
+  return of_cross;
+}
+
+FeedForwardOptions of_feed_forward(const TransformerBlockOptions& options) {
+  return {.activation = options.activation, .bias = options.bias, .generator = options.generator};
+}
+
+// One part of a block: x + dropout(f(x)), with a norm before f, after the sum, or nowhere.
+template <class Block, class T, class F>
+Tensor<T> residual(const Block& block, const Tensor<T>& x, const LayerNorm<T>& norm, const F& f) {
+  switch (block.norm) {
+    case NormPlacement::first:
+      return x + block.dropout(f(norm(x)));
+    case NormPlacement::last:
+      return norm(x + block.dropout(f(x)));
+    case NormPlacement::none:
+      break;
+  }
+  return x + block.dropout(f(x));
 }
 
 }  // namespace
@@ -65,34 +101,18 @@ template <class T> Tensor<T> FeedForward<T>::operator()(const Tensor<T>& x) cons
 template <class T>
 TransformerBlock<T>::TransformerBlock(std::size_t width, std::size_t num_heads, const TransformerBlockOptions& options)
     : dropout(options.dropout),
-      norm1(make_norm<T>(checked_width(width, options), options)),
-      attention(width, num_heads,
-                {.num_kv_heads = options.num_kv_heads,
-                 .rotary_base = options.rotary_base,
-                 .bias = options.bias,
-                 .dropout = options.attention_dropout,
-                 .generator = options.generator}),
+      norm1(make_norm<T>(checked_width("TransformerBlock", width, options), options)),
+      attention(width, num_heads, of_attention(options)),
       norm2(make_norm<T>(width, options)),
-      feed_forward(width, width_inside(width, options),
-                   {.activation = options.activation, .bias = options.bias, .generator = options.generator}),
+      feed_forward(width, width_inside(width, options), of_feed_forward(options)),
       norm(options.norm) {}
 
 template <class T>
 template <class Attend>
 Tensor<T> TransformerBlock<T>::apply(const Tensor<T>& x, Attend attend) const {
   const LayerScope scope(*this);
-  const auto add = [&](const Tensor<T>& before, const LayerNorm<T>& layer_norm, const auto& f) {
-    switch (norm) {
-      case NormPlacement::first:
-        return before + dropout(f(layer_norm(before)));
-      case NormPlacement::last:
-        return layer_norm(before + dropout(f(before)));
-      case NormPlacement::none:
-        break;
-    }
-    return before + dropout(f(before));
-  };
-  return scope.output(add(add(x, norm1, attend), norm2, feed_forward));
+  const Tensor<T> attended = residual(*this, x, norm1, attend);
+  return scope.output(residual(*this, attended, norm2, feed_forward));
 }
 
 template <class T> Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, const AttentionMask& mask) const {
@@ -116,9 +136,94 @@ std::pair<Tensor<T>, Tensor<T>> TransformerBlock<T>::with_weights(const Tensor<T
   return {y, weights};
 }
 
+template <class T>
+TransformerDecoderBlock<T>::TransformerDecoderBlock(std::size_t width, std::size_t num_heads,
+                                                    const TransformerBlockOptions& options, std::size_t memory_width)
+    : dropout(options.dropout),
+      norm1(make_norm<T>(checked_width("TransformerDecoderBlock", width, options), options)),
+      attention(width, num_heads, of_attention(options)),
+      norm2(make_norm<T>(width, options)),
+      cross_attention(width, num_heads, of_cross_attention(options, memory_width)),
+      norm3(make_norm<T>(width, options)),
+      feed_forward(width, width_inside(width, options), of_feed_forward(options)),
+      norm(options.norm) {}
+
+template <class T>
+template <class Attend, class Cross>
+Tensor<T> TransformerDecoderBlock<T>::apply(const Tensor<T>& x, Attend attend, Cross cross) const {
+  const LayerScope scope(*this);
+  const Tensor<T> attended = residual(*this, x, norm1, attend);
+  return scope.output(residual(*this, residual(*this, attended, norm2, cross), norm3, feed_forward));
+}
+
+template <class T>
+Tensor<T> TransformerDecoderBlock<T>::operator()(const Tensor<T>& x, const Tensor<T>& memory, const AttentionMask& mask,
+                                                 const AttentionMask& memory_mask) const {
+  return apply(
+      x, [&](const Tensor<T>& h) { return attention(h, mask); },
+      [&](const Tensor<T>& h) { return cross_attention(h, memory, memory, memory_mask); });
+}
+
+template <class T>
+Tensor<T> TransformerDecoderBlock<T>::operator()(const Tensor<T>& x, DecoderCache<T>& cache,
+                                                 const AttentionMask& memory_mask) const {
+  return apply(
+      x, [&](const Tensor<T>& h) { return attention(h, cache.tokens_); },
+      [&](const Tensor<T>& h) { return cross_attention.attend(h, cache.keys_, cache.values_, memory_mask); });
+}
+
+template <class T>
+std::pair<Tensor<T>, Tensor<T>> TransformerDecoderBlock<T>::with_weights(const Tensor<T>& x, const Tensor<T>& memory,
+                                                                         const AttentionMask& mask,
+                                                                         const AttentionMask& memory_mask) const {
+  Tensor<T> weights;
+  const Tensor<T> y = apply(
+      x, [&](const Tensor<T>& h) { return attention(h, mask); },
+      [&](const Tensor<T>& h) {
+        auto [attended, found] = cross_attention.with_weights(h, memory, memory, memory_mask);
+        weights = std::move(found);
+        return attended;
+      });
+  return {y, weights};
+}
+
+template <class T>
+DecoderCache<T>::DecoderCache(const TransformerDecoderBlock<T>& block, const Tensor<T>& memory)
+    : keys_(block.cross_attention.k_proj(memory)), values_(block.cross_attention.v_proj(memory)) {
+  detail::require_usage(!keys_.requires_grad() && !values_.requires_grad(), "DecoderCache",
+                        "expected constants, because the cached keys receive no gradients, got recorded tensors; "
+                        "use tg::NoGrad");
+}
+
+template <class T> void DecoderCache<T>::select(const IntArray& sequences) {
+  Tensor<T> keys = rows(keys_.value(), sequences), values = rows(values_.value(), sequences);
+  tokens_.select(sequences);
+  keys_ = std::move(keys);
+  values_ = std::move(values);
+}
+
+LoadOptions from_torch_transformer() {
+  const auto rename = [](std::string name) {
+    const std::pair<std::string_view, std::string_view> names[] = {{"self_attn.", "attention."},
+                                                                    {"multihead_attn.", "cross_attention."},
+                                                                    {"linear1.", "feed_forward.fc1."},
+                                                                    {"linear2.", "feed_forward.fc2."}};
+    for (const auto& [from, to] : names)
+      if (const auto place = name.find(from); place != std::string::npos) name.replace(place, from.size(), to);
+    return name;
+  };
+  return {.rename = rename,
+          .split = {{"in_proj_weight", {"q_proj.weight", "k_proj.weight", "v_proj.weight"}},
+                    {"in_proj_bias", {"q_proj.bias", "k_proj.bias", "v_proj.bias"}}}};
+}
+
 template struct FeedForward<float>;
 template struct FeedForward<double>;
 template struct TransformerBlock<float>;
 template struct TransformerBlock<double>;
+template struct TransformerDecoderBlock<float>;
+template struct TransformerDecoderBlock<double>;
+template class DecoderCache<float>;
+template class DecoderCache<double>;
 
 }  // namespace tapegrad

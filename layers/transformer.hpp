@@ -11,6 +11,7 @@
 #include "key_value_cache.hpp"
 #include "layer_norm.hpp"
 #include "linear.hpp"
+#include "model/checkpoint.hpp"
 #include "model/fields.hpp"
 
 namespace tapegrad {
@@ -59,18 +60,18 @@ enum class NormPlacement {
   none    ///< no norms, and no parameters for them
 };
 
-/// Options of TransformerBlock.
+/// Options of TransformerBlock and TransformerDecoderBlock.
 struct TransformerBlockOptions {
   std::size_t feed_forward_width = 0;  ///< hidden width of the feed-forward; 0: 4 * width
-  double dropout = 0;            ///< probability, in [0, 1), of dropping outputs of the attention and the feed-forward
+  double dropout = 0;            ///< probability, in [0, 1), of dropping outputs of attention and feed-forward
   double attention_dropout = 0;  ///< probability, in [0, 1), of dropping an attention weight
   Activation activation = Activation::gelu;            ///< of the feed-forward
   bool bias = true;                                    ///< of the linear layers and the LayerNorms
   NormPlacement norm = NormPlacement::first;           ///< position of the norms
   Normalization normalization = Normalization::layer;  ///< kind of the norms
   std::optional<double> norm_eps{};                    ///< of the norms; none: the default of LayerNorm or RMSNorm
-  std::size_t num_kv_heads = 0;                        ///< of the attention (see MultiHeadAttentionOptions)
-  std::optional<double> rotary_base{};                 ///< of the attention (see MultiHeadAttentionOptions)
+  std::size_t num_kv_heads = 0;                        ///< of attention (see MultiHeadAttentionOptions)
+  std::optional<double> rotary_base{};                 ///< of self-attention (see MultiHeadAttentionOptions)
   Generator* generator = nullptr;  ///< draws initial weights and biases; null: the default generator
 };
 
@@ -107,5 +108,73 @@ template <class T = float> struct TransformerBlock {
  private:
   template <class Attend> Tensor<T> apply(const Tensor<T>& x, Attend attend) const;
 };
+
+template <class T> class DecoderCache;
+
+/// The decoder's block of an encoder-decoder Transformer: x + dropout(attention(norm1(x))), then
+/// x + dropout(cross_attention(norm2(x), memory)), then x + dropout(feed_forward(norm3(x))). The memory is the encoder's
+/// output. B sequences of T positions, with S positions of memory.
+template <class T = float> struct TransformerDecoderBlock {
+  Dropout dropout;                        ///< of the residual branches
+  LayerNorm<T> norm1;                     ///< before or after the self-attention
+  MultiHeadAttention<T> attention;        ///< width -> width
+  LayerNorm<T> norm2;                     ///< before or after the cross-attention
+  MultiHeadAttention<T> cross_attention;  ///< queries of width, keys and values of memory_width -> width
+  LayerNorm<T> norm3;                     ///< before or after the feed-forward
+  FeedForward<T> feed_forward;            ///< width -> width
+  NormPlacement norm;                     ///< position of the norms
+  TAPEGRAD_FIELDS(norm1, attention, norm2, cross_attention, norm3, feed_forward, dropout)
+
+  /// memory_width 0: the block's width. Throws like TransformerBlock.
+  TransformerDecoderBlock(std::size_t width, std::size_t num_heads, const TransformerBlockOptions& options = {},
+                          std::size_t memory_width = 0);
+
+  /// x: (B, T, width), memory: (B, S, memory_width) -> (B, T, width). The masks are those of self-attention and of
+  /// cross-attention.
+  Tensor<T> operator()(const Tensor<T>& x, const Tensor<T>& memory, const AttentionMask& mask = {},
+                       const AttentionMask& memory_mask = {}) const;
+
+  /// The same for tokens that continue the cache, with causal self-attention. Appends their keys and values. For
+  /// inference; throws like KeyValueCache::attend.
+  Tensor<T> operator()(const Tensor<T>& x, DecoderCache<T>& cache, const AttentionMask& memory_mask = {}) const;
+
+  /// The output and the weights of the cross-attention, like MultiHeadAttention::with_weights.
+  /// -> (B, T, width), (B, num_heads, T, S)
+  std::pair<Tensor<T>, Tensor<T>> with_weights(const Tensor<T>& x, const Tensor<T>& memory,
+                                               const AttentionMask& mask = {},
+                                               const AttentionMask& memory_mask = {}) const;
+
+ private:
+  template <class Attend, class Cross> Tensor<T> apply(const Tensor<T>& x, Attend attend, Cross cross) const;
+};
+
+/// What one TransformerDecoderBlock keeps between tokens: keys and values of the previous tokens, and those of the
+/// memory, projected once. For inference.
+///
+///     tg::DecoderCache<> cache(decoder, memory);
+///     y = decoder(x, cache, memory_mask);  // x: (B, 1, width), the next tokens
+template <class T = float> class DecoderCache {
+ public:
+  /// memory: (B, S, memory_width). Throws std::logic_error if a tape records the projections.
+  DecoderCache(const TransformerDecoderBlock<T>& block, const Tensor<T>& memory);
+
+  /// The number of tokens stored for each sequence.
+  std::size_t size() const { return tokens_.size(); }
+
+  /// Keeps these sequences with their memory, like KeyValueCache::select.
+  void select(const IntArray& rows);
+
+ private:
+  friend struct TransformerDecoderBlock<T>;
+
+  KeyValueCache<T> tokens_;
+  Tensor<T> keys_, values_;  // of the memory, (B, S, G D)
+};
+
+/// Options of load for the parameters of PyTorch's nn.TransformerEncoderLayer, nn.TransformerDecoderLayer and
+/// nn.Transformer, which have other names and keep three projections in one tensor. Other parts of a name stay the same.
+///
+///     tg::load(block, "encoder_layer.safetensors", tg::from_torch_transformer());
+LoadOptions from_torch_transformer();
 
 }  // namespace tapegrad

@@ -32,10 +32,22 @@ endif()
 set(definitions "${CMAKE_MATCH_1}")
 set(beginning "${CMAKE_MATCH_2}")
 
+function(check_program)
+  set(folder ${folder}/README)
+  file(WRITE ${folder}/model.cpp "${program}")
+  file(WRITE ${folder}/CMakeLists.txt "${lists}")
+  build_snippets(README.md "model.cpp is its program.")
+  run(${folder}/build/model)
+endfunction()
+check_program()
+
+# The snippets' projects build without it.
+string(REGEX REPLACE "(add_executable|target_link_libraries)\\(model [^\n]*\n" "" lists "${lists}")
+
 # ---- the snippets of one document -----------------------------------------------------------------------------------
 
-# Builds and runs all snippets of a page with the README's program in ${folder}. A snippet with test cases is a separate
-# program; the others replace the loop of the README's program.
+# Builds and runs all snippets of a page in ${folder}. A snippet with test cases is a separate program; the others replace
+# the loop of the README's program.
 function(check_page page)
   get_filename_component(name ${page} NAME_WE)
   set(folder ${folder}/${name})
@@ -59,7 +71,6 @@ function(check_page page)
 
   set(functions ${snippets})
   list(REMOVE_ITEM functions ${tests})
-  file(WRITE ${folder}/model.cpp "${program}")
   write_snippets(${root}/${page} "${functions}" "${definitions}" "${beginning}")
   set(targets "add_executable(snippets snippets.cpp)
 target_link_libraries(snippets PRIVATE tapegrad::tapegrad)
@@ -72,9 +83,7 @@ target_link_libraries(model_test PRIVATE tapegrad::tapegrad doctest::doctest)
 ")
   endif()
   file(WRITE ${folder}/CMakeLists.txt "${lists}\n${targets}")
-  build_snippets(${page} "model.cpp is the README's program, model_test.cpp the snippet in line ${tests}."
-                 -D doctest_DIR=${doctest_DIR})
-  run(${folder}/build/model)
+  build_snippets(${page} "model_test.cpp is the snippet in line ${tests}." -D doctest_DIR=${doctest_DIR})
 
   set(where ${folder}/build)
   foreach(line ${snippets})

@@ -5,6 +5,9 @@
 /// along axis 0 for reductions, softmax and its relatives, selections, squeeze and transpose. Invalid shapes, axes and
 /// options throw std::invalid_argument, indices out of range std::out_of_range; the message names the operation and
 /// the shapes or numbers it got.
+///
+/// Arrays and expressions of type T can replace tensors as constants, as in softmax(array, -1): the build generates
+/// overloads from these prototypes, for <tapegrad/tapegrad.hpp>.
 #pragma once
 
 #include <concepts>
@@ -336,12 +339,13 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
 template <class T, std::same_as<T> U>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                         const CrossEntropyOptions<Scalar<T>>& options = {});
-/// The same with an array or expression of probabilities.
-template <class T, class E>
-requires std::floating_point<typename E::value_type> Tensor<T> cross_entropy(
-    const Tensor<T>& logits, const xt::xexpression<E>& probabilities,
-    const CrossEntropyOptions<Scalar<T>>& options = {}) {
-  return cross_entropy(logits, Tensor<T>(probabilities), options);
+/// The same with an array or expression of logits, of probabilities, or of both.
+template <class L, class P>
+requires(xt::is_xexpression<L>::value || xt::is_xexpression<P>::value) && std::floating_point<typename P::value_type>
+auto cross_entropy(const L& logits, const P& probabilities,
+                   const CrossEntropyOptions<typename L::value_type>& options = {}) {
+  using T = typename L::value_type;
+  return cross_entropy(Tensor<T>(logits), Tensor<T>(probabilities), options);
 }
 
 /// PyTorch's options of binary_cross_entropy_with_logits.

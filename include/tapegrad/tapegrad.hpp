@@ -1,6 +1,7 @@
 /// All of tapegrad except testing.hpp (helpers for tests) and mpi.hpp (several processes).
 #pragma once
 
+#include <tapegrad/array_operands.hpp>
 #include <tapegrad/engine/array/array.hpp>
 #include <tapegrad/engine/array/batches.hpp>
 #include <tapegrad/engine/array/from.hpp>
@@ -25,6 +26,7 @@
 #include <tapegrad/inspect/listing.hpp>
 #include <tapegrad/inspect/recorded.hpp>
 #include <tapegrad/layers/attention.hpp>
+#include <tapegrad/layers/beam_search.hpp>
 #include <tapegrad/layers/dropout.hpp>
 #include <tapegrad/layers/embedding.hpp>
 #include <tapegrad/layers/initialization.hpp>

@@ -131,18 +131,39 @@ struct CheckpointReader::State {
   std::map<std::string, Text> texts;
 
   template <class Source> State(const Source& source, const LoadOptions& given) : file("load", source), options(given) {
-    for (const auto& [name, tensor] : file.tensors()) {
-      if (!name.starts_with(options.prefix)) continue;
-      std::string to = to_model(name);
-      const auto [place, is_new] = tensors.try_emplace(std::move(to), Tensor{tensor, name});
-      if (!is_new)
-        file.refuse("expected each name once after renaming, got ", quoted(place->second.name), " and ", quoted(name),
-                    " for ", quoted(place->first));
-    }
+    for (const auto& [name, tensor] : file.tensors())
+      if (name.starts_with(options.prefix)) add_parts(to_model(name), Tensor{tensor, name});
     for (const auto& [name, text] : file.metadata()) {
       if (!name.starts_with(options.prefix)) continue;
       const auto [place, is_new] = texts.try_emplace(to_model(name), Text{text});
       place->second.is_ambiguous = !is_new;
+    }
+  }
+
+  void add(std::string to, const Tensor& tensor) {
+    const auto [place, is_new] = tensors.try_emplace(std::move(to), tensor);
+    if (!is_new)
+      file.refuse("expected each name once after renaming, got ", quoted(place->second.name), " and ",
+                  quoted(tensor.name), " for ", quoted(place->first));
+  }
+
+  void add_parts(std::string to, const Tensor& tensor) {
+    const auto is_end = [&](const auto& split) { return to.ends_with(split.first); };
+    const auto split = std::ranges::find_if(options.split, is_end);
+    if (split == options.split.end()) return add(std::move(to), tensor);
+    const auto& [end, ends] = *split;
+    const std::size_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
+    if (ends.empty() || rows % ends.size() != 0 || tensor.shape.empty())
+      file.refuse("expected ", quoted(tensor.name), " with an axis 0 divisible by ", ends.size(), " to split, got ",
+                  to_string(tensor.shape));
+    const std::string begin = to.substr(0, to.size() - end.size());
+    Tensor part = tensor;
+    part.shape[0] /= ends.size();
+    const std::uint64_t size = (tensor.end - tensor.begin) / ends.size();
+    for (const std::string& of_part : ends) {
+      part.end = part.begin + size;
+      add(begin + of_part, part);
+      part.begin = part.end;
     }
   }
 

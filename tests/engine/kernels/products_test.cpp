@@ -14,6 +14,7 @@
 
 #include "close.hpp"
 #include "poison.hpp"
+#include "sanitized.hpp"
 #include "special_values.hpp"
 #include "stepped.hpp"
 #include "threads.hpp"
@@ -215,7 +216,8 @@ TEST_CASE_TEMPLATE("Products with bfloat16 match plain sums", T, float, double) 
   for (std::size_t n = 1; n <= 70; ++n)
     products.push_back({1 + n % 8, n, n / 2 + 1, false, true, 2, n % 3 == 0 ? 0.0 : 0.5, n % 2});
   for (const Product& product : products)
-    for (const bool with_bias : {false, true}) check_product<T, BFloat16>(product, {1, 3}, with_bias);
+    for (const bool with_bias : {false, true})
+      if (!kSanitized || with_bias == (product.n % 2 == 0)) check_product<T, BFloat16>(product, {1, 3}, with_bias);
   check_product<T, BFloat16>({2, 1, 100}, {std::size_t{1} << 50}, false);
   tg::Array<T> c{{1, 2}};
   tg::detail::gemm<T>({c.data(), 1, 0}, Matrix<const BFloat16>(nullptr, 2, 0).t(), {c.data(), 1, 2});

@@ -13,11 +13,11 @@ namespace tapegrad {
 
 /// Options of beam_search.
 struct BeamSearchOptions {
-  std::int64_t begin;         ///< the id before the first one, not part of the result
-  std::int64_t end;           ///< the id that ends a sequence, not part of the result
-  std::size_t beams = 4;      ///< number of sequences kept in each step; 1: greedy search
+  std::int64_t begin;          ///< the id before the first one, not part of the result
+  std::int64_t end;            ///< the id that ends a sequence, not part of the result
+  std::size_t beams = 4;       ///< number of sequences kept in each step; 1: greedy search
   std::size_t max_length = 0;  ///< stops after this number of ids, including `end`; at least 1
-  double length_penalty = 0;  ///< alpha of the score (Wu et al. 2016, arXiv:1609.08144); larger favors long sequences
+  double length_penalty = 0;   ///< alpha of the score (Wu et al. 2016, arXiv:1609.08144); larger favors long sequences
 };
 
 /// A sequence found by beam_search.
@@ -47,12 +47,13 @@ template <class Step> BeamStep beam_step(const Step& step) {
 }  // namespace detail
 
 /// Searches for the likeliest sequences: each step extends all kept sequences by all ids and keeps the likeliest
-/// `beams`. A sequence that ends keeps its place. Returns at most `beams` sequences for each batch entry, the best score
-/// first; equal sums of log-probabilities prefer earlier sequences and smaller ids.
+/// `beams`. A sequence that ends keeps its place. Returns at most `beams` sequences for each batch entry, the best
+/// score first; equal sums of log-probabilities prefer earlier sequences and smaller ids.
 ///
-/// step(prefixes) returns the log-probabilities of the next id, (R, T) -> (R, vocabulary); -inf excludes an id. Prefixes
-/// start with `begin`; those that ended are left out. For step(prefixes, rows), rows (R) holds the row of each prefix in
-/// the previous call, at first 0, ..., batch - 1. A step with a cache selects these rows, then runs the last ids alone:
+/// step(prefixes) returns the log-probabilities of the next id, (R, T) -> (R, vocabulary); -inf excludes an id.
+/// Prefixes start with `begin`; those that ended are left out. For step(prefixes, rows), rows (R) holds the row of each
+/// prefix in the previous call, at first 0, ..., batch - 1. A step with a cache selects these rows, then runs the last
+/// ids alone:
 ///
 ///     tg::beam_search([&](const tg::IntArray& prefixes, const tg::IntArray& rows) {
 ///       cache.select(rows);

@@ -205,9 +205,9 @@ template <class T> void DecoderCache<T>::select(const IntArray& sequences) {
 LoadOptions from_torch_transformer() {
   const auto rename = [](std::string name) {
     const std::pair<std::string_view, std::string_view> names[] = {{"self_attn.", "attention."},
-                                                                    {"multihead_attn.", "cross_attention."},
-                                                                    {"linear1.", "feed_forward.fc1."},
-                                                                    {"linear2.", "feed_forward.fc2."}};
+                                                                   {"multihead_attn.", "cross_attention."},
+                                                                   {"linear1.", "feed_forward.fc1."},
+                                                                   {"linear2.", "feed_forward.fc2."}};
     for (const auto& [from, to] : names)
       if (const auto place = name.find(from); place != std::string::npos) name.replace(place, from.size(), to);
     return name;

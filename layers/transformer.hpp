@@ -63,8 +63,8 @@ enum class NormPlacement {
 /// Options of TransformerBlock and TransformerDecoderBlock.
 struct TransformerBlockOptions {
   std::size_t feed_forward_width = 0;  ///< hidden width of the feed-forward; 0: 4 * width
-  double dropout = 0;            ///< probability, in [0, 1), of dropping outputs of attention and feed-forward
-  double attention_dropout = 0;  ///< probability, in [0, 1), of dropping an attention weight
+  double dropout = 0;                  ///< probability, in [0, 1), of dropping outputs of attention and feed-forward
+  double attention_dropout = 0;        ///< probability, in [0, 1), of dropping an attention weight
   Activation activation = Activation::gelu;            ///< of the feed-forward
   bool bias = true;                                    ///< of the linear layers and the LayerNorms
   NormPlacement norm = NormPlacement::first;           ///< position of the norms
@@ -112,8 +112,8 @@ template <class T = float> struct TransformerBlock {
 template <class T> class DecoderCache;
 
 /// The decoder's block of an encoder-decoder Transformer: x + dropout(attention(norm1(x))), then
-/// x + dropout(cross_attention(norm2(x), memory)), then x + dropout(feed_forward(norm3(x))). The memory is the encoder's
-/// output. B sequences of T positions, with S positions of memory.
+/// x + dropout(cross_attention(norm2(x), memory)), then x + dropout(feed_forward(norm3(x))). The memory is the
+/// encoder's output. B sequences of T positions, with S positions of memory.
 template <class T = float> struct TransformerDecoderBlock {
   Dropout dropout;                        ///< of the residual branches
   LayerNorm<T> norm1;                     ///< before or after the self-attention
@@ -171,8 +171,9 @@ template <class T = float> class DecoderCache {
   Tensor<T> keys_, values_;  // of the memory, (B, S, G D)
 };
 
-/// Options of load for the parameters of PyTorch's nn.TransformerEncoderLayer, nn.TransformerDecoderLayer and
-/// nn.Transformer, which have other names and keep three projections in one tensor. Other parts of a name stay the same.
+/// Options of load for the parameters of PyTorch's nn.MultiheadAttention, nn.TransformerEncoderLayer,
+/// nn.TransformerDecoderLayer and nn.Transformer: renames them, and divides the tensor of three projections. Other
+/// parts of a name, such as "encoder.layers.0.", stay the same.
 ///
 ///     tg::load(block, "encoder_layer.safetensors", tg::from_torch_transformer());
 LoadOptions from_torch_transformer();

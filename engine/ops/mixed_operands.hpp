@@ -14,6 +14,9 @@ concept IsTensor = requires(const X& x) {
   []<class T>(const Tensor<T>&) {}(x);
 };
 
+template <class... X>
+concept SomeExpression = (xt::is_xexpression<X>::value || ...);
+
 // True for a tensor and an array, and for tensors of two types, which as_tensor refuses. Makes the operators below more
 // constrained than xtensor's, so overload resolution prefers them.
 template <class A, class B>

@@ -340,8 +340,8 @@ template <class T, std::same_as<T> U>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                         const CrossEntropyOptions<Scalar<T>>& options = {});
 /// The same with an array or expression of logits, of probabilities, or of both.
-template <class L, class P>
-requires(xt::is_xexpression<L>::value || xt::is_xexpression<P>::value) && std::floating_point<typename P::value_type>
+template <class L, class P, std::floating_point U = typename P::value_type>
+requires detail::SomeExpression<L, P>
 auto cross_entropy(const L& logits, const P& probabilities,
                    const CrossEntropyOptions<typename L::value_type>& options = {}) {
   using T = typename L::value_type;

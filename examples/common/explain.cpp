@@ -1,5 +1,6 @@
 #include "explain.hpp"
 
+#include <algorithm>
 #include <iostream>
 
 #include "interrupt.hpp"
@@ -52,6 +53,22 @@ void write_attention(const tapegrad::AttentionMap<float>& map, const std::string
             << " tokens: " << shown << ".csv, " << shown << ".npy, " << shown << ".gradients.npy\n";
   write_whole([&] { tapegrad::save_picture(map, name + ".png", title); });
   std::cout << "picture of the weights: " << shown << ".png\n";
+}
+
+void write_attention(const std::vector<tapegrad::Tensor<float>>& weights, const std::vector<std::string>& queries,
+                     const std::vector<std::string>& keys, const std::string& name, const std::string& title) {
+  std::vector<tapegrad::AttentionMap<float>> maps;
+  for (const auto& of_layer : weights) maps.push_back(tapegrad::attention_map(of_layer, 0, queries, keys));
+  const std::size_t size = maps.front().weights.size();
+  tapegrad::Shape shape = maps.front().weights.shape();
+  shape[0] *= maps.size();
+  tapegrad::AttentionMap<float> all{queries, keys, tapegrad::Array<float>(shape), tapegrad::Array<float>(shape),
+                                    maps.size()};
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    std::copy_n(maps[i].weights.data(), size, all.weights.data() + i * size);
+    std::copy_n(maps[i].gradients.data(), size, all.gradients.data() + i * size);
+  }
+  write_attention(all, name, title);
 }
 
 }  // namespace examples

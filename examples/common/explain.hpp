@@ -29,4 +29,9 @@ std::vector<std::string> attention_files(const ExplainOptions& options);
 /// std::runtime_error if a file cannot be written. The picture comes last, so its failure leaves the other files.
 void write_attention(const tapegrad::AttentionMap<float>& map, const std::string& name, const std::string& title);
 
+/// The same of all layers, their heads in order. weights: (1, heads, T, S) per layer, with gradients; queries: the T
+/// attending tokens; keys: the S attended ones.
+void write_attention(const std::vector<tapegrad::Tensor<float>>& weights, const std::vector<std::string>& queries,
+                     const std::vector<std::string>& keys, const std::string& name, const std::string& title);
+
 }  // namespace examples

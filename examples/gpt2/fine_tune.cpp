@@ -14,11 +14,11 @@
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
 #include "../common/ranks.hpp"
+#include "../common/shift.hpp"
 #include "../common/text.hpp"
 #include "../common/training.hpp"
 #include "../gpt/packed_ids.hpp"
 #include "../gpt/pieces.hpp"
-#include "../gpt/shift.hpp"
 #include "adapter.hpp"
 #include "files.hpp"
 #include "score.hpp"
@@ -113,7 +113,7 @@ int fine_tune(Pretrained& pretrained, const Gpt2Options& options) {
     examples::Place& place = run.training.place;
     const examples::Padded batch = pieces.next(place);
     if (batch.ids.shape(0) == 0) return examples::StepLoss{{}, 0, 0};
-    const auto [ids, next] = shift(batch.ids);
+    const auto [ids, next] = examples::shift(batch.ids);
     const examples::OwnDraws own(place.batches_left);
     return examples::StepLoss{tg::cross_entropy(model(ids, options.fine_tune.recompute), next), next.size(),
                               next.size()};

@@ -14,10 +14,9 @@
 #include "../common/explain.hpp"
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
+#include "../common/shift.hpp"
 #include "../common/step_page.hpp"
-#include "../gpt/attention_maps.hpp"
 #include "../gpt/continuation.hpp"
-#include "../gpt/shift.hpp"
 #include "files.hpp"
 #include "score.hpp"
 #include "utf8_stream.hpp"
@@ -92,7 +91,7 @@ void explain(const Pretrained& pretrained, const examples::ExplainOptions& optio
   const auto& [config, tokenizer, model, other_files] = pretrained;
   const Ids ids = tokenizer.encode_alone(options.text);
   const std::vector<std::string> tokens = shown(tokenizer, {ids.begin(), ids.end() - 1});
-  const auto [input, next] = shift(as_row(ids));  // (1, T)
+  const auto [input, next] = examples::shift(as_row(ids));  // (1, T)
 
   tg::Tape tape;
   auto [logits, weights] = model.with_weights(input);  // (1, T, vocabulary), each (1, heads, T, T)
@@ -104,7 +103,7 @@ void explain(const Pretrained& pretrained, const examples::ExplainOptions& optio
 
   const std::string perplexity = with_digits(std::exp(-double(log_probability.item()) / double(next.size())), 2);
   std::cout << "\nattention on the text (perplexity " << perplexity << " per token):\n";
-  examples::write_attention(joined(weights, tokens), options.name, options.text + ", perplexity " + perplexity);
+  examples::write_attention(weights, tokens, tokens, options.name, options.text + ", perplexity " + perplexity);
 }
 
 void show_step(const Pretrained& pretrained, const examples::StepPageOptions& options) {
@@ -112,7 +111,7 @@ void show_step(const Pretrained& pretrained, const examples::StepPageOptions& op
   Ids ids = tokenizer.encode_alone(*options.text);
   const std::size_t all = ids.size();
   ids.resize(std::min(all, config.model.context + 1));
-  const auto [input, next] = shift(as_row(ids));  // (1, T)
+  const auto [input, next] = examples::shift(as_row(ids));  // (1, T)
   const auto loss_of_step = [&, &seen = input, &said = next](const LanguageModel<>& copy) {
     auto logits = copy(seen);  // (1, T, vocabulary)
     logits.set_name("logits");

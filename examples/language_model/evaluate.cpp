@@ -7,7 +7,7 @@
 
 #include "../common/batches.hpp"
 #include "../common/ranks.hpp"
-#include "../gpt/shift.hpp"
+#include "../common/shift.hpp"
 
 namespace tg = tapegrad;
 using examples::Ids, examples::Vocabulary;
@@ -43,7 +43,7 @@ double mean_loss(LanguageModel<>& model, const std::vector<Ids>& sequences) {
   double loss = 0;
   for (std::size_t start = ranks.rank() * batch_size; start < order.size(); start += ranks.size() * batch_size) {
     const auto chosen = std::span(order).subspan(start, std::min(batch_size, order.size() - start));
-    const auto [ids, next] = shift(examples::pad(sequences, chosen).ids);
+    const auto [ids, next] = examples::shift(examples::pad(sequences, chosen).ids);
     loss += double(loss_of(model(ids), next, tg::Reduction::sum).item());
   }
   tg::train(model);

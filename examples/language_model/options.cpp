@@ -8,6 +8,7 @@
 
 #include "../common/given.hpp"
 #include "../common/program.hpp"
+#include "../common/resume.hpp"
 #include "../common/settings.hpp"
 #include "../common/word_lists.hpp"
 
@@ -83,14 +84,7 @@ Defaults defaults_for(Source source) {
   throw std::logic_error("language_model: a source without defaults");
 }
 
-/// The options given by the user.
-struct Given {
-  examples::Given<RunOptions> run;
-  examples::Given<ModelOptions> model;
-  examples::Given<TrainingOptions> training;
-  examples::Given<OutputOptions> outputs;
-  std::uint64_t seed = 0;
-};
+using Given = examples::GivenRun<RunOptions, ModelOptions>;
 
 Source source_of(const RunOptions& run) {
   return run.data.empty()       ? Source::words
@@ -109,32 +103,6 @@ void complete(LanguageModelOptions& options, const Given& given) {
   options.model = given.model.value_or(defaults.model);
   options.training = given.training.value_or(defaults.training);
   options.outputs = given.outputs.value_or({});
-}
-
-/// Takes the options from the run to resume. Only output files may change, and --steps may increase.
-void resume(const CLI::App& app, LanguageModelOptions& options, const Given& given) {
-  const SavedRun kept = read_kept_run(options.resume);
-  given.run.check(options.resume, kept.run);
-  given.model.check(options.resume, kept.model);
-  given.training.check(options.resume, kept.training);
-  given.outputs.check(options.resume, kept.outputs);
-  const std::size_t steps = given.training.value_or(kept.training).steps;
-  std::vector<std::string> contradicting = given.run.contradicting(kept.run);
-  for (const auto& more : {given.model.contradicting(kept.model), given.training.contradicting(kept.training)})
-    contradicting.insert(contradicting.end(), more.begin(), more.end());
-  if (steps > kept.training.steps) std::erase(contradicting, "--steps");
-  if (app.count("--seed") > 0 && given.seed != kept.run.seed) contradicting.push_back("--seed");
-  if (!contradicting.empty())
-    throw CLI::ValidationError(contradicting.front(),
-                               "expected the same value as in the resumed run; only --steps may increase");
-  options.run = kept.run;
-  options.source = source_of(kept.run);
-  options.model = kept.model;
-  options.training = kept.training;
-  options.training.steps = steps;
-  options.outputs = kept.outputs;
-  options.outputs.checkpoint = options.resume;
-  options.outputs = given.outputs.value_or(options.outputs);
 }
 
 void check_heads(const ModelOptions& model) {
@@ -314,7 +282,8 @@ void add_options(CLI::App& app, LanguageModelOptions& options) {
     if (options.resume.empty())
       complete(options, *given);
     else
-      resume(app, options, *given);
+      examples::resume(app, options, *given, read_kept_run(options.resume));
+    options.source = source_of(options.run);
     check_combinations(app, options);
     examples::require_utf8_in_kept(app, options.outputs,
                                    {{"--data", options.run.data}, {"--language", options.run.language}});

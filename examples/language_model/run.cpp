@@ -7,9 +7,9 @@
 
 #include "../common/batches.hpp"
 #include "../common/ranks.hpp"
+#include "../common/shift.hpp"
 #include "../common/training.hpp"
 #include "../gpt/pieces.hpp"
-#include "../gpt/shift.hpp"
 #include "evaluate.hpp"
 #include "writing.hpp"
 
@@ -55,7 +55,7 @@ int train(Writer& writer, const Texts& texts, const LanguageModelOptions& option
     const auto batch = lines ? examples::pad(texts.train, examples::own_part(lines->next(place))) : pieces->next(place);
     const std::size_t labels = batch.tokens - batch.ids.shape(0);  // first ids are not predicted
     if (batch.ids.shape(0) == 0) return examples::StepLoss{{}, 0, 0};
-    const auto [ids, next] = shift(batch.ids);
+    const auto [ids, next] = examples::shift(batch.ids);
     const examples::OwnDraws own(place.batches_left);
     return examples::StepLoss{loss_of(writer.model(ids, options.recompute), next, tg::Reduction::mean), labels,
                               batch.tokens};

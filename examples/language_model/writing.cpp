@@ -13,10 +13,9 @@
 #include "../common/explain.hpp"
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
+#include "../common/shift.hpp"
 #include "../common/step_page.hpp"
-#include "../gpt/attention_maps.hpp"
 #include "../gpt/continuation.hpp"
-#include "../gpt/shift.hpp"
 #include "evaluate.hpp"
 
 namespace tg = tapegrad;
@@ -80,7 +79,7 @@ void explain(const Writer& writer, const examples::ExplainOptions& options) {
                                       : Vocabulary::padding);              // padding: a text has no end to predict
   const std::size_t count = ids.size() - (writer.writes_lines() ? 1 : 2);  // predicted characters
   const std::size_t chosen[] = {0};
-  const auto [input, next] = shift(examples::pad({ids}, chosen).ids);  // (1, T)
+  const auto [input, next] = examples::shift(examples::pad({ids}, chosen).ids);  // (1, T)
 
   tg::Tape tape;
   auto [logits, weights] = writer.model.with_weights(input);  // (1, T, vocabulary), each (1, heads, T, T)
@@ -91,7 +90,7 @@ void explain(const Writer& writer, const examples::ExplainOptions& options) {
   std::ostringstream perplexity;
   perplexity << std::fixed << std::setprecision(2) << std::exp(-double(log_probability.item()) / double(count));
   std::cout << "\nattention on the text (perplexity " << perplexity.str() << " per character):\n";
-  examples::write_attention(joined(weights, shown), options.name, options.text + ", perplexity " + perplexity.str());
+  examples::write_attention(weights, shown, shown, options.name, options.text + ", perplexity " + perplexity.str());
 }
 
 /// Describes the text of a step: all input and predicted characters.
@@ -118,7 +117,7 @@ void show_step(const Writer& writer, const examples::StepPageOptions& options, c
   const Ids ids = options.text ? writer.read_step(examples::decode(*options.text)) : tests.front();
   const auto loss_of_step = [&](const LanguageModel<>& model) {
     const std::size_t chosen[] = {0};
-    const auto [input, next] = shift(examples::pad({ids}, chosen).ids);  // (1, T)
+    const auto [input, next] = examples::shift(examples::pad({ids}, chosen).ids);  // (1, T)
     auto logits = model(input);                                          // (1, T, vocabulary)
     logits.set_name("logits");
     return loss_of(logits, next, tg::Reduction::mean);

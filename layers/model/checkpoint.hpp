@@ -25,8 +25,8 @@ using Metadata = std::map<std::string, std::string>;
 struct LoadOptions {
   std::string prefix{};                                   ///< loads only names with this prefix, such as "model."
   std::function<std::string(std::string name)> rename{};  ///< from the file's name without prefix to the model's
-  /// Tensors that hold several of the model's: the end of a name, after renaming, and the ends of the model's names. Cut
-  /// along axis 0 into equal parts, as in {{"in_proj_bias", {"q_proj.bias", "k_proj.bias", "v_proj.bias"}}}.
+  /// Tensors that hold several of the model's: the end of a name, after renaming, and the ends of the model's names.
+  /// Cut along axis 0 into equal parts, as in {{"in_proj_bias", {"q_proj.bias", "k_proj.bias", "v_proj.bias"}}}.
   std::map<std::string, std::vector<std::string>> split{};
   std::vector<std::string> allow_missing{};  ///< names in the model optional in the file; * matches any text
   std::vector<std::string> ignore{};  ///< names in the file, after renaming, optional in the model; * matches any text

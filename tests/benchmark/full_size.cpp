@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "../../examples/gpt/shift.hpp"
+#include "../../examples/common/shift.hpp"
 #include "../../examples/gpt2/weights.hpp"
 #include "workloads.hpp"
 
@@ -58,7 +58,7 @@ void steps(LanguageModel<>& model, const Config& config) {
   tg::train(model);
   const tg::Parameters<float> parameters = tg::parameters(model);
   tg::AdamW<float> optimizer(parameters, {.lr = 1e-5});
-  const auto [ids, next] = shift(random_ids(config, 4, 65));  // (4, 64)
+  const auto [ids, next] = examples::shift(random_ids(config, 4, 65));  // (4, 64)
   std::vector<double> times;
   for (int i = 0; i < 13; ++i)
     times.push_back(milliseconds([&, &seen = ids, &said = next] {

@@ -126,6 +126,16 @@ template <class Check> void for_each_layer(Check check) {
       [] { return tg::TransformerBlock<double>(4, 2, {.bias = false, .norm = tg::NormPlacement::none}); }, of_x,
       joined({prefixed("attention.", weights), {"feed_forward.fc1.weight", "feed_forward.fc2.weight"}}),
       {"TransformerBlock"});
+  row(
+      "TransformerDecoderBlock", false, [] { return tg::TransformerDecoderBlock<double>(4, 2, {}, 8); },
+      [&](const auto& layer) { return layer(x, wide); },
+      joined({{"norm1.weight", "norm1.bias"},
+              prefixed("attention.", projections),
+              {"norm2.weight", "norm2.bias"},
+              prefixed("cross_attention.", projections),
+              {"norm3.weight", "norm3.bias"},
+              prefixed("feed_forward.", two_layers)}),
+      {"TransformerDecoderBlock", "norm1 ", "norm3 ", "Dropout(p=0)"});
   row("TransformerBlock of Llama", false,
       [] {
         return tg::TransformerBlock<double>(8, 4,

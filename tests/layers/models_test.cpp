@@ -3,14 +3,11 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <paths.hpp>
 #include <xtensor/xbuilder.hpp>
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xview.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +15,7 @@
 
 #include "../operations/table.hpp"
 #include "close.hpp"
+#include "model_fixtures.hpp"
 
 namespace tg = tapegrad;
 
@@ -154,6 +152,28 @@ template <class T> struct Llama {
   static tg::Tensor<T> loss(const tg::Tensor<T>& logits) { return tg::cross_entropy(logits, next(unpadded_ids())); }
 };
 
+template <class T> struct EncoderDecoder {
+  tg::Embedding<T> source;
+  tg::TransformerBlock<T> encoder;
+  tg::Embedding<T> target{6, 4};
+  tg::TransformerDecoderBlock<T> decoder;
+  tg::Linear<T> head{4, 6};
+  TAPEGRAD_FIELDS(source, encoder, target, decoder, head)
+
+  explicit EncoderDecoder(const tg::TransformerBlockOptions& options, std::size_t memory_width)
+      : source(6, memory_width), encoder(memory_width, 2, options), decoder(4, 2, options, memory_width) {}
+
+  tg::Tensor<T> operator()() const {
+    const tg::Tensor<T> memory = encoder(source(unpadded_ids()), Mask::causal());
+    return head(decoder(target(first_four(unpadded_ids())), memory, Mask::causal(), Mask::valid_lens(lengths())));
+  }
+
+  static tg::IntArray first_four(const tg::IntArray& ids) { return xt::view(ids, xt::all(), xt::range(0, 4)); }
+  static tg::Tensor<T> loss(const tg::Tensor<T>& logits) {
+    return tg::cross_entropy(logits, first_four(next(unpadded_ids())));
+  }
+};
+
 template <class M> void fill(M& model) {
   std::uint64_t key = 0;
   for (const auto& parameter : tg::parameters(model))
@@ -190,21 +210,6 @@ template <template <class> class Adam, class T> tg::Array<double> losses_in_two_
   options.lr = 0.02, options.weight_decay = 0;
   optimizer.add_group(tg::parameters(model, is_other), options);
   return curve_of(model, optimizer);
-}
-
-const nlohmann::json& fixtures() {
-  static const nlohmann::json all =
-      nlohmann::json::parse(std::ifstream(TAPEGRAD_SOURCES "/tests/fixtures/models.json"));
-  return all;
-}
-
-// The fixture's numbers as an array of this shape.
-tg::Array<double> array_of(const nlohmann::json& fixture, const tg::Shape& shape) {
-  const auto data = fixture.get<std::vector<double>>();
-  tg::Array<double> array(shape);
-  REQUIRE(array.size() == data.size());
-  std::copy(data.begin(), data.end(), array.begin());
-  return array;
 }
 
 double largest(const tg::Array<double>& x) { return xt::amax(xt::abs(x))(); }
@@ -282,6 +287,25 @@ TEST_CASE("Transformer blocks match PyTorch") {
 }
 
 TEST_CASE("A Llama matches PyTorch") { check_model<Llama>("llama"); }
+
+TEST_CASE("An encoder-decoder matches PyTorch") {
+  const auto check = [](const char* name, tg::TransformerBlockOptions options, std::size_t memory_width = 4) {
+    CAPTURE(name);
+    options.feed_forward_width = 6;
+    check_model<EncoderDecoder>(name, options, memory_width);
+  };
+  check("encoder-decoder", {});
+  check("encoder-decoder, norms last", {.activation = tg::Activation::relu, .norm = tg::NormPlacement::last}, 6);
+  check("encoder-decoder, without norms and biases",
+        {.activation = tg::Activation::silu, .bias = false, .norm = tg::NormPlacement::none});
+  check("encoder-decoder, rotary, rms norms, gated, one head of keys",
+        {.activation = tg::Activation::swiglu,
+         .bias = false,
+         .normalization = tg::Normalization::rms,
+         .num_kv_heads = 1,
+         .rotary_base = 100},
+        8);
+}
 
 TEST_CASE("Training a classifier with each of SGD's options matches PyTorch") {
   const std::vector<std::pair<std::string, tg::SGDOptions>> all{

@@ -88,6 +88,18 @@ TEST_CASE("a moved-from cache of keys and values is empty, and starts another te
       cache, [&](Cache& moved) { return moved.size() == 0 && attend(moved) == of_first_token; }, attend);
 }
 
+TEST_CASE("a moved-from cache of a decoder is empty") {
+  const tg::TransformerDecoderBlock<float> block(4, 2);
+  const auto decode = [&](tg::DecoderCache<float> cache) { return block(rows(1, 7), cache).value(); };
+  tg::DecoderCache<float> cache(block, rows(3, 0));
+  (void)block(rows(1, 1), cache);
+  const auto is_empty = [&](tg::DecoderCache<float>& moved) {
+    CHECK_THROWS_AS(decode(moved), std::logic_error);
+    return moved.size() == 0;
+  };
+  check_moves(cache, is_empty, decode);
+}
+
 TEST_CASE("a moved-from optimizer has no parameters") {
   check_moved_optimizer<tg::SGD<float>>();
   check_moved_optimizer<tg::Adam<float>>();

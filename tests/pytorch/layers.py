@@ -66,8 +66,19 @@ def make_norm(width, bias, rms_eps):
     return norm
 
 
-class Block(Module):
-    """A causal TransformerBlock; norm: "first", "last" or "none"; rms_eps: eps of RMSNorms instead of LayerNorms."""
+class Residuals(Module):
+    """The residual parts of a block; norm: "first", "last" or "none"."""
+
+    def add(self, x, part, f):
+        if self.norm == "first":
+            return x + f(getattr(self, part)(x))
+        if self.norm == "last":
+            return getattr(self, part)(x + f(x))
+        return x + f(x)
+
+
+class Block(Residuals):
+    """A causal TransformerBlock; rms_eps: eps of RMSNorms instead of LayerNorms."""
 
     def __init__(self, width, heads, hidden, activation, norm="first", bias=True, rms_eps=None, kv_heads=None,
                  rotary_base=None, gated=False):
@@ -84,11 +95,28 @@ class Block(Module):
         return self.attention(x, x, x, causal(x.shape[1], x.shape[1]))
 
     def forward(self, x):
-        if self.norm == "first":
-            x = x + self.attend(self.norm1(x))
-            return x + self.feed_forward(self.norm2(x))
-        if self.norm == "last":
-            x = self.norm1(x + self.attend(x))
-            return self.norm2(x + self.feed_forward(x))
-        x = x + self.attend(x)
-        return x + self.feed_forward(x)
+        return self.add(self.add(x, "norm1", self.attend), "norm2", self.feed_forward)
+
+
+class DecoderBlock(Residuals):
+    """A causal TransformerDecoderBlock, with Block's options."""
+
+    def __init__(self, width, heads, hidden, activation, norm="first", bias=True, rms_eps=None, kv_heads=None,
+                 rotary_base=None, gated=False, memory_width=None):
+        super().__init__()
+        self.norm = norm
+        if norm != "none":
+            self.norm1 = make_norm(width, bias, rms_eps)
+        self.attention = MultiHeadAttention(width, heads, bias=bias, kv_heads=kv_heads, rotary_base=rotary_base)
+        if norm != "none":
+            self.norm2 = make_norm(width, bias, rms_eps)
+        self.cross_attention = MultiHeadAttention(width, heads, key_dim=memory_width, value_dim=memory_width, bias=bias,
+                                                  kv_heads=kv_heads)
+        if norm != "none":
+            self.norm3 = make_norm(width, bias, rms_eps)
+        self.feed_forward = FeedForward(width, hidden, activation, bias, gated)
+
+    def forward(self, x, memory, allowed=EVERY_KEY):
+        x = self.add(x, "norm1", lambda h: self.attention(h, h, h, causal(h.shape[1], h.shape[1])))
+        x = self.add(x, "norm2", lambda h: self.cross_attention(h, memory, memory, allowed))
+        return self.add(x, "norm3", self.feed_forward)

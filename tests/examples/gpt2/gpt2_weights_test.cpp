@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "../../../examples/gpt/shift.hpp"
+#include "../../../examples/common/shift.hpp"
 #include "../../../examples/gpt2/pretrained.hpp"
 #include "../../../examples/gpt2/weights.hpp"
 #include "../../gpt2/checkpoint_folder.hpp"
@@ -42,7 +42,7 @@ tg::IntArray ids_of(const std::string& model) {  // (B, T)
 }
 
 tg::Tensor<float> loss_of_next(const LanguageModel<>& model, const tg::IntArray& ids) {
-  const auto [seen, next] = shift(ids);
+  const auto [seen, next] = examples::shift(ids);
   return tg::cross_entropy(model(seen), next);
 }
 

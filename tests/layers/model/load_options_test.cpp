@@ -136,6 +136,38 @@ TEST_CASE("rename maps a file's names without the prefix to the model's, also th
   CHECK(saved_bytes(run) == saved_bytes(saved));
 }
 
+TEST_CASE("split cuts a tensor of the file into several of the model, after renaming") {
+  struct Net {
+    tg::Linear<> a{2, 1}, b{2, 1};
+    TAPEGRAD_FIELDS(a, b)
+  };
+  FileParts file;
+  file.add<float>("both.kernel", "F32", {1, 2, 3, 4});
+  file.tensors.back().shape = {2, 2};
+  file.add<float>("both.bias", "F32", {7, 8});
+  const auto rename = [](std::string name) { return name == "both.kernel" ? "both.weight" : name; };
+  const tg::LoadOptions options{
+      .rename = rename, .split = {{"both.weight", {"a.weight", "b.weight"}}, {"both.bias", {"a.bias", "b.bias"}}}};
+  Net net;
+  load(net, file, options);
+  CHECK(net.a.weight.value() == tg::Array<float>{{1, 2}});
+  CHECK(net.b.weight.value() == tg::Array<float>{{3, 4}});
+  CHECK(net.a.bias.value() == tg::Array<float>{7});
+  CHECK(net.b.bias.value() == tg::Array<float>{8});
+
+  file.erase("both.bias");
+  file.add<float>("both.bias", "F32", {0, 0, 0});
+  check_refused(net, file, options, "expected \"both.bias\" with an axis 0 divisible by 2 to split, got (3)");
+  file.erase("both.bias");
+  file.add<float>("both.bias", "F32", {0});
+  file.tensors.back().shape = {};
+  check_refused(net, file, options, "expected \"both.bias\" with an axis 0 divisible by 2 to split, got ()");
+  file.erase("both.bias");
+  file.add<float>("both.bias", "F32", {7, 8});
+  file.add<float>("a.bias", "F32", {7});
+  CHECK_THROWS_AS(load(net, file, options), std::runtime_error);  // a.bias twice
+}
+
 TEST_CASE("Two names renamed to the same name are refused") {
   OldNet model;
   FileParts file = parts_of(OldNet());

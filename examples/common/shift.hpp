@@ -3,6 +3,8 @@
 
 #include <tapegrad/tapegrad.hpp>
 
+namespace examples {
+
 /// The model's input, and its targets: the same ids shifted by one position.
 struct Shifted {
   tapegrad::IntArray ids, next;  // (B, T)
@@ -10,3 +12,5 @@ struct Shifted {
 
 /// ids: (B, T + 1) -> both (B, T)
 Shifted shift(const tapegrad::IntArray& ids);
+
+}  // namespace examples

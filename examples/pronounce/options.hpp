@@ -1,0 +1,63 @@
+/// Command-line options of pronounce.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../common/cli.hpp"
+#include "../common/explain.hpp"
+#include "../common/output_options.hpp"
+#include "../common/step_page.hpp"
+#include "../common/training_options.hpp"
+#include "../common/vocabulary.hpp"
+#include "model.hpp"
+
+namespace examples {
+NLOHMANN_JSON_SERIALIZE_ENUM(Unit, {{Unit::characters, "characters"}, {Unit::words, "words"}})
+}
+
+/// The data and seed of a run.
+struct RunOptions {
+  std::string data;  ///< file of pairs; empty: the pronouncing dictionary
+  examples::Unit source = examples::Unit::characters, target = examples::Unit::characters;  ///< tokens of --data
+  std::uint64_t seed = 0;
+  bool operator==(const RunOptions&) const = default;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, data, source, target, seed)
+
+/// The options of a run in its checkpoint, with the fingerprint of its data.
+struct SavedRun {
+  RunOptions run;
+  ModelOptions model;
+  examples::TrainingOptions training;
+  examples::OutputOptions outputs;
+  std::string fingerprint;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedRun, run, model, training, outputs, fingerprint)
+
+/// The metadata entry that distinguishes a run's checkpoint from a model's.
+inline constexpr const char* run_entry = "pronounce --checkpoint";
+
+/// Reads the options in a run's checkpoint. Throws std::runtime_error, naming the file, if it is not one.
+SavedRun read_saved_run(const std::string& path);
+
+struct PronounceOptions {
+  RunOptions run;
+  ModelOptions model;
+  examples::TrainingOptions training;
+  examples::OutputOptions outputs;
+  bool divide_state = false;  ///< shard the optimizer's state over the ranks
+  std::string load, resume;
+  std::size_t beams = 1;
+  std::vector<std::string> words;  ///< of --pronounce
+  examples::ExplainOptions explain;
+  examples::StepPageOptions page;
+};
+
+/// Adds the options to the command line. Parsing fills `options`, and throws CLI::ValidationError for incompatible ones
+/// and std::runtime_error for an invalid file to resume.
+void add_options(CLI::App& app, PronounceOptions& options);

@@ -1,0 +1,88 @@
+/// Trains an encoder-decoder Transformer on pairs. By default it learns how English words are pronounced; `pronounce
+/// --help` lists the options.
+
+#include <tapegrad/tapegrad.hpp>
+
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../common/interrupt.hpp"
+#include "../common/printable.hpp"
+#include "../common/program.hpp"
+#include "../common/ranks.hpp"
+#include "options.hpp"
+#include "pairs.hpp"
+#include "pronouncer.hpp"
+#include "search.hpp"
+#include "train.hpp"
+#include "use.hpp"
+
+namespace tg = tapegrad;
+
+int learn(const PronounceOptions& options) {
+  const Pairs pairs = read_pairs(options.run);
+  const std::string print_of_pairs = fingerprint(pairs);
+  if (!options.resume.empty() && read_saved_run(options.resume).fingerprint != print_of_pairs)
+    throw std::runtime_error(examples::printable(pairs.name) + ": expected the run's pairs, got others");
+  Pronouncer pronouncer = options.resume.empty() ? make_pronouncer(pairs, options) : load(options.resume);
+  check_use(pronouncer, options);
+  tg::print(std::cout, pronouncer.model);
+
+  const int status = train(pronouncer, pairs, options, print_of_pairs);
+  if (!examples::is_first_rank()) return status;
+  if (status == 0) print(test(pronouncer, pairs.test, options.beams), pronouncer.has_stress);
+  use(pronouncer, options, pairs.test);
+  return status;
+}
+
+int use_saved_model(const PronounceOptions& options) {
+  Pronouncer pronouncer = load(options.load);
+  check_use(pronouncer, options);
+  tg::print(std::cout, pronouncer.model);
+  if (!examples::is_first_rank()) return 0;
+  Pairs pairs;
+  const bool only_uses = !options.words.empty() || options.explain.wanted || options.page.text;
+  if (!options.run.data.empty() || !only_uses) {
+    RunOptions run = options.run;
+    run.source = pronouncer.source_unit;
+    run.target = pronouncer.target_unit;
+    pairs = read_pairs(run);
+    print(test(pronouncer, pairs.test, options.beams), pronouncer.has_stress);
+  }
+  use(pronouncer, options, pairs.test);
+  return 0;
+}
+
+void check_files(const PronounceOptions& options) {
+  std::vector<std::string> outputs = examples::attention_files(options.explain);
+  std::vector<std::string> inputs{options.run.data, options.load};
+  const examples::OutputOptions& files = options.outputs;
+  for (const std::string& file : {files.save, files.best, files.checkpoint, files.log, files.plot, options.page.file}) {
+    outputs.push_back(file);
+    if (!file.empty()) examples::outlive_reader();
+  }
+  if (options.resume != files.checkpoint) inputs.push_back(options.resume);
+  if (options.explain.wanted) examples::outlive_reader();
+  examples::check_outputs(outputs, inputs);
+}
+
+/// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
+void write_nothing(PronounceOptions& options) {
+  examples::OutputOptions& outputs = options.outputs;
+  for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
+    file->clear();
+}
+
+int main(int argc, char** argv) {
+  CLI::App app;
+  PronounceOptions options;
+  add_options(app, options);
+  return examples::run_program(app, argc, argv, [&] {
+    tg::manual_seed(options.run.seed);
+    if (!examples::is_first_rank()) write_nothing(options);
+    check_files(options);
+    return options.load.empty() ? learn(options) : use_saved_model(options);
+  });
+}

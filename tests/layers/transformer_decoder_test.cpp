@@ -1,0 +1,167 @@
+/// TransformerDecoderBlock and its cache. models_test.cpp and torch_layers_test.cpp compare it with PyTorch.
+#include <tapegrad/tapegrad.hpp>
+#include <tapegrad/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <vector>
+
+#include "close.hpp"
+#include "refused.hpp"
+
+namespace tg = tapegrad;
+
+namespace {
+
+using Array = tg::Array<double>;
+using Tensor = tg::Tensor<double>;
+using Block = tg::TransformerDecoderBlock<double>;
+using Cache = tg::DecoderCache<double>;
+using Mask = tg::AttentionMask;
+
+const tg::TransformerBlockOptions grouped_and_rotary{.feed_forward_width = 6,
+                                                     .activation = tg::Activation::swiglu,
+                                                     .bias = false,
+                                                     .normalization = tg::Normalization::rms,
+                                                     .num_kv_heads = 2,
+                                                     .rotary_base = 100};
+
+// Blocks of width 8 with a memory of width 6, with norms everywhere they can be.
+std::vector<Block> decoder_blocks() {
+  tg::manual_seed(5);
+  std::vector<Block> all{{8, 2, {}, 6}, {8, 4, grouped_and_rotary, 6}};
+  all.push_back({8, 2, {.norm = tg::NormPlacement::last}, 6});
+  all.push_back({8, 2, {.norm = tg::NormPlacement::none}, 6});
+  return all;
+}
+
+Tensor token(const Tensor& x, std::size_t t) { return tg::narrow(x, 1, static_cast<std::ptrdiff_t>(t), 1); }
+
+}  // namespace
+
+TEST_CASE("A decoder block token by token with a cache matches the block at once") {
+  for (const Block& block : decoder_blocks()) {
+    const Tensor x(tg::normal<double>({3, 5, 8})), memory(tg::normal<double>({3, 4, 6}));
+    const Mask seen = Mask::valid_lens({4, 1, 3});
+    const Tensor whole = block(x, memory, Mask::causal(), seen);
+    Cache cache(block, memory);
+    CHECK(cache.size() == 0);
+    for (std::size_t t = 0; t < 5; ++t) check_close(block(token(x, t), cache, seen).value(), token(whole, t).value());
+    CHECK(cache.size() == 5);
+
+    Cache in_pieces(block, memory);
+    check_close(block(tg::narrow(x, 1, 0, 3), in_pieces, seen).value(), tg::narrow(whole, 1, 0, 3).value());
+    check_close(block(tg::narrow(x, 1, 3, 2), in_pieces, seen).value(), tg::narrow(whole, 1, 3, 2).value());
+  }
+}
+
+TEST_CASE("A decoder's cache selects, repeats and reorders sequences with their memory") {
+  const tg::IntArray order{2, 0, 2, 1};
+  for (const Block& block : decoder_blocks()) {
+    const Tensor x(tg::normal<double>({3, 3, 8})), memory(tg::normal<double>({3, 4, 6}));
+    const Tensor next(tg::normal<double>({4, 1, 8}));
+    Cache cache(block, memory);
+    (void)block(x, cache);
+    cache.select(order);
+    CHECK(cache.size() == 3);
+    const Tensor selected = tg::cat({tg::Tensor<double>(tg::rows(x.value(), order)), next}, 1);
+    const Tensor whole = block(selected, Tensor(tg::rows(memory.value(), order)), Mask::causal());
+    check_close(block(next, cache).value(), token(whole, 3).value());
+    cache.select(tg::IntArray(tg::Shape{0}));
+    CHECK(block(Tensor(Array(tg::Shape{0, 1, 8})), cache).shape() == tg::Shape{0, 1, 8});
+  }
+}
+
+TEST_CASE("select before the first token selects the memory") {
+  const Block block = decoder_blocks()[0];
+  const Tensor x(tg::normal<double>({2, 1, 8})), memory(tg::normal<double>({1, 4, 6}));
+  Cache cache(block, memory);
+  cache.select({0, 0});
+  check_close(block(x, cache).value(), block(x, tg::repeat(memory, {2, 1, 1})).value());
+}
+
+TEST_CASE("Rows outside of a cache are refused, and it is unchanged") {
+  const Block block = decoder_blocks()[0];
+  const Tensor x(tg::normal<double>({2, 1, 8})), memory(tg::normal<double>({2, 4, 6}));
+  Cache cache(block, memory);
+  (void)block(x, cache);
+  Cache same = cache;
+  CHECK_THROWS_AS(cache.select({0, 2}), std::out_of_range);
+  CHECK_THROWS_AS(cache.select({-1}), std::out_of_range);
+  check_close(block(x, cache).value(), block(x, same).value(), 0);
+
+  tg::KeyValueCache<double> keys;
+  keys.select({7});  // an empty cache has no sequences yet
+  keys.attend(x, x, x, 2);
+  CHECK_THROWS_WITH_AS(keys.select({1, 2}), "[KeyValueCache] expected rows from 0 to 1, got 2", std::out_of_range);
+}
+
+TEST_CASE("A decoder block returns the weights of its cross-attention") {
+  for (const Block& block : decoder_blocks()) {
+    const Tensor x(tg::normal<double>({2, 5, 8})), memory(tg::normal<double>({2, 4, 6}));
+    const Mask seen = Mask::valid_lens({4, 2});
+    const auto [y, weights] = block.with_weights(x, memory, Mask::causal(), seen);
+    check_close(y.value(), block(x, memory, Mask::causal(), seen).value());
+    CHECK(weights.shape() == tg::Shape{2, block.cross_attention.num_heads, 5, 4});
+    check_close(tg::sum(weights, {3}).value(), Array(tg::Shape{2, block.cross_attention.num_heads, 5}, 1.0));
+    CHECK(weights.value()(1, 0, 4, 2) == 0);
+  }
+}
+
+TEST_CASE("A tape finds the cross-attention and its weights") {
+  struct Model {
+    Block decoder{8, 2, {}, 6};
+    TAPEGRAD_FIELDS(decoder)
+  };
+  tg::manual_seed(6);
+  const Model model;
+  (void)tg::named_parameters(model);
+  const Tensor x(tg::normal<double>({2, 5, 8})), memory(tg::normal<double>({2, 4, 6}));
+  const tg::Tape tape({.keep_values = true});
+  const Tensor y = model.decoder(x, memory);
+  tg::sum(y * y).backward();
+  const auto weights = tape.find<double>("decoder.cross_attention").attention_weights();
+  CHECK_CLOSE(weights.value(), model.decoder.with_weights(x, memory).second);
+  CHECK(tape.find<double>("decoder.attention").attention_weights().value().shape() == tg::Shape{2, 2, 5, 5});
+}
+
+TEST_CASE("A decoder block has correct gradients, also with respect to the memory") {
+  struct Model {
+    tg::Parameter<double> memory{tg::normal<double>({2, 3, 6})};
+    Block decoder;
+    TAPEGRAD_FIELDS(memory, decoder)
+  };
+  for (const Block& block : decoder_blocks()) {
+    Model model{.decoder = block};
+    const Tensor x(tg::normal<double>({2, 4, 8}));
+    CHECK_GRADIENTS(
+        [&] {
+          const auto [y, weights] = model.decoder.with_weights(x, model.memory, Mask::causal());
+          const Tensor z = model.decoder(x, model.memory, Mask::causal(), Mask::valid_lens({3, 2}));
+          return tg::mean(y * z) + tg::mean(weights * weights);
+        },
+        model);
+  }
+}
+
+TEST_CASE("Misuse of a decoder block is refused") {
+  const auto refused = [](const char* operation, const std::vector<std::string>& texts, auto call) {
+    check_refused_unchanged(operation, texts, call);
+  };
+  refused("TransformerDecoderBlock", {"width"}, [] { return Block(0, 1); });
+  refused("MultiHeadAttention", {"dim divisible by num_heads", "5", "2"}, [] { return Block(5, 2); });
+  const Block block = decoder_blocks()[0];
+  const Tensor x(tg::normal<double>({2, 1, 8})), memory(tg::normal<double>({2, 4, 6}));
+  CHECK_THROWS_AS(block(x, x), std::invalid_argument);  // a memory of another width
+  CHECK_THROWS_AS(block(x, Tensor(tg::normal<double>({3, 4, 6}))), std::invalid_argument);
+  {
+    const tg::Tape tape;
+    CHECK_THROWS_AS(Cache(block, memory), std::logic_error);
+  }
+  Cache cache(block, memory);
+  CHECK_THROWS_AS(block(Tensor(tg::normal<double>({3, 1, 8})), cache), std::invalid_argument);
+  const tg::MultiHeadAttention<double> rotary(8, 2, {.rotary_base = 100});
+  CHECK_THROWS_AS(rotary.attend(x, x, x), std::logic_error);
+}

@@ -1,4 +1,5 @@
-/// Cross attention: queries from one sequence, keys and values from another of any length.
+/// Cross attention: queries from one sequence, keys and values from another of any length. pronounce/ trains a model
+/// with it.
 
 #include <tapegrad/tapegrad.hpp>
 

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+namespace pronounce {
+
 struct ModelOptions {
   std::size_t layers = 3, heads = 4, width = 128;  ///< layers: of the encoder and of the decoder
-  double dropout = 0.1;
+  double dropout = 0;
   bool operator==(const ModelOptions&) const = default;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ModelOptions, layers, heads, width, dropout)
@@ -111,3 +113,5 @@ template <class T = float> struct EncoderDecoder {
     return head(decoder_norm(x));
   }
 };
+
+}  // namespace pronounce

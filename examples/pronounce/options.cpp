@@ -8,6 +8,8 @@
 #include "../common/resume.hpp"
 #include "../common/settings.hpp"
 
+namespace pronounce {
+
 using examples::number;
 using examples::OutputOptions;
 using examples::TrainingOptions;
@@ -36,16 +38,16 @@ Examples:
 
 using Given = examples::GivenRun<RunOptions, ModelOptions>;
 
-const TrainingOptions default_training{.steps = 1500,
-                                       .batch_size = 128,
+const TrainingOptions default_training{.steps = 3500,
+                                       .batch_size = 32,
                                        .optimizer = examples::OptimizerKind::adamw,
-                                       .lr = 2e-3,
-                                       .warmup = 150,
+                                       .lr = 1.5e-3,
+                                       .warmup = 300,
                                        .decay = examples::Decay::cosine,
                                        .beta2 = 0.98,
                                        .weight_decay = 0.01,
                                        .clip = 1,
-                                       .eval_every = 500};
+                                       .eval_every = 1000};
 
 void complete(PronounceOptions& options, const Given& given) {
   options.run = given.run.value_or({});
@@ -101,7 +103,7 @@ void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
   add("--width", &ModelOptions::width, 100'000, "Embedding width (default 128)");
   given
       .add(app, "--dropout", &ModelOptions::dropout, "P", number(0, 0.99),
-           "Dropout probability in training (default 0.1)")
+           "Dropout probability in training (default 0)")
       ->group("The model");
 }
 
@@ -161,3 +163,5 @@ void add_options(CLI::App& app, PronounceOptions& options) {
     examples::require_utf8_in_kept(app, options.outputs, {{"--data", options.run.data}});
   });
 }
+
+}  // namespace pronounce

@@ -20,6 +20,8 @@ namespace examples {
 NLOHMANN_JSON_SERIALIZE_ENUM(Unit, {{Unit::characters, "characters"}, {Unit::words, "words"}})
 }
 
+namespace pronounce {
+
 /// The data and seed of a run.
 struct RunOptions {
   std::string data;  ///< file of pairs; empty: the pronouncing dictionary
@@ -61,3 +63,5 @@ struct PronounceOptions {
 /// Adds the options to the command line. Parsing fills `options`, and throws CLI::ValidationError for incompatible ones
 /// and std::runtime_error for an invalid file to resume.
 void add_options(CLI::App& app, PronounceOptions& options);
+
+}  // namespace pronounce

@@ -13,6 +13,8 @@
 #include "../common/progress.hpp"
 #include "../common/text.hpp"
 
+namespace pronounce {
+
 using examples::Unit;
 
 namespace {
@@ -104,3 +106,5 @@ std::string fingerprint(const Pairs& pairs) {
       }
   return all.text();
 }
+
+}  // namespace pronounce

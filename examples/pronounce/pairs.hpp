@@ -6,6 +6,8 @@
 
 #include "options.hpp"
 
+namespace pronounce {
+
 /// A source and its target as tokens.
 struct Pair {
   std::vector<std::string> source, target;
@@ -26,3 +28,5 @@ std::vector<std::string> tokens_of(const std::string& text, examples::Unit unit)
 
 /// A text that differs for other pairs.
 std::string fingerprint(const Pairs& pairs);
+
+}  // namespace pronounce

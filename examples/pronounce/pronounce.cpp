@@ -21,6 +21,8 @@
 
 namespace tg = tapegrad;
 
+namespace pronounce {
+
 int learn(const PronounceOptions& options) {
   const Pairs pairs = read_pairs(options.run);
   const std::string print_of_pairs = fingerprint(pairs);
@@ -75,7 +77,10 @@ void write_nothing(PronounceOptions& options) {
     file->clear();
 }
 
+}  // namespace pronounce
+
 int main(int argc, char** argv) {
+  using namespace pronounce;
   CLI::App app;
   PronounceOptions options;
   add_options(app, options);

@@ -8,6 +8,8 @@
 #include "../common/printable.hpp"
 #include "../common/settings.hpp"
 
+namespace pronounce {
+
 namespace tg = tapegrad;
 using examples::Ids, examples::Unit, examples::Vocabulary;
 
@@ -115,14 +117,23 @@ void save(const Pronouncer& pronouncer, const std::string& path) {
   tg::save(pronouncer.model, path, settings_of(pronouncer));
 }
 
+/// A unit by its name. Throws std::invalid_argument for another name.
+static Unit unit_at(const nlohmann::json& settings, const char* name) {
+  const Unit unit = settings.at(name);
+  if (nlohmann::json(unit) != settings.at(name))
+    throw std::invalid_argument(std::string(name) + ": expected characters or words, got " +
+                                examples::printable(settings.at(name).dump(), 60));
+  return unit;
+}
+
 Pronouncer load(const std::string& path) {
   return examples::make_from_settings(path, program, [&](const nlohmann::json& settings, std::size_t numbers) {
     using examples::names_at, examples::size_at;
     const std::size_t width = size_at(settings, "width", examples::largest_width(numbers)), rows = numbers / width;
     size_at(settings, "heads", width);
     size_at(settings, "layers", numbers / (width * width));
-    Pronouncer pronouncer{settings.at("source_unit"),
-                          settings.at("target_unit"),
+    Pronouncer pronouncer{unit_at(settings, "source_unit"),
+                          unit_at(settings, "target_unit"),
                           settings.at("has_stress"),
                           Vocabulary(names_at(settings, "sources", rows)),
                           Vocabulary(names_at(settings, "targets", rows)),
@@ -134,3 +145,5 @@ Pronouncer load(const std::string& path) {
     return pronouncer;
   });
 }
+
+}  // namespace pronounce

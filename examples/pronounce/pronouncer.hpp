@@ -13,6 +13,8 @@
 #include "options.hpp"
 #include "pairs.hpp"
 
+namespace pronounce {
+
 struct Pronouncer {
   examples::Unit source_unit, target_unit;
   bool has_stress;  ///< phonemes whose last character may be a stress, 0, 1 or 2
@@ -56,3 +58,5 @@ void save(const Pronouncer& pronouncer, const std::string& path);
 /// Loads a saved pronouncer, or the one in a run's checkpoint. Throws std::runtime_error, naming the file, if it is
 /// neither.
 Pronouncer load(const std::string& path);
+
+}  // namespace pronounce

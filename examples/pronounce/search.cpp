@@ -13,6 +13,8 @@
 #include "../common/progress.hpp"
 #include "../common/ranks.hpp"
 
+namespace pronounce {
+
 namespace tg = tapegrad;
 using examples::Ids, examples::Vocabulary;
 using Tokens = std::vector<std::string>;
@@ -166,3 +168,5 @@ void print(const Report& report, bool has_stress) {
               << examples::flush_right(examples::with_commas(confusion.count), 5) << '\n';
   }
 }
+
+}  // namespace pronounce

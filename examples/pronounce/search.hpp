@@ -9,6 +9,8 @@
 #include "../common/vocabulary.hpp"
 #include "pronouncer.hpp"
 
+namespace pronounce {
+
 /// The likeliest target of each source, without begin and end marks. The model must be in evaluation mode.
 std::vector<examples::Ids> find_targets(const Pronouncer& pronouncer, const std::vector<examples::Ids>& sources,
                                         std::size_t beams);
@@ -42,3 +44,5 @@ Report test(Pronouncer& pronouncer, const std::vector<Pair>& pairs, std::size_t 
 
 /// Prints the shares and the ten most frequent confusions, of phonemes if the pronouncer has stress.
 void print(const Report& report, bool has_stress);
+
+}  // namespace pronounce

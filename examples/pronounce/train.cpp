@@ -12,6 +12,8 @@
 #include "../common/shift.hpp"
 #include "../common/training.hpp"
 
+namespace pronounce {
+
 namespace tg = tapegrad;
 
 namespace {
@@ -109,3 +111,5 @@ int train(Pronouncer& pronouncer, const Pairs& pairs, const PronounceOptions& op
   if (!outputs.save.empty()) hooks.keep = [&] { save(pronouncer, outputs.save); };
   return examples::train(run.training, parameters, options.training, hooks);
 }
+
+}  // namespace pronounce

@@ -15,6 +15,8 @@
 #include "search.hpp"
 #include "train.hpp"
 
+namespace pronounce {
+
 namespace tg = tapegrad;
 using examples::Ids, examples::Vocabulary;
 
@@ -33,7 +35,7 @@ Ids target_of(const Pronouncer& pronouncer, const Ids& source, std::size_t beams
   return target;
 }
 
-void pronounce(const Pronouncer& pronouncer, const std::vector<std::string>& words, std::size_t beams) {
+void print_targets(const Pronouncer& pronouncer, const std::vector<std::string>& words, std::size_t beams) {
   std::vector<Ids> sources;
   for (const std::string& word : words) sources.push_back(pronouncer.read_source("--pronounce", word));
   const std::vector<Ids> targets = find_targets(pronouncer, sources, beams);
@@ -108,6 +110,8 @@ void check_use(const Pronouncer& pronouncer, const PronounceOptions& options) {
 void use(Pronouncer& pronouncer, const PronounceOptions& options, const std::vector<Pair>& test) {
   tg::eval(pronouncer.model);
   if (!options.page.file.empty()) show_step(pronouncer, options, test);
-  if (!options.words.empty()) pronounce(pronouncer, options.words, options.beams);
+  if (!options.words.empty()) print_targets(pronouncer, options.words, options.beams);
   if (options.explain.wanted) explain(pronouncer, options.explain, options.beams);
 }
+
+}  // namespace pronounce

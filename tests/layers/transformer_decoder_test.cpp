@@ -116,8 +116,8 @@ TEST_CASE("A tape finds the cross-attention and its weights") {
     TAPEGRAD_FIELDS(decoder)
   };
   tg::manual_seed(6);
-  const Model model;
-  (void)tg::named_parameters(model);
+  Model model;
+  tg::named_parameters(model);  // names the layers
   const Tensor x(tg::normal<double>({2, 5, 8})), memory(tg::normal<double>({2, 4, 6}));
   const tg::Tape tape({.keep_values = true});
   const Tensor y = model.decoder(x, memory);

@@ -118,7 +118,7 @@ void show_step(const Writer& writer, const examples::StepPageOptions& options, c
   const auto loss_of_step = [&](const LanguageModel<>& model) {
     const std::size_t chosen[] = {0};
     const auto [input, next] = examples::shift(examples::pad({ids}, chosen).ids);  // (1, T)
-    auto logits = model(input);                                          // (1, T, vocabulary)
+    auto logits = model(input);                                                    // (1, T, vocabulary)
     logits.set_name("logits");
     return loss_of(logits, next, tg::Reduction::mean);
   };

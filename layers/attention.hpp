@@ -57,9 +57,9 @@ template <class T = float> struct MultiHeadAttention {
   Tensor<T> operator()(const Tensor<T>& queries, const Tensor<T>& keys, const Tensor<T>& values,
                        const AttentionMask& mask = {}) const;
 
-  /// Cross-attention to keys and values that were projected before, k_proj(keys) and v_proj(values), for repeated
-  /// calls. queries: (B, T, query_dim), projected keys: (B, S, G D), projected values: (B, S, G D) -> (B, T, dim).
-  /// Throws std::logic_error with rotary positions.
+  /// Cross-attention to keys and values that k_proj and v_proj have projected before, for repeated calls.
+  /// queries: (B, T, query_dim), projected_keys, projected_values: (B, S, G D) -> (B, T, dim). Throws std::logic_error
+  /// with rotary positions.
   Tensor<T> attend(const Tensor<T>& queries, const Tensor<T>& projected_keys, const Tensor<T>& projected_values,
                    const AttentionMask& mask = {}) const;
 

@@ -7,7 +7,7 @@
 /// the shapes or numbers it got.
 ///
 /// Arrays and expressions of type T can replace tensors as constants, as in softmax(array, -1): the build generates
-/// overloads from these prototypes, for <tapegrad/tapegrad.hpp>.
+/// overloads from these prototypes, which include/tapegrad/tapegrad.hpp includes.
 #pragma once
 
 #include <concepts>

@@ -23,8 +23,7 @@ struct Pronouncer {
   ModelOptions options;
   EncoderDecoder<> model{{sources.size(), targets.size(), source_length, target_length}, options};
 
-  /// The ids between begin and end marks, truncated to the maximum length. Throws std::out_of_range never: unknown
-  /// tokens have an id of their own.
+  /// The ids between begin and end marks, truncated to the maximum length.
   examples::Ids encode_source(const std::vector<std::string>& tokens) const;
   examples::Ids encode_target(const std::vector<std::string>& tokens) const;
 

@@ -18,6 +18,8 @@ function(tapegrad_array_operands target)
   set(prototype "template <class T> ([^{}()]+) ([a-z_0-9]+)\\(([^{}]*Tensor<T>[&>][^{}]*)\\) ?{")  # not an operator
   string(REGEX MATCHALL "${prototype}" found "${text}")
 
+  set(declarations "")
+  set(definitions "")
   foreach(T float double)
     foreach(match IN LISTS found)
       string(REGEX MATCH "${prototype}" match "${match}")

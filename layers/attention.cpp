@@ -101,6 +101,11 @@ template <class T>
 Tensor<T> MultiHeadAttention<T>::attend(const Tensor<T>& queries, const Tensor<T>& projected_keys,
                                         const Tensor<T>& projected_values, const AttentionMask& mask) const {
   detail::require_usage(!rotary_base, kName, "expected a layer without rotary positions, since attend does not rotate");
+  const std::size_t k_width = k_proj.weight.shape()[0], v_width = v_proj.weight.shape()[0];
+  const Shape &k = projected_keys.shape(), &v = projected_values.shape();
+  detail::require(k.size() == 3 && v.size() == 3 && k[2] == k_width && v[2] == v_width, kName,
+                  "expected keys after k_proj (B, S, ", k_width, ") and values after v_proj (B, S, ", v_width,
+                  "), got ", k, " and ", v);
   const LayerScope scope(*this);
   return scope.output(joined_heads(q_proj(queries), projected_keys, projected_values, mask));
 }

@@ -58,8 +58,8 @@ template <class T = float> struct MultiHeadAttention {
                        const AttentionMask& mask = {}) const;
 
   /// Cross-attention to keys and values that k_proj and v_proj have projected before, for repeated calls.
-  /// queries: (B, T, query_dim), projected_keys, projected_values: (B, S, G D) -> (B, T, dim). Throws std::logic_error
-  /// with rotary positions.
+  /// queries: (B, T, query_dim), projected_keys, projected_values: (B, S, G D) -> (B, T, dim). Throws
+  /// std::invalid_argument for other widths, and std::logic_error with rotary positions.
   Tensor<T> attend(const Tensor<T>& queries, const Tensor<T>& projected_keys, const Tensor<T>& projected_values,
                    const AttentionMask& mask = {}) const;
 

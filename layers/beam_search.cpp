@@ -59,7 +59,8 @@ std::vector<Extension> likeliest(const Entry& entry, std::size_t first, const Ar
   for (std::size_t beam = 0; beam < entry.live.size(); ++beam)
     for (std::size_t id = 0; id < logs.shape()[1]; ++id) {
       const double log = logs(first + beam, id);
-      require(!std::isnan(log), kName, "expected log-probabilities from step, got NaN for id ", id);
+      require(log <= 1e-3, kName, "expected log-probabilities from step, at most 0 up to rounding, got ", log,
+              " for id ", id, "; use tg::log_softmax");
       if (log > -std::numeric_limits<double>::infinity())
         all.push_back({beam, static_cast<std::int64_t>(id), entry.live[beam].log_probability + log});
     }
@@ -93,6 +94,8 @@ std::vector<std::vector<Hypothesis>> beam_search(const BeamStep& step, std::size
                                                  const BeamSearchOptions& options) {
   require(options.beams > 0, kName, "expected at least 1 of beams, got 0");
   require(options.max_length > 0, kName, "expected a max_length of at least 1, got 0");
+  require(std::isfinite(options.length_penalty), kName, "expected a finite length_penalty, got ",
+          options.length_penalty);
   require(batch > 0, kName, "expected a batch of at least 1, got 0");
   std::vector<Entry> entries(batch);
   for (std::size_t b = 0; b < batch; ++b) entries[b].live = {{{options.begin}, 0, static_cast<std::int64_t>(b)}};
@@ -104,6 +107,8 @@ std::vector<std::vector<Hypothesis>> beam_search(const BeamStep& step, std::size
     const Array<double> logs = step(prefixes, rows);
     require(logs.dimension() == 2 && logs.shape()[0] == rows.size(), kName, "expected log-probabilities (", rows.size(),
             ", vocabulary) from step, got ", logs.shape());
+    require(options.end >= 0 && static_cast<std::size_t>(options.end) < logs.shape()[1], kName,
+            "expected end in the vocabulary of ", logs.shape()[1], " ids, got ", options.end);
     std::size_t first = 0;
     for (Entry& entry : entries) {
       const std::size_t count = entry.live.size();

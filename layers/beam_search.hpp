@@ -35,9 +35,9 @@ using BeamStep = std::function<Array<double>(const IntArray& prefixes, const Int
 std::vector<std::vector<Hypothesis>> beam_search(const BeamStep& step, std::size_t batch,
                                                  const BeamSearchOptions& options);
 
-template <class Step> BeamStep beam_step(const Step& step) {
+template <class Step> BeamStep beam_step(Step& step) {
   return [&step](const IntArray& prefixes, [[maybe_unused]] const IntArray& rows) -> Array<double> {
-    if constexpr (std::invocable<const Step&, const IntArray&, const IntArray&>)
+    if constexpr (std::invocable<Step&, const IntArray&, const IntArray&>)
       return step(prefixes, rows);
     else
       return step(prefixes);
@@ -47,8 +47,8 @@ template <class Step> BeamStep beam_step(const Step& step) {
 }  // namespace detail
 
 /// Searches for the likeliest sequences: each step extends all kept sequences by all ids and keeps the likeliest
-/// `beams`. A sequence that ends keeps its place. Returns at most `beams` sequences for each batch entry, the best
-/// score first; equal sums of log-probabilities prefer earlier sequences and smaller ids.
+/// `beams`. An ended sequence still occupies one of the beams. Returns at most `beams` sequences for each batch entry,
+/// the best score first; equal sums of log-probabilities prefer earlier sequences and smaller ids.
 ///
 /// step(prefixes) returns the log-probabilities of the next id, (R, T) -> (R, vocabulary); -inf excludes an id.
 /// Prefixes start with `begin`; those that ended are left out. For step(prefixes, rows), rows (R) holds the row of each
@@ -60,15 +60,15 @@ template <class Step> BeamStep beam_step(const Step& step) {
 ///       return tg::log_softmax(next_logits(prefixes, cache), -1).value();
 ///     }, batch, {.begin = 1, .end = 2, .max_length = 30});
 ///
-/// Throws std::invalid_argument if beams, max_length or batch is 0, and for NaN or another shape from `step`.
+/// Throws std::invalid_argument if beams, max_length or batch is 0, if the length penalty is not finite, if `end` is
+/// outside of the vocabulary, and for NaN, values above 0 or another shape from `step`.
 template <class Step>
-std::vector<std::vector<Hypothesis>> beam_search(const Step& step, std::size_t batch,
-                                                 const BeamSearchOptions& options) {
+std::vector<std::vector<Hypothesis>> beam_search(Step&& step, std::size_t batch, const BeamSearchOptions& options) {
   return detail::beam_search(detail::beam_step(step), batch, options);
 }
 
 /// The same for one sequence.
-template <class Step> std::vector<Hypothesis> beam_search(const Step& step, const BeamSearchOptions& options) {
+template <class Step> std::vector<Hypothesis> beam_search(Step&& step, const BeamSearchOptions& options) {
   return beam_search(step, 1, options).front();
 }
 

@@ -5,12 +5,15 @@
 #include <string_view>
 
 #include "../engine/array/batches.hpp"
+#include "../engine/kernels/mask_rows.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 #include "layer_scope.hpp"
 
 namespace tapegrad {
 namespace {
+
+constexpr const char* kDecoder = "TransformerDecoderBlock";
 
 template <class T> Tensor<T> activate(const Tensor<T>& x, Activation activation) {
   switch (activation) {
@@ -140,7 +143,7 @@ template <class T>
 TransformerDecoderBlock<T>::TransformerDecoderBlock(std::size_t width, std::size_t num_heads,
                                                     const TransformerBlockOptions& options, std::size_t memory_width)
     : dropout(options.dropout),
-      norm1(make_norm<T>(checked_width("TransformerDecoderBlock", width, options), options)),
+      norm1(make_norm<T>(checked_width(kDecoder, width, options), options)),
       attention(width, num_heads, of_attention(options)),
       norm2(make_norm<T>(width, options)),
       cross_attention(width, num_heads, of_cross_attention(options, memory_width)),
@@ -167,6 +170,11 @@ Tensor<T> TransformerDecoderBlock<T>::operator()(const Tensor<T>& x, const Tenso
 template <class T>
 Tensor<T> TransformerDecoderBlock<T>::operator()(const Tensor<T>& x, DecoderCache<T>& cache,
                                                  const AttentionMask& memory_mask) const {
+  // Checked before the self-attention changes the cache.
+  const Shape &of_x = x.shape(), &of_keys = cache.keys_.shape();
+  detail::require(of_x.size() == 3 && of_x[0] == of_keys[0], kDecoder, "expected x (", of_keys[0],
+                  ", T, width), as many sequences as the cache's memory has, got ", of_x);
+  (void)detail::MaskRows<T>(kDecoder, memory_mask, of_x[0], cross_attention.num_heads, of_x[1], of_keys[1]);
   return apply(
       x, [&](const Tensor<T>& h) { return attention(h, cache.tokens_); },
       [&](const Tensor<T>& h) { return cross_attention.attend(h, cache.keys_, cache.values_, memory_mask); });
@@ -193,9 +201,12 @@ DecoderCache<T>::DecoderCache(const TransformerDecoderBlock<T>& block, const Ten
   detail::require_usage(!keys_.requires_grad() && !values_.requires_grad(), "DecoderCache",
                         "expected constants, because the cached keys receive no gradients, got recorded tensors; "
                         "use tg::NoGrad");
+  detail::require(memory.dimension() == 3, "DecoderCache", "expected a memory (B, S, memory_width), got ",
+                  memory.shape());
 }
 
 template <class T> void DecoderCache<T>::select(const IntArray& sequences) {
+  detail::require(sequences.dimension() == 1, "DecoderCache", "expected rows (R), got ", sequences.shape());
   Tensor<T> keys = rows(keys_.value(), sequences), values = rows(values_.value(), sequences);
   tokens_.select(sequences);
   keys_ = std::move(keys);
@@ -204,12 +215,13 @@ template <class T> void DecoderCache<T>::select(const IntArray& sequences) {
 
 LoadOptions from_torch_transformer() {
   const auto rename = [](std::string name) {
-    const std::pair<std::string_view, std::string_view> names[] = {{"self_attn.", "attention."},
-                                                                   {"multihead_attn.", "cross_attention."},
-                                                                   {"linear1.", "feed_forward.fc1."},
-                                                                   {"linear2.", "feed_forward.fc2."}};
+    const std::pair<std::string_view, std::string_view> names[] = {
+        {"q_proj_weight", "q_proj.weight"}, {"k_proj_weight", "k_proj.weight"},      {"v_proj_weight", "v_proj.weight"},
+        {"self_attn.", "attention."},       {"multihead_attn.", "cross_attention."}, {"linear1.", "feed_forward.fc1."},
+        {"linear2.", "feed_forward.fc2."}};
     for (const auto& [from, to] : names)
-      if (const auto place = name.find(from); place != std::string::npos) name.replace(place, from.size(), to);
+      if (const auto place = name.find(from); place != name.npos && (place == 0 || name[place - 1] == '.'))
+        name.replace(place, from.size(), to);
     return name;
   };
   return {.rename = rename,

@@ -135,7 +135,8 @@ template <class T = float> struct TransformerDecoderBlock {
                        const AttentionMask& memory_mask = {}) const;
 
   /// The same for tokens that continue the cache, with causal self-attention. Appends their keys and values. For
-  /// inference; throws like KeyValueCache::attend.
+  /// inference; throws like KeyValueCache::attend, and std::invalid_argument, without changes, if x or the mask does
+  /// not fit the memory.
   Tensor<T> operator()(const Tensor<T>& x, DecoderCache<T>& cache, const AttentionMask& memory_mask = {}) const;
 
   /// The output and the weights of the cross-attention, like MultiHeadAttention::with_weights.
@@ -148,8 +149,8 @@ template <class T = float> struct TransformerDecoderBlock {
   template <class Attend, class Cross> Tensor<T> apply(const Tensor<T>& x, Attend attend, Cross cross) const;
 };
 
-/// What one TransformerDecoderBlock keeps between tokens: keys and values of the previous tokens, and those of the
-/// memory, projected once. For inference.
+/// One TransformerDecoderBlock's keys and values: those of the previous tokens, and those of the memory, projected
+/// once. For inference.
 ///
 ///     tg::DecoderCache<> cache(decoder, memory);
 ///     y = decoder(x, cache, memory_mask);  // x: (B, 1, width), the next tokens
@@ -161,7 +162,8 @@ template <class T = float> class DecoderCache {
   /// The number of tokens stored for each sequence.
   std::size_t size() const { return tokens_.size(); }
 
-  /// Keeps these sequences with their memory, like KeyValueCache::select.
+  /// Keeps these sequences and their memory in this order, each any number of times. rows: (R). Select the rows of the
+  /// memory's mask, too. Throws std::out_of_range for a row outside [0, B), without changes.
   void select(const IntArray& rows);
 
  private:
@@ -173,8 +175,11 @@ template <class T = float> class DecoderCache {
 
 /// Options of load for the parameters of PyTorch's nn.MultiheadAttention, nn.TransformerEncoderLayer,
 /// nn.TransformerDecoderLayer and nn.Transformer: renames them, and divides the tensor of three projections. Other
-/// parts of a name, such as "encoder.layers.0.", stay the same.
+/// parts of a name, such as "encoder.layers.0.", stay the same. Norms and activation are not in the file; this block is
+/// PyTorch's default:
 ///
+///     tg::TransformerBlock<> block(512, 8, {.feed_forward_width = 2048, .activation = tg::Activation::relu,
+///                                           .norm = tg::NormPlacement::last});
 ///     tg::load(block, "encoder_layer.safetensors", tg::from_torch_transformer());
 LoadOptions from_torch_transformer();
 

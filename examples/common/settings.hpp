@@ -14,8 +14,13 @@
 #include <vector>
 
 #include "printable.hpp"
+#include "text.hpp"
+#include "vocabulary.hpp"
 
 namespace examples {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(Encoding, {{Encoding::utf8, "utf-8"}, {Encoding::latin1, "latin1"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(Unit, {{Unit::characters, "characters"}, {Unit::words, "words"}})
 
 /// The settings as metadata for tapegrad::save, under the program's name.
 inline tapegrad::Metadata as_metadata(const std::string& program, const nlohmann::json& settings) {

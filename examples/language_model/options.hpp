@@ -10,15 +10,12 @@
 #include "../common/cli.hpp"
 #include "../common/explain.hpp"
 #include "../common/output_options.hpp"
+#include "../common/settings.hpp"
 #include "../common/step_page.hpp"
 #include "../common/text.hpp"
 #include "../common/training_options.hpp"
 #include "../gpt/model.hpp"
 #include "../gpt/writing_options.hpp"
-
-namespace examples {
-NLOHMANN_JSON_SERIALIZE_ENUM(Encoding, {{Encoding::utf8, "utf-8"}, {Encoding::latin1, "latin1"}})
-}
 
 /// The kind of training data: words of a word list, lines of a file, running text, or the tutorial's random ids.
 enum class Source { words, lines, text, random };

@@ -62,14 +62,23 @@ void complete(PronounceOptions& options, const Given& given) {
 /// Throws CLI::ValidationError for options without effect in combination with others.
 void check_combinations(const CLI::App& app, const PronounceOptions& options) {
   using examples::refuse_with;
-  refuse_with(
-      app, "--load",
-      {"--layers",       "--heads", "--width",      "--dropout",          "--steps",  "--batch-size", "--accumulate",
-       "--optimizer",    "--lr",    "--lr-floor",   "--warmup",           "--decay",  "--momentum",   "--beta2",
-       "--weight-decay", "--clip",  "--eval-every", "--patience",         "--resume", "--source",     "--target",
-       "--save",         "--best",  "--checkpoint", "--checkpoint-every", "--log",    "--plot",       "--divide-state"},
-      "not allowed with --load, which uses a saved model without training");
-  for (const char* option : {"--source", "--target"})
+  refuse_with(app, "--load", {"--layers",       "--heads",
+                              "--width",        "--dropout",
+                              "--steps",        "--batch-size",
+                              "--accumulate",   "--optimizer",
+                              "--lr",           "--lr-floor",
+                              "--warmup",       "--decay",
+                              "--momentum",     "--beta2",
+                              "--weight-decay", "--clip",
+                              "--eval-every",   "--patience",
+                              "--resume",       "--source",
+                              "--target",       "--seed",
+                              "--save",         "--best",
+                              "--checkpoint",   "--checkpoint-every",
+                              "--log",          "--plot",
+                              "--divide-state"},
+              "not allowed with --load, which uses a saved model without training");
+  for (const char* option : {"--source", "--target", "--encoding"})
     if (app.count(option) > 0 && app.count("--data") == 0 && options.resume.empty())
       throw CLI::ValidationError(option, "requires --data");
   examples::check_output_options(app, options.outputs, options.training.eval_every > 0);
@@ -85,6 +94,11 @@ void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
       .add(app, "--data", &RunOptions::data, "FILE", examples::some_path(),
            "Pairs to learn instead of pronunciations: lines of a source, a tab and\n"
            "a target; every tenth source is held out for testing")
+      ->group(group);
+  given
+      .add_choice<examples::Encoding>(app, "--encoding", &RunOptions::encoding,
+                                      {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
+                                      "Encoding of the file: utf-8 (default) or latin1 (ISO-8859-1)")
       ->group(group);
   const auto add = [&](const char* name, Unit RunOptions::*member, const char* text) {
     given.add_choice<Unit>(app, name, member, {{"characters", Unit::characters}, {"words", Unit::words}}, text)
@@ -115,7 +129,7 @@ void add_use_options(CLI::App& app, PronounceOptions& options, examples::Given<O
       ->group(group);
   app.add_option("--load", options.load,
                  "Use a saved model instead of training one; with --data, test it on\n"
-                 "every tenth source of that file")
+                 "every tenth source of that file, otherwise on the dictionary")
       ->type_name("FILE")
       ->check(examples::some_path())
       ->group(group);

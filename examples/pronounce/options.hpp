@@ -11,14 +11,11 @@
 #include "../common/cli.hpp"
 #include "../common/explain.hpp"
 #include "../common/output_options.hpp"
+#include "../common/settings.hpp"
 #include "../common/step_page.hpp"
 #include "../common/training_options.hpp"
 #include "../common/vocabulary.hpp"
 #include "model.hpp"
-
-namespace examples {
-NLOHMANN_JSON_SERIALIZE_ENUM(Unit, {{Unit::characters, "characters"}, {Unit::words, "words"}})
-}
 
 namespace pronounce {
 
@@ -26,10 +23,11 @@ namespace pronounce {
 struct RunOptions {
   std::string data;  ///< file of pairs; empty: the pronouncing dictionary
   examples::Unit source = examples::Unit::characters, target = examples::Unit::characters;  ///< tokens of --data
+  examples::Encoding encoding = examples::Encoding::utf8;                                   ///< of --data
   std::uint64_t seed = 0;
   bool operator==(const RunOptions&) const = default;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, data, source, target, seed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, data, source, target, encoding, seed)
 
 /// The options of a run in its checkpoint, with the fingerprint of its data.
 struct SavedRun {

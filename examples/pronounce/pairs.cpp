@@ -1,10 +1,8 @@
 #include "pairs.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -59,7 +57,7 @@ Pair read_pair(const RunOptions& options, std::size_t number, const std::string&
 std::vector<Pair> read_all(const RunOptions& options, const std::string& file) {
   std::vector<Pair> all;
   std::size_t number = 0;
-  for (const examples::Text& text : examples::read_lines(file)) {
+  for (const examples::Text& text : examples::read_lines(file, options.encoding)) {
     ++number;
     const std::string line = examples::encode(text);
     if (line.empty() || (options.data.empty() && !line.starts_with('('))) continue;  // the dictionary's header

@@ -46,6 +46,8 @@ int use_saved_model(const PronounceOptions& options) {
   if (!examples::is_first_rank()) return 0;
   Pairs pairs;
   const bool only_uses = !options.words.empty() || options.explain.wanted || options.page.text;
+  if (!only_uses && !pronouncer.has_stress && options.run.data.empty())
+    throw std::runtime_error("--load: requires --pronounce, --explain, --page or --data for a model of other pairs");
   if (!options.run.data.empty() || !only_uses) {
     RunOptions run = options.run;
     run.source = pronouncer.source_unit;

@@ -1,17 +1,19 @@
 #include "search.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iomanip>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <span>
 #include <sstream>
 #include <utility>
 
 #include "../common/columns.hpp"
 #include "../common/printable.hpp"
 #include "../common/progress.hpp"
-#include "../common/ranks.hpp"
 
 namespace pronounce {
 
@@ -32,14 +34,14 @@ void search(const Pronouncer& pronouncer, const examples::Padded& batch, std::si
     const std::size_t length = prefixes.shape()[1];
     tg::IntArray last(tg::Shape{rows.size(), 1});
     for (std::size_t i = 0; i < rows.size(); ++i) last(i, 0) = prefixes(i, length - 1);
-    return tg::log_softmax(tg::select(model(last, caches, keep), 1, 0), -1).value();
+    tg::Array<float> logs = tg::log_softmax(tg::select(model(last, caches, keep), 1, 0), -1).value();
+    for (std::size_t i = 0; i < rows.size(); ++i)  // no other marks
+      std::fill_n(&logs(i, 0), Vocabulary::end, -std::numeric_limits<float>::infinity());
+    return logs;
   };
-  const auto results = tg::beam_search(step, found.size(),
-                                       {.begin = Vocabulary::begin,
-                                        .end = Vocabulary::end,
-                                        .beams = beams,
-                                        .max_length = pronouncer.target_length - 1,
-                                        .length_penalty = beams == 1 ? 0.0 : 0.6});
+  const auto results = tg::beam_search(
+      step, found.size(),
+      {.begin = Vocabulary::begin, .end = Vocabulary::end, .beams = beams, .max_length = pronouncer.target_length - 1});
   for (std::size_t i = 0; i < found.size(); ++i)
     if (!results[i].empty()) found[i] = results[i].front().ids;
 }
@@ -111,7 +113,7 @@ std::vector<Ids> find_targets(const Pronouncer& pronouncer, const std::vector<Id
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return sources[a].size() < sources[b].size(); });
-  constexpr std::size_t batch_size = 256;
+  const std::size_t batch_size = std::max<std::size_t>(1, 256 / beams);
   std::vector<Ids> in_order(sources.size()), targets(sources.size());
   for (std::size_t start = 0; start < order.size(); start += batch_size) {
     const std::size_t size = std::min(batch_size, order.size() - start);

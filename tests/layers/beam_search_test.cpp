@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -47,11 +48,6 @@ auto step_of(std::uint64_t seed) {
     }
     return logs;
   };
-}
-
-// std::function of the search is const; a mutable step is passed by reference.
-template <class Step> auto by_reference(Step& step) {
-  return [&step](const tg::IntArray& prefixes, const tg::IntArray& rows) { return step(prefixes, rows); };
 }
 
 double score(double log_probability, std::size_t summands, double alpha) {
@@ -116,7 +112,49 @@ TEST_CASE("With enough beams, the search finds every sequence in the order of an
       auto step = step_of(seed);
       const tg::BeamSearchOptions options{
           .begin = kBegin, .end = kEnd, .beams = 200, .max_length = 5, .length_penalty = alpha};
-      check_same(tg::beam_search(by_reference(step), options), exhaustive(5, seed, alpha));
+      check_same(tg::beam_search(step, options), exhaustive(5, seed, alpha));
+    }
+}
+
+// The search by sorting all extensions of the kept sequences.
+std::vector<tg::Hypothesis> by_sorting(std::size_t beams, std::size_t max_length, std::uint64_t seed) {
+  struct Kept {
+    Ids prefix;
+    double sum;
+  };
+  std::vector<Kept> kept{{{kBegin}, 0}};
+  std::vector<tg::Hypothesis> found;
+  for (std::size_t length = 0; length < max_length; ++length) {
+    std::vector<Kept> extended;
+    for (const Kept& one : kept)
+      for (std::size_t id = 0; id < kIds; ++id) {
+        extended.push_back({one.prefix, one.sum + logs_after(one.prefix, seed)[id]});
+        extended.back().prefix.push_back(static_cast<std::int64_t>(id));
+      }
+    std::ranges::sort(extended, std::greater<>(), &Kept::sum);
+    extended.resize(std::min(extended.size(), beams - found.size()));
+    kept.clear();
+    for (const Kept& one : extended) {
+      const Ids ids(one.prefix.begin() + 1, one.prefix.end());
+      if (one.prefix.back() == kEnd)
+        found.push_back({{ids.begin(), ids.end() - 1}, one.sum, one.sum, true});
+      else
+        kept.push_back(one);
+    }
+  }
+  for (const Kept& one : kept) found.push_back({{one.prefix.begin() + 1, one.prefix.end()}, one.sum, one.sum, false});
+  std::ranges::sort(found, std::greater<>(), &tg::Hypothesis::score);
+  return found;
+}
+
+TEST_CASE("A few beams keep the likeliest sequences of all in each step") {
+  for (const std::size_t beams : {2, 3, 5})
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      CAPTURE(beams);
+      CAPTURE(seed);
+      auto step = step_of(seed);
+      check_same(tg::beam_search(step, {.begin = kBegin, .end = kEnd, .beams = beams, .max_length = 6}),
+                 by_sorting(beams, 6, seed));
     }
 }
 
@@ -135,8 +173,8 @@ TEST_CASE("One beam is greedy search") {
         if (!ended) prefix.push_back(id);
       }
       auto step = step_of(seed);
-      const auto found = tg::beam_search(
-          by_reference(step), {.begin = kBegin, .end = kEnd, .beams = 1, .max_length = 6, .length_penalty = alpha});
+      const auto found =
+          tg::beam_search(step, {.begin = kBegin, .end = kEnd, .beams = 1, .max_length = 6, .length_penalty = alpha});
       const Ids ids(prefix.begin() + 1, prefix.end());
       check_same(found, {{ids, sum, score(sum, ids.size() + (ended ? 1 : 0), alpha), ended}});
     }
@@ -146,11 +184,11 @@ TEST_CASE("A batch finds for each entry what the entry finds alone") {
   for (const std::size_t beams : {1, 2, 3, 50}) {
     const tg::BeamSearchOptions options{.begin = kBegin, .end = kEnd, .beams = beams, .max_length = 7};
     auto step = step_of(10);
-    const auto together = tg::beam_search(by_reference(step), 4, options);
+    const auto together = tg::beam_search(step, 4, options);
     REQUIRE(together.size() == 4);
     for (std::uint64_t b = 0; b < 4; ++b) {
       auto alone = step_of(10 + b);
-      check_same(together[b], tg::beam_search(by_reference(alone), options));
+      check_same(together[b], tg::beam_search(alone, options));
     }
   }
 }
@@ -226,8 +264,14 @@ TEST_CASE("Invalid options and steps are refused") {
   refused("beams", 1, {.begin = 1, .end = 0, .beams = 0, .max_length = 2});
   refused("max_length", 1, {.begin = 1, .end = 0});
   refused("batch", 0, {.begin = 1, .end = 0, .max_length = 2});
+  refused("length_penalty", 1, {.begin = 1, .end = 0, .max_length = 2, .length_penalty = kInfinity});
+  refused("end in the vocabulary of 2 ids, got 2", 1, {.begin = 1, .end = 2, .max_length = 2});
+  refused("end in the vocabulary of 2 ids, got -1", 1, {.begin = 1, .end = -1, .max_length = 2});
   const tg::BeamSearchOptions options{.begin = 1, .end = 0, .max_length = 2};
-  check_refused("beam_search", "NaN for id 1", [&] { tg::beam_search(always({-1, std::nan("")}), options); });
+  check_refused("beam_search", "got 2 for id 1; use tg::log_softmax", [&] {
+    tg::beam_search(always({-1, 2}), options);
+  });
+  check_refused("beam_search", "nan for id 1", [&] { tg::beam_search(always({-1, std::nan("")}), options); });
   check_refused("beam_search", "(1, vocabulary) from step, got (2, 1)", [&] {
     tg::beam_search([](const tg::IntArray&) { return tg::Array<double>(tg::Shape{2, 1}); }, options);
   });

@@ -160,8 +160,17 @@ TEST_CASE("Misuse of a decoder block is refused") {
     const tg::Tape tape;
     CHECK_THROWS_AS(Cache(block, memory), std::logic_error);
   }
-  Cache cache(block, memory);
-  CHECK_THROWS_AS(block(Tensor(tg::normal<double>({3, 1, 8})), cache), std::invalid_argument);
+  CHECK_THROWS_AS(Cache(block, Tensor(tg::normal<double>({4, 6}))), std::invalid_argument);
+  Cache cache(block, memory), same = cache;
+  refused("TransformerDecoderBlock", {"x (2, T, width)", "(3, 1, 8)"}, [&] {
+    return block(Tensor(Array(tg::Shape{3, 1, 8}, 1.0)), cache);
+  });
+  refused("TransformerDecoderBlock", {"(3)"}, [&] { return block(x, cache, Mask::valid_lens({1, 2, 3})); });
+  CHECK(cache.size() == 0);
+  CHECK_THROWS_AS(cache.select(tg::IntArray{{0, 1}}), std::invalid_argument);
+  check_close(block(x, cache).value(), block(x, same).value(), 0);
+  const tg::MultiHeadAttention<double> grouped(8, 4, {.num_kv_heads = 2});
+  refused("MultiHeadAttention", {"keys after k_proj (B, S, 4)", "(2, 1, 8)"}, [&] { return grouped.attend(x, x, x); });
   const tg::MultiHeadAttention<double> rotary(8, 2, {.rotary_base = 100});
   CHECK_THROWS_AS(rotary.attend(x, x, x), std::logic_error);
 }

@@ -14,6 +14,7 @@ concept IsTensor = requires(const X& x) {
   []<class T>(const Tensor<T>&) {}(x);
 };
 
+// True if one of them is an array or expression.
 template <class... X>
 concept SomeExpression = (xt::is_xexpression<X>::value || ...);
 

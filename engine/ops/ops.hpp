@@ -6,8 +6,8 @@
 /// options throw std::invalid_argument, indices out of range std::out_of_range; the message names the operation and
 /// the shapes or numbers it got.
 ///
-/// Arrays and expressions of type T can replace tensors as constants, as in softmax(array, -1): the build generates
-/// overloads from these prototypes, which include/tapegrad/tapegrad.hpp includes.
+/// Arrays and expressions of type T can replace tensors as constants, as in softmax(array, -1). The build generates
+/// overloads for them from these prototypes; include/tapegrad/tapegrad.hpp includes them.
 #pragma once
 
 #include <concepts>

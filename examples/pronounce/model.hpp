@@ -1,4 +1,4 @@
-/// The encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762).
+/// An encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762), with norms first and learned positions.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>

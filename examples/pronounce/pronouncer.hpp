@@ -17,7 +17,7 @@ namespace pronounce {
 
 struct Pronouncer {
   examples::Unit source_unit, target_unit;
-  bool has_stress;  ///< phonemes whose last character may be a stress, 0, 1 or 2
+  bool has_stress;  ///< true if targets are phonemes, whose vowels end in a digit for their stress
   examples::Vocabulary sources, targets;
   std::size_t source_length, target_length;  ///< maximum number of ids, with begin and end marks
   ModelOptions options;

@@ -39,7 +39,7 @@ struct Report {
   std::vector<Confusion> confusions;  ///< most frequent first
 };
 
-/// Searches the targets of the test pairs' sources.
+/// Searches the targets of the test pairs' sources. Leaves the model in training mode.
 Report test(Pronouncer& pronouncer, const std::vector<Pair>& pairs, std::size_t beams);
 
 /// Prints the shares and the ten most frequent confusions, of phonemes if the pronouncer has stress.

@@ -48,7 +48,7 @@ void print_targets(const Pronouncer& pronouncer, const std::vector<std::string>&
 }
 
 /// Writes the decoder's attention to a source, for its likeliest target, and the gradients of the target's log
-/// probability with respect to the weights.
+/// probability with respect to the weights. Each row is labeled with the token predicted there.
 void explain(const Pronouncer& pronouncer, const examples::ExplainOptions& options, std::size_t beams) {
   const Ids source = pronouncer.read_source("--explain", options.text);
   const Ids target = target_of(pronouncer, source, beams);

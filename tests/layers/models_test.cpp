@@ -230,7 +230,9 @@ template <class M> void check_gradients(M& model, const nlohmann::json& expected
   }
 }
 
-template <template <class> class Model, class... Args> void check_model(const char* name, const Args&... args) {
+// Compares the losses of the first kSteps steps; some models amplify rounding later.
+template <template <class> class Model, std::size_t kSteps = 50, class... Args>
+void check_model(const char* name, const Args&... args) {
   const nlohmann::json& expected = fixtures().at(name);
   Model<double> model(args...);
   fill(model);
@@ -240,10 +242,10 @@ template <template <class> class Model, class... Args> void check_model(const ch
   check_close(output.value(), array_of(expected.at("output"), output.shape()), 1e-11);
   check_gradients(model, expected.at("gradients"));
 
-  const tg::Array<double> curve = array_of(expected.at("losses"), {50});
-  check_close(losses(model, {.lr = 0.1}), curve, 1e-11);
-  const tg::IntArray begin = tg::arange(30);  // later, some models amplify rounding
-  check_close(tg::rows(losses(Model<float>(args...), {.lr = 0.1}), begin), tg::rows(curve, begin), 1e-4);
+  const tg::IntArray steps = tg::arange(kSteps);
+  const tg::Array<double> curve = tg::rows(array_of(expected.at("losses"), {50}), steps);
+  check_close(tg::rows(losses(model, {.lr = 0.1}), steps), curve, 1e-11);
+  check_close(tg::rows(losses(Model<float>(args...), {.lr = 0.1}), steps), curve, 1e-4);
 }
 
 }  // namespace
@@ -293,7 +295,7 @@ TEST_CASE("An encoder-decoder matches PyTorch") {
   const auto check = [](const char* name, tg::TransformerBlockOptions options, std::size_t memory_width = 4) {
     CAPTURE(name);
     options.feed_forward_width = 6;
-    check_model<EncoderDecoder>(name, options, memory_width);
+    check_model<EncoderDecoder, 30>(name, options, memory_width);
   };
   check("encoder-decoder", {});
   check("encoder-decoder, norms last", {.activation = tg::Activation::relu, .norm = tg::NormPlacement::last}, 6);

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "../common/interrupt.hpp"
 #include "../common/printable.hpp"
 #include "../common/program.hpp"
 #include "../common/ranks.hpp"

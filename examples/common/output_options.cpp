@@ -51,4 +51,16 @@ void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
       throw CLI::ValidationError(option, error + "; checkpoints store file names as UTF-8");
 }
 
+void prepare_outputs(const OutputOptions& options, const StepPageOptions& page, const ExplainOptions& explain,
+                     const std::string& resume, std::vector<std::string> inputs) {
+  std::vector<std::string> outputs = attention_files(explain);
+  outputs.insert(outputs.end(), {options.save, options.best, options.checkpoint, options.log, options.plot, page.file});
+  if (resume != options.checkpoint) inputs.push_back(resume);
+  prepare_outputs(outputs, inputs);
+}
+
+void write_nothing(OutputOptions& options, StepPageOptions& page) {
+  for (std::string* const file : {&options.save, &options.best, &options.log, &options.plot, &page.file}) file->clear();
+}
+
 }  // namespace examples

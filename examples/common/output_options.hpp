@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "cli.hpp"
+#include "explain.hpp"
+#include "step_page.hpp"
 
 namespace examples {
 
@@ -16,10 +18,10 @@ template <class Options> class Given;
 
 /// File names; empty for files not requested.
 struct OutputOptions {
-  std::string save, best;  ///< the final model, and the one with the lowest validation loss
-  std::string checkpoint;  ///< the whole run
+  std::string save{}, best{};  ///< the final model, and the one with the lowest validation loss
+  std::string checkpoint{};    ///< the whole run
   std::size_t checkpoint_every = 0;
-  std::string log, plot;
+  std::string log{}, plot{};
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OutputOptions, save, best, checkpoint, checkpoint_every, log, plot)
 
@@ -34,5 +36,12 @@ void check_output_options(const CLI::App& app, const OutputOptions& options, boo
 /// as JSON. `others`: further options and their stored values to check.
 void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
                           std::vector<std::pair<std::string, std::string>> others);
+
+/// Prepares the output files of a run, as prepare_outputs does. `resume`: the run's checkpoint to resume, or empty.
+void prepare_outputs(const OutputOptions& options, const StepPageOptions& page, const ExplainOptions& explain,
+                     const std::string& resume, std::vector<std::string> inputs);
+
+/// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
+void write_nothing(OutputOptions& options, StepPageOptions& page);
 
 }  // namespace examples

@@ -208,8 +208,6 @@ void check_heads(std::size_t heads, std::size_t width) {
         "--heads", "expected a divisor of the width " + std::to_string(width) + ", got " + std::to_string(heads));
 }
 
-void outlive_reader() { std::signal(SIGPIPE, SIG_IGN); }
-
 namespace {
 
 /// Resolves symbolic links in a path, including links to files that do not exist yet.
@@ -234,8 +232,10 @@ void require_writable(const std::string& path) {
 
 }  // namespace
 
-void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
-                   const std::vector<std::string>& folders) {
+void prepare_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
+                     const std::vector<std::string>& folders) {
+  const auto is_given = [](const std::string& file) { return !file.empty(); };
+  if (std::ranges::any_of(outputs, is_given) || std::ranges::any_of(folders, is_given)) std::signal(SIGPIPE, SIG_IGN);
   std::set<fs::path> seen, folders_and_parents;  // the folders and their parents
   for (const std::string& folder : folders) {
     if (folder.empty()) continue;

@@ -56,14 +56,13 @@ void refuse_with(const CLI::App& app, const std::string& option, const std::vect
                  const std::string& expected);
 void check_heads(std::size_t heads, std::size_t width);
 
-/// For programs that write files: if the reader of the output exits early, as in `| head`, the program continues,
-/// writes its files, then ends with an error. Without this call, SIGPIPE ends a program at once.
-void outlive_reader();
-
 /// Checks output paths before long work. Throws std::runtime_error if an output cannot be written, is given twice, or
 /// is an input under any name. `folders` are output folders, which need not exist: also throws if one is given twice,
 /// or if an output is one of them or of their parents. Ignores empty names.
-void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
-                   const std::vector<std::string>& folders = {});
+///
+/// With outputs, the program also outlives the reader of its standard output: if it exits early, as in `| head`, the
+/// program continues, writes its files, then ends with an error. Otherwise SIGPIPE ends it at once.
+void prepare_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs,
+                     const std::vector<std::string>& folders = {});
 
 }  // namespace examples

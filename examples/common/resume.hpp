@@ -21,30 +21,47 @@ template <class RunOptions, class ModelOptions> struct GivenRun {
   std::uint64_t seed = 0;
 };
 
-/// Takes the program's options from the run to resume, with members like those of GivenRun. Only output files may
-/// change, and --steps may increase. Throws CLI::ValidationError for other differences, and like Given::check.
-template <class Options, class Run, class Model, class SavedRun>
-void resume(const CLI::App& app, Options& options, const GivenRun<Run, Model>& given, const SavedRun& kept) {
-  given.run.check(options.resume, kept.run);
-  given.model.check(options.resume, kept.model);
-  given.training.check(options.resume, kept.training);
+/// A part of a program's options: the given ones, those of the run to resume, and the program's.
+template <class Options> struct ResumedPart {
+  const Given<Options>& given;
+  const Options& kept;
+  Options& options;
+};
+
+/// Takes a program's options from the run to resume. `given` has the members training, outputs and seed of GivenRun;
+/// `kept` and `options` have training and outputs; `parts` are the program's own. Only output files may change, and
+/// --steps may increase. Throws CLI::ValidationError for other differences, and like Given::check.
+template <class Options, class AllGiven, class SavedRun, class... Parts>
+void resume(const CLI::App& app, Options& options, const AllGiven& given, const SavedRun& kept, std::uint64_t kept_seed,
+            const ResumedPart<Parts>&... parts) {
+  const ResumedPart<TrainingOptions> training{given.training, kept.training, options.training};
+  std::vector<std::string> contradicting;
+  const auto take = [&](const auto& part) {
+    part.given.check(options.resume, part.kept);
+    const std::vector<std::string> more = part.given.contradicting(part.kept);
+    contradicting.insert(contradicting.end(), more.begin(), more.end());
+    part.options = part.kept;
+  };
+  (take(parts), ...);
+  take(training);
   given.outputs.check(options.resume, kept.outputs);
   const std::size_t steps = given.training.value_or(kept.training).steps;
-  std::vector<std::string> contradicting = given.run.contradicting(kept.run);
-  for (const auto& more : {given.model.contradicting(kept.model), given.training.contradicting(kept.training)})
-    contradicting.insert(contradicting.end(), more.begin(), more.end());
   if (steps > kept.training.steps) std::erase(contradicting, "--steps");
-  if (app.count("--seed") > 0 && given.seed != kept.run.seed) contradicting.push_back("--seed");
+  if (app.count("--seed") > 0 && given.seed != kept_seed) contradicting.push_back("--seed");
   if (!contradicting.empty())
     throw CLI::ValidationError(contradicting.front(),
                                "expected the same value as in the resumed run; only --steps may increase");
-  options.run = kept.run;
-  options.model = kept.model;
-  options.training = kept.training;
   options.training.steps = steps;
   options.outputs = kept.outputs;
   options.outputs.checkpoint = options.resume;
   options.outputs = given.outputs.value_or(options.outputs);
+}
+
+/// The same for options with the parts `run`, which has the seed, and `model`.
+template <class Options, class Run, class Model, class SavedRun>
+void resume(const CLI::App& app, Options& options, const GivenRun<Run, Model>& given, const SavedRun& kept) {
+  resume(app, options, given, kept, kept.run.seed, ResumedPart<Run>{given.run, kept.run, options.run},
+         ResumedPart<Model>{given.model, kept.model, options.model});
 }
 
 }  // namespace examples

@@ -40,6 +40,23 @@ TrainingState::TrainingState(const tg::Parameters<float>& parameters, const Trai
     make(adamw, {.lr = options.lr, .betas = {0.9, options.beta2}});
 }
 
+TrainingHooks writing_hooks(const OutputOptions& outputs, const StepPageOptions& page,
+                            const std::function<void(const std::string&)>& save_model,
+                            const std::function<void(const std::string&)>& save_run) {
+  const auto to = [](const std::string& file, const std::function<void(const std::string&)>& save) {
+    return file.empty() ? std::function<void()>() : [=] { save(file); };
+  };
+  TrainingHooks hooks;
+  hooks.on_best = to(outputs.best, save_model);
+  hooks.keep = to(outputs.save, save_model);
+  hooks.checkpoint = to(outputs.checkpoint, save_run);
+  hooks.checkpoint_every = outputs.checkpoint_every;
+  hooks.log = outputs.log;
+  hooks.plot = outputs.plot;
+  hooks.page = page.file;
+  return hooks;
+}
+
 tg::Optimizer<float>& TrainingState::optimizer() {
   if (sgd) return *sgd;
   return *adamw;

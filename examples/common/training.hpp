@@ -10,7 +10,9 @@
 #include <string>
 
 #include "batches.hpp"
+#include "output_options.hpp"
 #include "ranks.hpp"
+#include "step_page.hpp"
 #include "training_options.hpp"
 
 namespace examples {
@@ -56,6 +58,11 @@ struct TrainingHooks {
   std::string log{}, plot{};  ///< files of the TrainingLog and its plot, drawn at the end if gnuplot is installed
   std::string page{};         ///< file of a page about the first non-finite operation, written if the loss diverges
 };
+
+/// The hooks that write a run's files. save_model and save_run save to the file with this name.
+TrainingHooks writing_hooks(const OutputOptions& outputs, const StepPageOptions& page,
+                            const std::function<void(const std::string&)>& save_model,
+                            const std::function<void(const std::string&)>& save_run);
 
 /// Trains until all steps are done, patience runs out or a signal requests a stop, printing progress. Returns the
 /// program's exit status: 0, or the signal's.

@@ -114,8 +114,7 @@ int run_tutorial(int argc, char** argv, const std::string& name, const std::stri
       ->type_name("FILE")
       ->check(some_path());
   return run_program(app, argc, argv, [&] {
-    if (!file.empty()) outlive_reader();
-    check_outputs({file}, {});
+    prepare_outputs({file}, {});
     tg::manual_seed(seed);
     tg::Page page(page_options);
     body(page);

@@ -108,7 +108,9 @@ int fine_tune(Pretrained& pretrained, const Gpt2Options& options) {
   ranks.broadcast(run);
 
   Pieces pieces(texts.train, context + 1, options.training.batch_size);
-  examples::TrainingHooks hooks;
+  examples::TrainingHooks hooks = examples::writing_hooks(
+      options.outputs, options.page, [&](const std::string& folder) { save_result(pretrained, options, folder); },
+      [&](const std::string& file) { tg::save(run, file, metadata_of(options, texts.fingerprint)); });
   hooks.next_loss = [&] {
     examples::Place& place = run.training.place;
     const examples::Padded batch = pieces.next(place);
@@ -124,17 +126,8 @@ int fine_tune(Pretrained& pretrained, const Gpt2Options& options) {
     tg::train(model);
     return loss;
   };
-  const examples::OutputOptions& outputs = options.outputs;
-  if (!outputs.best.empty()) hooks.on_best = [&] { save_result(pretrained, options, outputs.best); };
-  if (!outputs.checkpoint.empty())
-    hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata_of(options, texts.fingerprint)); };
-  hooks.checkpoint_every = outputs.checkpoint_every;
   hooks.compare = [&] { ranks.check_equal(model); };
   hooks.divide_state = options.divide_state;
-  hooks.log = outputs.log;
-  hooks.plot = outputs.plot;
-  hooks.page = options.page.file;
-  if (!outputs.save.empty()) hooks.keep = [&] { save_result(pretrained, options, outputs.save); };
 
   const double loss = hooks.validation_loss();
   if (run.training.step == 0) require_finite(loss, options.folder);

@@ -15,11 +15,11 @@
 #include "../common/progress.hpp"
 #include "../common/ranks.hpp"
 #include "adapter.hpp"
-#include "check_files.hpp"
 #include "file_names.hpp"
 #include "files.hpp"
 #include "fine_tune.hpp"
 #include "options.hpp"
+#include "prepare_files.hpp"
 #include "pretrained.hpp"
 #include "train_tokenizer.hpp"
 #include "writing.hpp"
@@ -28,13 +28,6 @@ namespace fs = std::filesystem;
 namespace tg = tapegrad;
 
 namespace {
-
-/// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
-void write_nothing(Gpt2Options& options) {
-  examples::OutputOptions& outputs = options.outputs;
-  for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
-    file->clear();
-}
 
 int make_tokenizer(const Gpt2Options& options) {
   check_output_folder(options.folder, {});
@@ -82,9 +75,8 @@ int main(int argc, char** argv) {
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.fine_tune.seed);
-    if (!examples::is_first_rank()) write_nothing(options);
-    check_files(options);
-    if (options.trains() || options.explain.wanted || !options.page.file.empty()) examples::outlive_reader();
+    if (!examples::is_first_rank()) examples::write_nothing(options.outputs, options.page);
+    prepare_files(options);
     if (!options.train_tokenizer.empty()) return examples::is_first_rank() ? make_tokenizer(options) : 0;
     if (!options.tokens.empty()) {
       print_tokens(Tokenizer::read(options.folder), options.tokens);

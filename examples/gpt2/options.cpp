@@ -7,6 +7,7 @@
 
 #include "../common/given.hpp"
 #include "../common/program.hpp"
+#include "../common/resume.hpp"
 #include "../common/settings.hpp"
 #include "../gpt/model_options.hpp"
 
@@ -65,26 +66,10 @@ void complete(Gpt2Options& options, const Given& given) {
   options.outputs = given.outputs.value_or({});
 }
 
-/// Takes the options from the run to resume. Only output files may change, and --steps may increase.
 void resume(const CLI::App& app, Gpt2Options& options, const Given& given) {
   const SavedFineTuning kept = read_kept(options.resume);
-  given.fine_tune.check(options.resume, kept.fine_tune);
-  given.training.check(options.resume, kept.training);
-  given.outputs.check(options.resume, kept.outputs);
-  const std::size_t steps = given.training.value_or(kept.training).steps;
-  std::vector<std::string> contradicting = given.fine_tune.contradicting(kept.fine_tune);
-  for (const std::string& option : given.training.contradicting(kept.training)) contradicting.push_back(option);
-  if (steps > kept.training.steps) std::erase(contradicting, "--steps");
-  if (app.count("--seed") > 0 && given.seed != kept.fine_tune.seed) contradicting.push_back("--seed");
-  if (!contradicting.empty())
-    throw CLI::ValidationError(contradicting.front(),
-                               "expected the same value as in the resumed run; only --steps may increase");
-  options.fine_tune = kept.fine_tune;
-  options.training = kept.training;
-  options.training.steps = steps;
-  options.outputs = kept.outputs;
-  options.outputs.checkpoint = options.resume;
-  options.outputs = given.outputs.value_or(options.outputs);
+  examples::resume(app, options, given, kept, kept.fine_tune.seed,
+                   examples::ResumedPart<FineTuneOptions>{given.fine_tune, kept.fine_tune, options.fine_tune});
   options.merge |= kept.merge;
 }
 

@@ -118,26 +118,11 @@ int learn_random_ids(const LanguageModelOptions& options) {
                          {.next_loss = next_loss, .log = options.outputs.log, .plot = options.outputs.plot});
 }
 
-void check_files(const LanguageModelOptions& options) {
-  std::vector<std::string> outputs = examples::attention_files(options.explain);
+void prepare_outputs(const LanguageModelOptions& options) {
   std::vector<std::string> inputs{options.run.data, options.load};
-  const examples::OutputOptions& kept = options.outputs;
-  for (const std::string& file : {kept.save, kept.best, kept.checkpoint, kept.log, kept.plot, options.page.file}) {
-    outputs.push_back(file);
-    if (!file.empty()) examples::outlive_reader();
-  }
-  if (options.resume != kept.checkpoint) inputs.push_back(options.resume);
   if (options.source == Source::words && options.load.empty())
     inputs.push_back(examples::word_list_path(options.run.language, "--language"));
-  if (!options.explain.text.empty()) examples::outlive_reader();
-  examples::check_outputs(outputs, inputs);
-}
-
-/// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
-void write_nothing(LanguageModelOptions& options) {
-  examples::OutputOptions& outputs = options.outputs;
-  for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
-    file->clear();
+  examples::prepare_outputs(options.outputs, options.page, options.explain, options.resume, inputs);
 }
 
 int main(int argc, char** argv) {
@@ -146,8 +131,8 @@ int main(int argc, char** argv) {
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.run.seed);
-    if (!examples::is_first_rank()) write_nothing(options);
-    check_files(options);
+    if (!examples::is_first_rank()) examples::write_nothing(options.outputs, options.page);
+    prepare_outputs(options);
     if (options.source == Source::random) return learn_random_ids(options);
     return options.load.empty() ? learn_text(options) : use_saved_model(options);
   });

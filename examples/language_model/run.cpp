@@ -61,22 +61,15 @@ int train(Writer& writer, const Texts& texts, const LanguageModelOptions& option
                               batch.tokens};
   };
 
-  const examples::OutputOptions& outputs = options.outputs;
-  examples::TrainingHooks hooks;
+  examples::TrainingHooks hooks = examples::writing_hooks(
+      options.outputs, options.page, [&](const std::string& file) { save(writer, file); },
+      [&](const std::string& file) { tg::save(run, file, metadata_of(writer, options, fingerprint)); });
   hooks.next_loss = next_loss;
   hooks.validation_loss = [&] { return mean_loss(writer.model, texts.validate); };
   hooks.on_validation = [&] {
     if (examples::is_first_rank()) std::cout << "sample: " << sample_line(writer, options) << '\n';
   };
-  if (!outputs.best.empty()) hooks.on_best = [&] { save(writer, outputs.best); };
-  if (!outputs.checkpoint.empty())
-    hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata_of(writer, options, fingerprint)); };
-  hooks.checkpoint_every = outputs.checkpoint_every;
   hooks.compare = [&] { ranks.check_equal(writer.model); };
   hooks.divide_state = options.divide_state;
-  hooks.log = outputs.log;
-  hooks.plot = outputs.plot;
-  hooks.page = options.page.file;
-  if (!outputs.save.empty()) hooks.keep = [&] { save(writer, outputs.save); };
   return examples::train(run.training, parameters, options.training, hooks);
 }

@@ -58,26 +58,6 @@ int use_saved_model(const PronounceOptions& options) {
   return 0;
 }
 
-void check_files(const PronounceOptions& options) {
-  std::vector<std::string> outputs = examples::attention_files(options.explain);
-  std::vector<std::string> inputs{options.run.data, options.load};
-  const examples::OutputOptions& files = options.outputs;
-  for (const std::string& file : {files.save, files.best, files.checkpoint, files.log, files.plot, options.page.file}) {
-    outputs.push_back(file);
-    if (!file.empty()) examples::outlive_reader();
-  }
-  if (options.resume != files.checkpoint) inputs.push_back(options.resume);
-  if (options.explain.wanted) examples::outlive_reader();
-  examples::check_outputs(outputs, inputs);
-}
-
-/// For ranks other than the first: clears the output files except the checkpoint, a collective operation.
-void write_nothing(PronounceOptions& options) {
-  examples::OutputOptions& outputs = options.outputs;
-  for (std::string* const file : {&outputs.save, &outputs.best, &outputs.log, &outputs.plot, &options.page.file})
-    file->clear();
-}
-
 }  // namespace pronounce
 
 int main(int argc, char** argv) {
@@ -87,8 +67,9 @@ int main(int argc, char** argv) {
   add_options(app, options);
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.run.seed);
-    if (!examples::is_first_rank()) write_nothing(options);
-    check_files(options);
+    if (!examples::is_first_rank()) examples::write_nothing(options.outputs, options.page);
+    examples::prepare_outputs(options.outputs, options.page, options.explain, options.resume,
+                              {options.run.data, options.load});
     return options.load.empty() ? learn(options) : use_saved_model(options);
   });
 }

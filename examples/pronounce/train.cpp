@@ -87,8 +87,9 @@ int train(Pronouncer& pronouncer, const Pairs& pairs, const PronounceOptions& op
   ranks.broadcast(run);
 
   examples::Batches batches(data.targets, options.training.batch_size);
-  const examples::OutputOptions& outputs = options.outputs;
-  examples::TrainingHooks hooks;
+  examples::TrainingHooks hooks = examples::writing_hooks(
+      options.outputs, options.page, [&](const std::string& file) { save(pronouncer, file); },
+      [&](const std::string& file) { tg::save(run, file, metadata_of(pronouncer, options, fingerprint)); });
   hooks.next_loss = [&] {
     const auto chosen = examples::own_part(batches.next(run.training.place));
     if (chosen.empty()) return examples::StepLoss{{}, 0, 0};
@@ -99,16 +100,8 @@ int train(Pronouncer& pronouncer, const Pairs& pairs, const PronounceOptions& op
                               sources.tokens + targets.tokens};
   };
   hooks.validation_loss = [&] { return mean_loss(model, validation); };
-  if (!outputs.best.empty()) hooks.on_best = [&] { save(pronouncer, outputs.best); };
-  if (!outputs.checkpoint.empty())
-    hooks.checkpoint = [&] { tg::save(run, outputs.checkpoint, metadata_of(pronouncer, options, fingerprint)); };
-  hooks.checkpoint_every = outputs.checkpoint_every;
   hooks.compare = [&] { ranks.check_equal(model); };
   hooks.divide_state = options.divide_state;
-  hooks.log = outputs.log;
-  hooks.plot = outputs.plot;
-  hooks.page = options.page.file;
-  if (!outputs.save.empty()) hooks.keep = [&] { save(pronouncer, outputs.save); };
   return examples::train(run.training, parameters, options.training, hooks);
 }
 

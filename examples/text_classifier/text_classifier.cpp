@@ -122,13 +122,6 @@ std::vector<std::string> inputs(const Options& options) {
   return files;
 }
 
-void check_files(const Options& options) {
-  std::vector<std::string> outputs = examples::attention_files(options.explain);
-  outputs.insert(outputs.end(), {options.save, options.page.file});
-  examples::check_outputs(outputs, inputs(options));
-  if (std::ranges::any_of(outputs, [](const std::string& file) { return !file.empty(); })) examples::outlive_reader();
-}
-
 /// Trains or loads a classifier. Throws std::runtime_error before training if `tests` has unknown labels.
 Trained get_classifier(const Options& options, std::vector<Example> texts, const std::vector<Example>& tests) {
   if (options.load.empty()) {
@@ -145,7 +138,7 @@ Trained get_classifier(const Options& options, std::vector<Example> texts, const
 }
 
 int use_texts(const Options& options) {
-  check_files(options);
+  examples::prepare_outputs({.save = options.save}, options.page, options.explain, {}, inputs(options));
   Data data;
   if (options.needs_data()) data = read_data(options);
   if (options.folds > 0) return cross_validate(data.train, options);

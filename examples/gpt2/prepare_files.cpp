@@ -1,4 +1,4 @@
-#include "check_files.hpp"
+#include "prepare_files.hpp"
 
 #include <filesystem>
 #include <stdexcept>
@@ -61,7 +61,7 @@ void check_saved_folder(const std::string& folder, const Gpt2Options& options) {
 
 }  // namespace
 
-void check_files(const Gpt2Options& options) {
+void prepare_files(const Gpt2Options& options) {
   const examples::OutputOptions& kept = options.outputs;
   const std::vector<std::string> inputs = checked_inputs(options), folders{kept.save, kept.best};
   std::vector<std::string> outputs = examples::attention_files(options.explain);
@@ -72,5 +72,5 @@ void check_files(const Gpt2Options& options) {
     if (path_exists(folder))
       append(outputs, in_folder(folder, options.saves_updates() ? adapter_files() : model_files()));
   }
-  examples::check_outputs(outputs, inputs, folders);
+  examples::prepare_outputs(outputs, inputs, folders);
 }

@@ -5,4 +5,4 @@
 
 /// Throws std::runtime_error, naming the file or folder, if an input cannot be read, an output cannot be written or
 /// would overwrite an input or another output, or an output folder has files that do not belong to the saved model.
-void check_files(const Gpt2Options& options);
+void prepare_files(const Gpt2Options& options);

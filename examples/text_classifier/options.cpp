@@ -44,13 +44,13 @@ struct Defaults {
   examples::TrainingOptions training;
 };
 
-Defaults defaults_for(Source source, examples::Unit unit) {
+Defaults defaults_for(DataKind source, examples::Unit unit) {
   using examples::Decay, examples::OptimizerKind;
   switch (source) {
-    case Source::word_lists:
+    case DataKind::word_lists:
       return {{.width = 64, .heads = 8, .positions = true, .max_length = 32},
               {.steps = 12000, .batch_size = 64, .lr = 0.05, .decay = Decay::linear, .momentum = 0.9}};
-    case Source::files:
+    case DataKind::files:
       if (unit == examples::Unit::characters)
         return {{.width = 64, .heads = 8, .positions = true, .max_length = 256},
                 {.steps = 3000, .batch_size = 64, .lr = 0.05, .decay = Decay::linear, .momentum = 0.9}};
@@ -71,7 +71,7 @@ Defaults defaults_for(Source source, examples::Unit unit) {
                .lr = 0.002,
                .decay = Decay::linear,
                .weight_decay = 0.01}};
-    case Source::random:  // the tutorial's run
+    case DataKind::random:  // the tutorial's run
       return {{.width = 512, .heads = 1, .max_length = 100},
               {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = Decay::none}};
   }
@@ -97,10 +97,10 @@ namespace {
 
 void complete(Options& options, const Given& given) {
   const bool own_files = !options.data.empty() || !options.train.empty();
-  options.source = options.data == "random" ? Source::random : own_files ? Source::files : Source::word_lists;
+  options.source = options.data == "random" ? DataKind::random : own_files ? DataKind::files : DataKind::word_lists;
 
   using examples::Unit;
-  options.unit = given.unit.value_or(options.source == Source::files ? Unit::words : Unit::characters);
+  options.unit = given.unit.value_or(options.source == DataKind::files ? Unit::words : Unit::characters);
   auto [model, training] = defaults_for(options.source, options.unit);
   options.model = given.model.value_or(model);
   if (options.validation > 0) training.eval_every = 200;
@@ -126,7 +126,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   refuse_with(app, "--folds", {"--train", "--test"}, "not allowed with --folds, which tests on all texts in turn");
   refuse_with(app, "--folds", {"--save", "--classify", "--explain", "--page"},
               "not allowed with --folds, which measures accuracy without keeping a model");
-  if (options.source == Source::random)
+  if (options.source == DataKind::random)
     refuse_with(app, "--data",
                 {"--tokens", "--encoding", "--min-count", "--pairs", "--prior", "--max-length", "--validation",
                  "--folds", "--save", "--load", "--classify", "--explain", "--page"},
@@ -137,7 +137,7 @@ void check_combinations(const CLI::App& app, const Options& options) {
   if (given("--load") &&
       std::ranges::none_of(std::array{"--classify", "--explain", "--page", "--data", "--test"}, given))
     throw CLI::ValidationError("--load", "requires --classify, --explain, --page, --data or --test");
-  if (given("--tokens") && options.source == Source::word_lists)
+  if (given("--tokens") && options.source == DataKind::word_lists)
     throw CLI::ValidationError("--tokens", "requires --data or --train");
   for (const char* option : {"--eval-every", "--patience"})
     if (given(option) && !given("--validation")) throw CLI::ValidationError(option, "requires --validation");

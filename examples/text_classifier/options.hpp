@@ -14,7 +14,7 @@
 #include "model.hpp"
 
 /// The kind of training data; word lists by default.
-enum class Source { word_lists, files, random };
+enum class DataKind { word_lists, files, random };
 
 struct Options {
   std::vector<std::string> languages{"english", "french", "german", "spanish", "italian", "dutch"};
@@ -30,7 +30,7 @@ struct Options {
   examples::StepPageOptions page;
   std::uint64_t seed = 0;
 
-  Source source;
+  DataKind source;
   examples::Unit unit;
   ClassifierOptions model;
   examples::TrainingOptions training;  ///< 0 steps: depends on the number of texts, see training_with()

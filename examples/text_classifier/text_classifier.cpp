@@ -117,7 +117,7 @@ void show_step(Classifier& classifier, const examples::StepPageOptions& options,
 /// The program's input files.
 std::vector<std::string> inputs(const Options& options) {
   std::vector<std::string> files{options.data, options.train, options.test, options.load};
-  if (options.source == Source::word_lists && options.needs_data())
+  if (options.source == DataKind::word_lists && options.needs_data())
     for (const std::string& language : options.languages) files.push_back(examples::word_list_path(language));
   return files;
 }
@@ -174,6 +174,6 @@ int main(int argc, char** argv) {
   return examples::run_program(app, argc, argv, [&] {
     tg::manual_seed(options.seed);
     if (!examples::is_first_rank()) options.save.clear(), options.page.file.clear();  // only the first writes them
-    return options.source == Source::random ? learn_random_sequences(options) : use_texts(options);
+    return options.source == DataKind::random ? learn_random_sequences(options) : use_texts(options);
   });
 }

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "run_example.hpp"
@@ -17,27 +19,30 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Programs that write files, as shell commands. $data holds labeled lines, $text a text.
+// Programs that write files, as shell commands. $data holds labeled lines, $text a text, $pairs words and targets.
 const std::string sizes = " --width 8 --heads 1 --batch-size 8 ",
                   classifier = "$examples/text_classifier --data $data" + sizes,
-                  writer = "$examples/language_model --data $text --layers 1 --context 16" + sizes, few = "--steps 50 ",
+                  writer = "$examples/language_model --data $text --layers 1 --context 16" + sizes,
+                  speaker = "$examples/pronounce --data $pairs --layers 1" + sizes, few = "--steps 50 ",
                   forever = "--steps 100000000 ";
 
 /// A folder with training data in which commands run.
 class Workplace : public TemporaryFolder {
  public:
   Workplace() {
-    std::string data, text;
+    std::string data, text, pairs;
     for (int i = 0; i < 40; ++i) data += "label" + std::to_string(i % 2) + " a text of words\n";
     for (int i = 0; i < 60; ++i) text += "over all the hills\nis rest.\n";
+    for (char c = 'a'; c <= 'z'; ++c) pairs += std::string(2, c) + "\t" + c + '\n';
     write("data", data);
     write("text", text);
+    write("pairs", pairs);
   }
 
   /// Runs a script; `as` is a command prefix for the shell.
   Run run(const std::string& script, const std::string& as = "") const {
     write("script", "examples='" TAPEGRAD_EXAMPLES "'; data=" + path("data") + "; text=" + path("text") +
-                        "; here=" + path("") + "\n" + script + '\n');
+                        "; pairs=" + path("pairs") + "; here=" + path("") + "\n" + script + '\n');
     return run_shell(as + " timeout -s KILL 60 sh " + path("script"));
   }
 
@@ -85,7 +90,11 @@ TEST_CASE("On a full disk the programs leave existing files unchanged and name t
                           {writer + few + "--checkpoint disk/out", "disk/out"},
                           {writer + few + "--checkpoint disk/out --checkpoint-every 5", "disk/out"},
                           {writer + few + "--eval-every 10 --best disk/out", "disk/out"},
-                          {writer + few + "--log disk/log", "disk/log"}};
+                          {writer + few + "--log disk/log", "disk/log"},
+                          {speaker + few + "--save disk/out", "disk/out"},
+                          {speaker + few + "--page disk/out a", "disk/out"},
+                          {speaker + few + "--explain a --explain-to disk/out", "disk/out.csv"},
+                          {speaker + few + "--checkpoint disk/out --checkpoint-every 5", "disk/out"}};
   for (const std::string& tutorial : kTutorials)
     cases.push_back({"$examples/" + tutorial + " --page disk/out", "disk/out"});
   for (const Case& tried : cases) {
@@ -115,7 +124,7 @@ TEST_CASE("If one output of a run cannot be written, the others are") {
   check_message(run, "language_model", "log: cannot be written: File too large");
   CHECK(place.run("$examples/language_model --length 1 --load ${here}model").status == 0);
   CHECK(place.run("$examples/language_model --length 1 --load ${here}run").status == 0);
-  CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "run", "script", "text"});
+  CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "pairs", "run", "script", "text"});
 }
 
 TEST_CASE("A run that cannot start, or diverges, leaves existing models unchanged") {
@@ -133,7 +142,7 @@ TEST_CASE("A run that cannot start, or diverges, leaves existing models unchange
       place.run("cd $here; ulimit -f 8; " + classifier + "--steps 1000 --save model --lr 1000000 --page page a"),
       "text_classifier", "; use a lower learning rate");
   CHECK(place.read("model") == "old");
-  CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "script", "text"});
+  CHECK(place.names_in("") == std::vector<std::string>{"data", "log", "model", "pairs", "script", "text"});
 }
 
 TEST_CASE("Unwritable files and folders are refused, before or after the work") {
@@ -156,7 +165,7 @@ TEST_CASE("Unwritable files and folders are refused, before or after the work") 
   }
 
   for (const std::string& command : {classifier + forever + "--save ", writer + forever + "--checkpoint ",
-                                     std::string("$examples/masking --page ")}) {
+                                     speaker + forever + "--save ", std::string("$examples/masking --page ")}) {
     CAPTURE(command);
     const std::string program = program_of(command);
     check_message(place.run(command + "${here}closed/model", other), program, "expected a path in a writable folder");
@@ -232,9 +241,15 @@ std::string signalled(const std::string& command, const std::string& words, cons
 
 TEST_CASE("Any termination signal stops training after its step, and requested outputs are saved") {
   const Workplace place;
+  const std::map<std::string, std::pair<std::string, std::string>> results{
+      // what training prints, and a use
+      {"text_classifier", {"test accuracy", "--classify a"}},
+      {"language_model", {"test perplexity", "--length 1"}},
+      {"pronounce", {"test sources", "--pronounce a"}}};
   for (const Signal& signal : signals)
     for (const std::string& command : {classifier + forever + "--save model", writer + forever + "--save model",
-                                       writer + forever + "--checkpoint model --log log"}) {
+                                       writer + forever + "--checkpoint model --log log",
+                                       speaker + forever + "--save model", speaker + forever + "--checkpoint model"}) {
       CAPTURE(signal.name);
       CAPTURE(command);
       const Run run = place.run(signalled(command, "step", signal.name));
@@ -242,11 +257,9 @@ TEST_CASE("Any termination signal stops training after its step, and requested o
       CHECK(run.status == signal.status);
       const std::string program = program_of(command), out = place.read("out");
       CHECK(out.find("interrupted") != out.npos);
-      CHECK(out.find(program == "text_classifier" ? "test accuracy" : "test perplexity") != out.npos);
-      CHECK(place
-                .run("$examples/" + program + " --load ${here}model " +
-                     (program == "text_classifier" ? "--classify a" : "--length 1"))
-                .status == 0);
+      const auto& [result, use] = results.at(program);
+      CHECK(out.find(result) != out.npos);
+      CHECK(place.run("$examples/" + program + " --load ${here}model " + use).status == 0);
       const std::vector<std::string> names = place.names_in("");
       CHECK(std::ranges::none_of(names, [](const std::string& name) { return name.starts_with('.'); }));
       fs::remove(place / "model");
@@ -293,7 +306,7 @@ TEST_CASE("After a signal at any moment there is the old page or the new one, an
     const std::string page = place.read("page");
     ++(page == "old" ? old : fresh);
     CHECK((page == "old" || page.ends_with("</html>\n")));
-    CHECK(place.names_in("") == std::vector<std::string>{"data", "out", "page", "script", "text"});
+    CHECK(place.names_in("") == std::vector<std::string>{"data", "out", "page", "pairs", "script", "text"});
   }
   CHECK(old > 0);
   CHECK(fresh > 0);

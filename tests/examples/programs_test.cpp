@@ -29,6 +29,13 @@ std::string letters(std::size_t bytes) {
   return text;
 }
 
+/// Words of repeated letters, with the letter as the target.
+std::string letter_pairs() {
+  std::string lines;
+  for (char c = 'a'; c <= 'z'; ++c) lines += std::string(2, c) + '\t' + c + '\n';
+  return lines;
+}
+
 bool has_control_bytes(const std::string& text) {
   const auto is_control = [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f; };
   return std::any_of(text.begin(), text.end(), is_control) || text.find("\xc2\x9b") != text.npos;
@@ -44,7 +51,8 @@ TEST_CASE("Output to a full device is an error in every program, also with --hel
   for (const std::string& command :
        {std::string("masking"), std::string("schedules"), std::string("contextual_embedding --seed 1"),
         std::string("manual_backward --help"), "text_classifier --data " + data + smallest,
-        "language_model --data " + text + smallest}) {
+        "language_model --data " + text + smallest,
+        "pronounce --data " + folder.write("pairs", letter_pairs()) + smallest}) {
     CAPTURE(command);
     const Run run = run_example(command + " >/dev/full");
     check_message(run, command.substr(0, command.find(' ')), ": standard output: cannot be written");
@@ -56,7 +64,8 @@ TEST_CASE("The files of --save are written if standard output is closed, at the 
   const TemporaryFolder folder;
   const std::string data = folder.write("data", labelled(40, "label", 2)), text = folder.write("text", letters(1000)),
                     status = folder.path("status");
-  for (const std::string& command : {"text_classifier --data " + data, "language_model --data " + text}) {
+  for (const std::string& command : {"text_classifier --data " + data, "language_model --data " + text,
+                                     "pronounce --data " + folder.write("pairs", letter_pairs())}) {
     const std::string program = command.substr(0, command.find(' '));
     for (const std::string closed : {"head", "close", "full"}) {
       CAPTURE(closed);
@@ -68,7 +77,9 @@ TEST_CASE("The files of --save are written if standard output is closed, at the 
       Run run = run_shell("{ " + training + "; echo $? >" + status + "; }" + after);
       run.status = std::stoi('0' + folder.read("status"));
       check_message(run, program, "standard output: cannot be written");
-      const std::string use = program == "text_classifier" ? " --classify a" : "";
+      const std::string use = program == "text_classifier" ? " --classify a"
+                              : program == "pronounce"     ? " --pronounce a"
+                                                           : "";
       CHECK(run_example(program + " --load " + model + use).status == 0);
     }
   }
@@ -152,13 +163,14 @@ TEST_CASE("Control characters from files and options are escaped on the terminal
 
 TEST_CASE("A file that is not text is refused in one line") {
   const TemporaryFolder folder;
-  for (const std::string program : {"text_classifier", "language_model"}) {
+  for (const std::string program : {"text_classifier", "language_model", "pronounce"}) {
     CAPTURE(program);
     check_message(run_example(program + " --data " + folder.path("")), program, "got a folder");
     check_message(run_example(program + " --data " + folder.write("file", "x") + "/below"), program, "Not a directory");
     check_message(run_example(program + " --data /proc/self/mem"), program, "mem: cannot be read: ");
-    check_message(run_example(program + " --load " + folder.path("") + (program[0] == 't' ? " --classify a" : "")),
-                  program, "expected a file, got something else");
+    check_message(
+        run_example(program + " --load " + folder.path("") + (program == "text_classifier" ? " --classify a" : "")),
+        program, "expected a file, got something else");
     const std::string fifo = folder.path(program);
     check_message(run_shell("mkfifo " + fifo + "; : >" + fifo + " & $examples/" + program + " --data " + fifo), program,
                   "expected a text file, got an empty one");
@@ -185,7 +197,7 @@ TEST_CASE("Outputs that are unwritable or also inputs are refused before the wor
   };
   const std::string classifier = "text_classifier --data " + data, model = "language_model --data " + text,
                     a_file = "expected an output file, got ";
-  for (const std::string& learner : {classifier, model}) {
+  for (const std::string& learner : {classifier, model, "pronounce --data " + folder.write("pairs", letter_pairs())}) {
     refuses(learner + " --save /dev/full", "/dev/full: " + a_file + "a device");
     refuses(learner + " --save " + folder.path(""), a_file + "a folder");
     refuses(learner + " --save " + folder.path("dangling"), "expected a path in a writable folder");
@@ -224,8 +236,9 @@ TEST_CASE("An empty path, such as an unset variable, is refused") {
   };
   for (const std::string option : {"--data", "--train", "--test", "--load"})
     refuses("text_classifier " + option + " ''" + endless, option + message);
-  for (const std::string option : {"--data", "--load", "--resume"})
-    refuses("language_model " + option + " ''" + endless, option + message);
+  for (const std::string program : {"language_model ", "pronounce "})
+    for (const std::string option : {"--data", "--load", "--resume"})
+      refuses(program + option + " ''" + endless, option + message);
   refuses("text_classifier --save ''" + data, "--save" + message);
   for (const std::string option : {"--save", "--best", "--checkpoint", "--log", "--plot", "--page"})
     refuses("language_model " + option + " ''" + text, option + message);

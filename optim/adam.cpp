@@ -50,7 +50,7 @@ Adam<T>::Adam(Parameters<T> parameters, const AdamOptions& options)
     : GroupedOptimizer<T, AdamOptions, AdamState<T>>("Adam", std::move(parameters), options) {}
 
 template <class T>
-void Adam<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options) const {
+void Adam<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options, T*) const {
   adam_step(parameter, state, options, options.weight_decay, 0);
 }
 
@@ -59,7 +59,7 @@ AdamW<T>::AdamW(Parameters<T> parameters, const AdamWOptions& options)
     : GroupedOptimizer<T, AdamWOptions, AdamState<T>>("AdamW", std::move(parameters), options) {}
 
 template <class T>
-void AdamW<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamWOptions& options) const {
+void AdamW<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamWOptions& options, T*) const {
   adam_step(parameter, state, options, 0, options.weight_decay);
 }
 

@@ -54,7 +54,7 @@ template <class T> class Adam : public GroupedOptimizer<T, AdamOptions, AdamStat
   explicit Adam(Parameters<T> parameters, const AdamOptions& options = {});
 
  private:
-  void update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options) const override;
+  void update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options, T* memory) const override;
 };
 
 /// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101), as in PyTorch: Adam with decoupled weight decay. Instead of
@@ -67,7 +67,7 @@ template <class T> class AdamW : public GroupedOptimizer<T, AdamWOptions, AdamSt
   explicit AdamW(Parameters<T> parameters, const AdamWOptions& options = {});
 
  private:
-  void update(Parameter<T>& parameter, AdamState<T>& state, const AdamWOptions& options) const override;
+  void update(Parameter<T>& parameter, AdamState<T>& state, const AdamWOptions& options, T* memory) const override;
 };
 
 }  // namespace tapegrad

@@ -1,11 +1,11 @@
 #include "clip.hpp"
 
 #include <cmath>
-#include <numeric>
 
 #include "../engine/array/internal/error.hpp"
 #include "../engine/kernels/parallel_vectorized.hpp"
 #include "internal/each_once.hpp"
+#include "internal/sum_of_squares.hpp"
 
 namespace tapegrad {
 
@@ -13,30 +13,6 @@ using detail::parallel_vectorized;
 using detail::require;
 
 namespace {
-
-// In double, where the square of a float neither overflows nor vanishes. Uses enough sums to fill the registers, since
-// the compiler keeps the order of additions within each.
-template <class T> double sum_of_squares(const T* x, std::size_t n) {
-  constexpr std::size_t kSums = 16;
-  double sums[kSums] = {};
-  const auto add = [&](std::size_t i, std::size_t sum) {
-    const auto a = static_cast<double>(x[i]);
-    sums[sum] += a * a;
-  };
-  std::size_t i = 0;
-  for (; i + kSums <= n; i += kSums)
-    for (std::size_t sum = 0; sum < kSums; ++sum) add(i + sum, sum);
-  for (std::size_t sum = 0; i < n; ++i, ++sum) add(i, sum);
-  return std::accumulate(sums, sums + kSums, 0.0);
-}
-
-template <class T> double sum_of_squares(const Array<T>& x) {
-  double sums[detail::kMaxChunks] = {};
-  parallel_vectorized(x.size(), [&](std::size_t begin, std::size_t end, std::size_t chunk) {
-    sums[chunk] = sum_of_squares(x.data() + begin, end - begin);
-  });
-  return std::accumulate(sums, sums + detail::kMaxChunks, 0.0);
-}
 
 // The factor is a double: for large gradients a float loses its digits or is 0.
 template <class T> void scale(Array<T>& x, double factor) {
@@ -49,7 +25,7 @@ template <class T> double norm_of(const char* operation, const Parameters<T>& pa
   detail::require_each_once(operation, parameters, /*skip_undefined=*/true);
   double squares = 0;
   for (const auto& parameter : parameters)
-    if (parameter->has_grad()) squares += sum_of_squares(parameter->grad());
+    if (parameter->has_grad()) squares += detail::sum_of_squares(parameter->grad().data(), parameter->size());
   return std::sqrt(squares);
 }
 

@@ -158,9 +158,12 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
     State* state;  // in state_, whose elements have stable addresses
   };
 
+  /// The size of the memory that update() uses for a parameter of this shape.
+  virtual std::size_t memory_size(const Shape&) const { return 0; }
+
   /// The optimizer's formula: updates a parameter with a gradient, and its state. Must not allocate: by now the value
-  /// has no other owner, and the state has reserved its arrays.
-  virtual void update(Parameter<T>& parameter, State& state, const Options& options) const = 0;
+  /// has no other owner, the state has reserved its arrays, and there is memory of memory_size.
+  virtual void update(Parameter<T>& parameter, State& state, const Options& options, T* memory) const = 0;
 
   const char* name_;  // for messages
   std::vector<Options> groups_;

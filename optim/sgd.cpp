@@ -18,7 +18,8 @@ template <class T>
 SGD<T>::SGD(Parameters<T> parameters, const SGDOptions& options)
     : GroupedOptimizer<T, SGDOptions, SGDState<T>>("SGD", std::move(parameters), options) {}
 
-template <class T> void SGD<T>::update(Parameter<T>& parameter, SGDState<T>& state, const SGDOptions& options) const {
+template <class T>
+void SGD<T>::update(Parameter<T>& parameter, SGDState<T>& state, const SGDOptions& options, T*) const {
   const auto lr = static_cast<T>(options.lr), decay = static_cast<T>(options.weight_decay);
   const T* grad = parameter.grad().data();
   T* p = parameter.mutable_value().data();

@@ -39,7 +39,7 @@ template <class T> class SGD : public GroupedOptimizer<T, SGDOptions, SGDState<T
   explicit SGD(Parameters<T> parameters, const SGDOptions& options = {});
 
  private:
-  void update(Parameter<T>& parameter, SGDState<T>& state, const SGDOptions& options) const override;
+  void update(Parameter<T>& parameter, SGDState<T>& state, const SGDOptions& options, T* memory) const override;
 };
 
 }  // namespace tapegrad

@@ -24,12 +24,14 @@ OwnDraws::~OwnDraws() {
   if (common_) tg::default_generator() = *common_;
 }
 
-TrainingRanks::TrainingRanks(tg::Optimizer<float>& optimizer, const tg::Parameters<float>& parameters,
-                             bool divide_state)
-    : optimizer_(optimizer), average_(group_, parameters) {
+TrainingRanks::TrainingRanks(const Optimizers& optimizers, const tg::Parameters<float>& parameters, bool divide_state)
+    : optimizers_(optimizers), average_(group_, parameters) {
   if (!divide_state || !are_several()) return;
-  if (auto* const sgd = dynamic_cast<tg::SGD<float>*>(&optimizer)) sgd_.emplace(group_, *sgd);
-  if (auto* const adamw = dynamic_cast<tg::AdamW<float>*>(&optimizer)) adamw_.emplace(group_, *adamw);
+  for (tg::Optimizer<float>* const optimizer : optimizers) {
+    if (auto* const sgd = dynamic_cast<tg::SGD<float>*>(optimizer)) sgd_.emplace(group_, *sgd);
+    if (auto* const adamw = dynamic_cast<tg::AdamW<float>*>(optimizer)) adamw_.emplace(group_, *adamw);
+    if (auto* const muon = dynamic_cast<tg::Muon<float>*>(optimizer)) muon_.emplace(group_, *muon);
+  }
 }
 
 TrainingRanks::Mean TrainingRanks::mean_of(const StepLoss& part) const {
@@ -54,11 +56,13 @@ void TrainingRanks::sweep(const StepLoss& part, double share, bool is_last) {
 template <class Use> void TrainingRanks::with_sharded(Use use) {
   if (sgd_) use(*sgd_);
   if (adamw_) use(*adamw_);
+  if (muon_) use(*muon_);
 }
 
 void TrainingRanks::step() {
-  if (!divides_state()) return optimizer_.step();
   with_sharded([](auto& sharded) { sharded.step(); });
+  if (!divides_state())
+    for (tg::Optimizer<float>* const optimizer : optimizers_) optimizer->step();
 }
 
 void TrainingRanks::with_whole_state(const std::function<void()>& save) {
@@ -68,13 +72,14 @@ void TrainingRanks::with_whole_state(const std::function<void()>& save) {
 }
 
 void TrainingRanks::print_state(std::ostream& out) {
-  with_sharded([&](const auto& sharded) {
-    const auto own = double(sharded.state_bytes()), all = group_.sum(own);
-    std::ostringstream line;
-    line << std::fixed << std::setprecision(1) << "optimizer state: " << own / 1e6 << " MB on this rank, " << all / 1e6
-         << " MB on all " << group_.size() << '\n';
-    out << line.str();
-  });
+  if (!divides_state()) return;
+  double own = 0;
+  with_sharded([&](const auto& sharded) { own += double(sharded.state_bytes()); });
+  const double all = group_.sum(own);
+  std::ostringstream line;
+  line << std::fixed << std::setprecision(1) << "optimizer state: " << own / 1e6 << " MB on this rank, " << all / 1e6
+       << " MB on all " << group_.size() << '\n';
+  out << line.str();
 }
 
 }  // namespace examples

@@ -10,6 +10,7 @@
 #include <iosfwd>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "batches.hpp"
 
@@ -45,15 +46,17 @@ struct StepLoss {
   std::size_t tokens;
 };
 
+/// The optimizers of a run, each for other parameters.
+using Optimizers = std::vector<tapegrad::Optimizer<float>*>;
+
 /// The collective operations of a training run.
 class TrainingRanks {
  public:
-  /// optimizer: SGD or AdamW, equal on all ranks. divide_state: each rank stores only a part of the optimizer's state.
-  TrainingRanks(tapegrad::Optimizer<float>& optimizer, const tapegrad::Parameters<float>& parameters,
-                bool divide_state);
+  /// optimizers: SGD, AdamW or Muon, equal on all ranks. divide_state: each rank stores only a part of their state.
+  TrainingRanks(const Optimizers& optimizers, const tapegrad::Parameters<float>& parameters, bool divide_state);
 
   bool are_several() const { return group_.size() > 1; }
-  bool divides_state() const { return sgd_ || adamw_; }
+  bool divides_state() const { return sgd_ || adamw_ || muon_; }
   bool any(bool holds) const { return group_.any(holds); }  ///< true if it holds on some rank
 
   /// The mean loss and token count over all ranks, and this rank's fraction of the labels.
@@ -80,10 +83,11 @@ class TrainingRanks {
   template <class Use> void with_sharded(Use use);
 
   tapegrad::mpi::Group group_;
-  tapegrad::Optimizer<float>& optimizer_;
+  Optimizers optimizers_;
   tapegrad::mpi::GradientAverage<float> average_;
   std::optional<tapegrad::mpi::Sharded<tapegrad::SGD<float>>> sgd_;
   std::optional<tapegrad::mpi::Sharded<tapegrad::AdamW<float>>> adamw_;
+  std::optional<tapegrad::mpi::Sharded<tapegrad::Muon<float>>> muon_;
 };
 
 }  // namespace examples

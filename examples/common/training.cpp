@@ -21,18 +21,44 @@ namespace examples {
 
 namespace tg = tapegrad;
 
-TrainingState::TrainingState(const tg::Parameters<float>& parameters, const TrainingOptions& options) {
-  const auto chosen = [&](bool matrices) {
-    tg::Parameters<float> found;
-    for (const auto& parameter : parameters)
-      if ((parameter->dimension() >= 2) == matrices) found.push_back(parameter);
-    return found;
+namespace {
+
+/// True for a matrix in a list of layers, such as blocks.0.attention.q_proj.weight: not for embeddings and heads.
+bool is_matrix_of_block(const tg::Parameter<float>& parameter) {
+  const auto is_index = [](const std::string& part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == part.npos;
   };
+  std::istringstream parts(parameter.name());
+  std::string part;
+  bool is_in_list = false;
+  while (std::getline(parts, part, '.')) is_in_list |= is_index(part);
+  return is_in_list && parameter.dimension() == 2;
+}
+
+/// Removes the parameters for which `condition` holds, and returns them.
+template <class Condition> tg::Parameters<float> take(tg::Parameters<float>& parameters, Condition condition) {
+  const auto taken = std::stable_partition(parameters.begin(), parameters.end(),
+                                           [&](const auto& parameter) { return !condition(*parameter); });
+  tg::Parameters<float> found(taken, parameters.end());
+  parameters.erase(taken, parameters.end());
+  return found;
+}
+
+}  // namespace
+
+TrainingState::TrainingState(const tg::Parameters<float>& parameters, const TrainingOptions& options) {
+  tg::Parameters<float> others = parameters;
+  if (options.optimizer == OptimizerKind::muon) {
+    const tg::Parameters<float> matrices = take(others, is_matrix_of_block);
+    if (matrices.empty()) throw std::invalid_argument("--optimizer: expected a model with blocks for muon");
+    muon.emplace(matrices,
+                 tg::MuonOptions{.lr = options.lr, .weight_decay = options.weight_decay, .match_rms_adamw = true});
+  }
   const auto make = [&]<class Optimizer>(std::optional<Optimizer>& optimizer, typename Optimizer::Options of_all) {
     of_all.weight_decay = options.weight_decay;
-    optimizer.emplace(chosen(true), of_all);
+    optimizer.emplace(take(others, [](const auto& parameter) { return parameter.dimension() >= 2; }), of_all);
     of_all.weight_decay = 0;
-    optimizer->add_group(chosen(false), of_all);
+    optimizer->add_group(others, of_all);
   };
   if (options.optimizer == OptimizerKind::sgd)
     make(sgd, {.lr = options.lr, .momentum = options.momentum});
@@ -57,9 +83,12 @@ TrainingHooks writing_hooks(const OutputOptions& outputs, const StepPageOptions&
   return hooks;
 }
 
-tg::Optimizer<float>& TrainingState::optimizer() {
-  if (sgd) return *sgd;
-  return *adamw;
+Optimizers TrainingState::optimizers() {
+  Optimizers all;
+  if (sgd) all.push_back(&*sgd);
+  if (adamw) all.push_back(&*adamw);
+  if (muon) all.push_back(&*muon);
+  return all;
 }
 
 void TrainingState::start_on_ranks() {
@@ -142,7 +171,7 @@ class Steps {
     require_finite("the loss", total.loss);
     const double norm = measure_gradients(), rate = rate_(state_.step);
     require_finite("the gradient norm", norm);
-    state_.optimizer().set_lr(rate);
+    for (tg::Optimizer<float>* const optimizer : state_.optimizers()) optimizer->set_lr(rate);
     ranks_.step();
     progress_.report(state_.step, total.loss, total.tokens);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -172,7 +201,7 @@ class Steps {
   /// Computes the gradients of the mean loss of the step's batches. On an exception, undoes the random draws.
   StepTotal compute_gradients(const Before& before) {
     try {
-      state_.optimizer().zero_grad();
+      for (tg::Optimizer<float>* const optimizer : state_.optimizers()) optimizer->zero_grad();
       StepTotal total;
       for (std::size_t i = 0; i < options_.accumulate; ++i) {
         tg::Tape tape;
@@ -281,7 +310,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
           const TrainingHooks& hooks) {
   const Interrupt interrupt;
   const std::size_t begin = state.step;
-  TrainingRanks ranks(state.optimizer(), parameters, hooks.divide_state);
+  TrainingRanks ranks(state.optimizers(), parameters, hooks.divide_state);
   std::optional<Steps> steps(std::in_place, state, parameters, options, hooks, interrupt, ranks);
   std::exception_ptr failure;  // the first one; results are saved even after a full disk or no memory
   const auto attempt = [&](const std::function<void()>& work) {

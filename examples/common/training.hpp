@@ -19,8 +19,9 @@ namespace examples {
 
 /// The state of a run besides its model, saved with it to resume exactly.
 struct TrainingState {
-  std::optional<tapegrad::SGD<float>> sgd;  ///< exactly one of sgd and adamw has a value
+  std::optional<tapegrad::SGD<float>> sgd;  ///< either sgd, or adamw, or both muon and adamw have a value
   std::optional<tapegrad::AdamW<float>> adamw;
+  std::optional<tapegrad::Muon<float>> muon;
   std::optional<std::size_t> ranks;  ///< number of ranks in the last run, if several
   tapegrad::RandomState random;
   Place place;                                                 ///< in the training data
@@ -28,12 +29,13 @@ struct TrainingState {
   double best_loss = std::numeric_limits<double>::infinity();  ///< lowest validation loss
   std::size_t best_step = 0;                                   ///< value of `step` at that validation
   std::size_t validations_since_best = 0;
-  TAPEGRAD_FIELDS(sgd, adamw, ranks, random, place, step, best_loss, best_step, validations_since_best)
+  TAPEGRAD_FIELDS(sgd, adamw, muon, ranks, random, place, step, best_loss, best_step, validations_since_best)
 
-  /// Creates the optimizer. As in GPT-2, weight decay applies to parameters with at least two axes: no biases or norms.
+  /// Creates the optimizers. As in GPT-2, weight decay applies to parameters with at least two axes: no biases or
+  /// norms. Throws std::invalid_argument for muon if the model has no blocks.
   TrainingState(const tapegrad::Parameters<float>& parameters, const TrainingOptions& options);
 
-  tapegrad::Optimizer<float>& optimizer();
+  Optimizers optimizers();
 
   /// Stores the current number of ranks. Prints a notice if a resumed run had another number: sums are then rounded in
   /// another order.

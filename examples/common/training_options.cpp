@@ -20,8 +20,10 @@ void add_training_options(CLI::App& app, Given<TrainingOptions>& given, std::uin
   add("--accumulate", &O::accumulate, "N", whole_number(1, 1'000'000),
       "Batches per step, their gradients averaged (default 1)");
   given
-      .add_choice<OptimizerKind>(app, "--optimizer", &O::optimizer,
-                                 {{"sgd", OptimizerKind::sgd}, {"adamw", OptimizerKind::adamw}}, "Optimizer")
+      .add_choice<OptimizerKind>(
+          app, "--optimizer", &O::optimizer,
+          {{"sgd", OptimizerKind::sgd}, {"adamw", OptimizerKind::adamw}, {"muon", OptimizerKind::muon}},
+          "Optimizer; muon trains the blocks' matrices, and adamw the other\nparameters")
       ->group("Training");
   add("--lr", &O::lr, "RATE", number(0, 1e6), "Peak learning rate");
   add("--lr-floor", &O::lr_floor, "RATE", number(0, 1e6), "Learning rate at the last step (default 0)");
@@ -64,8 +66,8 @@ void check_training_options(const CLI::App& app, const TrainingOptions& options)
   const auto refuse = [&](const char* option, const char* expected) {
     if (given(option)) throw CLI::ValidationError(option, expected);
   };
-  if (options.optimizer == OptimizerKind::sgd) refuse("--beta2", "requires --optimizer adamw");
-  if (options.optimizer == OptimizerKind::adamw) refuse("--momentum", "requires --optimizer sgd");
+  if (options.optimizer == OptimizerKind::sgd) refuse("--beta2", "requires --optimizer adamw or muon");
+  if (options.optimizer != OptimizerKind::sgd) refuse("--momentum", "requires --optimizer sgd");
   if (options.decay == Decay::none)
     refuse("--lr-floor", "not allowed with --decay none, which keeps the rate constant");
   if (options.eval_every == 0) refuse("--patience", "requires --eval-every");

@@ -14,8 +14,14 @@ namespace examples {
 
 template <class Options> class Given;
 
-enum class OptimizerKind { sgd, adamw };
-NLOHMANN_JSON_SERIALIZE_ENUM(OptimizerKind, {{OptimizerKind::sgd, "sgd"}, {OptimizerKind::adamw, "adamw"}})
+enum class OptimizerKind {
+  sgd,
+  adamw,
+  muon  ///< for the matrices of blocks; adamw for other parameters
+};
+NLOHMANN_JSON_SERIALIZE_ENUM(OptimizerKind, {{OptimizerKind::sgd, "sgd"},
+                                             {OptimizerKind::adamw, "adamw"},
+                                             {OptimizerKind::muon, "muon"}})
 
 /// Shape of the learning rate's decay from its peak to its floor at the last step.
 enum class Decay { cosine, linear, none };

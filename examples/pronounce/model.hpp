@@ -49,7 +49,7 @@ template <class T = float> struct EncoderDecoder {
         encoder_norm(options.width),
         decoder_norm(options.width),
         head(options.width, sizes.target_ids) {
-    const tapegrad::TransformerBlockOptions of_block{.dropout = options.dropout};
+    const tapegrad::TransformerBlockOptions of_block{.dropout = options.dropout, .rotary_base = 10'000};
     for (std::size_t i = 0; i < options.layers; ++i) {
       encoder.emplace_back(options.width, options.heads, of_block);
       decoder.emplace_back(options.width, options.heads, of_block);

@@ -40,7 +40,7 @@ using Given = examples::GivenRun<RunOptions, ModelOptions>;
 
 const TrainingOptions default_training{.steps = 3500,
                                        .batch_size = 32,
-                                       .optimizer = examples::OptimizerKind::adamw,
+                                       .optimizer = examples::OptimizerKind::muon,
                                        .lr = 1.5e-3,
                                        .warmup = 300,
                                        .decay = examples::Decay::cosine,

@@ -45,6 +45,7 @@
 #include <tapegrad/layers/weight.hpp>
 #include <tapegrad/optim/adam.hpp>
 #include <tapegrad/optim/clip.hpp>
+#include <tapegrad/optim/muon.hpp>
 #include <tapegrad/optim/optimizer.hpp>
 #include <tapegrad/optim/schedules.hpp>
 #include <tapegrad/optim/sgd.hpp>

@@ -97,13 +97,16 @@ template <class T, class Options, class State> Parameters<T> GroupedOptimizer<T,
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::step() {
   for (const Options& options : groups_) check_options(name_, options);  // possibly loaded from a file
   for (const Member& member : members_) detail::require_in_use(name_, member.parameter);
+  std::size_t size = 0;
   for (const Member& member : members_) {  // allocates everything first: a failure changes nothing
     if (!member.parameter->has_grad()) continue;
     member.parameter->mutable_value();
     member.state->reserve(groups_[member.group]);
+    size = std::max(size, memory_size(member.parameter->shape()));
   }
+  Array<T> memory(Shape{size});
   for (const Member& member : members_)
-    if (member.parameter->has_grad()) update(*member.parameter, *member.state, groups_[member.group]);
+    if (member.parameter->has_grad()) update(*member.parameter, *member.state, groups_[member.group], memory.data());
 }
 
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::zero_grad() {

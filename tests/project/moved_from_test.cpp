@@ -41,8 +41,8 @@ tg::Tensor<float> rows(std::size_t count, float first) {
 }
 
 template <class Optimizer> void check_moved_optimizer() {
-  tg::Parameter<float> w(Matrix(tg::Shape{2}, 1.0F));
-  w.set_grad(Matrix(tg::Shape{2}, 1.0F));
+  tg::Parameter<float> w(Matrix(tg::Shape{2, 2}, 1.0F));
+  w.set_grad(Matrix(tg::Shape{2, 2}, 1.0F));
   const auto is_empty = [](Optimizer& optimizer) {
     optimizer.step();
     optimizer.zero_grad();
@@ -52,7 +52,7 @@ template <class Optimizer> void check_moved_optimizer() {
   };
   check_moves(Optimizer({&w}, {.lr = 0.5}), is_empty, [](Optimizer& optimizer) { return optimizer.lr(); });
   CHECK(w.has_grad());
-  CHECK(w.value()(0) == 1);
+  CHECK(w.value()(0, 0) == 1);
 }
 
 }  // namespace
@@ -104,6 +104,7 @@ TEST_CASE("a moved-from optimizer has no parameters") {
   check_moved_optimizer<tg::SGD<float>>();
   check_moved_optimizer<tg::Adam<float>>();
   check_moved_optimizer<tg::AdamW<float>>();
+  check_moved_optimizer<tg::Muon<float>>();
 }
 
 TEST_CASE("a moved-from array of an optimizer's state has no value") {

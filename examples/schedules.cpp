@@ -1,5 +1,5 @@
-// Prints every schedule's learning rate, one line per step. optim/schedules.gnuplot plots them:
-//   build/release/examples/schedules > schedules.dat && gnuplot optim/schedules.gnuplot
+// Prints every schedule's learning rate, one line per step. docs/schedules.gnuplot plots them:
+//   build/release/examples/schedules > schedules.dat && gnuplot docs/schedules.gnuplot
 #include <tapegrad/tapegrad.hpp>
 
 #include <iostream>

@@ -5,6 +5,7 @@
 
 #include "../engine/array/internal/layout.hpp"
 #include "../engine/kernels/attention.hpp"
+#include "internal/rows.hpp"
 
 namespace tapegrad {
 namespace {
@@ -91,8 +92,8 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
 }
 
 template <class T> void KeyValueCache<T>::select(const IntArray& rows) {
-  if (size_ == 0) return;
   const std::size_t batch = keys_.shape()[0];
+  if (size_ == 0 || detail::are_all_in_order(rows, batch)) return;
   for (const std::int64_t row : rows)
     detail::require_in_range(row >= 0 && static_cast<std::size_t>(row) < batch, kCache, "expected rows from 0 to ",
                              static_cast<std::ptrdiff_t>(batch) - 1, ", got ", row);

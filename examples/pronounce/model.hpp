@@ -1,4 +1,5 @@
-/// An encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762), with norms first and learned positions.
+/// An encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762), with norms first, learned positions, and
+/// rotary ones in self-attention.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "../common/given.hpp"
 #include "../common/program.hpp"
@@ -33,28 +34,28 @@ Examples:
   pronounce --load english.safetensors --pronounce tough though through
   pronounce --load english.safetensors --explain through --explain-to through
   pronounce --data dates.tsv --beams 4
-  pronounce --steps 8000 --checkpoint run.safetensors --checkpoint-every 500
+  pronounce --steps 2000 --checkpoint run.safetensors --checkpoint-every 500
   pronounce --resume run.safetensors)";
 
 using Given = examples::GivenRun<RunOptions, ModelOptions>;
 
-const TrainingOptions default_training{.steps = 3500,
-                                       .batch_size = 32,
+const TrainingOptions default_training{.steps = 500,
+                                       .batch_size = 128,
                                        .optimizer = examples::OptimizerKind::muon,
-                                       .lr = 1.5e-3,
-                                       .warmup = 300,
+                                       .lr = 4e-3,
+                                       .warmup = 100,
                                        .decay = examples::Decay::cosine,
                                        .beta2 = 0.98,
                                        .weight_decay = 0.01,
                                        .clip = 1,
-                                       .eval_every = 1000};
+                                       .eval_every = 250};
 
 void complete(PronounceOptions& options, const Given& given) {
   options.run = given.run.value_or({});
   options.run.seed = given.seed;
   options.model = given.model.value_or({});
   TrainingOptions training = default_training;
-  training.warmup = std::min(training.warmup, given.training.value_or(training).steps / 10);
+  training.warmup = std::min(training.warmup, given.training.value_or(training).steps / 5);
   options.training = given.training.value_or(training);
   options.outputs = given.outputs.value_or({});
 }
@@ -85,7 +86,11 @@ void check_combinations(const CLI::App& app, const PronounceOptions& options) {
   examples::check_explain_options(app);
   examples::check_page_option(options.page, options.load.empty() || !options.run.data.empty());
   if (options.load.empty()) examples::check_training_options(app, options.training);
-  examples::check_heads(options.model.heads, options.model.width);
+  const ModelOptions& model = options.model;
+  examples::check_heads(model.heads, model.width);
+  if (model.width / model.heads % 2 != 0)
+    throw CLI::ValidationError("--heads", "expected an even width of heads, for rotary positions, got " +
+                                              std::to_string(model.width / model.heads));
 }
 
 void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {

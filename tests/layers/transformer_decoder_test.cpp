@@ -64,6 +64,7 @@ TEST_CASE("A decoder's cache selects, repeats and reorders sequences with their 
     const Tensor next(tg::normal<double>({4, 1, 8}));
     Cache cache(block, memory);
     (void)block(x, cache);
+    cache.select({0, 1, 2});  // as they are
     cache.select(order);
     CHECK(cache.size() == 3);
     const Tensor selected = tg::cat({tg::Tensor<double>(tg::rows(x.value(), order)), next}, 1);

@@ -129,6 +129,7 @@ TEST_CASE("pronounce refuses files and options in one line") {
        {data + "--pronounce xyz", "--pronounce: expected tokens of the training data, got 'x' in 'xyz'"},
        {data + "--explain abcdefghi", "--explain: expected from 1 to 4 tokens, as in training, got 9"},
        {data + "--heads 3", "--heads: expected a divisor of the width 128, got 3"},
+       {data + "--width 6 --heads 2", "--heads: expected an even width of heads, for rotary positions, got 3"},
        {"--source words", "--source: requires --data"},
        {"--encoding latin1", "--encoding: requires --data"},
        {"--data " + folder.write("latin1", "a\tcaf\xe9\n"), "latin1:1: expected UTF-8"},

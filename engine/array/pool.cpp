@@ -52,7 +52,7 @@ static_assert(size_of_class(class_of(513)) == 576 && size_of_class(class_of(577)
 static_assert(size_of_class(class_of(1024)) == 1024 && size_of_class(class_of(1025)) == 1152);
 
 void* system_allocate(std::size_t size) {
-  if (size < kMapped) return ::operator new(size, kAlignment);
+  if (size <= kMapped) return ::operator new(size, kAlignment);
   void* const line = ::mmap(nullptr, kLine + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (line == MAP_FAILED) throw std::bad_alloc();
   if (size >= kHugePage) ::madvise(line, kLine + size, MADV_HUGEPAGE);  // on failure the pages are small
@@ -63,13 +63,13 @@ void* system_allocate(std::size_t size) {
 void* line_before(void* block) { return static_cast<std::byte*>(block) - kLine; }
 
 void system_free(void* block, std::size_t size) noexcept {
-  if (size < kMapped)
+  if (size <= kMapped)
     ::operator delete(block, kAlignment);
   else
     ::munmap(line_before(block), kLine + size);
 }
 
-bool is_mapped(std::size_t index) { return static_cast<std::size_t>(size_of_class(index)) >= kMapped; }
+bool is_mapped(std::size_t index) { return static_cast<std::size_t>(size_of_class(index)) > kMapped; }
 
 // The class of a block that was allocated for a request of class `index`.
 std::size_t class_of_block(void* block, std::size_t index) noexcept {

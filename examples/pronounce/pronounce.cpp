@@ -33,7 +33,7 @@ int learn(const PronounceOptions& options) {
 
   const int status = train(pronouncer, pairs, options, print_of_pairs);
   if (!examples::is_first_rank()) return status;
-  if (status == 0) print(test(pronouncer, pairs.test, options.beams), pronouncer.has_stress);
+  print(test(pronouncer, pairs.test, options.beams), pronouncer.has_stress);
   use(pronouncer, options, pairs.test);
   return status;
 }

@@ -89,7 +89,7 @@ template <class Attempt> long attempts_until_success(Attempt attempt) {
   return n - 1;
 }
 
-const std::size_t kLarge = 70000;  // large enough for several threads
+const std::size_t kLarge = 32768;  // large enough for several threads, too small for the pool to map it
 
 struct Large {
   Parameter a{Array(tg::Shape{kLarge}, 2.0)}, b{Array(tg::Shape{kLarge}, 3.0)};

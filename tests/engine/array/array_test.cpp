@@ -157,6 +157,20 @@ TEST_CASE("A thread keeps 256 MB of idle blocks and frees the others" * skip_whe
   other.join();
 }
 
+TEST_CASE("An idle block also serves requests down to half its size" * skip_where_none_is_kept) {
+  std::thread other([] {
+    const std::size_t size = 2 * kQuarterOfThePool;
+    const auto is_reused = [](std::size_t bytes) { return Blocks(1, bytes).marked() == 1; };
+    CHECK(!is_reused(size));
+    for (const std::size_t bytes : {size, size * 3 / 4, size / 2 + 64, size}) CHECK(is_reused(bytes));
+    CHECK(!is_reused(size + size / 4));
+    tg::detail::pool_release_idle();
+    CHECK(!is_reused(size));
+    CHECK(!is_reused(kQuarterOfThePool / 2 + 64));  // less than half
+  });
+  other.join();
+}
+
 TEST_CASE("Any thread may free any thread's block, and a thread's idle blocks are freed when it ends") {
   std::optional<Array> made;
   std::ptrdiff_t blocks_of_other = 0;

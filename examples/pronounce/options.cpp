@@ -39,7 +39,7 @@ Examples:
 
 using Given = examples::GivenRun<RunOptions, ModelOptions>;
 
-const TrainingOptions default_training{.steps = 500,
+const TrainingOptions default_training{.steps = 550,
                                        .batch_size = 128,
                                        .optimizer = examples::OptimizerKind::muon,
                                        .lr = 4e-3,

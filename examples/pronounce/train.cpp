@@ -35,16 +35,6 @@ tg::Metadata metadata_of(const Pronouncer& pronouncer, const PronounceOptions& o
   return metadata;
 }
 
-/// A measure of each pair's length, that of the target first: batches of similar ones need little padding.
-std::vector<std::size_t> lengths(const EncodedPairs& pairs) {
-  std::size_t longest = 0;
-  for (const examples::Ids& source : pairs.sources) longest = std::max(longest, source.size());
-  std::vector<std::size_t> all;
-  for (std::size_t i = 0; i < pairs.sources.size(); ++i)
-    all.push_back(pairs.targets[i].size() * (longest + 1) + pairs.sources[i].size());
-  return all;
-}
-
 /// An evenly spaced part of the pairs, of at most 2,000.
 EncodedPairs validation_part(const Pronouncer& pronouncer, const std::vector<Pair>& pairs) {
   const std::size_t count = std::min<std::size_t>(2000, pairs.size());
@@ -96,7 +86,7 @@ int train(Pronouncer& pronouncer, const Pairs& pairs, const PronounceOptions& op
   const tg::mpi::Group ranks;
   ranks.broadcast(run);
 
-  examples::Batches batches(lengths(data), options.training.batch_size);
+  examples::Batches batches(data.targets, options.training.batch_size);
   examples::TrainingHooks hooks = examples::writing_hooks(
       options.outputs, options.page, [&](const std::string& file) { save(pronouncer, file); },
       [&](const std::string& file) { tg::save(run, file, metadata_of(pronouncer, options, fingerprint)); });

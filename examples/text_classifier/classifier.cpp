@@ -120,7 +120,7 @@ void save(const Classifier& classifier, const std::string& path) {
   std::cout << "saved in " << examples::printable(path) << '\n';
 }
 
-Classifier load(const std::string& path) {
+Classifier load_classifier(const std::string& path) {
   auto classifier =
       examples::make_from_settings(path, program, [](const nlohmann::json& settings, std::size_t numbers) {
         using examples::names_at, examples::size_at;

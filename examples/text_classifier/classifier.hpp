@@ -58,4 +58,4 @@ Classifier make_classifier(const std::vector<Example>& data, const std::vector<s
 
 /// Saves a classifier and prints the file's name; loads one. Both throw std::runtime_error, naming the file.
 void save(const Classifier& classifier, const std::string& path);
-Classifier load(const std::string& path);
+Classifier load_classifier(const std::string& path);

@@ -131,7 +131,7 @@ Trained get_classifier(const Options& options, std::vector<Example> texts, const
       if (!options.save.empty()) save(classifier, options.save);
     });
   }
-  Classifier classifier = load(options.load);
+  Classifier classifier = load_classifier(options.load);
   label_ids(tests, classifier.labels);
   tg::print(std::cout, classifier.model);
   return {std::move(classifier), 0};

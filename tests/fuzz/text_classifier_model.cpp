@@ -13,7 +13,7 @@
 void fuzz::fuzz_one(std::string_view input) {
   const File file(saved_model(input, "text_classifier"));
   program_refusal([&] {
-    Classifier classifier = load(file.path());
+    Classifier classifier = load_classifier(file.path());
     const examples::Ids ids = classifier.tokenizer(U"the film isle, kato");
     for (const Ranking& ranking : classifier.predict({ids, ids}))
       expect(ranking.size() == classifier.labels.size(), "a ranking without some of the labels");

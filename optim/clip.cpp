@@ -25,7 +25,7 @@ template <class T> double norm_of(const char* operation, const Parameters<T>& pa
   detail::require_each_once(operation, parameters, /*skip_undefined=*/true);
   double squares = 0;
   for (const auto& parameter : parameters)
-    if (parameter->has_grad()) squares += detail::sum_of_squares(parameter->grad().data(), parameter->size());
+    if (parameter->has_grad()) squares += detail::sum_of_squares(parameter->grad().data(), parameter->grad().size());
   return std::sqrt(squares);
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "../engine/array/internal/parallel.hpp"
+#include "../engine/array/threads.hpp"
 #include "../engine/kernels/gemm.hpp"
 #include "internal/optimizer.hpp"
 #include "internal/sum_of_squares.hpp"
@@ -26,6 +28,15 @@ static void check_options(const char* optimizer, const MuonOptions& options) {
 
 namespace {
 
+/// c = alpha a b + beta c, with rows of c distributed over the threads. Unlike gemm it never allocates.
+template <class T>
+void product(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha = 1, T beta = 0) {
+  const bool is_large = a.columns * c.rows * c.columns > std::size_t{1} << 18;
+  detail::parallel_for(c.rows, is_large ? std::min(num_threads(), c.rows) : 1, [&](std::size_t begin, std::size_t end) {
+    detail::gemm_on_this_thread<T>(a.rows_between(begin, end), b, c.rows_between(begin, end), alpha, beta);
+  });
+}
+
 /// Makes the singular values of x about 1. Returns x or `other`, whichever has the result; gram and polynomial are
 /// square, as large as the smaller extent of x.
 template <class T>
@@ -37,16 +48,16 @@ Matrix<T> orthogonalized(Matrix<T> x, Matrix<T> other, Matrix<T> gram, Matrix<T>
   const std::size_t size = gram.rows;
   for (std::size_t step = 0; step < options.ns_steps; ++step) {
     if (is_tall)
-      detail::gemm<T>(x.t(), x, gram);
+      product<T>(x.t(), x, gram);
     else
-      detail::gemm<T>(x, x.t(), gram);
+      product<T>(x, x.t(), gram);
     std::copy_n(gram.data, size * size, polynomial.data);
-    detail::gemm<T>(gram, gram, polynomial, c, b);  // b gram + c gram^2
+    product<T>(gram, gram, polynomial, c, b);  // b gram + c gram^2
     for (std::size_t i = 0; i < size; ++i) polynomial.row(i)[i] += a;
     if (is_tall)
-      detail::gemm<T>(x, polynomial, other);
+      product<T>(x, polynomial, other);
     else
-      detail::gemm<T>(polynomial, x, other);
+      product<T>(polynomial, x, other);
     std::swap(x, other);
   }
   return x;

@@ -17,7 +17,7 @@ struct MuonOptions {
   std::array<double, 3> ns_coefficients{3.4445, -4.775, 2.0315};  ///< a, b, c of a Newton-Schulz step
   double eps = 1e-7;                                              ///< lower limit of the norm that divides a matrix
   std::size_t ns_steps = 5;                                       ///< number of Newton-Schulz steps, less than 100
-  bool match_rms_adamw = false;  ///< PyTorch's adjust_lr_fn: steps as large as AdamW's, to use its learning rate
+  bool match_rms_adamw = false;  ///< adjust_lr_fn="match_rms_adamw": steps as large as AdamW's, for its learning rate
   TAPEGRAD_FIELDS(lr, weight_decay, momentum, nesterov, ns_coefficients, eps, ns_steps, match_rms_adamw)
 };
 

@@ -37,7 +37,7 @@ void check_output_options(const CLI::App& app, const OutputOptions& options, boo
 void require_utf8_in_kept(const CLI::App& app, const OutputOptions& options,
                           std::vector<std::pair<std::string, std::string>> others);
 
-/// Prepares the output files of a run, as prepare_outputs does. `resume`: the run's checkpoint to resume, or empty.
+/// Calls program.hpp's prepare_outputs for a run's output files. `resume`: the checkpoint to resume, or empty.
 void prepare_outputs(const OutputOptions& options, const StepPageOptions& page, const ExplainOptions& explain,
                      const std::string& resume, std::vector<std::string> inputs);
 

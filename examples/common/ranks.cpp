@@ -54,9 +54,9 @@ void TrainingRanks::sweep(const StepLoss& part, double share, bool is_last) {
 }
 
 template <class Use> void TrainingRanks::with_sharded(Use use) {
+  if (muon_) use(*muon_);
   if (sgd_) use(*sgd_);
   if (adamw_) use(*adamw_);
-  if (muon_) use(*muon_);
 }
 
 void TrainingRanks::step() {

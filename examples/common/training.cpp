@@ -23,7 +23,8 @@ namespace tg = tapegrad;
 
 namespace {
 
-/// True for a matrix in a list of layers, such as blocks.0.attention.q_proj.weight: not for embeddings and heads.
+/// True for a matrix in a list of layers, such as blocks.0.attention.q_proj.weight: not for embeddings and heads, nor
+/// for the factors of a low-rank update, whose product is the weight's.
 bool is_matrix_of_block(const tg::Parameter<float>& parameter) {
   const auto is_index = [](const std::string& part) {
     return !part.empty() && part.find_first_not_of("0123456789") == part.npos;
@@ -32,7 +33,7 @@ bool is_matrix_of_block(const tg::Parameter<float>& parameter) {
   std::string part;
   bool is_in_list = false;
   while (std::getline(parts, part, '.')) is_in_list |= is_index(part);
-  return is_in_list && parameter.dimension() == 2;
+  return is_in_list && parameter.dimension() == 2 && parameter.name().find("lora_") == std::string::npos;
 }
 
 /// Removes the parameters for which `condition` holds, and returns them.
@@ -50,7 +51,8 @@ TrainingState::TrainingState(const tg::Parameters<float>& parameters, const Trai
   tg::Parameters<float> others = parameters;
   if (options.optimizer == OptimizerKind::muon) {
     const tg::Parameters<float> matrices = take(others, is_matrix_of_block);
-    if (matrices.empty()) throw std::invalid_argument("--optimizer: expected a model with blocks for muon");
+    if (matrices.empty())
+      throw std::invalid_argument("--optimizer: expected sgd or adamw for a model without trained blocks, got muon");
     muon.emplace(matrices,
                  tg::MuonOptions{.lr = options.lr, .weight_decay = options.weight_decay, .match_rms_adamw = true});
   }
@@ -85,9 +87,9 @@ TrainingHooks writing_hooks(const OutputOptions& outputs, const StepPageOptions&
 
 Optimizers TrainingState::optimizers() {
   Optimizers all;
+  if (muon) all.push_back(&*muon);  // first: its step needs most memory, and may fail
   if (sgd) all.push_back(&*sgd);
   if (adamw) all.push_back(&*adamw);
-  if (muon) all.push_back(&*muon);
   return all;
 }
 

@@ -144,6 +144,8 @@ void check_combinations(const CLI::App& app, const Options& options) {
   examples::check_explain_options(app);
   examples::check_page_option(options.page, options.needs_data());
   examples::check_training_options(app, options.training);
+  if (options.training.optimizer == examples::OptimizerKind::muon)
+    throw CLI::ValidationError("--optimizer", "expected sgd or adamw, got muon, which is for models with blocks");
   examples::check_heads(options.model.heads, options.model.width);
 }
 

@@ -1,4 +1,5 @@
-// The model of examples/pronounce next to PyTorch's: encoder_decoder.py runs both.
+// The model of examples/pronounce, without rotary positions and trained with AdamW, next to PyTorch's:
+// encoder_decoder.py runs both.
 //
 //   encoder_decoder FILE
 //
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iostream>

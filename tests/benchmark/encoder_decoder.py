@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Times the model of examples/pronounce with tapegrad and with PyTorch, in turn:
+"""Times the model of examples/pronounce, without rotary positions and trained with AdamW, with tapegrad and with
+PyTorch, in turn:
 
     encoder_decoder.py build/release/tests/benchmark/encoder_decoder [ROUNDS]
 

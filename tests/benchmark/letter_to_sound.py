@@ -3,8 +3,8 @@
 
     letter_to_sound.py [EVERY]
 
-EVERY 10 takes each tenth of them: the rules take a fifth of a second per word. They were trained on all words of the
-dictionary, also on these. Debian's packages: festival, festlex-cmu.
+EVERY 10 takes every tenth of them, because the rules take a fifth of a second per word. They were trained on all words
+of the dictionary, including these. Debian's packages: festival, festlex-cmu.
 """
 
 import re

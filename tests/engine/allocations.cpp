@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("An optimizer's step allocates no system memory after the fir
                    tg::Adam<float>, tg::AdamW<float>, tg::Muon<float>) {
   typename Optimizer::Options options;
   if constexpr (requires { options.momentum; }) options.momentum = 0.9;
-  tg::Linear<> model(200, 200, {.bias = false});
+  tg::Linear<> model(120, 120, {.bias = false});
   Optimizer optimizer(tg::parameters(model), options);
   for (const auto& parameter : tg::parameters(model)) parameter->set_grad(parameter->value());
   optimizer.step();

@@ -37,6 +37,8 @@ TEST_CASE("text_classifier and language_model refuse the same files and options 
         {"--data random --page page", "--page: not allowed with --data random"},
         {"--data random --explain a", "--explain: not allowed with --data random"}};
     check_refusals(program, rows);
+    if (program == "text_classifier")
+      check_refusals(program, {{data + "--optimizer muon", "--optimizer: expected sgd or adamw, got muon"}});
   }
 }
 

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -41,7 +43,31 @@ TEST_CASE("The rate warms up, then decays by the chosen schedule") {
   CHECK(schedule_of(options)(109) == doctest::Approx(110.0 / 111));
 }
 
-TEST_CASE("Parameters of two axes decay and biases do not, with every optimizer") {
+TEST_CASE("muon trains the blocks' matrices, and adamw the other parameters") {
+  struct Model {
+    tg::Embedding<> embedding{5, 4};
+    std::vector<tg::Linear<>> blocks;
+    tg::Linear<> head{4, 5};
+    TAPEGRAD_FIELDS(embedding, blocks, head)
+  } model;
+  model.blocks.emplace_back(4, 4);
+  tg::add_low_rank(model.blocks.emplace_back(4, 4), 2, 4);
+  TrainingState state(tg::parameters(model), {.optimizer = OptimizerKind::muon, .lr = 0.1});
+  REQUIRE(state.muon);
+  const auto names = [](const auto& optimizer) {
+    std::set<std::string> all;
+    for (const auto& parameter : optimizer.parameters()) all.insert(parameter->name());
+    return all;
+  };
+  CHECK(names(*state.muon) == std::set<std::string>{"blocks.0.weight", "blocks.1.weight"});
+  CHECK(names(*state.adamw) == std::set<std::string>{"embedding.weight", "blocks.0.bias", "blocks.1.bias",
+                                                     "blocks.1.lora_A.weight", "blocks.1.lora_B.weight", "head.weight",
+                                                     "head.bias"});
+  CHECK(state.optimizers().size() == 2);
+  CHECK_THROWS_AS(TrainingState(tg::parameters(model.head), {.optimizer = OptimizerKind::muon}), std::invalid_argument);
+}
+
+TEST_CASE("Parameters of two axes decay and biases do not, with sgd and adamw") {
   tg::Linear<> layer(3, 2);
   for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adamw}) {
     TrainingState state(tg::parameters(layer), {.optimizer = kind, .lr = 0.1, .weight_decay = 0.5});

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../engine/array/batches.hpp"
 #include "../engine/array/internal/layout.hpp"
 #include "../engine/kernels/attention.hpp"
-#include "internal/rows.hpp"
 
 namespace tapegrad {
 namespace {
@@ -93,7 +93,7 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
 
 template <class T> void KeyValueCache<T>::select(const IntArray& rows) {
   const std::size_t batch = keys_.shape()[0];
-  if (size_ == 0 || detail::are_all_in_order(rows, batch)) return;
+  if (size_ == 0 || rows == arange(static_cast<std::int64_t>(batch))) return;  // greedy search keeps all in order
   for (const std::int64_t row : rows)
     detail::require_in_range(row >= 0 && static_cast<std::size_t>(row) < batch, kCache, "expected rows from 0 to ",
                              static_cast<std::ptrdiff_t>(batch) - 1, ", got ", row);

@@ -7,7 +7,6 @@
 #include "../engine/array/batches.hpp"
 #include "../engine/kernels/mask_rows.hpp"
 #include "../engine/ops/ops.hpp"
-#include "internal/rows.hpp"
 #include "internal/sizes.hpp"
 #include "layer_scope.hpp"
 
@@ -208,7 +207,7 @@ DecoderCache<T>::DecoderCache(const TransformerDecoderBlock<T>& block, const Ten
 
 template <class T> void DecoderCache<T>::select(const IntArray& sequences) {
   detail::require(sequences.dimension() == 1, "DecoderCache", "expected rows (R), got ", sequences.shape());
-  if (detail::are_all_in_order(sequences, keys_.shape()[0])) return;
+  if (sequences == arange(static_cast<std::int64_t>(keys_.shape()[0]))) return;
   Tensor<T> keys = rows(keys_.value(), sequences), values = rows(values_.value(), sequences);
   tokens_.select(sequences);
   keys_ = std::move(keys);

@@ -1,5 +1,5 @@
-/// Memory for arrays: 64-byte aligned blocks from a bounded pool per thread. After the first
-/// few, training steps of the same sizes allocate no memory from the system.
+/// Memory for arrays: 64-byte aligned blocks from a bounded pool per thread. After the first few, training steps of the
+/// same sizes allocate no memory from the system.
 #pragma once
 
 #include <cstddef>

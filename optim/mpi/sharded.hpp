@@ -25,8 +25,8 @@ std::vector<std::byte> to_first(std::vector<std::byte> bytes, std::size_t from);
 
 }  // namespace detail
 
-/// Divides the state of an optimizer: each rank keeps the state of its own parameters and updates them, then all
-/// ranks exchange values. The results have the same bits as with the whole optimizer on every rank.
+/// Divides the state of an optimizer: each rank keeps the state of its own parameters and updates them, then all ranks
+/// exchange values. The results have the same bits as with the whole optimizer on every rank.
 ///
 ///     tg::AdamW optimizer(tg::parameters(model), {.lr = 1e-3});
 ///     tg::mpi::Sharded sharded(world, optimizer);

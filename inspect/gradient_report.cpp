@@ -7,8 +7,8 @@
 #include <sstream>
 #include <vector>
 
-#include "../engine/tape/internal/profile.hpp"
 #include "../layers/model/internal/copies.hpp"
+#include "internal/profile.hpp"
 #include "internal/table.hpp"
 
 namespace tapegrad::detail {

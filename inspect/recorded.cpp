@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/tape/internal/observers.hpp"
 #include "../layers/model/internal/pattern.hpp"
 #include "internal/formula.hpp"
 #include "internal/recorded_names.hpp"
@@ -27,12 +26,12 @@ template <class T> const Node<T>& node_of(const Recording& recording, std::int32
 }
 
 template <class T> const typename KeptValues<T>::Entry& kept_of(const Recording& recording, std::int32_t node) {
-  return recording.of<T>().observers()->kept_values()->entries()[static_cast<std::size_t>(node)];
+  return observers_of(recording.of<T>())->kept_values()->entries()[static_cast<std::size_t>(node)];
 }
 
 // True if the node belongs to the layer, at any depth.
 template <class T> bool is_in(const Recording& recording, std::int32_t node, const LayerCall* layer) {
-  const LayerCall* call = recording.of<T>().observers()->layer(node);
+  const LayerCall* call = observers_of(recording.of<T>())->layer(node);
   while (call != nullptr && call != layer) call = call->outer.get();
   return call != nullptr;
 }
@@ -76,7 +75,7 @@ namespace detail {
 
 template <class T> std::int32_t shown_nodes(const Recording& recording) {
   const Nodes<T>& nodes = recording.of<T>();
-  const std::int32_t start = nodes.observers()->kept_values()->start();
+  const std::int32_t start = observers_of(nodes)->kept_values()->start();
   return start < 0 ? static_cast<std::int32_t>(nodes.size()) : start + 1;
 }
 
@@ -93,7 +92,7 @@ template <class T> std::vector<RecordedName> recorded_names(const Recording& rec
         names.push_back({.name = name, .node = i, .constant = static_cast<std::ptrdiff_t>(n)});
     if (std::string name = nodes.name(i); !name.empty()) names.push_back({.name = std::move(name), .node = i});
     if (nodes[i].is_leaf()) continue;
-    for (const LayerCall* call = nodes.observers()->layer(i); call != nullptr; call = call->outer.get()) {
+    for (const LayerCall* call = observers_of(nodes)->layer(i); call != nullptr; call = call->outer.get()) {
       const auto [place, is_new] = places.try_emplace(call, layers.size());
       if (is_new) layers.emplace_back(call, i);
       layers[place->second].second = i;
@@ -157,7 +156,7 @@ template <class T> std::string Recorded<T>::name() const {
 }
 
 template <class T> std::string Recorded<T>::layer() const {
-  const LayerCall* const layer = found_ ? found_ : recording_->of<T>().observers()->layer(node_);
+  const LayerCall* const layer = found_ ? found_ : observers_of(recording_->of<T>())->layer(node_);
   return layer ? layer->path : "";
 }
 

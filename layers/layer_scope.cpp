@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/tape/internal/layer_call.hpp"
 #include "../engine/tape/internal/recording.hpp"
+#include "internal/layer_call.hpp"
 
 namespace tapegrad {
 

@@ -1,15 +1,13 @@
 #include "internal/nodes.hpp"
 
 #include "../array/internal/error.hpp"
-#include "internal/observers.hpp"
 #include "internal/recording.hpp"
 
 namespace tapegrad::detail {
 
-template <class T> Nodes<T>::Nodes(std::uint64_t tape, const TapeOptions& options) : tape_(tape) {
-  if (options.profile || options.detect_anomaly || options.keep_values)
-    observers_ = std::make_shared<Observers<T>>(*this, options);
-}
+template <class T>
+Nodes<T>::Nodes(std::uint64_t tape, const TapeOptions& options)
+    : tape_(tape), observer_(make_observer(*this, options)) {}
 
 template <class T> std::int32_t Nodes<T>::find(const char* operation, const Tensor<T>& x) {
   if (x.origin_.node >= 0) {
@@ -21,7 +19,7 @@ template <class T> std::int32_t Nodes<T>::find(const char* operation, const Tens
   }
   if (!x.has_variable()) return -1;
   Variable<T>& variable = x.variable();
-  if (observers_) observers_->reading(operation, x);
+  if (observer_) observer_->reading(operation, x);
   if (!variable.requires_grad) return -1;
   variable.require_shape(operation, "parameter", variable.name.c_str(), x.value());
   if (const std::int32_t known = find_variable(variable); known >= 0) return known;
@@ -30,7 +28,7 @@ template <class T> std::int32_t Nodes<T>::find(const char* operation, const Tens
 
 template <class T> std::int32_t Nodes<T>::append_parameter(const Tensor<T>& x) {
   const auto node = static_cast<std::int32_t>(size());
-  if (observers_) observers_->recording(node, x, {}, {}, nullptr, {});
+  if (observer_) observer_->recording(node, x, {}, {}, nullptr, {});
   nodes_.emplace_back(x.slot_);
   x.variable().last_read = {tape_, node};
   return node;
@@ -52,7 +50,7 @@ template <class T>
 void Nodes<T>::append(const Operation& operation, Tensor<T>& y, const Inputs<T>& inputs, Edges&& edges,
                       std::shared_ptr<const Rule<T>>&& rule, const Describe<T>& describe) {
   const auto node = static_cast<std::int32_t>(size());
-  if (observers_) observers_->recording(node, y, inputs, edges, rule.get(), describe);
+  if (observer_) observer_->recording(node, y, inputs, edges, rule.get(), describe);
   nodes_.emplace_back(operation, y.value().shape(), std::move(edges), std::move(rule));
   y.origin_ = {tape_, node};
 }
@@ -84,7 +82,7 @@ bool find_inputs(const Operation& operation, const Tensor<T>& y, const Inputs<T>
     edges.push_back(nodes.find(operation.name, *input.tensor));
     requires_grad |= edges.back() >= 0;
   }
-  if (nodes.observers()) nodes.observers()->computed(operation, y, inputs, edges);
+  if (nodes.observer()) nodes.observer()->computed(operation, y, inputs, edges);
   return requires_grad;
 }
 

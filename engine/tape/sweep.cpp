@@ -4,7 +4,6 @@
 
 #include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
-#include "internal/observers.hpp"
 
 namespace tapegrad::detail {
 
@@ -26,7 +25,7 @@ Sweep<T>::Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, R
     : recording_(recording.shared_from_this()),
       nodes_(recording.of<T>()),
       retain_(retain),
-      observers_(nodes_.observers()),
+      observer_(nodes_.observer()),
       states_(static_cast<std::size_t>(start) + 1) {
   states_.back() = {std::move(seed), true};
   recording.begin_backward();
@@ -35,7 +34,7 @@ Sweep<T>::Sweep(Recording& recording, std::int32_t start, GradPointer<T> seed, R
 // A node's gradient is complete when it is visited: all readers of its output come earlier in the pass.
 template <class T> void Sweep<T>::run(bool stop_at_leaves) {
   const auto start = static_cast<std::int32_t>(states_.size()) - 1;
-  if (observers_) observers_->started(*recording_, start);
+  if (observer_) observer_->started(*recording_, start);
   for (std::int32_t i = start; i >= 0; --i)
     if (state(i).reached && !(stop_at_leaves && nodes_[i].is_leaf())) visit(i);
   deliver(!stop_at_leaves);
@@ -51,7 +50,7 @@ template <class T> void Sweep<T>::visit(std::int32_t i) {
 
   GradPointer<T> dy = std::move(grad(i));  // null without a contribution
   const bool hooked = dy && call_hooks(i, dy);
-  if (observers_) observers_->arrived(i, dy, hooked);
+  if (observer_) observer_->arrived(i, dy, hooked);
   if (node.slot) grad(i) = copy_if_shared(dy);
   if (node.rule && dy) apply_rule(i, dy);
   if (retain_ == RetainGraph::no) node.rule.reset();  // frees its saved values
@@ -76,10 +75,10 @@ template <class T> bool Sweep<T>::call_hooks(std::int32_t i, GradPointer<T>& dy)
 
 template <class T> void Sweep<T>::apply_rule(std::int32_t i, const GradPointer<T>& dy) {
   const Node<T>& node = nodes_[i];
-  contributions_ = observers_ ? observers_->contributions(node.inputs.size()) : nullptr;
+  contributions_ = observer_ ? observer_->contributions(node.inputs.size()) : nullptr;
   Gradients<T> dx(*this, node);
   (*node.rule)(*dy, dx);
-  if (observers_) observers_->propagated(i, *dy, *this);
+  if (observer_) observer_->propagated(i, *dy, *this);
 }
 
 // Everything is checked before the first gradient changes.

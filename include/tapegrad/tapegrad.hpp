@@ -15,7 +15,6 @@
 #include <tapegrad/engine/tape/no_grad.hpp>
 #include <tapegrad/engine/tape/parameter_handle.hpp>
 #include <tapegrad/engine/tape/print_values.hpp>
-#include <tapegrad/engine/tape/recompute.hpp>
 #include <tapegrad/engine/tape/record.hpp>
 #include <tapegrad/engine/tape/tape.hpp>
 #include <tapegrad/engine/tape/tensor.hpp>
@@ -39,6 +38,7 @@
 #include <tapegrad/layers/model/fields.hpp>
 #include <tapegrad/layers/model/read_safetensors.hpp>
 #include <tapegrad/layers/model/save_text.hpp>
+#include <tapegrad/layers/recompute.hpp>
 #include <tapegrad/layers/sample.hpp>
 #include <tapegrad/layers/skip_initialization.hpp>
 #include <tapegrad/layers/transformer.hpp>

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "../../engine/tape/internal/observers.hpp"
+#include "observers.hpp"
 
 namespace tapegrad::detail {
 
@@ -26,7 +26,7 @@ template <class T> struct NodeView {
 /// Calls visit(view) for each node in the order of recording: first nodes on float, then nodes on double.
 template <class Visit> void for_each_node(const Recording& recording, Visit visit) {
   const auto walk = [&]<class T>(const Nodes<T>& nodes) {
-    const Observers<T>* const observers = nodes.observers();
+    const Observers<T>* const observers = observers_of(nodes);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const auto number = static_cast<std::int32_t>(i);
       const Node<T>& node = nodes[number];

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../../engine/tape/internal/observers.hpp"
+#include "observers.hpp"
 
 namespace tapegrad::detail {
 

@@ -124,7 +124,7 @@ class StepWriter {
       add_node(node, nodes, inputs, node.is_parameter || !node.layer ? "" : node.layer->path,
                expressions.of(static_cast<std::int32_t>(node.number)));
     }
-    const Observers<T>& observers = *recording.of<T>().observers();
+    const Observers<T>& observers = *observers_of(recording.of<T>());
     const std::int32_t start = observers.kept_values()->start();
     if (start >= 0) loss_ = static_cast<std::int64_t>(places[static_cast<std::size_t>(start)]);
     const auto anomaly = observers.anomaly() ? observers.anomaly()->found() : std::nullopt;

@@ -7,12 +7,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "../record.hpp"
-#include "../tape.hpp"
+#include "observer.hpp"
 
 namespace tapegrad::detail {
-
-template <class T> class Observers;
 
 /// An operation, or a leaf: a parameter, or a placeholder for a tensor of an outer tape.
 template <class T> struct Node {
@@ -60,8 +57,8 @@ template <class T> class Nodes {
   /// The given name, a parameter's path, or "".
   std::string name(std::int32_t i) const;
 
-  /// Null if the tape's options need no observers.
-  Observers<T>* observers() const { return observers_.get(); }
+  /// Null if the tape's options need no observer.
+  Observer<T>* observer() const { return observer_.get(); }
 
  private:
   std::int32_t find_variable(Variable<T>& variable) const;
@@ -70,7 +67,7 @@ template <class T> class Nodes {
   std::deque<Node<T>, PoolAllocator<Node<T>>> nodes_;  // addresses stay valid while hooks and rules record
   std::unordered_map<std::int32_t, std::string> names_;
   std::unordered_map<std::int32_t, Hooks<T>> hooks_;  // of recorded tensors; a parameter's are in its Variable
-  std::shared_ptr<Observers<T>> observers_;
+  std::shared_ptr<Observer<T>> observer_;
 };
 
 }  // namespace tapegrad::detail

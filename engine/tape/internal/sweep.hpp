@@ -52,7 +52,7 @@ template <class T> class Sweep {
   const std::shared_ptr<Recording> recording_;  // keeps the nodes alive if a hook destroys the tape
   Nodes<T>& nodes_;
   const RetainGraph retain_;
-  Observers<T>* const observers_;
+  Observer<T>* const observer_;
   std::vector<State, PoolAllocator<State>> states_;
   std::vector<GradPointer<T>>* contributions_ = nullptr;  // a rule's results if an observer wants them separately
 };

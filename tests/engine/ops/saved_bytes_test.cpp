@@ -1,5 +1,5 @@
 // A profiling tape counts as saved the bytes kept alive by its rules, for every sample in the table of operations.
-#include <tapegrad/engine/tape/internal/observers.hpp>
+#include <tapegrad/inspect/internal/observers.hpp>
 #include <tapegrad/testing.hpp>
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ Inputs<double> recorded_inputs(const Sample& sample, const tg::Parameter<double>
 
 std::size_t saved_in_all(const tg::detail::Nodes<double>& nodes) {
   std::size_t sum = 0;
-  for (const auto& entry : nodes.observers()->profile()->entries()) sum += entry.saved;
+  for (const auto& entry : tg::detail::observers_of(nodes)->profile()->entries()) sum += entry.saved;
   return sum;
 }
 

@@ -1,5 +1,5 @@
 // Pages that open at a failure: anomaly mode's errors, and failed gradient checks.
-#include <tapegrad/engine/tape/internal/observers.hpp>
+#include <tapegrad/inspect/internal/observers.hpp>
 #include <tapegrad/inspect/page/internal/step.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -126,7 +126,7 @@ TEST_CASE("A tape without kept values records no anomaly") {
   const std::size_t size = tape.size();
   message_of([&] { return tg::log(y); });
   CHECK(tape.size() == size);
-  CHECK_FALSE(tape.recording()->of<double>().observers()->anomaly()->found());
+  CHECK_FALSE(tg::detail::observers_of(tape.recording()->of<double>())->anomaly()->found());
 }
 
 TEST_CASE("A page can open at a value by its name, with the available numbers") {

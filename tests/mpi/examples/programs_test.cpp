@@ -164,6 +164,34 @@ TEST_CASE("text_classifier trains, validates and cross-validates on several rank
   }
 }
 
+TEST_CASE("pronounce trains, validates and tests on several ranks as in one process") {
+  const TemporaryFolder folder;
+  std::string pairs;
+  for (int i = 0; i < 60; ++i) pairs += "no. " + std::to_string(i * i) + '\t' + std::to_string(i % 7) + '\n';
+  const std::string common = "pronounce --data " + folder.write("pairs", pairs) +
+                             " --width 16 --heads 2 --layers 1 --batch-size 7 --steps 20 --eval-every 10 ";
+  std::vector<double> alone;
+  std::string tested_alone;
+  for (const std::string more : {"", "--divide-state "})
+    for (const int ranks : {1, 2, 4}) {
+      CAPTURE(more);
+      CAPTURE(ranks);
+      const Run run = run_on(ranks, common + more + "--log " + folder.path("log"));
+      CHECK(run.status == 0);
+      CHECK(run.err == "");
+      CHECK(count(run.out, "after 20 steps: validation loss") == 1);
+      CHECK(contains(run.out, "optimizer state: ") == (ranks > 1 && !more.empty()));
+      const std::string tested = run.out_from(" test sources: ");
+      CHECK(tested != "");
+      if (alone.empty()) tested_alone = tested;
+      CHECK(tested == tested_alone);
+      const std::vector<double> found = losses(folder.read("log"));
+      REQUIRE(found.size() == 20);
+      if (alone.empty()) alone = found;
+      for (std::size_t i = 0; i < 20; ++i) CHECK(found[i] == doctest::Approx(alone[i]).epsilon(1e-3));
+    }
+}
+
 // ---- the end of a run -----------------------------------------------------------------------------------------------
 
 TEST_CASE("An error on all ranks is printed once, and an error on one rank by that rank") {

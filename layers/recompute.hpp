@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "tensor.hpp"
+#include "../engine/tape/tensor.hpp"
 
 namespace tapegrad {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "recording.hpp"
+#include "../../engine/tape/internal/recording.hpp"
 
 namespace tapegrad::detail {
 

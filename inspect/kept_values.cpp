@@ -1,6 +1,6 @@
 #include "internal/kept_values.hpp"
 
-#include "internal/sweep.hpp"
+#include "../engine/tape/internal/sweep.hpp"
 
 namespace tapegrad::detail {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "recording.hpp"
+#include "../../engine/tape/internal/recording.hpp"
 
 namespace tapegrad::detail {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "../array/internal/error.hpp"
-#include "../array/internal/key_scope.hpp"
-#include "internal/sweep.hpp"
+#include "../engine/array/internal/error.hpp"
+#include "../engine/array/internal/key_scope.hpp"
+#include "../engine/tape/internal/sweep.hpp"
 
 namespace tapegrad::detail {
 namespace {

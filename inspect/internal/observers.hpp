@@ -3,19 +3,26 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "../../layers/internal/layer_call.hpp"
 #include "anomaly.hpp"
 #include "kept_values.hpp"
-#include "layer_call.hpp"
 #include "profile.hpp"
-#include "recording.hpp"
 
 namespace tapegrad::detail {
 
+template <class T> class Observers;
+
+/// The observers of these nodes, or null.
+template <class T> Observers<T>* observers_of(const Nodes<T>& nodes) {
+  return static_cast<Observers<T>*>(nodes.observer());
+}
+
 /// The observers of the nodes on T. The profile is called first at the end of a measured time and last at its start, so
 /// it does not measure the other observers.
-template <class T> class Observers {
+template <class T> class Observers final : public Observer<T> {
  public:
   Observers(Nodes<T>& nodes, const TapeOptions& options) {
     if (options.profile) profile_.emplace();
@@ -31,19 +38,16 @@ template <class T> class Observers {
     return layers_.empty() ? nullptr : layers_[static_cast<std::size_t>(node)].get();
   }
 
-  /// An operation is about to read a parameter.
-  void reading(const char* operation, const Tensor<T>& x) {
+  void reading(const char* operation, const Tensor<T>& x) override {
     if (anomaly_) anomaly_->check_parameter(operation, x);
   }
 
-  /// An operation has computed y, which may stay unrecorded.
-  void computed(const Operation& operation, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges) {
+  void computed(const Operation& operation, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges) override {
     if (anomaly_) anomaly_->check_output(operation, y, inputs, edges);
   }
 
-  /// A node is about to be appended: an operation, or a parameter, without a rule.
   void recording(std::int32_t node, const Tensor<T>& y, const Inputs<T>& inputs, const Edges& edges,
-                 const Rule<T>* rule, const Describe<T>& describe) {
+                 const Rule<T>* rule, const Describe<T>& describe) override {
     if (profile_) profile_->computed();
     if (kept_ || anomaly_) layers_.push_back(shared_open_layer());
     Arguments<T> arguments;
@@ -52,10 +56,9 @@ template <class T> class Observers {
     if (profile_) profile_->recording(node, y, inputs, rule, arguments);
   }
 
-  /// A backward pass starts at a node on T.
-  void started(Recording& recording, std::int32_t start) {
-    recording.of<float>().observers()->forget_backward();
-    recording.of<double>().observers()->forget_backward();
+  void started(Recording& recording, std::int32_t start) override {
+    observers_of(recording.of<float>())->forget_backward();
+    observers_of(recording.of<double>())->forget_backward();
     if (kept_) kept_->started(start);
   }
   void forget_backward() {
@@ -63,20 +66,17 @@ template <class T> class Observers {
     if (anomaly_) anomaly_->started();
   }
 
-  /// The gradient of a node's output is complete; null if it received none. `hooked` if hooks were called.
-  void arrived(std::int32_t node, const GradPointer<T>& dy, bool hooked) {
+  void arrived(std::int32_t node, const GradPointer<T>& dy, bool hooked) override {
     if (kept_) kept_->arrived(node, dy);
     if (anomaly_ && hooked) anomaly_->check_hooked(node, *dy);
     if (profile_) profile_->arrived();
   }
 
-  /// Where a rule adds to each input's gradient; null for the sums of the backward pass.
-  std::vector<GradPointer<T>>* contributions(std::size_t inputs) {
+  std::vector<GradPointer<T>>* contributions(std::size_t inputs) override {
     return kept_ ? kept_->contributions(inputs) : nullptr;
   }
 
-  /// A node's rule has run.
-  void propagated(std::int32_t node, const Array<T>& dy, Sweep<T>& sweep) {
+  void propagated(std::int32_t node, const Array<T>& dy, Sweep<T>& sweep) override {
     if (profile_) profile_->propagated(node, dy);
     if (kept_) kept_->propagated(node, sweep);
     if (anomaly_) anomaly_->check_gradients(node, sweep);

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "../array/internal/error.hpp"
-#include "../array/internal/layout.hpp"
+#include "../engine/array/internal/error.hpp"
+#include "../engine/array/internal/layout.hpp"
+#include "../engine/tape/internal/sweep.hpp"
 #include "internal/observers.hpp"
-#include "internal/sweep.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -86,7 +86,7 @@ template <class T> void AnomalyDetector<T>::check_gradients(std::int32_t i, Swee
     fail_at(i, true,
             message(node.operation.name, "expected finite gradients, the backward rule produced ",
                     text_of(*gradient, *at), " in the gradient of input ", n, ", ", described(node.inputs[n]),
-                    in_layer(nodes_.observers()->layer(i))));
+                    in_layer(observers_of(nodes_)->layer(i))));
   }
 }
 
@@ -94,7 +94,7 @@ template <class T> void AnomalyDetector<T>::check_hooked(std::int32_t i, const A
   if (const auto at = first_anomaly(gradient))
     fail_at(i, true,
             message("hook", "expected finite gradients, a hook produced ", text_of(gradient, *at),
-                    " in the gradient of ", described(i), in_layer(nodes_.observers()->layer(i))));
+                    " in the gradient of ", described(i), in_layer(observers_of(nodes_)->layer(i))));
 }
 
 template class AnomalyDetector<float>;

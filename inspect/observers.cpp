@@ -1,0 +1,13 @@
+#include "internal/observers.hpp"
+
+namespace tapegrad::detail {
+
+template <class T> std::shared_ptr<Observer<T>> make_observer(Nodes<T>& nodes, const TapeOptions& options) {
+  if (!options.profile && !options.detect_anomaly && !options.keep_values) return nullptr;
+  return std::make_shared<Observers<T>>(nodes, options);
+}
+
+template std::shared_ptr<Observer<float>> make_observer(Nodes<float>&, const TapeOptions&);
+template std::shared_ptr<Observer<double>> make_observer(Nodes<double>&, const TapeOptions&);
+
+}  // namespace tapegrad::detail

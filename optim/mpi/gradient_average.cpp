@@ -9,7 +9,7 @@
 
 #include "../../engine/array/internal/error.hpp"
 #include "../../engine/kernels/parallel_vectorized.hpp"
-#include "../internal/each_once.hpp"
+#include "../internal/optimizer.hpp"
 #include "checksum.hpp"
 #include "internal/world.hpp"
 

@@ -136,7 +136,7 @@ template <class T> class GradientAverage<T>::State {
     if (!is_in_order_) return;
     copy_to_bucket(i, &gradient);
     start_complete();
-    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.test();  // MPI progresses only during calls
+    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.progress();  // MPI progresses only during calls
   }
 
   /// Copies the parameter's accumulated gradient plus the arriving one, if any, into its bucket.

@@ -116,8 +116,7 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
 template <class T, class Options, class State>
 State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) & {
   const auto* const variable = ParameterHandle(parameter).variable();
-  const auto is_match = [&](const Member& member) { return member.parameter.variable() == variable; };
-  const auto member = std::ranges::find_if(members_, is_match);
+  const auto member = std::ranges::find(members_, variable, [](const auto& each) { return each.parameter.variable(); });
   detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, got ", parameter);
   return *member->state;
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -72,25 +71,21 @@ Processors affinity(std::size_t sets) {
 }
 
 std::size_t count(const Processors& mask) {
-  return static_cast<std::size_t>(CPU_COUNT_S(mask.size() * sizeof(cpu_set_t), mask.data()));
+  return static_cast<std::size_t>(std::max(1, CPU_COUNT_S(mask.size() * sizeof(cpu_set_t), mask.data())));
 }
 
 // The number of the node's processors that this process may use, and the number it is bound to.
-struct OfNode {
-  std::size_t all = 1, bound = 1;
-};
-
-OfNode processors_of_node() {
+std::pair<std::size_t, std::size_t> processors_of_node() {
   Processors bound;
   for (std::size_t sets = 1; bound.empty() && sets <= 64; sets *= 2) bound = affinity(sets);
-  if (bound.empty()) return {};
+  if (bound.empty()) return {1, 1};
   const std::size_t bytes = bound.size() * sizeof(cpu_set_t);
   Processors all(bound.size());
   for (std::size_t i = 0; i < 8 * bytes; ++i) CPU_SET_S(i, bytes, all.data());
   // The kernel keeps only existing, allowed processors. No thread starts before the mask is restored.
   all = sched_setaffinity(0, bytes, all.data()) == 0 ? affinity(bound.size()) : bound;
   sched_setaffinity(0, bytes, bound.data());
-  return {std::max<std::size_t>(1, count(all)), std::max<std::size_t>(1, count(bound))};
+  return {count(all), count(bound)};
 }
 
 // Sets the number of threads to this rank's share of the node's processors, but not above num_threads(), which respects
@@ -101,13 +96,13 @@ void share_processors() {
   int ranks = 1;
   MPI_Comm_size(node, &ranks);
   MPI_Comm_free(&node);
-  const OfNode processors = processors_of_node();
-  const std::size_t share = std::max<std::size_t>(1, processors.all / static_cast<std::size_t>(ranks));
+  const auto [all, bound] = processors_of_node();
+  const std::size_t share = std::max<std::size_t>(1, all / static_cast<std::size_t>(ranks));
   if (!environment("TAPEGRAD_NUM_THREADS").empty()) return;
   set_num_threads(std::min(num_threads(), share));
-  if (world.rank == 0 && processors.bound < share)
-    std::cerr << "tapegrad: each rank is bound to " << processors.bound << " of its node's " << processors.all
-              << " processors but could use " << share << "; pass --bind-to none to mpirun" << std::endl;
+  if (world.rank == 0 && bound < share)
+    std::cerr << "tapegrad: each rank is bound to " << bound << " of its node's " << all << " processors but could use "
+              << share << "; pass --bind-to none to mpirun" << std::endl;
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@
 
 #include "../engine/array/internal/error.hpp"
 #include "../engine/tape/internal/observers.hpp"
-#include "../layers/model/internal/pattern.hpp"
+#include "../layers/model/fields.hpp"
 #include "internal/formula.hpp"
 #include "internal/recorded_names.hpp"
 

@@ -130,13 +130,12 @@ Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, KeyValueCache<T>& 
 
 template <class T>
 std::pair<Tensor<T>, Tensor<T>> TransformerBlock<T>::with_weights(const Tensor<T>& x, const AttentionMask& mask) const {
-  Tensor<T> weights;
-  const Tensor<T> y = apply(x, [&](const Tensor<T>& h) {
-    auto [attended, found] = attention.with_weights(h, h, h, mask);
-    weights = std::move(found);
-    return attended;
+  std::pair<Tensor<T>, Tensor<T>> result;
+  result.first = apply(x, [&](const Tensor<T>& h) {
+    result = attention.with_weights(h, h, h, mask);
+    return result.first;
   });
-  return {y, weights};
+  return result;
 }
 
 template <class T>
@@ -184,15 +183,14 @@ template <class T>
 std::pair<Tensor<T>, Tensor<T>> TransformerDecoderBlock<T>::with_weights(const Tensor<T>& x, const Tensor<T>& memory,
                                                                          const AttentionMask& mask,
                                                                          const AttentionMask& memory_mask) const {
-  Tensor<T> weights;
-  const Tensor<T> y = apply(
+  std::pair<Tensor<T>, Tensor<T>> result;
+  result.first = apply(
       x, [&](const Tensor<T>& h) { return attention(h, mask); },
       [&](const Tensor<T>& h) {
-        auto [attended, found] = cross_attention.with_weights(h, memory, memory, memory_mask);
-        weights = std::move(found);
-        return attended;
+        result = cross_attention.with_weights(h, memory, memory, memory_mask);
+        return result.first;
       });
-  return {y, weights};
+  return result;
 }
 
 template <class T>

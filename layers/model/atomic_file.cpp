@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
-#include "save_text.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -56,13 +55,7 @@ void remove_leftovers(const std::filesystem::path& path) {
 
 }  // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  close();
-  number_ = std::exchange(other.number_, -1);
-  return *this;
-}
-
-void Descriptor::close() const {
+Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
 }
 
@@ -140,7 +133,3 @@ void replace_file(const char* operation, const std::filesystem::path& path, cons
 }
 
 }  // namespace tapegrad::detail
-
-void tapegrad::save_text(const std::string& text, const std::filesystem::path& path) {
-  detail::replace_file("save_text", path, text);
-}

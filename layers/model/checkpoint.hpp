@@ -184,6 +184,10 @@ void load(M& model, std::span<const std::byte> bytes, const LoadOptions& options
   detail::load(model, detail::CheckpointReader(bytes, options));
 }
 
+/// Writes another file next to a checkpoint with the same safety, such as "mine/config.json". Throws std::runtime_error
+/// naming the file if it cannot be written; the previous file is then intact.
+void save_text(const std::string& text, const std::filesystem::path& path);
+
 /// Reads only the metadata and the fields' texts. Throws std::runtime_error for a malformed file.
 Metadata load_metadata(const std::filesystem::path& path);
 /// The same from a file's bytes in memory.

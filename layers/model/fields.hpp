@@ -66,6 +66,9 @@ struct Path {
   }
 };
 
+/// True if the name matches `pattern`, with * for any text.
+bool matches(std::string_view pattern, std::string_view name);
+
 /// Removes the first name from "a, b, c". Strips the prefix of this->a and the suffix of a_.
 constexpr std::string_view take_name(std::string_view& list) {
   const std::size_t end = list.find(',');

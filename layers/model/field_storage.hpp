@@ -16,9 +16,16 @@
 #include "../../engine/array/from.hpp"
 #include "../../engine/array/random.hpp"
 #include "../../engine/tape/parameter.hpp"
-#include "number.hpp"
 
 namespace tapegrad::detail {
+
+template <class T, class... Types>
+concept OneOf = (std::same_as<T, Types> || ...);
+
+/// The number types of safetensors files.
+template <class T>
+concept Number = OneOf<T, bool, signed char, unsigned char, short, unsigned short, int, unsigned, long, unsigned long,
+                       long long, unsigned long long, float, double>;
 
 /// Storing a field of type F; undefined for types that files do not store.
 ///

@@ -326,10 +326,7 @@ namespace detail {
 
 template <class M> void set_training(M& model, bool training) {
   walk(model, [&](const Path&, auto& field) {
-    if constexpr (requires {
-                    { field.training } -> std::same_as<bool&>;
-                  })
-      field.training = training;
+    if constexpr (requires { requires std::same_as<decltype((field.training)), bool&>; }) field.training = training;
   });
 }
 

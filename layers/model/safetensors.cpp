@@ -96,10 +96,7 @@ bool are_sizes(const JsonValue& value) {
 std::string list_dtypes() {
   std::string list;
   for (const DtypeInfo& info : kDtypes)
-    list += (&info == std::begin(kDtypes)     ? ""
-             : &info == std::end(kDtypes) - 1 ? " or "
-                                              : ", ") +
-            std::string(info.name);
+    list += (list.empty() ? "" : &info == std::end(kDtypes) - 1 ? " or " : ", ") + std::string(info.name);
   return list;
 }
 

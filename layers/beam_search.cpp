@@ -34,10 +34,8 @@ struct Entry {
 
 Hypothesis hypothesis(const std::vector<std::int64_t>& ids, double log_probability, bool ended, double length_penalty) {
   const double summands = static_cast<double>(ids.size() - (ended ? 0 : 1));
-  return {{ids.begin() + 1, ids.end()},
-          log_probability,
-          log_probability / std::pow((5 + summands) / 6, length_penalty),
-          ended};
+  const double score = log_probability / std::pow((5 + summands) / 6, length_penalty);
+  return {{ids.begin() + 1, ids.end()}, log_probability, score, ended};
 }
 
 // The sequences (R, length), and their rows (R).

@@ -74,15 +74,8 @@ FeedForwardOptions of_feed_forward(const TransformerBlockOptions& options) {
 // One part of a block: x + dropout(f(x)), with a norm before f, after the sum, or nowhere.
 template <class Block, class T, class F>
 Tensor<T> residual(const Block& block, const Tensor<T>& x, const LayerNorm<T>& norm, const F& f) {
-  switch (block.norm) {
-    case NormPlacement::first:
-      return x + block.dropout(f(norm(x)));
-    case NormPlacement::last:
-      return norm(x + block.dropout(f(x)));
-    case NormPlacement::none:
-      break;
-  }
-  return x + block.dropout(f(x));
+  const Tensor<T> y = x + block.dropout(f(block.norm == NormPlacement::first ? norm(x) : x));
+  return block.norm == NormPlacement::last ? norm(y) : y;
 }
 
 }  // namespace

@@ -32,14 +32,10 @@ std::filesystem::path temporary_path_for(const std::filesystem::path& target) {
   return folder_of(target) / (kPrefix + std::to_string(::getpid()) + '-' + std::to_string(count++) + kSuffix);
 }
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
 // Removes the temporary files of killed writers. A running one holds a lock on its file; the system releases it when
 // the process ends. Files in doubt stay. (Uses readdir, since std::filesystem's iterator terminates without memory.)
 void remove_leftovers(const std::filesystem::path& path) {
-  const std::unique_ptr<DIR, CloseFolder> entries(::opendir(path.c_str()));
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(path.c_str()), ::closedir);
   if (!entries) return;
   const int folder = ::dirfd(entries.get());
   while (const dirent* const entry = ::readdir(entries.get())) {

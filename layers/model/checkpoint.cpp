@@ -35,18 +35,6 @@ struct CheckpointWriter::State {
   std::map<std::string, Entry> entries;
   Metadata texts;
 
-  template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
-    require(name != kMetadata, "save", "expected names of arrays other than ", quoted(kMetadata),
-            ", which the file format reserves");
-    require_new(name);
-    entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)};
-  }
-
-  void add(std::string name, const std::string& text) {
-    require_new(name);
-    texts[std::move(name)] = text;
-  }
-
   void require_new(const std::string& name) const {
     require(!entries.contains(name) && !texts.contains(name), "save", "expected each name once, got ", quoted(name),
             " twice");
@@ -59,8 +47,7 @@ struct CheckpointWriter::State {
     std::uint64_t size;  // of all parts
   };
 
-  File assemble(const Metadata& metadata) {
-    for (const auto& [name, text] : metadata) add(name, text);
+  File assemble() const {
     std::vector<std::pair<std::string, Entry>> in_order(entries.begin(), entries.end());
     std::ranges::stable_sort(in_order, std::ranges::greater(),  // wide numbers first, so all are aligned
                              [](const auto& named) { return info_of(named.second.dtype).size; });
@@ -84,27 +71,30 @@ struct CheckpointWriter::State {
 CheckpointWriter::CheckpointWriter() : state_(std::make_unique<State>()) {}
 CheckpointWriter::~CheckpointWriter() = default;
 
-template <class N> void CheckpointWriter::add(std::string name, const Array<N>& array) {
-  state_->add(std::move(name), array, nullptr);
+template <class N>
+void CheckpointWriter::add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
+  require(name != kMetadata, "save", "expected names of arrays other than ", quoted(kMetadata),
+          ", which the file format reserves");
+  state_->require_new(name);
+  state_->entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N),
+                                      std::move(owner)};
 }
 
-template <class N> void CheckpointWriter::add(std::string name, Array<N>&& array) {
-  auto owned = std::make_shared<const Array<N>>(std::move(array));
-  state_->add(std::move(name), *owned, owned);
+void CheckpointWriter::add(std::string name, const std::string& text) {
+  state_->require_new(name);
+  state_->texts[std::move(name)] = text;
 }
 
-void CheckpointWriter::add(std::string name, const std::string& text) { state_->add(std::move(name), text); }
-
-void CheckpointWriter::write(const std::filesystem::path& path, const Metadata& metadata) {
-  const auto [begin, arrays, size] = state_->assemble(metadata);
+void CheckpointWriter::write(const std::filesystem::path& path) {
+  const auto [begin, arrays, size] = state_->assemble();
   AtomicFile file("save", path);
   file.write(begin.data(), begin.size());
   for (const auto& array : arrays) file.write(array.data(), array.size());
   file.commit();
 }
 
-std::vector<std::byte> CheckpointWriter::bytes(const Metadata& metadata) {
-  const auto [begin, arrays, size] = state_->assemble(metadata);
+std::vector<std::byte> CheckpointWriter::bytes() {
+  const auto [begin, arrays, size] = state_->assemble();
   std::vector<std::byte> bytes;
   bytes.reserve(size);
   const auto first = std::as_bytes(std::span(begin));
@@ -250,10 +240,9 @@ template <class N> Array<N> CheckpointReader::read(const StoredTensor& tensor) {
   return state_->file.read<N>(static_cast<const State::Tensor&>(tensor).name, tensor);
 }
 
-#define INSTANTIATE(N)                                                   \
-  template void CheckpointWriter::add<N>(std::string, const Array<N>&);  \
-  template void CheckpointWriter::add<N>(std::string, Array<N> &&);      \
-  template const StoredTensor* CheckpointReader::find<N>(const Wanted&); \
+#define INSTANTIATE(N)                                                                               \
+  template void CheckpointWriter::add<N>(std::string, const Array<N>&, std::shared_ptr<const void>); \
+  template const StoredTensor* CheckpointReader::find<N>(const Wanted&);                             \
   template Array<N> CheckpointReader::read<N>(const StoredTensor&);
 TAPEGRAD_EACH_NUMBER(INSTANTIATE)
 

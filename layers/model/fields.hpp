@@ -229,6 +229,12 @@ template <class M, class Visit> void for_each_parameter(M& model, Visit visit) {
   });
 }
 
+template <class M> void set_training(M& model, bool training) {
+  walk(model, [&](const Path&, auto& field) {
+    if constexpr (requires { requires std::same_as<decltype((field.training)), bool&>; }) field.training = training;
+  });
+}
+
 /// False for a Weight in bfloat16, although it is defined.
 template <class T> bool has_value(const Parameter<T>& parameter) { return parameter.defined(); }
 
@@ -321,16 +327,6 @@ template <detail::ModelArgument M> std::size_t count_parameters(const M& model) 
 template <detail::ModelArgument M> void zero_grad(M& model) {
   detail::for_each_parameter(model, [](const auto&, auto& parameter) { parameter.zero_grad(); });
 }
-
-namespace detail {
-
-template <class M> void set_training(M& model, bool training) {
-  walk(model, [&](const Path&, auto& field) {
-    if constexpr (requires { requires std::same_as<decltype((field.training)), bool&>; }) field.training = training;
-  });
-}
-
-}  // namespace detail
 
 /// Switches a model to training mode, the default: dropout is active.
 template <detail::ModelArgument M> void train(M& model) { detail::set_training(model, true); }

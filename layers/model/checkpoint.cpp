@@ -116,7 +116,7 @@ struct CheckpointReader::State {
   };
   struct Text {
     std::string text;
-    bool is_ambiguous = false, is_taken = false;  // twofold: two entries were renamed to this name
+    bool is_ambiguous = false, is_taken = false;  // ambiguous: two entries were renamed to this name
   };
 
   TensorFile file;

@@ -185,8 +185,8 @@ void load(M& model, std::span<const std::byte> bytes, const LoadOptions& options
   detail::load(model, detail::CheckpointReader(bytes, options));
 }
 
-/// Writes another file next to a checkpoint with the same safety, such as "mine/config.json". Throws std::runtime_error
-/// naming the file if it cannot be written; the previous file is then intact.
+/// Replaces another file next to a checkpoint, such as "mine/config.json", by these bytes. Throws std::runtime_error
+/// naming the file if it cannot be written. After an error or a crash the previous file is intact, as with save().
 void save_text(const std::string& text, const std::filesystem::path& path);
 
 /// Reads only the metadata and the fields' texts. Throws std::runtime_error for a malformed file.

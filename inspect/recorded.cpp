@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "../engine/array/internal/error.hpp"
-#include "../layers/model/internal/pattern.hpp"
+#include "../layers/model/fields.hpp"
 #include "internal/formula.hpp"
 #include "internal/recorded_names.hpp"
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
+#include "../engine/array/from.hpp"
 #include "../engine/array/internal/error.hpp"
 
 namespace tapegrad::detail {
@@ -32,25 +34,21 @@ struct Entry {
 
 Hypothesis hypothesis(const std::vector<std::int64_t>& ids, double log_probability, bool ended, double length_penalty) {
   const double summands = static_cast<double>(ids.size() - (ended ? 0 : 1));
-  return {{ids.begin() + 1, ids.end()},
-          log_probability,
-          log_probability / std::pow((5 + summands) / 6, length_penalty),
-          ended};
+  const double score = log_probability / std::pow((5 + summands) / 6, length_penalty);
+  return {{ids.begin() + 1, ids.end()}, log_probability, score, ended};
 }
 
+// The sequences (R, length), and their rows (R).
 IntArray prefixes_of(const std::vector<Entry>& entries, IntArray& rows) {
-  std::size_t count = 0, length = 0;
-  for (const Entry& entry : entries)
-    for (const Live& live : entry.live) ++count, length = live.ids.size();
-  IntArray prefixes(Shape{count, length});
-  rows = IntArray(Shape{count});
-  std::size_t row = 0;
+  std::vector<std::int64_t> ids, all_rows;
   for (const Entry& entry : entries)
     for (const Live& live : entry.live) {
-      std::ranges::copy(live.ids, prefixes.data() + row * length);
-      rows(row++) = live.row;
+      ids.insert(ids.end(), live.ids.begin(), live.ids.end());
+      all_rows.push_back(live.row);
     }
-  return prefixes;
+  rows = int_array(all_rows);
+  const std::size_t count = rows.size();
+  return array<std::int64_t>(ids, {count, count == 0 ? 0 : ids.size() / count});
 }
 
 // The likeliest `count` extensions of an entry, whose first sequence is in row `first`.
@@ -65,10 +63,8 @@ std::vector<Extension> likeliest(const Entry& entry, std::size_t first, const Ar
         all.push_back({beam, static_cast<std::int64_t>(id), entry.live[beam].log_probability + log});
     }
   const auto last = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
-  std::partial_sort(all.begin(), last, all.end(), [](const Extension& a, const Extension& b) {
-    return a.log_probability != b.log_probability ? a.log_probability > b.log_probability
-           : a.beam != b.beam                     ? a.beam < b.beam
-                                                  : a.id < b.id;
+  std::ranges::partial_sort(all, last, {}, [](const Extension& extension) {
+    return std::tuple(-extension.log_probability, extension.beam, extension.id);
   });
   all.erase(last, all.end());
   return all;

@@ -28,24 +28,17 @@ template <class T> void copy_rows(const T* from, const HeadLayout& from_layout, 
         std::copy_n(from_layout.at(from, b, h).row(r), from_layout.width, to_layout.at(to.data(), b, h).row(size + r));
 }
 
-// The first `size` rows of each head of some sequences, in the same capacity.
-template <class T> Array<T> selected(const Array<T>& kept, std::size_t size, const IntArray& sequences) {
-  Shape shape = kept.shape();
-  shape[0] = sequences.size();
+// The first `size` rows of each head of some sequences, in an array of this shape.
+template <class T>
+Array<T> copied(const Array<T>& kept, std::size_t size, const IntArray& sequences, const Shape& shape) {
   auto out = detail::uninitialized<T>(kCache, shape);
-  const HeadLayout layout = cache_layout(shape, size);
+  const HeadLayout from = cache_layout(kept.shape(), size), to = cache_layout(shape, size);
+  if (size == 0) return out;
   for (std::size_t b = 0; b < shape[0]; ++b)
     for (std::size_t h = 0; h < shape[1]; ++h)
-      std::copy_n(layout.at(kept.data(), static_cast<std::size_t>(sequences.data()[b]), h).row(0), size * layout.width,
-                  layout.at(out.data(), b, h).row(0));
+      std::copy_n(from.at(kept.data(), static_cast<std::size_t>(sequences.data()[b]), h).row(0), size * to.width,
+                  to.at(out.data(), b, h).row(0));
   return out;
-}
-
-// Moves the rows to a larger array. The caller doubles the capacity, so each row moves once on average.
-template <class T> Array<T> with_capacity(const Array<T>& kept, std::size_t size, const Shape& shape) {
-  auto grown = detail::uninitialized<T>(kCache, shape);
-  if (size > 0) copy_rows(kept.data(), cache_layout(kept.shape(), size), grown, 0);
-  return grown;
 }
 
 }  // namespace
@@ -75,9 +68,10 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   Array<T> statistics(Shape{batch, num_heads, layout.q.rows, 2});
   const detail::MaskRows<T> masks(kCache, mask, batch, num_heads, layout.q.rows, rows);
   if (size_ == 0 || rows > keys_.shape()[2]) {
-    const std::size_t capacity = std::max<std::size_t>(2 * rows, 64);
-    Array<T> keys = with_capacity(keys_, size_, {batch, groups, capacity, layout.k.width});
-    values_ = with_capacity(values_, size_, {batch, groups, capacity, layout.v.width});
+    const std::size_t capacity = std::max<std::size_t>(2 * rows, 64);  // doubled, so each row moves once on average
+    const IntArray all = arange(static_cast<std::int64_t>(batch));
+    Array<T> keys = copied(keys_, size_, all, {batch, groups, capacity, layout.k.width});
+    values_ = copied(values_, size_, all, {batch, groups, capacity, layout.v.width});
     keys_ = std::move(keys);
   }
   copy_rows(k.value().data(), layout.k, keys_, size_);
@@ -97,8 +91,12 @@ template <class T> void KeyValueCache<T>::select(const IntArray& rows) {
   for (const std::int64_t row : rows)
     detail::require_in_range(row >= 0 && static_cast<std::size_t>(row) < batch, kCache, "expected rows from 0 to ",
                              static_cast<std::ptrdiff_t>(batch) - 1, ", got ", row);
-  Array<T> keys = selected(keys_, size_, rows);
-  values_ = selected(values_, size_, rows);
+  const auto selected = [&](const Array<T>& kept) {
+    const Shape& shape = kept.shape();
+    return copied(kept, size_, rows, {rows.size(), shape[1], shape[2], shape[3]});
+  };
+  Array<T> keys = selected(keys_);
+  values_ = selected(values_);
   keys_ = std::move(keys);
 }
 

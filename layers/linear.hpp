@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "../engine/array/random.hpp"
-#include "low_rank_update.hpp"
+#include "low_rank.hpp"
 #include "model/fields.hpp"
 #include "weight.hpp"
 

@@ -29,13 +29,13 @@ double total(const std::vector<Candidate>& candidates) {
 void keep_top_k(std::vector<Candidate>& candidates, std::size_t k) {
   if (k == 0 || k >= candidates.size()) return;
   const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(k);
-  std::nth_element(candidates.begin(), end - 1, candidates.end(), likelier);
+  std::ranges::nth_element(candidates, end - 1, likelier);
   candidates.erase(end, candidates.end());
 }
 
 void keep_top_p(std::vector<Candidate>& candidates, double p) {
   if (p == 1) return;
-  std::sort(candidates.begin(), candidates.end(), likelier);
+  std::ranges::sort(candidates, likelier);
   const double enough = p * total(candidates);
   double sum = 0;
   std::size_t count = 0;
@@ -52,13 +52,6 @@ std::size_t draw(const std::vector<Candidate>& candidates, double number) {
   return candidates.front().id;  // rounding moved the target past the end
 }
 
-void check(const SampleOptions& options) {
-  const auto& [temperature, top_k, top_p, generator] = options;
-  detail::require(temperature >= 0 && std::isfinite(temperature), "sample",
-                  "expected a finite temperature of 0 or more, got ", temperature);
-  detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], got ", top_p);
-}
-
 // The id of the largest logit of a row, the first of equals.
 template <class T> std::size_t likeliest_id(const T* x, std::size_t vocabulary, std::size_t row) {
   const bool has_nan = std::any_of(x, x + vocabulary, [](T logit) { return std::isnan(logit); });
@@ -71,7 +64,10 @@ template <class T> std::size_t likeliest_id(const T* x, std::size_t vocabulary, 
 }  // namespace
 
 template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& options) {
-  check(options);
+  const auto& [temperature, top_k, top_p, generator] = options;
+  detail::require(temperature >= 0 && std::isfinite(temperature), "sample",
+                  "expected a finite temperature of 0 or more, got ", temperature);
+  detail::require(top_p > 0 && top_p <= 1, "sample", "expected a top_p in (0, 1], got ", top_p);
   Shape rows = logits.shape();
   detail::require(!rows.empty() && rows.back() > 0, "sample", "expected logits (..., vocabulary), got shape ", rows);
   const std::size_t vocabulary = rows.back();
@@ -80,18 +76,18 @@ template <class T> IntArray sample(const Array<T>& logits, const SampleOptions& 
   IntArray ids(rows);  // initially the likeliest
   for (std::size_t row = 0; row < ids.size(); ++row)
     ids.data()[row] = static_cast<std::int64_t>(likeliest_id(logits.data() + row * vocabulary, vocabulary, row));
-  if (options.temperature == 0) return ids;
+  if (temperature == 0) return ids;
 
-  const std::uint64_t key = detail::generator_or_default(options.generator).next_key();
+  const std::uint64_t key = detail::generator_or_default(generator).next_key();
   std::vector<Candidate> candidates;
   for (std::size_t row = 0; row < ids.size(); ++row) {
     const T* const x = logits.data() + row * vocabulary;
     const double largest = x[ids.data()[row]];
     candidates.clear();
     for (std::size_t id = 0; id < vocabulary; ++id)
-      candidates.push_back({id, std::exp((double(x[id]) - largest) / options.temperature)});
-    keep_top_k(candidates, options.top_k);
-    keep_top_p(candidates, options.top_p);
+      candidates.push_back({id, std::exp((double(x[id]) - largest) / temperature)});
+    keep_top_k(candidates, top_k);
+    keep_top_p(candidates, top_p);
     ids.data()[row] = static_cast<std::int64_t>(draw(candidates, random_uniform(key, row)));
   }
   return ids;

@@ -74,15 +74,8 @@ FeedForwardOptions of_feed_forward(const TransformerBlockOptions& options) {
 // One part of a block: x + dropout(f(x)), with a norm before f, after the sum, or nowhere.
 template <class Block, class T, class F>
 Tensor<T> residual(const Block& block, const Tensor<T>& x, const LayerNorm<T>& norm, const F& f) {
-  switch (block.norm) {
-    case NormPlacement::first:
-      return x + block.dropout(f(norm(x)));
-    case NormPlacement::last:
-      return norm(x + block.dropout(f(x)));
-    case NormPlacement::none:
-      break;
-  }
-  return x + block.dropout(f(x));
+  const Tensor<T> y = x + block.dropout(f(block.norm == NormPlacement::first ? norm(x) : x));
+  return block.norm == NormPlacement::last ? norm(y) : y;
 }
 
 }  // namespace
@@ -130,13 +123,12 @@ Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, KeyValueCache<T>& 
 
 template <class T>
 std::pair<Tensor<T>, Tensor<T>> TransformerBlock<T>::with_weights(const Tensor<T>& x, const AttentionMask& mask) const {
-  Tensor<T> weights;
-  const Tensor<T> y = apply(x, [&](const Tensor<T>& h) {
-    auto [attended, found] = attention.with_weights(h, h, h, mask);
-    weights = std::move(found);
-    return attended;
+  std::pair<Tensor<T>, Tensor<T>> result;
+  result.first = apply(x, [&](const Tensor<T>& h) {
+    result = attention.with_weights(h, h, h, mask);
+    return result.first;
   });
-  return {y, weights};
+  return result;
 }
 
 template <class T>
@@ -184,15 +176,14 @@ template <class T>
 std::pair<Tensor<T>, Tensor<T>> TransformerDecoderBlock<T>::with_weights(const Tensor<T>& x, const Tensor<T>& memory,
                                                                          const AttentionMask& mask,
                                                                          const AttentionMask& memory_mask) const {
-  Tensor<T> weights;
-  const Tensor<T> y = apply(
+  std::pair<Tensor<T>, Tensor<T>> result;
+  result.first = apply(
       x, [&](const Tensor<T>& h) { return attention(h, mask); },
       [&](const Tensor<T>& h) {
-        auto [attended, found] = cross_attention.with_weights(h, memory, memory, memory_mask);
-        weights = std::move(found);
-        return attended;
+        result = cross_attention.with_weights(h, memory, memory, memory_mask);
+        return result.first;
       });
-  return {y, weights};
+  return result;
 }
 
 template <class T>

@@ -4,8 +4,7 @@
 #include <ostream>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/array/internal/parallel.hpp"
-#include "../engine/kernels/instruction_sets.hpp"
+#include "../engine/kernels/parallel_vectorized.hpp"
 #include "../engine/tape/print_values.hpp"
 
 namespace tapegrad {
@@ -14,13 +13,10 @@ template <class T> void Weight<T>::hold_in_bfloat16() {
   if (is_in_bfloat16()) return;
   const Array<T>& value = this->value();
   const auto rounded = detail::make_pooled<Array<BFloat16>>(value.shape());
-  detail::parallel_for(value.size(), detail::chunks_for(value.size()),
-                       [from = value.data(), to = rounded->data()](std::size_t begin, std::size_t end) {
-                         detail::run_vectorized([=] {
-                           for (std::size_t i = begin; i < end; ++i)
-                             to[i] = BFloat16::nearest(static_cast<float>(from[i]));
-                         });
-                       });
+  const auto round = [from = value.data(), to = rounded->data()](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) to[i] = BFloat16::nearest(static_cast<float>(from[i]));
+  };
+  detail::parallel_vectorized(value.size(), round);
   this->release_value();
   bfloat16_ = Value<BFloat16>(rounded);
 }

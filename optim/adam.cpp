@@ -8,9 +8,8 @@ namespace tapegrad {
 namespace {
 
 template <class Options> void check(const char* optimizer, const Options& options) {
-  detail::require_option(optimizer, "lr", options.lr);
-  detail::require_option(optimizer, "eps", options.eps);
-  detail::require_option(optimizer, "weight_decay", options.weight_decay);
+  detail::require_options(optimizer,
+                          {{"lr", options.lr}, {"eps", options.eps}, {"weight_decay", options.weight_decay}});
   const auto [beta1, beta2] = options.betas;
   detail::require(0 <= beta1 && beta1 < 1 && 0 <= beta2 && beta2 < 1, optimizer, "expected betas in [0, 1), got ",
                   beta1, " and ", beta2);
@@ -46,17 +45,9 @@ static void check_options(const char* optimizer, const AdamOptions& options) { c
 static void check_options(const char* optimizer, const AdamWOptions& options) { check(optimizer, options); }
 
 template <class T>
-Adam<T>::Adam(Parameters<T> parameters, const AdamOptions& options)
-    : GroupedOptimizer<T, AdamOptions, AdamState<T>>("Adam", std::move(parameters), options) {}
-
-template <class T>
 void Adam<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options, T*) const {
   adam_step(parameter, state, options, options.weight_decay, 0);
 }
-
-template <class T>
-AdamW<T>::AdamW(Parameters<T> parameters, const AdamWOptions& options)
-    : GroupedOptimizer<T, AdamWOptions, AdamState<T>>("AdamW", std::move(parameters), options) {}
 
 template <class T>
 void AdamW<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamWOptions& options, T*) const {

@@ -51,7 +51,8 @@ template <class T> class Adam : public GroupedOptimizer<T, AdamOptions, AdamStat
  public:
   /// Throws std::invalid_argument without parameters, for an undefined or duplicate one, for negative or non-finite
   /// options, and for betas >= 1.
-  explicit Adam(Parameters<T> parameters, const AdamOptions& options = {});
+  explicit Adam(Parameters<T> parameters, const AdamOptions& options = {})
+      : GroupedOptimizer<T, AdamOptions, AdamState<T>>("Adam", std::move(parameters), options) {}
 
  private:
   void update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options, T* memory) const override;
@@ -64,7 +65,8 @@ template <class T> class Adam : public GroupedOptimizer<T, AdamOptions, AdamStat
 template <class T> class AdamW : public GroupedOptimizer<T, AdamWOptions, AdamState<T>> {
  public:
   /// Throws like Adam.
-  explicit AdamW(Parameters<T> parameters, const AdamWOptions& options = {});
+  explicit AdamW(Parameters<T> parameters, const AdamWOptions& options = {})
+      : GroupedOptimizer<T, AdamWOptions, AdamState<T>>("AdamW", std::move(parameters), options) {}
 
  private:
   void update(Parameter<T>& parameter, AdamState<T>& state, const AdamWOptions& options, T* memory) const override;

@@ -2,26 +2,11 @@
 
 #include <cmath>
 
-#include "../engine/array/internal/error.hpp"
-#include "../engine/kernels/parallel_vectorized.hpp"
-#include "internal/each_once.hpp"
-#include "internal/sum_of_squares.hpp"
+#include "internal/optimizer.hpp"
 
 namespace tapegrad {
 
-using detail::parallel_vectorized;
-using detail::require;
-
-namespace {
-
-// The factor is a double: for large gradients a float loses its digits or is 0.
-template <class T> void scale(Array<T>& x, double factor) {
-  parallel_vectorized(x.size(), [factor, data = x.data()](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) data[i] = static_cast<T>(data[i] * factor);
-  });
-}
-
-template <class T> double norm_of(const char* operation, const Parameters<T>& parameters) {
+template <class T> static double norm_of(const char* operation, const Parameters<T>& parameters) {
   detail::require_each_once(operation, parameters, /*skip_undefined=*/true);
   double squares = 0;
   for (const auto& parameter : parameters)
@@ -29,19 +14,21 @@ template <class T> double norm_of(const char* operation, const Parameters<T>& pa
   return std::sqrt(squares);
 }
 
-}  // namespace
-
 template <class T> double grad_norm(const Parameters<T>& parameters) { return norm_of("grad_norm", parameters); }
 
 template <class T> double clip_grad_norm(const Parameters<T>& parameters, double max_norm) {
-  require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, got ", max_norm);
+  detail::require(max_norm >= 0, "clip_grad_norm", "expected a max_norm of 0 or more, got ", max_norm);
   const double norm = norm_of("clip_grad_norm", parameters), factor = max_norm / (norm + 1e-6);
   if (!std::isfinite(norm) || !(factor < 1)) return norm;
 
   for (const auto& parameter : parameters)  // allocations first, so all gradients are scaled or none
     if (parameter->has_grad()) parameter->mutable_grad();
   for (const auto& parameter : parameters)
-    if (parameter->has_grad()) scale(parameter->mutable_grad(), factor);
+    if (parameter->has_grad())  // the factor is a double: for large gradients a float loses its digits or is 0
+      detail::for_each_element(parameter->grad().size(),
+                               [factor, grad = parameter->mutable_grad().data()](std::size_t i) {
+                                 grad[i] = static_cast<T>(grad[i] * factor);
+                               });
   return norm;
 }
 

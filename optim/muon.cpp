@@ -8,7 +8,6 @@
 #include "../engine/array/threads.hpp"
 #include "../engine/kernels/gemm.hpp"
 #include "internal/optimizer.hpp"
-#include "internal/sum_of_squares.hpp"
 
 namespace tapegrad {
 
@@ -16,9 +15,8 @@ using detail::for_each_element;
 using detail::Matrix;
 
 static void check_options(const char* optimizer, const MuonOptions& options) {
-  detail::require_option(optimizer, "lr", options.lr);
-  detail::require_option(optimizer, "weight_decay", options.weight_decay);
-  detail::require_option(optimizer, "eps", options.eps);
+  detail::require_options(optimizer,
+                          {{"lr", options.lr}, {"weight_decay", options.weight_decay}, {"eps", options.eps}});
   detail::require(0 <= options.momentum && options.momentum < 1, optimizer, "expected momentum in [0, 1), got ",
                   options.momentum);
   for (const double coefficient : options.ns_coefficients)
@@ -69,10 +67,6 @@ template <class T> MuonState<T>::MuonState(const Shape& shape) : momentum_buffer
   detail::require(shape.size() == 2, "Muon", "expected matrices, got a parameter of shape ", to_string(shape),
                   "; train other parameters with AdamW");
 }
-
-template <class T>
-Muon<T>::Muon(Parameters<T> parameters, const MuonOptions& options)
-    : GroupedOptimizer<T, MuonOptions, MuonState<T>>("Muon", std::move(parameters), options) {}
 
 // For X twice, and two square matrices as large as its smaller extent.
 template <class T> std::size_t Muon<T>::memory_size(const Shape& shape) const {

@@ -44,7 +44,8 @@ template <class T> class Muon : public GroupedOptimizer<T, MuonOptions, MuonStat
  public:
   /// Throws std::invalid_argument without parameters, for an undefined or duplicate one, for one that is not a matrix,
   /// for negative or non-finite options, momentum of 1 or more, and 100 ns_steps or more.
-  explicit Muon(Parameters<T> parameters, const MuonOptions& options = {});
+  explicit Muon(Parameters<T> parameters, const MuonOptions& options = {})
+      : GroupedOptimizer<T, MuonOptions, MuonState<T>>("Muon", std::move(parameters), options) {}
 
  private:
   std::size_t memory_size(const Shape& shape) const override;

@@ -43,10 +43,10 @@ template <class T> class StateArray {
  public:
   /// Has no value yet.
   explicit StateArray(Shape shape) : shape_(std::move(shape)) {}
-  StateArray(const StateArray&) = default;  ///< copies the array
+  StateArray(const StateArray&) = default;             ///< copies the array
+  StateArray& operator=(const StateArray&) = default;  ///< copies the array
   /// Takes over the array: the other one has no value.
   StateArray(StateArray&& other) noexcept : shape_(other.shape_) { *this = std::move(other); }
-  StateArray& operator=(const StateArray&) = default;  ///< copies the array
   /// Takes over the array: the other one has no value.
   StateArray& operator=(StateArray&& other) noexcept {
     shape_ = other.shape_;
@@ -54,7 +54,6 @@ template <class T> class StateArray {
     has_value_ = std::exchange(other.has_value_, false);
     return *this;
   }
-  ~StateArray() = default;
 
   const Shape& shape() const& { return shape_; }  ///< the parameter's
   Shape shape() && { return std::move(shape_); }  ///< the same, moved from a temporary
@@ -146,10 +145,6 @@ template <class T, class Options_, class State_> class GroupedOptimizer : public
  protected:
   /// Makes the first group. Throws like add_group, and without parameters.
   GroupedOptimizer(const char* name, Parameters<T> parameters, const Options& options);
-
-  ~GroupedOptimizer() override = default;
-  GroupedOptimizer(GroupedOptimizer&&) = default;
-  GroupedOptimizer& operator=(GroupedOptimizer&&) = default;
 
  private:
   struct Member {

@@ -15,14 +15,15 @@ void require_rate(const char* schedule, const char* name, double rate) {
   require(rate >= 0 && std::isfinite(rate), schedule, "expected a finite ", name, " of 0 or more, got ", rate);
 }
 
-void require_fall(const char* schedule, double peak, double floor) {
+void require_steps(const char* schedule, const char* name, std::size_t steps) {
+  require(steps > 0, schedule, "expected ", name, " of 1 or more, got 0");
+}
+
+void require_decay(const char* schedule, double peak, double floor, std::size_t steps) {
   require_rate(schedule, "peak", peak);
   require_rate(schedule, "floor", floor);
   require(floor <= peak, schedule, "expected a floor not above the peak, got floor ", floor, " and peak ", peak);
-}
-
-void require_steps(const char* schedule, const char* name, std::size_t steps) {
-  require(steps > 0, schedule, "expected ", name, " of 1 or more, got 0");
+  require_steps(schedule, "steps", steps);
 }
 
 // The progress of a step from `first` (0) to `last` (1), clamped; 1 if both are equal.
@@ -53,21 +54,18 @@ Schedule step_decay(const StepDecayOptions& options) {
 }
 
 Schedule linear_decay(const DecayOptions& options) {
-  require_fall("linear_decay", options.peak, options.floor);
-  require_steps("linear_decay", "steps", options.steps);
+  require_decay("linear_decay", options.peak, options.floor, options.steps);
   return
       [options](std::size_t step) { return std::lerp(options.peak, options.floor, progress(step, 0, options.steps)); };
 }
 
 Schedule cosine_decay(const DecayOptions& options) {
-  require_fall("cosine_decay", options.peak, options.floor);
-  require_steps("cosine_decay", "steps", options.steps);
+  require_decay("cosine_decay", options.peak, options.floor, options.steps);
   return [options](std::size_t step) { return cosine(options.peak, options.floor, progress(step, 0, options.steps)); };
 }
 
 Schedule warmup_cosine(const WarmupCosineOptions& options) {
-  require_fall("warmup_cosine", options.peak, options.floor);
-  require_steps("warmup_cosine", "steps", options.steps);
+  require_decay("warmup_cosine", options.peak, options.floor, options.steps);
   require(options.warmup <= options.steps, "warmup_cosine", "expected a warmup of at most ", options.steps,
           " steps, got ", options.warmup);
   return [options](std::size_t step) {

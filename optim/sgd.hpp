@@ -36,7 +36,8 @@ template <class T> class SGD : public GroupedOptimizer<T, SGDOptions, SGDState<T
  public:
   /// Throws std::invalid_argument without parameters, for an undefined or duplicate one, for negative or non-finite
   /// options, and for nesterov without momentum or with dampening.
-  explicit SGD(Parameters<T> parameters, const SGDOptions& options = {});
+  explicit SGD(Parameters<T> parameters, const SGDOptions& options = {})
+      : GroupedOptimizer<T, SGDOptions, SGDState<T>>("SGD", std::move(parameters), options) {}
 
  private:
   void update(Parameter<T>& parameter, SGDState<T>& state, const SGDOptions& options, T* memory) const override;

@@ -37,7 +37,6 @@
 #include <tapegrad/layers/model/checkpoint.hpp>
 #include <tapegrad/layers/model/fields.hpp>
 #include <tapegrad/layers/model/read_safetensors.hpp>
-#include <tapegrad/layers/model/save_text.hpp>
 #include <tapegrad/layers/recompute.hpp>
 #include <tapegrad/layers/sample.hpp>
 #include <tapegrad/layers/skip_initialization.hpp>

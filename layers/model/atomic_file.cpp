@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
-#include "save_text.hpp"
 
 namespace tapegrad::detail {
 namespace {
@@ -33,14 +32,10 @@ std::filesystem::path temporary_path_for(const std::filesystem::path& target) {
   return folder_of(target) / (kPrefix + std::to_string(::getpid()) + '-' + std::to_string(count++) + kSuffix);
 }
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
 // Removes the temporary files of killed writers. A running one holds a lock on its file; the system releases it when
 // the process ends. Files in doubt stay. (Uses readdir, since std::filesystem's iterator terminates without memory.)
 void remove_leftovers(const std::filesystem::path& path) {
-  const std::unique_ptr<DIR, CloseFolder> entries(::opendir(path.c_str()));
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(path.c_str()), ::closedir);
   if (!entries) return;
   const int folder = ::dirfd(entries.get());
   while (const dirent* const entry = ::readdir(entries.get())) {
@@ -56,13 +51,7 @@ void remove_leftovers(const std::filesystem::path& path) {
 
 }  // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  close();
-  number_ = std::exchange(other.number_, -1);
-  return *this;
-}
-
-void Descriptor::close() const {
+Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
 }
 
@@ -140,7 +129,3 @@ void replace_file(const char* operation, const std::filesystem::path& path, cons
 }
 
 }  // namespace tapegrad::detail
-
-void tapegrad::save_text(const std::string& text, const std::filesystem::path& path) {
-  detail::replace_file("save_text", path, text);
-}

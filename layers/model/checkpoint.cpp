@@ -5,13 +5,22 @@
 #include <utility>
 
 #include "internal/atomic_file.hpp"
-#include "internal/dtype.hpp"
-#include "internal/pattern.hpp"
 #include "internal/safetensors.hpp"
 #include "internal/tensor_file.hpp"
 
 namespace tapegrad {
 namespace detail {
+
+bool matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  if (star == pattern.npos) return pattern == name;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  name.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped)
+    if (matches(pattern, name.substr(skipped))) return true;
+  return false;
+}
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
@@ -26,94 +35,79 @@ struct CheckpointWriter::State {
   std::map<std::string, Entry> entries;
   Metadata texts;
 
-  template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
-    require(name != kMetadata, "save", "expected names of arrays other than ", quoted(kMetadata),
-            ", which the file format reserves");
-    require_new(name);
-    entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N), std::move(owner)};
-  }
-
-  void add(std::string name, const std::string& text) {
-    require_new(name);
-    texts[std::move(name)] = text;
-  }
-
   void require_new(const std::string& name) const {
     require(!entries.contains(name) && !texts.contains(name), "save", "expected each name once, got ", quoted(name),
             " twice");
   }
 
-  /// The file's parts in order: the header's length, the header, the data.
-  struct Parts {
-    std::unique_ptr<std::uint64_t> length;
-    std::unique_ptr<std::string> header;
-    std::vector<std::span<const std::byte>> in_order;
+  /// The file's parts.
+  struct File {
+    std::string begin;  // the header's length in 8 bytes, then the header
+    std::vector<std::span<const std::byte>> arrays;
+    std::uint64_t size;  // of all parts
   };
 
-  Parts parts(const Metadata& metadata) {
-    for (const auto& [name, text] : metadata) add(name, text);
-    std::vector<const std::pair<const std::string, Entry>*> in_order;  // wide numbers first, so all are aligned
-    for (const auto& named : entries) in_order.push_back(&named);
-    std::ranges::stable_sort(in_order, std::ranges::greater(),
-                             [](const auto* named) { return info_of(named->second.dtype).size; });
+  File assemble() const {
+    std::vector<std::pair<std::string, Entry>> in_order(entries.begin(), entries.end());
+    std::ranges::stable_sort(in_order, std::ranges::greater(),  // wide numbers first, so all are aligned
+                             [](const auto& named) { return info_of(named.second.dtype).size; });
 
     SafetensorsHeader header;
     header.metadata = texts;
-    std::uint64_t place = 0;
-    for (const auto* named : in_order) {
-      const auto& [name, entry] = *named;
-      header.tensors[name] = {entry.dtype, entry.shape, place, place + entry.size};
-      place += entry.size;
+    File file{};
+    for (const auto& [name, entry] : in_order) {
+      header.tensors[name] = {entry.dtype, entry.shape, file.size, file.size + entry.size};
+      file.size += entry.size;
+      file.arrays.emplace_back(static_cast<const std::byte*>(entry.data), entry.size);
     }
-    Parts parts{nullptr, std::make_unique<std::string>(header.format()), {}};
-    parts.length = std::make_unique<std::uint64_t>(parts.header->size());
-    parts.in_order = {std::as_bytes(std::span(parts.length.get(), 1)), std::as_bytes(std::span(*parts.header))};
-    for (const auto* named : in_order)
-      parts.in_order.emplace_back(static_cast<const std::byte*>(named->second.data), named->second.size);
-    return parts;
+    const std::string text = header.format();
+    const std::uint64_t length = text.size();
+    file.begin = std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+    file.size += file.begin.size();
+    return file;
   }
 };
 
 CheckpointWriter::CheckpointWriter() : state_(std::make_unique<State>()) {}
 CheckpointWriter::~CheckpointWriter() = default;
 
-template <class N> void CheckpointWriter::add(std::string name, const Array<N>& array) {
-  state_->add(std::move(name), array, nullptr);
+template <class N>
+void CheckpointWriter::add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner) {
+  require(name != kMetadata, "save", "expected names of arrays other than ", quoted(kMetadata),
+          ", which the file format reserves");
+  state_->require_new(name);
+  state_->entries[std::move(name)] = {dtype_of<N>(), array.shape(), array.data(), array.size() * sizeof(N),
+                                      std::move(owner)};
 }
 
-template <class N> void CheckpointWriter::add(std::string name, Array<N>&& array) {
-  auto owned = std::make_shared<const Array<N>>(std::move(array));
-  state_->add(std::move(name), *owned, owned);
+void CheckpointWriter::add(std::string name, const std::string& text) {
+  state_->require_new(name);
+  state_->texts[std::move(name)] = text;
 }
 
-void CheckpointWriter::add(std::string name, const std::string& text) { state_->add(std::move(name), text); }
-
-void CheckpointWriter::write(const std::filesystem::path& path, const Metadata& metadata) {
-  const State::Parts parts = state_->parts(metadata);
+void CheckpointWriter::write(const std::filesystem::path& path) {
+  const auto [begin, arrays, size] = state_->assemble();
   AtomicFile file("save", path);
-  for (const auto& part : parts.in_order) file.write(part.data(), part.size());
+  file.write(begin.data(), begin.size());
+  for (const auto& array : arrays) file.write(array.data(), array.size());
   file.commit();
 }
 
-std::vector<std::byte> CheckpointWriter::bytes(const Metadata& metadata) {
-  const State::Parts parts = state_->parts(metadata);
-  std::size_t size = 0;
-  for (const auto& part : parts.in_order) size += part.size();
+std::vector<std::byte> CheckpointWriter::bytes() {
+  const auto [begin, arrays, size] = state_->assemble();
   std::vector<std::byte> bytes;
   bytes.reserve(size);
-  for (const auto& part : parts.in_order) bytes.insert(bytes.end(), part.begin(), part.end());
+  const auto first = std::as_bytes(std::span(begin));
+  bytes.insert(bytes.end(), first.begin(), first.end());
+  for (const auto& array : arrays) bytes.insert(bytes.end(), array.begin(), array.end());
   return bytes;
 }
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
-namespace {
-
-bool match_one(const std::vector<std::string>& patterns, const std::string& name) {
+static bool match_one(const std::vector<std::string>& patterns, const std::string& name) {
   return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
 }
-
-}  // namespace
 
 struct CheckpointReader::State {
   struct Tensor : StoredTensor {
@@ -122,7 +116,7 @@ struct CheckpointReader::State {
   };
   struct Text {
     std::string text;
-    bool is_ambiguous = false, is_taken = false;  // twofold: two entries were renamed to this name
+    bool is_ambiguous = false, is_taken = false;  // ambiguous: two entries were renamed to this name
   };
 
   TensorFile file;
@@ -246,14 +240,17 @@ template <class N> Array<N> CheckpointReader::read(const StoredTensor& tensor) {
   return state_->file.read<N>(static_cast<const State::Tensor&>(tensor).name, tensor);
 }
 
-#define INSTANTIATE(N)                                                   \
-  template void CheckpointWriter::add<N>(std::string, const Array<N>&);  \
-  template void CheckpointWriter::add<N>(std::string, Array<N> &&);      \
-  template const StoredTensor* CheckpointReader::find<N>(const Wanted&); \
+#define INSTANTIATE(N)                                                                               \
+  template void CheckpointWriter::add<N>(std::string, const Array<N>&, std::shared_ptr<const void>); \
+  template const StoredTensor* CheckpointReader::find<N>(const Wanted&);                             \
   template Array<N> CheckpointReader::read<N>(const StoredTensor&);
 TAPEGRAD_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace detail
+
+void save_text(const std::string& text, const std::filesystem::path& path) {
+  detail::replace_file("save_text", path, text);
+}
 
 Metadata load_metadata(const std::filesystem::path& path) {
   return std::move(detail::TensorFile("load_metadata", path).metadata());

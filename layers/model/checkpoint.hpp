@@ -55,15 +55,12 @@ class CheckpointWriter {
  public:
   CheckpointWriter();
   ~CheckpointWriter();
-  CheckpointWriter(const CheckpointWriter&) = delete;
-  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Adds an array. An lvalue must stay unchanged until write() or bytes().
-  template <class N> void add(std::string name, const Array<N>& array);
-  template <class N> void add(std::string name, Array<N>&& array);
+  /// Adds an array, unchanged until write() or bytes(). The owner, if any, keeps it alive.
+  template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner = nullptr);
   void add(std::string name, const std::string& text);
-  void write(const std::filesystem::path& path, const Metadata& metadata);
-  std::vector<std::byte> bytes(const Metadata& metadata);
+  void write(const std::filesystem::path& path);
+  std::vector<std::byte> bytes();
 
  private:
   struct State;
@@ -77,8 +74,6 @@ class CheckpointReader {
   CheckpointReader(const std::filesystem::path& path, const LoadOptions& options);
   CheckpointReader(std::span<const std::byte> bytes, const LoadOptions& options);
   ~CheckpointReader();
-  CheckpointReader(const CheckpointReader&) = delete;
-  CheckpointReader& operator=(const CheckpointReader&) = delete;
 
   /// A field's requirements on its tensor.
   struct Wanted {
@@ -103,18 +98,17 @@ class CheckpointReader {
 
 /// The loading of one field.
 struct LoadStep {
-  std::function<void(CheckpointReader&)> read;
-  std::function<void()> set;  // does not fail
+  std::function<void(CheckpointReader&)> read;  // optional
+  std::function<void()> set;                    // does not fail
 };
 
 template <class F> void plan_load(CheckpointReader& reader, std::string name, F& field, std::vector<LoadStep>& steps) {
-  const auto read_nothing = [](CheckpointReader&) {};
   if constexpr (is_text<F>) {
     constexpr bool optional = is_optional<F>;
     if (const std::string* text = reader.find_text(name, optional)) {
-      steps.push_back({read_nothing, [&field, text = *text]() mutable { field = std::move(text); }});
+      steps.push_back({nullptr, [&field, text = *text]() mutable { field = std::move(text); }});
     } else if constexpr (optional) {
-      if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { field.reset(); }});
+      if (!reader.may_miss(name)) steps.push_back({nullptr, [&field] { field.reset(); }});
     }
   } else if constexpr (is_stored<F>) {
     using Storage = FieldStorage<F>;
@@ -126,7 +120,7 @@ template <class F> void plan_load(CheckpointReader& reader, std::string name, F&
       steps.push_back({[=](CheckpointReader& from) { made->emplace(Storage::make(from.read<N>(*tensor))); },
                        [=, &field] { Storage::set(field, std::move(**made)); }});
     } else if constexpr (optional) {
-      if (!reader.may_miss(name)) steps.push_back({read_nothing, [&field] { Storage::reset(field); }});
+      if (!reader.may_miss(name)) steps.push_back({nullptr, [&field] { Storage::reset(field); }});
     }
   }
 }
@@ -136,14 +130,21 @@ template <class M> void load(M& model, CheckpointReader&& reader) {
   std::vector<LoadStep> steps;
   walk(model, [&](const Path& path, auto& field) { plan_load(reader, path.text(), field, steps); });
   reader.refuse_rest();
-  for (const LoadStep& step : steps) step.read(reader);
+  for (const LoadStep& step : steps)
+    if (step.read) step.read(reader);
   for (const LoadStep& step : steps) step.set();
 }
 
-template <class M> void gather(const M& model, CheckpointWriter& writer) {
+template <class M> void gather(const M& model, const Metadata& metadata, CheckpointWriter& writer) {
   for_each_stored(model, [&]<class Stored>(const Path& path, Stored&& stored) {
-    if constexpr (!std::is_same_v<Stored, const std::nullopt_t&>) writer.add(path.text(), std::forward<Stored>(stored));
+    if constexpr (!std::is_lvalue_reference_v<Stored>) {
+      const auto owned = std::make_shared<const Stored>(std::move(stored));
+      writer.add(path.text(), *owned, owned);
+    } else if constexpr (!std::is_same_v<Stored, const std::nullopt_t&>) {
+      writer.add(path.text(), stored);
+    }
   });
+  for (const auto& [name, text] : metadata) writer.add(name, text);
 }
 
 }  // namespace detail
@@ -156,16 +157,16 @@ template <class M> void gather(const M& model, CheckpointWriter& writer) {
 template <detail::ModelArgument M>
 void save(const M& model, const std::filesystem::path& path, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
-  detail::gather(model, writer);
-  writer.write(path, metadata);
+  detail::gather(model, metadata, writer);
+  writer.write(path);
 }
 
 /// The bytes of save()'s file, for load() from memory, such as for another process or a database. Throws
 /// std::invalid_argument like save.
 template <detail::ModelArgument M> std::vector<std::byte> save_bytes(const M& model, const Metadata& metadata = {}) {
   detail::CheckpointWriter writer;
-  detail::gather(model, writer);
-  return writer.bytes(metadata);
+  detail::gather(model, metadata, writer);
+  return writer.bytes();
 }
 
 /// Reads the fields of a model or run, converting between floating-point types. The file must hold the model's tensors
@@ -183,6 +184,10 @@ template <detail::ModelArgument M>
 void load(M& model, std::span<const std::byte> bytes, const LoadOptions& options = {}) {
   detail::load(model, detail::CheckpointReader(bytes, options));
 }
+
+/// Replaces another file next to a checkpoint, such as "mine/config.json", by these bytes. Throws std::runtime_error
+/// naming the file if it cannot be written. After an error or a crash the previous file is intact, as with save().
+void save_text(const std::string& text, const std::filesystem::path& path);
 
 /// Reads only the metadata and the fields' texts. Throws std::runtime_error for a malformed file.
 Metadata load_metadata(const std::filesystem::path& path);

@@ -41,14 +41,11 @@ void print_copies(std::ostream& out, const HeldArrays& parameters) {
   for (const auto& [part, inside] : parts)
     for (const auto& [original, copy] : is_whole(part.second, inside.size(), parameters) ? std::vector{part} : inside)
       copies[original].push_back(copy);
-  const auto is_parameter = [&](const std::string& path) {
-    return std::ranges::any_of(parameters, [&](const auto& parameter) { return parameter.first == path; });
-  };
   for (const auto& [original, its_copies] : copies) {
     out << "note: " << its_copies.front();
     if (its_copies.size() > 1) out << " and " << its_copies.size() - 1 << " more";
     out << (its_copies.size() > 1 ? " start" : " starts") << " with the same numbers as " << original;
-    if (is_parameter(original))
+    if (std::ranges::count(parameters, original, &HeldArrays::value_type::first) > 0)
       out << ", and does not stay tied to it: an assignment copies; tg::linear(x, " << original
           << ") uses one for both\n";
     else

@@ -13,11 +13,19 @@
 #include <utility>
 #include <vector>
 
+#include "../../engine/array/from.hpp"
 #include "../../engine/array/random.hpp"
 #include "../../engine/tape/parameter.hpp"
-#include "number.hpp"
 
 namespace tapegrad::detail {
+
+template <class T, class... Types>
+concept OneOf = (std::same_as<T, Types> || ...);
+
+/// The number types of safetensors files.
+template <class T>
+concept Number = OneOf<T, bool, signed char, unsigned char, short, unsigned short, int, unsigned, long, unsigned long,
+                       long long, unsigned long long, float, double>;
 
 /// Storing a field of type F; undefined for types that files do not store.
 ///
@@ -54,11 +62,7 @@ template <Number F, std::size_t N>
 struct FieldStorage<std::array<F, N>> : StorageOfShape<FieldStorage<std::array<F, N>>>,
                                         StorageByValue<std::array<F, N>> {
   using Number = F;
-  static Array<F> get(const std::array<F, N>& field) {
-    Array<F> array(Shape{N});
-    std::copy(field.begin(), field.end(), array.data());
-    return array;
-  }
+  static Array<F> get(const std::array<F, N>& field) { return array<F>(field); }
   static std::array<F, N> make(const Array<F>& array) {
     std::array<F, N> made;
     std::copy_n(array.data(), N, made.begin());
@@ -69,11 +73,7 @@ struct FieldStorage<std::array<F, N>> : StorageOfShape<FieldStorage<std::array<F
 
 template <Number F> struct FieldStorage<std::vector<F>> : StorageByValue<std::vector<F>> {
   using Number = F;
-  static Array<F> get(const std::vector<F>& field) {
-    Array<F> array(Shape{field.size()});
-    std::copy(field.begin(), field.end(), array.data());
-    return array;
-  }
+  static Array<F> get(const std::vector<F>& field) { return array<F>(field); }
   static std::vector<F> make(const Array<F>& array) {
     return std::vector<F>(array.data(), array.data() + array.size());  // in braces, pointers are two bools
   }

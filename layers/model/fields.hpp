@@ -66,6 +66,9 @@ struct Path {
   }
 };
 
+/// True if the name matches `pattern`, with * for any text.
+bool matches(std::string_view pattern, std::string_view name);
+
 /// Removes the first name from "a, b, c". Strips the prefix of this->a and the suffix of a_.
 constexpr std::string_view take_name(std::string_view& list) {
   const std::size_t end = list.find(',');
@@ -226,6 +229,12 @@ template <class M, class Visit> void for_each_parameter(M& model, Visit visit) {
   });
 }
 
+template <class M> void set_training(M& model, bool training) {
+  walk(model, [&](const Path&, auto& field) {
+    if constexpr (requires { requires std::same_as<decltype((field.training)), bool&>; }) field.training = training;
+  });
+}
+
 /// False for a Weight in bfloat16, although it is defined.
 template <class T> bool has_value(const Parameter<T>& parameter) { return parameter.defined(); }
 
@@ -318,19 +327,6 @@ template <detail::ModelArgument M> std::size_t count_parameters(const M& model) 
 template <detail::ModelArgument M> void zero_grad(M& model) {
   detail::for_each_parameter(model, [](const auto&, auto& parameter) { parameter.zero_grad(); });
 }
-
-namespace detail {
-
-template <class M> void set_training(M& model, bool training) {
-  walk(model, [&](const Path&, auto& field) {
-    if constexpr (requires {
-                    { field.training } -> std::same_as<bool&>;
-                  })
-      field.training = training;
-  });
-}
-
-}  // namespace detail
 
 /// Switches a model to training mode, the default: dropout is active.
 template <detail::ModelArgument M> void train(M& model) { detail::set_training(model, true); }

@@ -24,24 +24,12 @@ constexpr const char* kOperation = "read_safetensors";
 
 // Calls function with a value of the file's integer type.
 template <class Function> void with_integer(Dtype dtype, const Function& function) {
-  switch (dtype) {
-    case Dtype::U8:
-      return function(std::uint8_t{});
-    case Dtype::I8:
-      return function(std::int8_t{});
-    case Dtype::U16:
-      return function(std::uint16_t{});
-    case Dtype::I16:
-      return function(std::int16_t{});
-    case Dtype::U32:
-      return function(std::uint32_t{});
-    case Dtype::I32:
-      return function(std::int32_t{});
-    case Dtype::U64:
-      return function(std::uint64_t{});
-    default:
-      return function(std::int64_t{});
-  }
+  const auto call_if_equal = [&]<class Integer>(Integer value) {
+    if (dtype == dtype_of<Integer>()) function(value);
+  };
+  const auto call = [&](auto... values) { (call_if_equal(values), ...); };
+  call(std::uint8_t{}, std::int8_t{}, std::uint16_t{}, std::int16_t{}, std::uint32_t{}, std::int32_t{}, std::uint64_t{},
+       std::int64_t{});
 }
 
 // Converts all numbers, or only those that fit.

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "../../engine/array/array.hpp"
-#include "number.hpp"
+#include "field_storage.hpp"
 
 namespace tapegrad {
 

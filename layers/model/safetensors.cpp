@@ -7,6 +7,7 @@
 #include <iterator>
 #include <locale>
 #include <sstream>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -95,10 +96,7 @@ bool are_sizes(const JsonValue& value) {
 std::string list_dtypes() {
   std::string list;
   for (const DtypeInfo& info : kDtypes)
-    list += (&info == std::begin(kDtypes)     ? ""
-             : &info == std::end(kDtypes) - 1 ? " or "
-                                              : ", ") +
-            std::string(info.name);
+    list += (list.empty() ? "" : &info == std::end(kDtypes) - 1 ? " or " : ", ") + std::string(info.name);
   return list;
 }
 
@@ -241,15 +239,10 @@ class HeaderReader {
 };
 
 void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
-  struct Extent {
-    std::uint64_t begin, end;
-    const std::string* name;
-  };
-  std::vector<Extent> in_order;  // sorting this avoids scattered access to the tensors
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, const std::string*>> in_order;  // avoids scattered access
   in_order.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) in_order.push_back({tensor.begin, tensor.end, &name});
-  std::sort(in_order.begin(), in_order.end(),
-            [](const Extent& a, const Extent& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  for (const auto& [name, tensor] : tensors) in_order.emplace_back(tensor.begin, tensor.end, &name);
+  std::ranges::sort(in_order);
   std::uint64_t place = 0;
   for (const auto& [begin, end, name] : in_order) {
     expect(begin == place, Quoted{*name}, " to begin at byte ", place, " of the data, got ", begin);

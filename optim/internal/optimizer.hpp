@@ -1,8 +1,11 @@
-/// The bodies of optimizer.hpp and helpers for formulas. For the optimizers' own sources.
+/// The bodies of optimizer.hpp, checks, and helpers for formulas. For the library's own sources.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -10,14 +13,29 @@
 #include "../../engine/array/shape.hpp"
 #include "../../engine/kernels/parallel_vectorized.hpp"
 #include "../optimizer.hpp"
-#include "each_once.hpp"
 
 namespace tapegrad {
 
 namespace detail {
 
-inline void require_option(const char* optimizer, const char* name, double value) {
-  require(value >= 0 && std::isfinite(value), optimizer, "expected a finite ", name, " of 0 or more, got ", value);
+/// Throws std::invalid_argument for a negative or non-finite option.
+inline void require_options(const char* optimizer, std::initializer_list<std::pair<const char*, double>> options) {
+  for (const auto& [name, value] : options)
+    require(value >= 0 && std::isfinite(value), optimizer, "expected a finite ", name, " of 0 or more, got ", value);
+}
+
+/// Throws std::invalid_argument naming `operation` for duplicate parameters and, unless skipped, undefined ones.
+template <class T>
+void require_each_once(const char* operation, const Parameters<T>& parameters, bool skip_undefined = false) {
+  std::map<const void*, std::size_t> indices;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& parameter = parameters[i];
+    if (skip_undefined && !parameter->defined()) continue;
+    require(parameter->defined(), operation, "expected parameters with a value, got an undefined one at index ", i);
+    const auto [first, is_new] = indices.try_emplace(parameter.variable(), i);
+    require(is_new, operation, "expected each parameter once, got ", *parameter, " twice, at indices ", first->second,
+            " and ", i);
+  }
 }
 
 /// Throws std::logic_error if a parameter's model is gone, or its value or gradient was resized.
@@ -46,6 +64,22 @@ template <class Formula> void for_each_element(std::size_t size, const Formula& 
 #endif
     for (std::size_t i = begin; i < end; ++i) formula(i);
   });
+}
+
+/// The sum of squares, in double, where the square of a float neither overflows nor vanishes. Uses enough sums to fill
+/// the registers, since the compiler keeps the order of additions within each.
+template <class T> double sum_of_squares(const T* x, std::size_t size) {
+  double of_chunks[kMaxChunks] = {};
+  parallel_vectorized(size, [&of_chunks, x](std::size_t begin, std::size_t end, std::size_t chunk) {
+    constexpr std::size_t kSums = 16;
+    double sums[kSums] = {};
+    const auto add = [&](std::size_t i, std::size_t sum) { sums[sum] += static_cast<double>(x[i]) * x[i]; };
+    for (; begin + kSums <= end; begin += kSums)
+      for (std::size_t sum = 0; sum < kSums; ++sum) add(begin + sum, sum);
+    for (std::size_t sum = 0; begin < end; ++begin, ++sum) add(begin, sum);
+    of_chunks[chunk] = std::accumulate(sums, sums + kSums, 0.0);
+  });
+  return std::accumulate(of_chunks, of_chunks + kMaxChunks, 0.0);
 }
 
 }  // namespace detail
@@ -82,8 +116,7 @@ void GroupedOptimizer<T, Options, State>::add_group(Parameters<T> parameters, co
 template <class T, class Options, class State>
 State& GroupedOptimizer<T, Options, State>::state(const Parameter<T>& parameter) & {
   const auto* const variable = ParameterHandle(parameter).variable();
-  const auto is_match = [&](const Member& member) { return member.parameter.variable() == variable; };
-  const auto member = std::ranges::find_if(members_, is_match);
+  const auto member = std::ranges::find(members_, variable, [](const auto& each) { return each.parameter.variable(); });
   detail::require(member != members_.end(), name_, "expected one of the optimizer's parameters, got ", parameter);
   return *member->state;
 }
@@ -119,7 +152,7 @@ template <class T, class Options, class State> double GroupedOptimizer<T, Option
 }
 
 template <class T, class Options, class State> void GroupedOptimizer<T, Options, State>::set_lr(double lr) {
-  detail::require_option(name_, "lr", lr);
+  detail::require_options(name_, {{"lr", lr}});
   for (Options& options : groups_) options.lr = lr;
 }
 

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
 #include "../../engine/kernels/parallel_vectorized.hpp"
-#include "../internal/each_once.hpp"
-#include "checksum.hpp"
+#include "../internal/optimizer.hpp"
+#include "group.hpp"
 #include "internal/world.hpp"
 
 namespace tapegrad::mpi {
@@ -19,15 +20,11 @@ using tapegrad::detail::parallel_vectorized;
 using tapegrad::detail::require;
 using tapegrad::detail::require_usage;
 
-namespace {
-
-constexpr const char* kName = "average_gradients";
+static constexpr const char* kName = "average_gradients";
 
 // True between begin() and finish() of any average. The sums of two concurrent ones could start in a different order on
 // each rank.
-bool is_averaging = false;
-
-}  // namespace
+static bool is_averaging = false;
 
 // The mean is sum(w_r g_r) / sum(w_r) over the ranks r. Each rank knows sum(w_r) before it copies its first gradient
 // into a bucket. It copies share * g with share = w_r / sum(w_r), so the sum over the ranks is the mean.
@@ -98,6 +95,7 @@ template <class T> class GradientAverage<T>::State {
  private:
   struct Bucket {
     std::vector<std::size_t> members;  // parameters
+    std::size_t size = 0;              // of the numbers
     Array<T> numbers;                  // gradients, then the number of ranks with a gradient, per member
     std::size_t missing = 0;           // members not copied in yet
     detail::Request sum{};
@@ -108,22 +106,17 @@ template <class T> class GradientAverage<T>::State {
 
   void fill_buckets() {
     std::vector<Bucket> buckets;
-    std::size_t size = 0;
-    const auto close = [&](Bucket& bucket) {
-      for (const std::size_t i : bucket.members) places_[i].flag = size++;
-      bucket.numbers = Array<T>(Shape{size});
-    };
     for (const std::size_t i : order_) {
-      if (buckets.empty() || size * sizeof(T) >= bucket_bytes_) {
-        if (!buckets.empty()) close(buckets.back());
-        buckets.emplace_back();
-        size = 0;
-      }
-      places_[i] = {buckets.size() - 1, size, 0};
-      size += parameters_[i]->size();
-      buckets.back().members.push_back(i);
+      if (buckets.empty() || buckets.back().size * sizeof(T) >= bucket_bytes_) buckets.emplace_back();
+      Bucket& bucket = buckets.back();
+      places_[i] = {buckets.size() - 1, bucket.size, 0};
+      bucket.size += parameters_[i]->size();
+      bucket.members.push_back(i);
     }
-    close(buckets.back());
+    for (Bucket& bucket : buckets) {
+      for (const std::size_t i : bucket.members) places_[i].flag = bucket.size++;
+      bucket.numbers = Array<T>(Shape{bucket.size});
+    }
     buckets_ = std::move(buckets);
   }
 
@@ -136,7 +129,7 @@ template <class T> class GradientAverage<T>::State {
     if (!is_in_order_) return;
     copy_to_bucket(i, &gradient);
     start_complete();
-    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.test();  // MPI progresses only during calls
+    for (std::size_t b = 0; b < started_; ++b) buckets_[b].sum.progress();  // MPI progresses only during calls
   }
 
   /// Copies the parameter's accumulated gradient plus the arriving one, if any, into its bucket.
@@ -182,10 +175,7 @@ template <class T> class GradientAverage<T>::State {
     const Place& place = places_[i];
     const Array<T>& numbers = buckets_[place.bucket].numbers;
     Parameter<T>& parameter = *parameters_[i];
-    if (numbers(place.flag) == 0) {
-      parameter.zero_grad();  // no rank with a weight above 0 has a gradient
-      return;
-    }
+    if (numbers(place.flag) == 0) return parameter.zero_grad();  // no rank with a weight above 0 has a gradient
     if (!parameter.has_grad()) parameter.set_grad(Array<T>(parameter.shape()));
     const T* const from = numbers.data() + place.first;
     T* const to = parameter.mutable_grad().data();
@@ -204,8 +194,7 @@ template <class T> class GradientAverage<T>::State {
   /// of sums, so a resumed run needs the same buckets from its first step on.
   void order_by_arrival() {
     std::vector<std::size_t> order = arrivals_;
-    for (const std::size_t i : order_)
-      if (std::ranges::find(arrivals_, i) == arrivals_.end()) order.push_back(i);
+    std::ranges::copy_if(order_, std::back_inserter(order), [&](std::size_t i) { return !arrived_[i]; });
     detail::start_broadcast(order.data(), order.size() * sizeof order[0], 0).wait(kName);
     order_ = std::move(order);
     fill_buckets();

@@ -1,6 +1,7 @@
 #include "group.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -9,6 +10,21 @@
 #include "internal/world.hpp"
 
 namespace tapegrad::mpi {
+
+// FNV-1a on words of eight bytes. Each step also mixes the upper half into the lower.
+std::uint64_t detail::checksum(const void* bytes, std::size_t count, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325 ^ seed ^ count;
+  const auto add = [&](const std::byte* at, std::size_t size) {
+    std::uint64_t word = 0;
+    if (size > 0) std::memcpy(&word, at, size);
+    hash = (hash ^ word) * 0x100000001b3;
+    hash ^= hash >> 32;
+  };
+  const std::byte* at = static_cast<const std::byte*>(bytes);
+  for (; count >= 8; at += 8, count -= 8) add(at, 8);
+  add(at, count);
+  return hash;
+}
 
 Group::Group() : rank_(detail::rank()), size_(detail::size()) {
   // Without a Session each rank would be a group of one, and mpirun would wait forever.

@@ -3,16 +3,40 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "../../engine/array/random.hpp"
+#include "../../engine/array/shape.hpp"
 #include "../../layers/model/checkpoint.hpp"
-#include "checksum.hpp"
 #include "gradient_average.hpp"
 
 namespace tapegrad::mpi {
+
+namespace detail {
+
+/// A 64-bit checksum, compared by ranks instead of the bytes; changing any byte or the seed changes it.
+std::uint64_t checksum(const void* bytes, std::size_t count, std::uint64_t seed = 0);
+
+inline std::uint64_t checksum(const std::string& text, std::uint64_t seed = 0) {
+  return checksum(text.data(), text.size(), seed);
+}
+
+/// The checksum of a field's name and its text, or its array with the shape, if any.
+template <class Stored> std::uint64_t checksum_of(const std::string& name, const Stored& stored) {
+  if constexpr (std::is_same_v<Stored, std::nullopt_t>)
+    return checksum(name);
+  else if constexpr (std::is_same_v<Stored, std::string>)
+    return checksum(stored, checksum(name));
+  else
+    return checksum(stored.data(), stored.size() * sizeof(*stored.data()),
+                    checksum(to_string(stored.shape()), checksum(name)));
+}
+
+}  // namespace detail
 
 /// All ranks of the program. Without mpirun it is a single rank: the calls then change nothing and throw the same
 /// errors. All ranks must make all calls except `rank` and `size`, in the same order; otherwise the session's timeout

@@ -35,16 +35,10 @@ template void gather_values(const Parameters<float>&, const std::vector<std::siz
 template void gather_values(const Parameters<double>&, const std::vector<std::size_t>&, const std::vector<bool>&);
 
 std::vector<std::byte> to_first(std::vector<std::byte> bytes, std::size_t from) {
-  if (rank() == from) {
-    const std::size_t size = bytes.size();
-    start_send(&size, sizeof size, 0).wait("gather");
-    start_send(bytes.data(), size, 0).wait("gather");
-  } else if (rank() == 0) {
-    std::size_t size = 0;
-    start_receive(&size, sizeof size, from).wait("gather");
-    bytes.resize(size);
-    start_receive(bytes.data(), size, from).wait("gather");
-  }
+  std::size_t size = bytes.size();
+  start_copy(&size, sizeof size, from, 0).wait("gather");
+  bytes.resize(size);
+  start_copy(bytes.data(), size, from, 0).wait("gather");
   return bytes;
 }
 

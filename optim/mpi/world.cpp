@@ -6,15 +6,14 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +24,7 @@
 
 namespace tapegrad::mpi {
 
+using detail::Request;
 using tapegrad::detail::environment;
 using tapegrad::detail::require;
 using tapegrad::detail::require_usage;
@@ -71,25 +71,21 @@ Processors affinity(std::size_t sets) {
 }
 
 std::size_t count(const Processors& mask) {
-  return static_cast<std::size_t>(CPU_COUNT_S(mask.size() * sizeof(cpu_set_t), mask.data()));
+  return static_cast<std::size_t>(std::max(1, CPU_COUNT_S(mask.size() * sizeof(cpu_set_t), mask.data())));
 }
 
 // The number of the node's processors that this process may use, and the number it is bound to.
-struct OfNode {
-  std::size_t all = 1, bound = 1;
-};
-
-OfNode processors_of_node() {
+std::pair<std::size_t, std::size_t> processors_of_node() {
   Processors bound;
   for (std::size_t sets = 1; bound.empty() && sets <= 64; sets *= 2) bound = affinity(sets);
-  if (bound.empty()) return {};
+  if (bound.empty()) return {1, 1};
   const std::size_t bytes = bound.size() * sizeof(cpu_set_t);
   Processors all(bound.size());
   for (std::size_t i = 0; i < 8 * bytes; ++i) CPU_SET_S(i, bytes, all.data());
   // The kernel keeps only existing, allowed processors. No thread starts before the mask is restored.
   all = sched_setaffinity(0, bytes, all.data()) == 0 ? affinity(bound.size()) : bound;
   sched_setaffinity(0, bytes, bound.data());
-  return {std::max<std::size_t>(1, count(all)), std::max<std::size_t>(1, count(bound))};
+  return {count(all), count(bound)};
 }
 
 // Sets the number of threads to this rank's share of the node's processors, but not above num_threads(), which respects
@@ -100,25 +96,27 @@ void share_processors() {
   int ranks = 1;
   MPI_Comm_size(node, &ranks);
   MPI_Comm_free(&node);
-  const OfNode processors = processors_of_node();
-  const std::size_t share = std::max<std::size_t>(1, processors.all / static_cast<std::size_t>(ranks));
+  const auto [all, bound] = processors_of_node();
+  const std::size_t share = std::max<std::size_t>(1, all / static_cast<std::size_t>(ranks));
   if (!environment("TAPEGRAD_NUM_THREADS").empty()) return;
   set_num_threads(std::min(num_threads(), share));
-  if (world.rank == 0 && processors.bound < share)
-    std::cerr << "tapegrad: each rank is bound to " << processors.bound << " of its node's " << processors.all
-              << " processors but could use " << share << "; pass --bind-to none to mpirun" << std::endl;
+  if (world.rank == 0 && bound < share)
+    std::cerr << "tapegrad: each rank is bound to " << bound << " of its node's " << all << " processors but could use "
+              << share << "; pass --bind-to none to mpirun" << std::endl;
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
+using Requests = std::vector<MPI_Request>;
+
 // True if all requests complete within the given seconds. Polls without a pause for 0.1 ms, then yields the processor
 // to other ranks, and after 2 s sleeps between polls: a rank may be writing a file while the others wait.
-bool complete_within(std::size_t count, MPI_Request* requests, double seconds) {
+bool complete_within(Requests& requests, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   for (;;) {
     int done = 0;
-    MPI_Testall(static_cast<int>(count), requests, &done, MPI_STATUSES_IGNORE);
+    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
     if (done) return true;
     const double waited = std::chrono::duration<double>(Clock::now() - start).count();
     if (waited > seconds) return false;
@@ -129,14 +127,82 @@ bool complete_within(std::size_t count, MPI_Request* requests, double seconds) {
   }
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+}  // namespace
 
-void abort_at_exit() {
-  std::cout.flush();
-  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+// ---- requests -------------------------------------------------------------------------------------------------------
+
+struct Request::Parts {
+  Requests requests;
+};
+
+void Request::progress() {
+  if (parts_ && complete_within(parts_->requests, 0)) parts_.reset();
 }
 
-}  // namespace
+void Request::wait(const char* operation) {
+  if (parts_ && !complete_within(parts_->requests, world.timeout))
+    detail::end_all(
+        tapegrad::detail::message(operation, "expected the other ranks within ", world.timeout,
+                                  " seconds, got no answer: a rank may have exited or called something else; "
+                                  "TAPEGRAD_MPI_TIMEOUT=<seconds> sets the limit"));
+  parts_.reset();
+}
+
+// Starts a request in parts small enough for MPI's counts, which are ints.
+template <class Start> static Request in_parts(std::size_t count, Start start) {
+  constexpr std::size_t kMax = std::numeric_limits<int>::max() / 2;
+  if (world.size == 1 || count == 0) return {};
+  const auto parts = std::make_shared<Request::Parts>();
+  parts->requests.resize((count + kMax - 1) / kMax);
+  for (std::size_t begin = 0; begin < count; begin += kMax)
+    start(begin, static_cast<int>(std::min(kMax, count - begin)), &parts->requests[begin / kMax]);
+  return Request(parts);
+}
+
+namespace detail {
+
+template <class T> Request start_sum(T* numbers, std::size_t count, Overlap overlap) {
+  const MPI_Comm ranks = overlap == Overlap::calls ? world.gradients : MPI_COMM_WORLD;
+  const MPI_Datatype type = std::is_same_v<T, float> ? MPI_FLOAT : MPI_DOUBLE;
+  return in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
+    MPI_Iallreduce(MPI_IN_PLACE, numbers + begin, part, type, MPI_SUM, ranks, request);
+  });
+}
+template Request start_sum(float*, std::size_t, Overlap);
+template Request start_sum(double*, std::size_t, Overlap);
+
+Request start_broadcast(void* bytes, std::size_t count, std::size_t root) {
+  return in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
+    MPI_Ibcast(static_cast<std::byte*>(bytes) + begin, part, MPI_BYTE, static_cast<int>(root), MPI_COMM_WORLD, request);
+  });
+}
+
+Request start_copy(void* bytes, std::size_t count, std::size_t from, std::size_t to) {
+  if (rank() != from && rank() != to) return {};
+  return in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
+    std::byte* const first = static_cast<std::byte*>(bytes) + begin;
+    if (rank() == from)
+      MPI_Isend(first, part, MPI_BYTE, static_cast<int>(to), 0, MPI_COMM_WORLD, request);
+    else
+      MPI_Irecv(first, part, MPI_BYTE, static_cast<int>(from), 0, MPI_COMM_WORLD, request);
+  });
+}
+
+std::size_t rank() { return static_cast<std::size_t>(world.rank); }
+std::size_t size() { return static_cast<std::size_t>(world.size); }
+
+void end_all(const std::string& message, const std::string& program) {
+  std::cout.flush();
+  std::cerr << program + ": rank " + std::to_string(world.rank) + " of " + std::to_string(world.size) + ": " + message +
+                   '\n'  // printed at once: other ranks may print too
+            << std::flush;
+  if (world.is_alive) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  std::_Exit(EXIT_FAILURE);
+}
+
+}  // namespace detail
+
+// ---- the session ----------------------------------------------------------------------------------------------------
 
 Session::Session(int argc, char** argv, const SessionOptions& options) : exceptions_(std::uncaught_exceptions()) {
   require_usage(!world.has_begun, "Session", "expected one Session per program, got a second one");
@@ -148,20 +214,24 @@ Session::Session(int argc, char** argv, const SessionOptions& options) : excepti
   world.is_alive = true;
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world.size);
-  MPI_Comm_dup(MPI_COMM_WORLD, &world.failures);
-  MPI_Comm_dup(MPI_COMM_WORLD, &world.gradients);
-  MPI_Comm_dup(MPI_COMM_WORLD, &world.ends);
+  for (MPI_Comm* const ranks : {&world.failures, &world.gradients, &world.ends}) MPI_Comm_dup(MPI_COMM_WORLD, ranks);
   share_processors();
 }
 
 Session::~Session() {
   if (!world.is_alive) return;
-  // The exception's handler prints its message, then the process exits and ends the other ranks.
   if (std::uncaught_exceptions() > exceptions_) {
-    std::atexit(abort_at_exit);
+    // The exception's handler prints its message, then the process exits and ends the other ranks.
+    std::atexit([] {
+      std::cout.flush();
+      MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    });
     return;
   }
-  detail::start_end().wait("the end of the session");  // MPI_Finalize would wait without a timeout
+  // MPI_Finalize would wait without a timeout.
+  in_parts(1, [](std::size_t, int, MPI_Request* request) {
+    MPI_Ibarrier(world.ends, request);
+  }).wait("the end of the session");
   world.is_alive = false;
   world.rank = 0;
   world.size = 1;
@@ -169,115 +239,13 @@ Session::~Session() {
 }
 
 void Session::fail(const std::string& program, const std::string& message) const {
-  bool together = true;
   if (world.size > 1) {
-    MPI_Request request;
-    MPI_Ibarrier(world.failures, &request);
-    together = complete_within(1, &request, 2);
+    Requests request(1);
+    MPI_Ibarrier(world.failures, request.data());
+    if (!complete_within(request, 2)) detail::end_all(message, program);
   }
   std::cout.flush();
-  std::ostringstream line;
-  line << program << ": ";
-  if (!together) line << "rank " << world.rank << " of " << world.size << ": ";
-  line << message << '\n';
-  if (!together || world.rank == 0) std::cerr << line.str() << std::flush;
-  if (!together) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  if (world.rank == 0) std::cerr << program + ": " + message + '\n' << std::flush;
 }
 
-namespace detail {
-
-std::size_t rank() { return static_cast<std::size_t>(world.rank); }
-std::size_t size() { return static_cast<std::size_t>(world.size); }
-
-void end_all(const std::string& message) {
-  std::ostringstream line;  // printed at once: other ranks may print too
-  line << "tapegrad: rank " << world.rank << " of " << world.size << ": " << message << '\n';
-  std::cout.flush();
-  std::cerr << line.str() << std::flush;
-  if (world.is_alive) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-  std::_Exit(EXIT_FAILURE);
-}
-
-// ---- requests -------------------------------------------------------------------------------------------------------
-
-struct Request::State {
-  std::vector<MPI_Request> parts;
-};
-
-Request::Request() = default;
-Request::Request(Request&& other) noexcept = default;
-Request& Request::operator=(Request&& other) noexcept = default;
-Request::~Request() = default;
-
-bool Request::test() {
-  if (!state_) return true;
-  int done = 0;
-  MPI_Testall(static_cast<int>(state_->parts.size()), state_->parts.data(), &done, MPI_STATUSES_IGNORE);
-  if (done) state_.reset();
-  return done != 0;
-}
-
-void Request::wait(const char* operation) {
-  if (!state_ || complete_within(state_->parts.size(), state_->parts.data(), world.timeout)) return state_.reset();
-  std::ostringstream message;
-  message << '[' << operation << "] expected the other ranks within " << world.timeout
-          << " seconds, got no answer: a rank may have exited or called something else; "
-             "TAPEGRAD_MPI_TIMEOUT=<seconds> sets the limit";
-  end_all(message.str());
-}
-
-/// Starts a request in parts small enough for MPI's counts, which are ints.
-struct Start {
-  template <class Part> static Request in_parts(std::size_t count, Part start) {
-    constexpr std::size_t kMax = std::numeric_limits<int>::max() / 2;
-    Request request;
-    if (world.size == 1 || count == 0) return request;
-    request.state_ = std::make_unique<Request::State>();
-    request.state_->parts.reserve((count + kMax - 1) / kMax);
-    for (std::size_t begin = 0; begin < count; begin += kMax) {
-      request.state_->parts.emplace_back();
-      start(begin, static_cast<int>(std::min(kMax, count - begin)), &request.state_->parts.back());
-    }
-    return request;
-  }
-};
-
-Request start_end() {
-  return Start::in_parts(1, [](std::size_t, int, MPI_Request* request) { MPI_Ibarrier(world.ends, request); });
-}
-
-template <class T> static MPI_Datatype type_of();
-template <> MPI_Datatype type_of<float>() { return MPI_FLOAT; }
-template <> MPI_Datatype type_of<double>() { return MPI_DOUBLE; }
-
-template <class T> Request start_sum(T* numbers, std::size_t count, Overlap overlap) {
-  const MPI_Comm ranks = overlap == Overlap::calls ? world.gradients : MPI_COMM_WORLD;
-  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
-    MPI_Iallreduce(MPI_IN_PLACE, numbers + begin, part, type_of<T>(), MPI_SUM, ranks, request);
-  });
-}
-template Request start_sum(float*, std::size_t, Overlap);
-template Request start_sum(double*, std::size_t, Overlap);
-
-Request start_broadcast(void* bytes, std::size_t count, std::size_t root) {
-  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
-    MPI_Ibcast(static_cast<std::byte*>(bytes) + begin, part, MPI_BYTE, static_cast<int>(root), MPI_COMM_WORLD, request);
-  });
-}
-
-Request start_send(const void* bytes, std::size_t count, std::size_t to) {
-  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
-    MPI_Isend(static_cast<const std::byte*>(bytes) + begin, part, MPI_BYTE, static_cast<int>(to), 0, MPI_COMM_WORLD,
-              request);
-  });
-}
-
-Request start_receive(void* bytes, std::size_t count, std::size_t from) {
-  return Start::in_parts(count, [&](std::size_t begin, int part, MPI_Request* request) {
-    MPI_Irecv(static_cast<std::byte*>(bytes) + begin, part, MPI_BYTE, static_cast<int>(from), 0, MPI_COMM_WORLD,
-              request);
-  });
-}
-
-}  // namespace detail
 }  // namespace tapegrad::mpi

@@ -12,13 +12,15 @@ namespace tapegrad::detail {
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { close(); }
+  ~Descriptor();
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
   operator int() const { return number_; }
 
  private:
-  void close() const;
   int number_;
 };
 
@@ -30,8 +32,6 @@ class AtomicFile {
  public:
   AtomicFile(const char* operation, std::filesystem::path target);
   ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(const void* data, std::size_t size);
 

@@ -12,7 +12,6 @@
 
 #include "../../../engine/array/array.hpp"
 #include "../../../engine/array/internal/error.hpp"
-#include "dtype.hpp"
 #include "safetensors.hpp"
 
 namespace tapegrad::detail {

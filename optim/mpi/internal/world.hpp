@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace tapegrad::mpi::detail {
 
@@ -12,37 +13,32 @@ std::size_t rank();
 std::size_t size();
 
 /// Prints the message as this rank's and ends all ranks.
-[[noreturn]] void end_all(const std::string& message);
+[[noreturn]] void end_all(const std::string& message, const std::string& program = "tapegrad");
 
 /// An asynchronous operation of MPI. Wait for it before freeing its memory.
 class Request {
  public:
-  Request();
-  ~Request();
-  Request(Request&& other) noexcept;
-  Request& operator=(Request&& other) noexcept;
+  struct Parts;
+  Request() = default;  ///< complete
+  explicit Request(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-  /// Lets MPI work, and returns true if the operation is complete.
-  bool test();
+  /// Lets MPI work.
+  void progress();
   /// Waits for completion. Ends all ranks at the timeout, with `operation` in the message.
   void wait(const char* operation);
 
  private:
-  friend struct Start;
-  struct State;
-  std::unique_ptr<State> state_;  // null: none
+  std::shared_ptr<Parts> parts_;  // null: complete
 };
 
-/// Completes when all ranks have reached the end of the session.
-Request start_end();
 /// `calls` for sums of gradients, concurrent with other calls: the order of their starts may differ between ranks.
 enum class Overlap { none, calls };
 /// Sums each number over the ranks, in place, with the same bits on all.
 template <class T> Request start_sum(T* numbers, std::size_t count, Overlap overlap = Overlap::none);
 /// Replaces the bytes by those of the rank `root`.
 Request start_broadcast(void* bytes, std::size_t count, std::size_t root);
-/// Bytes from one rank to another; each calls its side.
-Request start_send(const void* bytes, std::size_t count, std::size_t to);
-Request start_receive(void* bytes, std::size_t count, std::size_t from);
+/// Copies the bytes of the rank `from` to the rank `to`, which is another one. Both call it; for others it does
+/// nothing.
+Request start_copy(void* bytes, std::size_t count, std::size_t from, std::size_t to);
 
 }  // namespace tapegrad::mpi::detail

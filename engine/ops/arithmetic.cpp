@@ -7,9 +7,7 @@
 
 namespace tapegrad {
 
-using detail::map;
-using detail::vector_loops;
-using detail::zip;
+using detail::map, detail::vector_loops, detail::zip;
 
 namespace {
 
@@ -92,15 +90,11 @@ template <class T> Tensor<T> operator/(Scalar<T> a, const Tensor<T>& b) {
       [b = b.shared_value()](const Array<T>& dy, auto& dx, const Array<T>& y) { dx[0] += -dy * y / *b; }, other(a));
 }
 
-template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b) { return b + a; }
-
 template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b) {
   return record(
       {"sub", "y = x − c; dx = dy", b}, map<T>(a.value(), [b](T x) { return x - b; }), {a},
       [](const auto& dy, auto& dx) { dx[0] += dy; }, other(b));
 }
-
-template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b) { return b * a; }
 
 template <class T> Tensor<T> operator-(const Tensor<T>& x) {
   return record({"neg", "y = −x; dx = −dy"}, map<T>(x.value(), std::negate<>()), {x},
@@ -133,27 +127,20 @@ template <class T> Tensor<T> pow(const Tensor<T>& x, const Tensor<T>& exponent) 
                 });
 }
 
-template <class T> Tensor<T> pow(Scalar<T> x, const Tensor<T>& exponent) {
-  return pow(Tensor<T>(Array<T>(Shape{}, x)), exponent);
-}
-
 #define INSTANTIATE(T)                                              \
   template Tensor<T> operator+(const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> operator+(const Tensor<T>&, Scalar<T>);        \
-  template Tensor<T> operator+(Scalar<T>, const Tensor<T>&);        \
   template Tensor<T> operator-(const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> operator-(const Tensor<T>&, Scalar<T>);        \
   template Tensor<T> operator-(Scalar<T>, const Tensor<T>&);        \
   template Tensor<T> operator*(const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> operator*(const Tensor<T>&, Scalar<T>);        \
-  template Tensor<T> operator*(Scalar<T>, const Tensor<T>&);        \
   template Tensor<T> operator/(const Tensor<T>&, const Tensor<T>&); \
   template Tensor<T> operator/(const Tensor<T>&, Scalar<T>);        \
   template Tensor<T> operator/(Scalar<T>, const Tensor<T>&);        \
   template Tensor<T> operator-(const Tensor<T>&);                   \
   template Tensor<T> pow(const Tensor<T>&, Scalar<T>);              \
-  template Tensor<T> pow(const Tensor<T>&, const Tensor<T>&);       \
-  template Tensor<T> pow(Scalar<T>, const Tensor<T>&);
+  template Tensor<T> pow(const Tensor<T>&, const Tensor<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

@@ -2,21 +2,14 @@
 #include <functional>
 #include <limits>
 
-#include "../array/internal/error.hpp"
-#include "../array/internal/parallel.hpp"
 #include "../kernels/strided.hpp"
-#include "../kernels/vector_loops.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
 namespace {
 
-using detail::chunks_for;
-using detail::map;
-using detail::parallel_for;
-using detail::vector_loops;
-using detail::zip;
+using detail::chunks_for, detail::map, detail::parallel_for, detail::require, detail::vector_loops, detail::zip;
 
 // y = f(x), dx = dy derivative(x): the input is saved.
 template <class T, class F, class D, class Describe = detail::NoArguments>
@@ -98,7 +91,7 @@ template <class T> Tensor<T> relu(const Tensor<T>& x) {
 
 // NaN stays NaN, and a NaN bound makes all elements NaN.
 template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> min, std::optional<Scalar<T>> max) {
-  detail::require(min || max, "clamp", "expected min, max or both, got neither");
+  require(min || max, "clamp", "expected min, max or both, got neither");
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   const T low = min.value_or(-kInfinity), high = max.value_or(kInfinity);
   const auto held = [low, high](T a) {
@@ -115,16 +108,14 @@ template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> 
 
 // Φ is the distribution function of the normal distribution, φ its density; or both are approximated by tanh.
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula) {
+  const bool exact = formula == Gelu::exact;
+  const char* text = exact ? "y = x Φ(x); dx = dy ⊙ (Φ(x) + x φ(x))"
+                           : "y = x (1 + t) / 2, t = tanh(√(2/π) (x + 0.044715 x³)); "
+                             "dx = dy ⊙ (1 + t + x (1 − t²) √(2/π) (1 + 0.134145 x²)) / 2";
   const auto& loops = vector_loops<T>();
-  const auto describe = [formula](auto& arguments) {
-    arguments.add("approximate", formula == Gelu::exact ? "none" : "tanh");
-  };
-  if (formula == Gelu::exact)
-    return by_loops({"gelu", "y = x Φ(x); dx = dy ⊙ (Φ(x) + x φ(x))"}, x, loops.gelu, loops.gelu_backward, describe);
-  return by_loops({"gelu",
-                   "y = x (1 + t) / 2, t = tanh(√(2/π) (x + 0.044715 x³)); "
-                   "dx = dy ⊙ (1 + t + x (1 − t²) √(2/π) (1 + 0.134145 x²)) / 2"},
-                  x, loops.gelu_tanh, loops.gelu_tanh_backward, describe);
+  return by_loops({"gelu", text}, x, exact ? loops.gelu : loops.gelu_tanh,
+                  exact ? loops.gelu_backward : loops.gelu_tanh_backward,
+                  [exact](auto& arguments) { arguments.add("approximate", exact ? "none" : "tanh"); });
 }
 
 // σ is the sigmoid.
@@ -145,7 +136,7 @@ template <class T> Tensor<T> softplus(const Tensor<T>& x, double beta, double th
 }
 
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value) {
-  detail::require(value.dimension() == 0, "masked_fill", "expected a value of shape (), got ", value);
+  require(value.dimension() == 0, "masked_fill", "expected a value of shape (), got ", value);
   const T fill = value.item();
   return record(
       {"masked_fill", "y = (1 − m) ⊙ x + m v; dx = (1 − m) ⊙ dy; dv = Σ m ⊙ dy"},
@@ -155,10 +146,6 @@ template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& ma
         if (dx[1].needs_grad()) dx[1] += zip<T>("masked_fill", dy, mask, [](T d, bool m) { return m ? d : T(0); });
       },
       [&](auto& arguments) { arguments.add("mask", mask).add("value", fill); });
-}
-
-template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value) {
-  return masked_fill(x, mask, Tensor<T>(Array<T>(Shape{}, value)));
 }
 
 template <class T> Tensor<T> where(const BoolArray& condition, const Tensor<T>& a, const Tensor<T>& b) {
@@ -199,7 +186,7 @@ template <class T> Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b) {
 
 // k is 0 with probability c and 1 otherwise. The backward pass recomputes the random numbers instead of saving them.
 template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training, Generator& generator) {
-  detail::require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), got ", p);
+  require(p >= 0 && p < 1, "dropout", "expected a probability in [0, 1), got ", p);
   if (!training || p == 0) return x;
   const auto dropped = [p, key = generator.next_key()](const Array<T>& a) {
     Array<T> out(a.shape());
@@ -226,7 +213,6 @@ template <class T> Tensor<T> dropout(const Tensor<T>& x, double p, bool training
   template Tensor<T> clamp(const Tensor<T>&, std::optional<Scalar<T>>, std::optional<Scalar<T>>); \
   template Tensor<T> silu(const Tensor<T>&);                                                      \
   template Tensor<T> softplus(const Tensor<T>&, double, double);                                  \
-  template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, Scalar<T>);                  \
   template Tensor<T> masked_fill(const Tensor<T>&, const BoolArray&, const Tensor<T>&);           \
   template Tensor<T> where(const BoolArray&, const Tensor<T>&, const Tensor<T>&);                 \
   template Tensor<T> maximum(const Tensor<T>&, const Tensor<T>&);                                 \

@@ -1,21 +1,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../array/internal/error.hpp"
-#include "../array/internal/parallel.hpp"
 #include "../kernels/strided.hpp"
-#include "../kernels/vector_loops.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
-
-using detail::chunks_for;
-using detail::parallel_for;
-using detail::require;
-using detail::sum_run;
-
 namespace {
+
+using detail::chunks_for, detail::parallel_for, detail::require, detail::sum_run;
 
 // r and h as in Normalization.
 constexpr const char* normalization_formula(bool centred, bool weight, bool bias) {

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
@@ -10,8 +9,7 @@
 namespace tapegrad {
 namespace {
 
-using detail::vector_loops;
-using detail::zip;
+using detail::vector_loops, detail::zip;
 
 // A reduction's shapes. With the reduced axes as extents of 1, a result broadcasts back to the input's shape: the rules
 // below use this form.

@@ -2,8 +2,6 @@
 #include <cmath>
 #include <functional>
 
-#include "../array/internal/error.hpp"
-#include "../array/internal/parallel.hpp"
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
@@ -11,8 +9,7 @@
 namespace tapegrad {
 namespace {
 
-using detail::require;
-using detail::require_in_range;
+using detail::require, detail::require_in_range;
 
 // An array as rows along an axis; the elements of a row are `step` apart. A scalar is a row of one.
 template <class T> struct Rows {

@@ -2,11 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "../array/internal/error.hpp"
 #include "../kernels/mask_rows.hpp"
 #include "../kernels/rows.hpp"
-#include "../kernels/strided.hpp"
-#include "../kernels/vector_loops.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
 

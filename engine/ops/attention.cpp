@@ -116,9 +116,8 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
   Shape out = sq;
   out.back() = sv.back();
   const std::size_t heads = axes == 4 ? sq[1] : 1, batch = axes > 2 ? sq[0] : 1;
-  const auto layout_of = [heads](const Shape& shape) {
-    const std::size_t rows = shape[shape.size() - 2];
-    return HeadLayout::of_heads(heads, rows, rows, shape.back());
+  const auto layout_of = [&](const Shape& s) {
+    return HeadLayout::of_heads(heads, s[axes - 2], s[axes - 2], s.back());
   };
   const AttentionLayout layout{batch, heads, 1, layout_of(sq), layout_of(sk), layout_of(sv), layout_of(out)};
   return attend(operation, q, k, v, layout, out, mask, options);

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <functional>
-#include <optional>
 
 #include "../kernels/rows.hpp"
 #include "../tape/record.hpp"

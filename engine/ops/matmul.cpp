@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <string>
-#include <string_view>
 
 #include "../kernels/gemm.hpp"
 #include "../kernels/strided.hpp"
@@ -15,7 +13,7 @@ using detail::gemm, detail::Matrix, detail::require, detail::Strides;
 // A batch of products (m, k) (k, n) -> (m, n) over leading axes that broadcast.
 struct Products {
   Shape batch;
-  Strides a_step, b_step;  // elements from one matrix to the next along each axis of the batch; 0 where it broadcasts
+  Strides a_step, b_step;  // matrices from one to the next along each axis of the batch; 0 where it broadcasts
   std::size_t m, k, n;
   Shape out;  // the result's, without the axes missing in a 1-d operand
 
@@ -26,16 +24,16 @@ struct Products {
     const bool shared_out = side_by_side && multiplications < (std::size_t{1} << 21);
     const std::size_t chunks = shared_out ? detail::chunks_for(count * multiplications / 16) : 1;
     detail::parallel_for(count, chunks, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) body(offset(i, a_step), offset(i, b_step), i);
+      for (std::size_t i = begin; i < end; ++i) body(offset(i, a_step, m * k), offset(i, b_step, k * n), i);
     });
   }
 
  private:
-  std::ptrdiff_t offset(std::size_t product, const Strides& step) const {
-    std::ptrdiff_t sum = 0;
+  std::ptrdiff_t offset(std::size_t product, const Strides& step, std::size_t matrix_size) const {
+    std::ptrdiff_t matrices = 0;
     for (std::size_t axis = batch.size(); axis-- > 0; product /= batch[axis])
-      sum += static_cast<std::ptrdiff_t>(product % batch[axis]) * step[axis];
-    return sum;
+      matrices += static_cast<std::ptrdiff_t>(product % batch[axis]) * step[axis];
+    return matrices * static_cast<std::ptrdiff_t>(matrix_size);
   }
 };
 
@@ -64,8 +62,6 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
   }
   p.a_step = detail::broadcast_strides(a_batch, p.batch);
   p.b_step = detail::broadcast_strides(b_batch, p.batch);
-  for (auto& step : p.a_step) step *= static_cast<std::ptrdiff_t>(p.m * p.k);
-  for (auto& step : p.b_step) step *= static_cast<std::ptrdiff_t>(p.k * p.n);
   return p;
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
@@ -54,19 +55,17 @@ Tensor<T> narrowed(const char* operation, const Tensor<T>& x, std::size_t axis, 
   return viewed({operation, "y = x[range]; dx = dy at range, 0 elsewhere"}, x, std::move(view), describe);
 }
 
-// Keeps the elements of the last two axes if the difference column - row satisfies the condition; the others become 0.
+// Keeps the elements of the last two axes if keep(column - row, diagonal); the others become 0.
 template <class T, class Keep>
 Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, std::ptrdiff_t diagonal, Keep keep) {
   require(x.dimension() >= 2, operation.name, "expected at least two axes, got shape ", x.shape());
-  const auto kept = [keep](const Array<T>& a) {
+  const auto kept = [keep, diagonal](const Array<T>& a) {
     const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
     Array<T> out(a.shape());
     for (std::size_t first = 0; first < a.size(); first += columns) {
       const auto row = static_cast<std::ptrdiff_t>(first / columns % rows);
-      for (std::size_t column = 0; column < columns; ++column) {
-        const bool in = keep(static_cast<std::ptrdiff_t>(column) - row);
-        out.data()[first + column] = in ? a.data()[first + column] : T(0);
-      }
+      for (std::size_t i = 0; i < columns; ++i)
+        out.data()[first + i] = keep(static_cast<std::ptrdiff_t>(i) - row, diagonal) ? a.data()[first + i] : T(0);
     }
     return out;
   };
@@ -250,13 +249,11 @@ template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift) {
 }
 
 template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle({"tril", "y = tril(x); dx = tril(dy)"}, x, diagonal,
-                  [diagonal](std::ptrdiff_t d) { return d <= diagonal; });
+  return triangle({"tril", "y = tril(x); dx = tril(dy)"}, x, diagonal, std::less_equal<>());
 }
 
 template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle({"triu", "y = triu(x); dx = triu(dy)"}, x, diagonal,
-                  [diagonal](std::ptrdiff_t d) { return d >= diagonal; });
+  return triangle({"triu", "y = triu(x); dx = triu(dy)"}, x, diagonal, std::greater_equal<>());
 }
 
 template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {

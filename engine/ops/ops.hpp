@@ -27,7 +27,7 @@ namespace tapegrad {
 /// The type of a scalar argument next to a Tensor<T>: any number converts to it.
 template <class T> using Scalar = std::type_identity_t<T>;
 
-// ---- arithmetic.cpp: operands broadcast as in NumPy; either side may be a scalar, an array or an expression --------
+// ---- elementwise.cpp: operands broadcast as in NumPy; either side may be a scalar, an array or an expression -------
 
 /// a + b, elementwise; both broadcast. All operators throw std::invalid_argument if the shapes do not.
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b);
@@ -75,8 +75,6 @@ template <detail::IsTensor X, class Y> X& operator*=(X& x, const Y& y) {
 template <detail::IsTensor X, class Y> X& operator/=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x / y; });
 }
-
-// ---- elementwise.cpp ----------------------------------------------------------------------------------------------
 
 /// e^x. Overflows to inf slightly early: at x = 88.38 in float (exactly: 88.72), at 709.44 in double (709.78).
 template <class T> Tensor<T> exp(const Tensor<T>& x);

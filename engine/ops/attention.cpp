@@ -4,8 +4,6 @@
 #include <cmath>
 #include <functional>
 
-#include "../array/internal/layout.hpp"
-#include "../array/internal/parallel.hpp"
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
@@ -13,9 +11,7 @@
 namespace tapegrad {
 namespace {
 
-using detail::AttentionLayout;
-using detail::HeadLayout;
-using detail::require;
+using detail::AttentionLayout, detail::HeadLayout, detail::require;
 
 // c a bᵀ for the rows of every head: (B, H, T, S). Each group of a's heads shares a head of b.
 template <class T>
@@ -120,9 +116,8 @@ Tensor<T> scaled_dot_product_attention(const Tensor<T>& q, const Tensor<T>& k, c
   Shape out = sq;
   out.back() = sv.back();
   const std::size_t heads = axes == 4 ? sq[1] : 1, batch = axes > 2 ? sq[0] : 1;
-  const auto layout_of = [heads](const Shape& shape) {
-    const std::size_t rows = shape[shape.size() - 2];
-    return HeadLayout::of_heads(heads, rows, rows, shape.back());
+  const auto layout_of = [&](const Shape& s) {
+    return HeadLayout::of_heads(heads, s[axes - 2], s[axes - 2], s.back());
   };
   const AttentionLayout layout{batch, heads, 1, layout_of(sq), layout_of(sk), layout_of(sv), layout_of(out)};
   return attend(operation, q, k, v, layout, out, mask, options);
@@ -135,6 +130,17 @@ Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Ten
   const AttentionLayout layout = detail::layout_of_columns(operation, q.shape(), k.shape(), v.shape(), num_heads);
   const Shape out{layout.batch, layout.q.rows, num_heads * layout.v.width};
   return attend(operation, q, k, v, layout, out, mask, options);
+}
+
+BoolArray causal_mask(std::size_t rows, std::size_t columns) {
+  auto mask = detail::uninitialized<bool>("causal_mask", {rows, columns});
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) mask.data()[i * columns + j] = j <= i;
+  return mask;
+}
+
+BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id) {
+  return detail::map<bool>(ids, [padding_id](std::int64_t id) { return id != padding_id; });
 }
 
 #define INSTANTIATE(T)                                                                                       \

@@ -1,19 +1,32 @@
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <functional>
-#include <optional>
 
-#include "../array/internal/error.hpp"
-#include "../array/internal/parallel.hpp"
 #include "../kernels/rows.hpp"
-#include "../kernels/strided.hpp"
-#include "../kernels/vector_loops.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
 namespace detail {
+
+// Combines losses: y = c Σ losses, or y = losses without reduction.
+template <class T> struct Combination {
+  Reduction reduction;
+  T c;
+
+  Combination(Reduction r, T count) : reduction(r), c(r == Reduction::mean ? 1 / count : T(1)) {}
+
+  bool each() const { return reduction == Reduction::none; }
+  const char* name() const { return each() ? "none" : reduction == Reduction::mean ? "mean" : "sum"; }
+
+  Array<T> value(Array<T> losses) const {
+    if (each()) return losses;
+    return Array<T>(Shape{}, sum_run(losses.data(), losses.size()) * c);
+  }
+
+  // The gradient of loss i.
+  T dloss(const Array<T>& dy, std::size_t i) const { return dy.data()[each() ? i : 0] * c; }
+};
 
 // Cross-entropy over C classes with class weights w and label smoothing e. For a row x with label y:
 //   loss = (1 - e) w_y (lse - x_y) + e/C sum_c w_c (lse - x_c), where lse = log sum exp x
@@ -31,7 +44,10 @@ template <class T> struct CrossEntropy {
   T smooth_share(std::size_t c) const { return smoothing / static_cast<T>(classes) * weight_of(c); }
   // The same for probabilities t instead of a label; they share the remaining 1 - e.
   T share(const T* t, std::size_t c) const { return (1 - smoothing) * weight_of(c) * t[c] + smooth_share(c); }
-  T total_share(std::size_t y) const { return label_share(y) + smooth_sum; }
+
+  // A row's count in the mean: with labels the mean is weighted.
+  T count_of(std::size_t y) const { return weight_of(y); }
+  T count_of(const T*) const { return 1; }
 
   T loss(const T* x, std::size_t y, SumExp<T> exps) const {
     const T log_sum = std::log(exps.sum);
@@ -44,7 +60,7 @@ template <class T> struct CrossEntropy {
 
   // dx = dloss times the gradient above
   void backward(const T* x, std::size_t y, SumExp<T> exps, T dloss, T* dx) const {
-    const T total = dloss * total_share(y) / exps.sum;
+    const T total = dloss * (label_share(y) + smooth_sum) / exps.sum;
     vector_loops<T>().exp_scaled(x, dx, classes, exps.largest, total);
     if (smoothing > 0)
       for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * smooth_share(c);
@@ -67,7 +83,7 @@ template <class T> struct CrossEntropy {
     for (std::size_t c = 0; c < classes; ++c) dx[c] -= dloss * share(t, c);
   }
 
-  void backward_to_probabilities(const T* x, SumExp<T> exps, T dloss, T* dt) const {
+  void backward_to_probabilities(const T* x, auto, SumExp<T> exps, T dloss, T* dt) const {
     const T log_sum = std::log(exps.sum);
     for (std::size_t c = 0; c < classes; ++c) dt[c] = dloss * label_share(c) * (log_sum + (exps.largest - x[c]));
   }
@@ -75,19 +91,15 @@ template <class T> struct CrossEntropy {
 
 }  // namespace detail
 
-using detail::chunks_for;
-using detail::parallel_for;
-using detail::require;
-using detail::sum_run;
+using detail::chunks_for, detail::Combination, detail::CrossEntropy, detail::parallel_for, detail::require,
+    detail::SumExp, detail::sum_run;
 
 namespace {
 
-// Returns the shape of the rows.
-Shape check_logits(const char* operation, const Shape& shape, bool is_mean) {
+void check_logits(const char* operation, const Shape& shape, bool is_mean) {
   require(!shape.empty() && shape.back() > 0, operation, "expected logits of shape (..., classes), got ", shape);
   require(!is_mean || element_count(shape) > 0, operation,
           "expected at least one label to average over, got logits of shape ", shape);
-  return Shape(shape.begin(), shape.end() - 1);
 }
 
 void check_labels(const char* operation, const Shape& shape, const IntArray& labels, std::int64_t ignore_index) {
@@ -100,157 +112,113 @@ void check_labels(const char* operation, const Shape& shape, const IntArray& lab
                              ignore_index, ", got ", label);
 }
 
-// Checks everything but labels or probabilities. Returns the shape of the rows.
-template <class T> Shape check(const Tensor<T>& logits, const CrossEntropyOptions<T>& options) {
+// Checks everything but labels or probabilities.
+template <class T> void check(const Tensor<T>& logits, const CrossEntropyOptions<T>& options) {
   const Shape& shape = logits.shape();
-  const Shape rows = check_logits("cross_entropy", shape, options.reduction == Reduction::mean);
+  check_logits("cross_entropy", shape, options.reduction == Reduction::mean);
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "cross_entropy",
           "expected label_smoothing in [0, 1], got ", options.label_smoothing);
   require(!options.weight || options.weight->shape() == Shape{shape.back()}, "cross_entropy",
           "expected a weight of shape (", shape.back(), "), got ", [&] { return to_string(options.weight->shape()); });
-  return rows;
 }
 
-// True without smoothing and class weights.
-template <class T> bool is_plain(const CrossEntropyOptions<T>& options) {
-  return options.label_smoothing == 0 && !options.weight;
-}
+// Records both forms of cross-entropy. target_of(i) is the label or the probabilities of row i, none if it is ignored.
+template <class T, class TargetOf, class Describe>
+Tensor<T> record_cross_entropy(const char* formula, const Tensor<T>& logits, TargetOf target_of, Inputs<T> inputs,
+                               const CrossEntropyOptions<T>& options, const Describe& describe) {
+  CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
+  const Shape shape(logits.shape().begin(), logits.shape().end() - 1);
+  const std::size_t rows = element_count(shape), classes = rule.classes;
+  Array<T> largest(shape), sums(shape), losses(shape, T(0)), counts(shape, T(0));
+  parallel_for(rows, chunks_for(logits.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto target = target_of(i);
+      if (!target) continue;
+      const T* x = logits.value().data() + i * classes;
+      const SumExp<T> exps = detail::row_sum_exp(detail::vector_loops<T>(), x, classes);
+      largest.data()[i] = exps.largest;
+      sums.data()[i] = exps.sum;
+      losses.data()[i] = rule.loss(x, *target, exps);
+      counts.data()[i] = rule.count_of(*target);
+    }
+  });
+  const Combination<T> combination(options.reduction, sum_run(counts.data(), rows));
 
-constexpr const char* name_of(Reduction reduction) {
-  return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
-}
-
-// The formula for readers, with the classes' shares q and the factor c of the sum over rows. Without smoothing and
-// class weights it is the textbook formula.
-const char* formula_of_labels(bool each, bool plain) {
-  if (!plain)
-    return each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"
-                : "y = −c Σ q ⊙ log softmax(x); dx = c (softmax(x) Σ q − q) dy";
-  return each ? "y = −log softmax(x)[t]; dx = (softmax(x) − one_hot(t)) ⊙ dy"
-              : "y = −c Σ log softmax(x)[t]; dx = c (softmax(x) − one_hot(t)) dy";
-}
-
-const char* formula_of_probabilities(bool each, bool plain) {
-  if (!plain)
-    return each ? "y = −Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
-                  "dx = (softmax(x) Σ q − q) ⊙ dy; dt = −(1 − e) w ⊙ log softmax(x) ⊙ dy"
-                : "y = −c Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
-                  "dx = c (softmax(x) Σ q − q) dy; dt = −c (1 − e) w ⊙ log softmax(x) dy";
-  return each ? "y = −Σ t ⊙ log softmax(x); dx = (softmax(x) Σ t − t) ⊙ dy; dt = −log softmax(x) ⊙ dy"
-              : "y = −c Σ t ⊙ log softmax(x); dx = c (softmax(x) Σ t − t) dy; dt = −c log softmax(x) dy";
-}
-
-template <class T> void describe(Arguments<T>& arguments, const CrossEntropyOptions<T>& options) {
-  arguments.add("label_smoothing", options.label_smoothing).add("weight", options.weight);
-  arguments.add("reduction", name_of(options.reduction));
-}
-
-// All losses, or their sum times the factor.
-template <class T> Array<T> reduced(Array<T> losses, Reduction reduction, T factor) {
-  if (reduction == Reduction::none) return losses;
-  return Array<T>(Shape{}, sum_run(losses.data(), losses.size()) * factor);
+  return record(
+      {"cross_entropy", formula, combination.c}, combination.value(std::move(losses)), inputs,
+      [=, x = logits.shared_value(), rule = std::move(rule), target_of = std::move(target_of),
+       largest = std::move(largest), sums = std::move(sums)](const Array<T>& dy, auto& dx) {
+        // row(x, target, exps, dloss, out) computes a row of the input's gradient.
+        const auto add = [&](const Gradient<T>& input, auto row) {
+          if (!input.needs_grad()) return;
+          Array<T> gradient(x->shape());
+          parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+              T* out = gradient.data() + i * classes;
+              if (const auto target = target_of(i))
+                row(x->data() + i * classes, *target, SumExp<T>{largest.data()[i], sums.data()[i]},
+                    combination.dloss(dy, i), out);
+              else
+                std::fill_n(out, classes, T(0));
+            }
+          });
+          input += std::move(gradient);
+        };
+        add(dx[0], [&](auto... row) { rule.backward(row...); });
+        if (dx.size() == 2) add(dx[1], [&](auto... row) { rule.backward_to_probabilities(row...); });
+      },
+      [&](auto& arguments) {
+        describe(arguments);
+        arguments.add("label_smoothing", options.label_smoothing).add("weight", options.weight);
+        arguments.add("reduction", combination.name());
+      });
 }
 
 }  // namespace
+
+// The formulas for readers have the classes' shares q and the factor c of the sum over rows. Without smoothing and
+// class weights they are the textbook's.
 
 template <class T>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                         const CrossEntropyOptions<Scalar<T>>& options) {
   check(logits, options);
   check_labels("cross_entropy", logits.shape(), labels, options.ignore_index);
-  detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
-  const std::size_t rows = labels.size(), classes = rule.classes;
-
-  Array<T> largest(labels.shape()), sums(labels.shape());
-  Array<T> losses(labels.shape(), T(0)), counts(labels.shape(), T(0));
-  parallel_for(rows, chunks_for(logits.size()), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      if (labels.data()[i] == options.ignore_index) continue;
-      const auto y = static_cast<std::size_t>(labels.data()[i]);
-      const T* x = logits.value().data() + i * classes;
-      const detail::SumExp<T> exps = detail::row_sum_exp(detail::vector_loops<T>(), x, classes);
-      largest.data()[i] = exps.largest;
-      sums.data()[i] = exps.sum;
-      losses.data()[i] = rule.loss(x, y, exps);
-      counts.data()[i] = rule.weight_of(y);
-    }
+  const bool each = options.reduction == Reduction::none, plain = options.label_smoothing == 0 && !options.weight;
+  const char* formula = plain ? (each ? "y = −log softmax(x)[t]; dx = (softmax(x) − one_hot(t)) ⊙ dy"
+                                      : "y = −c Σ log softmax(x)[t]; dx = c (softmax(x) − one_hot(t)) dy")
+                              : (each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"
+                                      : "y = −c Σ q ⊙ log softmax(x); dx = c (softmax(x) Σ q − q) dy");
+  const auto label_of = [labels = labels, ignored = options.ignore_index](std::size_t row) {
+    const std::int64_t label = labels.data()[row];
+    return label == ignored ? std::nullopt : std::optional(static_cast<std::size_t>(label));
+  };
+  return record_cross_entropy<T>(formula, logits, label_of, {logits}, options, [&](auto& arguments) {
+    arguments.add("labels", labels).add("ignore_index", options.ignore_index);
   });
-  const bool each = options.reduction == Reduction::none;
-  const T factor = options.reduction == Reduction::mean ? 1 / sum_run(counts.data(), rows) : T(1);
-
-  return record(
-      {"cross_entropy", formula_of_labels(each, is_plain(options)), factor},
-      reduced(std::move(losses), options.reduction, factor), {logits},
-      [=, rule = std::move(rule), x = logits.shared_value(), largest = std::move(largest), sums = std::move(sums),
-       labels = labels, ignored = options.ignore_index](const Array<T>& dy, auto& dx) {
-        Array<T> gradient(x->shape());
-        parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
-          for (std::size_t i = begin; i < end; ++i) {
-            const std::int64_t label = labels.data()[i];
-            T* g = gradient.data() + i * classes;
-            if (label == ignored)
-              std::fill_n(g, classes, T(0));
-            else
-              rule.backward(x->data() + i * classes, static_cast<std::size_t>(label),
-                            {largest.data()[i], sums.data()[i]}, dy.data()[each ? i : 0] * factor, g);
-          }
-        });
-        dx[0] += std::move(gradient);
-      },
-      [&](auto& arguments) {
-        arguments.add("labels", labels).add("ignore_index", options.ignore_index);
-        describe(arguments, options);
-      });
 }
 
 template <class T, std::same_as<T> U>
 Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                         const CrossEntropyOptions<Scalar<T>>& options) {
-  const Shape shape = check(logits, options);
+  check(logits, options);
   require(probabilities.shape() == logits.shape(), "cross_entropy",
           "expected probabilities with the shape of the logits, ", logits, ", got ", probabilities);
   require(options.ignore_index < 0, "cross_entropy", "expected no ignore_index with probabilities, got ",
           options.ignore_index, "; it applies to integer labels");
-  detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
-  const std::size_t classes = rule.classes, rows = logits.size() / classes;
-
-  Array<T> largest(shape), sums(shape), losses(shape);
-  parallel_for(rows, chunks_for(logits.size()), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const T* x = logits.value().data() + i * classes;
-      const detail::SumExp<T> exps = detail::row_sum_exp(detail::vector_loops<T>(), x, classes);
-      largest.data()[i] = exps.largest;
-      sums.data()[i] = exps.sum;
-      losses.data()[i] = rule.loss(x, probabilities.value().data() + i * classes, exps);
-    }
-  });
-  const bool each = options.reduction == Reduction::none;
-  const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(rows) : T(1);
-
-  return record(
-      {"cross_entropy", formula_of_probabilities(each, is_plain(options)), factor},
-      reduced(std::move(losses), options.reduction, factor), {logits, probabilities},
-      [=, rule = std::move(rule), x = logits.shared_value(), t = probabilities.shared_value(),
-       largest = std::move(largest), sums = std::move(sums)](const Array<T>& dy, auto& dx) {
-        // row(i's first element, exps, dloss, out) computes row i of an input's gradient.
-        const auto add = [&](Gradient<T> input, auto row) {
-          if (!input.needs_grad()) return;
-          Array<T> gradient(x->shape());
-          parallel_for(rows, chunks_for(gradient.size()), [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i)
-              row(i * classes, detail::SumExp<T>{largest.data()[i], sums.data()[i]}, dy.data()[each ? i : 0] * factor,
-                  gradient.data() + i * classes);
-          });
-          input += std::move(gradient);
-        };
-        add(dx[0], [&](std::size_t first, detail::SumExp<T> exps, T dloss, T* out) {
-          rule.backward(x->data() + first, t->data() + first, exps, dloss, out);
-        });
-        add(dx[1], [&](std::size_t first, detail::SumExp<T> exps, T dloss, T* out) {
-          rule.backward_to_probabilities(x->data() + first, exps, dloss, out);
-        });
-      },
-      [&](auto& arguments) { describe(arguments, options); });
+  const bool each = options.reduction == Reduction::none, plain = options.label_smoothing == 0 && !options.weight;
+  const char* formula =
+      plain ? (each ? "y = −Σ t ⊙ log softmax(x); dx = (softmax(x) Σ t − t) ⊙ dy; dt = −log softmax(x) ⊙ dy"
+                    : "y = −c Σ t ⊙ log softmax(x); dx = c (softmax(x) Σ t − t) dy; dt = −c log softmax(x) dy")
+            : (each ? "y = −Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
+                      "dx = (softmax(x) Σ q − q) ⊙ dy; dt = −(1 − e) w ⊙ log softmax(x) ⊙ dy"
+                    : "y = −c Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
+                      "dx = c (softmax(x) Σ q − q) dy; dt = −c (1 − e) w ⊙ log softmax(x) dy");
+  const auto probabilities_of = [t = probabilities.shared_value(), classes = logits.shape().back()](std::size_t row) {
+    return std::optional(t->data() + row * classes);
+  };
+  return record_cross_entropy<T>(formula, logits, probabilities_of, {logits, probabilities}, options,
+                                 detail::NoArguments());
 }
 
 namespace detail {
@@ -279,15 +247,10 @@ template <class T> struct BinaryCrossEntropy {
   }
   T to_target(std::size_t i) const {
     const T a = x->data()[i], p = weight_at(pos_weight, i);
-    const T common =
-        softplus(-std::abs(a));  // of s(a) and s(-a); kept apart from their difference, which would lose digits
+    const T common = softplus(-std::abs(a));  // of s(a) and s(-a), apart from their difference, to keep its digits
     return weight_at(weight, i) * (p * (a < 0 ? -a : T(0)) - (a > 0 ? a : T(0)) + (p - 1) * common);
   }
 };
-
-}  // namespace detail
-
-namespace {
 
 // y_i = f(i)
 template <class T, class F> Array<T> each_of(const Shape& shape, F f) {
@@ -302,41 +265,42 @@ template <class T, class F> Array<T> each_of(const Shape& shape, F f) {
 template <class T>
 std::optional<Array<T>> stretched(const std::optional<Array<T>>& weight, const char* name, const Tensor<T>& x) {
   if (!weight) return std::nullopt;
-  require(detail::broadcasts_to(weight->shape(), x.shape()), "binary_cross_entropy_with_logits", "expected a ", name,
+  require(broadcasts_to(weight->shape(), x.shape()), "binary_cross_entropy_with_logits", "expected a ", name,
           " that broadcasts to ", x, ", got ", weight->shape());
-  return detail::gather(*weight, {x.shape(), detail::broadcast_strides(weight->shape(), x.shape())});
+  return gather(*weight, View{x.shape(), broadcast_strides(weight->shape(), x.shape())});
 }
 
-}  // namespace
+}  // namespace detail
 
 template <class T>
 Tensor<T> binary_cross_entropy_with_logits(const Tensor<T>& x, const Tensor<T>& target,
                                            const BCEWithLogitsOptions<Scalar<T>>& options) {
+  using detail::each_of, detail::stretched;
   constexpr const char* kName = "binary_cross_entropy_with_logits";
   require(x.shape() == target.shape(), kName, "expected a target with the shape of the logits, ", x, ", got ", target);
   require(x.size() > 0 || options.reduction != Reduction::mean, kName,
           "expected at least one element to average over, got shape ", x.shape());
   detail::BinaryCrossEntropy<T> rule{x.shared_value(), target.shared_value(), stretched(options.weight, "weight", x),
                                      stretched(options.pos_weight, "pos_weight", x)};
-  const bool each = options.reduction == Reduction::none;
-  const T factor = options.reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
+  const Combination<T> combination(options.reduction, static_cast<T>(x.size()));
   Array<T> losses = each_of<T>(x.shape(), [&](std::size_t i) { return rule.loss(i); });
   // s(x) = log(1 + exp(x)) has the sigmoid σ as its derivative; the weights w and p are 1 by default.
-  const char* formula = each ? "y = w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
-                               "dx = w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) ⊙ dy; dt = w ⊙ (p ⊙ s(−x) − s(x)) ⊙ dy"
-                             : "y = c Σ w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
-                               "dx = c w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) dy; dt = c w ⊙ (p ⊙ s(−x) − s(x)) dy";
+  const char* formula = combination.each()
+                            ? "y = w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
+                              "dx = w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) ⊙ dy; dt = w ⊙ (p ⊙ s(−x) − s(x)) ⊙ dy"
+                            : "y = c Σ w ⊙ ((1 − t) ⊙ s(x) + p ⊙ t ⊙ s(−x)); "
+                              "dx = c w ⊙ ((1 − t) ⊙ σ(x) − p ⊙ t ⊙ σ(−x)) dy; dt = c w ⊙ (p ⊙ s(−x) − s(x)) dy";
   return record(
-      {kName, formula, factor}, reduced(std::move(losses), options.reduction, factor), {x, target},
-      [rule = std::move(rule), each, factor](const Array<T>& dy, auto& dx) {
+      {kName, formula, combination.c}, combination.value(std::move(losses)), {x, target},
+      [rule = std::move(rule), combination](const Array<T>& dy, auto& dx) {
         const Shape& shape = rule.x->shape();
-        const auto dloss = [&](std::size_t i) { return dy.data()[each ? i : 0] * factor; };
-        if (dx[0].needs_grad()) dx[0] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_logit(i); });
-        if (dx[1].needs_grad()) dx[1] += each_of<T>(shape, [&](std::size_t i) { return dloss(i) * rule.to_target(i); });
+        const auto dloss = [&](std::size_t i) { return combination.dloss(dy, i); };
+        if (dx[0].needs_grad()) dx[0] += each_of<T>(shape, [&](auto i) { return dloss(i) * rule.to_logit(i); });
+        if (dx[1].needs_grad()) dx[1] += each_of<T>(shape, [&](auto i) { return dloss(i) * rule.to_target(i); });
       },
       [&](auto& arguments) {
         arguments.add("weight", options.weight).add("pos_weight", options.pos_weight);
-        arguments.add("reduction", name_of(options.reduction));
+        arguments.add("reduction", combination.name());
       });
 }
 
@@ -345,20 +309,18 @@ template <class T> Tensor<T> mse_loss(const Tensor<T>& x, const Tensor<T>& targe
   require(x.size() > 0 || reduction != Reduction::mean, "mse_loss",
           "expected at least one element to average over, got shape ", x.shape());
   Array<T> difference = detail::zip<T>("mse_loss", x.value(), target.value(), std::minus<>());
-  const T factor = reduction == Reduction::mean ? 1 / static_cast<T>(x.size()) : T(1);
+  const Combination<T> combination(reduction, static_cast<T>(x.size()));
   Array<T> squares = detail::map<T>(difference, [](T d) { return d * d; });
-  const char* formula = reduction == Reduction::none
-                            ? "y = (x − t)²; dx = 2 (x − t) ⊙ dy; dt = −2 (x − t) ⊙ dy"
-                            : "y = c Σ (x − t)²; dx = 2 · c (x − t) dy; dt = −2 · c (x − t) dy";
+  const char* formula = combination.each() ? "y = (x − t)²; dx = 2 (x − t) ⊙ dy; dt = −2 (x − t) ⊙ dy"
+                                           : "y = c Σ (x − t)²; dx = 2 · c (x − t) dy; dt = −2 · c (x − t) dy";
   return record(
-      {"mse_loss", formula, factor}, reduced(std::move(squares), reduction, factor), {x, target},
-      [difference = std::move(difference), factor](const Array<T>& dy, auto& dx) {
-        Array<T> gradient =
-            detail::zip<T>("mse_loss", difference, dy, [factor](T d, T g) { return 2 * factor * d * g; });
+      {"mse_loss", formula, combination.c}, combination.value(std::move(squares)), {x, target},
+      [difference = std::move(difference), c = combination.c](const Array<T>& dy, auto& dx) {
+        Array<T> gradient = detail::zip<T>("mse_loss", difference, dy, [c](T d, T g) { return 2 * c * d * g; });
         if (dx[1].needs_grad()) dx[1] += -gradient;
         dx[0] += std::move(gradient);
       },
-      [&](auto& arguments) { arguments.add("reduction", name_of(reduction)); });
+      [&](auto& arguments) { arguments.add("reduction", combination.name()); });
 }
 
 template <class T> double accuracy(const Array<T>& logits, const IntArray& labels, std::int64_t ignore_index) {

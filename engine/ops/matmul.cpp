@@ -1,10 +1,5 @@
-#include "internal/matmul.hpp"
-
-#include <algorithm>
 #include <string>
-#include <string_view>
 
-#include "../array/internal/error.hpp"
 #include "../kernels/gemm.hpp"
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
@@ -13,22 +8,14 @@
 namespace tapegrad {
 namespace {
 
-using detail::gemm;
-using detail::Matrix;
-using detail::require;
-using detail::Strides;
+using detail::gemm, detail::Matrix, detail::require, detail::Strides;
 
 // A batch of products (m, k) (k, n) -> (m, n) over leading axes that broadcast.
 struct Products {
   Shape batch;
-  Strides a_step, b_step;  // elements from one matrix to the next along each axis of the batch; 0 where it broadcasts
+  Strides a_step, b_step;  // matrices from one to the next along each axis of the batch; 0 where it broadcasts
   std::size_t m, k, n;
   Shape out;  // the result's, without the axes missing in a 1-d operand
-
-  // True if each product reads its own matrix of an operand with this many elements, `matrix_size` per matrix.
-  bool reads_distinct_matrices(std::size_t operand_size, std::size_t matrix_size) const {
-    return operand_size == element_count(batch) * matrix_size;
-  }
 
   // Calls body(offset of a, offset of b, index of the product). On several threads if the bodies may run concurrently
   // and a product is too small to be parallel itself.
@@ -37,16 +24,16 @@ struct Products {
     const bool shared_out = side_by_side && multiplications < (std::size_t{1} << 21);
     const std::size_t chunks = shared_out ? detail::chunks_for(count * multiplications / 16) : 1;
     detail::parallel_for(count, chunks, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) body(offset(i, a_step), offset(i, b_step), i);
+      for (std::size_t i = begin; i < end; ++i) body(offset(i, a_step, m * k), offset(i, b_step, k * n), i);
     });
   }
 
  private:
-  std::ptrdiff_t offset(std::size_t product, const Strides& step) const {
-    std::ptrdiff_t sum = 0;
+  std::ptrdiff_t offset(std::size_t product, const Strides& step, std::size_t matrix_size) const {
+    std::ptrdiff_t matrices = 0;
     for (std::size_t axis = batch.size(); axis-- > 0; product /= batch[axis])
-      sum += static_cast<std::ptrdiff_t>(product % batch[axis]) * step[axis];
-    return sum;
+      matrices += static_cast<std::ptrdiff_t>(product % batch[axis]) * step[axis];
+    return matrices * static_cast<std::ptrdiff_t>(matrix_size);
   }
 };
 
@@ -75,21 +62,11 @@ template <class T> Products plan(const Tensor<T>& a, const Tensor<T>& b) {
   }
   p.a_step = detail::broadcast_strides(a_batch, p.batch);
   p.b_step = detail::broadcast_strides(b_batch, p.batch);
-  for (auto& step : p.a_step) step *= static_cast<std::ptrdiff_t>(p.m * p.k);
-  for (auto& step : p.b_step) step *= static_cast<std::ptrdiff_t>(p.k * p.n);
   return p;
 }
 
-// The destination of an operand's gradient. A matrix read by several products accumulates their gradients.
-template <class T>
-Destination<T> operand_destination(const Gradient<T>& dx, const Products& p, std::size_t matrix_size) {
-  if (p.reads_distinct_matrices(dx.size(), matrix_size)) return dx.destination();
-  return {detail::zeroed_destination(dx), T(1)};
-}
-
-}  // namespace
-
-template <class T> Tensor<T> detail::matmul_for(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b) {
+// matmul(a, b) with einsum's equation as an argument for observers of the tape, unless it is "".
+template <class T> Tensor<T> multiply(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b) {
   const Products p = plan(a, b);
   auto y = detail::uninitialized<T>("matmul", p.out);
   p.for_each(true, [&, m = p.m, k = p.k, n = p.n](auto a_at, auto b_at, std::size_t i) {
@@ -99,33 +76,32 @@ template <class T> Tensor<T> detail::matmul_for(std::string_view equation, const
       {"matmul", "y = a b; da = dy bᵀ; db = aᵀ dy"}, std::move(y), {a, b},
       [p, a = a.shared_value(), b = b.shared_value()](const Array<T>& dy, auto& dx) {
         const std::size_t m = p.m, k = p.k, n = p.n;
-        if (dx[0].needs_grad()) {
-          const auto [da, beta] = operand_destination<T>(dx[0], p, m * k);
-          p.for_each(p.reads_distinct_matrices(a->size(), m * k),
-                     [&, da = da, beta = beta](auto a_at, auto b_at, std::size_t i) {
-                       gemm<T>({dy.data() + i * m * n, m, n}, Matrix<const T>(b->data() + b_at, k, n).t(),
-                               {da + a_at, m, k}, 1, beta);
-                     });
-        }
-        if (dx[1].needs_grad()) {
-          const auto [db, beta] = operand_destination<T>(dx[1], p, k * n);
-          p.for_each(p.reads_distinct_matrices(b->size(), k * n),
-                     [&, db = db, beta = beta](auto a_at, auto b_at, std::size_t i) {
-                       gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), {dy.data() + i * m * n, m, n},
-                               {db + b_at, k, n}, 1, beta);
-                     });
-        }
+        // A matrix read by several products accumulates their gradients.
+        const auto add = [&](const Gradient<T>& gradient, std::size_t matrix_size, auto product) {
+          if (!gradient.needs_grad()) return;
+          const bool distinct = gradient.size() == element_count(p.batch) * matrix_size;
+          const auto to =
+              distinct ? gradient.destination() : Destination<T>{detail::zeroed_destination(gradient), T(1)};
+          p.for_each(distinct, [&](auto a_at, auto b_at, std::size_t i) {
+            product(a_at, b_at, Matrix<const T>(dy.data() + i * m * n, m, n), to);
+          });
+        };
+        add(dx[0], m * k, [&](auto a_at, auto b_at, Matrix<const T> dy_i, Destination<T> da) {
+          gemm<T>(dy_i, Matrix<const T>(b->data() + b_at, k, n).t(), {da.data + a_at, m, k}, 1, da.beta);
+        });
+        add(dx[1], k * n, [&](auto a_at, auto b_at, Matrix<const T> dy_i, Destination<T> db) {
+          gemm<T>(Matrix<const T>(a->data() + a_at, m, k).t(), dy_i, {db.data + b_at, k, n}, 1, db.beta);
+        });
       },
       [equation](auto& arguments) {
         if (!equation.empty()) arguments.add("equation", equation);
       });
 }
 
-template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) { return detail::matmul_for({}, a, b); }
-
-namespace {
-
-std::size_t row_count(const Shape& shape) { return element_count(Shape(shape.begin(), shape.end() - 1)); }
+// The array's rows along the last axis, as one matrix.
+template <class T> Matrix<const T> matrix_of(const Array<T>& x) {
+  return {x.data(), element_count(Shape(x.shape().begin(), x.shape().end() - 1)), x.shape().back()};
+}
 
 // x Wᵀ + b for a weight of T or in bfloat16, called `shown` in errors.
 template <class T, class W>
@@ -139,24 +115,24 @@ Array<T> affine(const Tensor<T>& x, const Array<W>& weight, const Tensor<T>& bia
           ", got ", bias);
   Shape shape = x.shape();
   shape.back() = out;
-  const std::size_t rows = row_count(shape);
   auto y = detail::uninitialized<T>("linear", shape);
-  const Matrix<const T> X(x.value().data(), rows, in);
-  const Matrix<T> Y(y.data(), rows, out);
-  const Matrix<const W> transposed = Matrix<const W>(weight.data(), out, in).t();
+  const Matrix<const T> X = matrix_of(x.value());
+  const Matrix<const W> transposed = matrix_of(weight).t();
+  const Matrix<T> Y(y.data(), X.rows, out);
   bias.defined() ? detail::gemm_plus_bias(X, transposed, bias.value().data(), Y) : gemm(X, transposed, Y);
   return y;
 }
 
-// dx += dy W
-template <class T, class W> void add_input_gradient(const Array<T>& dy, const Array<W>& weight, const Gradient<T>& dx) {
-  if (!dx.needs_grad()) return;
-  const std::size_t out = weight.shape()[0], in = weight.shape()[1], rows = row_count(dy.shape());
-  const auto [data, beta] = dx.destination();
-  gemm<T>({dy.data(), rows, out}, Matrix<const W>(weight.data(), out, in), {data, rows, in}, 1, beta);
+// gradient += a b
+template <class T, class W> void add_product(Matrix<const T> a, Matrix<const W> b, const Gradient<T>& gradient) {
+  if (!gradient.needs_grad()) return;
+  const auto [data, beta] = gradient.destination();
+  gemm<T>(a, b, {data, a.rows, b.columns}, 1, beta);
 }
 
 }  // namespace
+
+template <class T> Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b) { return multiply({}, a, b); }
 
 template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& bias) {
   auto y = affine(x, weight.value(), bias, weight);
@@ -164,13 +140,8 @@ template <class T> Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight,
       bias.defined() ? "y = x Wᵀ + b; dx = dy W; dW = dyᵀ x; db = Σ dy" : "y = x Wᵀ; dx = dy W; dW = dyᵀ x";
   return record({"linear", formula}, std::move(y), {x, weight, bias},
                 [x = x.shared_value(), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
-                  add_input_gradient(dy, *weight, dx[0]);
-                  if (dx[1].needs_grad()) {
-                    const std::size_t out = weight->shape()[0], in = weight->shape()[1];
-                    const std::size_t rows = row_count(dy.shape());
-                    const auto [data, beta] = dx[1].destination();
-                    gemm<T>(Matrix<const T>(dy.data(), rows, out).t(), {x->data(), rows, in}, {data, out, in}, 1, beta);
-                  }
+                  add_product(matrix_of(dy), matrix_of(*weight), dx[0]);
+                  add_product(matrix_of(dy).t(), matrix_of(*x), dx[1]);
                   dx[2] += dy;
                 });
 }
@@ -181,16 +152,97 @@ Tensor<T> linear(const Tensor<T>& x, const Value<BFloat16>& weight, const Tensor
                   [&] { return std::string(name) + (name.empty() ? "" : " ") + to_string(weight->shape()); });
   const char* formula = bias.defined() ? "y = x Wᵀ + b; dx = dy W; db = Σ dy" : "y = x Wᵀ; dx = dy W";
   return record({"linear", formula}, std::move(y), {x, bias}, [weight](const Array<T>& dy, auto& dx) {
-    add_input_gradient(dy, *weight, dx[0]);
+    add_product(matrix_of(dy), matrix_of(*weight), dx[0]);
     dx[1] += dy;
   });
 }
 
-#define INSTANTIATE(T)                                                                         \
-  template Tensor<T> detail::matmul_for(std::string_view, const Tensor<T>&, const Tensor<T>&); \
-  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&);                               \
-  template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&);             \
-  template Tensor<T> linear(const Tensor<T>&, const Value<BFloat16>&, const Tensor<T>&, std::string_view);
+namespace {
+
+// The letters of an equation "ab,bc->ac".
+struct Equation {
+  std::string left, right, out;
+};
+
+bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
+
+Equation parse(std::string_view text) {
+  const auto check = [&](bool holds, const char* what) {
+    require(holds, "einsum", "expected ", what, ", got \"", text, '"');
+  };
+  std::string letters(text);
+  std::erase(letters, ' ');
+  const std::size_t comma = letters.find(','), arrow = letters.find("->");
+  check(comma != std::string::npos && arrow != std::string::npos && comma < arrow,
+        "an equation with two operands and an output, such as \"ij,jk->ik\"");
+  Equation e{letters.substr(0, comma), letters.substr(comma + 1, arrow - comma - 1), letters.substr(arrow + 2)};
+  for (const std::string* term : {&e.left, &e.right, &e.out})
+    for (std::size_t i = 0; i < term->size(); ++i) {
+      const char c = (*term)[i];
+      check((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), "letters for axes");
+      check(term->find(c, i + 1) == std::string::npos, "each letter at most once per operand and in the output");
+    }
+  for (char c : e.out) check(has(e.left, c) || has(e.right, c), "output letters that occur in an operand");
+  return e;
+}
+
+// Sums over the axes whose letters are not in `kept`, and removes these letters.
+template <class T> Tensor<T> sum_others(const Tensor<T>& x, std::string& letters, const std::string& kept) {
+  std::vector<std::size_t> axes;
+  for (std::size_t i = 0; i < letters.size(); ++i)
+    if (!has(kept, letters[i])) axes.push_back(i);
+  std::erase_if(letters, [&](char letter) { return !has(kept, letter); });
+  return axes.empty() ? x : sum(x, axes);
+}
+
+// Permutes x's axes, named by `letters`, to the order of `wanted`.
+template <class T> Tensor<T> ordered(const Tensor<T>& x, const std::string& letters, const std::string& wanted) {
+  if (letters == wanted) return x;
+  std::vector<std::size_t> axes;
+  for (char c : wanted) axes.push_back(letters.find(c));
+  return permute(x, axes);
+}
+
+}  // namespace
+
+// Every einsum of two operands is a batched matrix product between permutations. Letters in both operands and the
+// output are batch axes; letters in one operand and the output are rows or columns; the product sums over the others.
+template <class T> Tensor<T> einsum(std::string_view equation, const Tensor<T>& a, const Tensor<T>& b) {
+  const Equation e = parse(equation);
+  require(e.left.size() == a.dimension() && e.right.size() == b.dimension(), "einsum", "expected operands with ",
+          e.left.size(), " and ", e.right.size(), " axes for \"", equation, "\", got shapes ", a.shape(), " and ",
+          b.shape());
+  for (std::size_t i = 0; i < e.left.size(); ++i)
+    if (const std::size_t j = e.right.find(e.left[i]); j != std::string::npos)
+      require(a.shape()[i] == b.shape()[j], "einsum", "expected equal extents for axis '", e.left[i], "' in \"",
+              equation, "\", got shapes ", a.shape(), " and ", b.shape());
+  const auto extents_of = [&](const std::string& letters) {
+    Shape extents;
+    for (char c : letters) extents.push_back(has(e.left, c) ? a.shape()[e.left.find(c)] : b.shape()[e.right.find(c)]);
+    return extents;
+  };
+  const auto size_of = [&](const std::string& letters) { return element_count(extents_of(letters)); };
+  detail::require_addressable<T>("einsum", extents_of(e.out));
+
+  std::string left_letters = e.left, right_letters = e.right, batch, rows, columns, summed;
+  const Tensor<T> left = sum_others(a, left_letters, e.right + e.out),
+                  right = sum_others(b, right_letters, e.left + e.out);
+  for (char c : left_letters) (!has(e.right, c) ? rows : has(e.out, c) ? batch : summed) += c;
+  for (char c : right_letters)
+    if (!has(e.left, c)) columns += c;
+  const Tensor<T> product = multiply(
+      equation,
+      reshape(ordered(left, left_letters, batch + rows + summed), {size_of(batch), size_of(rows), size_of(summed)}),
+      reshape(ordered(right, right_letters, batch + summed + columns),
+              {size_of(batch), size_of(summed), size_of(columns)}));
+  return ordered(reshape(product, extents_of(batch + rows + columns)), batch + rows + columns, e.out);
+}
+
+#define INSTANTIATE(T)                                                                                     \
+  template Tensor<T> matmul(const Tensor<T>&, const Tensor<T>&);                                           \
+  template Tensor<T> linear(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&);                         \
+  template Tensor<T> linear(const Tensor<T>&, const Value<BFloat16>&, const Tensor<T>&, std::string_view); \
+  template Tensor<T> einsum(std::string_view, const Tensor<T>&, const Tensor<T>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

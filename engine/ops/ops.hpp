@@ -2,9 +2,8 @@
 /// engine/ops/ named above its group.
 ///
 /// Names are PyTorch's, with `axis` instead of dim. Negative axes count from the end. A scalar counts as one element
-/// along axis 0 for reductions, softmax and its relatives, selections, squeeze and transpose. Invalid shapes, axes and
-/// options throw std::invalid_argument, indices out of range std::out_of_range; the message names the operation and
-/// the shapes or numbers it got.
+/// along axis 0 for reductions, softmax and its relatives, selections, squeeze and transpose. Errors name operation and
+/// shapes or numbers: std::invalid_argument for shapes, axes and options, std::out_of_range for indices out of range.
 ///
 /// Arrays and expressions of type T can replace tensors as constants, as in softmax(array, -1). The build generates
 /// overloads for them from these prototypes; include/tapegrad/tapegrad.hpp includes them.
@@ -28,21 +27,20 @@ namespace tapegrad {
 /// The type of a scalar argument next to a Tensor<T>: any number converts to it.
 template <class T> using Scalar = std::type_identity_t<T>;
 
-// ---- arithmetic.cpp: operands broadcast as in NumPy; either side may be a scalar, an array or an expression --------
+// ---- elementwise.cpp: operands broadcast as in NumPy; either side may be a scalar, an array or an expression -------
 
-/// a + b, elementwise; both broadcast. Like the other operators, throws std::invalid_argument if the shapes do not
-/// broadcast together.
+/// a + b, elementwise; both broadcast. All operators throw std::invalid_argument if the shapes do not.
 template <class T> Tensor<T> operator+(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b);  ///< a + b with a scalar b
-template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b);  ///< a + b with a scalar a
+template <class T> Tensor<T> operator+(const Tensor<T>& a, Scalar<T> b);                   ///< a + b with a scalar b
+template <class T> Tensor<T> operator+(Scalar<T> a, const Tensor<T>& b) { return b + a; }  ///< a + b with a scalar a
 /// a - b, elementwise; both broadcast.
 template <class T> Tensor<T> operator-(const Tensor<T>& a, const Tensor<T>& b);
 template <class T> Tensor<T> operator-(const Tensor<T>& a, Scalar<T> b);  ///< a - b with a scalar b
 template <class T> Tensor<T> operator-(Scalar<T> a, const Tensor<T>& b);  ///< a - b with a scalar a
 /// a b, elementwise; both broadcast.
 template <class T> Tensor<T> operator*(const Tensor<T>& a, const Tensor<T>& b);
-template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b);  ///< a b with a scalar b
-template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b);  ///< a b with a scalar a
+template <class T> Tensor<T> operator*(const Tensor<T>& a, Scalar<T> b);                   ///< a b with a scalar b
+template <class T> Tensor<T> operator*(Scalar<T> a, const Tensor<T>& b) { return b * a; }  ///< a b with a scalar a
 /// a / b, elementwise; both broadcast.
 template <class T> Tensor<T> operator/(const Tensor<T>& a, const Tensor<T>& b);
 template <class T> Tensor<T> operator/(const Tensor<T>& a, Scalar<T> b);  ///< a / b with a scalar b
@@ -55,32 +53,28 @@ template <class T> Tensor<T> pow(const Tensor<T>& x, Scalar<T> exponent);
 /// The same, elementwise; both broadcast.
 template <class T> Tensor<T> pow(const Tensor<T>& x, const Tensor<T>& exponent);
 /// x^exponent for each exponent.
-template <class T> Tensor<T> pow(Scalar<T> x, const Tensor<T>& exponent);
+template <class T> Tensor<T> pow(Scalar<T> x, const Tensor<T>& exponent) {
+  return pow(Tensor<T>(Array<T>(Shape{}, x)), exponent);
+}
 
 /// x = x + y: the handle x refers to the recorded sum afterwards, in the shape both broadcast to. The previous array is
 /// unchanged for tapes and other handles. Does not compile for a Parameter, and throws std::logic_error for one seen as
 /// a Tensor; change its value by set_value() or mutable_value().
-template <class X, class Y>
-requires detail::IsTensor<X> X& operator+=(X& x, const Y& y) {
+template <detail::IsTensor X, class Y> X& operator+=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x + y; });
 }
 /// x = x - y, like +=.
-template <class X, class Y>
-requires detail::IsTensor<X> X& operator-=(X& x, const Y& y) {
+template <detail::IsTensor X, class Y> X& operator-=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x - y; });
 }
 /// x = x * y, like +=.
-template <class X, class Y>
-requires detail::IsTensor<X> X& operator*=(X& x, const Y& y) {
+template <detail::IsTensor X, class Y> X& operator*=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x * y; });
 }
 /// x = x / y, like +=.
-template <class X, class Y>
-requires detail::IsTensor<X> X& operator/=(X& x, const Y& y) {
+template <detail::IsTensor X, class Y> X& operator/=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x / y; });
 }
-
-// ---- elementwise.cpp ----------------------------------------------------------------------------------------------
 
 /// e^x. Overflows to inf slightly early: at x = 88.38 in float (exactly: 88.72), at 709.44 in double (709.78).
 template <class T> Tensor<T> exp(const Tensor<T>& x);
@@ -112,7 +106,9 @@ enum class Gelu { exact, tanh };
 template <class T> Tensor<T> gelu(const Tensor<T>& x, Gelu formula = Gelu::exact);
 
 /// `value` if the mask is true, x if it is false; both broadcast.
-template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value);
+template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, Scalar<T> value) {
+  return masked_fill(x, mask, Tensor<T>(Array<T>(Shape{}, value)));
+}
 /// The same with a tensor of shape (). It receives the sum of the gradients of the filled elements.
 template <class T> Tensor<T> masked_fill(const Tensor<T>& x, const BoolArray& mask, const Tensor<T>& value);
 
@@ -129,7 +125,7 @@ template <class T> Tensor<T> minimum(const Tensor<T>& a, const Tensor<T>& b);
 template <class T>
 Tensor<T> dropout(const Tensor<T>& x, double p, bool training = true, Generator& generator = default_generator());
 
-// ---- matmul.cpp, einsum.cpp ---------------------------------------------------------------------------------------
+// ---- matmul.cpp ---------------------------------------------------------------------------------------------------
 
 /// Like torch.matmul, (n) (n) -> (), (m, n) (n) -> (m), (n) (n, p) -> (p), (..., m, n) (..., n, p) -> (..., m, p) with
 /// leading axes broadcast.
@@ -182,8 +178,6 @@ template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal = 
 /// The upper triangle of the last two axes, zeros below diagonal `diagonal`.
 template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal = 0);
 
-// ---- joining.cpp --------------------------------------------------------------------------------------------------
-
 /// Joins tensors along an axis; the other extents are equal.
 template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
 /// Joins tensors of equal shape along a new axis.
@@ -208,7 +202,7 @@ template <class T> Tensor<T> stack(const std::vector<Tensor<T>>& tensors, std::p
 
 // ---- reductions.cpp: over the given axes, or over all axes without any ---------------------------------------------
 
-/// The sum over the axes; 0 over no elements. x: any shape -> the other axes; with keepdims the summed axes keep
+/// The sum over the axes; 0 over no elements. x: any shape -> the other axes, with keepdims also the summed, of
 /// extent 1.
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// The mean over the axes, sum(x) / n, shaped like sum. Throws std::invalid_argument over no elements.
@@ -227,7 +221,7 @@ Tensor<T> var(const Tensor<T>& x, const Axes& axes = {}, double correction = 1, 
 /// The largest element. Equal ones share the gradient. Throws std::invalid_argument over no elements.
 template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 
-// ---- selection.cpp: elements selected along an axis; NaN counts as larger than every number -----------------------
+// ---- reductions.cpp: elements selected along an axis; NaN counts as larger than every number ----------------------
 
 /// Selected elements and their indices along an axis, in equal shapes: `auto [values, indices] = max(x, -1);`.
 template <class T> struct ValuesAndIndices {
@@ -251,12 +245,16 @@ template <class T> ValuesAndIndices<T> max(const Tensor<T>& x, std::ptrdiff_t ax
 template <class T>
 ValuesAndIndices<T> topk(const Tensor<T>& x, std::size_t k, std::ptrdiff_t axis = -1, bool largest = true);
 
-// ---- softmax.cpp, layer_norm.cpp, embedding.cpp -------------------------------------------------------------------
+// ---- normalization.cpp --------------------------------------------------------------------------------------------
 
 /// exp(x) / sum(exp(x)) along the axis. x: any shape -> the same. A row of only -inf gives NaN, as in PyTorch.
 template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis);
 /// log(softmax(x)) along the axis, computed without loss of precision.
 template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis);
+
+/// softmax(scores, masked) along the last axis, with zeros for masked keys and throughout fully masked rows.
+/// scores: (B, H, T, S); H, or B and H, are optional.
+template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const AttentionMask& mask);
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias (Ba et al. 2016, arXiv:1607.06450), with the mean and the biased
 /// variance over x's last axes, as many as the weight has. An undefined weight or bias skips its step.
@@ -267,15 +265,7 @@ Tensor<T> layer_norm(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T
 /// many as the weight has. An undefined weight skips its step; the mean is then over the last axis.
 template <class T> Tensor<T> rms_norm(const Tensor<T>& x, const Tensor<T>& weight = {}, double eps = 1e-6);
 
-/// Rows of the weight. weight: (rows, D), ids: any shape S -> (S, D). The row `padding_idx` gets no gradient. Throws
-/// std::out_of_range naming the first id outside [0, rows).
-template <class T>
-Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
-
-/// Rows of a constant weight in bfloat16, as a constant. The weight is called `name` in errors.
-template <class T> Tensor<T> embedding(const Value<BFloat16>& weight, const IntArray& ids, std::string_view name = {});
-
-// ---- attention.cpp, rotary_embedding.cpp --------------------------------------------------------------------------
+// ---- attention.cpp ------------------------------------------------------------------------------------------------
 
 /// Options of attention.
 struct AttentionOptions {
@@ -298,6 +288,24 @@ template <class T>
 Tensor<T> multi_head_attention(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                                const AttentionMask& mask = {}, const AttentionOptions& options = {});
 
+/// (rows, columns): true if column <= row, the keys visible to a causal model's query.
+BoolArray causal_mask(std::size_t rows, std::size_t columns);
+/// True if the id is not the padding's, for AttentionMask::key_padding. ids: (B, T) -> (B, T)
+BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id);
+
+// ---- embedding.cpp ------------------------------------------------------------------------------------------------
+
+/// Rows of the weight. weight: (rows, D), ids: any shape S -> (S, D). The row `padding_idx` gets no gradient. Throws
+/// std::out_of_range naming the first id outside [0, rows).
+template <class T>
+Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
+
+/// Rows of a constant weight in bfloat16, as a constant. The weight is called `name` in errors.
+template <class T> Tensor<T> embedding(const Value<BFloat16>& weight, const IntArray& ids, std::string_view name = {});
+
+/// ids of any shape S -> (S, classes): 1 at the id, 0 elsewhere. Throws std::out_of_range for an id outside its range.
+IntArray one_hot(const IntArray& ids, std::size_t classes);
+
 /// Options of rotary positions.
 struct RotaryOptions {
   double base = 10000;    ///< the slowest pair of elements turns once in about base * 2 pi positions
@@ -309,10 +317,6 @@ struct RotaryOptions {
 /// x: (B, T, H D) -> the same. Throws std::invalid_argument if D is odd or the base is not a positive number.
 template <class T>
 Tensor<T> rotary_embedding(const Tensor<T>& x, std::size_t num_heads, const RotaryOptions& options = {});
-
-/// softmax(scores, masked) along the last axis, with zeros for masked keys and throughout fully masked rows.
-/// scores: (B, H, T, S); H, or B and H, are optional.
-template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const AttentionMask& mask);
 
 // ---- losses.cpp ---------------------------------------------------------------------------------------------------
 
@@ -383,14 +387,5 @@ template <class T> double accuracy(const Array<T>& logits, const IntArray& label
 template <class T> double accuracy(const Tensor<T>& logits, const IntArray& labels, std::int64_t ignore_index = -100) {
   return accuracy(logits.value(), labels, ignore_index);
 }
-
-// ---- indices.cpp: without gradients -------------------------------------------------------------------------------
-
-/// ids of any shape S -> (S, classes): 1 at the id, 0 elsewhere. Throws std::out_of_range for an id outside its range.
-IntArray one_hot(const IntArray& ids, std::size_t classes);
-/// (rows, columns): true if column <= row, the keys visible to a causal model's query.
-BoolArray causal_mask(std::size_t rows, std::size_t columns);
-/// True if the id is not the padding's, for AttentionMask::key_padding. ids: (B, T) -> (B, T)
-BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id);
 
 }  // namespace tapegrad

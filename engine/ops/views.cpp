@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <functional>
 
-#include "../array/internal/error.hpp"
 #include "../kernels/strided.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
@@ -8,11 +8,8 @@
 namespace tapegrad {
 namespace {
 
-using detail::contiguous_strides;
-using detail::normalize_axis;
-using detail::normalize_axis_or_scalar;
-using detail::require;
-using detail::View;
+using detail::contiguous_strides, detail::normalize_axis, detail::normalize_axis_or_scalar, detail::require,
+    detail::View;
 
 // The operations below differ only in the view: the forward pass is a gather, the rule a scatter-add.
 template <class T, class Describe>
@@ -28,14 +25,10 @@ Tensor<T> viewed(const Operation& operation, const Tensor<T>& x, View view, cons
 template <class T> View whole(const Tensor<T>& x) { return {x.shape(), contiguous_strides(x.shape())}; }
 
 // The list with `item` inserted before index i.
-template <class List> List inserted(const List& list, std::size_t i, typename List::value_type item) {
-  List out;
-  for (std::size_t j = 0; j < list.size(); ++j) {
-    if (j == i) out.push_back(item);
-    out.push_back(list[j]);
-  }
-  if (i == list.size()) out.push_back(item);
-  return out;
+template <class List> List inserted(List list, std::size_t i, typename List::value_type item) {
+  list.push_back(item);
+  std::rotate(list.begin() + static_cast<std::ptrdiff_t>(i), list.end() - 1, list.end());
+  return list;
 }
 
 // The same elements in the same order with another shape.
@@ -60,6 +53,25 @@ Tensor<T> narrowed(const char* operation, const Tensor<T>& x, std::size_t axis, 
   view.shape[axis] = length;
   view.offset = static_cast<std::ptrdiff_t>(start) * view.strides[axis];
   return viewed({operation, "y = x[range]; dx = dy at range, 0 elsewhere"}, x, std::move(view), describe);
+}
+
+// Keeps the elements of the last two axes if keep(column - row, diagonal); the others become 0.
+template <class T, class Keep>
+Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, std::ptrdiff_t diagonal, Keep keep) {
+  require(x.dimension() >= 2, operation.name, "expected at least two axes, got shape ", x.shape());
+  const auto kept = [keep, diagonal](const Array<T>& a) {
+    const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
+    Array<T> out(a.shape());
+    for (std::size_t first = 0; first < a.size(); first += columns) {
+      const auto row = static_cast<std::ptrdiff_t>(first / columns % rows);
+      for (std::size_t i = 0; i < columns; ++i)
+        out.data()[first + i] = keep(static_cast<std::ptrdiff_t>(i) - row, diagonal) ? a.data()[first + i] : T(0);
+    }
+    return out;
+  };
+  return record(
+      operation, kept(x.value()), {x}, [kept](const Array<T>& dy, auto& dx) { dx[0] += kept(dy); },
+      [diagonal](auto& arguments) { arguments.add("diagonal", diagonal); });
 }
 
 // Describes an axis.
@@ -99,19 +111,15 @@ template <class T> Tensor<T> permute(const Tensor<T>& x, const Axes& axes) {
 }
 
 template <class T> Tensor<T> reshape(const Tensor<T>& x, const Extents& shape) {
-  Shape out(shape.size());
-  std::size_t open = shape.size();  // the axis with the inferred extent
-  bool fits = true;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    fits = fits && shape[i] >= -1 && (shape[i] != -1 || open == shape.size());
-    out[i] = shape[i] == -1 ? 1 : static_cast<std::size_t>(shape[i]);
-    if (shape[i] == -1) open = i;
-  }
-  fits = fits && detail::addressable(out, sizeof(T));
-  if (fits && open < shape.size()) {
+  const auto inferred = std::ranges::find(shape, -1);
+  Shape out;
+  for (std::ptrdiff_t extent : shape) out.push_back(extent == -1 ? 1 : static_cast<std::size_t>(extent));
+  bool fits = std::ranges::all_of(shape, [](auto extent) { return extent >= -1; }) &&
+              std::ranges::count(shape, -1) <= 1 && detail::addressable(out, sizeof(T));
+  if (fits && inferred != shape.end()) {
     const std::size_t known = element_count(out);
     fits = known != 0;
-    if (fits) out[open] = x.size() / known;
+    if (fits) out[static_cast<std::size_t>(inferred - shape.begin())] = x.size() / known;
   }
   require(fits && element_count(out) == x.size(), "reshape", "expected a shape for the ", x.size(),
           " elements of shape ", x.shape(), ", at most one extent -1; got ", shape);
@@ -155,19 +163,15 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
   require(repeats.size() >= x.dimension() && std::ranges::all_of(repeats, [](auto count) { return count >= 0; }),
           "repeat", "expected a count of at least 0 for each axis of shape ", x.shape(), ", got ", repeats);
-  // Splits each axis in two, copies and elements; stride 0 along the copies repeats x.
+  // Inserts an axis for the copies before each axis of x, and before the first for new axes; stride 0 repeats x.
   const std::size_t lead = repeats.size() - x.dimension();
-  const View before = whole(x);
-  View view;
-  Shape shape;
-  for (std::size_t i = 0; i < repeats.size(); ++i) {
+  View view = whole(x);
+  Shape shape(repeats.size());
+  for (std::size_t i = repeats.size(); i-- > 0;) {
     const auto copies = static_cast<std::size_t>(repeats[i]);
-    const std::size_t extent = i < lead ? 1 : before.shape[i - lead];
-    view.shape.push_back(copies);
-    view.strides.push_back(0);
-    view.shape.push_back(extent);
-    view.strides.push_back(i < lead ? 0 : before.strides[i - lead]);
-    shape.push_back(copies * extent);
+    const std::size_t axis = i - std::min(i, lead);
+    view = {inserted(view.shape, axis, copies), inserted(view.strides, axis, 0)};
+    shape[i] = copies * (i < lead ? 1 : x.shape()[axis]);
   }
   const auto describe = [&](auto& arguments) { arguments.add("repeats", repeats); };
   return reshaped("repeat",
@@ -240,39 +244,58 @@ template <class T> Tensor<T> roll(const Tensor<T>& x, std::ptrdiff_t shift) {
   return reshaped("roll", roll(reshaped("roll", x, {x.size()}), shift, 0), x.shape());
 }
 
-namespace {
-
-// Keeps the elements of the last two axes if the difference column - row satisfies the condition; the others become 0.
-template <class T, class Keep>
-Tensor<T> triangle(const Operation& operation, const Tensor<T>& x, std::ptrdiff_t diagonal, Keep keep) {
-  require(x.dimension() >= 2, operation.name, "expected at least two axes, got shape ", x.shape());
-  const auto kept = [keep](const Array<T>& a) {
-    const std::size_t rows = a.shape()[a.dimension() - 2], columns = a.shape().back();
-    Array<T> out(a.shape());
-    for (std::size_t first = 0; first < a.size(); first += columns) {
-      const auto row = static_cast<std::ptrdiff_t>(first / columns % rows);
-      for (std::size_t column = 0; column < columns; ++column) {
-        const bool in = keep(static_cast<std::ptrdiff_t>(column) - row);
-        out.data()[first + column] = in ? a.data()[first + column] : T(0);
-      }
-    }
-    return out;
-  };
-  return record(
-      operation, kept(x.value()), {x}, [kept](const Array<T>& dy, auto& dx) { dx[0] += kept(dy); },
-      [diagonal](auto& arguments) { arguments.add("diagonal", diagonal); });
-}
-
-}  // namespace
-
 template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle({"tril", "y = tril(x); dx = tril(dy)"}, x, diagonal,
-                  [diagonal](std::ptrdiff_t d) { return d <= diagonal; });
+  return triangle({"tril", "y = tril(x); dx = tril(dy)"}, x, diagonal, std::less_equal<>());
 }
 
 template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal) {
-  return triangle({"triu", "y = triu(x); dx = triu(dy)"}, x, diagonal,
-                  [diagonal](std::ptrdiff_t d) { return d >= diagonal; });
+  return triangle({"triu", "y = triu(x); dx = triu(dy)"}, x, diagonal, std::greater_equal<>());
+}
+
+template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {
+  require(!tensors.empty(), "cat", "expected at least one tensor, got none");
+  const Shape& first = tensors[0].shape();
+  const std::size_t joined = normalize_axis("cat", axis, first.size());
+  Shape shape = first;
+  shape[joined] = 0;
+  for (const Tensor<T>& x : tensors) {
+    Shape expected = first;
+    if (x.dimension() == first.size()) expected[joined] = x.shape()[joined];
+    require(x.shape() == expected, "cat", "expected equal shapes except along axis ", axis, ", got ", first, " and ",
+            x.shape());
+    shape[joined] += expected[joined];
+    detail::require_addressable<T>("cat", shape);
+  }
+
+  Array<T> y(shape);
+  View place{{}, contiguous_strides(shape)};
+  std::vector<View> places;  // of the tensors in the result
+  for (const Tensor<T>& x : tensors) {
+    place.shape = x.shape();
+    detail::scatter(y, x.value(), place);
+    places.push_back(place);
+    place.offset += static_cast<std::ptrdiff_t>(x.shape()[joined]) * place.strides[joined];
+  }
+  const std::vector<Input<T>> inputs(tensors.begin(), tensors.end());
+  return record(
+      {"cat", "y = [x₁ x₂ …]; dxᵢ = dyᵢ"}, std::move(y), std::span(inputs),
+      [places = std::move(places)](const Array<T>& dy, auto& dx) {
+        for (std::size_t i = 0; i < places.size(); ++i)
+          if (dx[i].needs_grad()) dx[i] += detail::gather(dy, places[i]);
+      },
+      along(axis));
+}
+
+template <class T> Tensor<T> stack(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis) {
+  require(!tensors.empty(), "stack", "expected at least one tensor, got none");
+  const std::size_t i = normalize_axis("stack", axis, tensors[0].dimension() + 1);
+  for (const Tensor<T>& x : tensors)
+    require(x.shape() == tensors[0].shape(), "stack", "expected equal shapes, got ", tensors[0].shape(), " and ",
+            x.shape());
+  detail::require_addressable<T>("stack", inserted(tensors[0].shape(), i, tensors.size()));
+  std::vector<Tensor<T>> slices;
+  for (const Tensor<T>& x : tensors) slices.push_back(unsqueeze(x, static_cast<std::ptrdiff_t>(i)));
+  return cat(slices, static_cast<std::ptrdiff_t>(i));
 }
 
 #define INSTANTIATE(T)                                                                      \
@@ -291,7 +314,9 @@ template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal) {
   template Tensor<T> roll(const Tensor<T>&, std::ptrdiff_t, std::ptrdiff_t);                \
   template Tensor<T> roll(const Tensor<T>&, std::ptrdiff_t);                                \
   template Tensor<T> tril(const Tensor<T>&, std::ptrdiff_t);                                \
-  template Tensor<T> triu(const Tensor<T>&, std::ptrdiff_t);
+  template Tensor<T> triu(const Tensor<T>&, std::ptrdiff_t);                                \
+  template Tensor<T> cat(std::span<const Tensor<T>>, std::ptrdiff_t);                       \
+  template Tensor<T> stack(std::span<const Tensor<T>>, std::ptrdiff_t);
 INSTANTIATE(float)
 INSTANTIATE(double)
 

@@ -1,19 +1,98 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../array/internal/error.hpp"
-#include "../array/internal/parallel.hpp"
-#include "../kernels/strided.hpp"
-#include "../kernels/vector_loops.hpp"
+#include "../kernels/mask_rows.hpp"
+#include "../kernels/rows.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"
 
 namespace tapegrad {
+namespace {
 
-using detail::chunks_for;
-using detail::parallel_for;
-using detail::require;
-using detail::sum_run;
+using detail::chunks_for, detail::parallel_for, detail::require, detail::sum_run, detail::vector_loops;
+
+// Applies f to rows along any axis: transposes the axis to the last position and back.
+template <class T, class F> Tensor<T> along_last(const char* operation, const Tensor<T>& x, std::ptrdiff_t axis, F f) {
+  const std::size_t i = detail::normalize_axis_or_scalar(operation, axis, x.dimension());
+  if (i + 1 >= x.dimension()) return f(x);
+  const auto at = static_cast<std::ptrdiff_t>(i);
+  return transpose(f(transpose(x, at, -1)), at, -1);
+}
+
+// y of this shape: row(i, out) computes its row i of n elements.
+template <class T, class Row> Array<T> by_rows(const Shape& shape, std::size_t n, Row row) {
+  Array<T> y(shape);
+  parallel_for(n == 0 ? 0 : y.size() / n, chunks_for(y.size()), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) row(i, y.data() + i * n);
+  });
+  return y;
+}
+
+// The length of rows along the last axis. A scalar is one row.
+std::size_t row_length(const Shape& shape) { return shape.empty() ? 1 : shape.back(); }
+
+// Describes an operation on rows. Its axis is always the last one, after along_last.
+constexpr auto last_axis = [](auto& arguments) { arguments.add("axis", -1); };
+
+template <class T, class Describe>
+Tensor<T> record_softmax(const Operation& operation, const Tensor<T>& x, Array<T> value, const Describe& describe) {
+  const auto rule = [n = row_length(x.shape())](const Array<T>& dy, auto& dx, const Array<T>& y) {
+    dx[0] += by_rows<T>(dy.shape(), n, [&](std::size_t i, T* out) {
+      detail::row_softmax_backward(vector_loops<T>(), y.data() + i * n, dy.data() + i * n, out, n);
+    });
+  };
+  return record(operation, std::move(value), {x}, rule, describe);
+}
+
+}  // namespace
+
+template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
+  return along_last("softmax", x, axis, [](const Tensor<T>& rows) {
+    const std::size_t n = row_length(rows.shape());
+    Array<T> y = by_rows<T>(rows.shape(), n, [&](std::size_t i, T* out) {
+      detail::row_softmax(vector_loops<T>(), rows.value().data() + i * n, out, n);
+    });
+    return record_softmax({"softmax", "y = softmax(x); dx = y ⊙ (dy − Σ dy ⊙ y)"}, rows, std::move(y), last_axis);
+  });
+}
+
+template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
+  return along_last("log_softmax", x, axis, [](const Tensor<T>& rows) {
+    const std::size_t n = row_length(rows.shape());
+    Array<T> y = by_rows<T>(rows.shape(), n, [&](std::size_t i, T* out) {
+      const T* a = rows.value().data() + i * n;
+      const auto [largest, sum] = detail::row_sum_exp(vector_loops<T>(), a, n);
+      const T log_sum = std::log(sum);
+      for (std::size_t j = 0; j < n; ++j) out[j] = (a[j] - largest) - log_sum;
+    });
+    return record(
+        {"log_softmax", "y = x − log Σ exp(x); dx = dy − exp(y) Σ dy"}, std::move(y), {rows},
+        [n](const Array<T>& dy, auto& dx, const Array<T>& y) {
+          dx[0] += by_rows<T>(dy.shape(), n, [&](std::size_t i, T* out) {
+            const T* d = dy.data() + i * n;
+            const T sum = sum_run(d, n);
+            vector_loops<T>().exp(y.data() + i * n, out, n);
+            for (std::size_t j = 0; j < n; ++j) out[j] = d[j] - out[j] * sum;
+          });
+        },
+        last_axis);
+  });
+}
+
+template <class T> Tensor<T> masked_softmax(const Tensor<T>& scores, const AttentionMask& mask) {
+  const Shape& s = scores.shape();
+  require(s.size() >= 2 && s.size() <= 4, "masked_softmax",
+          "expected scores of shape (B, H, T, S), (B, T, S) or (T, S), got ", s);
+  const std::size_t queries = s[s.size() - 2], keys = s.back();
+  const std::size_t heads = s.size() == 4 ? s[1] : 1, batch = s.size() > 2 ? s[0] : 1;
+  const detail::MaskRows<T> masks("masked_softmax", mask, batch, heads, queries, keys);
+  Array<T> y = by_rows<T>(s, keys, [&](std::size_t i, T* out) {
+    std::copy_n(scores.value().data() + i * keys, keys, out);
+    masks.softmax(i / queries / heads, i / queries % heads, i % queries, out);
+  });
+  return record_softmax({"masked_softmax", "y = softmax(x + mask); dx = y ⊙ (dy − Σ dy ⊙ y)"}, scores, std::move(y),
+                        [&](auto& arguments) { masks.describe(arguments); });
+}
 
 namespace {
 
@@ -37,7 +116,7 @@ template <class T> struct Normalization {
   bool centred;
   std::size_t n;
   T eps;
-  const detail::VectorLoops<T>& loops = detail::vector_loops<T>();
+  const detail::VectorLoops<T>& loops = vector_loops<T>();
 
   T mean(const T* x) const { return sum_run(x, n) / static_cast<T>(n); }
 
@@ -108,35 +187,27 @@ Tensor<T> normalize(const char* operation, bool centred, const Tensor<T>& x, con
   const Shape normalized = normalized_shape(operation, x.shape(), weight, bias);
   const std::size_t n = element_count(normalized);
   require(eps >= 0, operation, "expected eps of at least 0, got ", eps);
-  const std::size_t rows = n == 0 ? 0 : x.size() / n;
   const Normalization<T> rule{centred, n, static_cast<T>(eps)};
 
-  Array<T> y(x.shape()), h(x.shape()), r(Shape{rows});
+  Array<T> h(x.shape()), r(Shape{n == 0 ? 0 : x.size() / n});
   const T* w = weight.defined() ? weight.value().data() : nullptr;
   const T* b = bias.defined() ? bias.value().data() : nullptr;
-  parallel_for(rows, chunks_for(x.size()), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t row = begin; row < end; ++row) {
-      T* const normal = h.data() + row * n;
-      r.data()[row] = rule.normalize_row(x.value().data() + row * n, normal);
-      rule.scale_row(normal, w, b, y.data() + row * n);
-    }
+  Array<T> y = by_rows<T>(x.shape(), n, [&](std::size_t i, T* out) {
+    T* const normal = h.data() + i * n;
+    r.data()[i] = rule.normalize_row(x.value().data() + i * n, normal);
+    rule.scale_row(normal, w, b, out);
   });
 
   return record(
       {operation, normalization_formula(centred, weight.defined(), bias.defined())}, std::move(y), {x, weight, bias},
-      [rule, rows, h = std::move(h), r = std::move(r), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
+      [rule, h = std::move(h), r = std::move(r), weight = weight.shared_value()](const Array<T>& dy, auto& dx) {
         if (dx[1].needs_grad()) rule.add_weight_gradient(dy, h, detail::zeroed_destination(dx[1]));
         dx[2] += dy;
         if (!dx[0].needs_grad()) return;
         const T* w = weight ? weight->data() : nullptr;
-        Array<T> gradient(dy.shape());
-        parallel_for(rows, chunks_for(dy.size()), [&](std::size_t begin, std::size_t end) {
-          for (std::size_t row = begin; row < end; ++row) {
-            const std::size_t first = row * rule.n;
-            rule.backward_row(dy.data() + first, w, h.data() + first, r.data()[row], gradient.data() + first);
-          }
+        dx[0] += by_rows<T>(dy.shape(), rule.n, [&](std::size_t i, T* out) {
+          rule.backward_row(dy.data() + i * rule.n, w, h.data() + i * rule.n, r.data()[i], out);
         });
-        dx[0] += std::move(gradient);
       },
       [&](auto& arguments) { arguments.add("normalized_shape", normalized).add("eps", eps); });
 }
@@ -153,6 +224,9 @@ template <class T> Tensor<T> rms_norm(const Tensor<T>& x, const Tensor<T>& weigh
 }
 
 #define INSTANTIATE(T)                                                                         \
+  template Tensor<T> softmax(const Tensor<T>&, std::ptrdiff_t);                                \
+  template Tensor<T> log_softmax(const Tensor<T>&, std::ptrdiff_t);                            \
+  template Tensor<T> masked_softmax(const Tensor<T>&, const AttentionMask&);                   \
   template Tensor<T> layer_norm(const Tensor<T>&, const Tensor<T>&, const Tensor<T>&, double); \
   template Tensor<T> rms_norm(const Tensor<T>&, const Tensor<T>&, double);
 INSTANTIATE(float)

@@ -52,8 +52,6 @@ def add_samples():
     add("gelu", "tiny", [draw(4, low=-1e-9, high=1e-9)], F.gelu)
     add("gelu", "by tanh", [draw(2, 3, low=-3, high=3)], lambda a: F.gelu(a, approximate="tanh"))
     add("gelu", "by tanh, a scalar", [draw(low=-3, high=3)], lambda a: F.gelu(a, approximate="tanh"))
-    add("gelu", "by tanh, four axes", [draw(2, 1, 2, 3, low=-3, high=3)], lambda a: F.gelu(a, approximate="tanh"))
-    add("gelu", "by tanh, no elements", [draw(0, 2, low=-3, high=3)], lambda a: F.gelu(a, approximate="tanh"))
     add("gelu", "by tanh, tiny", [draw(4, low=-1e-9, high=1e-9)], lambda a: F.gelu(a, approximate="tanh"))
     add("gelu", "by tanh, large", [draw(8, low=-1e4, high=1e4)], lambda a: F.gelu(a, approximate="tanh"))
 
@@ -64,14 +62,11 @@ def add_samples():
     add("masked_fill", "a mask of one column", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 1), 8), 0.5))
     add("masked_fill", "a causal mask of four axes", [draw(2, 2, 3, 3)], lambda a: fill(a, causal(3, 3), 2))
     add("masked_fill", "a scalar, filled", [draw()], lambda a: fill(a, drawn_mask((), 7), 1))
-    add("masked_fill", "a scalar, left", [draw()], lambda a: fill(a, drawn_mask((), 8), 1))
     outer = torch.tensor([True, False, False, True])
     add("masked_fill", "-inf before a softmax", [draw(2, 4)], lambda a: fill(a, outer, -math.inf).softmax(-1))
 
-    add("masked_fill", "a tensor's value", [draw(2, 3), draw()], lambda a, b: fill(a, drawn_mask((2, 3), 7), b))
     add("masked_fill", "a tensor's value in rows", [draw(2, 3), draw()], lambda a, b: fill(a, row, b))
     add("masked_fill", "a tensor's value in a scalar", [draw(), draw()], lambda a, b: fill(a, drawn_mask((), 7), b))
-    add("masked_fill", "a tensor's value in nothing", [draw(0, 3), draw()], lambda a, b: fill(a, row, b))
     add("masked_fill", "the sum of what is filled", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 3), 7), a.sum()))
 
     square = drawn_mask((2, 3), 7)
@@ -80,15 +75,10 @@ def add_samples():
     add("where", "all three broadcast", [draw(3), draw(2, 1, 1)], lambda a, b: torch.where(column, a, b))
     add("where", "scalars chosen by a matrix", [draw(), draw()], lambda a, b: torch.where(square, a, b))
     add("where", "the same tensor twice", [draw(2, 3)], lambda a: torch.where(square, a, a))
-    one = drawn_mask((1, 3), 7)
-    three, single = drawn_mask((3,), 7), drawn_mask((1,), 8)
-    add("where", "a scalar and a matrix", [draw(), draw(2, 3)], lambda a, b: torch.where(three, a, b))
 
     for operation, f in ("maximum", torch.maximum), ("minimum", torch.minimum):
-        add(operation, "equal shapes", [draw(2, 3), draw(2, 3)], f)
         add(operation, "a row and a column", [draw(3), draw(2, 1)], f)
         add(operation, "scalars", [draw(), draw()], f)
-        add(operation, "no rows and one row", [draw(0, 3), draw(1, 3)], f)
         add(operation, "a tensor with itself", [draw(2, 3)], lambda a, f=f: f(a, a))
         add(operation, "a matrix and its transpose", [draw(3, 3)], lambda a, f=f: f(a, a.T))
         add(operation, "large and tiny", [draw(2, 3, low=-1e30, high=1e30), draw(3, low=-1e-9, high=1e-9)], f)
@@ -98,7 +88,5 @@ def add_samples():
     add("dropout", "a tenth of three axes", [draw(2, 3, 4)], lambda a: a * kept(a.shape, 0.1))
     add("dropout", "twice, with other masks", [draw(12)],
         lambda a: a * kept(a.shape, 0.5) + a * kept(a.shape, 0.5, call=1))
-    add("dropout", "a scalar", [draw()], lambda a: a * kept(a.shape, 0.2))
-    add("dropout", "no elements", [draw(0, 2)], lambda a: a * kept(a.shape, 0.5))
     add("dropout", "probability 0", [draw(2, 3)], lambda a: a * a)
     add("dropout", "not training", [draw(2, 3)], lambda a: a * a)

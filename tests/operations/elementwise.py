@@ -57,7 +57,6 @@ def add_samples():
 
     fill = torch.masked_fill
     row = torch.tensor([True, False, True])
-    add("masked_fill", "a mask of the same shape", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 3), 7), -9))
     add("masked_fill", "a mask of one row", [draw(2, 3)], lambda a: fill(a, row, 0.5))
     add("masked_fill", "a mask of one column", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 1), 8), 0.5))
     add("masked_fill", "a causal mask of four axes", [draw(2, 2, 3, 3)], lambda a: fill(a, causal(3, 3), 2))
@@ -67,14 +66,12 @@ def add_samples():
 
     add("masked_fill", "a tensor's value in rows", [draw(2, 3), draw()], lambda a, b: fill(a, row, b))
     add("masked_fill", "a tensor's value in a scalar", [draw(), draw()], lambda a, b: fill(a, drawn_mask((), 7), b))
-    add("masked_fill", "the sum of what is filled", [draw(2, 3)], lambda a: fill(a, drawn_mask((2, 3), 7), a.sum()))
 
     square = drawn_mask((2, 3), 7)
     add("where", "equal shapes", [draw(2, 3), draw(2, 3)], lambda a, b: torch.where(square, a, b))
     column = drawn_mask((2, 1), 7)
     add("where", "all three broadcast", [draw(3), draw(2, 1, 1)], lambda a, b: torch.where(column, a, b))
     add("where", "scalars chosen by a matrix", [draw(), draw()], lambda a, b: torch.where(square, a, b))
-    add("where", "the same tensor twice", [draw(2, 3)], lambda a: torch.where(square, a, a))
 
     for operation, f in ("maximum", torch.maximum), ("minimum", torch.minimum):
         add(operation, "a row and a column", [draw(3), draw(2, 1)], f)

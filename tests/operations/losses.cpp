@@ -32,8 +32,6 @@ void add_cross_entropy(Table& table) {
   const std::vector<Draw> logits{draw({4, 3}, -2, 2)};
   const auto plain = [](auto& x) { return tg::cross_entropy(x[0], labels()); };
   table.add("cross_entropy", "mean", logits, plain);
-  table.add("cross_entropy", "sum", logits,
-            [](auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::sum}); });
   table.derive("cross_entropy", "rows", {"...n", draw({3}, -2, 2)}, [](auto& x) {
     return tg::cross_entropy(
         x[0], labels_for(x[0]),
@@ -81,7 +79,6 @@ void add_cross_entropy_of_probabilities(Table& table) {
   const auto none = [](auto& x) { return tg::cross_entropy(x[0], x[1], {.reduction = Reduction::none}); };
   const auto smoothed = [](auto& x) { return tg::cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); };
   table.add("cross_entropy", "probabilities, mean", rows, plain);
-  table.add("cross_entropy", "probabilities, sum", rows, sum);
   table.add("cross_entropy", "probabilities, none", rows, none);
   table.derive("cross_entropy", "probabilities, rows", {"*n,*n", draw({3}, -2, 2), draw({3}, 0, 1)}, [](auto& x) {
     return tg::cross_entropy(x[0], x[1],

@@ -58,7 +58,6 @@ def add_samples():
     add("layer_norm", "no bias", [draw(2, 4), draw(4)], lambda a, w: F.layer_norm(a, [4], w))
     add("layer_norm", "no weight", [draw(2, 4), draw(4)], lambda a, b: F.layer_norm(a, [4], None, b))
     layer_norm("another eps", draw(2, 4), 4, eps=0.5)
-    add("layer_norm", "the weight also as bias", [draw(2, 4), draw(4)], lambda a, w: F.layer_norm(a, [4], w, w))
 
     def rms_norm(name, x, *normalized, **options):
         add("rms_norm", name, [x, draw(*normalized)], lambda a, w: rms(a, len(normalized), w, **options))
@@ -78,4 +77,3 @@ def add_samples():
     add("embedding", "no ids", [draw(4, 3)], lambda a: F.embedding(none, a))
     padded = torch.tensor([[3, 0, 0], [1, 0, 3]])
     add("embedding", "padding", [draw(4, 2)], lambda a: F.embedding(padded, a, padding_idx=0))
-    add("embedding", "the table also used elsewhere", [draw(3, 2)], lambda a: a[[2, 0, 2]] @ a.T)

@@ -50,9 +50,6 @@ void add_max(Table& table) {
             [](auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
   table.add("max", "a scalar", {draw({})}, [](auto& x) { return with_indices(tg::max(x[0], 0)); });
   table.add("max", "large", {draw({2, 20}, -1e30, 1e30)}, [](auto& x) { return with_indices(tg::max(x[0], 1)); });
-  table.add("max", "every element twice", {draw({2, 3})}, [](auto& x) {
-    return with_indices(tg::max(tg::cat({x[0], x[0]}, 1), 1));
-  });
 }
 
 void add_topk(Table& table) {

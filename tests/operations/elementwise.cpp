@@ -54,6 +54,7 @@ void add_functions(Table& table) {
 
   add_smooth_function(table, "tanh", 2, [](auto& x) { return tg::tanh(x[0]); });
   add_smooth_function(table, "sigmoid", 4, [](auto& x) { return tg::sigmoid(x[0]); });
+  add_smooth_function(table, "silu", 4, [](auto& x) { return tg::silu(x[0]); });
 
   const auto relu = [](auto& x) { return tg::relu(x[0]); };
   add_function(table, "relu", -1, 1, 0.1, relu);
@@ -65,8 +66,6 @@ void add_functions(Table& table) {
   table.add("clamp", "from above", {draw({2, 3})}, [](auto& x) { return tg::clamp(x[0], {}, 0.25); });
   table.add("clamp", "to bounds that cross", {draw({2, 3})}, [](auto& x) { return tg::clamp(x[0], 0.5, -0.5); });
   table.add("clamp", "large", {draw({8}, -1e30, 1e30)}, [](auto& x) { return tg::clamp(x[0], -5e29, 5e29); });
-
-  add_smooth_function(table, "silu", 4, [](auto& x) { return tg::silu(x[0]); });
 
   add_smooth_function(table, "softplus", 3, [](auto& x) { return tg::softplus(x[0]); });
   table.add("softplus", "beta and threshold", {"...a?", draw({8}, -10, 10)},

@@ -1,26 +1,15 @@
 // Out of memory: each allocation of recording, backward, step, save, load and other calls fails once. This is a
 // separate program because it replaces operator new.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include <tapegrad/tapegrad.hpp>
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <new>
 #include <optional>
-#include <span>
-#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "checkpoint_bytes.hpp"
 #include "close.hpp"

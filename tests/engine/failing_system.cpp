@@ -1,7 +1,6 @@
 // System errors: every call for writing a file fails once, writes are shortened and interrupted, and calls come in a
 // crash-safe order. This is a separate program because it replaces the C library's calls.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -11,12 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
-#include <filesystem>
 #include <functional>
-#include <stdexcept>
-#include <string>
-#include <system_error>
-#include <vector>
 
 #include "checkpoint_bytes.hpp"
 #include "temporary_folder.hpp"

@@ -8,49 +8,29 @@ namespace {
 // An operator on tensors that broadcast in every way, and with a number on either side.
 template <class Operator> void add_operator(Table& table, const char* operation) {
   const auto f = [](auto& x) { return Operator()(x[0], x[1]); };
-  table.add(operation, "equal shapes", {draw({2, 3}), draw({2, 3}, 0.5, 2)}, f);
   table.add(operation, "a row and a column", {draw({3}), draw({2, 1}, 0.5, 2)}, f);
   table.add(operation, "scalars", {"...,...", draw({}), draw({}, 0.5, 2)}, f);
-  table.add(operation, "no rows and one row", {draw({0, 3}), draw({1, 3}, 0.5, 2)}, f);
-  table.add(operation, "a matrix and its transpose", {draw({2, 2}, 0.5, 2)},
-            [](auto& x) { return Operator()(x[0], tg::transpose(x[0], 0, 1)); });
   table.add(operation, "a number on the right", {"...a?b?", draw({2, 3})},
             [](auto& x) { return Operator()(x[0], 2.5); });
   table.add(operation, "a number on the left", {"...a?b?", draw({2, 3}, 0.5, 2)},
             [](auto& x) { return Operator()(2.5, x[0]); });
-  table.add(operation, "nothing, with a number on either side", {draw({2, 0})},
-            [](auto& x) { return Operator()(2.5, Operator()(x[0], 1.5)); });
 }
 
-// A compound assignment to a copy of the first input's handle.
+// A compound assignment to a copy of the first input's handle, made by the call.
 template <class Assign> void add_assignment(Table& table, const char* operation, Assign) {
-  const auto f = [](auto& x) {
-    auto y = x[0];
-    return Assign()(y, x[1]);
-  };
+  const auto f = [](auto& x) { return Assign()(x[0], x[1]); };
   table.add(operation, "a row to a matrix", {draw({2, 3}), draw({3}, 0.5, 2)}, f);
   table.derive(operation, "scalars", {"...,...", draw({}), draw({}, 0.5, 2)}, f);
   table.add(operation, "a matrix to a scalar", {draw({}), draw({2, 3}, 0.5, 2)}, f);
-  table.add(operation, "a number", {draw({2, 3})}, [](auto& x) {
-    auto y = x[0];
-    return Assign()(y, 2.5);
-  });
-  table.add(operation, "an array", {draw({2, 3})}, [](auto& x) {
-    auto y = x[0];
-    return Assign()(y, tg::Array<double>{1, 2, 4});
-  });
-  table.add(operation, "a tensor to itself, which others still see", {draw({2, 3}, 0.5, 2)}, [](auto& x) {
-    auto y = x[0];
-    return Assign()(y, y) * x[0];
-  });
-  table.add(operation, "nothing", {draw({0, 3}), draw({1, 3}, 0.5, 2)}, f);
+  table.add(operation, "a number", {draw({2, 3})}, [](auto& x) { return Assign()(x[0], 2.5); });
+  table.add(operation, "an array", {draw({2, 3})}, [](auto& x) { return Assign()(x[0], tg::Array<double>{1, 2, 4}); });
+  table.add(operation, "a tensor to itself, which others still see", {draw({2, 3}, 0.5, 2)},
+            [](auto& x) { return Assign()(x[0], x[0]) * x[0]; });
 }
 
 void add_tensor_powers(Table& table) {
   const auto pow = [](auto& x) { return tg::pow(x[0], x[1]); };
-  const Draw base = draw({2, 3}, 0.5, 3);
   table.derive("pow", "scalars", {"...,...", draw({}, 0.5, 3), draw({}, -2, 2)}, pow);
-  table.add("pow", "exponents of the same shape", {base, draw({2, 3}, -2, 2)}, pow);
   table.add("pow", "a column of exponents and a row", {draw({3}, 0.5, 2), draw({2, 1})}, pow);
   table.add("pow", "a number to many powers", {"...a?b?", draw({2, 3})}, [](auto& x) { return tg::pow(2.5, x[0]); });
   table.add("pow", "an array to many powers", {draw({3})}, [](auto& x) {
@@ -70,46 +50,29 @@ void add_arithmetic(Table& table) {
   add_operator<std::minus<>>(table, "operator-");
   add_operator<std::multiplies<>>(table, "operator*");
   add_operator<std::divides<>>(table, "operator/");
-  add_assignment(table, "operator+=", [](auto& x, const auto& y) { return x += y; });
-  add_assignment(table, "operator-=", [](auto& x, const auto& y) { return x -= y; });
-  add_assignment(table, "operator*=", [](auto& x, const auto& y) { return x *= y; });
-  add_assignment(table, "operator/=", [](auto& x, const auto& y) { return x /= y; });
+  add_assignment(table, "operator+=", [](auto x, const auto& y) { return x += y; });
+  add_assignment(table, "operator-=", [](auto x, const auto& y) { return x -= y; });
+  add_assignment(table, "operator*=", [](auto x, const auto& y) { return x *= y; });
+  add_assignment(table, "operator/=", [](auto x, const auto& y) { return x /= y; });
 
   table.add("operator+", "a tensor with itself", {draw({2, 3})}, [](auto& x) { return x[0] + x[0]; });
   table.add("operator-", "a tensor with itself", {draw({2, 3})}, [](auto& x) { return x[0] - x[0]; });
   table.add("operator*", "a tensor with itself", {draw({2, 3})}, [](auto& x) { return x[0] * x[0]; });
   table.add("operator/", "a tensor by itself", {draw({2, 3}, 0.5, 2)}, [](auto& x) { return x[0] / x[0]; });
-  table.add(
-      "operator+", "large and tiny", {draw({2, 3}, 1e6, 1e7), draw({3}, 1e-7, 1e-6)},
-      [](auto& x) { return x[0] + x[1]; }, 1);
-  table.add(
-      "operator-", "tiny and large", {draw({2, 3}, 1e-7, 1e-6), draw({3}, 1e6, 1e7)},
-      [](auto& x) { return x[0] - x[1]; }, 1);
-  table.add("operator*", "large and tiny", {draw({2, 3}, 1e6, 1e7), draw({3}, 1e-7, 1e-6)},
-            [](auto& x) { return x[0] * x[1]; });
-  table.add("operator/", "tiny and large", {draw({2, 3}, 1e-7, 1e-6), draw({3}, 1e6, 1e7)},
-            [](auto& x) { return x[0] / x[1]; });
 
   const auto negated = [](auto& x) { return -x[0]; };
-  table.add("operator-", "negated matrix", {draw({2, 3})}, negated);
   table.add("operator-", "negated scalar", {"...", draw({})}, negated);
-  table.add("operator-", "negated nothing", {draw({0})}, negated);
 
   table.add("pow", "squares", {"...a?b?", draw({2, 3}, -2, 2)}, [](auto& x) { return tg::pow(x[0], 2); });
-  table.add("pow", "cubes of four axes", {draw({2, 1, 2, 2}, -2, 2)}, [](auto& x) { return tg::pow(x[0], 3); });
   table.add("pow", "roots", {draw({3}, 0.1, 4)}, [](auto& x) { return tg::pow(x[0], 0.5); });
   table.add("pow", "a negative exponent", {draw({3}, 0.5, 4)}, [](auto& x) { return tg::pow(x[0], -1.5); });
   table.add("pow", "reciprocals of both signs", {draw({4}, -1, 1, 0.5)}, [](auto& x) { return tg::pow(x[0], -1); });
   table.add("pow", "exponent 1", {draw({3})}, [](auto& x) { return tg::pow(x[0], 1); });
   table.add("pow", "exponent 0", {draw({3})}, [](auto& x) { return tg::pow(x[0], 0); });
-  table.add("pow", "a scalar", {"...", draw({}, 0.5, 2)}, [](auto& x) { return tg::pow(x[0], 2.5); });
-  table.add("pow", "no elements", {draw({2, 0})}, [](auto& x) { return tg::pow(x[0], 2); });
   table.add(
       "pow", "tiny", {draw({3}, 1e-9, 1e-8)}, [](auto& x) { return tg::pow(x[0], 0.5); }, 1e-14);
   table.add("pow", "large", {draw({3}, 1e9, 1e10)}, [](auto& x) { return tg::pow(x[0], 1.5); });
   table.add("pow", "zeros squared", {draw({2}, 0, 0)}, [](auto& x) { return tg::pow(x[0], 2); });
-  table.add("pow", "zeros, exponent 1", {draw({2}, 0, 0)}, [](auto& x) { return tg::pow(x[0], 1); });
-  table.add("pow", "zeros, exponent 0", {draw({2}, 0, 0)}, [](auto& x) { return tg::pow(x[0], 0); });
   add_tensor_powers(table);
 }
 

@@ -92,68 +92,42 @@ def add_samples():
 
     name, two = "scaled_dot_product_attention", {"low": -2, "high": 2}
     masks(name, [draw(2, 2, 3, 2, **two), draw(2, 2, 4, 2, **two), draw(2, 2, 4, 1)], attention)
-    add(name, "three axes", [draw(2, 3, 2), draw(2, 4, 2), draw(2, 4, 3)], attention)
     add(name, "two axes", [draw(3, 2), draw(4, 2), draw(4, 3)], attention)
-    add(name, "two axes, causal", [draw(3, 2), draw(4, 2), draw(4, 3)], lambda *x: attention(*x, MASKS["causal"]))
-    add(name, "one key", [draw(2, 3, 2), draw(2, 1, 2), draw(2, 1, 3)], attention)
-    add(name, "one of everything", [draw(1, 1), draw(1, 1), draw(1, 1)], attention)
-    tall = causal(4, 2), 0
-    add(name, "more queries than keys, causal", [draw(4, 2), draw(2, 2), draw(2, 3)], lambda *x: attention(*x, tall))
     add(name, "values of no width", [draw(3, 2), draw(4, 2), draw(4, 0)], attention)
     add(name, "no keys", [draw(3, 2), draw(0, 2), draw(0, 3)], attention)
     add(name, "no queries", [draw(0, 2), draw(4, 2), draw(4, 3)], attention)
-    add(name, "no batch entries", [draw(0, 3, 2), draw(0, 4, 2), draw(0, 4, 3)], attention)
     add(name, "large", [draw(2, 2, low=-100, high=100), draw(4, 2, low=-100, high=100), draw(4, 2)], attention)
     tiny = {"low": -1e-4, "high": 1e-4}
     add(name, "tiny", [draw(2, 2, **tiny), draw(4, 2, **tiny), draw(4, 2)], attention)
     itself = (causal(3, 3), 0)
     add(name, "queries, keys and values are one", [draw(2, 1, 3, 2, **two)], lambda a: attention(a, a, a, itself))
     add(name, "keys and values are one", [draw(3, 2, **two), draw(4, 2, **two)], lambda a, b: attention(a, b, b))
-    add(name, "queries and keys are one", [draw(3, 2, **two), draw(3, 1)], lambda a, b: attention(a, a, b))
-    add(name, "queries and values are one", [draw(3, 2, **two), draw(3, 2, **two)], lambda a, b: attention(a, b, a))
     add(name, "another scale", [draw(3, 2), draw(4, 2), draw(4, 2)], lambda *x: attention(*x, scale=2.5))
     add(name, "dropout", [draw(2, 2, 3, 2), draw(2, 2, 4, 2), draw(2, 2, 4, 1)],
         lambda *x: attention(*x, MASKS["key padding"], dropout=0.3))
-    add(name, "several tiles", [draw(65, 1, **two), draw(257, 1, **two), draw(257, 1)], attention)
 
     name = "multi_head_attention"
     masks(name, [draw(2, 3, 4, **two), draw(2, 4, 4, **two), draw(2, 4, 2)],
           lambda q, k, v, mask: multi_head(q, k, v, 2, mask))
-    add(name, "one head", [draw(2, 3, 2), draw(2, 4, 2), draw(2, 4, 3)], lambda *x: multi_head(*x, 1))
     add(name, "as many heads as features", [draw(1, 3, 4), draw(1, 2, 4), draw(1, 2, 4)], lambda *x: multi_head(*x, 4))
-    add(name, "one of everything", [draw(1, 1, 1), draw(1, 1, 1), draw(1, 1, 1)], lambda *x: multi_head(*x, 1))
-    add(name, "one key", [draw(2, 3, 4), draw(2, 1, 4), draw(2, 1, 2)], lambda *x: multi_head(*x, 2))
     add(name, "no queries", [draw(1, 0, 4), draw(1, 2, 4), draw(1, 2, 2)], lambda *x: multi_head(*x, 2))
-    add(name, "more queries than keys, causal", [draw(1, 4, 4), draw(1, 2, 4), draw(1, 2, 2)],
-        lambda *x: multi_head(*x, 2, tall))
     add(name, "large and tiny", [draw(1, 2, 4, low=-1e4, high=1e4), draw(1, 4, 4, **tiny), draw(1, 4, 2)],
         lambda *x: multi_head(*x, 2))
     add(name, "tiny", [draw(1, 2, 4, **tiny), draw(1, 4, 4, **tiny), draw(1, 4, 2)], lambda *x: multi_head(*x, 2))
     add(name, "no keys", [draw(1, 3, 4), draw(1, 0, 4), draw(1, 0, 2)], lambda *x: multi_head(*x, 2))
-    add(name, "no batch entries", [draw(0, 3, 4), draw(0, 2, 4), draw(0, 2, 2)], lambda *x: multi_head(*x, 2))
     add(name, "queries, keys and values are one", [draw(2, 3, 4, **two)], lambda a: multi_head(a, a, a, 2, itself))
     add(name, "keys and values are one", [draw(1, 3, 4, **two), draw(1, 4, 4, **two)],
         lambda a, b: multi_head(a, b, b, 2))
-    add(name, "queries and keys are one", [draw(1, 3, 4, **two), draw(1, 3, 2)], lambda a, b: multi_head(a, a, b, 2))
-    add(name, "queries and values are one", [draw(1, 3, 4, **two), draw(1, 3, 4, **two)],
-        lambda a, b: multi_head(a, b, a, 2))
-    add(name, "another scale", [draw(1, 3, 4), draw(1, 2, 4), draw(1, 2, 4)], lambda *x: multi_head(*x, 2, scale=-1.5))
     add(name, "dropout", [draw(2, 3, 4), draw(2, 4, 4), draw(2, 4, 2)],
         lambda *x: multi_head(*x, 2, MASKS["key padding"], dropout=0.3))
 
     shared = [draw(2, 3, 8, **two), draw(2, 4, 4, **two), draw(2, 4, 6)]
     add(name, "two groups of two heads", shared, lambda *x: multi_head(*x, 4, groups=2))
-    add(name, "two groups of two heads, causal", shared, lambda *x: multi_head(*x, 4, MASKS["causal"], groups=2))
     one_group = [draw(2, 3, 4, **two), draw(2, 4, 2, **two), draw(2, 4, 1)]
-    add(name, "one group, a mask for each head", one_group,
-        lambda *x: multi_head(*x, 2, MASKS["allowed (1, H, 1, S)"], groups=1))
     add(name, "one group, dropout", one_group,
         lambda *x: multi_head(*x, 2, MASKS["key padding"], dropout=0.3, groups=1))
-    add(name, "one group, all keys hidden", one_group, lambda *x: multi_head(*x, 2, MASKS["all keys hidden"], groups=1))
     add(name, "one group of three heads, keys and values are one", [draw(1, 3, 6, **two), draw(1, 4, 2, **two)],
         lambda a, b: multi_head(a, b, b, 3, groups=1))
-    add(name, "one group of heads, several tiles", [draw(1, 65, 2, **two), draw(1, 257, 1, **two), draw(1, 257, 1)],
-        lambda *x: multi_head(*x, 2, groups=1))
 
     name = "rotary_embedding"
     add(name, "one head", [draw(2, 3, 4)], lambda a: rotary(a, 1))
@@ -161,21 +135,12 @@ def add_samples():
     add(name, "heads of one pair", [draw(2, 5, 6)], lambda a: rotary(a, 3))
     add(name, "another base", [draw(1, 4, 6)], lambda a: rotary(a, 1, base=2.5))
     add(name, "further on", [draw(2, 3, 8)], lambda a: rotary(a, 2, first=7))
-    add(name, "far on", [draw(1, 3, 4)], lambda a: rotary(a, 1, first=12345))
-    add(name, "one row, the first", [draw(2, 1, 4)], lambda a: rotary(a, 2))
-    add(name, "no rows", [draw(2, 0, 4)], lambda a: rotary(a, 2))
-    add(name, "no batch entries", [draw(0, 3, 4)], lambda a: rotary(a, 2))
     add(name, "heads of no width", [draw(2, 3, 0)], lambda a: 1 * a)
-    add(name, "large", [draw(1, 3, 4, low=-1e4, high=1e4)], lambda a: rotary(a, 1))
-    add(name, "tiny", [draw(1, 3, 4, low=-1e-8, high=1e-8)], lambda a: rotary(a, 1))
 
     name = "masked_softmax"
     masks(name, [draw(2, 2, 3, 4, **two)], masked_softmax)
-    add(name, "three axes", [draw(2, 3, 4, **two)], lambda a: masked_softmax(a, (LENGTHS_OF_QUERIES[:, 0], 0)))
     add(name, "two axes", [draw(3, 4, **two)], lambda a: masked_softmax(a, (ALLOWED, BIAS)))
     add(name, "large", [draw(3, 4, low=-1e4, high=1e4)], lambda a: masked_softmax(a, MASKS["causal"]))
     add(name, "no keys", [draw(3, 0)], masked_softmax)
     add(name, "no queries", [draw(0, 4)], masked_softmax)
     add(name, "one key", [draw(3, 1)], masked_softmax)
-    add(name, "more queries than keys, causal", [draw(4, 2)], lambda a: masked_softmax(a, tall))
-    add(name, "tiny", [draw(3, 4, low=-1e-8, high=1e-8)], lambda a: masked_softmax(a, MASKS["causal"]))

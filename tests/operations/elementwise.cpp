@@ -11,13 +11,18 @@ template <class F> void add_function(Table& table, const char* operation, double
   table.add(operation, "a scalar", {"...", draw({}, low, high, gap)}, f);
 }
 
+// A function that is smooth everywhere.
+template <class F> void add_smooth_function(Table& table, const char* operation, double bound, F f) {
+  add_function(table, operation, -bound, bound, 0, f);
+  table.add(operation, "large", {draw({8}, -1e4, 1e4)}, f);
+  table.add(operation, "tiny", {draw({4}, -1e-9, 1e-9)}, f);
+}
+
 // The larger or the smaller of two tensors. Equal numbers have no derivative: each gets half of the gradient.
 template <class F> void add_winner(Table& table, const char* operation, F) {
   const auto f = [](auto& x) { return F()(x[0], x[1]); };
-  table.add(operation, "equal shapes", {draw({2, 3}), draw({2, 3})}, f);
   table.add(operation, "a row and a column", {draw({3}), draw({2, 1})}, f);
   table.add(operation, "scalars", {"...,...", draw({}), draw({})}, f);
-  table.add(operation, "no rows and one row", {draw({0, 3}), draw({1, 3})}, f);
   table.add(operation, "a tensor with itself", {draw({2, 3})}, [](auto& x) { return F()(x[0], x[0]); });
   table.add(operation, "a matrix and its transpose", {draw({3, 3})},
             [](auto& x) { return F()(x[0], tg::transpose(x[0], 0, 1)); });
@@ -47,15 +52,9 @@ void add_functions(Table& table) {
   table.add("abs", "large", {draw({4}, -1e30, 1e30)}, abs);
   table.add("abs", "tiny", {draw({4}, -1e-9, 1e-9, 1e-9)}, abs, 1e-10);
 
-  const auto tanh = [](auto& x) { return tg::tanh(x[0]); };
-  add_function(table, "tanh", -2, 2, 0, tanh);
-  table.add("tanh", "large", {draw({8}, -1e4, 1e4)}, tanh);
-  table.add("tanh", "tiny", {draw({4}, -1e-9, 1e-9)}, tanh);
-
-  const auto sigmoid = [](auto& x) { return tg::sigmoid(x[0]); };
-  add_function(table, "sigmoid", -4, 4, 0, sigmoid);
-  table.add("sigmoid", "large", {draw({8}, -1e4, 1e4)}, sigmoid);
-  table.add("sigmoid", "tiny", {draw({4}, -1e-9, 1e-9)}, sigmoid);
+  add_smooth_function(table, "tanh", 2, [](auto& x) { return tg::tanh(x[0]); });
+  add_smooth_function(table, "sigmoid", 4, [](auto& x) { return tg::sigmoid(x[0]); });
+  add_smooth_function(table, "silu", 4, [](auto& x) { return tg::silu(x[0]); });
 
   const auto relu = [](auto& x) { return tg::relu(x[0]); };
   add_function(table, "relu", -1, 1, 0.1, relu);
@@ -68,37 +67,21 @@ void add_functions(Table& table) {
   table.add("clamp", "to bounds that cross", {draw({2, 3})}, [](auto& x) { return tg::clamp(x[0], 0.5, -0.5); });
   table.add("clamp", "large", {draw({8}, -1e30, 1e30)}, [](auto& x) { return tg::clamp(x[0], -5e29, 5e29); });
 
-  const auto silu = [](auto& x) { return tg::silu(x[0]); };
-  add_function(table, "silu", -4, 4, 0, silu);
-  table.add("silu", "large", {draw({8}, -1e4, 1e4)}, silu);
-  table.add("silu", "tiny", {draw({4}, -1e-9, 1e-9)}, silu);
-
-  const auto softplus = [](auto& x) { return tg::softplus(x[0]); };
-  add_function(table, "softplus", -3, 3, 0, softplus);
-  table.add("softplus", "large", {draw({8}, -1e4, 1e4)}, softplus);
-  table.add("softplus", "tiny", {draw({4}, -1e-9, 1e-9)}, softplus);
+  add_smooth_function(table, "softplus", 3, [](auto& x) { return tg::softplus(x[0]); });
   table.add("softplus", "beta and threshold", {"...a?", draw({8}, -10, 10)},
             [](auto& x) { return tg::softplus(x[0], 2, 5); });
   table.add("softplus", "a negative beta", {draw({8}, -4, 4)}, [](auto& x) { return tg::softplus(x[0], -0.5); });
 
-  const auto gelu = [](auto& x) { return tg::gelu(x[0]); };
-  add_function(table, "gelu", -3, 3, 0, gelu);
-  table.add("gelu", "large", {draw({8}, -1e4, 1e4)}, gelu);
-  table.add("gelu", "tiny", {draw({4}, -1e-9, 1e-9)}, gelu);
+  add_smooth_function(table, "gelu", 3, [](auto& x) { return tg::gelu(x[0]); });
 
   const auto tanh_gelu = [](auto& x) { return tg::gelu(x[0], tg::Gelu::tanh); };
   table.add("gelu", "by tanh", {draw({2, 3}, -3, 3)}, tanh_gelu);
   table.add("gelu", "by tanh, a scalar", {"...", draw({}, -3, 3)}, tanh_gelu);
-  table.add("gelu", "by tanh, four axes", {draw({2, 1, 2, 3}, -3, 3)}, tanh_gelu);
-  table.add("gelu", "by tanh, no elements", {draw({0, 2}, -3, 3)}, tanh_gelu);
   table.add("gelu", "by tanh, tiny", {draw({4}, -1e-9, 1e-9)}, tanh_gelu);
   table.add("gelu", "by tanh, large", {draw({8}, -1e4, 1e4)}, tanh_gelu);
 }
 
 void add_choices(Table& table) {
-  table.add("masked_fill", "a mask of the same shape", {draw({2, 3})}, [](auto& x) {
-    return tg::masked_fill(x[0], drawn_mask({2, 3}, 7), -9);
-  });
   table.add("masked_fill", "a mask of one row", {"...a?N", draw({2, 3})}, [](auto& x) {
     return tg::masked_fill(x[0], tg::BoolArray{true, false, true}, 0.5);
   });
@@ -109,25 +92,16 @@ void add_choices(Table& table) {
             [](auto& x) { return tg::masked_fill(x[0], tg::causal_mask(3, 3), 2); });
   table.add("masked_fill", "a scalar, filled", {draw({})},
             [](auto& x) { return tg::masked_fill(x[0], drawn_mask({}, 7), 1); });
-  table.add("masked_fill", "a scalar, left", {draw({})},
-            [](auto& x) { return tg::masked_fill(x[0], drawn_mask({}, 8), 1); });
   table.add("masked_fill", "-inf before a softmax", {draw({2, 4})}, [](auto& x) {
     const auto hidden =
         tg::masked_fill(x[0], tg::BoolArray{true, false, false, true}, -std::numeric_limits<double>::infinity());
     return tg::softmax(hidden, -1);
   });
 
-  table.add("masked_fill", "a tensor's value", {draw({2, 3}), draw({})}, [](auto& x) {
-    return tg::masked_fill(x[0], drawn_mask({2, 3}, 7), x[1]);
-  });
   const auto row = [](auto& x) { return tg::masked_fill(x[0], tg::BoolArray{true, false, true}, x[1]); };
   table.add("masked_fill", "a tensor's value in rows", {"...a?N,", draw({2, 3}), draw({})}, row);
   table.add("masked_fill", "a tensor's value in a scalar", {draw({}), draw({})},
             [](auto& x) { return tg::masked_fill(x[0], drawn_mask({}, 7), x[1]); });
-  table.add("masked_fill", "a tensor's value in nothing", {draw({0, 3}), draw({})}, row);
-  table.add("masked_fill", "the sum of what is filled", {draw({2, 3})}, [](auto& x) {
-    return tg::masked_fill(x[0], drawn_mask({2, 3}, 7), tg::sum(x[0]));
-  });
 
   table.add("where", "equal shapes", {"...A?B?,...A?B?", draw({2, 3}), draw({2, 3})}, [](auto& x) {
     return tg::where(drawn_mask({2, 3}, 7), x[0], x[1]);
@@ -138,11 +112,6 @@ void add_choices(Table& table) {
   table.add("where", "scalars chosen by a matrix", {draw({}), draw({})}, [](auto& x) {
     return tg::where(drawn_mask({2, 3}, 7), x[0], x[1]);
   });
-  table.add("where", "the same tensor twice", {draw({2, 3})}, [](auto& x) {
-    return tg::where(drawn_mask({2, 3}, 7), x[0], x[0]);
-  });
-  table.add("where", "a scalar and a matrix", {draw({}), draw({2, 3})},
-            [](auto& x) { return tg::where(drawn_mask({3}, 7), x[0], x[1]); });
 
   add_winner(table, "maximum", [](const auto& a, const auto& b) { return tg::maximum(a, b); });
   add_winner(table, "minimum", [](const auto& a, const auto& b) { return tg::minimum(a, b); });
@@ -151,8 +120,6 @@ void add_choices(Table& table) {
   table.add("dropout", "a tenth of three axes", {draw({2, 3, 4})}, [](auto& x) { return tg::dropout(x[0], 0.1); });
   table.add("dropout", "twice, with other masks", {draw({12})},
             [](auto& x) { return tg::dropout(x[0], 0.5) + tg::dropout(x[0], 0.5); });
-  table.add("dropout", "a scalar", {draw({})}, [](auto& x) { return tg::dropout(x[0], 0.2); });
-  table.add("dropout", "no elements", {draw({0, 2})}, [](auto& x) { return tg::dropout(x[0], 0.5); });
   table.add("dropout", "probability 0", {"...a?b?", draw({2, 3})}, [](auto& x) { return x[0] * tg::dropout(x[0], 0); });
   table.add("dropout", "not training", {draw({2, 3})}, [](auto& x) { return x[0] * tg::dropout(x[0], 0.5, false); });
 }

@@ -32,29 +32,13 @@ void add_cross_entropy(Table& table) {
   const std::vector<Draw> logits{draw({4, 3}, -2, 2)};
   const auto plain = [](auto& x) { return tg::cross_entropy(x[0], labels()); };
   table.add("cross_entropy", "mean", logits, plain);
-  table.add("cross_entropy", "sum", logits,
-            [](auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::sum}); });
-  table.add("cross_entropy", "none", logits,
-            [](auto& x) { return tg::cross_entropy(x[0], labels(), {.reduction = Reduction::none}); });
   table.derive("cross_entropy", "rows", {"...n", draw({3}, -2, 2)}, [](auto& x) {
     return tg::cross_entropy(
         x[0], labels_for(x[0]),
         {.ignore_index = -7, .label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
   });
-  table.add("cross_entropy", "one label", {draw({3}, -2, 2)},
-            [](auto& x) { return tg::cross_entropy(x[0], tg::IntArray(1)); });
-  table.add("cross_entropy", "labels of two axes, none", {draw({2, 2, 3}, -2, 2)}, [](auto& x) {
-    return tg::cross_entropy(x[0], {{2, 0}, {1, 1}}, {.reduction = Reduction::none});
-  });
-  table.add("cross_entropy", "one class", {draw({2, 1})}, [](auto& x) { return tg::cross_entropy(x[0], {0, 0}); });
   table.add("cross_entropy", "no labels, sum", {draw({0, 3})}, [](auto& x) {
     return tg::cross_entropy(x[0], tg::IntArray::from_shape({0}), {.reduction = Reduction::sum});
-  });
-  table.add("cross_entropy", "no labels of two axes, none", {draw({2, 0, 3})}, [](auto& x) {
-    return tg::cross_entropy(x[0], tg::IntArray::from_shape({2, 0}), {.reduction = Reduction::none});
-  });
-  table.add("cross_entropy", "many classes", {draw({2, 20}, -2, 2)}, [](auto& x) {
-    return tg::cross_entropy(x[0], {13, 19}, {.label_smoothing = 0.1});
   });
   table.add("cross_entropy", "large", {draw({4, 3}, -1e4, 1e4)}, plain);
   table.add("cross_entropy", "around a large number", {draw({4, 3}, 16383, 16385)}, plain, 1e-8);
@@ -70,16 +54,8 @@ void add_cross_entropy(Table& table) {
             [](auto& x) { return tg::cross_entropy(x[0], labels(), {.label_smoothing = 0.1}); });
   table.add("cross_entropy", "smoothed whole", logits,
             [](auto& x) { return tg::cross_entropy(x[0], labels(), {.label_smoothing = 1}); });
-  table.add("cross_entropy", "smoothed, large", {draw({4, 3}, -1e4, 1e4)},
-            [](auto& x) { return tg::cross_entropy(x[0], labels(), {.label_smoothing = 0.1}); });
   table.add("cross_entropy", "weighted, mean", logits,
             [](auto& x) { return tg::cross_entropy(x[0], labels(), {.weight = class_weights()}); });
-  table.add("cross_entropy", "weighted, sum", logits, [](auto& x) {
-    return tg::cross_entropy(x[0], labels(), {.weight = class_weights(), .reduction = Reduction::sum});
-  });
-  table.add("cross_entropy", "weighted, none", logits, [](auto& x) {
-    return tg::cross_entropy(x[0], labels(), {.weight = class_weights(), .reduction = Reduction::none});
-  });
   table.add("cross_entropy", "everything, mean", logits, [](auto& x) {
     return tg::cross_entropy(x[0], labels_some_ignored(), {.label_smoothing = 0.2, .weight = class_weights()});
   });
@@ -103,27 +79,17 @@ void add_cross_entropy_of_probabilities(Table& table) {
   const auto none = [](auto& x) { return tg::cross_entropy(x[0], x[1], {.reduction = Reduction::none}); };
   const auto smoothed = [](auto& x) { return tg::cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); };
   table.add("cross_entropy", "probabilities, mean", rows, plain);
-  table.add("cross_entropy", "probabilities, sum", rows, sum);
   table.add("cross_entropy", "probabilities, none", rows, none);
-  table.add("cross_entropy", "probabilities, one row", {draw({3}, -2, 2), draw({3}, 0, 1)}, plain);
   table.derive("cross_entropy", "probabilities, rows", {"*n,*n", draw({3}, -2, 2), draw({3}, 0, 1)}, [](auto& x) {
     return tg::cross_entropy(x[0], x[1],
                              {.label_smoothing = 0.1, .weight = weights_for(x[0]), .reduction = Reduction::none});
   });
-  table.add("cross_entropy", "probabilities, three axes, none", batches, none);
   table.add("cross_entropy", "probabilities, three axes, mean", batches, plain);
-  table.add("cross_entropy", "probabilities, one class", {draw({2, 1}, -2, 2), draw({2, 1}, 0, 1)}, plain);
   table.add("cross_entropy", "probabilities, no rows, sum", {draw({0, 3}, -2, 2), draw({0, 3}, 0, 1)}, sum);
-  table.add("cross_entropy", "probabilities, many classes", {draw({2, 20}, -2, 2), draw({2, 20}, 0, 1)}, smoothed);
   table.add("cross_entropy", "probabilities, large", {draw({4, 3}, -1e4, 1e4), draw({4, 3}, 0, 1)}, plain);
-  table.add("cross_entropy", "probabilities, around a large number", {draw({4, 3}, 16383, 16385), draw({4, 3}, 0, 1)},
-            plain, 1e-8);
   table.add("cross_entropy", "probabilities, smoothed", rows, smoothed);
   table.add("cross_entropy", "probabilities, weighted, mean", rows,
             [](auto& x) { return tg::cross_entropy(x[0], x[1], {.weight = class_weights()}); });
-  table.add("cross_entropy", "probabilities, weighted, none", rows, [](auto& x) {
-    return tg::cross_entropy(x[0], x[1], {.weight = class_weights(), .reduction = Reduction::none});
-  });
   table.add("cross_entropy", "probabilities, everything, sum", rows, [](auto& x) {
     return tg::cross_entropy(x[0], x[1],
                              {.label_smoothing = 0.2, .weight = class_weights(), .reduction = Reduction::sum});
@@ -149,21 +115,15 @@ void add_binary_cross_entropy(Table& table) {
   table.add(name, "sum", of({2, 3}), sum);
   table.add(name, "none", of({2, 2, 2}),
             [](auto& x) { return tg::binary_cross_entropy_with_logits(x[0], x[1], {.reduction = Reduction::none}); });
-  table.add(name, "scalars", of({}), mean);
   table.derive(name, "rows", {"*n,*n", of({3})}, [](auto& x) {
     return tg::binary_cross_entropy_with_logits(
         x[0], x[1], {.weight = weights_for(x[0]), .pos_weight = 2 * weights_for(x[0]), .reduction = Reduction::none});
   });
-  table.add(name, "one element", of({1}), mean);
   table.add(name, "no elements, sum", of({0, 2}), sum);
   table.add(name, "large", of({2, 3}, 1e4), mean);
   table.add(name, "tiny", of({2, 3}, 1e-8), mean);
   table.add(name, "weighted", of({2, 3}), [](auto& x) {
     return tg::binary_cross_entropy_with_logits(x[0], x[1], {.weight = numbers<double>(draw({3}, 0.5, 2), 7)});
-  });
-  table.add(name, "weighted, none", of({2, 3}), [](auto& x) {
-    return tg::binary_cross_entropy_with_logits(
-        x[0], x[1], {.weight = numbers<double>(draw({2, 1}, 0.5, 2), 8), .reduction = Reduction::none});
   });
   table.add(name, "positives weighted", of({2, 3}), [](auto& x) {
     return tg::binary_cross_entropy_with_logits(x[0], x[1], {.pos_weight = numbers<double>(draw({3}, 0.5, 2), 7)});
@@ -173,9 +133,6 @@ void add_binary_cross_entropy(Table& table) {
                                                 {.weight = numbers<double>(draw({2, 1}, 0.5, 2), 8),
                                                  .pos_weight = numbers<double>(draw({3}, 0.5, 2), 7),
                                                  .reduction = Reduction::sum});
-  });
-  table.add(name, "labels that are an array", {draw({3}, -3, 3)}, [](auto& x) {
-    return tg::binary_cross_entropy_with_logits(x[0], tg::Array<double>{1, 0, 1});
   });
   table.add(name, "a tensor with itself", {draw({3})},
             [](auto& x) { return tg::binary_cross_entropy_with_logits(x[0], x[0]); });
@@ -188,20 +145,13 @@ void add_mse(Table& table) {
   table.add("mse_loss", "sum", {draw({2, 3}), draw({2, 3})}, sum);
   table.add("mse_loss", "none", {draw({2, 2, 2}), draw({2, 2, 2})},
             [](auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
-  table.add("mse_loss", "scalars", {draw({}), draw({})}, mean);
   table.derive("mse_loss", "each scalar", {"*,*", draw({}), draw({})},
                [](auto& x) { return tg::mse_loss(x[0], x[1], tg::Reduction::none); });
-  table.add("mse_loss", "one element", {draw({1}), draw({1})}, mean);
   table.add("mse_loss", "no elements, sum", {draw({0, 2}), draw({0, 2})}, sum);
   table.add("mse_loss", "a target that is an expression", {draw({2, 3})}, [](auto& x) {
     return tg::mse_loss(x[0], 2 * numbers<double>(draw({2, 3}), 7));
   });
-  table.add("mse_loss", "a target that is an expression, sum", {draw({2, 3})}, [](auto& x) {
-    return tg::mse_loss(x[0], 2 * numbers<double>(draw({2, 3}), 7), tg::Reduction::sum);
-  });
   table.add("mse_loss", "a tensor with itself", {draw({2, 3})}, [](auto& x) { return tg::mse_loss(x[0], x[0]); });
-  table.add("mse_loss", "a matrix and its transpose", {draw({2, 2})},
-            [](auto& x) { return tg::mse_loss(x[0], tg::transpose(x[0], 0, 1)); });
   table.add("mse_loss", "large", {draw({2, 3}, -1e4, 1e4), draw({2, 3}, -1e4, 1e4)}, mean, 1e-4);
   table.add("mse_loss", "tiny", {draw({2, 3}, -1e-8, 1e-8), draw({2, 3}, -1e-8, 1e-8)}, mean);
 }

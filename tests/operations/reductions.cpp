@@ -12,8 +12,6 @@ template <class F> void add_reduction(Table& table, const char* operation, F) {
                [](auto& x, std::ptrdiff_t axis) { return F()(x[0], axis, tg::KeepDims::no); });
   table.derive(operation, "along an axis, kept", {draw({4})}, "n?",
                [](auto& x, std::ptrdiff_t axis) { return F()(x[0], axis, tg::keepdims); });
-  table.add(operation, "rows", {draw({2, 3})}, [](auto& x) { return F()(x[0], 0, tg::KeepDims::no); });
-  table.add(operation, "columns, kept", {draw({2, 3})}, [](auto& x) { return F()(x[0], -1, tg::keepdims); });
   table.add(operation, "the outer axes of three", {draw({2, 3, 2})}, [](auto& x) {
     return F()(x[0], {0, -1}, tg::KeepDims::no);
   });
@@ -47,12 +45,9 @@ template <class F> void add_row_function(Table& table, const char* operation, F)
   const auto last = [](auto& x) { return F()(x[0], -1); };
   const auto first = [](auto& x) { return F()(x[0], 0); };
   table.add(operation, "the last axis of a matrix", {draw({2, 3}, -2, 2)}, last);
-  table.add(operation, "the first axis of a matrix", {draw({2, 3}, -2, 2)}, first);
   table.add(operation, "a vector", {draw({4}, -2, 2)}, first).along("n?", [](auto& x, std::ptrdiff_t axis) {
     return F()(x[0], axis);
   });
-  table.add(operation, "a scalar", {draw({}, -2, 2)}, first);
-  table.add(operation, "a long row", {draw({40}, -2, 2)}, last);
   table.add(operation, "large", {draw({2, 4}, -1e4, 1e4)}, last);
   table.add(operation, "around a large number", {draw({2, 4}, 16383, 16385)}, last, 1e-8);
   table.add(operation, "tiny", {draw({2, 4}, -1e-8, 1e-8)}, last);
@@ -60,10 +55,8 @@ template <class F> void add_row_function(Table& table, const char* operation, F)
 
 void add_layer_norm(Table& table) {
   const auto f = [](auto& x) { return tg::layer_norm(x[0], x[1], x[2]); };
-  table.add("layer_norm", "a matrix", {draw({2, 4}), draw({4}), draw({4})}, f);
   table.add("layer_norm", "a vector", {"...n,n,n", draw({4}), draw({4}), draw({4})}, f);
   table.add("layer_norm", "over the last two axes", {"...a?mn,mn,mn", draw({2, 2, 3}), draw({2, 3}), draw({2, 3})}, f);
-  table.add("layer_norm", "a long row", {draw({2, 20}), draw({20}), draw({20})}, f);
   table.add("layer_norm", "large", {draw({2, 4}, -1e4, 1e4), draw({4}), draw({4})}, f);
   table.add("layer_norm", "around a large number", {draw({2, 4}, 63, 65), draw({4}), draw({4})}, f);
   table.add("layer_norm", "tiny", {draw({2, 4}, -1e-4, 1e-4), draw({4}), draw({4})}, f, 1e-8);
@@ -74,21 +67,13 @@ void add_layer_norm(Table& table) {
             [](auto& x) { return tg::layer_norm(x[0], {}, x[1]); });
   table.add("layer_norm", "another eps", {draw({2, 4}), draw({4}), draw({4})},
             [](auto& x) { return tg::layer_norm(x[0], x[1], x[2], 0.5); });
-  table.add("layer_norm", "the weight also as bias", {draw({2, 4}), draw({4})},
-            [](auto& x) { return tg::layer_norm(x[0], x[1], x[1]); });
-  table.add("layer_norm", "a vector also as weight and bias", {draw({4})},
-            [](auto& x) { return tg::layer_norm(x[0], x[0], x[0]); });
 }
 
 void add_rms_norm(Table& table) {
   const auto f = [](auto& x) { return tg::rms_norm(x[0], x[1]); };
-  table.add("rms_norm", "a matrix", {draw({2, 4}), draw({4})}, f);
   table.add("rms_norm", "a vector", {"...n,n", draw({4}), draw({4})}, f);
   table.add("rms_norm", "over the last two axes", {draw({2, 2, 3}), draw({2, 3})}, f);
   table.derive("rms_norm", "over both axes", {"...mn,m?n", draw({2, 3}), draw({2, 3})}, f);
-  table.add("rms_norm", "a long row", {draw({2, 20}), draw({20})}, f);
-  table.add("rms_norm", "rows of one element", {draw({3, 1}), draw({1})},
-            [](auto& x) { return tg::rms_norm(x[0], x[1], 0.25); });
   table.add("rms_norm", "large", {draw({2, 4}, -1e4, 1e4), draw({4})}, f);
   table.add("rms_norm", "around a large number", {draw({2, 4}, 63, 65), draw({4})}, f);
   table.add("rms_norm", "tiny", {draw({2, 4}, -1e-4, 1e-4), draw({4})}, f, 1e-8);
@@ -102,13 +87,6 @@ void add_embedding(Table& table) {
   table.add("embedding", "ids of two axes, some twice", {"Rd", draw({4, 3})}, [](auto& x) {
     return tg::embedding(x[0], tg::IntArray{{3, 0, 3}, {1, 3, 0}});
   });
-  table.add("embedding", "one id", {draw({4, 3})}, [](auto& x) { return tg::embedding(x[0], tg::IntArray(2)); });
-  table.add("embedding", "the only row of one element", {draw({1, 1})}, [](auto& x) {
-    return tg::embedding(x[0], tg::IntArray{0, 0});
-  });
-  table.add("embedding", "rows of no elements", {draw({3, 0})}, [](auto& x) {
-    return tg::embedding(x[0], tg::IntArray{2, 0});
-  });
   table.add("embedding", "no ids", {draw({4, 3})}, [](auto& x) {
     return tg::embedding(x[0], tg::IntArray::from_shape({2, 0}));
   });
@@ -118,9 +96,6 @@ void add_embedding(Table& table) {
         return tg::embedding(x[0], tg::IntArray{{3, 0, 0}, {1, 0, 3}}, 0);
       },
       no_differences);
-  table.add("embedding", "the table also used elsewhere", {draw({3, 2})}, [](auto& x) {
-    return tg::matmul(tg::embedding(x[0], tg::IntArray{2, 0, 2}), tg::transpose(x[0], 0, 1));
-  });
 }
 
 }  // namespace
@@ -137,7 +112,6 @@ void add_reductions(Table& table) {
   add_extremes(table, "amax", amax);
   add_var(table);
   table.add("sum", "of nothing", {draw({0, 2})}, [](auto& x) { return tg::sum(x[0]); });
-  table.add("sum", "rows of no columns", {draw({3, 0})}, [](auto& x) { return tg::sum(x[0], 1); });
   table.add("amax", "the largest of every row twice", {draw({2, 3})}, [](auto& x) {
     return tg::amax(tg::cat({x[0], x[0]}, 1), 1);
   });

@@ -3,22 +3,12 @@
 namespace operations {
 namespace {
 
-// Sums pieces with different weights, so that mixing up pieces changes the result.
-template <class T> tg::Tensor<T> weighted_sum(const std::vector<tg::Tensor<T>>& pieces) {
-  tg::Tensor<T> total = tg::sum(pieces[0]);
-  for (std::size_t i = 1; i < pieces.size(); ++i) total = total + (1.0 + double(i)) * tg::sum(pieces[i] * pieces[i]);
-  return total;
-}
-
 void add_axes(Table& table) {
-  table.add("transpose", "a matrix", {draw({2, 3})}, [](auto& x) { return tg::transpose(x[0], 0, 1); });
   table.add("transpose", "the outer axes of three", {draw({2, 3, 4})},
             [](auto& x) { return tg::transpose(x[0], 0, -1); });
   table.add("transpose", "the middle axes of four", {draw({2, 3, 2, 2})},
             [](auto& x) { return tg::transpose(x[0], 1, 2); });
   table.add("transpose", "an axis with itself", {draw({2, 3})}, [](auto& x) { return tg::transpose(x[0], -1, 1); });
-  table.add("transpose", "no elements", {draw({0, 3})}, [](auto& x) { return tg::transpose(x[0], 0, 1); });
-  table.add("transpose", "a row", {draw({1, 3})}, [](auto& x) { return tg::transpose(x[0], 0, 1); });
 
   table.add("transpose", "a scalar", {draw({})}, [](auto& x) { return tg::transpose(x[0], 0, -1); });
   table.add("squeeze", "a scalar along its axis", {draw({})}, [](auto& x) { return tg::squeeze(x[0], -1); });
@@ -28,11 +18,9 @@ void add_axes(Table& table) {
     return tg::permute(x[0], {-1, 0, -2, 1});
   });
   table.add("permute", "a scalar", {draw({})}, [](auto& x) { return tg::permute(x[0], {}); });
-  table.add("permute", "no elements", {draw({0, 2, 3})}, [](auto& x) { return tg::permute(x[0], {1, 2, 0}); });
 
   table.add("unsqueeze", "before the first axis", {draw({2, 3})}, [](auto& x) { return tg::unsqueeze(x[0], 0); });
   table.add("unsqueeze", "after the last axis", {draw({2, 3})}, [](auto& x) { return tg::unsqueeze(x[0], -1); });
-  table.add("unsqueeze", "a scalar", {draw({})}, [](auto& x) { return tg::unsqueeze(x[0], 0); });
   table.derive("unsqueeze", "along an axis", {draw({})}, "",
                [](auto& x, std::ptrdiff_t axis) { return tg::unsqueeze(x[0], axis); });
   table.derive("squeeze", "along an axis", {draw({1})}, "N?",
@@ -40,15 +28,10 @@ void add_axes(Table& table) {
   table.derive("squeeze", "along an axis that stays", {draw({3})}, "n?",
                [](auto& x, std::ptrdiff_t axis) { return tg::squeeze(x[0], axis); });
   table.derive("transpose", "matrices", {"...ab", draw({2, 3})}, [](auto& x) { return tg::transpose(x[0], -1, -2); });
-  table.add("unsqueeze", "between two axes", {draw({2, 3})}, [](auto& x) { return tg::unsqueeze(x[0], -2); });
-  table.add("unsqueeze", "no elements", {draw({0, 3})}, [](auto& x) { return tg::unsqueeze(x[0], 1); });
 
   table.add("squeeze", "all axes of extent 1", {draw({1, 2, 1, 3})}, [](auto& x) { return tg::squeeze(x[0]); });
-  table.add("squeeze", "to a scalar", {draw({1, 1})}, [](auto& x) { return tg::squeeze(x[0]); });
   table.add("squeeze", "one axis", {draw({1, 2, 1})}, [](auto& x) { return tg::squeeze(x[0], -1); });
-  table.add("squeeze", "an axis of extent 2 stays", {draw({1, 2, 1})}, [](auto& x) { return tg::squeeze(x[0], 1); });
   table.add("squeeze", "a scalar", {draw({})}, [](auto& x) { return tg::squeeze(x[0]); });
-  table.add("squeeze", "one axis of no elements", {draw({1, 0})}, [](auto& x) { return tg::squeeze(x[0], 0); });
 
   table.add("reshape", "two axes for three", {draw({2, 3, 2})}, [](auto& x) { return tg::reshape(x[0], {4, 3}); });
   table.add("reshape", "an extent worked out", {draw({2, 3, 2})}, [](auto& x) { return tg::reshape(x[0], {3, -1}); });
@@ -76,26 +59,17 @@ void add_copies(Table& table) {
   table.add("repeat", "with axes in front", {draw({3})}, [](auto& x) { return tg::repeat(x[0], {2, 1, 2}); });
   table.add("repeat", "no copies", {draw({2, 3})}, [](auto& x) { return tg::repeat(x[0], {0, 1}); });
   table.add("repeat", "a scalar", {draw({})}, [](auto& x) { return tg::repeat(x[0], {2, 3}); });
-  table.add("repeat", "one element", {draw({1})}, [](auto& x) { return tg::repeat(x[0], 3); });
-  table.add("repeat", "no elements", {draw({0, 3})}, [](auto& x) { return tg::repeat(x[0], {2, 2}); });
 
   table.add("repeat_interleave", "rows", {draw({2, 3})}, [](auto& x) { return tg::repeat_interleave(x[0], 2, 0); });
-  table.add("repeat_interleave", "the last axis of three", {draw({2, 2, 2})},
-            [](auto& x) { return tg::repeat_interleave(x[0], 3, -1); });
   table.derive("repeat_interleave", "along an axis", {draw({3})}, "n",
                [](auto& x, std::ptrdiff_t axis) { return tg::repeat_interleave(x[0], 2, axis); });
   table.add("repeat_interleave", "no copies", {draw({2, 3})},
             [](auto& x) { return tg::repeat_interleave(x[0], 0, 1); });
-  table.add("repeat_interleave", "one element", {draw({1})}, [](auto& x) { return tg::repeat_interleave(x[0], 3, 0); });
-  table.add("repeat_interleave", "no elements", {draw({0, 3})},
-            [](auto& x) { return tg::repeat_interleave(x[0], 2, -2); });
 }
 
 void add_parts(Table& table) {
   table.add("select", "a row", {draw({2, 3})}, [](auto& x) { return tg::select(x[0], 0, 1); });
   table.add("select", "the last of a middle axis", {draw({2, 3, 2})}, [](auto& x) { return tg::select(x[0], 1, -1); });
-  table.add("select", "an element", {draw({3})}, [](auto& x) { return tg::select(x[0], -1, 0); });
-  table.add("select", "the only element", {draw({1, 1})}, [](auto& x) { return tg::select(x[0], 1, 0); });
   table.derive("select", "along an axis", {draw({4})}, "n", [](auto& x, std::ptrdiff_t axis) {
     const tg::Shape& shape = x[0].shape();
     const std::size_t at = static_cast<std::size_t>(axis) + (axis < 0 ? shape.size() : 0);
@@ -110,87 +84,44 @@ void add_parts(Table& table) {
   });
   table.derive("roll", "along an axis", {draw({5})}, "n",
                [](auto& x, std::ptrdiff_t axis) { return 2 * tg::roll(x[0], 2, axis); });
-  table.add("select", "a row of no columns", {draw({2, 0})}, [](auto& x) { return tg::select(x[0], 0, 1); });
-  table.add("select", "one row twice and another", {draw({3, 2})}, [](auto& x) {
-    return weighted_sum(std::vector{tg::select(x[0], 0, 0), tg::select(x[0], 0, 2), tg::select(x[0], 0, 0)});
-  });
 
   table.add("narrow", "columns", {draw({2, 4})}, [](auto& x) { return tg::narrow(x[0], 1, 1, 2); });
   table.add("narrow", "from the end", {draw({4, 2})}, [](auto& x) { return tg::narrow(x[0], 0, -3, 2); });
   table.add("narrow", "nothing", {draw({2, 3})}, [](auto& x) { return tg::narrow(x[0], 1, 3, 0); });
-  table.add("narrow", "all of one element", {draw({1})}, [](auto& x) { return tg::narrow(x[0], 0, 0, 1); });
-  table.add("narrow", "rows of no columns", {draw({3, 0})}, [](auto& x) { return tg::narrow(x[0], 0, 1, 2); });
-  table.add("narrow", "slices that overlap", {draw({2, 4})},
-            [](auto& x) { return tg::narrow(x[0], -1, 0, 3) * tg::narrow(x[0], -1, 1, 3); });
 
-  table.add("split", "the last piece is shorter", {draw({2, 5})},
-            [](auto& x) { return weighted_sum(tg::split(x[0], 2, -1)); });
   table.add("split", "one piece alone", {draw({4, 2})}, [](auto& x) { return tg::split(x[0], 2)[1]; });
-  table.add("split", "a piece larger than the axis", {draw({2, 3})}, [](auto& x) { return tg::split(x[0], 7)[0]; });
-  table.add("split", "rows of no columns", {draw({3, 0})}, [](auto& x) { return tg::split(x[0], 2)[1]; });
-  table.add("split", "an empty axis is one piece", {draw({0, 2})}, [](auto& x) { return tg::cat(tg::split(x[0], 2)); });
-  table.add("split", "back in reverse", {draw({2, 3, 2})}, [](auto& x) {
-    const auto pieces = tg::split(x[0], 1, 1);
-    return tg::cat({pieces[2], pieces[1], pieces[0]}, 1);
-  });
 
   table.add("roll", "forwards along an axis", {draw({2, 4})}, [](auto& x) { return tg::roll(x[0], 1, 1); });
   table.add("roll", "backwards along the first axis", {draw({3, 2})}, [](auto& x) { return tg::roll(x[0], -1, -2); });
-  table.add("roll", "further than the axis is long", {draw({3, 2})}, [](auto& x) { return tg::roll(x[0], 8, 0); });
   table.add("roll", "by nothing", {draw({3})}, [](auto& x) { return tg::roll(x[0], 0, 0); });
-  table.add("roll", "an empty axis", {draw({0, 2})}, [](auto& x) { return 2 * tg::roll(x[0], 1, 0); });
   table.add("roll", "flattened", {draw({2, 3})}, [](auto& x) { return tg::roll(x[0], 2); });
   table.add("roll", "flattened, backwards", {draw({2, 2, 2})}, [](auto& x) { return tg::roll(x[0], -3); });
   table.add("roll", "flattened, a scalar", {draw({})}, [](auto& x) { return tg::roll(x[0], 1); });
-  table.add("roll", "flattened, no elements", {draw({2, 0})}, [](auto& x) { return tg::roll(x[0], 1); });
-  table.add("roll", "rows of no columns", {draw({3, 0})}, [](auto& x) { return tg::roll(x[0], 1, 0); });
-  table.add("roll", "one element", {draw({1})}, [](auto& x) { return tg::roll(x[0], 3, -1); });
 
   table.add("tril", "a wide matrix", {"...mn", draw({2, 4})}, [](auto& x) { return tg::tril(x[0]); });
   table.add("tril", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](auto& x) { return tg::tril(x[0], -1); });
-  table.add("tril", "diagonal 1", {draw({3, 3})}, [](auto& x) { return tg::tril(x[0], 1); });
-  table.add("tril", "no rows", {draw({0, 2})}, [](auto& x) { return tg::tril(x[0]); });
-  table.add("triu", "a wide matrix", {draw({2, 4})}, [](auto& x) { return tg::triu(x[0]); });
   table.add("triu", "a tall batch, diagonal -1", {draw({2, 3, 2})}, [](auto& x) { return tg::triu(x[0], -1); });
   table.add("triu", "diagonal 1", {"...mn", draw({3, 3})}, [](auto& x) { return tg::triu(x[0], 1); });
-  table.add("triu", "no columns", {draw({2, 0})}, [](auto& x) { return tg::triu(x[0]); });
-  const auto tril = [](auto& x) { return tg::tril(x[0], -9); };
-  const auto triu = [](auto& x) { return tg::triu(x[0], -9); };
-  table.add("tril", "four axes, a diagonal outside", {draw({1, 2, 2, 3})}, tril);
-  table.add("triu", "four axes, a diagonal outside", {draw({1, 2, 2, 3})}, triu);
-  table.add("tril", "one element", {draw({1, 1})}, tril);
-  table.add("triu", "one element", {draw({1, 1})}, triu);
+  table.add("tril", "four axes, a diagonal outside", {draw({1, 2, 2, 3})}, [](auto& x) { return tg::tril(x[0], -9); });
+  table.add("triu", "four axes, a diagonal outside", {draw({1, 2, 2, 3})}, [](auto& x) { return tg::triu(x[0], -9); });
 }
 
 void add_joins(Table& table) {
   table.add("cat", "rows of different counts", {draw({2, 3}), draw({1, 3})}, [](auto& x) {
     return tg::cat({x[0], x[1]});
   });
-  table.add("cat", "the last axis of three", {draw({2, 1, 2}), draw({2, 1, 3}), draw({2, 1, 1})},
-            [](auto& x) { return tg::cat(x, -1); });
   table.derive("cat", "along an axis", {draw({2}), draw({3})}, "n,m", [](auto& x, std::ptrdiff_t axis) {
     return tg::cat({x[1], x[0], x[1]}, axis);
   });
   table.derive("stack", "along an axis", {draw({}), draw({})}, ",", [](auto& x, std::ptrdiff_t axis) {
     return tg::stack({x[1], x[0], x[1]}, axis);
   });
-  table.add("cat", "a tensor twice", {draw({2, 2}), draw({2, 1})}, [](auto& x) {
-    return tg::cat({x[0], x[1], x[0]}, 1);
-  });
   table.add("cat", "one that is empty", {draw({2, 2}), draw({0, 2})}, [](auto& x) { return tg::cat({x[1], x[0]}); });
   table.add("cat", "one alone, given as a span", {draw({2, 2})}, [](auto& x) { return tg::cat(std::span(x)); });
-  table.add("cat", "single elements", {draw({1}), draw({1})}, [](auto& x) { return tg::cat({x[0], x[1]}); });
-  table.add("cat", "nothing but empty tensors", {draw({0, 2}), draw({0, 2})}, [](auto& x) { return tg::cat(x); });
 
   table.add("stack", "a new first axis", {draw({2, 3}), draw({2, 3})}, [](auto& x) { return tg::stack({x[0], x[1]}); });
-  table.add("stack", "a new last axis", {draw({2, 3}), draw({2, 3})}, [](auto& x) { return tg::stack(x, -1); });
-  table.add("stack", "a new middle axis, a tensor twice", {draw({2, 2}), draw({2, 2})}, [](auto& x) {
-    return tg::stack({x[0], x[1], x[0]}, 1);
-  });
   table.add("stack", "scalars, given as a span", {draw({}), draw({})},
             [](auto& x) { return tg::stack(std::span(x), 0); });
-  table.add("stack", "one alone", {draw({1})}, [](auto& x) { return tg::stack({x[0]}, -1); });
-  table.add("stack", "empty tensors", {draw({0, 2}), draw({0, 2})}, [](auto& x) { return tg::stack(x, 1); });
 }
 
 }  // namespace

@@ -1,9 +1,15 @@
-/// Common names for tests of tensors in double, the type for checking gradients.
+/// Common names and headers for tests of tensors in double, the type for checking gradients.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "close.hpp"
 

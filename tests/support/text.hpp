@@ -1,9 +1,10 @@
-/// Texts: printed objects, repetitions, and words in them.
+/// Texts: printed objects, errors, repetitions, and words in them.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <sstream>
 #include <string>
 
@@ -22,6 +23,16 @@ template <class Model> std::string listing(const Model& model) {
   std::ostringstream out;
   tapegrad::print(out, model);
   return out.str();
+}
+
+/// The message of the exception that a call throws; "nothing" if none.
+template <class Call> std::string thrown_by(Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
 }
 
 inline std::string repeated(const std::string& text, std::size_t times) {

@@ -1,14 +1,7 @@
 /// External extents whose product exceeds any memory: operations refuse them by name before they write or draw
 /// anything.
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <vector>
 
 #include "../../../engine/array/internal/layout.hpp"
 #include "refused.hpp"
@@ -27,18 +20,13 @@ template <class Call> void check_refused(const std::string& operation, Call call
   check_refused_unchanged(operation, {}, call);
 }
 
+// Often of size 0, with any other extents.
 template <class T> tg::Parameter<T> zeros(const Shape& shape) { return tg::Parameter<T>(tg::Array<T>(shape, T(0))); }
-
-// Of size 0, with any other extents.
-template <class T> tg::Parameter<T> empty(const Shape& shape) { return zeros<T>(shape); }
 
 }  // namespace
 
 TEST_CASE("Array shapes beyond the address space are refused with their extents and the limit") {
   using tg::detail::uninitialized;
-  CHECK(uninitialized<float>("op", {2, 3}).size() == 6);
-  CHECK(uninitialized<float>("op", {}).size() == 1);
-  CHECK(uninitialized<double>("op", {0, 5}).size() == 0);
   constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
   CHECK(tg::detail::addressable({most}, 1));
   CHECK(tg::detail::addressable({most / 8}, 8));
@@ -48,7 +36,6 @@ TEST_CASE("Array shapes beyond the address space are refused with their extents 
   CHECK_FALSE(tg::detail::addressable({most / 4 + 1}, 4));
   CHECK_FALSE(tg::detail::addressable({kMax}, 1));
   CHECK_FALSE(tg::detail::addressable({kHuge, kHuge}, 1));
-  CHECK_FALSE(tg::detail::addressable({kHuge, kHuge / 2}, 1));
   CHECK_FALSE(tg::detail::addressable({3, kThird}, 1));
   CHECK_FALSE(tg::detail::addressable({kHuge, 1, kHuge, 0}, 1));  // the product without the 0 is too large
   CHECK_FALSE(tg::detail::addressable({0, kHuge, kHuge}, 1));
@@ -61,7 +48,6 @@ TEST_CASE("Array shapes beyond the address space are refused with their extents 
 TEST_CASE("Masks and one-hot vectors beyond the address space are refused") {
   check_refused("causal_mask", [] { tg::causal_mask(kHuge, kHuge); });
   check_refused("causal_mask", [] { tg::causal_mask(kMax, kMax); });  // T - 1 with T = 0
-  check_refused("causal_mask", [] { tg::causal_mask(2, kMax); });
   check_refused("causal_mask", [] { tg::causal_mask(0, kMax); });
   check_refused("one_hot", [] { tg::one_hot({0, 1, 2, 3}, std::size_t{1} << 62); });
   check_refused("one_hot", [] { tg::one_hot({0, 1, 2, 3}, kMax); });
@@ -72,28 +58,22 @@ TEST_CASE("Masks and one-hot vectors beyond the address space are refused") {
   });
 }
 
-TEST_CASE_TEMPLATE("Random arrays beyond the address space are refused before a key is drawn", T, float, double) {
+TEST_CASE_TEMPLATE("Random arrays and layers beyond the address space are refused before a key is drawn", T, float,
+                   double) {
   check_refused("uniform", [] { tg::uniform<T>({kHuge, kHuge}, 0, 1); });
   check_refused("uniform", [] { tg::uniform<T>({kMax}, 0, 1); });
   check_refused("normal", [] { tg::normal<T>({3, kThird}); });
   check_refused("normal", [] { tg::normal<T>({0, kHuge, kHuge}); });
   check_refused("random_permutation", [] { tg::random_permutation(kMax); });
-}
-
-TEST_CASE_TEMPLATE("Norms beyond the address space are refused", T, float, double) {
   check_refused("LayerNorm", [] { tg::LayerNorm<T>({65536, 65536, 65536, 65536}); });
   check_refused("RMSNorm", [] { tg::RMSNorm<T>({2147483647, 2147483647}); });
-}
-
-TEST_CASE_TEMPLATE("Layers with SkipInitialization are refused beyond the address space", T, float, double) {
   const tg::SkipInitialization skip;
   check_refused("Linear", [] { tg::Linear<T>(2147483647, 2147483647); });
   check_refused("Embedding", [] { tg::Embedding<T>(2147483647, 2147483647); });
 }
 
 TEST_CASE_TEMPLATE("Views beyond the address space are refused", T, float, double) {
-  const auto one = zeros<T>({1}), three = zeros<T>({3}), pair = zeros<T>({1, 1});
-  const auto none = empty<T>({0});
+  const auto one = zeros<T>({1}), three = zeros<T>({3}), pair = zeros<T>({1, 1}), none = zeros<T>({0});
   check_refused("expand", [&] { tg::expand(pair, {kHuge, kHuge}); });
   check_refused("expand", [&] { tg::expand(one, {kHuge, kHuge, 1}); });
   check_refused("expand", [&] { tg::expand(none, {kHuge, kHuge, -1}); });
@@ -107,8 +87,7 @@ TEST_CASE_TEMPLATE("Views beyond the address space are refused", T, float, doubl
 }
 
 TEST_CASE_TEMPLATE("reshape detects overflow in the product of the extents", T, float, double) {
-  const auto one = zeros<T>({1}), three = zeros<T>({3}), six = zeros<T>({6});
-  const auto none = empty<T>({0, 3});
+  const auto one = zeros<T>({1}), three = zeros<T>({3}), six = zeros<T>({6}), none = zeros<T>({0, 3});
   check_refused("reshape", [&] { tg::reshape(none, {kHuge, kHuge}); });
   check_refused("reshape", [&] { tg::reshape(none, {kHuge, kHuge, 0}); });
   check_refused("reshape", [&] { tg::reshape(none, {kHuge, kHuge, -1}); });
@@ -119,70 +98,43 @@ TEST_CASE_TEMPLATE("reshape detects overflow in the product of the extents", T, 
   CHECK(tg::to_string(tg::reshape(none, {kHuge, -1}).shape()) == "(4294967296, 0)");
 }
 
-TEST_CASE_TEMPLATE("Joining, reducing and comparing empty arrays refuses results beyond the address space", T, float,
-                   double) {
-  const auto long_and_empty = empty<T>({std::size_t{1} << 59, 0});
+TEST_CASE_TEMPLATE("Operations on empty arrays refuse results beyond the address space", T, float, double) {
+  const auto long_and_empty = zeros<T>({std::size_t{1} << 59, 0});
   const std::vector<tg::Tensor<T>> many(64, long_and_empty);
   check_refused("cat", [&] { tg::cat(many, 0); });
   check_refused("stack", [&] { tg::stack(many, 0); });
   // xtensor allows such an array because its size is 0.
-  const auto deep = empty<T>({kHuge, kHuge, 0});
+  const auto deep = zeros<T>({kHuge, kHuge, 0});
   check_refused("sum", [&] { tg::sum(deep, {2}); });
   check_refused("sum", [&] { tg::sum(deep, {2}, tg::keepdims); });
-  check_refused("argmax", [&] { tg::argmax(empty<T>({1, kHuge, kHuge, 0}), 0); });
-}
+  check_refused("argmax", [&] { tg::argmax(zeros<T>({1, kHuge, kHuge, 0}), 0); });
 
-TEST_CASE_TEMPLATE("Products of empty arrays refuse results beyond the address space", T, float, double) {
-  const auto tall = empty<T>({kHuge, 0}), wide = empty<T>({0, kHuge});
+  const auto tall = zeros<T>({kHuge, 0}), wide = zeros<T>({0, kHuge});
   check_refused("matmul", [&] { tg::matmul(tall, wide); });
-  check_refused("matmul", [&] { tg::matmul(empty<T>({kHuge, 1, 1, 0}), empty<T>({kHuge, 0, 1})); });
+  check_refused("matmul", [&] { tg::matmul(zeros<T>({kHuge, 1, 1, 0}), zeros<T>({kHuge, 0, 1})); });
   check_refused("linear", [&] { tg::linear(tall, tall); });
   check_refused("einsum", [&] { tg::einsum("ai,aj->ij", wide, wide); });
-  check_refused("add", [&] { empty<T>({kHuge, 1, 0}) + empty<T>({1, kHuge, 0}); });
+  check_refused("add", [&] { zeros<T>({kHuge, 1, 0}) + zeros<T>({1, kHuge, 0}); });
   check_refused("where", [&] {
-    tg::where(tg::BoolArray(Shape{1, kHuge, 0}), empty<T>({kHuge, 1, 0}), empty<T>({1, 1, 1}));
+    tg::where(tg::BoolArray(Shape{1, kHuge, 0}), zeros<T>({kHuge, 1, 0}), zeros<T>({1, 1, 1}));
   });
-  check_refused("embedding", [&] { tg::embedding(empty<T>({0, kHuge}), tg::IntArray(Shape{0, kHuge})); });
-  check_refused("embedding", [&] { tg::embedding(empty<T>({0, kMax}), tg::IntArray(Shape{0})); });
-}
+  check_refused("embedding", [&] { tg::embedding(zeros<T>({0, kHuge}), tg::IntArray(Shape{0, kHuge})); });
+  check_refused("embedding", [&] { tg::embedding(zeros<T>({0, kMax}), tg::IntArray(Shape{0})); });
 
-TEST_CASE_TEMPLATE("Attention with empty queries and keys refuses results beyond the address space", T, float, double) {
-  const auto queries = empty<T>({kHuge, 0}), keys = empty<T>({0, 0}), values = empty<T>({0, kHuge});
+  const auto queries = zeros<T>({kHuge, 0}), keys = zeros<T>({0, 0}), values = zeros<T>({0, kHuge});
   check_refused("scaled_dot_product_attention", [&] { tg::scaled_dot_product_attention(queries, keys, values); });
-  const auto most_queries = empty<T>({std::size_t{1} << 62, 0}), no_values = empty<T>({0, 0});
+  const auto most_queries = zeros<T>({std::size_t{1} << 62, 0}), no_values = zeros<T>({0, 0});
   check_refused("scaled_dot_product_attention",  // stores two numbers per query
                 [&] { tg::scaled_dot_product_attention(most_queries, keys, no_values); });
   check_refused("multi_head_attention", [&] {
-    tg::multi_head_attention(empty<T>({1, kHuge, 0}), empty<T>({1, 0, 0}), empty<T>({1, 0, kHuge}), 2);
+    tg::multi_head_attention(zeros<T>({1, kHuge, 0}), zeros<T>({1, 0, 0}), zeros<T>({1, 0, kHuge}), 2);
   });
   check_refused("multi_head_attention", [&] {  // values of one head shared by three
-    tg::multi_head_attention(empty<T>({1, 0, 3}), empty<T>({1, 0, 1}), empty<T>({1, 0, kThird}), 3);
+    tg::multi_head_attention(zeros<T>({1, 0, 3}), zeros<T>({1, 0, 1}), zeros<T>({1, 0, kThird}), 3);
   });
 }
 
-// For sanitizers: an empty array has no memory, and pointer arithmetic on its null pointer is undefined.
-TEST_CASE_TEMPLATE("Parts of empty arrays, and attention without queries or keys, are empty", T, float, double) {
-  const auto sweep = [](auto f) {
-    const auto x = empty<T>({2, 0, 6});
-    tg::Tape tape;
-    const tg::Tensor<T> y = f(x);
-    y.backward(tg::Array<T>(y.shape(), T(1)));
-    CHECK(tg::to_string(x.grad().shape()) == "(2, 0, 6)");
-    return y;
-  };
-  const auto shape_of = [&](auto f) { return tg::to_string(sweep(f).shape()); };
-  CHECK(shape_of([](const auto& x) { return tg::narrow(x, 2, 3, 2); }) == "(2, 0, 2)");
-  CHECK(shape_of([](const auto& x) { return tg::select(x, 2, -1); }) == "(2, 0)");
-  CHECK(shape_of([](const auto& x) { return tg::split(x, 4, 2)[1]; }) == "(2, 0, 2)");
-  CHECK(shape_of([](const auto& x) { return tg::roll(x, 2, 2); }) == "(2, 0, 6)");
-  CHECK(shape_of([](const auto& x) { return tg::cat({x, x}, 2); }) == "(2, 0, 12)");
-  CHECK(shape_of([](const auto& x) { return tg::stack({x, x}, 2); }) == "(2, 0, 2, 6)");
-  CHECK(shape_of([](const auto& x) { return tg::multi_head_attention(x, x, x, 3); }) == "(2, 0, 6)");
-  CHECK(shape_of([](const auto& x) { return tg::rotary_embedding(x, 3); }) == "(2, 0, 6)");
-  CHECK(tg::rotary_embedding(empty<T>({0, kHuge, 4}), 2).shape() == Shape{0, kHuge, 4});  // no angles for any position
-  CHECK(tg::rotary_embedding(empty<T>({0, 1, kHuge}), 1).shape() == Shape{0, 1, kHuge});  // no frequencies
-  const auto some = zeros<T>({2, 4, 6});
-  CHECK(shape_of([&](const auto& x) { return tg::multi_head_attention(x, some, some, 3); }) == "(2, 0, 6)");
-  const auto blind = sweep([&](const auto& x) { return tg::multi_head_attention(some, x, x, 3); });
-  CHECK(blind.value() == tg::Array<T>(Shape{2, 4, 6}, T(0)));
+TEST_CASE_TEMPLATE("rotary_embedding of an empty array computes no angles and no frequencies", T, float, double) {
+  CHECK(tg::rotary_embedding(zeros<T>({0, kHuge, 4}), 2).shape() == Shape{0, kHuge, 4});
+  CHECK(tg::rotary_embedding(zeros<T>({0, 1, kHuge}), 1).shape() == Shape{0, 1, kHuge});
 }

@@ -6,11 +6,7 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
-#include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <limits>
-#include <string>
 #include <thread>
 
 #include "temporary_folder.hpp"

@@ -1,19 +1,11 @@
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <set>
-#include <stdexcept>
-#include <string>
 #include <thread>
 #include <unordered_map>
-#include <vector>
 
 #include "close.hpp"
 #include "refused.hpp"
@@ -35,8 +27,6 @@ std::vector<double> draw_each(tg::Generator& generator = tg::default_generator()
   const tg::Tensor<double> ones(Array({20, 20}, 1.0));
   append(tg::dropout(ones, 0.5, true, generator).value());
   append(tg::scaled_dot_product_attention(ones, ones, ones, {}, {.dropout = 0.5, .generator = &generator}).value());
-  append(tg::Linear<>(3, 2, {.generator = &generator}).weight.value());
-  append(tg::Linear<>(3, 2, {.generator = &generator}).bias.value());
   append(tg::Embedding<>(3, 2, {.generator = &generator}).weight.value());
   const tg::MultiHeadAttention<> attention(2, 1, {.generator = &generator});
   for (const auto& [name, parameter] : tg::named_parameters(attention)) append(parameter->value());
@@ -74,25 +64,9 @@ TEST_CASE("The generator is SplitMix64: its first numbers match the published al
   CHECK(tg::random_uniform(1234567, 0) == static_cast<double>(expected[0] >> 11) / 9007199254740992.0);
 }
 
-TEST_CASE("Equal seeds give equal numbers, and different seeds different ones") {
-  tg::manual_seed(42);
-  const auto first = draw_each();
-  const auto next = draw_each();
-  tg::manual_seed(43);
-  const auto other = draw_each();
-  tg::manual_seed(42);
-  CHECK(draw_each() == first);
-  CHECK(draw_each() == next);
-  CHECK(first != next);
-  CHECK(first != other);
-}
-
 TEST_CASE("A seed's numbers are the same as in earlier versions") {
   tg::manual_seed(0);
-  const std::uint64_t key = tg::default_generator().next_key();
-  tg::manual_seed(0);
-  CHECK(tg::default_generator().next_key() == key);
-  CHECK(key == 12035550249420947055u);
+  CHECK(tg::default_generator().next_key() == 12035550249420947055u);
   tg::manual_seed(0);
   check_close(tg::uniform<double>({3}, 0.0, 1.0), Array{0.13870941014555427, 0.97110208280128829, 0.27783287260490741},
               1e-15);
@@ -280,11 +254,9 @@ TEST_CASE("Invalid intervals are refused before a key is drawn, as in PyTorch") 
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   constexpr double most = std::numeric_limits<double>::max();
   check_refused_unchanged("uniform", {"got 2 and 1"}, [] { tg::uniform<float>({3}, 2, 1); });
-  check_refused_unchanged("uniform", {"got nan and 1"}, [=] { tg::uniform<double>({3}, nan, 1); });
   check_refused_unchanged("uniform", {"got 0 and nan"}, [=] { tg::uniform<double>({3}, 0, nan); });
   check_refused_unchanged("uniform", {"got 0 and inf"}, [=] { tg::uniform<double>({3}, 0, inf); });
   check_refused_unchanged("uniform", {"got -inf and 0"}, [=] { tg::uniform<float>({3}, -inf, 0); });
-  check_refused_unchanged("uniform", {"got inf and inf"}, [=] { tg::uniform<float>({3}, inf, inf); });
   check_refused_unchanged("uniform", {}, [=] { tg::uniform<double>({3}, -most, most); });
   check_refused_unchanged("uniform", {}, [] { tg::uniform<float>({3}, -3e38, 3e38); });
   check_refused_unchanged("uniform", {}, [] { tg::uniform<float>({3}, 1e300, 1e300); });
@@ -320,41 +292,25 @@ TEST_CASE("Adjacent normal numbers, drawn in pairs, are independent") {
   CHECK(std::abs(squares / 100'000) < 0.03);
 }
 
-TEST_CASE("Drawing zero numbers or one number works") {
-  CHECK(tg::uniform<double>({0, 3}, 0.0, 1.0).size() == 0);
-  CHECK(tg::normal<double>({0}).size() == 0);
-  CHECK(tg::random_permutation(0).size() == 0);
-  CHECK(std::isfinite(tg::normal<double>({})()));
-  CHECK(tg::uniform<float>({}, 2.0, 2.0)() == 2.0F);
-  CHECK(tg::random_permutation(1)(0) == 0);
-}
-
 TEST_CASE("A random permutation contains every number once") {
   tg::manual_seed(5);
-  for (const std::size_t count : {2, 3, 10, 1000}) {
-    const tg::IntArray drawn = tg::random_permutation(count);
-    std::vector<std::int64_t> sorted(drawn.begin(), drawn.end());
-    std::sort(sorted.begin(), sorted.end());
-    REQUIRE(sorted.size() == count);
-    for (std::size_t i = 0; i < count; ++i) REQUIRE(sorted[i] == static_cast<std::int64_t>(i));
+  for (const std::int64_t count : {0, 1, 2, 3, 10, 1000}) {
+    tg::IntArray drawn = tg::random_permutation(static_cast<std::size_t>(count));
+    std::sort(drawn.begin(), drawn.end());
+    REQUIRE(drawn == tg::arange(count));
   }
 }
 
 TEST_CASE("All permutations are equally likely") {
   tg::manual_seed(6);
   constexpr std::size_t kDraws = 24'000;
-  std::vector<int> counts(256);
+  std::map<std::int64_t, int> counts;
   for (std::size_t i = 0; i < kDraws; ++i) {
     const tg::IntArray p = tg::random_permutation(4);
-    ++counts[static_cast<std::size_t>(p(0) * 64 + p(1) * 16 + p(2) * 4 + p(3))];
+    ++counts[p(0) * 64 + p(1) * 16 + p(2) * 4 + p(3)];
   }
   double chi_squared = 0;
-  int seen = 0;
-  for (const int count : counts) {
-    if (count == 0) continue;
-    ++seen;
-    chi_squared += (count - 1000.0) * (count - 1000.0) / 1000.0;
-  }
-  CHECK(seen == 24);
+  for (const auto& [permutation, count] : counts) chi_squared += (count - 1000.0) * (count - 1000.0) / 1000.0;
+  CHECK(counts.size() == 24);
   CHECK(chi_squared < 49.7);  // 23 degrees of freedom: exceeded once in a thousand seeds
 }

@@ -5,19 +5,11 @@
 
 #include <tapegrad/tapegrad.hpp>
 
-#include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <new>
-#include <stdexcept>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -55,13 +47,6 @@ TEST_CASE("If threads cannot be created, the existing threads do the work" * doc
   // Memory for one thread's product, for a few, and for all threads a loop can use but not for 400.
   for (const int megabytes : {600, 1000, 3000})
     check_runs("child: threads cannot be created", "ulimit -v " + std::to_string(megabytes * 1000) + "; ");
-}
-
-TEST_CASE("More threads than chunks compute the same result") {
-  const Threads one(1);
-  const tg::Array<double> expected = computed();
-  tg::set_num_threads(200);
-  CHECK(xt::allclose(computed(), expected, 1e-12, 1e-14));
 }
 
 TEST_CASE("The number of threads is at least 1") {
@@ -201,20 +186,3 @@ TEST_CASE("all threads compute with the caller's flush-to-zero and rounding mode
   }
 }
 #endif
-
-TEST_CASE("Several threads compute at once while the number of threads changes") {
-  const Threads restored(tg::num_threads());
-  const auto x = drawn({64, 1024});
-  const tg::Array<double> expected = tg::exp(x).value();
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
-      for (std::size_t i = 0; i < 200; ++i) {
-        if (i % 10 == 0) tg::set_num_threads(1 + (t + i) % 4);
-        if (tg::exp(x).value() != expected) ++wrong;
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  CHECK(wrong == 0);
-}

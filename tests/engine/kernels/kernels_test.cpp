@@ -1,19 +1,9 @@
 /// Internal loops at sizes that select different code paths: several threads, uneven parts, strides, and memory that
 /// held NaN. All are compared with plain loops.
 #include <tapegrad/engine/array/internal/parallel.hpp>
-#include <tapegrad/engine/kernels/instruction_sets.hpp>
 #include <tapegrad/engine/kernels/strided.hpp>
-#include <tapegrad/tapegrad.hpp>
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <cmath>
-#include <limits>
-#include <stdexcept>
-#include <vector>
 
 #include "close.hpp"
 #include "poison.hpp"
@@ -23,6 +13,7 @@
 
 namespace tg = tapegrad;
 using tg::Shape;
+using tg::detail::InstructionSet;
 using tg::detail::View;
 using Array = tg::Array<double>;
 
@@ -167,7 +158,7 @@ TEST_CASE_TEMPLATE("Three operands broadcast along any axis match NumPy", T, flo
       {Shape{300, 1}, {300}, {300, 300}},
   };
   for (const std::array<Shape, 3>& operands : shapes)
-    for (const tg::detail::InstructionSet set : tg::detail::instruction_sets()) {
+    for (const InstructionSet set : tg::detail::instruction_sets()) {
       const Shape &first = operands[0], &second = operands[1], &third = operands[2];
       CAPTURE(tg::to_string(first));
       CAPTURE(tg::to_string(second));
@@ -241,14 +232,35 @@ TEST_CASE("Sums of many floats are accurate to float's precision") {
   CHECK(std::abs(tg::mean(tg::Tensor<float>(x)).item() * 0x1p17 - expected) <= 2048);
 }
 
-TEST_CASE("Gradients are summed back to the shape before broadcasting, and other shapes are refused") {
-  Array sum(Shape{1, 3}, 1.0);
-  tg::detail::add_summed(sum, Array{{1, 2, 3}, {4, 5, 6}});
-  CHECK(sum == Array{{6, 8, 10}});
-  tg::detail::add_summed(sum, Array{{{1, 2, 3}}, {{4, 5, 6}}});
-  CHECK(sum == Array{{11, 15, 19}});
-  CHECK_THROWS_WITH_AS(tg::detail::add_summed(sum, Array{{1, 2}, {3, 4}}),
-                       "[backward] expected a gradient of shape (1, 3) or one that it broadcasts to, got (2, 2)",
-                       std::logic_error);
-  CHECK(sum == Array{{11, 15, 19}});
+TEST_CASE("The processor's best instruction set is selected unless a test selects another") {
+  const std::vector<InstructionSet> sets = tg::detail::instruction_sets();
+  CHECK(sets.front() == InstructionSet::baseline);
+  CHECK(std::is_sorted(sets.begin(), sets.end()));
+  CHECK(std::adjacent_find(sets.begin(), sets.end()) == sets.end());
+  CHECK(tg::detail::instruction_set() == sets.back());
+  for (const InstructionSet set : sets) {
+    const UseInstructionSet use(set);
+    CHECK(tg::detail::instruction_set() == set);
+  }
+  CHECK(tg::detail::instruction_set() == sets.back());
+}
+
+TEST_CASE_TEMPLATE("A loop gives the same result on every instruction set and visits each element once", T, float,
+                   double) {
+  for (const InstructionSet set : tg::detail::instruction_sets()) {
+    CAPTURE(static_cast<int>(set));
+    const UseInstructionSet use(set);
+    for (const std::size_t size : kSizes) {
+      CAPTURE(size);
+      std::vector<T> x(size + 1, T(2));
+      tg::detail::run_vectorized([&x, size] {
+        for (std::size_t i = 0; i < size; ++i) x[i] = std::sqrt(x[i] + static_cast<T>(i)) / T(4) - x[i];
+      });
+      std::size_t right = 0;
+      for (std::size_t i = 0; i < size; ++i)
+        right += std::abs(x[i] - (std::sqrt(2.0 + static_cast<double>(i)) / 4 - 2)) < 1e-5;
+      CHECK(right == size);
+      CHECK(x[size] == T(2));  // memory after it is unchanged
+    }
+  }
 }

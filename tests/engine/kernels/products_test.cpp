@@ -1,16 +1,8 @@
 /// Matrix products at sizes that select different code paths: BLAS and internal loops, several threads, uneven parts,
 /// strides, and memory that held NaN. All are compared with plain loops.
 #include <tapegrad/engine/kernels/gemm.hpp>
-#include <tapegrad/engine/kernels/instruction_sets.hpp>
-#include <tapegrad/tapegrad.hpp>
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <initializer_list>
-#include <type_traits>
-#include <vector>
 
 #include "close.hpp"
 #include "poison.hpp"
@@ -288,20 +280,18 @@ TEST_CASE("Matrices with more rows, columns or stride than BLAS can count are re
 }
 
 TEST_CASE("A product with inner extent 0 is beta times the result plus the bias; without rows nothing is written") {
-  double c[] = {kNaN, 2, 3};
+  using Numbers = std::vector<double>;
+  Numbers c{kNaN, 2, 3};
   const double bias[] = {4, 5};
-  tg::detail::gemm<double>({c, 1, 0}, {c, 0, 2}, {c, 1, 2});
-  CHECK(c[0] == 0);
-  CHECK(c[1] == 0);
-  c[0] = 3, c[1] = 4;
-  tg::detail::gemm<double>({c, 1, 0}, {c, 0, 2}, {c, 1, 2}, 1, 2);
-  CHECK(c[0] == 6);
-  CHECK(c[1] == 8);
-  tg::detail::gemm_plus_bias<double>({c, 1, 0}, {c, 0, 2}, bias, {c, 1, 2});
-  CHECK(c[0] == 4);
-  CHECK(c[1] == 5);
-  CHECK(c[2] == 3);
-  tg::detail::gemm<double>({c, 0, 1}, {c, 1, 2}, {c, 0, 2});
-  tg::detail::gemm_plus_bias<double>({c, 2, 1}, {c, 1, 0}, bias, {c, 2, 0});
-  CHECK(c[0] == 4);
+  double* const at = c.data();
+  tg::detail::gemm<double>({at, 1, 0}, {at, 0, 2}, {at, 1, 2});
+  CHECK(c == Numbers{0, 0, 3});
+  c = {3, 4, 3};
+  tg::detail::gemm<double>({at, 1, 0}, {at, 0, 2}, {at, 1, 2}, 1, 2);
+  CHECK(c == Numbers{6, 8, 3});
+  tg::detail::gemm_plus_bias<double>({at, 1, 0}, {at, 0, 2}, bias, {at, 1, 2});
+  CHECK(c == Numbers{4, 5, 3});
+  tg::detail::gemm<double>({at, 0, 1}, {at, 1, 2}, {at, 0, 2});
+  tg::detail::gemm_plus_bias<double>({at, 2, 1}, {at, 1, 0}, bias, {at, 2, 0});
+  CHECK(c == Numbers{4, 5, 3});
 }

@@ -1,11 +1,5 @@
 /// Operations split among threads, at sizes large enough for it and with distinct numbers: results must match those of
 /// one thread and of plain loops.
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -64,14 +58,6 @@ TEST_CASE("Gradients of a weight used twice accumulate, also if threads divide i
   Array(tg::Shape{99 * 90 * 100}, std::numeric_limits<double>::quiet_NaN());  // more parts than chunks would read it
   const auto on_many = results<double>(100, {{4500, 100}, {90, 100}}, twice);
   check_close(on_many[2], results<double>(1, {{4500, 100}, {90, 100}}, once)[2], 1e-10);
-}
-
-TEST_CASE("dropout on many elements does not depend on the number of threads") {
-  const auto dropped = [](const auto& x) {
-    tg::manual_seed(3);
-    return tg::dropout(x[0], 0.5);
-  };
-  check_same({{300, 300}}, dropped, dropped);
 }
 
 TEST_CASE("An input and a weight of several products accumulate all gradients, whichever extent is longest") {

@@ -84,6 +84,14 @@ template <class T> void check_reductions(const VectorLoops<T>& loops) {
   });
 }
 
+// Loops with more arguments, or with two inputs, which may overwrite the second.
+template <class Loop, class... Numbers> auto with(Loop loop, Numbers... numbers) {
+  return [=](const auto* x, auto* y, std::size_t n) { loop(x, y, n, numbers...); };
+}
+template <class Loop, class... Numbers> auto to_second(Loop loop, Numbers... numbers) {
+  return [=](const auto* x, auto* y, std::size_t n) { loop(x, y, y, n, numbers...); };
+}
+
 template <class T> void check_functions(const VectorLoops<T>& loops) {
   const auto of_x = [](auto f) { return [f](double x, double) { return f(x); }; };
   check_written<T>(-20, 5, loops.exp, of_x([](double x) { return std::exp(x); }));
@@ -91,30 +99,25 @@ template <class T> void check_functions(const VectorLoops<T>& loops) {
   check_written<T>(-5, 5, loops.tanh, of_x([](double x) { return std::tanh(x); }));
   check_written<T>(-20, 20, loops.sigmoid, of_x([](double x) { return 1 / (1 + std::exp(-x)); }));
   check_written<T>(-20, 20, loops.silu, of_x([](double x) { return x / (1 + std::exp(-x)); }));
-  check_written<T>(
-      -20, 20, [&](const T* x, T* y, std::size_t n) { loops.softplus(x, y, n, T(0.5), T(8)); },
-      of_x([](double x) { return x > 16 ? x : std::log1p(std::exp(0.5 * x)) / 0.5; }));
+  check_written<T>(-20, 20, with(loops.softplus, T(0.5), T(8)),
+                   of_x([](double x) { return x > 16 ? x : std::log1p(std::exp(0.5 * x)) / 0.5; }));
   check_written<T>(-5, 5, loops.gelu, of_x([](double x) { return x * normal_cdf(x); }));
   check_written<T>(-5, 5, loops.gelu_tanh, of_x([](double x) { return x * (1 + tanh_u(x)) / 2; }));
   check_written<T>(
-      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.add(x, y, n); }, [](double x, double y) { return x + y; });
+      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.add(x, y, n); }, std::plus<>());
   check_written<T>(
       -5, 5, [&](const T*, T* y, std::size_t n) { loops.scale(y, n, T(0.75)); },
       [](double, double y) { return y * 0.75; });
-  check_written<T>(
-      -20, 5, [&](const T* x, T* y, std::size_t n) { loops.exp_sum(x, y, n, T(1)); },
-      of_x([](double x) { return std::exp(x - 1); }));
-  check_written<T>(
-      -20, 5, [&](const T* x, T* y, std::size_t n) { loops.exp_scaled(x, y, n, T(1), T(0.75)); },
-      of_x([](double x) { return std::exp(x - 1) * 0.75; }));
+  check_written<T>(-20, 5, with(loops.exp_sum, T(1)), of_x([](double x) { return std::exp(x - 1); }));
+  check_written<T>(-20, 5, with(loops.exp_scaled, T(1), T(0.75)),
+                   of_x([](double x) { return std::exp(x - 1) * 0.75; }));
 }
 
 // z = x op y for two runs, and for a run and a number on either side.
 template <class T>
 void check_binary(const tapegrad::detail::BinaryLoops<T>& loops,
                   const std::function<double(double, double)>& expected) {
-  check_written<T>(
-      1, 5, [&](const T* x, T* y, std::size_t n) { loops.runs(x, y, y, n); }, expected);
+  check_written<T>(1, 5, to_second(loops.runs), expected);
   check_written<T>(
       1, 5, [&](const T* x, T* y, std::size_t n) { loops.run_number(x, T(0.75), y, n); },
       [&](double x, double) { return expected(x, 0.75); });
@@ -139,29 +142,21 @@ template <class T> void check_arithmetic(const VectorLoops<T>& loops) {
       [](double x, double y) { return 0.5 * (y - 0.25 - x * 0.75); });
 }
 
-// Loops with two inputs may overwrite the second.
 template <class T> void check_backward(const VectorLoops<T>& loops) {
-  check_written<T>(
-      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.softmax_backward(x, y, y, n, T(0.75)); },
-      [](double x, double dy) { return x * (dy - 0.75); });
-  check_written<T>(
-      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.gelu_backward(x, y, y, n); },
-      [](double x, double dy) { return dy * (normal_cdf(x) + x * normal_density(x)); });
-  check_written<T>(
-      -20, 20, [&](const T* x, T* y, std::size_t n) { loops.silu_backward(x, y, y, n); },
-      [](double x, double dy) {
-        const double s = 1 / (1 + std::exp(-x));
-        return dy * s * (1 + x * (1 - s));
-      });
-  check_written<T>(
-      -20, 20, [&](const T* x, T* y, std::size_t n) { loops.softplus_backward(x, y, y, n, T(0.5), T(8)); },
-      [](double x, double dy) { return x > 16 ? dy : dy / (1 + std::exp(-0.5 * x)); });
-  check_written<T>(
-      -5, 5, [&](const T* x, T* y, std::size_t n) { loops.gelu_tanh_backward(x, y, y, n); },
-      [](double x, double dy) {
-        const double t = tanh_u(x), du = std::sqrt(2 / std::acos(-1.0)) * (1 + 3 * 0.044715 * x * x);
-        return dy * (1 + t + x * (1 - t * t) * du) / 2;
-      });
+  check_written<T>(-5, 5, to_second(loops.softmax_backward, T(0.75)),
+                   [](double x, double dy) { return x * (dy - 0.75); });
+  check_written<T>(-5, 5, to_second(loops.gelu_backward),
+                   [](double x, double dy) { return dy * (normal_cdf(x) + x * normal_density(x)); });
+  check_written<T>(-20, 20, to_second(loops.silu_backward), [](double x, double dy) {
+    const double s = 1 / (1 + std::exp(-x));
+    return dy * s * (1 + x * (1 - s));
+  });
+  check_written<T>(-20, 20, to_second(loops.softplus_backward, T(0.5), T(8)),
+                   [](double x, double dy) { return x > 16 ? dy : dy / (1 + std::exp(-0.5 * x)); });
+  check_written<T>(-5, 5, to_second(loops.gelu_tanh_backward), [](double x, double dy) {
+    const double t = tanh_u(x), du = std::sqrt(2 / std::acos(-1.0)) * (1 + 3 * 0.044715 * x * x);
+    return dy * (1 + t + x * (1 - t * t) * du) / 2;
+  });
 }
 
 template <class T> void check_every_set() {

@@ -1,21 +1,12 @@
 /// Corner cases: edge sizes of operations, use of random numbers, what tapes and parameters hold, and gradcheck's
 /// tolerance.
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "in_double.hpp"
-#include "special_values.hpp"
 #include "text.hpp"
 
 using tg::testing::gradcheck;
@@ -42,41 +33,6 @@ Tensor wrong_by(const Tensor& x, double factor) {
 
 // ---- edge sizes of operations -------------------------------------------------------------------------------------
 
-TEST_CASE("split returns full pieces and the rest, and no empty piece") {
-  const Tensor x(Array{{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}, {11, 12}});
-  const auto extents = [&](std::size_t size) {
-    std::vector<std::size_t> all;
-    for (const Tensor& piece : tg::split(x, size)) all.push_back(piece.shape()[0]);
-    return all;
-  };
-  CHECK(extents(1) == std::vector<std::size_t>(6, 1));
-  CHECK(extents(2) == std::vector<std::size_t>{2, 2, 2});
-  CHECK(extents(4) == std::vector<std::size_t>{4, 2});
-  CHECK(extents(5) == std::vector<std::size_t>{5, 1});
-  CHECK(extents(6) == std::vector<std::size_t>{6});
-  CHECK(extents(100) == std::vector<std::size_t>{6});
-  CHECK(tg::split(Tensor(Array({0, 2}, 1.0)), 3).size() == 1);
-  CHECK(tg::cat(tg::split(x, 4)).value() == x.value());
-}
-
-TEST_CASE("einsum sums out axes of vectors in every notation") {
-  const Parameter a(Array{{1, 2, 3}, {4, 5, 6}}), b(Array{2, -1, 3});
-  CHECK(tg::einsum("ij,j->", a, b).item() == 30);
-  CHECK(tg::einsum("j,ij->", b, a).item() == 30);
-  CHECK(tg::einsum("ij,j->i", a, b).value() == Array{9, 21});
-  CHECK(tg::einsum("ij,j->ij", a, b).value() == Array{{2, -2, 9}, {8, -5, 18}});
-  CHECK(tg::einsum(" i j , j -> j i ", a, b).value() == Array{{2, 8}, {-2, -5}, {9, 18}});
-  CHECK(tg::einsum("ij,k->", a, b).item() == 84);
-  CHECK(tg::einsum("ij,k->k", a, b).value() == Array{42, -21, 63});
-  CHECK(tg::einsum("j,j->", b, b).item() == 14);
-  CHECK(tg::einsum("j,k->kj", b, Tensor(Array{1, 10})).value() == Array{{2, -1, 3}, {20, -10, 30}});
-  CHECK(tg::einsum("Ij,j->I", a, b).value() == Array{9, 21});
-  tg::Tape tape;
-  tg::einsum("ij,j->", a, b).backward();
-  CHECK(a.grad() == Array{{2, -1, 3}, {2, -1, 3}});
-  CHECK(b.grad() == Array{5, 7, 9});
-}
-
 TEST_CASE_TEMPLATE(
     "Along every axis, NaN is the largest element, and equal elements keep their order or share amax's gradient", T,
     float, double) {
@@ -85,18 +41,9 @@ TEST_CASE_TEMPLATE(
       {nan, 0}, {nan, infinity, -infinity}, {nan, nan, 1, 2, -1, infinity}, {1, 2, 3}, {-infinity, 3}, {-infinity}};
   const auto same = [](T a, T b) { return a == b || (std::isnan(a) && std::isnan(b)); };
   const auto larger = [](T a, T b) { return a > b || (std::isnan(a) && !std::isnan(b)); };
-  for (const tg::Shape& shape : std::vector<tg::Shape>{{2},
-                                                       {70},
-                                                       {2, 3},
-                                                       {3, 2},
-                                                       {1, 9},
-                                                       {9, 1},
-                                                       {33, 17},
-                                                       {17, 33},
-                                                       {3, 5, 4},
-                                                       {2, 70, 3},
-                                                       {2, 3, 2, 3},
-                                                       {90, 400}})
+  const std::vector<tg::Shape> shapes{{2},      {70},     {2, 3},    {3, 2},     {1, 9},       {9, 1},
+                                      {33, 17}, {17, 33}, {3, 5, 4}, {2, 70, 3}, {2, 3, 2, 3}, {90, 400}};
+  for (const tg::Shape& shape : shapes)
     for (std::size_t key = 0; key < 2 * alphabets.size(); ++key) {
       const std::vector<T>& alphabet = alphabets[key % alphabets.size()];
       tg::Array<T> x(shape);
@@ -140,16 +87,12 @@ TEST_CASE_TEMPLATE(
         CHECK(tg::topk(parameter, 1, along).indices == best);
         CHECK(tg::topk(parameter, 1, along, false).indices == least);
         CHECK(tg::topk(parameter, n, along).indices == descending);
-        const std::size_t some = n / 2 + 1;
-        CHECK(tg::topk(parameter, some, along).indices ==
-              tg::narrow(tg::Tensor<T>(tg::Array<T>(descending)), along, 0, some).value());
         CHECK(tg::topk(parameter, n, along, false).indices == ascending);
         const tg::Array<T> values = tg::gather(tg::Tensor<T>(x), along, best).value();
         CHECK(std::ranges::equal(max.values.value(), values, same));
         CHECK(std::ranges::equal(amax.value(), values, same));
         tg::sum(max.values).backward();
-        const auto chosen = static_cast<double>(std::ranges::count_if(parameter.grad(), [](T d) { return d == 1; }));
-        CHECK(chosen == double(best.size()));
+        CHECK(std::size_t(std::ranges::count(parameter.grad(), T(1))) == best.size());
         CHECK(std::ranges::all_of(tg::gather(tg::Tensor<T>(parameter.grad()), along, best).value(),
                                   [](T d) { return d == 1; }));
         if (std::ranges::any_of(x, [](T a) { return std::isnan(a); })) continue;
@@ -196,18 +139,12 @@ TEST_CASE("with_weights drops in training like attention, and returns the weight
   tg::manual_seed(21);
   tg::MultiHeadAttention<double> layer(4, 2, {.dropout = 0.5});
   const Tensor x(tg::normal<double>({2, 5, 4}));
-  const auto output = [&] { return layer.with_weights(x, x, x).first.value(); };
   const Array weights = layer.attention_weights(x, x).value();
-  CHECK(layer.with_weights(x, x, x).second.value() == weights);  // in training mode
-  CHECK(output() != output());
-
-  // Dropout keeps the output's mean, and each weight is either doubled or 0.
-  Array sum(tg::Shape{2, 5, 4}, 0.0);
-  for (int i = 0; i < 4000; ++i) sum += output();
+  const auto [output, before_dropout] = layer.with_weights(x, x, x);
+  CHECK(before_dropout.value() == weights);  // in training mode
+  CHECK(output.value() != layer(x).value());
   tg::eval(layer);
-  check_close(sum / 4000.0, layer(x).value(), 0.05);
-  check_close(output(), layer(x).value());
-  CHECK(layer.with_weights(x, x, x).second.value() == weights);
+  check_close(layer.with_weights(x, x, x).first.value(), layer(x).value());
 }
 
 // ---- parameters and tapes -----------------------------------------------------------------------------------------
@@ -221,18 +158,10 @@ TEST_CASE("set_value and mutable_value both count as a change between two backwa
   for (Parameter* p : {&set, &changed, &neither}) sweep(*p);
   set.set_value(Array{3, 4});
   changed.mutable_value()(0) = 3;
-  for (Parameter* p : {&set, &changed, &neither}) {
-    CHECK_FALSE(p->sweeps().over_changed_values());
-    sweep(*p);
-    CHECK(p->sweeps().total == 2);
-  }
+  for (Parameter* p : {&set, &changed, &neither}) sweep(*p);
   CHECK(set.sweeps().over_changed_values());
   CHECK(changed.sweeps().over_changed_values());
   CHECK_FALSE(neither.sweeps().over_changed_values());
-  set.set_value(Array{5, 6});
-  CHECK(set.sweeps().over_changed_values());
-  set.zero_grad();
-  CHECK_FALSE(set.sweeps().over_changed_values());
 }
 
 TEST_CASE("A gradient that a hook gave another shape is refused, even with the same number of elements") {
@@ -251,33 +180,6 @@ TEST_CASE("A gradient that a hook gave another shape is refused, even with the s
     }
 }
 
-TEST_CASE("Anomaly mode names the operation that passed NaN to a parameter, with hooks and without") {
-  for (const bool with_hook : {false, true}) {
-    CAPTURE(with_hook);
-    Parameter p(Array{1, 2});
-    p.set_name("layer.weight");
-    if (with_hook) p.register_hook([](Array&) {});
-    tg::Tape tape({.detect_anomaly = true});
-    const Tensor y = tg::record("faulty", Array(p.value()), {p}, [](const Array& dy, auto& dx) {
-      dx[0] += Array{dy(0), std::nan("")};
-    });
-    CHECK_THROWS_WITH_AS(tg::sum(y).backward(),
-                         "[faulty] expected finite gradients, the backward rule produced NaN at (1) in the gradient of "
-                         "input 0, layer.weight (2)",
-                         std::runtime_error);
-  }
-}
-
-TEST_CASE("Messages name an infinity with its sign, and NaN") {
-  const Parameter p(Array{1, 2});
-  for (const auto& [number, name] : {std::pair(kInfinity, "got inf at (1)"), std::pair(-kInfinity, "got -inf at (1)"),
-                                     std::pair(kNaN, "got NaN at (1)")}) {
-    tg::Tape tape({.detect_anomaly = true});
-    CHECK_THROWS_WITH_AS(tg::record("faulty", Array{1, number}, {p}, [](const Array&, auto&) {}), Contains(name),
-                         std::runtime_error);
-  }
-}
-
 TEST_CASE("The norm in a report does not overflow the element type") {
   const tg::Parameter<float> p(tg::Array<float>(tg::Shape{2}, 1.0f));
   tg::Tape tape({.profile = true});
@@ -292,8 +194,6 @@ TEST_CASE("gradcheck's tolerance is relative for large gradients and absolute fo
   const auto large = [&](double error) { return [&, error] { return wrong_by(1e4 * w, 1 + error); }; };
   CHECK(gradcheck(large(0.7e-4), {{"w", &w}}, {.tolerance = 1e-4}));
   CHECK_FALSE(gradcheck(large(1.4e-4), {{"w", &w}}, {.tolerance = 1e-4}));
-  CHECK(gradcheck(large(0.5e-6), {{"w", &w}}));
-  CHECK_FALSE(gradcheck(large(1.5e-6), {{"w", &w}}));
   const auto small = [&](double error) {
     return [&, error] {
       return tg::record("wrong", Array(1e-3 * w.value()), {w},

@@ -4,14 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <concepts>
 #include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "../../operations/table.hpp"
 #include "paths.hpp"

@@ -1,11 +1,4 @@
 /// Cases outside the table of operations: kinks, ties, infinities and NaN, random numbers, long sums.
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
@@ -149,60 +142,9 @@ TEST_CASE("The gradient of log at a tiny number is a quotient, since its recipro
   CHECK(p.grad()(1) == doctest::Approx(std::log(0.5) + 1).epsilon(1e-5));
 }
 
-TEST_CASE("dropout drops the given share, scales the rest, and uses the same mask for the gradient") {
-  constexpr double p = 0.3;
-  tg::manual_seed(5);
-  const tg::Parameter<double> x(Array(tg::Shape{100'000}, 2.0));
-  tg::Tape tape;
-  const Tensor y = tg::dropout(x, p);
-  tg::sum(y * 3.0).backward();
-  std::size_t dropped = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double value = y.value()(i);
-    dropped += value == 0;
-    if (value != 0) REQUIRE(value == doctest::Approx(2 / (1 - p)));
-    REQUIRE(x.grad()(i) == doctest::Approx(value == 0 ? 0 : 3 / (1 - p)));
-  }
-  CHECK(std::abs(double(dropped) / 100'000 - p) < 0.005);  // more than three standard deviations
-}
-
 TEST_CASE("dropout in evaluation mode returns its input") {
   const Tensor x(Array{1, 2, 3});
   CHECK(tg::dropout(x, 0.5, false).shared_value() == x.shared_value());
-}
-
-TEST_CASE("Attention drops weights, not values, and uses the same mask for the gradient") {
-  constexpr double p = 0.25;
-  constexpr std::size_t keys = 64;
-  Array identity(tg::Shape{keys, keys}, 0.0);
-  for (std::size_t i = 0; i < keys; ++i) identity(i, i) = 1;
-  const Tensor zeros(Array(tg::Shape{keys, 1}, 0.0));  // scores of 0: every weight is 1 / keys
-  const tg::Parameter<double> values(identity);
-  tg::manual_seed(6);
-  tg::Tape tape;
-  const Tensor y =
-      tg::scaled_dot_product_attention(zeros, zeros, values, {}, {.dropout = p});  // the weights themselves
-  y.backward(Array(y.shape(), 1.0));
-  std::size_t dropped = 0;
-  for (std::size_t key = 0; key < keys; ++key) {
-    double received = 0;
-    for (std::size_t query = 0; query < keys; ++query) {
-      const double weight = y.value()(query, key);
-      dropped += weight == 0;
-      if (weight != 0) REQUIRE(weight == doctest::Approx(1 / (1 - p) / keys));
-      received += weight;
-    }
-    CHECK(values.grad()(key, 0) == doctest::Approx(received));
-  }
-  CHECK(std::abs(double(dropped) / (keys * keys) - p) < 0.025);
-}
-
-TEST_CASE("one_hot, causal_mask and padding_mask match their definitions, also if empty") {
-  CHECK(tg::one_hot({2, 0}, 3) == tg::IntArray{{0, 0, 1}, {1, 0, 0}});
-  CHECK(tg::to_string(tg::one_hot(tg::IntArray::from_shape({0}), 3).shape()) == "(0, 3)");
-  CHECK(tg::causal_mask(2, 3) == tg::BoolArray{{true, false, false}, {true, true, false}});
-  CHECK(tg::causal_mask(0, 3).size() == 0);
-  CHECK(tg::padding_mask({{5, 9, 9}, {9, 1, 0}}, 9) == tg::BoolArray{{true, false, false}, {false, true, true}});
 }
 
 // ---- elementwise functions ----------------------------------------------------------------------------------------
@@ -279,15 +221,6 @@ TEST_CASE("var divides by at least 0: it is NaN for one element, infinite if the
   check_close(gradient({3, 4}, [](const Tensor& x) { return tg::var(x, 0, 2); }), Array{-kInfinity, kInfinity});
 }
 
-TEST_CASE("The variance of floats around a large number is accurate along any axis") {
-  tg::manual_seed(3);
-  const tg::Array<float> x = 4096 + tg::uniform<float>({500, 300}, -1, 1);
-  const Tensor exact{Array(x)};
-  const tg::Tensor<float> rounded(x);
-  for (const tg::Axes& axes : {tg::Axes{0}, tg::Axes{1}, tg::Axes{}})
-    check_close(tg::var(rounded, axes).value(), tg::var(exact, axes).value(), 2e-5);
-}
-
 // ---- losses -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("Binary cross-entropy is exact for logits of 1,000 and matches PyTorch for infinite ones") {
@@ -333,17 +266,4 @@ TEST_CASE("Compound assignment does not change other handles or values saved by 
   x += x;
   (tg::sum(x) + tg::sum(square)).backward();
   CHECK(p.grad() == Array{4 + 2, 4 + 4});
-}
-
-TEST_CASE("Compound assignment to a parameter through a Tensor& is refused, and nothing is recorded") {
-  tg::Parameter<double> p(Array{1, 2});
-  tg::Tape tape;
-  Tensor& guise = p;
-  CHECK_THROWS_AS(guise += p, std::logic_error);
-  CHECK_THROWS_AS(guise /= 2, std::logic_error);
-  CHECK(tape.size() == 0);
-  CHECK(p.value() == Array{1, 2});
-  Tensor copy = p;
-  copy /= 2;
-  CHECK(copy.value() == Array{0.5, 1});
 }

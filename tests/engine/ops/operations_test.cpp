@@ -1,19 +1,15 @@
 /// Runs every check on every sample in the table of operations. fixtures/operations.json holds PyTorch's results for
 /// the same samples, written by fixtures/make_operations.py.
+#include <tapegrad/inspect/internal/observers.hpp>
+#include <tapegrad/testing.hpp>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <paths.hpp>
 
-#include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "../../operations/run.hpp"
 #include "special_values.hpp"
@@ -90,6 +86,20 @@ std::map<std::string, std::size_t> declared_operations() {
     ++declared[line.substr(line.rfind(' ', end) + 1, end - line.rfind(' ', end) - 1)];
   }
   return declared;
+}
+
+// Inputs whose values are owned only by them and by rules; a parameter also owns its value.
+Inputs<double> recorded_inputs(const Sample& sample, const tg::Parameter<double>& p) {
+  Inputs<double> inputs;
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i)
+    inputs.push_back(tg::record("input", numbers<double>(sample.inputs[i], i), {p}, [](const auto&, auto&) {}));
+  return inputs;
+}
+
+std::size_t saved_in_all(const tg::detail::Nodes<double>& nodes) {
+  std::size_t sum = 0;
+  for (const auto& entry : tg::detail::observers_of(nodes)->profile()->entries()) sum += entry.saved;
+  return sum;
 }
 
 }  // namespace
@@ -326,5 +336,22 @@ TEST_CASE("NaN reaches the elements that depend on it, forwards and backwards, a
         }
       }
     }
+  });
+}
+
+TEST_CASE("The reported saved bytes are those held by the recording, for every operation") {
+  for_each_sample([](const Sample& sample) {
+    const tg::Parameter<double> p(tg::Array<double>{1.0});
+    const tg::Tape tape({.profile = true});
+    const auto& recording = tape.recording()->of<double>();
+    const std::ptrdiff_t before = tg::detail::array_bytes_in_use;
+    tg::manual_seed(0);
+    (void)sample.in_double(recorded_inputs(sample, p));
+    const auto kept = static_cast<std::size_t>(tg::detail::array_bytes_in_use - before);
+    const std::size_t operations = recording.size() - 1 - sample.inputs.size();
+    CAPTURE(operations);
+    CHECK(saved_in_all(recording) >= kept);
+    // An array saved twice is counted twice and stored once, as when queries and keys are one tensor.
+    if (operations == 1) CHECK(saved_in_all(recording) <= 2 * kept);
   });
 }

@@ -1,15 +1,8 @@
 /// Values and gradients where sums have several blocks, and of 2^18 elements, where float is easily inaccurate. The
 /// expected results are computed here by definition in long double, those over 2^18 elements by the same operation in
 /// double.
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <type_traits>
-#include <vector>
 
 #include "../../operations/run.hpp"
 #include "close.hpp"
@@ -49,10 +42,11 @@ struct LongRows {
   operations::Table table;
   std::vector<ByLoops> by_loops;
 
-  template <class F> void add(const char* operation, const char* name, std::size_t inputs, F f, ByLoops loops) {
+  // Returns a place for the definition.
+  template <class F> ByLoops& add(const char* operation, const char* name, std::size_t inputs, F f) {
     constexpr std::size_t length = 2 * 1024 + 5;  // sums have blocks of 1024
     table.add(operation, name, std::vector(inputs, draw({length}, 0.1, 1)), f);
-    by_loops.push_back(loops);
+    return by_loops.emplace_back();
   }
 };
 
@@ -74,67 +68,47 @@ Row log_softmax(const Row& x) {
 LongRows long_rows() {
   using Rows = const std::vector<Row>&;
   LongRows rows;
-  rows.add(
-      "sum", "", 1, [](auto& x) { return tg::sum(x[0]); }, [](Rows x) { return Row{sum_of(x[0])}; });
-  rows.add(
-      "mean", "", 1, [](auto& x) { return tg::mean(x[0]); }, [](Rows x) { return Row{mean_of(x[0])}; });
-  rows.add(
-      "var", "", 1, [](auto& x) { return tg::var(x[0], 0, 0); },
-      [](Rows x) { return Row{mean_of(squares_about(x[0], mean_of(x[0])))}; });
-  rows.add(
-      "amax", "", 1, [](auto& x) { return tg::amax(x[0]); },
-      [](Rows x) { return Row{*std::max_element(x[0].begin(), x[0].end())}; });
-  rows.add(
-      "softmax", "", 1, [](auto& x) { return tg::softmax(x[0], 0); }, [](Rows x) { return softmax(x[0]); });
-  rows.add(
-      "masked_softmax", "", 1, [](auto& x) { return tg::masked_softmax(tg::unsqueeze(x[0], 0), {}); },
-      [](Rows x) { return softmax(x[0]); });
-  rows.add(
-      "log_softmax", "", 1, [](auto& x) { return tg::log_softmax(x[0], 0); }, [](Rows x) { return log_softmax(x[0]); });
-  rows.add(
-      "layer_norm", "", 3, [](auto& x) { return tg::layer_norm(x[0], x[1], x[2]); },
-      [](Rows x) {
-        const Real mean = mean_of(x[0]), scale = 1 / std::sqrt(mean_of(squares_about(x[0], mean)) + Real(1e-5));
-        return each(x[0], [&](std::size_t i) { return (x[0][i] - mean) * scale * x[1][i] + x[2][i]; });
-      });
-  rows.add(
-      "rms_norm", "", 2, [](auto& x) { return tg::rms_norm(x[0], x[1], 1e-5); },
-      [](Rows x) {
-        const Real scale = 1 / std::sqrt(mean_of(squares_about(x[0], 0)) + Real(1e-5));
-        return each(x[0], [&](std::size_t i) { return x[0][i] * scale * x[1][i]; });
-      });
-  rows.add(
-      "cross_entropy", "a label", 1, [](auto& x) { return tg::cross_entropy(x[0], tg::IntArray(7)); },
-      [](Rows x) { return Row{-log_softmax(x[0])[7]}; });
-  rows.add(
-      "cross_entropy", "a smoothed label", 1,
-      [](auto& x) { return tg::cross_entropy(x[0], tg::IntArray(7), {.label_smoothing = 0.25}); },
-      [](Rows x) {
-        const Row y = log_softmax(x[0]);
-        return Row{-Real(0.75) * y[7] - Real(0.25) * mean_of(y)};
-      });
-  rows.add(
-      "cross_entropy", "probabilities", 2, [](auto& x) { return tg::cross_entropy(x[0], x[1]); },
-      [](Rows x) { return Row{-dot(log_softmax(x[0]), x[1])}; });
-  rows.add(
-      "binary_cross_entropy_with_logits", "", 2,
-      [](auto& x) { return tg::binary_cross_entropy_with_logits(x[0], x[1]); },
-      [](Rows x) {
-        return Row{
-            mean_of(each(x[0], [&](std::size_t i) { return std::log1p(std::exp(x[0][i])) - x[0][i] * x[1][i]; }))};
-      });
-  rows.add(
-      "mse_loss", "", 2, [](auto& x) { return tg::mse_loss(x[0], x[1]); },
-      [](Rows x) {
-        return Row{mean_of(each(x[0], [&](std::size_t i) { return std::pow(x[0][i] - x[1][i], Real(2)); }))};
-      });
+  rows.add("sum", "", 1, [](auto& x) { return tg::sum(x[0]); }) = [](Rows x) { return Row{sum_of(x[0])}; };
+  rows.add("mean", "", 1, [](auto& x) { return tg::mean(x[0]); }) = [](Rows x) { return Row{mean_of(x[0])}; };
+  rows.add("var", "", 1, [](auto& x) { return tg::var(x[0], 0, 0); }) = [](Rows x) {
+    return Row{mean_of(squares_about(x[0], mean_of(x[0])))};
+  };
+  rows.add("amax", "", 1, [](auto& x) { return tg::amax(x[0]); }) = [](Rows x) { return Row{std::ranges::max(x[0])}; };
+  rows.add("softmax", "", 1, [](auto& x) { return tg::softmax(x[0], 0); }) = [](Rows x) { return softmax(x[0]); };
+  rows.add("masked_softmax", "", 1, [](auto& x) { return tg::masked_softmax(tg::unsqueeze(x[0], 0), {}); }) =
+      [](Rows x) { return softmax(x[0]); };
+  rows.add("log_softmax", "", 1, [](auto& x) { return tg::log_softmax(x[0], 0); }) = [](Rows x) {
+    return log_softmax(x[0]);
+  };
+  rows.add("layer_norm", "", 3, [](auto& x) { return tg::layer_norm(x[0], x[1], x[2]); }) = [](Rows x) {
+    const Real mean = mean_of(x[0]), scale = 1 / std::sqrt(mean_of(squares_about(x[0], mean)) + Real(1e-5));
+    return each(x[0], [&](std::size_t i) { return (x[0][i] - mean) * scale * x[1][i] + x[2][i]; });
+  };
+  rows.add("rms_norm", "", 2, [](auto& x) { return tg::rms_norm(x[0], x[1], 1e-5); }) = [](Rows x) {
+    const Real scale = 1 / std::sqrt(mean_of(squares_about(x[0], 0)) + Real(1e-5));
+    return each(x[0], [&](std::size_t i) { return x[0][i] * scale * x[1][i]; });
+  };
+  rows.add("cross_entropy", "a label", 1, [](auto& x) { return tg::cross_entropy(x[0], tg::IntArray(7)); }) =
+      [](Rows x) { return Row{-log_softmax(x[0])[7]}; };
+  rows.add("cross_entropy", "a smoothed label", 1,
+           [](auto& x) { return tg::cross_entropy(x[0], tg::IntArray(7), {.label_smoothing = 0.25}); }) = [](Rows x) {
+    const Row y = log_softmax(x[0]);
+    return Row{-Real(0.75) * y[7] - Real(0.25) * mean_of(y)};
+  };
+  rows.add("cross_entropy", "probabilities", 2, [](auto& x) { return tg::cross_entropy(x[0], x[1]); }) = [](Rows x) {
+    return Row{-dot(log_softmax(x[0]), x[1])};
+  };
+  rows.add("binary_cross_entropy_with_logits", "", 2,
+           [](auto& x) { return tg::binary_cross_entropy_with_logits(x[0], x[1]); }) = [](Rows x) {
+    return Row{mean_of(each(x[0], [&](std::size_t i) { return std::log1p(std::exp(x[0][i])) - x[0][i] * x[1][i]; }))};
+  };
+  rows.add("mse_loss", "", 2, [](auto& x) { return tg::mse_loss(x[0], x[1]); }) = [](Rows x) {
+    return Row{mean_of(each(x[0], [&](std::size_t i) { return std::pow(x[0][i] - x[1][i], Real(2)); }))};
+  };
   const ByLoops product = [](Rows x) { return Row{dot(x[0], x[1])}; };
-  rows.add(
-      "matmul", "", 2, [](auto& x) { return tg::matmul(x[0], x[1]); }, product);
-  rows.add(
-      "einsum", "", 2, [](auto& x) { return tg::einsum("i,i->", x[0], x[1]); }, product);
-  rows.add(
-      "linear", "", 2, [](auto& x) { return tg::linear(x[0], tg::unsqueeze(x[1], 0)); }, product);
+  rows.add("matmul", "", 2, [](auto& x) { return tg::matmul(x[0], x[1]); }) = product;
+  rows.add("einsum", "", 2, [](auto& x) { return tg::einsum("i,i->", x[0], x[1]); }) = product;
+  rows.add("linear", "", 2, [](auto& x) { return tg::linear(x[0], tg::unsqueeze(x[1], 0)); }) = product;
   return rows;
 }
 
@@ -187,17 +161,14 @@ operations::Table sums_of_many() {
     return draw(shape, low, high);
   };
   const tg::Shape vector{kLarge}, row{1, kLarge}, rows{2, kLarge}, columns{kLarge, 2};
-  const auto reduction = [&]<class F>(const char* name, F, double high) {
+  const auto reduction = [&]<class F>(const char* name, double high, F) {
     table.add(name, "all", {near(vector, 0.1, high)}, [](auto& x) { return F()(x[0], tg::Axes{}); });
     table.add(name, "rows", {near(rows, 0.1, high)}, [](auto& x) { return F()(x[0], tg::Axes{1}); });
     table.add(name, "columns", {near(columns, 0.1, high)}, [](auto& x) { return F()(x[0], tg::Axes{0}); });
   };
-  reduction(
-      "sum", [](auto& x, const tg::Axes& axes) { return tg::sum(x, axes); }, 0.1001);
-  reduction(
-      "mean", [](auto& x, const tg::Axes& axes) { return tg::mean(x, axes); }, 0.1001);
-  reduction(
-      "var", [](auto& x, const tg::Axes& axes) { return tg::var(x, axes); }, 1);
+  reduction("sum", 0.1001, [](auto& x, const tg::Axes& axes) { return tg::sum(x, axes); });
+  reduction("mean", 0.1001, [](auto& x, const tg::Axes& axes) { return tg::mean(x, axes); });
+  reduction("var", 1, [](auto& x, const tg::Axes& axes) { return tg::var(x, axes); });
   for (const tg::Shape& shape : {rows, columns}) {
     table.add("softmax", "", {near(shape)}, [](auto& x) { return tg::softmax(x[0], x[0].shape()[0] == 2 ? 1 : 0); });
     table.add("log_softmax", "", {near(shape)},
@@ -255,15 +226,12 @@ operations::Table sums_of_many() {
 }
 
 // The value and the inputs' gradients for positive cotangents of similar size.
-template <class T> std::vector<tg::Array<T>> swept(const operations::Sample& sample, operations::Function<T> f) {
-  std::vector<tg::Parameter<T>> x;
-  for (const operations::Draw& input : sample.inputs) x.emplace_back(numbers<T>(input, x.size()));
+template <class T> std::vector<tg::Array<T>> swept(const operations::Sample& sample) {
+  const operations::Parameters<T> x = operations::parameters_of<T>(sample);
   tg::Tape tape;
-  const tg::Tensor<T> y = f(operations::Inputs<T>(x.begin(), x.end()));
+  const tg::Tensor<T> y = operations::function_of<T>(sample)(operations::inputs_of(x));
   y.backward(numbers<T>(draw(y.shape(), 0.1, 0.2), x.size()));
-  std::vector<tg::Array<T>> results{y.value()};
-  for (const auto& parameter : x) results.push_back(parameter.grad());
-  return results;
+  return operations::with_gradients(y.value(), x);
 }
 
 }  // namespace
@@ -271,16 +239,11 @@ template <class T> std::vector<tg::Array<T>> swept(const operations::Sample& sam
 TEST_CASE("Sums, norms, products and losses over 2^18 elements are accurate in float") {
   for (const operations::Sample& sample : sums_of_many().samples) {
     INFO(sample.title(), ", ", tg::to_string(sample.inputs[0].shape));
-    const auto in_float = swept<float>(sample, sample.in_float);
-    const auto in_double = swept<double>(sample, sample.in_double);
+    const auto in_float = swept<float>(sample);
+    const auto in_double = swept<double>(sample);
     for (std::size_t i = 0; i < in_double.size(); ++i) {
       CAPTURE(i);  // 0: the value, then the gradient of each input
-      double largest = 0, difference = 0;
-      for (std::size_t j = 0; j < in_double[i].size(); ++j) {
-        largest = std::max(largest, std::abs(in_double[i].data()[j]));
-        difference = std::max(difference, std::abs(in_float[i].data()[j] - in_double[i].data()[j]));
-      }
-      CHECK(difference / largest <= 2e-5);
+      CHECK(operations::relative_difference(in_float[i], in_double[i]) <= 2e-5);
     }
   }
 }

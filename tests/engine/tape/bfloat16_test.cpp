@@ -1,16 +1,10 @@
 // Weights in bfloat16: rounding, and models that contain them. Products: see products_test.cpp.
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
-#include <doctest/doctest.h>
-
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <stdexcept>
-#include <vector>
 
 #include "close.hpp"
 #include "temporary_folder.hpp"
@@ -137,28 +131,20 @@ TEST_CASE("Functions that need a weight's float values report that it is stored 
   RoundedModel<float> model;
   tg::named_parameters(model);  // names them
   tg::hold_in_bfloat16(model);
-  const auto message_of = [](const auto& run) {
-    try {
-      run();
-    } catch (const std::logic_error& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing");
-  };
   auto& weight = model.layer.weight;
-  CHECK(message_of([&] { weight.value(); }) ==
+  CHECK(thrown_by([&] { weight.value(); }) ==
         "[value] expected a weight of float or double, got layer.weight (12, 12), which is held in bfloat16; only "
         "linear and embedding read it");
   const std::string released = "[value] expected a parameter that holds its value, got layer.weight (12, 12)";
-  CHECK(message_of([&] { weight.mutable_value(); }).starts_with(released));
-  CHECK(message_of([&] { tg::sum(weight); }).starts_with(released));
+  CHECK(thrown_by([&] { weight.mutable_value(); }).starts_with(released));
+  CHECK(thrown_by([&] { tg::sum(weight); }).starts_with(released));
   const tg::Parameter<float>& parameter = weight;
-  CHECK(message_of([&] {
+  CHECK(thrown_by([&] {
           tg::linear(tg::Tensor<float>(tg::Array<float>(Shape{1, 12})), parameter);
         }).starts_with(released));
-  CHECK(message_of([&] { tg::save_bytes(model.layer); }).find("held in bfloat16") != std::string::npos);
-  CHECK(message_of([&] { weight.set_requires_grad(true); }).starts_with(released));
-  CHECK(message_of([] { tg::Tensor<float>().shape(); }) ==
+  CHECK(thrown_by([&] { tg::save_bytes(model.layer); }).find("held in bfloat16") != std::string::npos);
+  CHECK(thrown_by([&] { weight.set_requires_grad(true); }).starts_with(released));
+  CHECK(thrown_by([] { tg::Tensor<float>().shape(); }) ==
         "[value] expected a defined tensor, got a default-constructed or moved-from one");
   CHECK_THROWS_AS(tg::Weight<float>().hold_in_bfloat16(), std::logic_error);
   CHECK_THROWS_WITH_AS(model.layer(tg::Array<float>{1.0f}),
@@ -177,15 +163,9 @@ TEST_CASE("Anomaly mode checks weights in bfloat16, too") {
   layer.weight.hold_in_bfloat16();
   const auto message = [&](float x) {
     const tg::Tape tape({.detect_anomaly = true});
-    try {
-      const tg::Tensor<float> given(tg::Array<float>{{x, x}});
-      CHECK(layer(given).size() == 1);
-    } catch (const std::runtime_error& error) {
-      return std::string(error.what());
-    }
-    return std::string("none");
+    return thrown_by([&] { layer(tg::Array<float>{{x, x}}); });
   };
-  CHECK(message(1.0f) == "none");
+  CHECK(message(1.0f) == "nothing");
   CHECK(message(1e30f).starts_with("[linear] expected finite values, got inf at (0, 0)"));
   layer.weight.set_value(tg::Array<float>{{1.0f, 3.4e38f}});  // bfloat16 rounds this to infinity
   layer.weight.hold_in_bfloat16();

@@ -1,13 +1,9 @@
 // Values stored by a tape for inspection: Tape({.keep_values = true}).
 #include <tapegrad/inspect/internal/node_view.hpp>
 
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "in_double.hpp"
 

@@ -1,12 +1,5 @@
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <functional>
-#include <stdexcept>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "in_double.hpp"
 
@@ -39,9 +32,7 @@ TEST_CASE("A gradient reads as zeros until it is set or a backward pass reaches 
 TEST_CASE("Setting a value or gradient of another shape throws with both shapes and changes nothing") {
   Parameter w(Array{1.0, 2.0});
   w.set_grad(Array{3.0, 4.0});
-  CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("[set_value]"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(w.set_value(Array{1.0, 2.0, 3.0}), Contains("(2), got (3)"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(w.set_grad(Array{{1.0, 2.0}}), Contains("[set_grad]"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(w.set_grad(Array{{1.0, 2.0}}), Contains("(2), got (1, 2)"), std::invalid_argument);
   check_close(w.value(), Array{1.0, 2.0}, 0.0);
   check_close(w.grad(), Array{3.0, 4.0}, 0.0);
@@ -115,16 +106,6 @@ TEST_CASE("Copies share the memory of their value until one of them changes") {
   const Array* own = &w.value();
   w.mutable_value()(0) = 4.0;  // not shared, so not copied
   CHECK(&w.value() == own);
-}
-
-TEST_CASE("A tensor made from a parameter keeps its value, and a tape records it as the parameter") {
-  Parameter w(Array{1.0, 2.0});
-  const Tensor handle = w;
-  w.set_value(Array{5.0, 6.0});
-  check_close(handle.value(), Array{1.0, 2.0}, 0.0);
-  const tg::Tape tape;
-  tg::sum(handle * 3.0).backward();
-  check_close(w.grad(), Array{3.0, 3.0}, 0.0);
 }
 
 TEST_CASE("Assigning a parameter to itself by copy or move changes nothing") {
@@ -231,33 +212,22 @@ TEST_CASE("After any change of a parameter, backward uses the recorded value, an
     std::function<void(Parameter&)> apply;
     Array value;  // after it
   };
+  const Array ten{10.0, 20.0};
   const Change changes[]{
       {"in place", [](Parameter& w) { w.mutable_value() *= 100.0; }, {100.0, 200.0}},
-      {"set_value",
-       [](Parameter& w) {
-         w.set_value(Array{10.0, 20.0});
-       },
-       {10.0, 20.0}},
+      {"set_value", [&](Parameter& w) { w.set_value(ten); }, ten},
       {"a step",
-       [](Parameter& w) {
+       [&](Parameter& w) {
          tg::SGD<double> sgd({w}, {.lr = 0.5});
-         w.set_grad(Array{2.0, 4.0});
+         w.set_grad(0.2 * ten);
          sgd.step();
          sgd.zero_grad();
        },
        {0.0, 0.0}},
       {"copied", [&](Parameter& w) { copies.push_back(std::as_const(w)); }, {1.0, 2.0}},
-      {"assigned a copy, with a gradient",
-       [&](Parameter& w) {
-         w.set_grad(Array{7.0, 7.0}), w = other;
-       },
-       {10.0, 20.0}},
+      {"assigned a copy, with a gradient", [&](Parameter& w) { w.set_grad(ten), w = other; }, ten},
       // The only owner of its storage, so w keeps its own.
-      {"assigned by move",
-       [](Parameter& w) {
-         w = Parameter(Array{3.0, 4.0});
-       },
-       {3.0, 4.0}},
+      {"assigned by move", [&](Parameter& w) { w = Parameter(3.0 * ten); }, 3.0 * ten},
   };
   for (const Change& change : changes) {
     CAPTURE(change.name);
@@ -285,27 +255,6 @@ TEST_CASE("After moving a recorded parameter, the new object gets the gradient")
   check_close(moved.grad(), Array{2.0, 4.0}, 0.0);
   CHECK_FALSE(w.defined());  // NOLINT(bugprone-use-after-move): the moved-from parameter is undefined
   CHECK_FALSE(w.has_grad());
-}
-
-TEST_CASE("Recorded parameters in a growing vector still get their gradients") {
-  std::vector<Parameter> parameters;
-  parameters.emplace_back(Array{1.0});
-  const tg::Tape tape;
-  const Tensor loss = parameters[0] * 2.0;
-  for (int i = 0; i < 100; ++i) parameters.emplace_back(Array{static_cast<double>(i)});
-  loss.backward();
-  CHECK(parameters[0].grad()() == 2.0);
-  for (std::size_t i = 1; i < parameters.size(); ++i) CHECK_FALSE(parameters[i].has_grad());
-}
-
-TEST_CASE("After swapping recorded parameters, each gradient follows its parameter") {
-  Parameter a(Array{1.0}), b(Array{2.0, 3.0});
-  const tg::Tape tape;
-  const Tensor loss = tg::sum(a * 10.0) + tg::sum(b * b);
-  std::swap(a, b);
-  loss.backward();
-  check_close(a.grad(), Array{4.0, 6.0}, 0.0);
-  check_close(b.grad(), Array{10.0}, 0.0);
 }
 
 TEST_CASE("A recorded parameter assigned one of another shape is a new parameter to the tape") {

@@ -1,29 +1,13 @@
 // Errors of recompute, and unchanged state after failed calls.
 #include <tapegrad/testing.hpp>
 
-#include <doctest/doctest.h>
-
-#include <cstddef>
-#include <exception>
 #include <functional>
 #include <limits>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "in_double.hpp"
+#include "text.hpp"
 
 namespace {
-
-std::string what_is_thrown(const auto& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 const auto cubed = [](const auto& x) { return x * x * x; };
 
@@ -79,10 +63,10 @@ TEST_CASE("Tensors of other tapes are refused, as x and as captures") {
   const Parameter w = scalar(2);
   const tg::Tape tape;
   const Tensor x = w * 2.0, captured = w * 3.0;
-  CHECK(what_is_thrown([&] { tg::recompute([&](const Tensor& h) { return h * captured; }, x); }) ==
+  CHECK(thrown_by([&] { tg::recompute([&](const Tensor& h) { return h * captured; }, x); }) ==
         "[mul] expected inputs recorded on this Tape, got one recorded on an outer Tape; detach() makes it a constant");
   const tg::Tape inner;
-  CHECK(what_is_thrown([&] { tg::recompute(std::ref(cubed), x); }) ==
+  CHECK(thrown_by([&] { tg::recompute(std::ref(cubed), x); }) ==
         "[recompute] expected inputs recorded on this Tape, got "
         "one recorded on an outer Tape; detach() makes it a constant");
 }
@@ -128,7 +112,7 @@ TEST_CASE("A function that computes something else in the second call is refused
     const Tensor x = w * 2.0;
     const auto f = [&](const Tensor& h) { return std::exchange(again, true) ? then(h) : first(h); };
     const Tensor y = tg::recompute(std::ref(f), x);
-    return what_is_thrown([&] { tg::sum(y).backward(); });
+    return thrown_by([&] { tg::sum(y).backward(); });
   };
   const auto draws = [](const Tensor& h) { return tg::dropout(h, 0.5); };
   const auto other = [](const Tensor& h) { return tg::sum(h); };
@@ -154,17 +138,17 @@ TEST_CASE("Anomaly mode names the operation in the function, and ignores infinit
   w.set_name("layer.weight");
   const tg::Tape tape({.detect_anomaly = true});
   const Tensor x = w * 1.0;
-  const std::string forward = what_is_thrown([&] { tg::recompute([](const Tensor& h) { return tg::log(-h); }, x); });
+  const std::string forward = thrown_by([&] { tg::recompute([](const Tensor& h) { return tg::log(-h); }, x); });
   CHECK(forward.find("[log] expected finite values, got NaN") == 0);
   const Tensor y = tg::recompute([](const Tensor& h) { return tg::sqrt(h) * 1.0; }, x);
-  const std::string backward = what_is_thrown([&] { tg::sum(y).backward(); });
+  const std::string backward = thrown_by([&] { tg::sum(y).backward(); });
   CHECK(backward.find("[sqrt] expected finite gradients, the backward rule produced inf") == 0);
   const double infinity = std::numeric_limits<double>::infinity();
   const auto masked = [&](const Tensor& h) { return tg::masked_fill(h, tg::BoolArray{false, true}, -infinity); };
   const Tensor z =
       tg::recompute([](const Tensor& h) { return tg::softmax(h, -1); }, tg::recompute(std::ref(masked), w * 1.0));
   CHECK(z.value() == Array{1.0, 0.0});
-  CHECK(what_is_thrown([&] { tg::sum(z).backward(); }) == "nothing");
+  CHECK(thrown_by([&] { tg::sum(z).backward(); }) == "nothing");
 }
 
 TEST_CASE("recompute detects a change of what the function reads as a constant") {
@@ -192,7 +176,7 @@ TEST_CASE("recompute detects a change of what the function reads as a constant")
       const Tensor y = tg::recompute([&, g = row.second](const Tensor& h) { return g(h, w, a); }, x * 1.0);
       if (changes) w.set_value(Array(tg::Shape{}, 50.0)), a = 50;
       if (changes)
-        CHECK(what_is_thrown([&] { y.backward(); }).starts_with(same));
+        CHECK(thrown_by([&] { y.backward(); }).starts_with(same));
       else
         y.backward();
       CHECK(x.grad()() == (changes ? 0 : 5));
@@ -207,7 +191,7 @@ TEST_CASE("recompute detects a function that reads another parameter when called
   const tg::Tape tape;
   const Tensor y = tg::recompute([&](const Tensor& x) { return x * (again ? v : w); }, Tensor(Array(tg::Shape{}, 2.0)));
   again = true;
-  CHECK(what_is_thrown([&] { y.backward(); }) ==
+  CHECK(thrown_by([&] { y.backward(); }) ==
         "[recompute] expected a function that reads the same parameters in each call, got one that also reads v");
   CHECK_FALSE(w.has_grad());
   CHECK_FALSE(v.has_grad());

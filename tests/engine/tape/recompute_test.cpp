@@ -3,17 +3,9 @@
 #include <tapegrad/inspect/internal/observers.hpp>
 #include <tapegrad/testing.hpp>
 
-#include <doctest/doctest.h>
-
-#include <cstddef>
 #include <cstring>
 #include <functional>
-#include <sstream>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "in_double.hpp"
 #include "text.hpp"

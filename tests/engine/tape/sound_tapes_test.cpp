@@ -1,17 +1,10 @@
 // Misuse of tapes: nested backward passes; hooks and rules that record, throw, or destroy the tape; pauses; frozen
 // parameters.
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
-#include <doctest/doctest.h>
-
-#include <memory>
 #include <new>
 #include <optional>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "in_double.hpp"
 #include "text.hpp"
@@ -89,13 +82,10 @@ TEST_CASE("A nested backward pass on the same tape is refused, in both number ty
   const tg::Tensor<float> other_in_float = tg::sum(in_float * 2.0F);
   int refused = 0;
   const auto sweep_others = [&] {
-    for (int i = 0; i < 2; ++i) try {
-        i == 0 ? other.backward() : other_in_float.backward();
-      } catch (const std::logic_error& error) {
-        CHECK(std::string(error.what())
-                  .find("[backward] expected a call outside the Tape's own backward pass, got one within it") == 0);
-        ++refused;
-      }
+    for (const auto& error : {thrown_by([&] { other.backward(); }), thrown_by([&] { other_in_float.backward(); })}) {
+      CHECK(error.starts_with("[backward] expected a call outside the Tape's own backward pass, got one within it"));
+      ++refused;
+    }
   };
   Tensor y = through(model.a * model.b, sweep_others);
   y.register_hook([&](Array&) { sweep_others(); });
@@ -219,24 +209,13 @@ TEST_CASE("NoGrad pauses recording in its scope, pauses nest, and a tape in a pa
   CHECK((model.a * model.b).requires_grad());
 }
 
-TEST_CASE("NoGrad without a tape has no effect, and a backward pass may run in a pause") {
+TEST_CASE("A backward pass may run in a pause") {
   Two model;
-  {
-    const tg::NoGrad pause;
-    check_close((model.a + model.b).value(), Array{4.0, 6.0}, 0.0);
-  }
   const tg::Tape tape;
   const Tensor loss = tg::sum(model.a * model.a);
   const tg::NoGrad pause;
   loss.backward();
   check_close(model.a.grad(), Array{2.0, 4.0}, 0.0);
-}
-
-TEST_CASE("A gradient check with an active tape records nothing on it") {
-  Two model;
-  const tg::Tape tape;
-  CHECK_GRADIENTS([&] { return tg::sum(model.a * model.b); }, model);
-  CHECK(tape.size() == 0);
 }
 
 // ---- frozen parameters --------------------------------------------------------------------------------------------
@@ -286,6 +265,8 @@ TEST_CASE("Assigning to a parameter through a Tensor is refused and changes noth
                        Contains("[Parameter] expected set_value(), got an assignment to head.bias (2)"),
                        std::logic_error);
   CHECK_THROWS_AS(as_tensor = Tensor(Array{5.0}), std::logic_error);
+  CHECK_THROWS_AS(as_tensor += other, std::logic_error);
+  CHECK_THROWS_AS(as_tensor /= 2, std::logic_error);
   p.set_grad(Array{1.0, 1.0});
   check_close(p.value(), Array{1.0, 2.0}, 0.0);
 
@@ -298,20 +279,6 @@ TEST_CASE("Assigning to a parameter through a Tensor is refused and changes noth
   Tensor taken = std::move(as_tensor);
   check_close(taken.value(), Array{3.0, 4.0}, 0.0);
   CHECK(p.defined());
-}
-
-TEST_CASE("A moved-from tensor is undefined, not recorded, and assignable") {
-  Two model;
-  const tg::Tape tape;
-  Tensor y = model.a * 2.0;
-  Tensor taken = std::move(y);
-  CHECK_FALSE(y.requires_grad());
-  CHECK_THROWS_WITH_AS(y.retain_grad(), Contains("[retain_grad]"), std::logic_error);
-  y = taken;
-  y = std::move(taken);
-  CHECK(y.requires_grad());
-  tg::sum(y).backward();
-  check_close(model.a.grad(), Array{2.0, 2.0}, 0.0);
 }
 
 TEST_CASE("Parameters with a single owner keep gradients, hooks and counts when a vector moves them") {
@@ -335,11 +302,6 @@ TEST_CASE("Copies of a model keep the names in reports") {
   tg::parameters(model);
   const Two copy = model;
   CHECK(copy.a.name() == "a");
-  Two assigned;
-  assigned = model;
-  CHECK(assigned.b.name() == "b");
-  const Two moved = std::move(assigned);
-  CHECK(moved.b.name() == "b");
 }
 
 TEST_CASE("A parameter without a gradient shows zeros at one address, from several threads at once") {
@@ -368,13 +330,9 @@ TEST_CASE("The bytes saved by a rule are counted for any kind of capture") {
   };
   const auto x = w.shared_value();
   const auto adds = [](const Array& dy, auto& dx) { dx[0] += dy; };
-  CHECK(saved_by([adds](const Array& dy, auto& dx) { adds(dy, dx); }).find(" B ") == std::string::npos);
-  CHECK(saved_by([x = w.shared_value(), adds](const Array& dy, auto& dx) { adds(dy, dx); }).find(" 24 B ") !=
-        std::string::npos);
-  CHECK(saved_by([x, adds](const Array& dy, auto& dx) { adds(dy, dx); }).find(" 24 B ") != std::string::npos);
-  CHECK(saved_by([copied = Array(w.value()), adds](const Array& dy, auto& dx) { adds(dy, dx); }).find(" 24 B ") !=
-        std::string::npos);
-  CHECK(saved_by([both = std::vector<tg::Value<double>>{x, x}, adds](const Array& dy, auto& dx) {
-          adds(dy, dx);
-        }).find(" 48 B ") != std::string::npos);
+  CHECK_FALSE(contains(saved_by([adds](const Array& dy, auto& dx) { adds(dy, dx); }), " B "));
+  CHECK(contains(saved_by([x, adds](const Array& dy, auto& dx) { adds(dy, dx); }), " 24 B "));
+  CHECK(contains(saved_by([copied = Array(w.value()), adds](const Array& dy, auto& dx) { adds(dy, dx); }), " 24 B "));
+  const std::vector<tg::Value<double>> both{x, x};
+  CHECK(contains(saved_by([both, adds](const Array& dy, auto& dx) { adds(dy, dx); }), " 48 B "));
 }

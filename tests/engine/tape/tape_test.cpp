@@ -1,14 +1,9 @@
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <thread>
-#include <vector>
 
 #include "in_double.hpp"
+#include "text.hpp"
 
 // ---- recording ----------------------------------------------------------------------------------------------------
 
@@ -30,17 +25,8 @@ TEST_CASE("Without a tape operations compute values and record nothing") {
   CHECK(y.item() == 9.0);
   CHECK(w.requires_grad());
   CHECK_FALSE(y.requires_grad());
-  CHECK_THROWS_WITH_AS(y.backward(), Contains("[backward]"), std::logic_error);
   CHECK_THROWS_WITH_AS(y.backward(), Contains("create a Tape before computing"), std::logic_error);
   CHECK_FALSE(w.has_grad());
-}
-
-TEST_CASE("Tensors computed before the tape began are constants on it") {
-  const Parameter w = scalar(3.0);
-  const Tensor before = w * w;
-  const tg::Tape tape;
-  (before * w).backward();
-  CHECK(w.grad()() == 9.0);
 }
 
 TEST_CASE("A tape records float and double operations together") {
@@ -59,53 +45,7 @@ TEST_CASE("A tape records float and double operations together") {
   CHECK(d.grad()() == 6.0);
 }
 
-TEST_CASE("After an exception in the forward pass the tape continues recording") {
-  const Parameter w(Array{1.0, 2.0});
-  const tg::Tape tape;
-  const Tensor y = w * w;
-  CHECK_THROWS_AS(y + Tensor(Array{1.0, 2.0, 3.0}), std::invalid_argument);
-  CHECK(tape.size() == 2);
-  tg::sum(y * 3.0).backward();
-  check_close(w.grad(), Array{6.0, 12.0}, 0.0);
-}
-
-TEST_CASE("An exception that leaves the tape's scope destroys the recording") {
-  const Parameter w = scalar(2.0);
-  const auto interrupted = [&] {
-    const tg::Tape tape;
-    const Tensor y = w * w;
-    throw std::runtime_error("out of here");
-  };
-  CHECK_THROWS_AS(interrupted(), std::runtime_error);
-  CHECK_FALSE(tg::Tape::records());
-  const tg::Tape tape;
-  (w * w).backward();
-  CHECK(w.grad()() == 4.0);
-}
-
 // ---- several tapes ------------------------------------------------------------------------------------------------
-
-TEST_CASE("Of nested tapes the innermost records, from its construction to the end of its scope") {
-  const Parameter w = scalar(3.0);
-  CHECK_FALSE(tg::Tape::records());
-  {
-    const tg::Tape outer;
-    CHECK(tg::Tape::records());
-    const Tensor y = w * w;
-    {
-      const tg::Tape inner;
-      (w * 10.0).backward();
-      CHECK(inner.size() == 2);
-      CHECK(w.grad()() == 10.0);
-    }
-    CHECK(tg::Tape::records());
-    CHECK(outer.size() == 2);
-    (y * 2.0).backward();
-    CHECK(outer.size() == 3);
-    CHECK(w.grad()() == 10.0 + 12.0);
-  }
-  CHECK_FALSE(tg::Tape::records());
-}
 
 TEST_CASE("A tensor of an outer tape is refused on the inner one, with a remedy") {
   const Parameter w = scalar(3.0);
@@ -113,8 +53,9 @@ TEST_CASE("A tensor of an outer tape is refused on the inner one, with a remedy"
   const Tensor y = w * w;
   {
     const tg::Tape inner;
-    CHECK_THROWS_WITH_AS(y * 2.0, Contains("[mul]"), std::logic_error);
-    CHECK_THROWS_WITH_AS(y * 2.0, Contains("outer Tape; detach()"), std::logic_error);
+    CHECK_THROWS_WITH_AS(
+        y * 2.0, Contains("[mul] expected inputs recorded on this Tape, got one recorded on an outer Tape; detach()"),
+        std::logic_error);
     (y.detach() * w).backward();
     CHECK(w.grad()() == 9.0);
     y.backward();  // backward on the outer recording is not an operation on the inner tape
@@ -156,26 +97,17 @@ TEST_CASE("A tensor of another thread's tape is refused, but its value is readab
   const Parameter w = scalar(2.0);
   const tg::Tape tape;
   const Tensor y = w * w;
-  bool refused_as_input = false, refused_as_start = false;
+  std::string as_input, as_start;
   double value = 0;
-  std::thread other([&] {
+  std::thread([&] {
     const tg::Tape own;
     value = y.item();
-    try {
-      const Tensor z = y * 2.0;
-    } catch (const std::logic_error&) {
-      refused_as_input = true;
-    }
-    try {
-      y.backward();
-    } catch (const std::logic_error&) {
-      refused_as_start = true;
-    }
-  });
-  other.join();
+    as_input = thrown_by([&] { y * 2.0; });
+    as_start = thrown_by([&] { y.backward(); });
+  }).join();
   CHECK(value == 4.0);
-  CHECK(refused_as_input);
-  CHECK(refused_as_start);
+  CHECK(as_input.starts_with("[mul] expected "));
+  CHECK(as_start.starts_with("[backward] expected "));
   CHECK_FALSE(w.has_grad());
 }
 
@@ -189,7 +121,6 @@ TEST_CASE("A tensor that outlives its tape keeps its value and is stale: refused
     y = w * w;
   }
   CHECK((y * 2.0).item() == 18.0);  // without a tape, only values matter
-  CHECK_THROWS_WITH_AS(y.backward(), Contains("[backward]"), std::logic_error);
   CHECK_THROWS_WITH_AS(y.backward(), Contains("stale"), std::logic_error);
   const tg::Tape tape;
   CHECK_THROWS_WITH_AS(y.backward(), Contains("stale"), std::logic_error);

@@ -1,19 +1,13 @@
 // What every layer must do as a model: switch its mode, save and load, copy, move, freeze, name its parameters, print.
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "in_double.hpp"
 #include "text.hpp"
 
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
 using Names = std::vector<std::string>;
-using Tensor = tg::Tensor<double>;
 
 namespace {
 

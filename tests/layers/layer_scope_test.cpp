@@ -1,8 +1,5 @@
 // Layers of operations, and patches of their outputs.
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
-
-#include <doctest/doctest.h>
 
 #include <memory>
 #include <stdexcept>
@@ -10,9 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace tg = tapegrad;
-using Tensor = tg::Tensor<double>;
-using Array = tg::Array<double>;
+#include "in_double.hpp"
 
 namespace {
 

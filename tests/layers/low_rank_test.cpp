@@ -1,8 +1,5 @@
 // Low-rank updates of linear layers, compared with their formula and central differences.
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
-
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,11 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "close.hpp"
+#include "in_double.hpp"
 #include "text.hpp"
-
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
 
 namespace {
 
@@ -27,7 +21,7 @@ struct Adapted {
   tg::LayerNorm<double> norm{6};
   TAPEGRAD_FIELDS(first, norm, second)
 
-  tg::Tensor<double> operator()(const tg::Tensor<double>& x) const { return second(norm(first(x))); }
+  Tensor operator()(const Tensor& x) const { return second(norm(first(x))); }
 };
 
 // Everything a conversion could change: layers and settings as printed, names, values and requires_grad.
@@ -42,7 +36,7 @@ template <class M> std::vector<std::string> state_of(const M& model) {
   return state;
 }
 
-tg::Parameter<double> drawn(const tg::Shape& shape) { return tg::Parameter<double>(tg::normal<double>(shape)); }
+Parameter drawn(const tg::Shape& shape) { return Parameter(tg::normal<double>(shape)); }
 
 // Makes B nonzero.
 void train_a_little(Adapted& model) {
@@ -55,7 +49,7 @@ void train_a_little(Adapted& model) {
 TEST_CASE("An update starts as 0, under PEFT's names") {
   tg::manual_seed(1);
   Adapted model;
-  const tg::Tensor<double> x(tg::normal<double>({5, 4}));
+  const Tensor x(tg::normal<double>({5, 4}));
   const Array before = model(x).value();
   for (const auto& parameter : tg::parameters(model)) parameter->set_requires_grad(false);
   tg::add_low_rank(model, 2, 8);
@@ -108,7 +102,7 @@ TEST_CASE("Gradients of updates are right, also with frozen weights in bfloat16,
     train_a_little(model);
     if (in_bfloat16) tg::hold_in_bfloat16(model);
     CHECK(tg::named_parameters(model).size() == (in_bfloat16 ? 7 : 9));
-    tg::Parameter<double> x(tg::normal<double>({5, 4}));
+    Parameter x(tg::normal<double>({5, 4}));
     auto named = tg::named_parameters(model);
     named.emplace_back("x", x);
     CHECK_GRADIENTS([&] { return model(x); }, named);
@@ -118,7 +112,7 @@ TEST_CASE("Gradients of updates are right, also with frozen weights in bfloat16,
 TEST_CASE("A merged model computes the same, and can get a new update") {
   tg::manual_seed(3);
   Adapted model;
-  const tg::Tensor<double> x(tg::normal<double>({5, 4}));
+  const Tensor x(tg::normal<double>({5, 4}));
   tg::add_low_rank(model, 2, 3);
   train_a_little(model);
   const Array before = model(x).value();
@@ -171,7 +165,7 @@ TEST_CASE("An update is saved and loaded with its layer, or alone") {
   tg::load(other, tg::save_bytes(model));
   CHECK(other.second.low_rank->B.value() == model.second.low_rank->B.value());
 
-  std::map<std::string, tg::Parameter<double>> updates;  // updates of a model with weights in bfloat16
+  std::map<std::string, Parameter> updates;  // updates of a model with weights in bfloat16
   tg::hold_in_bfloat16(model);
   for (const auto& [name, parameter] : tg::named_parameters(model))
     if (name.find(".lora_") != name.npos) updates.emplace(name, *parameter);

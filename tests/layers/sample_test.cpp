@@ -3,16 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "refused.hpp"
+#include "special_values.hpp"
 
 namespace tg = tapegrad;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // The share of each id among draws from the logits.
 std::vector<double> shares(const std::vector<double>& logits, tg::SampleOptions options, std::size_t draws = 20000) {
@@ -36,7 +34,7 @@ void check_shares(const std::vector<double>& actual, const std::vector<double>& 
 }  // namespace
 
 TEST_CASE("Ids are sampled with the softmax's probabilities, at any temperature") {
-  const std::vector<double> logits{std::log(0.5), std::log(0.3), std::log(0.2), -kInf};
+  const std::vector<double> logits{std::log(0.5), std::log(0.3), std::log(0.2), -kInfinity};
   check_shares(shares(logits, {}), {0.5, 0.3, 0.2, 0});
   check_shares(shares(logits, {.temperature = 0.5}), {0.25 / 0.38, 0.09 / 0.38, 0.04 / 0.38, 0});
   check_shares(shares({1000, 1000 + std::log(3), -1e300}, {}), {0.25, 0.75, 0});
@@ -101,18 +99,18 @@ TEST_CASE("Rows have independent random numbers, and equal seeds give equal ids"
 TEST_CASE("Sampling refuses rows without a largest element, and options out of range") {
   const tg::Array<double> logits{{0, 1}, {2, 3}};
   check_refused("sample", "temperature of 0 or more, got -1", [&] { tg::sample(logits, {.temperature = -1}); });
-  check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = std::nan("")}); });
-  check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = kInf}); });
+  check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = kNaN}); });
+  check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = kInfinity}); });
   check_refused("sample", "top_p in (0, 1], got 0", [&] { tg::sample(logits, {.top_p = 0}); });
   check_refused("sample", "got 1.5", [&] { tg::sample(logits, {.top_p = 1.5}); });
-  check_refused("sample", "top_p", [&] { tg::sample(logits, {.top_p = std::nan("")}); });
+  check_refused("sample", "top_p", [&] { tg::sample(logits, {.top_p = kNaN}); });
   tg::Generator generator(3);
   const tg::Generator before = generator;
   for (const double temperature : {0.0, 1.0}) {
     const tg::SampleOptions options{.temperature = temperature, .generator = &generator};
-    check_refused("sample", "nan in row 1", [&] { tg::sample(tg::Array<double>{{0, 1}, {2, std::nan("")}}, options); });
-    check_refused("sample", "got -inf", [&] { tg::sample(tg::Array<double>{{-kInf, -kInf}}, options); });
-    check_refused("sample", "got inf", [&] { tg::sample(tg::Array<double>{{kInf, 0}}, options); });
+    check_refused("sample", "nan in row 1", [&] { tg::sample(tg::Array<double>{{0, 1}, {2, kNaN}}, options); });
+    check_refused("sample", "got -inf", [&] { tg::sample(tg::Array<double>{{-kInfinity, -kInfinity}}, options); });
+    check_refused("sample", "got inf", [&] { tg::sample(tg::Array<double>{{kInfinity, 0}}, options); });
   }
   CHECK(generator == before);
   check_refused("sample", "(2, 0)", [] { tg::sample(tg::Array<double>(tg::Shape{2, 0})); });

@@ -1,9 +1,5 @@
 /// PyTorch's nn.TransformerEncoderLayer, nn.TransformerDecoderLayer and nn.Transformer: parameters loaded under
 /// PyTorch's names give PyTorch's outputs and gradients, from fixtures/make_models.py.
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,15 +8,11 @@
 
 #include "../operations/table.hpp"
 #include "checkpoint_bytes.hpp"
-#include "close.hpp"
+#include "in_double.hpp"
 #include "model_fixtures.hpp"
-
-namespace tg = tapegrad;
 
 namespace {
 
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
 using Encoder = tg::TransformerBlock<double>;
 using Decoder = tg::TransformerDecoderBlock<double>;
 using Mask = tg::AttentionMask;

@@ -1,22 +1,16 @@
 /// TransformerDecoderBlock and its cache. models_test.cpp and torch_layers_test.cpp compare it with PyTorch.
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
-
-#include <doctest/doctest.h>
 
 #include <cstddef>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
-#include "close.hpp"
+#include "in_double.hpp"
 #include "refused.hpp"
-
-namespace tg = tapegrad;
 
 namespace {
 
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
 using Block = tg::TransformerDecoderBlock<double>;
 using Cache = tg::DecoderCache<double>;
 using Mask = tg::AttentionMask;
@@ -67,7 +61,7 @@ TEST_CASE("A decoder's cache selects, repeats and reorders sequences with their 
     cache.select({0, 1, 2});  // as they are
     cache.select(order);
     CHECK(cache.size() == 3);
-    const Tensor selected = tg::cat({tg::Tensor<double>(tg::rows(x.value(), order)), next}, 1);
+    const Tensor selected = tg::cat({Tensor(tg::rows(x.value(), order)), next}, 1);
     const Tensor whole = block(selected, Tensor(tg::rows(memory.value(), order)), Mask::causal());
     check_close(block(next, cache).value(), token(whole, 3).value());
     cache.select(tg::IntArray(tg::Shape{0}));
@@ -130,7 +124,7 @@ TEST_CASE("A tape finds the cross-attention and its weights") {
 
 TEST_CASE("A decoder block has correct gradients, also with respect to the memory") {
   struct Model {
-    tg::Parameter<double> memory{tg::normal<double>({2, 3, 6})};
+    Parameter memory{tg::normal<double>({2, 3, 6})};
     Block decoder;
     TAPEGRAD_FIELDS(memory, decoder)
   };

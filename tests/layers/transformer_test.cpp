@@ -1,24 +1,19 @@
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
-
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
-#include <utility>
+#include <thread>
+#include <tuple>
 #include <vector>
 
-#include "close.hpp"
+#include "in_double.hpp"
 #include "refused.hpp"
+#include "special_values.hpp"
 
-namespace tg = tapegrad;
-using Array = tg::Array<double>;
 using EncoderBlock = tg::TransformerBlock<double>;
 using Mask = tg::AttentionMask;
-using Tensor = tg::Tensor<double>;
 
 namespace {
 
@@ -32,45 +27,43 @@ const tg::TransformerBlockOptions llama{.feed_forward_width = 6,
 
 Tensor random_constant(const tg::Shape& shape) { return Tensor(tg::normal<double>(shape)); }
 
-void check_spread(const tg::Parameter<double>& parameter, double expected) {
+void check_spread(const Parameter& parameter, double expected) {
   double squares = 0;
   for (const double value : parameter.value()) squares += value * value;
   const double spread = std::sqrt(squares / static_cast<double>(parameter.size()));
   CHECK(std::abs(spread - expected) <= 0.1 * expected);
 }
 
-struct Gpt {
+struct Initialized {
+  struct Mine : tg::Linear<double> {
+    using Linear::Linear;
+  };
   tg::Embedding<double> tokens{50, 32, {.padding_idx = 3}};
   std::vector<EncoderBlock> blocks;
-  tg::LayerNorm<double> norm{32};
-  tg::Linear<double> head{32, 50};
-  TAPEGRAD_FIELDS(tokens, blocks, norm, head)
+  Mine head{32, 50};
+  Parameter own{Array(tg::Shape{8, 8}, 2.0)};
+  TAPEGRAD_FIELDS(tokens, blocks, head, own)
 
-  explicit Gpt(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) blocks.emplace_back(32, 4);
+  Initialized() {
+    for (int i = 0; i < 8; ++i) blocks.push_back({32, 4, {.activation = tg::Activation::swiglu, .num_kv_heads = 2}});
   }
 };
 
 }  // namespace
 
-// models_test.cpp compares its values and gradients with PyTorch's.
-TEST_CASE("A block's gradients match its values, also through the weights it returns") {
+// models_test.cpp compares a block's values and gradients with PyTorch's.
+TEST_CASE("Gradients through the attention weights match their values") {
   const Tensor x = random_constant({2, 3, 4});
-  EncoderBlock block(4, 2);
-  SUBCASE("of GPT-2") {}
-  SUBCASE("of Llama, two heads of keys") { block = EncoderBlock(4, 2, llama); }
-  SUBCASE("of Llama, one head of keys, two of queries, biases") {
-    auto options = llama;
-    options.num_kv_heads = 1, options.bias = true;
-    block = EncoderBlock(4, 2, options);
-  }
-  CHECK_GRADIENTS([&] { return tg::mean(pow(block(x, Mask::causal()), 2)); }, block);
-  CHECK_GRADIENTS(
-      [&] {
-        const auto [y, weights] = block.with_weights(x, Mask::causal());
-        return tg::mean(y * y) + tg::mean(weights * weights);
-      },
-      block);
+  auto one_head_of_keys = llama;
+  one_head_of_keys.num_kv_heads = 1, one_head_of_keys.bias = true;
+  for (EncoderBlock block : {EncoderBlock(4, 2), EncoderBlock(4, 2, llama), EncoderBlock(4, 2, one_head_of_keys)})
+    CHECK_GRADIENTS(
+        [&] {
+          const auto [y, weights] = block.with_weights(x, Mask::causal());
+          const Tensor alone = block.attention.attention_weights(y, y, Mask::valid_lens({3, 2}));
+          return tg::mean(y * y) + tg::mean(weights * weights) + tg::mean(alone * alone);
+        },
+        block);
 }
 
 TEST_CASE("A block returns its attention's weights, with any placement of the norms") {
@@ -149,14 +142,6 @@ TEST_CASE("RMSNorm divides by the root mean square, and can replace a LayerNorm"
   CHECK(EncoderBlock(8, 2, {.norm_eps = 0.25}).norm2.eps == 0.25);
 }
 
-TEST_CASE("A block has the given widths, by default a hidden one of four times its own") {
-  CHECK(EncoderBlock(8, 2).feed_forward.fc1.weight.shape() == tg::Shape{32, 8});
-  CHECK(EncoderBlock(8, 2, {.feed_forward_width = 5}).feed_forward.fc2.weight.shape() == tg::Shape{8, 5});
-  const EncoderBlock llamas(8, 4, llama);
-  CHECK(llamas.attention.k_proj.weight.shape() == tg::Shape{4, 8});
-  CHECK(llamas.attention.v_proj.weight.shape() == tg::Shape{4, 8});
-}
-
 TEST_CASE("Training drops outputs of the attention and the feed-forward with the given probabilities") {
   tg::manual_seed(1);
   EncoderBlock block(64, 4, {.dropout = 0.3, .norm = tg::NormPlacement::none});
@@ -200,8 +185,7 @@ TEST_CASE("A block refuses invalid sizes and probabilities before it draws rando
   check_refused("MultiHeadAttention", "num_kv_heads 8", [] { EncoderBlock(8, 4, {.num_kv_heads = 8}); });
   check_refused("MultiHeadAttention", "4 heads of width 3", [] { EncoderBlock(12, 4, {.rotary_base = 100}); });
   check_refused("MultiHeadAttention", "rotary_base above 0, got 0", [] { EncoderBlock(8, 4, {.rotary_base = 0}); });
-  check_refused("MultiHeadAttention", "got inf",
-                [] { EncoderBlock(8, 4, {.rotary_base = std::numeric_limits<double>::infinity()}); });
+  check_refused("MultiHeadAttention", "got inf", [] { EncoderBlock(8, 4, {.rotary_base = kInfinity}); });
   check_refused("RMSNorm", "got -1",
                 [] { EncoderBlock(8, 4, {.normalization = tg::Normalization::rms, .norm_eps = -1}); });
   check_refused("RMSNorm", "normalized_shape", [] { tg::RMSNorm<>(0); });
@@ -215,95 +199,85 @@ TEST_CASE("A block refuses invalid sizes and probabilities before it draws rando
   tg::default_generator() = before;
 }
 
-TEST_CASE("GPT-2's initial weights are normal, and smaller in residual layers") {
-  tg::manual_seed(2);
-  Gpt gpt(8);
-  const Array of_padding = tg::Tensor<double>(gpt.tokens(tg::IntArray{3})).value();
-  tg::initialize_gpt2(gpt);
-  check_spread(gpt.tokens.weight, 0.02);
-  CHECK(gpt.tokens(tg::IntArray{3}).value() == of_padding);
-  check_spread(gpt.head.weight, 0.02);
-  check_spread(gpt.head.bias, 0);
-  for (const EncoderBlock& block : gpt.blocks) {
-    check_spread(block.attention.k_proj.weight, 0.02);
-    check_spread(block.attention.out_proj.weight, 0.02 / 4);
-    check_spread(block.feed_forward.fc1.weight, 0.02);
-    check_spread(block.feed_forward.fc2.weight, 0.02 / 4);
-    check_spread(block.feed_forward.fc1.bias, 0);
-    CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
-  }
-
-  struct Mine : tg::Linear<double> {
-    using Linear::Linear;
-  } mine(64, 64);
-  check_spread(mine.weight, 1 / std::sqrt(3.0 * 64));
-  tg::initialize_gpt2(mine);
-  check_spread(mine.weight, 0.02);
-
-  EncoderBlock gated(32, 4, {.activation = tg::Activation::swiglu, .num_kv_heads = 2});
-  tg::initialize_gpt2(gated);
-  check_spread(gated.feed_forward.gate->weight, 0.02);
-  check_spread(gated.feed_forward.gate->bias, 0);
-  check_spread(gated.attention.v_proj.weight, 0.02);
-
-  Gpt first(2), second(2);
-  tg::Generator one(7), same(7);
-  tg::initialize_gpt2(first, one);
-  tg::initialize_gpt2(second, same);
-  CHECK(first.blocks[1].feed_forward.fc2.weight.value() == second.blocks[1].feed_forward.fc2.weight.value());
-  CHECK(one == same);
-}
-
-TEST_CASE("initialize_normal draws the weights of a whole model, except those of norms and of the model itself") {
-  struct Mine : tg::Linear<double> {
-    using Linear::Linear;
+TEST_CASE("Initializations draw the weights of a whole model, except those of norms, padding and the model itself") {
+  const auto check = [](auto initialize, double of_tokens, double of_layers, double of_residual_layers) {
+    Initialized model, second;
+    const Array of_padding = model.tokens(tg::IntArray{3}).value();
+    tg::Generator generator(7), same(7);
+    initialize(model, generator);
+    check_spread(model.tokens.weight, of_tokens);
+    CHECK(model.tokens(tg::IntArray{3}).value() == of_padding);
+    check_spread(model.head.weight, of_layers);
+    for (const EncoderBlock& block : model.blocks) {
+      const auto& [attention, mlp] = std::tie(block.attention, block.feed_forward);
+      for (const auto* layer : {&attention.q_proj, &attention.v_proj, &*mlp.gate, &mlp.fc1})
+        check_spread(layer->weight, of_layers);
+      for (const auto* layer : {&attention.out_proj, &mlp.fc2}) check_spread(layer->weight, of_residual_layers);
+      for (const auto* layer : {&attention.out_proj, &*mlp.gate, &mlp.fc1, &mlp.fc2}) check_spread(layer->bias, 0);
+      CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
+    }
+    CHECK(model.own.value() == Array(tg::Shape{8, 8}, 2.0));
+    initialize(second, same);
+    CHECK(second.head.weight.value() == model.head.weight.value());
+    CHECK(second.blocks[1].feed_forward.fc2.weight.value() == model.blocks[1].feed_forward.fc2.weight.value());
+    CHECK(generator == same);
   };
-  struct Model {
-    Gpt gpt{2};
-    Mine mine{64, 64};
-    tg::Parameter<double> own{Array(tg::Shape{8, 8}, 2.0)};
-    TAPEGRAD_FIELDS(gpt, mine, own)
-  } model;
-  const Array of_padding = tg::Tensor<double>(model.gpt.tokens(tg::IntArray{3})).value();
-  tg::Generator generator(7), same(7);
-  tg::initialize_normal(model, 0.5, generator);
-  check_spread(model.gpt.tokens.weight, 0.5);
-  CHECK(model.gpt.tokens(tg::IntArray{3}).value() == of_padding);
-  for (const EncoderBlock& block : model.gpt.blocks) {
-    check_spread(block.attention.out_proj.weight, 0.5);
-    check_spread(block.feed_forward.fc2.weight, 0.5);
-    check_spread(block.feed_forward.fc2.bias, 0);
-    CHECK(block.norm1.weight.value() == Array(tg::Shape{32}, 1.0));
-  }
-  check_spread(model.mine.weight, 0.5);
-  check_spread(model.mine.bias, 0);
-  CHECK(model.own.value() == Array(tg::Shape{8, 8}, 2.0));
-  tg::initialize_normal(model.mine, 0.25);
-  check_spread(model.mine.weight, 0.25);
+  check([](auto& model, auto& generator) { tg::initialize_gpt2(model, generator); }, 0.02, 0.02, 0.02 / 4);
+  check([](auto& model, auto& generator) { tg::initialize_normal(model, 0.5, generator); }, 0.5, 0.5, 0.5);
+  // LeCun's preserves the variance of the input, and blocks start as the identity.
+  check([](auto& model, auto& generator) { tg::initialize_lecun(model, generator); }, 0.02, 1 / std::sqrt(32.0), 0);
 
-  Model second;
-  tg::initialize_normal(second, 0.5, same);
-  CHECK(second.gpt.head.weight.value() == model.gpt.head.weight.value());
-  CHECK(generator == same);
-  check_refused("normal", "got -1", [&] { tg::initialize_normal(second, -1); });
-  const tg::SkipInitialization skip;
-  tg::initialize_normal(second, 0);
-  CHECK(second.gpt.head.weight.value() == model.gpt.head.weight.value());
+  Initialized::Mine alone(64, 64);
+  tg::initialize_normal(alone, 0.25);
+  check_spread(alone.weight, 0.25);
+  check_refused("normal", "got -1", [&] { tg::initialize_normal(alone, -1); });
 }
 
-TEST_CASE("LeCun's initial weights preserve the variance of the input, and blocks start as the identity") {
-  tg::manual_seed(2);
-  Gpt gpt(8);
-  tg::initialize_lecun(gpt);
-  check_spread(gpt.tokens.weight, 0.02);
-  check_spread(gpt.head.weight, 1 / std::sqrt(32.0));
-  for (const EncoderBlock& block : gpt.blocks) {
-    check_spread(block.attention.q_proj.weight, 1 / std::sqrt(32.0));
-    check_spread(block.feed_forward.fc1.weight, 1 / std::sqrt(32.0));
-    const tg::Tensor<double> x(tg::normal<double>({1, 4, 32}));
-    CHECK(block(x).value() == x.value());
+// ---- SkipInitialization -------------------------------------------------------------------------------------------
+
+namespace {
+
+bool draws() {
+  const tg::Generator before = tg::default_generator();
+  Initialized model;
+  tg::initialize_gpt2(model);
+  return tg::default_generator().state() != before.state();
+}
+
+}  // namespace
+
+TEST_CASE("With SkipInitialization, layers draw no numbers, and have their shapes and norms") {
+  tg::manual_seed(3);
+  {
+    const tg::SkipInitialization skip;
+    CHECK(!draws());
+    {
+      const tg::SkipInitialization inner;
+      CHECK(!draws());
+    }
+    CHECK(tg::SkipInitialization::is_active());  // the outer scope still does
+    CHECK(!draws());
+    bool other_thread_draws = false;
+    std::thread([&] { other_thread_draws = draws(); }).join();
+    CHECK(other_thread_draws);
+
+    const Initialized model;
+    CHECK(model.tokens.weight.shape() == tg::Shape{50, 32});
+    CHECK(model.blocks[0].feed_forward.fc1.weight.shape() == tg::Shape{128, 32});
+    CHECK(model.head.bias.shape() == tg::Shape{50});
+    CHECK(model.blocks[0].norm1.weight.value() == Array(tg::Shape{32}, 1.0));
+    CHECK(model.tokens.weight.value()(3, 1) == 0);  // padding row
   }
-  EncoderBlock gated(32, 4, {.feed_forward_width = 100, .activation = tg::Activation::swiglu});
-  tg::initialize_lecun(gated);
-  check_spread(gated.feed_forward.gate->weight, 1 / std::sqrt(32.0));
+  CHECK(!tg::SkipInitialization::is_active());
+  CHECK(draws());
+}
+
+TEST_CASE("With SkipInitialization, initialize_... leaves a model unchanged") {
+  Initialized model;
+  const std::vector<std::byte> before = tg::save_bytes(model);
+  const tg::SkipInitialization skip;
+  tg::initialize_gpt2(model);
+  tg::initialize_lecun(model);
+  tg::initialize_normal(model, 0);
+  CHECK(tg::save_bytes(model) == before);
 }

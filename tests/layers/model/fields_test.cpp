@@ -117,39 +117,6 @@ TEST_CASE_TEMPLATE("A model's parameters are named by the path of fields and ind
   CHECK(all[16] == tg::ParameterHandle(model.pair[1].weight));
 }
 
-TEST_CASE("An optional layer is traversed if it exists") {
-  Model<float> model = make_model<float>();
-  const std::size_t before = tg::count_parameters(model);
-  model.extra.emplace(4, 5);
-  CHECK(names(tg::named_parameters(model)).back() == "extra.bias");
-  CHECK(tg::count_parameters(model) == before + 25);
-}
-
-TEST_CASE("Layers, vectors of layers and a single parameter are traversed like models") {
-  tg::Linear<> layer(2, 3);
-  std::vector<tg::Linear<>> layers{layer, layer};
-  CHECK(names(tg::named_parameters(layer)) == std::vector<std::string>{"weight", "bias"});
-  CHECK(names(tg::named_parameters(layers)) == std::vector<std::string>{"0.weight", "0.bias", "1.weight", "1.bias"});
-  CHECK(tg::count_parameters(layers) == 18);
-  CHECK(tg::count_parameters(layer.weight) == 6);
-}
-
-TEST_CASE("count_parameters counts the numbers of all parameters") {
-  CHECK(tg::count_parameters(make_model<float>()) == 40 + 24 + 2 * (4 + 4 + 32 + 8 + 32 + 4) + 15 + 12);
-  CHECK(tg::count_parameters(Nothing{}) == 0);
-}
-
-TEST_CASE("zero_grad removes every gradient") {
-  tg::Linear<double> layer(2, 1);
-  {
-    tg::Tape tape;
-    tg::sum(layer(tg::Tensor<double>(tg::Array<double>{1.0, 2.0}))).backward();
-  }
-  CHECK((layer.weight.has_grad() && layer.bias.has_grad()));
-  tg::zero_grad(layer);
-  CHECK((!layer.weight.has_grad() && !layer.bias.has_grad()));
-}
-
 TEST_CASE("train and eval switch all nested layers, and a model's own training flag") {
   Model<float> model = make_model<float>();
   tg::eval(model);

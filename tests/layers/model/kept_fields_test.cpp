@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "checkpoint_bytes.hpp"
+#include "temporary_folder.hpp"
 #include "text.hpp"
 
 namespace tg = tapegrad;
@@ -299,6 +300,32 @@ TEST_CASE("Constructor arguments are not saved, and loading leaves them unchange
   CHECK(other.scale == 2);
   CHECK_FALSE(other.dropout.training);
   CHECK(other.attention.q_proj.weight.value() == model.attention.q_proj.weight.value());
+}
+
+TEST_CASE("Metadata is restored, in any language, from a file and from the same bytes in memory") {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.safetensors";
+  for (const tg::Metadata& metadata :
+       {tg::Metadata{}, tg::Metadata{{"vocabulary", "aä日\n\"\\"}, {"", "empty"}, {"nothing", ""}}}) {
+    tg::save(One(), path, metadata);
+    CHECK(tg::load_metadata(path) == metadata);
+    CHECK(bytes_of(path) == saved_bytes(One(), metadata));
+    CHECK(folder.files() == 1);
+  }
+  CHECK_THROWS_WITH_AS(tg::save_bytes(One(), {{"name", "\xe9t\xe9"}}),
+                       doctest::Contains("expected names and texts in UTF-8"), std::invalid_argument);
+}
+
+TEST_CASE("Loading keeps gradients and values saved by a tape") {
+  const One saved;
+  One model;
+  model.w.set_value(tg::Array<float>{5.0f, 6.0f});
+  tg::Tape tape;
+  const auto loss = tg::sum(model.w * model.w);
+  tg::load(model, tg::save_bytes(saved));
+  loss.backward();
+  CHECK(model.w.grad() == tg::Array<float>{10.0f, 12.0f});
+  CHECK(model.w.value() == saved.w.value());
 }
 
 TEST_CASE("A run prints its numbers, the shapes of its arrays, and its optimizer's current state") {

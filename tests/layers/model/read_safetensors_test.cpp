@@ -256,6 +256,12 @@ TEST_CASE("Every reader refuses paths that are not files") {
   CHECK(error_of([] { tg::read_safetensors(InMemory(raw<std::uint64_t>({1}))); }).ends_with("got a header of 1"));
   CHECK(error_of([] { tg::read_safetensors(std::filesystem::path("/nowhere.safetensors")); }) ==
         "[read_safetensors] /nowhere.safetensors: cannot be opened: No such file or directory");
+  const TemporaryFolder folder;
+  One model;
+  CHECK(error_of([&] { tg::load(model, folder / "a"); }) ==
+        "[load] " + folder.path("a") + ": cannot be opened: No such file or directory");
+  CHECK(error_of([&] { tg::load_metadata("/dev/zero"); }) ==
+        "[load_metadata] /dev/zero: expected a file, got something else");
   CHECK(tg::read_safetensors(InMemory(checkpoint("{}", ""))).empty());
 }
 

@@ -160,20 +160,6 @@ TEST_CASE("An invalid bool is found before anything changes, also in the last fi
   CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" with bools of 0 or 1, got 2)");
 }
 
-TEST_CASE("An error starts with the file's name, and a file without the last field changes nothing") {
-  const TemporaryFolder folder;
-  FileParts file = file_of_trained();
-  file.texts.clear();
-  write_bytes(folder / "a.safetensors", file.bytes());
-  SmallRun run;
-  const std::string before = saved_bytes(run);
-  CHECK_THROWS_WITH_AS(
-      tg::load(run, folder / "a.safetensors"),
-      ("[load] " + folder.path("a.safetensors") + ": expected phase as text in the metadata, got no such text").c_str(),
-      std::runtime_error);
-  CHECK(saved_bytes(run) == before);
-}
-
 namespace {
 
 // Expects saving over a file to fail and to leave the file unchanged.

@@ -180,32 +180,6 @@ TEST_CASE("A resumed run with a frozen parameter keeps it, without a state") {
   CHECK(saved_bytes(trained) == saved_bytes(run));
 }
 
-TEST_CASE("A run is saved under the names of its fields, and an optimizer's state under its parameters' names") {
-  struct Small {
-    tg::Linear<> model{2, 1, {.bias = false}};
-    tg::AdamW<float> optimizer{tg::parameters(model), {.lr = 0.25}};
-    tg::RandomState random;
-    std::size_t step = 3;
-    std::string phase = "warm";
-    TAPEGRAD_FIELDS(model, optimizer, random, step, phase)
-  } run;
-  run.model.weight.set_grad(tg::Array<float>{{1.0F, 2.0F}});
-  run.optimizer.step();
-  FileParts file(saved_bytes(run, {{"note", "x"}}));
-  CHECK(file.tensors.size() == 10);
-  CHECK(file.at("model.weight").dtype == "F32");
-  CHECK(file.at("optimizer.groups.0.lr").bytes == raw({0.25}));
-  CHECK(file.at("optimizer.groups.0.betas").bytes == raw({0.9, 0.999}));
-  CHECK(file.at("optimizer.groups.0.eps").dtype == "F64");
-  CHECK(file.at("optimizer.groups.0.weight_decay").bytes == raw({0.01}));
-  CHECK(file.at("optimizer.state.weight.step").bytes == raw<std::uint64_t>({1}));
-  CHECK(file.at("optimizer.state.weight.exp_avg").shape == std::vector<std::size_t>{1, 2});
-  CHECK(file.at("optimizer.state.weight.exp_avg_sq").dtype == "F32");
-  CHECK(file.at("random").bytes == raw({tg::default_generator().state()[0], tg::default_generator().state()[1]}));
-  CHECK(file.at("step").dtype == "U64");
-  CHECK(file.texts == tg::Metadata{{"note", "x"}, {"phase", "warm"}});
-}
-
 TEST_CASE("The order of numbers and names in a file does not matter") {
   Run<float, tg::AdamW> run({.lr = 0.01}), other({.lr = 0.5});
   run.train(5);

@@ -2,7 +2,6 @@
 #include <torch/torch.h>
 
 #include <cstdio>
-#include <vector>
 
 #include "workloads.hpp"
 
@@ -11,8 +10,6 @@ int main() {
   torch::Tensor p = torch::rand({10'000'000}, torch::requires_grad());
   p.mutable_grad() = torch::rand({10'000'000});
   torch::optim::AdamW optimizer({p}, torch::optim::AdamWOptions().weight_decay(0.1));
-  std::vector<double> times;
   optimizer.step();  // touches new memory
-  for (int round = 0; round < 21; ++round) times.push_back(benchmark::milliseconds([&] { optimizer.step(); }));
-  std::printf("%-40s %6.2f ms\n", "libtorch's AdamW", benchmark::median(times));
+  std::printf("%-40s %6.2f ms\n", "libtorch's AdamW", benchmark::median_milliseconds(21, [&] { optimizer.step(); }));
 }

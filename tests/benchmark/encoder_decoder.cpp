@@ -9,15 +9,12 @@
 
 #include <xtensor/xoperation.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iostream>
-#include <vector>
 
 #include "../../examples/pronounce/model.hpp"
+#include "workloads.hpp"
 
 namespace tg = tapegrad;
 
@@ -42,18 +39,6 @@ struct Workload {
   }
 };
 
-double median_milliseconds(int repetitions, const std::function<void()>& work) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
-  for (int i = 0; i < repetitions; ++i) {
-    const auto start = Clock::now();
-    work();
-    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-  }
-  std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
-  return times[static_cast<std::size_t>(repetitions) / 2];
-}
-
 tg::IntArray columns(const tg::IntArray& ids, std::size_t first) {
   tg::IntArray chosen(tg::Shape{ids.shape()[0], phonemes});
   for (std::size_t row = 0; row < ids.shape()[0]; ++row)
@@ -67,7 +52,7 @@ double time_step(Workload& workload, double& first_loss) {
   const auto parameters = tg::parameters(workload.model);
   tg::AdamW<float> optimizer(parameters, {.lr = 1e-3});
   first_loss = 0;
-  return median_milliseconds(40, [&] {
+  return benchmark::median_milliseconds(40, [&] {
     optimizer.zero_grad();
     const tg::Tape tape;
     const auto loss = tg::cross_entropy(workload.model(workload.sources, keep, before), next);
@@ -83,7 +68,7 @@ double time_word(const Workload& workload) {
   const tg::BoolArray keep(tg::Shape{1, letters}, true);
   tg::IntArray word(tg::Shape{1, letters});
   for (std::size_t t = 0; t < letters; ++t) word(0, t) = workload.sources(0, t);
-  return median_milliseconds(100, [&] {
+  return benchmark::median_milliseconds(100, [&] {
     auto caches = workload.model.caches(workload.model.encode(word, keep));
     tg::IntArray last(tg::Shape{1, 1}, 1);
     for (std::size_t t = 0; t < phonemes; ++t) last = tg::argmax(workload.model(last, caches, keep).value(), -1);

@@ -68,6 +68,13 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// The median duration of so many calls.
+template <class F> double median_milliseconds(std::size_t calls, F f) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < calls; ++i) times.push_back(milliseconds(f));
+  return median(times);
+}
+
 /// The time of a step, in milliseconds.
 struct Times {
   double median, mean;

@@ -108,7 +108,7 @@ TEST_CASE("On a full disk the programs leave existing files unchanged and name t
             command + "\nstatus=$?\nrm disk/zeros; cp -a disk after; exit $status",
         own_mounts);
     check_message(run, program_of(command), file + ": ");
-    CHECK(run.err.find("No space left on device") != std::string::npos);
+    CHECK(contains(run.err, "No space left on device"));
     std::vector<std::string> names = place.names_in("after");
     std::erase(names, "log");  // has as many rows as fit
     CHECK(names == std::vector<std::string>{"out", "out.csv", "out.npy"});
@@ -208,16 +208,6 @@ TEST_CASE("A program whose reader closes the pipe ends as shells expect, and its
   CHECK(tutorial.err.starts_with("masking: standard output: cannot be written"));
   CHECK(place.read("status") == "1\n");
   CHECK(place.read("page").ends_with("</html>\n"));
-
-  for (const std::string closed : {">&- 2>&-", ">/dev/full 2>/dev/full", "2>&-"}) {
-    CAPTURE(closed);
-    const Run run =
-        place.run(classifier + few + "--save ${here}saved " + closed + "; test $? = " + (closed == "2>&-" ? "0" : "1"));
-    CHECK(run.status == 0);
-    CHECK(run.err == "");
-    CHECK(place.run("$examples/text_classifier --classify a --load ${here}saved").status == 0);
-    fs::remove(place / "saved");
-  }
 }
 
 // ---- signals ------------------------------------------------------------------------------------------------------
@@ -256,24 +246,15 @@ TEST_CASE("Any termination signal stops training after its step, and requested o
       CHECK(run.err == "");
       CHECK(run.status == signal.status);
       const std::string program = program_of(command), out = place.read("out");
-      CHECK(out.find("interrupted") != out.npos);
+      CHECK(contains(out, "interrupted"));
       const auto& [result, use] = results.at(program);
-      CHECK(out.find(result) != out.npos);
+      CHECK(contains(out, result));
       CHECK(place.run("$examples/" + program + " --load ${here}model " + use).status == 0);
       const std::vector<std::string> names = place.names_in("");
       CHECK(std::ranges::none_of(names, [](const std::string& name) { return name.starts_with('.'); }));
       fs::remove(place / "model");
       fs::remove(place / "log");
     }
-}
-
-TEST_CASE("A program started with nohup continues training after its terminal closes") {
-  const Workplace place;
-  const Run run = place.run("cd $here; trap '' HUP\n" + classifier + forever +
-                            "--save model >out & program=$!\n"
-                            "until grep -qs '^step' out; do sleep 0.02; done\n"
-                            "kill -HUP $program; sleep 0.2; kill -TERM $program; wait $program");
-  CHECK(run.status == 128 + 15);
 }
 
 TEST_CASE("Any termination signal ends a program at once while it generates a text") {
@@ -286,28 +267,4 @@ TEST_CASE("Any termination signal ends a program at once while it generates a te
     CHECK(run.status == signal.status);
     CHECK(run.err.find('\n') >= run.err.size() - 1);  // the shell may print how it ended
   }
-}
-
-TEST_CASE("After a signal at any moment there is the old page or the new one, and no temporary file") {
-  const Workplace place;
-  const std::string program =
-      "cd $here; env --default-signal=INT,HUP,TERM $examples/attention_levels --page page >out & ";
-  const auto start = std::chrono::steady_clock::now();
-  REQUIRE(place.run(program + "wait $!").status == 0);
-  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start;
-  int old = 0, fresh = 0;
-  for (std::size_t i = 0; i < 24; ++i) {
-    const Signal& signal = signals[i % 3];
-    CAPTURE(signal.name);
-    place.write("page", "old");
-    const Run run = place.run(program + "sleep " + std::to_string(whole.count() * static_cast<double>(i) / 18) +
-                              "; kill -" + signal.name + " $! 2>/dev/null; wait $!");
-    CHECK((run.status == signal.status || run.status == 0));
-    const std::string page = place.read("page");
-    ++(page == "old" ? old : fresh);
-    CHECK((page == "old" || page.ends_with("</html>\n")));
-    CHECK(place.names_in("") == std::vector<std::string>{"data", "out", "page", "pairs", "script", "text"});
-  }
-  CHECK(old > 0);
-  CHECK(fresh > 0);
 }

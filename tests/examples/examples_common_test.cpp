@@ -66,7 +66,7 @@ TEST_CASE("Terminal control characters are escaped when printed, and long text i
   for (int i = 0; i < 1000; ++i) umlauts += "ü";
   const std::string line = one_line("x" + umlauts + "got 3");
   CHECK(line.size() < 1000);
-  CHECK(line.find("üü ... üü") != std::string::npos);
+  CHECK(contains(line, "üü ... üü"));
   CHECK(line.ends_with("got 3"));
 }
 
@@ -173,10 +173,10 @@ TEST_CASE("Piped progress is plain lines, for one in several steps and the last"
   for (const char* start : {"step 0 of 5   loss 1.0000 ", "step 2 of 5   loss 0.3333 ", "step 4 of 5   loss 0.2000 "}) {
     REQUIRE(std::getline(lines, line));
     CHECK(line.starts_with(start));
-    CHECK(line.find(" tokens/s   0:00 ") != line.npos);
+    CHECK(contains(line, " tokens/s   0:00 "));
   }
   CHECK(!std::getline(lines, line));
-  CHECK(out.str().find('\x1b') == std::string::npos);
+  CHECK(!contains(out.str(), "\x1b"));
 }
 
 TEST_CASE("On a terminal progress rewrites its line and ends it") {
@@ -280,7 +280,7 @@ TEST_CASE("On a terminal the first signal prints what happens next") {
   std::string said;  // the terminal returns it in pieces; read() fails after the last
   char piece[200];
   for (ssize_t size; (size = read(terminal, piece, sizeof piece)) > 0;) said.append(piece, piece + size);
-  CHECK(said.find("interrupt again to quit immediately") != std::string::npos);
+  CHECK(contains(said, "interrupt again to quit immediately"));
   close(terminal);
 }
 

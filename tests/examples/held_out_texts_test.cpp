@@ -44,18 +44,14 @@ TEST_CASE("text_classifier --validation keeps, saves and tests the weights with 
                     learn = "text_classifier --data " + folder.write("data", noisy_texts(200)) + small +
                             "--optimizer adamw --lr 0.01 --decay none --dropout 0 --token-dropout 0"
                             " --validation 0.2 --eval-every 20 ";
-  const auto run = run_example(learn + "--steps 300 --save " + model);
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  REQUIRE(run.status == 0);
-  CHECK(run.out.find("180 for training, 20 for testing\n36 of them held out for validation\n") != std::string::npos);
+  const auto run = run_well(learn + "--steps 300 --save " + model);
+  CHECK(contains(run.out, "180 for training, 20 for testing\n36 of them held out for validation\n"));
   const std::vector<double> losses = run.numbers_after("steps: validation loss ");
   REQUIRE(losses.size() == 15);
   const auto best = std::min_element(losses.begin(), losses.end());
   REQUIRE(best != losses.end() - 1);  // it overfits
   const std::string step = std::to_string(20 * (best - losses.begin() + 1));
-  CHECK(run.out.find("\nkeeping the weights after " + step + " steps, with the lowest validation loss, ") !=
-        std::string::npos);
+  CHECK(contains(run.out, "\nkeeping the weights after " + step + " steps, with the lowest validation loss, "));
 
   const auto stopped = run_example(learn + "--steps " + step + " --save " + shorter);  // draws the same numbers
   CHECK(folder.read("shorter") == folder.read("model"));
@@ -66,23 +62,17 @@ TEST_CASE("text_classifier --validation keeps, saves and tests the weights with 
   while (n + 1 < losses.size() && n - lowest < 3)
     if (losses[++n] < losses[lowest]) lowest = n;
   REQUIRE(n == lowest + 3);
-  const auto impatient = run_example(learn + "--steps 300 --patience 3");
-  CAPTURE(impatient.out);
-  CHECK(impatient.status == 0);
+  const auto impatient = run_well(learn + "--steps 300 --patience 3");
   CHECK(impatient.numbers_after("steps: validation loss ").size() == n + 1);
-  CHECK(impatient.out.find("\nkeeping the weights after " + std::to_string(20 * (lowest + 1)) + " steps") !=
-        std::string::npos);
-  CHECK(impatient.out.find("\nstopped early: no lower validation loss since step " + std::to_string(20 * (lowest + 1)) +
-                           '\n') != std::string::npos);
+  CHECK(contains(impatient.out, "\nkeeping the weights after " + std::to_string(20 * (lowest + 1)) + " steps"));
+  CHECK(contains(impatient.out,
+                 "\nstopped early: no lower validation loss since step " + std::to_string(20 * (lowest + 1)) + '\n'));
 }
 
 TEST_CASE("text_classifier --folds tests every text once, and prints the mean and deviation of the folds") {
   const TemporaryFolder folder;
-  const auto run = run_example("text_classifier --data " + folder.write("data", noisy_texts(125)) + small +
-                               "--optimizer adamw --lr 0.01 --steps 60 --validation 0.1 --folds 4");
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  REQUIRE(run.status == 0);
+  const auto run = run_well("text_classifier --data " + folder.write("data", noisy_texts(125)) + small +
+                            "--optimizer adamw --lr 0.01 --steps 60 --validation 0.1 --folds 4");
   CHECK(run.out.starts_with("125 texts in 4 folds\n"));
   std::vector<double> accuracies;
   double sum = 0;
@@ -103,7 +93,7 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the mean an
         doctest::Approx(baseline).epsilon(0.002));
   CHECK(run.numbers_after("%, standard deviation ").at(0) == doctest::Approx(std::sqrt(squares / 3)).epsilon(0.02));
   CHECK(sum / 4 > 60);
-  CHECK(run.out.find(" of 125 correct; ") != std::string::npos);
+  CHECK(contains(run.out, " of 125 correct; "));
   std::istringstream table(run.out_from("precision"));
   for (const auto& [label, count] : {std::pair("down", "42"), std::pair("up", "83")}) {
     std::string line;
@@ -111,7 +101,7 @@ TEST_CASE("text_classifier --folds tests every text once, and prints the mean an
     while (table && !line.starts_with(label));
     CHECK(line.ends_with(std::string(" ") + count));
   }
-  CHECK(run.out.find("the first test text") == std::string::npos);
+  CHECK(!contains(run.out, "the first test text"));
 }
 
 TEST_CASE("A stop request for the whole job also applies to parts that begin later") {
@@ -130,7 +120,6 @@ TEST_CASE("Ctrl-C ends a cross-validation with the finished folds") {
   const TemporaryFolder folder;
   const auto run = run_interrupted_at(
       "fold 2 of", "text_classifier --steps 300 --folds 100 --data " + folder.write("data", noisy_texts(200)) + small);
-  CAPTURE(run.out);
   CHECK(run.err == "");
   CHECK(run.status == 130);
   CHECK(run.out_from("interrupted; keeping") != "");

@@ -67,13 +67,11 @@ TEST_CASE("The training programs' --help describes their options") {
        {"--language", "--lines", "--layers", "--tie", "--optimizer", "--decay", "--checkpoint", "--resume", "--best",
         "--log", "--plot", "--prompt", "--temperature", "--top-k", "--top-p"}}};
   for (const auto& [program, own] : programs) {
-    const auto run = run_example(program + " --help");
-    CHECK(run.status == 0);
-    CHECK(run.err == "");
+    const auto run = run_well(program + " --help");
     for (const auto& options : {both, own})
       for (const std::string& option : options) {
         CAPTURE(option);
-        CHECK(run.out.find(option) != std::string::npos);
+        CHECK(contains(run.out, option));
       }
   }
 }

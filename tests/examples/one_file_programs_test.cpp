@@ -16,15 +16,14 @@ namespace tg = tapegrad;
 TEST_CASE("microgpt memorizes a few names and prints names") {
   const TemporaryFolder folder;
   std::ofstream(folder / "names.txt") << "anna\nbert\ncarla\ndavid\nemma\nfelix\ngreta\nhugo\nInvalid\n";
-  const Run run = run_example("microgpt " + folder.path("names.txt"));
-  CHECK(run.status == 0);
+  const Run run = run_well("microgpt " + folder.path("names.txt"));
   CHECK(run.number_after("step 0, loss ") > 3);
   CHECK(run.number_after("step 2000, loss ") < 0.6);
   CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 16);
   int known = 0;
   for (const char* name :
        {"\nanna\n", "\nbert\n", "\ncarla\n", "\ndavid\n", "\nemma\n", "\nfelix\n", "\ngreta\n", "\nhugo\n"})
-    known += run.out.find(name) != run.out.npos;
+    known += contains(run.out, name);
   CHECK(known >= 3);
 }
 
@@ -42,8 +41,7 @@ TEST_CASE("tabular predicts Friedman's first function") {
             << '\n';
     }
   }
-  const Run run = run_example("tabular " + folder.path("table.csv"));
-  CHECK(run.status == 0);
+  const Run run = run_well("tabular " + folder.path("table.csv"));
   CHECK(run.number_after("test R² ") > 0.95);
 }
 
@@ -58,12 +56,12 @@ TEST_CASE("train_gpt learns a repetitive text, saves its weights and continues f
   CHECK(run.status == 0);
   CHECK(run.number_after("step 60: validation loss ") < 1.5);
   const Run again = run_shell(command + "1");
-  CHECK(again.out.find("loaded the weights in text-gpt.safetensors\n") != std::string::npos);
+  CHECK(contains(again.out, "loaded the weights in text-gpt.safetensors\n"));
   CHECK(again.number_after("step 0: validation loss ") < 1.5);
   const Run sampling = run_shell(command + "0");
   CHECK(sampling.status == 0);
-  CHECK(sampling.out.find("loaded the weights in text-gpt.safetensors\n") != std::string::npos);
-  CHECK(sampling.out.find("step 0") == std::string::npos);
+  CHECK(contains(sampling.out, "loaded the weights in text-gpt.safetensors\n"));
+  CHECK(!contains(sampling.out, "step 0"));
   std::filesystem::copy_file(folder / "text.txt", folder / "other.txt");
   check_message(run_shell("cd " + folder.path("") + " && $examples/train_gpt other.txt 0"), "train_gpt",
                 "expected saved weights in other-gpt.safetensors, got no such file");

@@ -111,13 +111,9 @@ TEST_CASE("text_classifier --page shows a step on a text, with its predicted lab
                             folder.write("words", words_of_three_languages(200)) + tiny,
                     save = " --save " + folder.path("model"),
                     text = " --classify 'KA tö' --page " + folder.path("page");
-  const Run without = run_example(learn + save);
-  REQUIRE(without.status == 0);
+  run_well(learn + save);
   const std::string model = folder.read("model");
-  const Run run = run_example(learn + save + text + " 'KA tö'");
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  REQUIRE(run.status == 0);
+  const Run run = run_well(learn + save + text + " 'KA tö'");
   CHECK(folder.read("model") == model);
 
   const json step = step_of(folder, "page");
@@ -138,8 +134,7 @@ TEST_CASE("text_classifier --page shows a step on a text, with its predicted lab
   CHECK(std::exp(-loss) == doctest::Approx(probability_of(label, run)).epsilon(0.002));
   for (const std::string& other : labels) CHECK(probability_of(label, run) >= probability_of(other, run));
 
-  const Run loaded = run_example("text_classifier --load " + folder.path("model") + text + " 'KA tö'");
-  CHECK(loaded.err == "");
+  run_well("text_classifier --load " + folder.path("model") + text + " 'KA tö'");
   CHECK((step_of(folder, "page") == step));  // too long to print
 }
 
@@ -149,19 +144,16 @@ TEST_CASE("text_classifier --page without a text shows a step on the first test 
   for (int i = 1; i <= 100; ++i) lines += i % 10 ? (i % 2 ? "yes a b\n" : "no c d\n") : "no A new one\n";
   const std::string data = " --data " + folder.write("lines", lines), page = " --page " + folder.path("page"),
                     model = folder.path("model");
-  const Run run = run_example("text_classifier" + data + tiny + "--save " + model + page + " --classify 'a new one'");
-  CAPTURE(run.out);
-  CHECK(run.err == "");
+  const Run run = run_well("text_classifier" + data + tiny + "--save " + model + page + " --classify 'a new one'");
   const json step = step_of(folder, "page");
   check_attentions(step, {"⊢", "a", "new", "one", "⊣"}, 1);
   CHECK(run.out_from("a training step on 'a new one', the first test text, with its label, no: loss ") != "");
   CHECK(probability_of("no", run) < 0.5);
   CHECK(std::exp(-loss_of(step, run)) == doctest::Approx(probability_of("no", run)).epsilon(0.002 / 0.1));
 
-  CHECK(run_example("text_classifier --load " + model + data + page).err == "");
+  run_well("text_classifier --load " + model + data + page);
   CHECK(named(step_of(folder, "page"), "logits") == named(step, "logits"));
-  const Run empty = run_example("text_classifier --load " + model + page + " ''");
-  CHECK(empty.err == "");
+  run_well("text_classifier --load " + model + page + " ''");
   check_attentions(step_of(folder, "page"), {"⊢", "⊣"}, 1);
 }
 
@@ -172,10 +164,9 @@ TEST_CASE("language_model --page shows a step on a line, without changing the ru
                     explain = " --explain katé --explain-to " + folder.path("map"),
                     learn = "language_model --length 1 --lines --data " +
                             folder.write("names", joined(names(100)) + "kate\n") + narrow + "--layers 2 --dropout 0.2";
-  REQUIRE(run_example(learn + files).status == 0);
+  run_well(learn + files);
   const std::string run_before = folder.read("run"), model_before = folder.read("model");
   const Run run = run_example(learn + files + text + explain);
-  CAPTURE(run.out);
   CHECK(folder.read("run") == run_before);
   CHECK(folder.read("model") == model_before);
 
@@ -192,9 +183,7 @@ TEST_CASE("language_model --page shows a step on a line, without changing the ru
         doctest::Approx(run.number_after("attention on the text (perplexity ")).epsilon(0.002));
 
   for (const char* source : {" --load ", " --resume "}) {
-    const Run again = run_example("language_model --length 1" + (source + folder.path("run")) + text);
-    CAPTURE(again.err);
-    CHECK(again.status == 0);
+    run_well("language_model --length 1" + (source + folder.path("run")) + text);
     CHECK((step_of(folder, "page") == step));  // too long to print
   }
 }
@@ -204,20 +193,18 @@ TEST_CASE("language_model --page shows the first test text, including unknown ch
   std::vector<std::string> lines = names(100);
   lines[9] = "kaQ";
   const std::string list = " --lines --data " + folder.write("list", joined(lines)), page = folder.path("page");
-  const Run of_list = run_example("language_model --length 1 --page " + page + list + one_block);
-  CHECK(of_list.err == "");
+  const Run of_list = run_well("language_model --length 1 --page " + page + list + one_block);
   CHECK(of_list.out_from("a training step on 'ka(unknown)', the first test text: loss ") != "");
   check_attentions(step_of(folder, "page"), {"⊢", "k", "a", "(unknown)"}, 1);
 
   const std::string data = " --data " + folder.write("text", rhyme(50)), model = folder.path("model");
-  const Run of_text = run_example("language_model --length 1 --context 5 --layers 0 --save " + model + " --page " +
-                                  page + data + narrow);
-  CHECK(of_text.err == "");
+  const Run of_text =
+      run_well("language_model --length 1 --context 5 --layers 0 --save " + model + " --page " + page + data + narrow);
   CHECK(of_text.out_from("a training step on 'über a', the first test text: loss ") != "");
   const json step = step_of(folder, "page");
   check_attentions(step, {"ü", "b", "e", "r", "␣"}, 1);
   loss_of(step, of_text);
-  CHECK(run_example("language_model --length 1 --load " + model + data + " --page " + page).err == "");
+  run_well("language_model --length 1 --load " + model + data + " --page " + page);
   CHECK((step_of(folder, "page") == step));  // too long to print
 }
 
@@ -227,8 +214,6 @@ TEST_CASE("language_model --page truncates a text to the context and the next ch
       "language_model --length 1 --context 5 --data " + folder.write("text", rhyme(50)) + one_block;
   const auto about = [&](const std::string& text, const Texts& tokens) {
     const Run run = run_example(learn + "--page " + folder.path("page") + " '" + text + "'");
-    CAPTURE(run.err);
-    CAPTURE(run.out);
     check_attentions(step_of(folder, "page"), tokens, 1);
     loss_of(step_of(folder, "page"), run);
     const std::string found = run.out_from("a training step on ");
@@ -256,8 +241,8 @@ TEST_CASE("If the loss is NaN, --page shows the failed step and opens at the fir
     CHECK(run.out_from("web page of the step: ") == "web page of the step: " + folder.path("page") + '\n');
     const json data = page_data(folder.read("page")), opened = data["steps"][0]["opened_at"];
     CHECK(data["title"].get<std::string>().starts_with("Failed training step "));
-    CHECK(opened["text"].get<std::string>().find("expected finite ") != std::string::npos);
-    CHECK(run.out.find(opened["text"].get<std::string>() + '\n') != std::string::npos);
+    CHECK(opened["text"].get<std::string> contains(, "expected finite "));
+    CHECK(contains(run.out, opened["text"].get<std::string>() + '\n'));
     const json statistics = data["steps"][0]["nodes"][opened["node"].get<std::size_t>()]["value"]["statistics"];
     CHECK(statistics["nan"].get<int>() + statistics["infinite"].get<int>() > 0);
   }

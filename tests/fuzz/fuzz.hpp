@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../../examples/common/printable.hpp"
 #include "findings.hpp"
 
 namespace fuzz {
@@ -23,6 +24,9 @@ void fuzz_one(std::string_view input);
 
 /// The initial inputs: `<fuzzer> --make-corpus FOLDER` writes them.
 std::vector<std::string> seeds();
+
+/// The error as printed by a program: one printable line.
+template <class Call> std::string program_refusal(Call call) { return refusal(call, examples::one_line); }
 
 /// A file in memory with these bytes.
 class File {

@@ -16,7 +16,6 @@
 #include "../../examples/gpt2/score.hpp"
 #include "checkpoints.hpp"
 #include "gpt2_folder.hpp"
-#include "program_refusal.hpp"
 
 namespace tg = tapegrad;
 using fuzz::Gpt2Folder;

@@ -7,7 +7,7 @@
 #include "../../examples/text_classifier/classifier.hpp"
 #include "../../examples/text_classifier/split.hpp"
 #include "../support/text_classifier_data.hpp"
-#include "program_refusal.hpp"
+#include "fuzz.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "../../examples/language_model/writer.hpp"
 #include "../support/temporary_folder.hpp"
-#include "saved_model.hpp"
+#include "checkpoints.hpp"
 
 void fuzz::fuzz_one(std::string_view input) {
   const File file(saved_model(input, "language_model")), run(saved_model(input, run_entry));

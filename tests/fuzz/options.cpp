@@ -11,7 +11,7 @@
 #include "../../examples/language_model/options.hpp"
 #include "../../examples/pronounce/options.hpp"
 #include "../../examples/text_classifier/options.hpp"
-#include "program_refusal.hpp"
+#include "fuzz.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "../../examples/pronounce/search.hpp"
 #include "../support/temporary_folder.hpp"
-#include "saved_model.hpp"
+#include "checkpoints.hpp"
 
 void fuzz::fuzz_one(std::string_view input) {
   const File file(saved_model(input, "pronounce")), run(saved_model(input, pronounce::run_entry));

@@ -8,7 +8,7 @@
 #include "../../examples/text_classifier/classifier.hpp"
 #include "../support/temporary_folder.hpp"
 #include "../support/text_classifier_data.hpp"
-#include "saved_model.hpp"
+#include "checkpoints.hpp"
 
 void fuzz::fuzz_one(std::string_view input) {
   const File file(saved_model(input, "text_classifier"));

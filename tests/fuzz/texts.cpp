@@ -8,7 +8,7 @@
 #include "../../examples/gpt/pieces.hpp"
 #include "../../examples/language_model/data.hpp"
 #include "../../examples/language_model/writer.hpp"
-#include "program_refusal.hpp"
+#include "fuzz.hpp"
 
 namespace {
 

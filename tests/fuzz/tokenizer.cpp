@@ -9,8 +9,8 @@
 #include "../../examples/common/text.hpp"
 #include "../../examples/gpt2/train_tokenizer.hpp"
 #include "../../examples/gpt2/utf8_stream.hpp"
+#include "fuzz.hpp"
 #include "gpt2_folder.hpp"
-#include "program_refusal.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "../../examples/common/vocabulary.hpp"
-#include "program_refusal.hpp"
+#include "fuzz.hpp"
 
 using examples::Text;
 

@@ -3,16 +3,10 @@
 
 #include "../support/special_values.hpp"
 #include "ranks.hpp"
-#include "started_sums.hpp"
 
 namespace {
 
 template <class T> constexpr double kTolerance = sizeof(T) == 8 ? 1e-12 : 1e-5;
-
-template <class T> struct Two {
-  tg::Parameter<T> a{tg::Array<T>{1, 2, 3}}, b{tg::Array<T>{4, 5}};
-  TAPEGRAD_FIELDS(a, b)
-};
 
 template <class T> void sweep(const Net<T>& net, const Batch& batch, T factor = 1) {
   const tg::Tape tape;
@@ -34,27 +28,6 @@ TEST_CASE_TEMPLATE("Ranks with parts of unequal length get the gradient of the w
     check_gradients(net, alone, kTolerance<T>);
     check_gradients_alike(world, net);
     CHECK_FALSE(net.unused.weight.has_grad());
-  });
-}
-
-TEST_CASE("A weight is the number of labels that count, and may be 0 on a rank") {
-  const Group world;
-  Batch whole = whole_batch();
-  xt::view(whole.labels, xt::range(1, 4)) = -100;  // all labels of rank 1 of 4
-  whole.labels(0) = -100;                          // with these, all labels of rank 0 of 2 or 4
-  whole.labels(15) = -100;
-  const Batch mine = part_of(whole, world);
-  double counted = 0;
-  for (const auto label : mine.labels) counted += label == -100 ? 0 : 1;
-  if (world.size() > 1 && world.rank() == 0) CHECK(counted == 0);
-  Net<double> alone = make_net<double>();
-  sweep(alone, whole);
-  for_each_way([&](const Way& way) {
-    Net<double> net = make_net<double>();
-    const tg::Tape tape;
-    const tg::Tensor<double> loss = tg::cross_entropy(net(mine.ids), mine.labels);  // NaN without a label
-    way.average(world, tg::parameters(net), counted, [&] { loss.backward(); });
-    check_gradients(net, alone, 1e-12);
   });
 }
 
@@ -89,22 +62,6 @@ TEST_CASE("A parameter that a rank's loss does not reach counts as zero there") 
   });
 }
 
-TEST_CASE("A parameter that no rank's loss reaches has no gradient, so it does not decay") {
-  const Group world;
-  const Batch mine = part_of(whole_batch(), world);
-  for_each_way([&](const Way& way) {
-    Net<double> net = make_net<double>();
-    const auto before = net.unused.weight.value(), head_before = net.head.weight.value();
-    tg::AdamW<double> optimizer(tg::parameters(net), {.weight_decay = 0.5});
-    const tg::Tape tape;
-    const auto loss = tg::cross_entropy(net(mine.ids), mine.labels);
-    way.average(world, tg::parameters(net), mine.rows(), [&] { loss.backward(); });
-    optimizer.step();
-    CHECK(net.unused.weight.value() == before);
-    CHECK(net.head.weight.value() != head_before);
-  });
-}
-
 TEST_CASE("Of several backward passes that accumulate, the last is between begin and finish") {
   const Group world;
   const Batch whole = whole_batch(), mine = part_of(whole, world);
@@ -129,7 +86,7 @@ TEST_CASE("Gradients of an earlier backward pass are averaged if the last one do
       const tg::Tape tape;
       tg::sum(model.a).backward();
     });
-    check_close(model.b.grad(), tg::Array<double>{(1.0 + static_cast<double>(world.size())) / 2, 1.0}, 1e-15);
+    check_close(model.b.grad(), tg::Array<double>{mean_of_doubles(world) / 2, 1.0}, 1e-15);
   });
 }
 
@@ -141,7 +98,7 @@ TEST_CASE("Hooks registered before the average change the gradients before it") 
     const tg::Tape tape;
     const auto loss = tg::sum(model.a * 2.0);
     way.average(world, tg::parameters(model), 1, [&] { loss.backward(); });
-    check_close(model.a.grad(), tg::Array<double>({3}, 1.0 + static_cast<double>(world.size())), 1e-15);
+    check_close(model.a.grad(), tg::Array<double>({3}, mean_of_doubles(world)), 1e-15);
   });
 }
 
@@ -172,7 +129,7 @@ TEST_CASE("Averaging does not change a shared copy of a gradient") {
   const tg::Array<double> kept = handle.grad();
   world.average_gradients(tg::parameters(model));
   CHECK(kept(0) == of_rank(world));
-  CHECK(model.a.grad()(0) == (1.0 + static_cast<double>(world.size())) / 2);
+  CHECK(model.a.grad()(0) == mean_of_doubles(world) / 2);
 }
 
 TEST_CASE("Weights of any magnitude give the weighted mean") {

@@ -33,7 +33,6 @@ Run check_ends(double seconds, int ranks, const std::string& what, const std::st
   const auto start = std::chrono::steady_clock::now();
   const Run run = mpirun(ranks, what + " mark_" + mark, environment);
   const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  CAPTURE(run.err);
   CHECK(run.status != 0);
   CHECK(taken < seconds);
   CHECK(left_running(mark) == 0);
@@ -84,14 +83,12 @@ TEST_CASE("An error on all ranks is printed once, and a rank that fails alone na
 
 TEST_CASE("Ranks wait for late ones until the timeout") {
   const Run run = mpirun(2, "last_is_late", "TAPEGRAD_MPI_TIMEOUT=60");
-  CAPTURE(run.err);
   CHECK(run.status == 0);
 }
 
 TEST_CASE("An abandoned backward pass does not free memory that pending sums write to") {
   for (const int ranks : {2, 4}) {
     const Run run = mpirun(ranks, "abandon");
-    CAPTURE(run.err);
     CHECK(run.status == 0);
     CHECK(run.out == "goes on\n");
   }
@@ -169,30 +166,4 @@ TEST_CASE("Ranks share their node's processors, and report if mpirun gives them 
   const Run set = mpirun(2, "threads", "TAPEGRAD_NUM_THREADS=3");
   CHECK(count(set.out, threads(3)) == 2);
   CHECK(mpirun(1, "threads", "TAPEGRAD_NUM_THREADS=3", "--bind-to core").err.empty());
-}
-
-// ---- the same bits --------------------------------------------------------------------------------------------------
-
-TEST_CASE("The same seed and number of ranks repeat the same bits, and other numbers of ranks give others") {
-  const std::string alone = run_shell("$examples/mpi_program train").out;
-  CHECK(alone.size() > 5);
-  CHECK(mpirun(1, "train").out == alone);
-  const std::string two = mpirun(2, "train").out, four = mpirun(4, "train").out;
-  CHECK(two.size() > 5);
-  CHECK(mpirun(2, "train").out == two);
-  CHECK(mpirun(4, "train").out == four);
-  CHECK(two != alone);
-  CHECK(four != two);
-}
-
-TEST_CASE("A run with a divided optimizer resumes to the same bits on another number of ranks") {
-  const TemporaryFolder folder;
-  const std::string file = folder.path("run.safetensors");
-  const std::string expected = run_shell("$examples/mpi_program resume").out;  // without interruption
-  CHECK(expected.size() > 5);
-  CHECK(mpirun(2, "resume").out == expected);
-  CHECK(mpirun(2, "save " + file).status == 0);
-  CHECK(mpirun(4, "resume " + file).out == expected);
-  CHECK(mpirun(2, "resume " + file).out == expected);
-  CHECK(run_shell("$examples/mpi_program resume " + file).out == expected);
 }

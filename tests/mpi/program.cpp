@@ -1,20 +1,17 @@
 // Runs the command given as its first argument on each rank, for tests that launch it in many ways: mpi_program
-// <command> [file].
+// <command> [seconds].
 #include <tapegrad/mpi.hpp>
 #include <tapegrad/tapegrad.hpp>
 
 #include <mpi.h>
-#include <xtensor/xmath.hpp>
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -30,77 +27,12 @@ void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<d
 struct Net {
   tg::Embedding<double> embedding{12, 8};
   tg::Linear<double> hidden{8, 8}, head{8, 3};
-  tg::Dropout dropout{0.2};
-  TAPEGRAD_FIELDS(embedding, hidden, dropout, head)
+  TAPEGRAD_FIELDS(embedding, hidden, head)
 
   tg::Tensor<double> operator()(const tg::IntArray& ids) const {
-    return head(dropout(tg::tanh(hidden(tg::mean(embedding(ids), {1})))));
+    return head(tg::tanh(hidden(tg::mean(embedding(ids), {1}))));
   }
 };
-
-/// Prints a checksum of the model.
-void print_bits(const Group& world, const auto& model) {
-  world.check_equal(model);
-  const auto bytes = tg::save_bytes(model);
-  if (world.rank() == 0) std::cout << tg::mpi::detail::checksum(bytes.data(), bytes.size()) << std::endl;
-}
-
-// Takes twenty steps, with different examples and dropout on each rank.
-void train(const Group& world) {
-  tg::manual_seed(3);
-  Net net;
-  tg::default_generator() = world.fork_generator(tg::default_generator());
-  tg::AdamW<double> optimizer(tg::parameters(net));
-  tg::mpi::GradientAverage<double> average(world, tg::parameters(net), 512);
-  for (int step = 0; step < 20; ++step) {
-    const tg::IntArray ids = xt::floor(tg::uniform<double>({4 + world.rank(), 5}, 0, 12));
-    const tg::IntArray labels = xt::floor(tg::uniform<double>({4 + world.rank()}, 0, 3));
-    const tg::Tape tape;
-    optimizer.zero_grad();
-    const auto loss = tg::cross_entropy(net(ids), labels);
-    average.begin(static_cast<double>(labels.size()));
-    loss.backward();
-    average.finish();
-    optimizer.step();
-  }
-  print_bits(world, net);
-}
-
-/// A run with a sharded optimizer and the same gradients on any number of ranks.
-struct DividedRun {
-  std::size_t step = 0;
-  Net net;
-  tg::AdamW<double> optimizer{tg::parameters(net)};
-  TAPEGRAD_FIELDS(step, net, optimizer)
-
-  void train(const Group& world, std::size_t until) {
-    tg::mpi::Sharded sharded(world, optimizer);
-    for (; step < until; ++step) {
-      tg::Generator generator(step);
-      for (const auto& parameter : tg::parameters(net))
-        parameter->set_grad(tg::normal<double>(parameter->shape(), 0, 1, generator));
-      sharded.step();
-    }
-    sharded.gather();
-  }
-};
-
-void save_divided(const Group& world, const std::string& file) {
-  tg::manual_seed(4);
-  DividedRun run;
-  run.train(world, 5);
-  if (world.rank() == 0) tg::save(run, file);
-}
-
-// Starts a new run without a file.
-void resume_divided(const Group& world, const std::string& file) {
-  tg::manual_seed(file.empty() ? 4 : 5);
-  DividedRun run;
-  if (!file.empty()) tg::load(run, file);
-  run.train(world, 10);
-  world.broadcast(run);
-  print_bits(world, run);
-}
 
 // All ranks leave passes early, before the last rank has begun their sums, and then continue.
 void abandon(const Group& world) {
@@ -138,15 +70,12 @@ void abandon(const Group& world) {
   if (world.rank() == 0) std::cout << "goes on" << std::endl;
 }
 
-void run(const std::string& what, const std::string& file, const Group& world) {
+void run(const std::string& what, const Group& world) {
   const bool is_last = world.rank() + 1 == world.size();
   const std::map<std::string, std::function<void()>> all{
       {"nothing", [] {}},
       {"with_timeout", [] {}},
       {"last_fails", [&] { world.sum(1); }},
-      {"train", [&] { train(world); }},
-      {"save", [&] { save_divided(world, file); }},
-      {"resume", [&] { resume_divided(world, file); }},
       {"abandon", [&] { abandon(world); }},
       {"threads", [&] { std::cout << "threads: " + std::to_string(tg::num_threads()) + "\n"
                                   << std::flush; }},
@@ -198,21 +127,21 @@ extern "C" int MPI_Abort(MPI_Comm ranks, int status) {
 }
 
 int main(int argc, char** argv) try {
-  const std::string what = argc > 1 ? argv[1] : "nothing", file = argc > 2 ? argv[2] : "";
+  const std::string what = argc > 1 ? argv[1] : "nothing";
   if (what == "no_session") {
     const Group world;
     std::cout << world.size() << std::endl;
     return 0;
   }
   tg::mpi::SessionOptions options;
-  if (what == "with_timeout") options.timeout = std::stod(file);
+  if (what == "with_timeout") options.timeout = std::stod(argv[2]);
   const tg::mpi::Session session(argc, argv, options);
   const Group world;
   if (what == "all_fail" || (what == "last_fails" && world.rank() + 1 == world.size())) {
     session.fail("mpi_program", "there is no such file");
     return 1;
   }
-  run(what, file, world);
+  run(what, world);
 } catch (const std::exception& error) {
   std::cerr << "mpi_program: " + std::string(error.what()) + "\n" << std::flush;
   return 1;

@@ -19,8 +19,26 @@ using doctest::Contains;
 using tg::mpi::GradientAverage;
 using tg::mpi::Group;
 
-/// A small number, different on each rank.
+/// The sizes of the library's nonblocking sums over the ranks, in their order. Callers clear the list.
+std::vector<std::size_t>& started_sums();
+
+/// True if MPI is initialized.
+bool mpi_has_begun();
+
+/// A small number, different on each rank, and the mean of twice these numbers.
 inline double of_rank(const Group& world) { return 1.0 + static_cast<double>(world.rank()); }
+inline double mean_of_doubles(const Group& world) { return 1.0 + static_cast<double>(world.size()); }
+
+/// Two parameters, of which a has the gradient 2 factor after a sweep.
+template <class T> struct Two {
+  tg::Parameter<T> a{tg::Array<T>{1, 2, 3}}, b{tg::Array<T>{4, 5}};
+  TAPEGRAD_FIELDS(a, b)
+
+  void sweep(T factor = 1) {
+    const tg::Tape tape;
+    (tg::sum(a * T(2)) * factor).backward();
+  }
+};
 
 /// A model with a layer used twice and an unused one.
 template <class T> struct Net {

@@ -144,15 +144,6 @@ TEST_CASE_TEMPLATE("A value or gradient assigned with another shape is refused b
   check_close(a.value(), Array{1.0, 2.0}, 0.0);
 }
 
-TEST_CASE_TEMPLATE("Parameters without elements or axes are updated like others", Optimizer, OPTIMIZERS(double)) {
-  Parameter empty(Array(tg::Shape{0, 3})), number = scalar(1);
-  Optimizer optimizer({empty, number}, stateful_options<Optimizer>());
-  set_gradients({empty, number}, 1.0);
-  optimizer.step();
-  CHECK(number.item() < 1);
-  CHECK(empty.size() == 0);
-}
-
 // ---- learning rates, and any optimizer ----------------------------------------------------------------------------
 
 TEST_CASE_TEMPLATE("A program can choose the optimizer at run time, and change its learning rate between steps",
@@ -406,10 +397,6 @@ TEST_CASE_TEMPLATE("An optimizer whose model was destroyed reports it before any
   CHECK_FALSE(a.has_grad());
 }
 
-template <class X>
-concept StateOf = requires(const Parameter& parameter) {
-  std::declval<X>().state(parameter);
-};
 template <class X>
 concept MutableValueOf = requires {
   std::declval<X>().mutable_value();

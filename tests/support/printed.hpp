@@ -148,7 +148,6 @@ class Printed {
 /// Runs a tutorial and expects no errors.
 inline Printed run_tutorial(const std::string& program, int seed) {
   const Run run = run_example(program + " --seed " + std::to_string(seed));
-  CAPTURE(run.out);
   REQUIRE(run.err == "");
   REQUIRE(run.status == 0);
   return Printed(run.out);

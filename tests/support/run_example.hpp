@@ -7,13 +7,16 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "listener.hpp"
 #include "temporary_folder.hpp"
+#include "text.hpp"
 
 struct Run {
-  int status;
+  int status = 0;
   std::string out, err;
 
   /// The output from these words on; empty if they are not printed.
@@ -37,14 +40,33 @@ struct Run {
   }
 };
 
+/// The last run of a test case.
+inline Run& last_run() {
+  static Run run;
+  return run;
+}
+
+/// Prints the last run's output below the first failed check after it.
+class LastRunPrinter : public Listener {
+ public:
+  explicit LastRunPrinter(const doctest::ContextOptions&) {}
+  void test_case_start(const doctest::TestCaseData&) override { last_run() = {}; }
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void log_assert(const doctest::AssertData& check) override {
+    if (!check.m_failed) return;
+    std::cout << last_run().out.substr(0, 5000) << last_run().err.substr(0, 2000) << std::flush;
+    last_run() = {};
+  }
+};
+REGISTER_LISTENER("last_run", 2, LastRunPrinter);
+
 /// Expects one short line from the program, and exit status 1.
 inline void check_message(const Run& run, const std::string& program, const std::string& words) {
-  CAPTURE(run.err.substr(0, 2000));
   CHECK(run.status == 1);
   CHECK(run.err.starts_with(program + ": "));
   CHECK(run.err.find('\n') == run.err.size() - 1);
   CHECK(run.err.size() < 1000);
-  CHECK(run.err.find(words) != std::string::npos);
+  CHECK(contains(run.err, words));
 }
 
 inline const std::vector<std::string> kTutorials{"contextual_embedding", "masking", "attention_levels",
@@ -55,10 +77,9 @@ inline bool gnuplot_is_installed() { return std::system("command -v gnuplot >/de
 /// Expects a run with --explain to finish by drawing a picture or, without gnuplot, to print the package to install.
 inline void check_drawn(const Run& run, const std::string& picture) {
   const bool gnuplot = gnuplot_is_installed();
-  CAPTURE(run.err);
   CHECK(run.status == (gnuplot ? 0 : 1));
-  CHECK((run.out.find("picture of the weights: " + picture) != std::string::npos) == gnuplot);
-  CHECK((run.err.find("apt-get install gnuplot-nox") == std::string::npos) == gnuplot);
+  CHECK(contains(run.out, "picture of the weights: " + picture) == gnuplot);
+  CHECK(contains(run.err, "apt-get install gnuplot-nox") != gnuplot);
 }
 
 /// Runs shell commands, with the programs' folder in $examples.
@@ -67,11 +88,20 @@ inline Run run_shell(const std::string& commands) {
   const std::string line =
       "examples='" TAPEGRAD_EXAMPLES "'; { " + commands + "\n} >" + folder.path("out") + " 2>" + folder.path("err");
   const int status = std::system(line.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
+  return last_run() = {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
 }
 
 inline Run run_example(const std::string& program_and_arguments) {
   return run_shell("$examples/" + program_and_arguments);
+}
+
+/// The same, for a program that succeeds without messages.
+inline Run run_well(const std::string& program_and_arguments) {
+  const Run run = run_example(program_and_arguments);
+  CAPTURE(program_and_arguments);
+  CHECK(run.err == "");
+  REQUIRE(run.status == 0);
+  return run;
 }
 
 /// Arguments that a program refuses, and words of its message.

@@ -112,16 +112,15 @@ TEST_CASE("On a full disk an adapter stays unchanged, and a tokenizer can be mad
                     weights = folder.read("adapter/adapter_model.safetensors");
   const Run full =
       run_shell("ulimit -f 40; $examples/gpt2 " + published.model + ' ' + learn + adapter + " --lora-alpha 100");
-  CAPTURE(full.err);
   CHECK(full.status == 1);
-  CHECK(full.err.find("adapter_model.safetensors") != std::string::npos);
+  CHECK(contains(full.err, "adapter_model.safetensors"));
   CHECK(folder.read("adapter/adapter_config.json") == settings);
   CHECK(folder.read("adapter/adapter_model.safetensors") == weights);
 
   const std::string made = folder.path("made");
   check_message(run_shell("ulimit -f 4; $examples/gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384"),
                 "gpt2", "[save_text] cannot write " + made + "/vocab.json: File too large");
-  CHECK(run_example("gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384").status == 0);
+  run_well("gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384");
   CHECK(folder.read("made/vocab.json") == folder.read("model/vocab.json"));
 }
 
@@ -133,10 +132,9 @@ TEST_CASE("The saved folder has the files as they were read, whatever happens to
                             folder.path("mine") + " >" + folder.path("out") + " & program=$!\n" +
                             "until grep -qs '^step' " + folder.path("out") + "; do sleep 0.05; done\n" + "rm -r " +
                             published.model + "; kill -INT $program; wait $program");
-  CAPTURE(run.err);
   CHECK(run.status == 130);
   CHECK(folder.read("mine/vocab.json") == vocabulary);
-  CHECK(run_example("gpt2 " + folder.path("mine") + " --score " + kText).status == 0);
+  run_well("gpt2 " + folder.path("mine") + " --score " + kText);
 }
 
 TEST_CASE("A SIGTERM while a folder is saved ends gpt2 after its last file") {
@@ -149,7 +147,6 @@ TEST_CASE("A SIGTERM while a folder is saved ends gpt2 after its last file") {
   const Run run =
       run_shell("$examples/gpt2 " + published.model + " --adapter " + folder.path("adapter") + " --merge --save " +
                 both + " & program=$!\nuntil test -e " + weights + "; do :; done; kill -TERM $program; wait $program");
-  CAPTURE(run.err);
   CHECK(run.status == 143);
   CHECK(fs::exists(both + "/config.json"));
 }

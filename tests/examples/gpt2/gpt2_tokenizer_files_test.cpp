@@ -107,8 +107,8 @@ std::string message_of(const std::function<void()>& call) {
 void check_refused(const TemporaryFolder& folder, const std::string& front, const std::string& words) {
   const std::string message = message_of([&] { Tokenizer::read(folder / "."); });
   CAPTURE(message);
-  CHECK(message.find("/./" + front + ": ") != std::string::npos);
-  CHECK(message.find(words) != std::string::npos);
+  CHECK(contains(message, "/./" + front + ": "));
+  CHECK(contains(message, words));
   CHECK(std::ranges::none_of(message, [](char c) { return static_cast<unsigned char>(c) < ' '; }));
   CHECK(message.size() < folder.path("").size() + 300);
 }
@@ -306,8 +306,7 @@ TEST_CASE("Paths that are not files are refused without waiting") {
   }
   const TemporaryFolder empty;
   check_refused(empty, "vocab.json", "No such file");
-  CHECK(message_of([&] { Tokenizer::read(empty / "missing"); }).find("missing/vocab.json: cannot be opened") !=
-        std::string::npos);
+  CHECK(contains(message_of([&] { Tokenizer::read(empty / "missing"); }), "missing/vocab.json: cannot be opened"));
 }
 
 TEST_CASE("Unsupported settings in tokenizer.json are refused by name") {

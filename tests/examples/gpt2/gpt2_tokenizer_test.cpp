@@ -108,30 +108,6 @@ TEST_CASE("GPT-2's expression splits words with the space before them, numbers, 
   CHECK(pieces_of("").empty());
 }
 
-TEST_CASE("Spaces are Unicode's White_Space, and no other characters") {
-  for (const char* space : {"\t", "\n", "\v", "\f", "\r", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028",
-                            "\u2029", "\u202f", "\u205f", "\u3000"}) {
-    CAPTURE(space);
-    CHECK(pieces_of("a"s + space + space + "b") == Strings{"a", space, space, "b"});
-    CHECK(pieces_of("."s + space) == Strings{".", space});
-  }
-  for (const char* other : {"\x1c", "\x1f", "\u180e", "\u200b", "\u2060", "\ufeff"}) {
-    CAPTURE(other);
-    CHECK(pieces_of("a "s + other + other + "b") == Strings{"a", " "s + other + other, "b"});
-    CHECK(pieces_of("."s + other) == Strings{"."s + other});
-  }
-}
-
-TEST_CASE("Bytes that are not UTF-8 count as symbols") {
-  for (const char* bytes :
-       {"\xff", "\x80", "\xc3", "\xc0\x80", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf0\x9f\x99"}) {
-    CAPTURE(bytes);
-    CHECK(pieces_of("a "s + bytes + "b1" + bytes + " ") == Strings{"a", " "s + bytes, "b", "1", bytes, " "});
-    CHECK(pieces_of("a"s + bytes) == Strings{"a", bytes});
-  }
-  CHECK(pieces_of("a\0b"s) == Strings{"a", "\0"s, "b"});
-}
-
 TEST_CASE("Llama 3's expression splits numbers into groups of three, and contractions in any case") {
   const auto pieces = [](std::string_view text) { return pieces_of(text, kLlama3Expression); };
   CHECK(pieces("IT'S 1234567") == Strings{"IT", "'S", " ", "123", "456", "7"});

@@ -46,7 +46,6 @@ TEST_CASE("A run killed at ten random moments ends with the weights of an uninte
            folder.path(name + ".csv") + " --checkpoint " + folder.path(name + ".run");
   };
   const Run whole = run_shell(learn + files("whole"));
-  CAPTURE(whole.err);
   REQUIRE(whole.status == 0);
 
   std::string commands, command = learn + files("killed") + " --checkpoint-every 23";
@@ -58,13 +57,11 @@ TEST_CASE("A run killed at ten random moments ends with the weights of an uninte
     command = "$examples/language_model --resume " + folder.path("killed.run");
   }
   const Run killed = run_shell(commands + command);
-  CAPTURE(killed.out);
-  CAPTURE(killed.err);
   CHECK(killed.status == 0);
   std::size_t kills = 0;
   for (std::size_t i = 0; (i = killed.out.find("status 137", i)) != killed.out.npos; ++i) ++kills;
   CHECK(kills == 10);
-  CHECK(killed.out.find("resuming at step ") != killed.out.npos);
+  CHECK(contains(killed.out, "resuming at step "));
 
   CHECK(folder.read("killed") == folder.read("whole"));
   CHECK(folder.read("killed.best") == folder.read("whole.best"));
@@ -77,7 +74,6 @@ TEST_CASE("Ctrl-C and SIGTERM save a run in the middle of a step, and it resumes
   const std::string learn = "$examples/language_model --data " + folder.write("text", rhyme(100)) + all_that_draws +
                             "--steps 500 --context 64 --width 32 ";
   const Run whole = run_shell(learn + "--save " + folder.path("whole"));
-  CAPTURE(whole.err);
   REQUIRE(whole.status == 0);
 
   std::size_t kept = 0;
@@ -85,13 +81,11 @@ TEST_CASE("Ctrl-C and SIGTERM save a run in the middle of a step, and it resumes
     const std::string log = folder.write(signal + ".csv", ""), run = folder.path(signal + ".run");
     const Run stopped = run_shell(stopped_at(
         learn + "--save " + folder.path(signal) + " --log " + log + " --checkpoint " + run, log, 40 + kept++, signal));
-    CAPTURE(stopped.out);
-    CHECK(stopped.out.find(signal == "INT" ? "status 130" : "status 143") != std::string::npos);
-    CHECK(folder.read(signal + ".csv.out").find("interrupted") != std::string::npos);
+    CHECK(contains(stopped.out, signal == "INT" ? "status 130" : "status 143"));
+    CHECK(contains(folder.read(signal + ".csv.out"), "interrupted"));
     CHECK(folder.read(signal) != folder.read("whole"));
 
     const Run resumed = run_shell("$examples/language_model --resume " + run);
-    CAPTURE(resumed.err);
     CHECK(resumed.status == 0);
     CHECK(folder.read(signal) == folder.read("whole"));
     CHECK(rows(folder.read(signal + ".csv")).size() == 501);
@@ -102,8 +96,8 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", rhyme(100)), run = folder.path("run");
   const std::string learn = "language_model --data " + text + all_that_draws + "--width 8 --decay none --steps 30";
-  REQUIRE(run_example(learn + " --checkpoint " + run).status == 0);
-  CHECK(run_example("language_model --length 5 --load " + run).status == 0);  // contains the model
+  run_well(learn + " --checkpoint " + run);
+  run_well("language_model --length 5 --load " + run);  // contains the model
 
   const std::string resume = "language_model --resume " + run;
   const std::string reason = ": expected the same value as in the resumed run; only --steps may increase";
@@ -117,22 +111,21 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   const Run whole = run_example("language_model --data " + text + all_that_draws +
                                 "--width 8 --decay none --steps 50 --save " + folder.path("whole"));
   const Run more = run_example(resume + " --lr 0.01 --seed 5 --steps 50 --save " + folder.path("more"));
-  CAPTURE(more.err);
-  CHECK(more.out.find("resuming at step 30\n") != std::string::npos);
+  CHECK(contains(more.out, "resuming at step 30\n"));
   CHECK(folder.read("more") == folder.read("whole"));
 
   folder.write("text", rhyme(101));
   check_refusals(resume, {{"", "expected the run's training texts, got others"}});
   const std::string model = folder.path("more");
   const Run no_run = run_example("language_model --resume " + model);
-  CHECK(no_run.err.find("more: expected a model saved by language_model --checkpoint") != std::string::npos);
+  CHECK(contains(no_run.err, "more: expected a model saved by language_model --checkpoint"));
 }
 
 TEST_CASE("A saved run with options that the command line would refuse is refused") {
   const TemporaryFolder folder;
   const std::string run = folder.path("run"), wrong = folder.path("wrong");
   const std::string learn = "language_model --lines --data " + folder.write("names", joined(names(40)));
-  REQUIRE(run_example(learn + all_that_draws + "--width 8 --steps 2 --checkpoint " + run).status == 0);
+  run_well(learn + all_that_draws + "--width 8 --steps 2 --checkpoint " + run);
   const auto refuses = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
     CAPTURE(pointer);
     change_kept_option(run, wrong, "language_model --checkpoint", pointer, value);
@@ -151,29 +144,7 @@ TEST_CASE("A saved run with options that the command line would refuse is refuse
   refuses("/outputs/checkpoint_every", -1,
           others + "/outputs/checkpoint_every: expected a value written by this program");
   change_kept_option(run, wrong, "language_model --checkpoint", "/training/steps", 3);
-  CHECK(run_example("language_model --resume " + wrong).status == 0);
-}
-
-TEST_CASE("A log is truncated to the step at which the run resumes, and to complete rows") {
-  const TemporaryFolder folder;
-  const std::string log = folder.path("log.csv"), run = folder.path("run");
-  const std::string learn = "language_model --data " + folder.write("text", rhyme(100)) + all_that_draws +
-                            "--width 8 --decay none --steps 20 --log " + log + " --checkpoint " + run;
-  REQUIRE(run_example(learn).status == 0);
-  const std::string written = folder.read("log.csv");
-  CHECK(written.starts_with("step,loss,validation_loss,rate,gradient_norm,tokens_per_second\n1,"));
-  std::ofstream(log, std::ios::app) << "21,9,9,9,9,9\n22,9,9,9,9,9\n23,9,";
-  REQUIRE(run_example("language_model --steps 25 --resume " + run).status == 0);
-  const auto after = rows(folder.read("log.csv"));
-  REQUIRE(after.size() == 26);
-  CHECK(folder.read("log.csv").starts_with(written));
-  for (std::size_t step = 1; step <= 25; ++step) CHECK(after[step].starts_with(std::to_string(step) + ','));
-  for (const std::string& row : after) CHECK(row.find(",9") == row.npos);
-
-  const std::string table = folder.write("table.csv", "a,b\n1,2\n");
-  const Run refused = run_example("language_model --data " + folder.path("text") + all_that_draws + " --log " + table);
-  CHECK(refused.err.find("table.csv: expected a training log to append to, got another file") != std::string::npos);
-  CHECK(folder.read("table.csv") == "a,b\n1,2\n");
+  run_well("language_model --resume " + wrong);
 }
 
 TEST_CASE("--best keeps the weights with the lowest validation loss, and --patience ends a run without improvement") {
@@ -182,20 +153,18 @@ TEST_CASE("--best keeps the weights with the lowest validation loss, and --patie
   std::string noise;
   unsigned state = 3;
   for (int i = 0; i < 600; ++i) noise += "abcdefgh"[(state = state * 1103515245u + 12345u) / 65536u % 8];
-  const Run run = run_example("language_model --data " + folder.write("text", noise + '\n') +
-                              " --layers 2 --heads 2 --width 32 --context 16 --lr 0.01 --steps 3000 --eval-every 20"
-                              " --patience 5 --length 1 --best " +
-                              folder.path("best") + " --save " + folder.path("last"));
-  CAPTURE(run.out);
-  REQUIRE(run.status == 0);
-  CHECK(run.out.find("stopped early: no lower validation loss since step ") != std::string::npos);
+  const Run run = run_well("language_model --data " + folder.write("text", noise + '\n') +
+                           " --layers 2 --heads 2 --width 32 --context 16 --lr 0.01 --steps 3000 --eval-every 20"
+                           " --patience 5 --length 1 --best " +
+                           folder.path("best") + " --save " + folder.path("last"));
+  CHECK(contains(run.out, "stopped early: no lower validation loss since step "));
 
   double lowest = 1e9, last = 0;
   std::istringstream lines(run.out);
   for (std::string line; std::getline(lines, line);)
     if (const std::size_t at = line.find("steps: validation loss "); at != line.npos) {
       last = std::stod(line.substr(at + 23));
-      CHECK((line.find("the lowest so far") != line.npos) == (last < lowest));
+      CHECK((contains(line, "the lowest so far")) == (last < lowest));
       lowest = std::min(lowest, last);
     }
   CHECK(lowest < last);
@@ -231,7 +200,7 @@ TEST_CASE("A run with recomputed blocks ends with the same weights, and may resu
   REQUIRE(learn("without", " --steps 30").status == 0);
   REQUIRE(learn("with", " --steps 30 --recompute").status == 0);
   CHECK(folder.read("with") == folder.read("without"));
-  REQUIRE(run_example("language_model --steps 40 --resume " + folder.path("with.run")).status == 0);
-  REQUIRE(run_example("language_model --steps 40 --recompute --resume " + folder.path("without.run")).status == 0);
+  run_well("language_model --steps 40 --resume " + folder.path("with.run"));
+  run_well("language_model --steps 40 --recompute --resume " + folder.path("without.run"));
   CHECK(folder.read("with") == folder.read("without"));
 }

@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../../examples/gpt/model.hpp"
@@ -38,18 +39,15 @@ std::vector<std::string> invented(const Run& run) {
 TEST_CASE("language_model learns a list of lines and invents others by the same rules") {
   const TemporaryFolder folder;
   const auto known = names(600);
-  const auto run = run_example("language_model --lines --length 30 --data " + folder.write("names", joined(known)) +
-                               one_block + "--temperature 0.5");
-  CAPTURE(run.out);
-  REQUIRE(run.err == "");
-  REQUIRE(run.status == 0);
-  CHECK(run.out.find("names: 540 lines for training, 60 lines for testing\n") != std::string::npos);
+  const auto run = run_well("language_model --lines --length 30 --data " + folder.write("names", joined(known)) +
+                            one_block + "--temperature 0.5");
+  CHECK(contains(run.out, "names: 540 lines for training, 60 lines for testing\n"));
 
   const std::vector<double> losses = run.numbers_after("   loss ");
   REQUIRE(losses.size() == 11);
   CHECK(losses.front() > 2);
   CHECK(losses.back() < 0.75 * losses.front());
-  CHECK(run.out.find('\r') == std::string::npos);
+  CHECK(!contains(run.out, "\r"));
 
   const auto words = invented(run);
   CHECK(words.size() == 30);
@@ -59,7 +57,7 @@ TEST_CASE("language_model learns a list of lines and invents others by the same 
   for (const std::string& word : words) {
     CAPTURE(word);
     CHECK(!list.contains(word));
-    CHECK(vowels.find(word.back()) != std::string::npos);  // é's last byte occurs in no other letter
+    CHECK(contains(vowels, word.substr(word.size() - 1)));  // é's last byte occurs in no other letter
   }
 }
 
@@ -67,7 +65,6 @@ TEST_CASE("language_model's perplexity is lower than that of character frequenci
   const TemporaryFolder folder;
   const auto known = names(400);
   const auto run = run_example("language_model --lines --data " + folder.write("names", joined(known)) + one_block);
-  CAPTURE(run.out);
 
   // é and ß share their first byte, c3, so the last byte of a letter identifies it.
   std::map<char, double> counts{{'\n', 1}};
@@ -91,28 +88,12 @@ TEST_CASE("language_model's perplexity is lower than that of character frequenci
 
 TEST_CASE("language_model memorizes a text and continues it beyond its context") {
   const TemporaryFolder folder;
-  const auto run = run_example("language_model --context 16 --temperature 0 --prompt 'über' --length 60 --data " +
-                               folder.write("text", rhyme(100)) + one_block);
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  CHECK(run.status == 0);
-  CHECK(run.out.find("text: 2,340 characters for training, 260 characters for testing\n") != std::string::npos);
+  const auto run = run_well("language_model --context 16 --temperature 0 --prompt 'über' --length 60 --data " +
+                            folder.write("text", rhyme(100)) + one_block);
+  CHECK(contains(run.out, "text: 2,340 characters for training, 260 characters for testing\n"));
   CHECK(run.number_after("test perplexity ") < 1.5);
   CHECK(run.out_from("generated text:\n") ==
         "generated text:\nüber alle wipfel\nist ruh.\nüber alle wipfel\nist ruh.\nüber alle wi\n");
-}
-
-TEST_CASE("language_model generates without positions, without a prompt and from latin1") {
-  const TemporaryFolder folder;
-  std::string latin1 = rhyme(60);
-  for (std::size_t i = 0; (i = latin1.find("ü", i)) != latin1.npos;) latin1.replace(i, 2, "\xfc");
-  const auto run = run_example("language_model --encoding latin1 --positions no --length 40 --data " +
-                               folder.write("latin1", latin1) + one_block);
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  CHECK(run.status == 0);
-  CHECK(run.out.find("positions") == std::string::npos);
-  CHECK(run.out_from("generated text:\n").size() >= 40);
 }
 
 TEST_CASE("A saved language_model generates the same text after loading") {
@@ -124,8 +105,6 @@ TEST_CASE("A saved language_model generates the same text after loading") {
     const std::string writing = source.substr(source.find(" --", source.find(" --data ") + 1));
     const auto saved = run_example("language_model" + source + one_block + "--seed 3 --save " + model);
     const auto loaded = run_example("language_model --seed 3 --load " + model + writing);
-    CAPTURE(saved.out);
-    CAPTURE(loaded.out);
     CHECK(loaded.err == "");
     const char* written = source.starts_with(" --lines") ? "invented lines:" : "generated text:";
     REQUIRE(saved.out_from(written) != "");
@@ -142,8 +121,7 @@ TEST_CASE("A saved language_model generates the same text after loading") {
 TEST_CASE("Temperature 0, top-k 1 and a tiny top-p all generate the most likely character") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", rhyme(50)), model = folder.path("model");
-  REQUIRE(run_example("language_model --data " + text + " --layers 1 --width 16 --heads 4 --steps 20 --save " + model)
-              .status == 0);
+  run_well("language_model --data " + text + " --layers 1 --width 16 --heads 4 --steps 20 --save " + model);
   const auto written = [&](const std::string& options) {
     return run_example("language_model --length 100 --load " + model + options).out_from("generated text:");
   };
@@ -156,9 +134,8 @@ TEST_CASE("Temperature 0, top-k 1 and a tiny top-p all generate the most likely 
 TEST_CASE("A model with a single attention, saved before blocks existed, is loaded as --layers 0") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", rhyme(20)), path = folder.path("model");
-  const auto learned = run_example("language_model --layers 0 --tie no --width 8 --heads 2 --steps 5 --data " + text +
-                                   " --save " + path);
-  REQUIRE(learned.status == 0);
+  const auto learned =
+      run_well("language_model --layers 0 --tie no --width 8 --heads 2 --steps 5 --data " + text + " --save " + path);
   tg::Metadata metadata = tg::load_metadata(path);
   auto settings = nlohmann::json::parse(metadata.at("language_model"));
   for (const char* later : {"layers", "tie", "norm", "dropout"}) settings.erase(later);
@@ -166,9 +143,7 @@ TEST_CASE("A model with a single attention, saved before blocks existed, is load
                         {.heads = 2, .width = 8, .context = settings["context"], .positions = Positions::learned});
   tg::load(model, path);
   tg::save(model, path, {{"language_model", settings.dump()}});
-  const auto loaded = run_example("language_model --load " + path);
-  CAPTURE(loaded.err);
-  REQUIRE(loaded.status == 0);
+  const auto loaded = run_well("language_model --load " + path);
   CHECK(loaded.out_from("generated text:") == learned.out_from("generated text:"));
 }
 
@@ -177,7 +152,6 @@ TEST_CASE("language_model begins every line with the prompt, and gives up when i
   const std::string model = folder.path("model");
   const auto run = run_example("language_model --lines --data " + folder.write("names", joined(names(300))) +
                                one_block + "--save " + model + " --prompt ßéL");
-  CAPTURE(run.out);
   const auto words = invented(run);
   CHECK(words.size() == 20);
   for (const std::string& word : words) CHECK(word.starts_with("ßéL"));
@@ -192,10 +166,9 @@ namespace {
 /// Checks output and files of --explain-to folder/name for this many characters and heads.
 void check_explained(const Run& run, const TemporaryFolder& folder, const std::string& name, std::size_t characters,
                      const std::string& heads_of_layers, std::size_t heads) {
-  CAPTURE(run.out);
   const std::string size = std::to_string(characters);
-  CHECK(run.out.find("gradients of " + heads_of_layers + " heads, " + size + " x " + size +
-                     " tokens: " + folder.path(name + ".csv")) != std::string::npos);
+  CHECK(contains(run.out, "gradients of " + heads_of_layers + " heads, " + size + " x " + size +
+                              " tokens: " + folder.path(name + ".csv")));
   for (const char* ending : {".npy", ".gradients.npy"})
     CHECK(folder.read(name + ending).size() == 128 + heads * characters * characters * sizeof(float));
   check_drawn(run, folder.path(name + ".png"));
@@ -254,8 +227,8 @@ TEST_CASE("language_model --explain keeps spaces and line ends, and has no next 
                                folder.path("map") + " --data " + folder.write("text", rhyme(50)) + one_block);
   check_explained(run, folder, "map", 5, "4", 4);
   const std::string csv = folder.read("map.csv");
-  CHECK(csv.find("\n0,3,1,\"\n\", ,") != std::string::npos);
-  CHECK(csv.find("\n3,4,0,f,e,") != std::string::npos);
+  CHECK(contains(csv, "\n0,3,1,\"\n\", ,"));
+  CHECK(contains(csv, "\n3,4,0,f,e,"));
 
   std::vector<float> gradients(4 * 5 * 5);
   const std::string file = folder.read("map.gradients.npy");
@@ -287,10 +260,8 @@ TEST_CASE("language_model --data random has the same losses as in earlier versio
       {"8", {3.2723, 3.2194, 3.1775, 3.1375, 3.0863, 3.0063, 2.8731, 2.6871, 2.4905, 2.2784, 2.0925}}};
   for (const auto& [heads, losses] : runs) {
     const auto run =
-        run_example("language_model --data random --width 64 --steps 60 --lr 0.5 --batch-size 2 --heads " + heads);
-    CAPTURE(run.out);
-    CHECK(run.status == 0);
-    CHECK(run.out.find("num_heads=" + heads) != std::string::npos);
+        run_well("language_model --data random --width 64 --steps 60 --lr 0.5 --batch-size 2 --heads " + heads);
+    CHECK(contains(run.out, "num_heads=" + heads));
     const std::vector<double> printed = run.numbers_after("   loss ");
     REQUIRE(printed.size() >= losses.size());
     for (std::size_t i = 0; i < losses.size(); ++i) CHECK(printed[i] == doctest::Approx(losses[i]).epsilon(1e-4));
@@ -303,13 +274,114 @@ TEST_CASE("language_model invents English words") {
     return;
   }
   const auto run =
-      run_example("language_model --steps 150 --layers 1 --width 32 --heads 4 --lr 0.01 --prompt un --length 5");
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  CHECK(run.status == 0);
+      run_well("language_model --steps 150 --layers 1 --width 32 --heads 4 --lr 0.01 --prompt un --length 5");
   CHECK(run.out.starts_with("english: "));
-  CHECK(run.out.find(" words for training, ") != std::string::npos);
+  CHECK(contains(run.out, " words for training, "));
   CHECK(run.number_after("test perplexity ") < 14);  // letter frequencies give 19
   CHECK(invented(run).size() == 5);
   for (const std::string& word : invented(run)) CHECK(word.starts_with("un"));
+}
+
+// ---- refusals; learners_test.cpp has what text_classifier refuses, too ----------------------------------------------
+
+static const std::string without_end = " --steps 100000000 ";  // errors occur before training
+
+TEST_CASE("language_model refuses files in one line") {
+  const TemporaryFolder folder;
+  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
+  const std::vector<Refused> rows{
+      {"--lines --data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"), "blank: expected at least 10 lines"},
+      {"--lines --data " + file("short", "a\nb\n"), "short: expected at least 10 lines, since every tenth is held out"},
+      {"--data " + file("little", "abc\n"),
+       "little: expected at least 20 characters, since the last tenth is held out"},
+      {"--data " + file("once", "abcdefghijklmnopqrstuvwxyz\n"), "once: expected characters that occur at least twice"},
+      {"--language " + folder.path("none"), "none: cannot be opened"},
+      {"--load " + folder.path("none"), "none"}};
+  check_refusals("language_model", rows);
+}
+
+TEST_CASE("A saved run cannot store names of files that are not UTF-8") {
+  const TemporaryFolder folder;
+  const std::string strange = folder.path("$(printf 'caf\\351')"), data = "--data " + folder.write("good", rhyme(20)),
+                    words = ": expected UTF-8, got the byte 0xe9 at character ";
+  check_refusals("language_model " + data + without_end, {{"--checkpoint " + strange, "--checkpoint" + words},
+                                                          {"--checkpoint run --log " + strange, "--log" + words},
+                                                          {"--checkpoint run --save " + strange, "--save" + words}});
+  run_well("language_model --width 8 --heads 1 --layers 0 --steps 1 " + data + " --save " + strange);
+  CHECK(std::filesystem::exists(folder / "caf\xe9"));
+}
+
+TEST_CASE("language_model refuses saved models with other settings in one line") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path("model"), other = folder.path("other"), load = "--load " + model;
+  run_well("language_model --layers 0 --tie no --width 8 --heads 1 --steps 1 --data " +
+           folder.write("good", rhyme(20)) + " --save " + model);
+  const tg::Metadata metadata = tg::load_metadata(model);
+  LanguageModel<> strange(3, {.heads = 1, .width = 8, .context = 4});
+  const auto refuses = [&](const tg::Metadata& changed, const std::string& words) {
+    tg::save(strange, other, changed);
+    check_refusals("language_model", {{"--load " + other, words}});
+  };
+  const auto with = [&](const std::string& setting, const nlohmann::json& value) {
+    auto settings = nlohmann::json::parse(metadata.at("language_model"));
+    settings[setting] = value;
+    return tg::Metadata{{"language_model", settings.dump()}};
+  };
+  const std::string others = "other: expected settings saved by language_model, got others";
+  refuses({}, "other: expected a model saved by language_model, got another checkpoint");
+  refuses({{"language_model", "[1, 2"}}, others);
+  const std::vector<std::pair<std::string, nlohmann::json>> wrong{
+      {"heads", 3},  {"heads", "x"}, {"heads", 0},       {"width", 1e300},          {"width", 8.5},
+      {"width", -8}, {"context", 0}, {"source", "song"}, {"vocabulary", {"a", "a"}}};
+  for (const auto& [setting, value] : wrong) refuses(with(setting, value), others);
+  // No size may cause an allocation before it is compared with the file's size.
+  for (const std::string setting : {"width", "heads", "context"}) {
+    refuses(with(setting, 10'000'000), "got others: " + setting + ": expected a whole number from 1 to ");
+    refuses(with(setting, 10'000'000), ", the limit from the file's length, got 10000000");
+  }
+  refuses(metadata, "other");
+  const std::vector<Refused> rows{
+      {"--load " + folder.write("half", folder.read("model").substr(0, 1000)), "half"},
+      {load + " --prompt é", "--prompt: expected characters in the model's vocabulary, got 'é'"},
+      {load + " --explain isst --explain-to " + folder.path("none/map"),
+       "none/map.csv: expected a path in a writable folder"},
+      {load + " --explain é", "--explain: expected characters in the model's vocabulary, got 'é'"}};
+  check_refusals("language_model", rows);
+  CHECK_FALSE(std::filesystem::exists("attention.csv"));
+}
+
+TEST_CASE("language_model refuses options and texts in one line") {
+  const TemporaryFolder folder;
+  const std::string text = "--data " + folder.write("good", rhyme(20)) + without_end,
+                    list = "--context 4 --lines --data " + folder.write("list", joined(names(40))) + without_end,
+                    page = text + "--page page ", vocabulary = ": expected characters in the model's vocabulary, got ";
+  const std::vector<Refused> rows{
+      {"--seed -1", "--seed: expected a whole number of at least 0, got '-1'"},
+      {"--temperature -1", "--temperature: expected a number from 0 to 1000, got '-1'"},
+      {"--length 0", "--length: expected a whole number of at least 1, got '0'"},
+      {"--positions maybe", "--positions: expected learned|rotary|no|yes, got 'maybe'"},
+      {"--language klingon", "--language: expected catalan, "},
+      {"--prompt ''", "--prompt: expected a nonempty text"},
+      {"--prompt $(printf 'caf\\351')", "--prompt: expected UTF-8, got the byte 0xe9 at character 4"},
+      {text + "--prompt ißt", "--prompt" + vocabulary + "'ß' at"},
+      {list + "--prompt kata", "--prompt: expected at most 3 characters, got 4"},
+      {"--explain ''", "--explain: expected a nonempty text"},
+      {"--explain $(printf 'caf\\351')", "--explain: expected UTF-8, got the byte 0xe9 at character 4"},
+      {text + "--explain ißt", "--explain" + vocabulary + "'ß' at"},
+      {text + "--explain 'ist ruh.' --context 7", "--explain: expected at most 7 characters, got 8"},
+      {text + "--explain i", "--explain: expected at least two characters, got 'i'"},
+      {list + "--explain kata", "--explain: expected at most 3 characters, got 4"},
+      {page + "''", "--page: expected a nonempty text"},
+      {page + "i", "--page: expected at least two characters, got 'i'"},
+      {page + "ißt", "--page" + vocabulary + "'ß' at character 2"},
+      {"--lines", "--lines: requires --data"},
+      {"--encoding latin1", "--encoding: requires --data or --language"},
+      {text + "--language english", "--language: not allowed with --data"},
+      {"--load model --steps 3", "--steps: not allowed with --load"},
+      {"--load model --lines", "--lines: not allowed with --load"},
+      {"--load model --recompute", "--recompute: not allowed with --load"},
+      {text + "--layers 0 --recompute", "--recompute: not allowed with --layers 0"},
+      {"--prompt a --explain-to name", "--explain-to: requires --explain"},
+      {"--data random --prompt a", "--prompt: not allowed with --data random"}};
+  check_refusals("language_model", rows);
 }

@@ -43,19 +43,13 @@ TEST_CASE("pronounce learns to reverse texts, and uses the saved model") {
   const TemporaryFolder folder;
   const std::string data = " --data " + folder.write("pairs", reversals(600)), model = folder.path("model"),
                     use = " --pronounce abc fed";
-  const Run learned =
-      run_example("pronounce --steps 1200 --batch-size 32 --lr 5e-3 --save " + model + data + small + use);
-  CAPTURE(learned.out);
-  CAPTURE(learned.err);
-  REQUIRE(learned.status == 0);
+  const Run learned = run_well("pronounce --steps 1200 --batch-size 32 --lr 5e-3 --save " + model + data + small + use);
   CHECK(learned.number_after(" test sources: ") > 90);
   CHECK(learned.out_from("\nabc  cba\nfed  def\n") != "");
   CHECK(learned.out_from("without stress") == "");
 
   for (const std::string beams : {"1", "5"}) {
-    const Run loaded = run_example("pronounce --load " + model + use + data + " --beams " + beams);
-    CAPTURE(loaded.out);
-    CHECK(loaded.err == "");
+    const Run loaded = run_well("pronounce --load " + model + use + data + " --beams " + beams);
     CHECK(loaded.number_after(" test sources: ") > 90);
     CHECK(loaded.out_from("\nabc  cba\nfed  def\n") != "");
   }
@@ -66,11 +60,11 @@ TEST_CASE("pronounce learns to reverse texts, and uses the saved model") {
   CHECK(explained.out_from("attention of the decoder, abc: cba, probability 0.") != "");
   CHECK(explained.out_from("weights and gradients of 2 heads, 4 x 5 tokens: ") != "");
   const std::string csv = folder.read("map.csv");
-  CHECK(csv.find("0,0,0,c,⊢,") != std::string::npos);
-  CHECK(csv.find("1,3,4,⊣,⊣,") != std::string::npos);
+  CHECK(contains(csv, "0,0,0,c,⊢,"));
+  CHECK(contains(csv, "1,3,4,⊣,⊣,"));
 
   const std::string page = folder.path("page");
-  CHECK(run_example("pronounce --load " + model + " --page " + page + " abc").err == "");
+  run_well("pronounce --load " + model + " --page " + page + " abc");
   CHECK(page_data(folder.read("page"))["title"] == "A training step on 'abc'");
   const Run of_test = run_example("pronounce --load " + model + data + " --page " + page);
   CHECK(of_test.out_from(", the first test source: loss ") != "");
@@ -81,10 +75,8 @@ TEST_CASE("pronounce reads sources and targets of words") {
   std::string lines;
   for (int i = 0; i < 60; ++i) lines += "day " + std::to_string(i % 12) + "\tnumber " + std::to_string(i % 12) + '\n';
   const std::string model = folder.path("model");
-  const Run run = run_example("pronounce --source words --target words --steps 300 --lr 5e-3 --save " + model +
-                              " --pronounce 'day 3' --data " + folder.write("pairs", lines) + small);
-  CAPTURE(run.out);
-  CHECK(run.err == "");
+  const Run run = run_well("pronounce --source words --target words --steps 300 --lr 5e-3 --save " + model +
+                           " --pronounce 'day 3' --data " + folder.write("pairs", lines) + small);
   CHECK(run.out_from("\nday 3  number 3\n") != "");
   CHECK(run_example("pronounce --load " + model + " --pronounce 'day 3'").out_from("\nday 3  number 3\n") != "");
 }
@@ -100,11 +92,9 @@ TEST_CASE("A run of pronounce that is killed resumes to the same weights") {
                 " | wc -l) -gt 130 ]; do sleep 0.01; done\nkill -KILL $program\nwait $program\n"
                 "$examples/pronounce --resume " +
                 run);
-  CAPTURE(killed.err);
-  CAPTURE(killed.out);
-  CHECK(killed.out.find("resuming at step ") != std::string::npos);
+  CHECK(contains(killed.out, "resuming at step "));
   CHECK(folder.read("more") == folder.read("whole"));
-  CHECK(run_example("pronounce --load " + run + " --pronounce ab").status == 0);  // contains the model
+  run_well("pronounce --load " + run + " --pronounce ab");  // contains the model
   check_refusals("pronounce --resume " + run,
                  {{"--width 16", "--width: expected the same value as in the resumed run"},
                   {"--source words", "--source: expected the same value as in the resumed run"},
@@ -117,9 +107,7 @@ TEST_CASE("pronounce refuses files and options in one line") {
   const TemporaryFolder folder;
   const std::string data = "--data " + folder.write("good", reversals(40)) + " --steps 100000000 ",
                     model = folder.path("model");
-  REQUIRE(
-      run_example("pronounce --steps 1 --save " + model + ' ' + data.substr(0, data.find(" --steps")) + draws).status ==
-      0);
+  run_well("pronounce --steps 1 --save " + model + ' ' + data.substr(0, data.find(" --steps")) + draws);
   check_refusals(
       "pronounce",
       {{"--data " + folder.path("none"), "none: cannot be opened"},
@@ -145,8 +133,7 @@ TEST_CASE("pronounce refuses files and options in one line") {
 TEST_CASE("pronounce refuses saved models with other settings in one line") {
   const TemporaryFolder folder;
   const std::string model = folder.path("model"), other = folder.path("other");
-  REQUIRE(run_example("pronounce --steps 1 --save " + model + " --data " + folder.write("good", reversals(40)) + draws)
-              .status == 0);
+  run_well("pronounce --steps 1 --save " + model + " --data " + folder.write("good", reversals(40)) + draws);
   const tg::Metadata metadata = tg::load_metadata(model);
   tg::Linear<> strange(3, 4);
   const std::vector<std::pair<std::string, nlohmann::json>> changes{{"width", 0},

@@ -1,6 +1,7 @@
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -23,12 +24,9 @@ double accuracy(const Run& run) { return run.number_after("test accuracy "); }
 
 TEST_CASE("text_classifier learns labels from characters and prints a table with every test text") {
   const TemporaryFolder folder;
-  const auto run = run_example("text_classifier --tokens characters --data " +
-                               folder.write("words", words_of_three_languages(600)) + tiny + "--classify eauté KATOMI");
-  CAPTURE(run.out);
-  REQUIRE(run.err == "");
-  REQUIRE(run.status == 0);
-  CHECK(run.out.find("540 for training, 60 for testing\n") != std::string::npos);
+  const auto run = run_well("text_classifier --tokens characters --data " +
+                            folder.write("words", words_of_three_languages(600)) + tiny + "--classify eauté KATOMI");
+  CHECK(contains(run.out, "540 for training, 60 for testing\n"));
   CHECK(accuracy(run) > 80);  // guessing gives 33
 
   std::istringstream table(run.out_from("true \\ predicted"));
@@ -48,21 +46,18 @@ TEST_CASE("text_classifier learns labels from characters and prints a table with
   CHECK(all == 60);
   CHECK(100.0 * right / all == doctest::Approx(accuracy(run)).epsilon(0.001));
 
-  CHECK(run.out_from("your words:").find("eauté    val") != std::string::npos);
-  CHECK(run.out_from("your words:").find("KATOMI  isle") != std::string::npos);
+  CHECK(contains(run.out_from("your words:"), "eauté    val"));
+  CHECK(contains(run.out_from("your words:"), "KATOMI  isle"));
 }
 
 TEST_CASE("text_classifier learns labels from words, with or without positions, also from two files") {
   const TemporaryFolder folder;
   const std::string data = folder.write("data", reviews(200)), test = folder.write("test", reviews(30));
   for (const std::string& source : {"--data " + data, "--train " + data + " --test " + test + " --positions yes"}) {
-    const auto run = run_example("text_classifier " + source + tiny + "--dropout 0.2 --classify 'a really dull story'");
-    CAPTURE(run.out);
-    CHECK(run.err == "");
-    CHECK(run.status == 0);
+    const auto run = run_well("text_classifier " + source + tiny + "--dropout 0.2 --classify 'a really dull story'");
     CHECK(accuracy(run) > 85);  // guessing gives 50
     CHECK(run.number_after("guessing gives 50.0%, naive Bayes ") > 85);
-    CHECK(run.out_from("your words:").find("a really dull story   blame") != std::string::npos);
+    CHECK(contains(run.out_from("your words:"), "a really dull story   blame"));
   }
 }
 
@@ -71,14 +66,11 @@ TEST_CASE("text_classifier accepts a line with a label only as an empty text") {
   std::string lines = reviews(200), tests = "silence\nsilence \npraise the film is good .\nsilence\t\n";
   for (int i = 0; i < 20; ++i) lines += i % 2 ? "silence\n" : "silence \t \n";
   const std::string model = folder.path("model");
-  const auto saved = run_example("text_classifier --train " + folder.write("train", lines) + " --test " +
-                                 folder.write("test", tests) + tiny + "--classify '' 'a good book' --save " + model);
-  CAPTURE(saved.out);
-  CHECK(saved.err == "");
-  CHECK(saved.status == 0);
-  CHECK(saved.out.find("220 for training, 4 for testing\n") != std::string::npos);
-  CHECK(saved.out.find("4 of 4 correct") != std::string::npos);
-  CHECK(saved.out.find("nan") == std::string::npos);
+  const auto saved = run_well("text_classifier --train " + folder.write("train", lines) + " --test " +
+                              folder.write("test", tests) + tiny + "--classify '' 'a good book' --save " + model);
+  CHECK(contains(saved.out, "220 for training, 4 for testing\n"));
+  CHECK(contains(saved.out, "4 of 4 correct"));
+  CHECK(!contains(saved.out, "nan"));
 
   std::istringstream yours(saved.out_from("your words:"));
   std::string line;
@@ -88,37 +80,24 @@ TEST_CASE("text_classifier accepts a line with a label only as an empty text") {
   }
   const auto alone = run_example("text_classifier --load " + model + " --classify '' --explain '' --explain-to " +
                                  folder.path("map"));  // a batch of one
-  CAPTURE(alone.out);
-  CHECK(alone.out_from("your words:").find("  (empty)  silence") != std::string::npos);
-  CHECK(alone.out_from("attention on the text").find("  (empty)  silence") != std::string::npos);
-  CHECK(folder.read("map.csv").find("\n0,1,0,⊣,⊢,") != std::string::npos);
-}
-
-TEST_CASE("text_classifier prints a decreasing loss, in plain lines if piped") {
-  const TemporaryFolder folder;
-  const auto run = run_example("text_classifier --prior no --dropout 0 --token-dropout 0 --data " +
-                               folder.write("data", reviews(200)) + tiny);
-  const std::vector<double> losses = run.numbers_after("   loss ");
-  REQUIRE(losses.size() > 1);
-  CHECK(losses.front() > 0.5);
-  CHECK(losses.back() < 0.5 * losses.front());
-  CHECK(run.out.find('\r') == std::string::npos);
+  CHECK(contains(alone.out_from("your words:"), "  (empty)  silence"));
+  CHECK(contains(alone.out_from("attention on the text"), "  (empty)  silence"));
+  CHECK(contains(folder.read("map.csv"), "\n0,1,0,⊣,⊢,"));
 }
 
 TEST_CASE("text_classifier prints precision, recall and F1, also of labels without predictions or texts") {
   const TemporaryFolder folder;
   std::string lines;  // identical texts, so the most frequent label is predicted
   for (int i = 0; i < 60; ++i) lines += i % 6 == 0 ? "rare same\n" : i % 6 == 1 ? "absent same\n" : "common same\n";
-  const auto run = run_example("text_classifier --train " + folder.write("train", lines) + tiny + "--test " +
-                               folder.write("test", "common same\nrare same\ncommon same\ncommon same\n"));
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  CHECK(run.out.find("\n"
-                     "                precision   recall       F1    tests\n"
-                     "absent                  -        -        -        0\n"
-                     "common              75.0%   100.0%    85.7%        3\n"
-                     "rare                 0.0%     0.0%     0.0%        1\n"
-                     "mean                37.5%    50.0%    42.9%\n") != std::string::npos);
+  const auto run = run_well("text_classifier --train " + folder.write("train", lines) + tiny + "--test " +
+                            folder.write("test", "common same\nrare same\ncommon same\ncommon same\n"));
+  CHECK(contains(run.out,
+                 "\n"
+                 "                precision   recall       F1    tests\n"
+                 "absent                  -        -        -        0\n"
+                 "common              75.0%   100.0%    85.7%        3\n"
+                 "rare                 0.0%     0.0%     0.0%        1\n"
+                 "mean                37.5%    50.0%    42.9%\n"));
 }
 
 TEST_CASE("text_classifier lists the labels with the lowest F1 if there are too many for a table") {
@@ -127,16 +106,13 @@ TEST_CASE("text_classifier lists the labels with the lowest F1 if there are too 
   for (int i = 0; i < 25 * 8; ++i)  // the model cannot tell the first two apart
     lines += "label" + std::to_string(100 + i % 25) + " word" + std::to_string(i % 25 == 1 ? 0 : i % 25) + '\n';
   const std::string data = folder.write("lines", lines);
-  const auto run =
-      run_example("text_classifier --train " + data + " --test " + data + " --width 32 --heads 2 --lr 0.05");
-  CAPTURE(run.out);
-  CHECK(run.err == "");
+  const auto run = run_well("text_classifier --train " + data + " --test " + data + " --width 32 --heads 2 --lr 0.05");
   const std::string table = run.out_from("25 labels are too many for a table; those with the lowest F1:\n");
   CHECK(table.find("\nlabel100 ") < table.find("\nlabel102 "));
   CHECK(table.find("\nlabel101 ") < table.find("\nlabel102 "));
-  CHECK(table.find("\nlabel119 ") != std::string::npos);
-  CHECK(table.find("\nlabel120 ") == std::string::npos);
-  CHECK(table.find("\n... and 5 more labels\nmean ") != std::string::npos);
+  CHECK(contains(table, "\nlabel119 "));
+  CHECK(!contains(table, "\nlabel120 "));
+  CHECK(contains(table, "\n... and 5 more labels\nmean "));
 }
 
 TEST_CASE("text_classifier aligns its tables under long, wide, accented and combined labels") {
@@ -146,7 +122,6 @@ TEST_CASE("text_classifier aligns its tables under long, wide, accented and comb
   for (int i = 0; i < 80; ++i) lines += labels[i % 4] + " text\n";
   const std::string data = folder.write("lines", lines);
   const auto run = run_example("text_classifier --train " + data + " --test " + data + " --steps 1");
-  CAPTURE(run.out);
   std::istringstream tables(run.out_from("true \\ predicted"));
   const auto columns = [](const std::string& line) {  // an ideograph has two columns, a combining acute none
     std::size_t count = 0;
@@ -172,8 +147,7 @@ TEST_CASE("A saved text_classifier predicts the same after loading") {
   const std::string words = " --classify eauté KATOMI xyz";
   const auto saved = run_example("text_classifier --tokens characters --positions yes --max-length 9 --data " + data +
                                  tiny + "--save " + model + words);
-  const auto loaded = run_example("text_classifier --load " + model + " --data " + data + words);
-  CHECK(loaded.err == "");
+  const auto loaded = run_well("text_classifier --load " + model + " --data " + data + words);
   REQUIRE(saved.out_from("test accuracy") != "");
   CHECK(saved.out_from("test accuracy") == loaded.out_from("test accuracy"));
   CHECK(run_example("text_classifier --load " + model + words).out_from("your words:") ==
@@ -184,7 +158,7 @@ TEST_CASE("A saved text_classifier predicts the same after loading") {
 
   const auto strange = run_example("text_classifier --load " + model + " --data " + folder.write("r", reviews(30)));
   CHECK(strange.status == 1);
-  CHECK(strange.err.find("r:10: expected a label of the model (isle, nörd, val), got 'blame'") != std::string::npos);
+  CHECK(contains(strange.err, "r:10: expected a label of the model (isle, nörd, val), got 'blame'"));
 }
 
 TEST_CASE(
@@ -194,7 +168,7 @@ TEST_CASE(
   const std::string data = folder.write("data", reviews(100)), model = folder.path("model"),
                     texts = " --classify 'the book is really dull .' 'good film'";
   const auto saved = run_example("text_classifier --pairs yes --data " + data + tiny + "--save " + model + texts);
-  REQUIRE(saved.out_from("test accuracy").find(", naive Bayes ") != std::string::npos);
+  REQUIRE(contains(saved.out_from("test accuracy"), ", naive Bayes "));
   REQUIRE(saved.out_from("your words:") != "");
   CHECK(run_example("text_classifier --load " + model + " --data " + data + texts).out_from("test accuracy") ==
         saved.out_from("test accuracy"));
@@ -208,11 +182,10 @@ TEST_CASE(
     REQUIRE(place != bytes.npos);
     bytes[place + 2] = 'x';  // another setting's name
   }
-  const auto loaded = run_example("text_classifier --load " + folder.write("earlier", bytes) + texts);
-  CHECK(loaded.err == "");
+  const auto loaded = run_well("text_classifier --load " + folder.write("earlier", bytes) + texts);
   CHECK(loaded.out_from("your words:") == earlier.out_from("your words:"));
   const auto tested = run_example("text_classifier --load " + folder.path("earlier") + " --data " + data);
-  CHECK(tested.out_from("test accuracy").find("naive Bayes") == std::string::npos);
+  CHECK(!contains(tested.out_from("test accuracy"), "naive Bayes"));
 }
 
 TEST_CASE("text_classifier knows words that occurred once, and ignores unknown words") {
@@ -249,10 +222,9 @@ TEST_CASE("text_classifier --explain writes the attention of the heads, after tr
                            folder.write("words", words_of_three_languages(200)) + tiny,
                     model = folder.path("model");
   const auto check = [&](const Run& run, const std::string& name) {
-    CAPTURE(run.out);
-    CHECK(run.out.find("  KAtö  ") != std::string::npos);
-    CHECK(run.out.find("2 heads, 6 x 6 tokens: " + folder.path(name + ".csv")) != std::string::npos);
-    CHECK(folder.read(name + ".csv").find("\n1,0,5,⊢,⊣,") != std::string::npos);
+    CHECK(contains(run.out, "  KAtö  "));
+    CHECK(contains(run.out, "2 heads, 6 x 6 tokens: " + folder.path(name + ".csv")));
+    CHECK(contains(folder.read(name + ".csv"), "\n1,0,5,⊢,⊣,"));
     CHECK(folder.read(name + ".npy").size() == 128 + 2 * 6 * 6 * 4);
     CHECK(folder.read(name + ".gradients.npy").size() == 128 + 2 * 6 * 6 * 4);
     check_drawn(run, folder.path(name + ".png"));
@@ -263,9 +235,7 @@ TEST_CASE("text_classifier --explain writes the attention of the heads, after tr
 }
 
 TEST_CASE("text_classifier memorizes random sequences") {
-  const auto run = run_example("text_classifier --data random --width 64 --steps 100 --lr 0.2 --batch-size 8");
-  CAPTURE(run.out);
-  CHECK(run.status == 0);
+  const auto run = run_well("text_classifier --data random --width 64 --steps 100 --lr 0.2 --batch-size 8");
   const auto loss_at = [&](const std::string& step) { return run.number_after("step " + step + " of 100   loss "); };
   CHECK(loss_at("  0") > 0.8);
   CHECK(loss_at("  0") < 1.5);
@@ -279,24 +249,92 @@ TEST_CASE("text_classifier distinguishes the languages of Debian's word lists") 
       MESSAGE("not tested: the word list " << list << " is not installed");
       return;
     }
-  const auto run = run_example(
+  const auto run = run_well(
       "text_classifier --languages english spanish italian --words 1000 --steps 300"
       " --classify through grazie --batch-size 32");
-  CAPTURE(run.out);
-  CHECK(run.err == "");
-  CHECK(run.status == 0);
-  CHECK(run.out.find("found in several lists were dropped") != std::string::npos);
-  CHECK(run.out.find("2,700 for training, 300 for testing") != std::string::npos);
+  CHECK(contains(run.out, "found in several lists were dropped"));
+  CHECK(contains(run.out, "2,700 for training, 300 for testing"));
   CHECK(accuracy(run) > 55);  // guessing gives 33
-  CHECK(run.out_from("your words:").find("through") != std::string::npos);
+  CHECK(contains(run.out_from("your words:"), "through"));
 }
 
 TEST_CASE("text_classifier reads ISO-8859-1 with --encoding") {
   const TemporaryFolder folder;
   std::string latin1 = reviews(100);
   for (std::size_t i = 0; (i = latin1.find("dull", i)) != latin1.npos;) latin1.replace(i, 4, "pass\xe9");
-  const auto run = run_example("text_classifier --encoding latin1 --data " + folder.write("latin1", latin1) + tiny +
-                               "--classify passé");
-  CHECK(run.err == "");
-  CHECK(run.out_from("your words:").find("passé   blame") != std::string::npos);
+  const auto run = run_well("text_classifier --encoding latin1 --data " + folder.write("latin1", latin1) + tiny +
+                            "--classify passé");
+  CHECK(contains(run.out_from("your words:"), "passé   blame"));
+}
+
+// ---- refusals; learners_test.cpp has what language_model refuses, too
+// ------------------------------------------------
+
+TEST_CASE("text_classifier refuses files in one line") {
+  const TemporaryFolder folder;
+  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
+  const std::string good = file("good", reviews(40)), list = file("list", "one\ntwo\n");
+  const std::vector<Refused> rows{
+      {"--data " + file("blank", "\n\n\n\n\n\n\n\n\n\n\n"), "blank: expected lines of a label, a space and a text"},
+      {"--data " + file("short", "a b\nc d\n"), "short: expected at least 10 lines, since every tenth is held out"},
+      {"--train " + good + " --test " + file("no_label", "praise a\n\n  good\n"),
+       "no_label:3: expected a label, a space and a text, got '  good'"},
+      {"--train " + file("one", "a b\na c\n") + " --test " + good, "one:1: expected at least two labels"},
+      {"--train " + good + " --test " + file("other", "praise a\nshrug b\n"),
+       "other:2: expected a label of the model (blame, praise), got 'shrug'"},
+      {"--languages english " + folder.path("none"), "none: cannot be opened"},
+      {"--languages " + list + ' ' + file("more", "three\n"), "--words: expected at most 2"},
+      {"--data " + good + " --tokens bytes", "--tokens: expected characters|words, got 'bytes'"},
+      {"--train " + good, "--train: requires --test"},
+      {"--test " + good, "--test: requires --train or --load"},
+      {"--data " + good + " --test " + good, "--test: not allowed with --data"},
+      {"--data " + good + " --words 100", "--words: not allowed with --data"},
+      {"--data " + good + " --folds 3 --page page", "--page: not allowed with --folds"}};
+  check_refusals("text_classifier", rows);
+}
+
+TEST_CASE("text_classifier refuses saved models with other settings in one line") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path("model"), other = folder.path("other");
+  run_well("text_classifier --positions yes --max-length 9 --width 8 --heads 1 --steps 1 --data " +
+           folder.write("good", reviews(40)) + " --save " + model);
+  const tg::Metadata metadata = tg::load_metadata(model);
+  const auto refuses = [&](const std::string& setting, const nlohmann::json& value, const std::string& words) {
+    auto settings = nlohmann::json::parse(metadata.at("text_classifier"));
+    settings[setting] = value;
+    tg::save(tg::MultiHeadAttention<>(8, 1), other, {{"text_classifier", settings.dump()}});
+    check_refusals("text_classifier", {{"--classify a --load " + other, words}});
+  };
+  for (const std::string setting : {"width", "heads", "max_length"})
+    refuses(setting, 10'000'000,
+            "other: expected settings saved by text_classifier, got others: " + setting +
+                ": expected a whole number from 1 to ");
+  refuses("pairs", std::vector(100'000, std::vector{4, 4}), "others: pairs: expected at most ");
+  using nlohmann::json;
+  const json counts = json::array({json::array({json::array({-1, 4}), json::array({1, 2, 3})})});
+  refuses("naive_bayes", {{"texts", {1, 2}}, {"counts", counts}}, "others: naive_bayes: expected 2 counts");
+  refuses("naive_bayes", {{"texts", {1, -2}}, {"counts", json::array()}}, "others: naive_bayes: expected 2 counts");
+  for (const char* setting : {"vocabulary", "labels"}) refuses(setting, nlohmann::json::array(), "other: expected ");
+}
+
+TEST_CASE("text_classifier refuses options in one line") {
+  const std::vector<Refused> rows{
+      {"--steps -3", "--steps: expected a whole number of at least 1, got '-3'"},
+      {"--seed 1.5", "--seed: expected a whole number of at least 0, got '1.5'"},
+      {"--dropout 1", "--dropout: expected a number from 0 to 0.99, got '1'"},
+      {"--token-dropout 1", "--token-dropout: expected a number from 0 to 0.99, got '1'"},
+      {"--min-count 0", "--min-count: expected a whole number of at least 1, got '0'"},
+      {"--prior maybe", "--prior: expected yes|no, got 'maybe'"},
+      {"--pairs maybe", "--pairs: expected yes|no, got 'maybe'"},
+      {"--residual 1", "--residual: expected yes|no, got '1'"},
+      {"--languages english klingon", "got 'klingon'"},
+      {"--classify $(printf 'caf\\351')", "--classify: expected UTF-8, got the byte 0xe9 at character 4"},
+      {"--tokens words", "--tokens: requires --data or --train"},
+      {"--load model", "--load: requires --classify, --explain, --page, --data or --test"},
+      {"--load model --classify a --steps 3", "--steps: not allowed with --load"},
+      {"--load model --classify a --min-count 1", "--min-count: not allowed with --load"},
+      {"--load model --classify a --prior no", "--prior: not allowed with --load"},
+      {"--data random --prior yes", "--prior: not allowed with --data random"},
+      {"--data random --min-count 1", "--min-count: not allowed with --data random"}};
+  check_refusals("text_classifier", rows);
 }

@@ -3,8 +3,11 @@
 #include <functional>
 #include <vector>
 
+#include "elementwise.hpp"
+#include "losses.hpp"
+#include "rows.hpp"
 #include "smooth.hpp"
-#include "steps.hpp"
+#include "views.hpp"
 
 namespace fuzz {
 

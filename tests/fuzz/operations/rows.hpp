@@ -1,4 +1,6 @@
 /// Draws reductions, selection, row functions and attention.
+#pragma once
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -6,11 +8,10 @@
 #include <optional>
 
 #include "smooth.hpp"
-#include "steps.hpp"
 
 namespace fuzz::steps {
 
-Step var(Draw& d) {
+inline Step var(Draw& d) {
   const Input x = d.input();
   const tg::Axes axes = d.axes(x);
   const double correction = d.number(0, 2);
@@ -18,7 +19,7 @@ Step var(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::var(v[0], axes, correction, keep); });
 }
 
-Step amax(Draw& d) {
+inline Step amax(Draw& d) {
   const Input x = d.input();
   const tg::Axes axes = d.axes(x);
   const tg::KeepDims keep{d.chance(2)};
@@ -27,7 +28,7 @@ Step amax(Draw& d) {
       [=](const Values<double>& v) { return has_clear_maximum(v[0], axes); });
 }
 
-Step gather(Draw& d) {
+inline Step gather(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);
   const std::size_t extent = Draw::extent_of(x, axis);
@@ -37,7 +38,7 @@ Step gather(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::gather(v[0], axis, index); });
 }
 
-Step max(Draw& d) {
+inline Step max(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);
   const tg::KeepDims keep{d.chance(2)};
@@ -46,7 +47,7 @@ Step max(Draw& d) {
       [=](const Values<double>& v) { return has_clear_maximum(v[0], {axis}); });
 }
 
-Step argmax(Draw& d) {
+inline Step argmax(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);
   return Step(
@@ -55,7 +56,7 @@ Step argmax(Draw& d) {
       [=](const Values<double>& v) { return has_clear_maximum(v[0], {axis}); });
 }
 
-Step topk(Draw& d) {
+inline Step topk(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);
   const std::size_t k = d.below(Draw::extent_of(x, axis) + 1) + (d.chance(32) ? 1 : 0);
@@ -65,17 +66,13 @@ Step topk(Draw& d) {
       [=](const Values<double>& v) { return has_order(v[0], axis); });
 }
 
-namespace {
-
 /// The last one or two axes of x.
-tg::Shape normalized(Draw& d, const Input& x) {
+inline tg::Shape normalized(Draw& d, const Input& x) {
   const std::size_t axes = 1 + d.below(2);
   return {x.shape.end() - static_cast<std::ptrdiff_t>(std::min(axes, x.axes())), x.shape.end()};
 }
 
-}  // namespace
-
-Step layer_norm(Draw& d) {
+inline Step layer_norm(Draw& d) {
   const Input x = d.input();
   const tg::Shape shape = normalized(d, x);
   const double eps = d.chance(2) ? 1e-5 : 0.1;
@@ -84,7 +81,7 @@ Step layer_norm(Draw& d) {
               [=](const auto& v) { return tg::layer_norm(v[0], v[1], v[2], eps); });
 }
 
-Step rms_norm(Draw& d) {
+inline Step rms_norm(Draw& d) {
   const Input x = d.input();
   const tg::Shape shape = normalized(d, x);
   const double eps = d.chance(2) ? 1e-3 : 0.1;
@@ -92,7 +89,7 @@ Step rms_norm(Draw& d) {
   return Step({x, d.input(shape)}, [=](const auto& v) { return tg::rms_norm(v[0], v[1], eps); });
 }
 
-Step embedding(Draw& d) {
+inline Step embedding(Draw& d) {
   const Input weight = d.input({d.extent(), d.extent()});
   const std::size_t rows = weight.axes() > 0 ? weight.shape[0] : 1, width = weight.axes() > 1 ? weight.shape[1] : 1;
   const tg::IntArray ids = d.ids(d.shape(3), rows);
@@ -100,12 +97,10 @@ Step embedding(Draw& d) {
   return Step({weight}, [=](const auto& v) { return tg::embedding(v[0], ids); });
 }
 
-namespace {
-
 /// Makes the mask within the step, since this may throw.
 using MakeMask = std::function<tg::AttentionMask()>;
 
-MakeMask attention_mask(Draw& d, std::size_t B, std::size_t H, std::size_t T, std::size_t S) {
+inline MakeMask attention_mask(Draw& d, std::size_t B, std::size_t H, std::size_t T, std::size_t S) {
   using tg::AttentionMask;
   switch (d.below(8)) {
     case 0:
@@ -153,15 +148,13 @@ struct AttentionSizes {
 };
 
 /// Drops the head axis, or the batch and head axes, both optional in attention.
-tg::Shape without(std::size_t axes, tg::Shape shape) {
+inline tg::Shape without(std::size_t axes, tg::Shape shape) {
   if (axes > 0) shape.erase(shape.begin() + 1);
   if (axes > 1) shape.erase(shape.begin());
   return shape;
 }
 
-}  // namespace
-
-Step scaled_dot_product_attention(Draw& d) {
+inline Step scaled_dot_product_attention(Draw& d) {
   const AttentionSizes n(d);
   const std::size_t left_out = d.chance(2) ? d.below(3) : 0;
   const Input q = d.input(without(left_out, {n.B, n.H, n.T, n.D})),
@@ -173,7 +166,7 @@ Step scaled_dot_product_attention(Draw& d) {
   });
 }
 
-Step multi_head_attention(Draw& d) {
+inline Step multi_head_attention(Draw& d) {
   const AttentionSizes n(d);
   const std::size_t groups = d.chance(2) ? n.H : 1 + d.below(n.H);  // may not divide the heads
   const Input q = d.input({n.B, n.T, n.H * n.D}), k = d.input({n.B, n.S, groups * n.D}),
@@ -185,7 +178,7 @@ Step multi_head_attention(Draw& d) {
   });
 }
 
-Step rotary_embedding(Draw& d) {
+inline Step rotary_embedding(Draw& d) {
   const std::size_t heads = 1 + d.below(3), width = d.chance(16) ? 3 : 2 * d.extent();
   Draw::require_quick(heads * width);
   const Input x = d.input({d.extent(), d.extent(), heads * width});
@@ -193,7 +186,7 @@ Step rotary_embedding(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::rotary_embedding(v[0], heads, options); });
 }
 
-Step masked_softmax(Draw& d) {
+inline Step masked_softmax(Draw& d) {
   const AttentionSizes n(d);
   const Input scores = d.input(without(d.chance(2) ? d.below(3) : 0, {n.B, n.H, n.T, n.S}));
   return Step({scores}, [=](const auto& v) { return tg::masked_softmax(v[0], n.mask()); });

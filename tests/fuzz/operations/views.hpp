@@ -1,19 +1,21 @@
 /// Draws views and joins.
+#pragma once
+
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
-#include "steps.hpp"
+#include "program.hpp"
 
 namespace fuzz::steps {
 
-Step transpose(Draw& d) {
+inline Step transpose(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t a = d.axis(x), b = d.axis(x);
   return Step({x}, [=](const auto& v) { return tg::transpose(v[0], a, b); });
 }
 
-Step permute(Draw& d) {
+inline Step permute(Draw& d) {
   const Input x = d.input();
   std::vector<std::ptrdiff_t> axes;
   for (std::size_t i = 0; i < x.axes(); ++i)
@@ -23,7 +25,7 @@ Step permute(Draw& d) {
 }
 
 /// Merges axes, splits one, or requests any shape.
-Step reshape(Draw& d) {
+inline Step reshape(Draw& d) {
   const Input x = d.input();
   std::vector<std::ptrdiff_t> shape(x.shape.begin(), x.shape.end());
   const std::size_t i = d.below(std::max<std::size_t>(1, shape.size()));
@@ -53,7 +55,7 @@ Step reshape(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::reshape(v[0], shape); });
 }
 
-Step unsqueeze(Draw& d) {
+inline Step unsqueeze(Draw& d) {
   const Input x = d.input();
   const auto axes = static_cast<std::ptrdiff_t>(x.axes());
   if (axes > 6) throw Draw::TooLarge{};
@@ -61,7 +63,7 @@ Step unsqueeze(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::unsqueeze(v[0], axis); });
 }
 
-Step expand(Draw& d) {
+inline Step expand(Draw& d) {
   const Input x = d.input();
   std::vector<std::ptrdiff_t> shape(x.shape.begin(), x.shape.end());
   std::size_t count = std::max<std::size_t>(1, x.size());
@@ -80,7 +82,7 @@ Step expand(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::expand(v[0], shape); });
 }
 
-Step repeat(Draw& d) {
+inline Step repeat(Draw& d) {
   const Input x = d.input();
   std::vector<std::ptrdiff_t> repeats(x.axes() > 5 ? x.axes() : x.axes() + d.below(2));
   if (!repeats.empty() && d.chance(32)) repeats.pop_back();
@@ -93,7 +95,7 @@ Step repeat(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::repeat(v[0], repeats); });
 }
 
-Step repeat_interleave(Draw& d) {
+inline Step repeat_interleave(Draw& d) {
   const Input x = d.input();
   const std::size_t repeats = d.below(5);
   const std::ptrdiff_t axis = d.axis(x);
@@ -101,7 +103,7 @@ Step repeat_interleave(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::repeat_interleave(v[0], repeats, axis); });
 }
 
-Step select(Draw& d) {
+inline Step select(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);
   const auto extent = static_cast<std::ptrdiff_t>(Draw::extent_of(x, axis));
@@ -109,7 +111,7 @@ Step select(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::select(v[0], axis, index); });
 }
 
-Step narrow(Draw& d) {
+inline Step narrow(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);
   const std::size_t extent = Draw::extent_of(x, axis), start = d.below(extent + 1),
@@ -119,7 +121,7 @@ Step narrow(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::narrow(v[0], axis, from, length); });
 }
 
-Step split(Draw& d) {
+inline Step split(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);
   const std::size_t size = d.below(Draw::extent_of(x, axis) + 2), which = d.below(8);
@@ -129,14 +131,12 @@ Step split(Draw& d) {
   });
 }
 
-Step roll(Draw& d) {
+inline Step roll(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t shift = static_cast<std::ptrdiff_t>(d.below(600)) - 300, axis = d.axis(x);
   if (d.chance(4)) return Step({x}, [=](const auto& v) { return tg::roll(v[0], shift); });
   return Step({x}, [=](const auto& v) { return tg::roll(v[0], shift, axis); });
 }
-
-namespace {
 
 /// f takes the axis and Values of one shape, or of shapes different only along the axis.
 template <class F> Step joined(Draw& d, bool may_differ, F f) {
@@ -154,13 +154,11 @@ template <class F> Step joined(Draw& d, bool may_differ, F f) {
   return Step(inputs, [=](const auto& v) { return f(v, axis); });
 }
 
-}  // namespace
-
-Step cat(Draw& d) {
+inline Step cat(Draw& d) {
   return joined(d, true, [](const auto& v, std::ptrdiff_t axis) { return tg::cat(v, axis); });
 }
 
-Step stack(Draw& d) {
+inline Step stack(Draw& d) {
   return joined(d, false, [](const auto& v, std::ptrdiff_t axis) { return tg::stack(v, axis); });
 }
 

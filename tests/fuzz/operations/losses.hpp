@@ -1,16 +1,16 @@
 /// Draws losses and index operations.
+#pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "steps.hpp"
+#include "program.hpp"
 
 namespace fuzz::steps {
 
-namespace {
-
-tg::Shape without_last(const Input& x) {
+inline tg::Shape without_last(const Input& x) {
   return x.axes() == 0 ? tg::Shape{} : tg::Shape(x.shape.begin(), x.shape.end() - 1);
 }
 
@@ -29,9 +29,7 @@ template <class F> Step with_cross_entropy_options(Draw& d, std::vector<Input> i
   });
 }
 
-}  // namespace
-
-Step cross_entropy_of_labels(Draw& d) {
+inline Step cross_entropy_of_labels(Draw& d) {
   const Input logits = d.input();
   const std::size_t classes = logits.axes() > 0 ? logits.shape.back() : 1;
   const tg::IntArray labels = d.ids(without_last(logits), classes);
@@ -40,14 +38,14 @@ Step cross_entropy_of_labels(Draw& d) {
   });
 }
 
-Step cross_entropy_of_probabilities(Draw& d) {
+inline Step cross_entropy_of_probabilities(Draw& d) {
   const Input logits = d.input(), probabilities = d.input(logits.shape);
   return with_cross_entropy_options(
       d, {logits, probabilities}, d.chance(32) ? 0 : -100,
       [=](const auto& v, const auto& options) { return tg::cross_entropy(v[0], v[1], options); });
 }
 
-Step binary_cross_entropy(Draw& d) {
+inline Step binary_cross_entropy(Draw& d) {
   const Input x = d.input(), target = d.input(x.shape);
   const tg::Shape weights = d.shape_for(x.shape);
   const std::uint64_t key = d.key();
@@ -62,34 +60,30 @@ Step binary_cross_entropy(Draw& d) {
   });
 }
 
-Step mse_loss(Draw& d) {
+inline Step mse_loss(Draw& d) {
   const Input x = d.input(), target = d.input(x.shape);
   const tg::Reduction reduction{static_cast<tg::Reduction>(d.below(3))};
   return Step({x, target}, [=](const auto& v) { return tg::mse_loss(v[0], v[1], reduction); });
 }
-
-namespace {
 
 /// A constant of an array without gradients. f takes no argument.
 template <class F> Step constant(F f) {
   return Step({}, [=]<class V>(const V&) { return tg::Tensor<NumberOf<V>>(tg::Array<NumberOf<V>>(f())); });
 }
 
-}  // namespace
-
-Step one_hot(Draw& d) {
+inline Step one_hot(Draw& d) {
   const std::size_t classes = d.extent();
   const tg::IntArray ids = d.ids(d.shape(2), classes);
   Draw::require_quick(ids.size() * classes);
   return constant([=] { return tg::one_hot(ids, classes); });
 }
 
-Step causal_mask(Draw& d) {
+inline Step causal_mask(Draw& d) {
   const std::size_t rows = d.extent(), columns = d.extent();
   return constant([=] { return tg::causal_mask(rows, columns); });
 }
 
-Step padding_mask(Draw& d) {
+inline Step padding_mask(Draw& d) {
   const tg::IntArray ids = d.ids(d.shape(2), 4);
   return constant([=] { return tg::padding_mask(ids, 1); });
 }

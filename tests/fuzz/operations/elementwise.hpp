@@ -1,4 +1,6 @@
 /// Draws arithmetic, elementwise functions and products.
+#pragma once
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,11 +12,10 @@
 #include <vector>
 
 #include "smooth.hpp"
-#include "steps.hpp"
 
 namespace fuzz::steps {
 
-Step power(Draw& d) {
+inline Step power(Draw& d) {
   constexpr double exponents[] = {-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3};
   const double exponent = exponents[d.below(std::size(exponents))];
   const bool is_polynomial = exponent >= 0 && exponent == std::floor(exponent);
@@ -23,7 +24,7 @@ Step power(Draw& d) {
 }
 
 /// Draws matmul's operands, usually of matching shapes.
-Step product(Draw& d) {
+inline Step product(Draw& d) {
   const Input a = d.input();
   if (a.axes() == 0) return Step({a, d.input()}, [](const auto& v) { return tg::matmul(v[0], v[1]); });
   tg::Shape shape{a.shape.back()};
@@ -44,7 +45,7 @@ Step product(Draw& d) {
   });
 }
 
-Step linear(Draw& d) {
+inline Step linear(Draw& d) {
   const Input x = d.input();
   const std::size_t in = x.axes() > 0 ? x.shape.back() : 1, out = d.extent();
   Draw::require_quick(x.size() * out);
@@ -54,7 +55,7 @@ Step linear(Draw& d) {
 }
 
 /// Subscripts from "abcd"; each letter has one of the program's extents.
-Step einsum(Draw& d) {
+inline Step einsum(Draw& d) {
   std::array<std::size_t, 4> extents{};
   std::size_t work = 1;
   for (std::size_t& extent : extents) {
@@ -83,7 +84,7 @@ Step einsum(Draw& d) {
               [=](const auto& v) { return tg::einsum(equation, v[0], v[1]); });
 }
 
-Step clamp(Draw& d) {
+inline Step clamp(Draw& d) {
   const double low = d.number(-2, 1), high = d.number(-1, 2);
   const std::size_t given = d.below(8);
   const auto min = given == 0 || given == 1 ? std::nullopt : std::optional(low),
@@ -100,14 +101,14 @@ Step clamp(Draw& d) {
       away_from({low, high}));
 }
 
-Step softplus(Draw& d) {
+inline Step softplus(Draw& d) {
   const double beta = d.number(-3, 3), threshold = d.number(0, 30);
   return Step(
       {d.input()}, [=](const auto& v) { return tg::softplus(v[0], beta, threshold); },
       beta == 0 ? Smooth{} : away_from({threshold / beta}));
 }
 
-Step masked_fill(Draw& d) {
+inline Step masked_fill(Draw& d) {
   const Input x = d.input();
   const tg::BoolArray mask = d.mask(d.shape_for(x.shape));
   const double number = d.number(-2, 2);
@@ -115,13 +116,13 @@ Step masked_fill(Draw& d) {
   return Step({x, d.input(tg::Shape{})}, [=](const auto& v) { return tg::masked_fill(v[0], mask, v[1]); });
 }
 
-Step where(Draw& d) {
+inline Step where(Draw& d) {
   const std::vector<Input> inputs = d.two_to_broadcast();
   const tg::BoolArray condition = d.mask(d.shape_for(inputs[d.below(2)].shape));
   return Step(inputs, [=](const auto& v) { return tg::where(condition, v[0], v[1]); });
 }
 
-Step dropout(Draw& d) {
+inline Step dropout(Draw& d) {
   const double p = d.number(0, 1);
   const std::uint64_t key = d.key();
   const bool training = !d.chance(8);

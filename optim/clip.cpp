@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/kernels/parallel_vectorized.hpp"
+#include "../engine/kernels/instruction_sets.hpp"
 #include "internal/each_once.hpp"
 #include "internal/sum_of_squares.hpp"
 

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "../array/internal/error.hpp"
-#include "../kernels/mask_rows.hpp"
 #include "../kernels/rows.hpp"
 #include "../kernels/strided.hpp"
 #include "../kernels/vector_loops.hpp"

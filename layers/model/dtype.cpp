@@ -3,7 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "../../engine/kernels/parallel_vectorized.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
 
 namespace tapegrad::detail {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "../../engine/kernels/parallel_vectorized.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
 
 namespace tapegrad::detail {
 

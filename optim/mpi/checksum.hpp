@@ -7,7 +7,6 @@
 #include <string>
 
 #include "../../engine/array/array.hpp"
-#include "../../engine/array/shape.hpp"
 
 namespace tapegrad::mpi::detail {
 

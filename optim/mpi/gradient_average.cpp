@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
-#include "../../engine/kernels/parallel_vectorized.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
 #include "../internal/each_once.hpp"
 #include "checksum.hpp"
 #include "internal/world.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "../../../engine/array/shape.hpp"
+#include "../../../engine/array/array.hpp"
 #include "dtype.hpp"
 
 namespace tapegrad::detail {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "../engine/array/array.hpp"
-#include "../engine/array/shape.hpp"
 
 namespace tapegrad::detail {
 

@@ -2,7 +2,7 @@
 /// arXiv:1910.07467).
 #pragma once
 
-#include "../engine/array/shape.hpp"
+#include "../engine/array/array.hpp"
 #include "model/fields.hpp"
 
 namespace tapegrad {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "../engine/array/batches.hpp"
-#include "../engine/kernels/mask_rows.hpp"
+#include "../engine/kernels/rows.hpp"
 #include "../engine/ops/ops.hpp"
 #include "internal/sizes.hpp"
 #include "layer_scope.hpp"

@@ -1,4 +1,8 @@
-/// The array types: xtensor containers over the pool.
+/// Arrays: xtensor containers over the pool, their shapes, and arrays from braces, std::vector and other ranges.
+///
+///     tg::int_array({{1, 2, 3}, {4, 5, 6}})       // (2, 3)
+///     tg::int_array(ids)                          // a std::vector<int>: (n)
+///     tg::array<float>(pixels, {28, 28})          // n numbers in row-major order under a shape
 #pragma once
 
 #if __has_include(<xtensor/containers/xarray.hpp>)  // xtensor 0.26 sorted its headers into folders
@@ -7,10 +11,17 @@
 #include <xtensor/xarray.hpp>
 #endif
 
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <ranges>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "pool.hpp"
 
@@ -33,6 +44,105 @@ template <class T> using Value = std::shared_ptr<const Array<T>>;
 /// Allocates a shared array in the pool.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
   return detail::make_pooled<Array<T>>(std::forward<Arguments>(arguments)...);
+}
+
+/// Extents, axes or repeats: one integer, a Shape, or integers of different types such as `{shape[0], heads, -1}`.
+class IntList {
+ public:
+  /// One integer of any type in braces.
+  struct Item {
+    std::ptrdiff_t value;  ///< the integer
+    /// From any integer.
+    template <std::integral I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}
+  };
+
+  IntList() = default;
+  /// `{2, -1}`
+  IntList(std::initializer_list<Item> items) {
+    for (const Item& item : items) values_.push_back(item.value);
+  }
+  /// A list of one.
+  template <std::integral I> IntList(I item) { values_.push_back(static_cast<std::ptrdiff_t>(item)); }
+  /// From a Shape, a std::vector or another range of integers.
+  template <class Integers>
+  requires requires(const Integers& integers) {
+    { *integers.begin() } -> std::convertible_to<std::ptrdiff_t>;
+  }
+  IntList(const Integers& integers) {
+    for (auto integer : integers) values_.push_back(static_cast<std::ptrdiff_t>(integer));
+  }
+
+  std::size_t size() const { return values_.size(); }                    ///< the number of integers
+  bool empty() const { return values_.empty(); }                         ///< true for an empty list
+  std::ptrdiff_t operator[](std::size_t i) const { return values_[i]; }  ///< number i, unchecked
+  auto begin() const { return values_.begin(); }                         ///< for loops
+  auto end() const { return values_.end(); }                             ///< for loops
+
+ private:
+  xt::svector<std::ptrdiff_t, 4> values_;
+};
+
+using Extents = IntList;  ///< The extents of a shape; reshape infers one that is -1.
+using Axes = IntList;     ///< Axes; negative ones count from the end.
+
+/// Keeps reduced axes with extent 1: `mean(x, {-1}, tg::keepdims)`.
+enum class KeepDims : bool { no, yes };
+inline constexpr KeepDims keepdims = KeepDims::yes;  ///< Short for KeepDims::yes.
+
+/// "(2, 3)"; "()" for a scalar.
+std::string to_string(const Shape& shape);
+/// The same for extents or axes.
+std::string to_string(const IntList& list);
+
+/// The number of elements of an existing array, computed without an overflow check.
+std::size_t element_count(const Shape& shape);
+
+namespace detail {
+
+/// Numbers in nested braces, one level for each axis. Throws std::invalid_argument if rows differ in shape.
+template <class T> class Braces {
+ public:
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Braces(Number number) : numbers_{static_cast<T>(number)} {}
+  Braces(std::initializer_list<Braces> rows);
+
+  Array<T> array() const;
+
+ private:
+  Shape shape_;
+  std::vector<T> numbers_;
+};
+
+/// Throws std::invalid_argument unless a shape has `count` elements.
+void require_count(const char* operation, std::size_t count, const Shape& shape);
+
+}  // namespace detail
+
+/// An array from nested braces: `array<T>({{7}})` is (1, 1). Throws std::invalid_argument if rows differ in length.
+template <class T> Array<T> array(const detail::Braces<T>& numbers) { return numbers.array(); }
+
+/// The numbers of a range in row-major order. Throws std::invalid_argument if their count does not fit the shape.
+template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers, const Shape& shape) {
+  detail::require_count("array", std::ranges::size(numbers), shape);
+  Array<T> out(shape);
+  std::ranges::transform(numbers, out.data(), [](const auto& number) { return static_cast<T>(number); });
+  return out;
+}
+/// The same, of shape (n).
+template <class T, std::ranges::sized_range Numbers> Array<T> array(const Numbers& numbers) {
+  return array<T>(numbers, Shape{std::ranges::size(numbers)});
+}
+
+/// Ids, labels or lengths from nested braces: `embedding(tg::int_array({{id}}))`.
+inline IntArray int_array(const detail::Braces<std::int64_t>& numbers) { return numbers.array(); }
+/// The integers of a range, of shape (n).
+template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers) {
+  return array<std::int64_t>(numbers);
+}
+/// The integers of a range in row-major order. Throws like array.
+template <std::ranges::sized_range Numbers> IntArray int_array(const Numbers& numbers, const Shape& shape) {
+  detail::require_count("int_array", std::ranges::size(numbers), shape);
+  return array<std::int64_t>(numbers, shape);
 }
 
 }  // namespace tapegrad

@@ -3,7 +3,6 @@
 #include <numeric>
 #include <span>
 
-#include "from.hpp"
 #include "internal/layout.hpp"
 
 namespace tapegrad {

@@ -39,12 +39,10 @@ requires xt::is_xexpression<E>::value Array<typename E::value_type> rows(const E
   return out;
 }
 
-/// The numbers 0, ..., count - 1 in the order of random_permutation, in pieces of `size`; the last may be shorter.
-/// Throws std::invalid_argument if the size is 0.
+/// random_permutation(count) in pieces of `size`; the last may be shorter. Throws std::invalid_argument if size is 0.
 std::vector<IntArray> batches(std::size_t count, std::size_t size, Generator& generator = default_generator());
 
-/// Sequences of integers as the rows of one array, filled up with `padding` at their ends. B sequences of up to T
-/// integers -> (B, T)
+/// Sequences as the rows of an array, filled up with `padding` at their ends. B sequences of up to T integers -> (B, T)
 template <std::ranges::sized_range Sequence = std::vector<std::int64_t>>
 IntArray pad(const std::vector<Sequence>& sequences, std::int64_t padding) {
   std::size_t longest = 0;

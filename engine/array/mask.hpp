@@ -7,7 +7,6 @@
 
 #include "array.hpp"
 #include "reset_on_move.hpp"
-#include "shape.hpp"
 
 namespace tapegrad {
 
@@ -15,9 +14,8 @@ namespace detail {
 template <class T> class MaskRows;
 }
 
-/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend. A query attends to what
-/// all masks joined by `&` allow. The number of axes is checked here, the extents in attention: std::invalid_argument.
-/// Copies share their arrays, which never change.
+/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend. Joined by `&`, all masks
+/// must allow it. The axes are checked here, their extents in attention: std::invalid_argument. Copies share arrays.
 class AttentionMask {
  public:
   /// Every query attends to every key.
@@ -25,8 +23,7 @@ class AttentionMask {
   static AttentionMask none() { return {}; }  ///< the same by its name
 
   /// Query t attends to the keys 0, ..., t + S - T: the last one to all keys, as with a key-value cache. If T > S, the
-  /// first T - S queries attend to nothing. (PyTorch's is_causal aligns at the first key instead, as does
-  /// boolean(causal_mask(T, S)).)
+  /// first T - S queries attend to nothing. (PyTorch's is_causal and boolean(causal_mask(T, S)) align at key 0.)
   static AttentionMask causal();
 
   /// keep: (B, S), true for real tokens, false for padding.
@@ -42,8 +39,7 @@ class AttentionMask {
   /// bias: broadcasts like `allowed` and is added to the scores; -inf hides.
   static AttentionMask additive(Array<double> bias);
 
-  /// The intersection of both masks, and the sum of their biases. Throws std::invalid_argument if they do not broadcast
-  /// together.
+  /// Both masks, and the sum of their biases. Throws std::invalid_argument if they do not broadcast together.
   friend AttentionMask operator&(const AttentionMask& a, const AttentionMask& b);
 
   /// The mask's parts and their shapes: "causal & lengths (2, 1, 1, 1)"; "none" without any.

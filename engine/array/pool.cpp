@@ -19,9 +19,8 @@ constexpr bool kKeepBlocks = false;  // makes the sanitizer report use after fre
 constexpr bool kKeepBlocks = true;
 #endif
 
-// A thread has at most this many idle bytes, or as many as it uses; in total at most this above its peak in use,
-// counted in whole blocks. A repeated training step fits: the system would clear every page that is returned and
-// allocated again.
+// A thread has at most this many idle bytes, or as many as it uses; in total at most this above its peak in use, in
+// whole blocks. A repeated training step fits: the system would clear all pages returned and allocated again.
 constexpr std::ptrdiff_t kIdleLimit = std::ptrdiff_t{256} << 20;
 
 // Larger blocks are mapped: the C library would keep pages that lie between others in its heap. A mapped block also
@@ -33,8 +32,7 @@ constexpr std::align_val_t kAlignment{kLine};
 // Larger blocks use huge pages, which one thread clears four times as fast and reads at 30 GB/s instead of 18.
 constexpr std::size_t kHugePage = std::size_t{1} << 21;
 
-// Sizes are rounded up to multiples of 64 bytes up to 512, then to eighths of a doubling, which wastes at most an
-// eighth of a new block.
+// Sizes are multiples of 64 bytes up to 512, then eighths of a doubling, which wastes at most an eighth of a new block.
 constexpr std::size_t class_of(std::size_t bytes) {
   const std::size_t last_unit = (std::max<std::size_t>(bytes, 1) - 1) / 64;
   const auto shift = std::max<std::size_t>(std::bit_width(last_unit), 4) - 4;

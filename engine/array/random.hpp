@@ -15,8 +15,7 @@ namespace detail {
 class KeyScope;
 }
 
-/// A source of keys. A generator is a value: a copy continues with the same keys. Threads may draw from it, read it and
-/// assign to it concurrently.
+/// A source of keys. Copies continue with the same keys. Draw, read and assign from any thread, concurrently.
 class Generator {
  public:
   /// The key of the seed, and the number of keys drawn.
@@ -58,8 +57,7 @@ inline Generator& generator_or_default(Generator* generator) { return generator 
 
 }  // namespace detail
 
-/// Restarts the default generator: the same operations then give the same numbers, in any run and on any machine.
-/// Thread-safe.
+/// Restarts the default generator: the same operations then give the same numbers on any machine. Thread-safe.
 void manual_seed(std::uint64_t seed);
 
 /// A field for the default generator's state: saving a struct that lists one saves the state, loading restores it.

@@ -5,8 +5,7 @@
 
 namespace tapegrad {
 
-/// Random number i of a key, 64 bits by SplitMix64 (Steele, Lea and Flood 2014), for any i in any order: rules
-/// recompute the numbers instead of saving them.
+/// Random number i of a key, by SplitMix64 (Steele, Lea and Flood 2014). Rules recompute it instead of saving it.
 [[gnu::always_inline]] constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t i) {
   std::uint64_t z = key + (i + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -11,9 +11,8 @@ template <class V> class ResetOnMove {
   ResetOnMove(V value = V()) : value_(value) {}
   ResetOnMove(const ResetOnMove&) = default;
   ResetOnMove(ResetOnMove&& other) noexcept : value_(std::exchange(other.value_, V())) {}
-  ResetOnMove& operator=(const ResetOnMove&) = default;
-  ResetOnMove& operator=(ResetOnMove&& other) noexcept {
-    value_ = std::exchange(other.value_, V());
+  ResetOnMove& operator=(ResetOnMove other) noexcept {
+    value_ = other.value_;
     return *this;
   }
   ~ResetOnMove() = default;

@@ -23,15 +23,14 @@
 #include "internal/environment.hpp"
 #include "internal/error.hpp"
 #include "internal/parallel.hpp"
-#include "internal/processors.hpp"
 
 namespace tapegrad {
 namespace {
 
 using detail::kMaxChunks;
 
-// A thread's position. A loop inside another one runs on its caller's thread even if the pool was busy for the outer
-// loop, so results do not depend on the other threads.
+// A thread's position. A loop inside another runs on its caller's thread even if the pool was busy for the outer one:
+// results do not depend on the other threads.
 enum class Where { outside_loops, in_serial_loop, in_pool_loop };
 thread_local Where where = Where::outside_loops;
 
@@ -47,23 +46,16 @@ class InLoop {
   Where before_;
 };
 
-// A hint to the processor in a waiting loop.
-void relax() {
+// A hint to the processor in a waiting loop, and its rounding and flush-to-zero modes, which are local to a thread.
 #if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// The processor's rounding and flush-to-zero modes, which are local to a thread.
-#if defined(__x86_64__)
+void relax() { __builtin_ia32_pause(); }
 using FloatModes = unsigned;
 FloatModes float_modes() { return _mm_getcsr() & ~0x3fU; }  // without the sticky flags of past exceptions
 void set_float_modes(FloatModes modes) {
   if (float_modes() != modes) _mm_setcsr(modes);
 }
 #elif defined(__aarch64__)
+void relax() { asm volatile("yield"); }
 using FloatModes = std::uint64_t;
 FloatModes float_modes() {
   FloatModes modes;
@@ -72,6 +64,7 @@ FloatModes float_modes() {
 }
 void set_float_modes(FloatModes modes) { asm volatile("msr fpcr, %0" : : "r"(modes)); }
 #else
+void relax() {}
 using FloatModes = int;
 FloatModes float_modes() { return 0; }
 void set_float_modes(FloatModes) {}
@@ -84,11 +77,6 @@ std::atomic<std::size_t> wanted_threads{0};  // 0 for the default
 
 // True on the main thread and on the thread that runs the functions at exit: neither may wait for the process's end.
 thread_local bool ends_program = gettid() == getpid();
-
-// True if there is address space for this many threads, with their buffers, stacks and heaps.
-bool has_address_space_for(std::size_t threads) {
-  return detail::can_map(threads * (detail::kBlasBufferBytes + (std::size_t{64} << 20)));
-}
 
 // The pool shared by all operations. Never destroyed, since detached threads may compute after main returns: at exit it
 // waits for the loop and the products in progress and closes; later loops run on their caller's thread.
@@ -138,17 +126,18 @@ class ThreadPool {
     std::atexit([] { instance().close(); });
   }
 
-  // In a process made by fork() the workers do not exist, and the lock may never be released: loops run on their
-  // caller's thread, and nothing waits for the others.
+  // After fork() the workers do not exist, and the lock may never be released: loops run on their caller's thread.
   bool is_forked() const { return getpid() != process_; }
 
-  // Starts fewer threads if the system refuses more. OpenBLAS has at least one of its own.
+  // Starts fewer threads if the system refuses more, or address space for their BLAS buffers, stacks and heaps. The
+  // caller and a thread of OpenBLAS also need some.
   void start() {
+    constexpr std::size_t kBytes = detail::kBlasBufferBytes + (std::size_t{64} << 20);
     has_started_ = true;
     const std::size_t threads = std::min(num_threads(), kMaxChunks);
     try {
       workers_.reserve(threads);
-      for (std::size_t i = 1; i < threads && has_address_space_for(i + 2); ++i)
+      for (std::size_t i = 1; i < threads && detail::can_map((i + 2) * kBytes); ++i)
         workers_.emplace_back([this, i] { work(i); });
     } catch (const std::exception&) {  // std::system_error or std::bad_alloc
     }

@@ -10,10 +10,9 @@ namespace tapegrad {
 /// process. Throws std::invalid_argument for 0 and std::logic_error inside an operation.
 void set_num_threads(std::size_t count);
 
-/// The configured number of threads; by default the environment variable TAPEGRAD_NUM_THREADS or, if it is empty or not
-/// set, the processors available to this process by its affinity and the quotas of its control groups. Both are read at
-/// the first use. Throws std::invalid_argument, as every operation then does, if the variable is not a whole number of
-/// at least 1.
+/// The configured number of threads; by default TAPEGRAD_NUM_THREADS in the environment or, if it is empty or not set,
+/// the processors available by this process's affinity and the quotas of its control groups, read at the first use.
+/// Throws std::invalid_argument, as every operation then does, if the variable is not a whole number of at least 1.
 std::size_t num_threads();
 
 }  // namespace tapegrad

@@ -1,12 +1,11 @@
-/// Tiled attention: without the full score matrix, memory grows linearly with the length (Dao et al. 2022,
-/// arXiv:2205.14135).
+/// Tiled attention: without all scores, memory grows linearly with the length (Dao et al. 2022, arXiv:2205.14135).
 #pragma once
 
 #include <cstdint>
 
-#include "../array/shape.hpp"
+#include "../array/array.hpp"
 #include "gemm.hpp"
-#include "mask_rows.hpp"
+#include "rows.hpp"
 
 namespace tapegrad::detail {
 
@@ -30,8 +29,7 @@ struct HeadLayout {
   }
 };
 
-/// The layout of operands and result. The heads of a group share one head of keys and values (Ainslie et al. 2023,
-/// arXiv:2305.13245).
+/// The layout of operands and result. A group's heads share keys and values (Ainslie et al. 2023, arXiv:2305.13245).
 struct AttentionLayout {
   std::size_t batch, heads, heads_of_group;
   HeadLayout q, k, v, out;
@@ -59,29 +57,6 @@ template <class T> struct Attention : AttentionLayout {
   /// Writes dQ, dK and dV from dO. dK and dV sum over the heads of a group.
   void backward(const T* q_data, const T* k_data, const T* v_data, const T* out_data, const T* statistics,
                 const T* dout_data, T* dq_data, T* dk_data, T* dv_data) const;
-
- private:
-  struct Shares;
-  struct Part;
-  struct Strip;
-  struct Tile;
-  struct Scratch;
-  class PartialSums;
-  struct ForwardStrip;
-  struct BackwardPart;
-  struct BackwardStrip;
-
-  Shares shares() const;
-  template <class Body> void for_each_part(const Shares& shares, Body body) const;
-  template <class Body> void for_each_strip(const Part& part, const Shares& shares, Body body) const;
-  template <class Body> void for_each_tile(const Strip& strip, Body body) const;
-  template <class U> static Matrix<U> rows_of(const HeadLayout& layout, U* data, const Strip& strip);
-  std::size_t first_statistic(const Strip& strip) const;
-  void masked_scores(const Tile& tile, Matrix<const T> Q, Matrix<const T> Kt, T* S, std::size_t* seen) const;
-  void drop(const Tile& tile, T* weights) const;
-  void forward_strip(const ForwardStrip& strip) const;
-  void backward_strip(BackwardStrip strip, BackwardPart& part) const;
-  void backward_tile(const Tile& tile, const BackwardStrip& strip, BackwardPart& part) const;
 };
 
 }  // namespace tapegrad::detail

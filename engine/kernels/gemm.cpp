@@ -43,12 +43,9 @@ template <class T> bool is_bound_by_reading(const Matrix<const T>& a, const Matr
   return !a.transposed && (a.rows == 1 || few);
 }
 
-template <class T>
-void few_rows(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) {
-  const FewRows<T> product{a.data, b.data,    c.data,    a.stride, b.stride, c.stride,
-                           c.rows, a.columns, c.columns, alpha,    beta};
-  const VectorLoops<T>& loops = vector_loops<T>();
-  b.transposed ? loops.few_rows_by_transpose(product) : loops.row_by_matrix(product);
+template <class T, class B>
+FewRows<T, B> few_rows(const Matrix<const T>& a, const Matrix<const B>& b, const Matrix<T>& c, T alpha, T beta) {
+  return {a.data, b.data, c.data, a.stride, b.stride, c.stride, c.rows, a.columns, c.columns, alpha, beta};
 }
 
 using BlasInt = int;  // except in BLAS libraries built for 64-bit indices
@@ -84,8 +81,8 @@ void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<
                          b.data, leading(b), beta, c.data, leading(c));
 }
 
-// The division of a product: by our loops or by BLAS, in parts of rows, columns or the inner extent. For few rows it
-// depends on the shapes only, and so does the rounding.
+// The division of a product in parts of rows, columns or the inner extent. For few rows it depends on the shapes only,
+// and so does the rounding.
 template <class T> struct Plan {
   bool reads_once;  // by our loops, without BLAS
   std::size_t parts;
@@ -107,37 +104,40 @@ template <class T> struct Plan {
   }
 
   void multiply(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha, T beta) const {
-    reads_once ? few_rows(a, b, c, alpha, beta) : blas_gemm(a, b, c, alpha, beta);
+    if (!reads_once) return blas_gemm(a, b, c, alpha, beta);
+    const VectorLoops<T>& loops = vector_loops<T>();
+    (b.transposed ? loops.few_rows_by_transpose : loops.row_by_matrix)(few_rows(a, b, c, alpha, beta));
   }
 };
 
-// part(rows of a, columns of b, rows and columns of c, the first of these columns): divides the rows of c among
-// threads, or the columns if there are more of them.
-template <class T, class Part>
-void for_each_part(std::size_t parts, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
-                   Part part) {
-  const std::size_t extent = std::max(c.rows, c.columns), units = (extent + kUnit - 1) / kUnit;
-  parallel_for(units, parts, [&](std::size_t begin, std::size_t end) {
-    const std::size_t first = begin * kUnit, last = std::min(end * kUnit, extent);
-    if (c.rows >= c.columns)
-      part(a.rows_between(first, last), b, c.rows_between(first, last), 0);
-    else
-      part(a, b.t().rows_between(first, last).t(), c.t().rows_between(first, last).t(), first);
+// body(first, last) for ranges of rows or columns, on several threads.
+template <class Body> void for_each_range(std::size_t extent, std::size_t parts, Body body) {
+  parallel_for((extent + kUnit - 1) / kUnit, parts,
+               [&](std::size_t begin, std::size_t end) { body(begin * kUnit, std::min(end * kUnit, extent)); });
+}
+
+// Divides the rows of c among threads, or the columns if there are more of them. c may begin as a bias in every row.
+template <class T>
+void gemm_by_parts(const Plan<T>& plan, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha,
+                   T beta, const T* bias = nullptr) {
+  const bool by_rows = c.rows >= c.columns;
+  for_each_range(std::max(c.rows, c.columns), plan.parts, [&](std::size_t first, std::size_t last) {
+    const Matrix<T> part = by_rows ? c.rows_between(first, last) : c.columns_between(first, last);
+    if (bias != nullptr)
+      for (std::size_t r = 0; r < part.rows; ++r) std::copy_n(bias + (by_rows ? 0 : first), part.columns, part.row(r));
+    plan.multiply(by_rows ? a.rows_between(first, last) : a, by_rows ? b : b.columns_between(first, last), part, alpha,
+                  beta);
   });
 }
 
-// Split-K: each thread accumulates a part of the inner extent, the first in c, the others in partial products, reduced
-// into c at the end.
+// Split-K: each thread multiplies a part of the inner extent, the first into c, the others into terms added at the end.
 template <class T>
 void gemm_split_k(const Plan<T>& plan, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha, T beta) {
   const std::size_t size = c.rows * c.columns;
   Array<T> others(Shape{plan.parts - 1, size});
   parallel_for(a.columns, plan.parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
-    const Matrix<const T> a_part = a.t().rows_between(begin, end).t(), b_part = b.rows_between(begin, end);
-    if (part == 0)
-      plan.multiply(a_part, b_part, c, alpha, beta);
-    else
-      plan.multiply(a_part, b_part, {others.data() + (part - 1) * size, c.rows, c.columns}, alpha, T(0));
+    const Matrix<T> sum = part == 0 ? c : Matrix<T>(others.data() + (part - 1) * size, c.rows, c.columns);
+    plan.multiply(a.columns_between(begin, end), b.rows_between(begin, end), sum, alpha, part == 0 ? beta : T(0));
   });
   parallel_for(c.rows, chunks_for(others.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r)
@@ -182,50 +182,37 @@ template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, 
   a = as_row(a);
   const Plan<T> plan(a, b, c);
   if (plan.splits_inner) return gemm_split_k(plan, a, b, c, alpha, beta);
-  for_each_part(plan.parts, a, b, c,
-                [&](const Matrix<const T>& a_part, const Matrix<const T>& b_part, const Matrix<T>& c_part,
-                    std::size_t) { plan.multiply(a_part, b_part, c_part, alpha, beta); });
+  gemm_by_parts(plan, a, b, c, alpha, beta);
 }
 
 template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix<T> c, T alpha, T beta) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
-  const std::size_t inner = a.columns, units = (c.columns + kUnit - 1) / kUnit;
-  const auto for_columns = [&](std::size_t begin, std::size_t end, auto part) {  // part(columns of b, of c), by units
-    const std::size_t first = begin * kUnit, last = std::min(end * kUnit, c.columns);
-    part(b.t().rows_between(first, last).t(), c.t().rows_between(first, last).t());
-  };
+  const std::size_t inner = a.columns;
   if (!a.transposed && b.transposed && a.rows <= kFewRows)
-    return parallel_for(units, chunks_for(inner * c.columns / 4), [&](std::size_t begin, std::size_t end) {
-      for_columns(begin, end, [&](const Matrix<const BFloat16>& b_part, const Matrix<T>& c_part) {
-        vector_loops<T>().few_rows_by_bfloat16({a.data, b_part.data, c_part.data, a.stride, b_part.stride,
-                                                c_part.stride, c_part.rows, inner, c_part.columns, alpha, beta});
-      });
+    return for_each_range(c.columns, chunks_for(inner * c.columns / 4), [&](std::size_t first, std::size_t last) {
+      vector_loops<T>().few_rows_by_bfloat16(
+          few_rows(a, b.columns_between(first, last), c.columns_between(first, last), alpha, beta));
     });
   // Equally many parts per thread, of as many columns as fit into the second-level cache.
-  constexpr std::size_t kCached = std::size_t{1} << 18;                                                     // elements
-  const std::size_t at_once = std::max<std::size_t>(kCached / std::max<std::size_t>(inner, 1) / kUnit, 1);  // units
-  const std::size_t threads = threads_for(a.rows * inner * c.columns);
-  const std::size_t parts = (units + at_once * threads - 1) / (at_once * threads) * threads;
-  parallel_for(units, parts, [&](std::size_t begin, std::size_t end) {
-    Array<T> scratch(Shape{std::min(at_once, end - begin) * kUnit * inner});
-    for (std::size_t next = begin; next < end; next += at_once)
-      for_columns(next, std::min(next + at_once, end), [&](const auto& b_part, const Matrix<T>& c_part) {
-        gemm_on_this_thread(a, widen(b_part, scratch.data()), c_part, alpha, beta);
-      });
+  constexpr std::size_t kCached = std::size_t{1} << 18;  // elements
+  const std::size_t at_once = std::max<std::size_t>(kCached / std::max<std::size_t>(inner, 1) / kUnit, 1) * kUnit;
+  const std::size_t share = at_once * threads_for(a.rows * inner * c.columns);
+  const std::size_t parts = (c.columns + share - 1) / share * (share / at_once);
+  for_each_range(c.columns, parts, [&](std::size_t first, std::size_t last) {
+    Array<T> scratch(Shape{std::min(at_once, last - first) * inner});
+    for (; first < last; first += at_once) {
+      const std::size_t end = std::min(first + at_once, last);
+      gemm_on_this_thread(a, widen(b.columns_between(first, end), scratch.data()), c.columns_between(first, end), alpha,
+                          beta);
+    }
   });
 }
 
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c) {
   assert(fits(a, b, c));
   if (c.rows == 0 || c.columns == 0) return;
-  const Plan<T> plan(a, b, c);
-  for_each_part(
-      plan.parts, a, b, c,
-      [&](const Matrix<const T>& a_part, const Matrix<const T>& b_part, const Matrix<T>& c_part, std::size_t column) {
-        for (std::size_t r = 0; r < c_part.rows; ++r) std::copy_n(bias + column, c_part.columns, c_part.row(r));
-        plan.multiply(a_part, b_part, c_part, T(1), T(1));
-      });
+  gemm_by_parts(Plan<T>(a, b, c), a, b, c, T(1), T(1), bias);
 }
 
 template <class T> void gemm_plus_bias(Matrix<const T> a, Matrix<const BFloat16> b, const T* bias, Matrix<T> c) {

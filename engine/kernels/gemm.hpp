@@ -32,6 +32,9 @@ template <class T> struct Matrix {
   Matrix rows_between(std::size_t first, std::size_t last) const {
     return {data + first * (transposed ? 1 : stride), last - first, columns, stride, transposed};
   }
+
+  /// Columns first, ..., last - 1.
+  Matrix columns_between(std::size_t first, std::size_t last) const { return t().rows_between(first, last).t(); }
 };
 
 /// c = alpha a b + beta c; c is not read if beta is 0. c is not transposed and overlaps neither a nor b. Large products

@@ -6,20 +6,14 @@
 
 #include "../array/internal/environment.hpp"
 #include "../array/internal/error.hpp"
+#include "vector_loops.hpp"
 
 namespace tapegrad::detail {
 namespace {
 
 const char* name_of(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::avx512:
-      return "avx512";
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::baseline:
-      break;
-  }
-  return "baseline";
+  constexpr const char* kNames[]{"baseline", "avx2", "avx512"};
+  return kNames[static_cast<std::size_t>(set)];
 }
 
 InstructionSet default_set() {
@@ -38,6 +32,14 @@ InstructionSet default_set() {
 
 constexpr auto kNone = static_cast<InstructionSet>(-1);  // before the first use
 std::atomic<InstructionSet> chosen{kNone};
+
+const LoopsOfSet& loops_of([[maybe_unused]] InstructionSet set) {
+#if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
+  if (set == InstructionSet::avx512) return avx512_loops;
+  if (set == InstructionSet::avx2) return avx2_loops;
+#endif
+  return baseline_loops;
+}
 
 }  // namespace
 
@@ -60,5 +62,18 @@ InstructionSet instruction_set() {
 }
 
 void use_instruction_set(InstructionSet set) { chosen = set; }
+
+template <class T> const VectorLoops<T>& vector_loops() { return loops_of(instruction_set()); }
+
+template <class T> std::vector<const VectorLoops<T>*> all_vector_loops() {
+  std::vector<const VectorLoops<T>*> all;
+  for (const InstructionSet set : instruction_sets()) all.push_back(&loops_of(set));
+  return all;
+}
+
+template const VectorLoops<float>& vector_loops();
+template const VectorLoops<double>& vector_loops();
+template std::vector<const VectorLoops<float>*> all_vector_loops();
+template std::vector<const VectorLoops<double>*> all_vector_loops();
 
 }  // namespace tapegrad::detail

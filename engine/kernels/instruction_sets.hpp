@@ -1,8 +1,11 @@
-/// Instruction sets of the compiled loops; one is selected at run time. Without TAPEGRAD_X86_INSTRUCTION_SETS only the
-/// baseline is compiled.
+/// Instruction sets of the loops, selected at run time; only the baseline without TAPEGRAD_X86_INSTRUCTION_SETS.
 #pragma once
 
+#include <cstddef>
+#include <type_traits>
 #include <vector>
+
+#include "../array/internal/parallel.hpp"
 
 namespace tapegrad::detail {
 
@@ -33,8 +36,7 @@ template <class Loop>
 }
 #endif
 
-/// Calls loop(), compiled for the instruction set in use. For plain loops; VectorLoops has the loops that compilers do
-/// not vectorize.
+/// Calls loop(), compiled for the instruction set in use. VectorLoops has the loops that compilers do not vectorize.
 template <class Loop> void run_vectorized(Loop loop) {
 #if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
   switch (instruction_set()) {
@@ -47,6 +49,14 @@ template <class Loop> void run_vectorized(Loop loop) {
   }
 #endif
   loop();
+}
+
+/// Splits 0, ..., count - 1 into ranges and calls body(begin, end), or body(begin, end, chunk), on several threads and
+/// compiled for the instruction set in use. Each call copies the body, so its captures cannot alias its results.
+template <class Body> void parallel_vectorized(std::size_t count, const Body& body) {
+  parallel_for(count, chunks_for(count), [&](std::size_t begin, std::size_t end, std::size_t chunk) {
+    run_vectorized([=] { call_with_range(body, begin, end, chunk); });
+  });
 }
 
 }  // namespace tapegrad::detail

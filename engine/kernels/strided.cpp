@@ -9,13 +9,6 @@
 
 namespace tapegrad::detail {
 
-template <class T> T sum_run(const T* x, std::size_t count) {
-  const VectorLoops<T>& loops = vector_loops<T>();
-  double total = 0;
-  for (; count > kMaxSumLength; x += kMaxSumLength, count -= kMaxSumLength) total += loops.sum(x, kMaxSumLength);
-  return static_cast<T>(total + loops.sum(x, count));
-}
-
 namespace {
 
 // One of two arrays walked together. An empty one has no memory, so offsets are only added within runs.
@@ -94,17 +87,11 @@ void take_larger_run(T* to, const T* from, std::size_t count, std::ptrdiff_t to_
 }
 
 // (..., R, C) as (..., strips, R, width)
-View strips_of(const View& view, std::size_t strips, std::size_t width) {
-  const std::size_t axis = view.shape.size() - 2;
-  const std::ptrdiff_t row = view.strides[axis], column = view.strides[axis + 1];
-  View out = view;
-  out.shape[axis] = strips;
-  out.shape[axis + 1] = view.shape[axis];
-  out.shape.push_back(width);
-  out.strides[axis] = column * static_cast<std::ptrdiff_t>(width);
-  out.strides[axis + 1] = row;
-  out.strides.push_back(column);
-  return out;
+View strips_of(View view, std::size_t strips, std::size_t width) {
+  view.shape.insert(view.shape.end() - 2, {strips});
+  view.shape.back() = width;
+  view.strides.insert(view.strides.end() - 2, {view.strides.back() * static_cast<std::ptrdiff_t>(width)});
+  return view;
 }
 
 // The last axis from an index onward.
@@ -115,36 +102,7 @@ View columns_from(View view, std::size_t first) {
   return view;
 }
 
-}  // namespace
-
-template <class T> Array<T> gather(const Array<T>& source, const View& view) {
-  Array<T> out(view.shape);
-  const auto copy = [&](const View& to, const View& from) {
-    for_each_run_in_parallel<T>(to.shape, {out.data(), to.strides, to.offset},
-                                {source.data(), from.strides, from.offset}, copy_run<T>);
-  };
-  const View whole{view.shape, contiguous_strides(view.shape), 0};
-  // If neighbors in a column are neighbors in the source, as in a transpose, columns are copied in strips as wide as a
-  // cache line, (..., R, C) as (..., C / strip, R, strip): each line read serves several rows.
-  constexpr std::size_t kStrip = 64 / sizeof(T);
-  const std::size_t axes = view.shape.size();
-  const bool by_columns = axes >= 2 && view.strides[axes - 2] == 1 && view.strides[axes - 1] != 1;
-  const std::size_t strips = by_columns ? view.shape.back() / kStrip : 0;
-  if (strips > 0) copy(strips_of(whole, strips, kStrip), strips_of(view, strips, kStrip));
-  const std::size_t done = strips * kStrip;
-  copy(columns_from(whole, done), columns_from(view, done));
-  return out;
-}
-
-template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view) {
-  for_each_run_in_parallel<T>(view.shape, {destination.data(), view.strides, view.offset},
-                              {elements.data(), contiguous_strides(view.shape), 0}, copy_run<T>);
-}
-
-namespace {
-
-// The division of a sum of more slices than kMaxSumLength: an axis in blocks. The last axis is exempt, since sum_run
-// sums its runs.
+// An axis to cut in blocks, for sums of more than kMaxSumLength slices. Never the last axis: sum_run sums its runs.
 struct Cut {
   std::size_t axis, block;
 };
@@ -175,17 +133,6 @@ template <class T> void add_slices(T* sum, std::size_t size, std::ptrdiff_t offs
   }
 }
 
-}  // namespace
-
-template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view) {
-  const Strides from = contiguous_strides(view.shape);
-  if (gradient.size() > kMaxSumLength)
-    return add_slices(sum, size, view.offset, gradient.data(), coalesced<2>(view.shape, {view.strides, from}));
-  for_each_run_in_parallel<T>(view.shape, {sum, view.strides, view.offset}, {gradient.data(), from, 0}, add_run<T>);
-}
-
-namespace {
-
 Shape with_an_axis(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
 // Walks over an array and indices along an axis: visits the elements of index 0; index i is i * apart further.
@@ -199,6 +146,44 @@ struct AlongAxis {
 };
 
 }  // namespace
+
+template <class T> T sum_run(const T* x, std::size_t count) {
+  const VectorLoops<T>& loops = vector_loops<T>();
+  double total = 0;
+  for (; count > kMaxSumLength; x += kMaxSumLength, count -= kMaxSumLength) total += loops.sum(x, kMaxSumLength);
+  return static_cast<T>(total + loops.sum(x, count));
+}
+
+template <class T> Array<T> gather(const Array<T>& source, const View& view) {
+  Array<T> out(view.shape);
+  const auto copy = [&](const View& to, const View& from) {
+    for_each_run_in_parallel<T>(to.shape, {out.data(), to.strides, to.offset},
+                                {source.data(), from.strides, from.offset}, copy_run<T>);
+  };
+  const View whole{view.shape, contiguous_strides(view.shape), 0};
+  // If neighbors in a column are neighbors in the source, as in a transpose, columns are copied in strips as wide as a
+  // cache line, (..., R, C) as (..., C / strip, R, strip): each line read serves several rows.
+  constexpr std::size_t kStrip = 64 / sizeof(T);
+  const std::size_t axes = view.shape.size();
+  const bool by_columns = axes >= 2 && view.strides[axes - 2] == 1 && view.strides[axes - 1] != 1;
+  const std::size_t strips = by_columns ? view.shape.back() / kStrip : 0;
+  if (strips > 0) copy(strips_of(whole, strips, kStrip), strips_of(view, strips, kStrip));
+  const std::size_t done = strips * kStrip;
+  copy(columns_from(whole, done), columns_from(view, done));
+  return out;
+}
+
+template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view) {
+  for_each_run_in_parallel<T>(view.shape, {destination.data(), view.strides, view.offset},
+                              {elements.data(), contiguous_strides(view.shape), 0}, copy_run<T>);
+}
+
+template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view) {
+  const Strides from = contiguous_strides(view.shape);
+  if (gradient.size() > kMaxSumLength)
+    return add_slices(sum, size, view.offset, gradient.data(), coalesced<2>(view.shape, {view.strides, from}));
+  for_each_run_in_parallel<T>(view.shape, {sum, view.strides, view.offset}, {gradient.data(), from, 0}, add_run<T>);
+}
 
 template <class T> Array<T> gather_along(const Array<T>& source, const IntArray& indices, std::size_t axis) {
   Array<T> out(indices.shape());

@@ -34,15 +34,11 @@ template <std::size_t N> Walk<N> coalesced(const Shape& shape, const std::array<
     bool merges = !walk.shape.empty();
     for (std::size_t n = 0; n < N && merges; ++n)
       merges = walk.strides[n].back() == strides[n][axis] * static_cast<std::ptrdiff_t>(extent);
-    if (merges)
-      walk.shape.back() *= extent;
-    else
-      walk.shape.push_back(extent);
+    if (!merges) walk.shape.push_back(1);
+    walk.shape.back() *= extent;
     for (std::size_t n = 0; n < N; ++n) {
-      if (merges)
-        walk.strides[n].back() = strides[n][axis];
-      else
-        walk.strides[n].push_back(strides[n][axis]);
+      if (!merges) walk.strides[n].push_back(0);
+      walk.strides[n].back() = strides[n][axis];
     }
   }
   return walk;
@@ -62,10 +58,8 @@ void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Bod
   Shape index(last, 0);  // over the outer axes, counted up like an odometer
   while (true) {
     body(offset, extents[last], inner);
-    std::size_t axis = last;
-    while (true) {
-      if (axis == 0) return;
-      --axis;
+    for (std::size_t axis = last;;) {
+      if (axis-- == 0) return;
       for (std::size_t n = 0; n < N; ++n) offset[n] += step[n][axis];
       if (++index[axis] < extents[axis]) break;
       for (std::size_t n = 0; n < N; ++n) offset[n] -= step[n][axis] * static_cast<std::ptrdiff_t>(extents[axis]);
@@ -77,14 +71,13 @@ void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Bod
 /// y[i] = f(x[i]); f may also be a loop, f(x, y, count), such as the vector loops.
 template <class Y, class X, class F> Array<Y> map(const Array<X>& x, F f) {
   Array<Y> y(x.shape());
-  parallel_for(x.size(), chunks_for(x.size()), [from = x.data(), to = y.data(), f](std::size_t begin, std::size_t end) {
-    if constexpr (std::is_invocable_v<const F&, const X*, Y*, std::size_t>)
-      f(from + begin, to + begin, end - begin);
-    else
-      run_vectorized([=] {
-        for (std::size_t i = begin; i < end; ++i) to[i] = f(from[i]);
-      });
-  });
+  if constexpr (std::is_invocable_v<const F&, const X*, Y*, std::size_t>)
+    parallel_for(x.size(), chunks_for(x.size()),
+                 [&](std::size_t begin, std::size_t end) { f(x.data() + begin, y.data() + begin, end - begin); });
+  else
+    parallel_vectorized(x.size(), [from = x.data(), to = y.data(), f](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) to[i] = f(from[i]);
+    });
   return y;
 }
 
@@ -120,8 +113,7 @@ template <class Z, class Run, class... X> Array<Z> zip_runs(const char* operatio
   return z;
 }
 
-/// Calls body(at...), where at(i) is element i of an operand. Each combination of steps is its own instantiation, so
-/// the compiler can vectorize the body's loops.
+/// Calls body(at...), where at(i) is element i of an operand. Each combination of steps is compiled, and vectorized.
 template <class Body> void with_known_steps(const Body& body) { body(); }
 template <class Body, class X, class... Others>
 void with_known_steps(const Body& body, Operand<X> first, Others... others) {
@@ -179,8 +171,7 @@ template <class T> Array<T> gather(const Array<T>& source, const View& view);
 /// Writes the elements through the view, whose destinations must be distinct.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
 
-/// Scatter-add, the transpose of gather: adds each element of the gradient to its source in the `size` elements of sum.
-/// Long sums are added in blocks.
+/// The transpose of gather: adds the gradient's elements to their sources, `size` elements; long sums in blocks.
 template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view);
 
 /// out[i][j] = source[indices[i][j]][j] for axis 0 of two, and so on. Both have the same number of axes; along the
@@ -194,8 +185,7 @@ void scatter_add_along(T* sum, const Shape& shape, const Array<T>& gradient, con
 /// sum += gradient, summed over the axes along which sum's shape was broadcast.
 template <class T> void add_summed(Array<T>& sum, const Array<T>& gradient);
 
-/// largest = max(largest, x) over the axes along which largest's shape was broadcast. NaN counts as larger than every
-/// number.
+/// largest = max(largest, x) over the axes along which largest's shape was broadcast. NaN is larger than any number.
 template <class T> void take_largest(Array<T>& largest, const Array<T>& x);
 
 /// The sum of count contiguous elements. Runs of kMaxSumLength are summed in T, their sums in double.

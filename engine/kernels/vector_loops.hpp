@@ -6,9 +6,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "few_rows.hpp"
+#include "../array/bfloat16.hpp"
 
 namespace tapegrad::detail {
+
+/// c = alpha a b + beta c, or alpha a b^T + beta c, for an `a` of few rows; c is not read if beta is 0.
+template <class T, class B = T> struct FewRows {
+  const T* a;
+  const B* b;
+  T* c;
+  std::size_t a_stride, b_stride, c_stride;
+  std::size_t rows, inner, columns;  // of a, of both, of the product
+  T alpha, beta;
+};
 
 /// A binary operation. Either operand may be a single number.
 template <class T> struct BinaryLoops {
@@ -59,17 +69,10 @@ template <class T> struct VectorLoops {
   /// y = x / (1 - p), but 0 with probability p: element i is dropped by random number first + i of the key.
   void (*dropout)(const T* x, T* y, std::size_t n, double p, std::uint64_t key, std::uint64_t first);
 
-  // y = f(x), and for the backward pass dx = dy f'(x), from the input or the output as the name says.
-  void (*exp)(const T* x, T* y, std::size_t n);
-  void (*log)(const T* x, T* y, std::size_t n);
-  void (*tanh)(const T* x, T* y, std::size_t n);
-  void (*sigmoid)(const T* x, T* y, std::size_t n);
-  void (*gelu)(const T* x, T* y, std::size_t n);
-  void (*gelu_backward)(const T* x, const T* dy, T* dx, std::size_t n);
-  void (*gelu_tanh)(const T* x, T* y, std::size_t n);
-  void (*gelu_tanh_backward)(const T* x, const T* dy, T* dx, std::size_t n);
-  void (*silu)(const T* x, T* y, std::size_t n);
-  void (*silu_backward)(const T* x, const T* dy, T* dx, std::size_t n);
+  using Function = void (*)(const T* x, T* y, std::size_t n);
+  using Derivative = void (*)(const T* x, const T* dy, T* dx, std::size_t n);
+  Function exp, log, tanh, sigmoid, gelu, gelu_tanh, silu;      ///< y = f(x)
+  Derivative gelu_backward, gelu_tanh_backward, silu_backward;  ///< dx = dy f'(x)
 
   /// y = log(1 + exp(beta x)) / beta, and x where beta x is above the threshold.
   void (*softplus)(const T* x, T* y, std::size_t n, T beta, T threshold);
@@ -82,18 +85,9 @@ template <class T> const VectorLoops<T>& vector_loops();
 /// The loops of every instruction set of this processor, the best last; for tests.
 template <class T> std::vector<const VectorLoops<T>*> all_vector_loops();
 
-/// The tables themselves, each defined in a file of its own.
-template <class T> struct VectorLoopsFor {
-  static const VectorLoops<T> baseline;  ///< the build's target: SSE2 on x86-64
-  static const VectorLoops<T> avx2;
-  static const VectorLoops<T> avx512;
-};
-
-template <> const VectorLoops<float> VectorLoopsFor<float>::baseline;
-template <> const VectorLoops<float> VectorLoopsFor<float>::avx2;
-template <> const VectorLoops<float> VectorLoopsFor<float>::avx512;
-template <> const VectorLoops<double> VectorLoopsFor<double>::baseline;
-template <> const VectorLoops<double> VectorLoopsFor<double>::avx2;
-template <> const VectorLoops<double> VectorLoopsFor<double>::avx512;
+/// The loops of one instruction set, each defined in a file of its own.
+struct LoopsOfSet : VectorLoops<float>, VectorLoops<double> {};
+extern const LoopsOfSet baseline_loops;  ///< the build's target: SSE2 on x86-64
+extern const LoopsOfSet avx2_loops, avx512_loops;
 
 }  // namespace tapegrad::detail

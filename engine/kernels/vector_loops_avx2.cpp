@@ -2,10 +2,6 @@
 
 namespace tapegrad::detail {
 
-template <>
-constinit const VectorLoops<float> VectorLoopsFor<float>::avx2 = Loops<float, xsimd::fma3<xsimd::avx2>>::table("AVX2");
-template <>
-constinit const VectorLoops<double> VectorLoopsFor<double>::avx2 =
-    Loops<double, xsimd::fma3<xsimd::avx2>>::table("AVX2");
+constinit const LoopsOfSet avx2_loops = loops_of_set<xsimd::fma3<xsimd::avx2>>("AVX2");
 
 }  // namespace tapegrad::detail

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "../array/array.hpp"
-#include "../array/shape.hpp"
 
 namespace tapegrad {
 

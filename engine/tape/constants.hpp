@@ -3,7 +3,7 @@
 
 #include <ranges>
 
-#include "../array/from.hpp"
+#include "../array/array.hpp"
 #include "tensor.hpp"
 
 namespace tapegrad {

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "../array/array.hpp"
-#include "../array/shape.hpp"
 
 namespace tapegrad {
 

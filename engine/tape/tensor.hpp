@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "../array/array.hpp"
-#include "../array/from.hpp"
-#include "../array/shape.hpp"
 #include "variable.hpp"
 
 namespace tapegrad {

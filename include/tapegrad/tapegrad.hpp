@@ -4,11 +4,9 @@
 #include <tapegrad/array_operands.hpp>
 #include <tapegrad/engine/array/array.hpp>
 #include <tapegrad/engine/array/batches.hpp>
-#include <tapegrad/engine/array/from.hpp>
 #include <tapegrad/engine/array/mask.hpp>
 #include <tapegrad/engine/array/pool.hpp>
 #include <tapegrad/engine/array/random.hpp>
-#include <tapegrad/engine/array/shape.hpp>
 #include <tapegrad/engine/array/threads.hpp>
 #include <tapegrad/engine/ops/ops.hpp>
 #include <tapegrad/engine/tape/constants.hpp>

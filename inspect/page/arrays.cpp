@@ -9,7 +9,7 @@
 #include <numeric>
 #include <string>
 
-#include "../../engine/array/shape.hpp"
+#include "../../engine/array/array.hpp"
 
 namespace tapegrad::detail {
 namespace {

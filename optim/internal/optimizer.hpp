@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "../../engine/array/internal/error.hpp"
-#include "../../engine/array/shape.hpp"
-#include "../../engine/kernels/parallel_vectorized.hpp"
+#include "../../engine/array/array.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
 #include "../optimizer.hpp"
 
 namespace tapegrad {

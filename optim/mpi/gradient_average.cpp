@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../../engine/array/internal/error.hpp"
-#include "../../engine/kernels/parallel_vectorized.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
 #include "../internal/optimizer.hpp"
 #include "group.hpp"
 #include "internal/world.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include "../shape.hpp"
+#include "../array.hpp"
 
 namespace tapegrad::detail {
 

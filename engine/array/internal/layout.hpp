@@ -3,15 +3,14 @@
 
 #include <limits>
 
-#include "../shape.hpp"
+#include "../array.hpp"
 #include "error.hpp"
 
 namespace tapegrad::detail {
 
 using Strides = xt::svector<std::ptrdiff_t, 4>;
 
-/// The axis counted from 0; negative ones count from the end. Throws std::invalid_argument naming `operation` if an
-/// array of `dimension` axes does not have it.
+/// The axis counted from 0; negative ones count from the end. Throws std::invalid_argument without such an axis.
 std::size_t normalize_axis(const char* operation, std::ptrdiff_t axis, std::size_t dimension);
 
 /// The same for operations that take a scalar as one element along one axis.
@@ -53,8 +52,7 @@ template <class T> void require_addressable(const char* operation, const Shape& 
           std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T), " elements, not counting extents of 0, got ", shape);
 }
 
-/// An uninitialized array. Allocate every new shape here, since xtensor does not check the product of extents. Throws
-/// like require_addressable.
+/// An uninitialized array. For every new shape, since xtensor does not check products. Throws like require_addressable.
 template <class T> Array<T> uninitialized(const char* operation, const Shape& shape) {
   require_addressable<T>(operation, shape);
   return Array<T>(shape);

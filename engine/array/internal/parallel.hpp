@@ -14,17 +14,20 @@ inline constexpr std::size_t kMaxChunks = 64;
 /// thread if the pool is busy or inside another loop's body. Finally rethrows one of the bodies' exceptions.
 void run_chunks(std::size_t chunks, void (*body)(void* context, std::size_t chunk), void* context);
 
-/// Calls body(begin, end) or body(begin, end, chunk) for ranges of nearly equal length that cover 0, ..., count - 1:
-/// `chunks` of them, but at most count and kMaxChunks.
+/// Calls body(begin, end, chunk), or body(begin, end).
+template <class Body> void call_with_range(Body& body, std::size_t begin, std::size_t end, std::size_t chunk) {
+  if constexpr (std::is_invocable_v<Body&, std::size_t, std::size_t, std::size_t>)
+    body(begin, end, chunk);
+  else
+    body(begin, end);
+}
+
+/// The same for `chunks` ranges of nearly equal length that cover 0, ..., count - 1; for at most count and kMaxChunks.
 template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
   if (count == 0) return;
   chunks = std::clamp<std::size_t>(chunks, 1, std::min(count, kMaxChunks));
   auto run = [&](std::size_t chunk) {
-    const std::size_t begin = chunk * count / chunks, end = (chunk + 1) * count / chunks;
-    if constexpr (std::is_invocable_v<Body&, std::size_t, std::size_t, std::size_t>)
-      body(begin, end, chunk);
-    else
-      body(begin, end);
+    call_with_range(body, chunk * count / chunks, (chunk + 1) * count / chunks, chunk);
   };
   if (chunks == 1) return run(0);
   run_chunks(
@@ -53,8 +56,7 @@ bool can_map(std::size_t bytes);
 /// The number of threads for a loop started here: num_threads(), but 1 in another loop's body.
 std::size_t threads_here();
 
-/// The number of chunks for a loop of `work` elementary steps; 1 if threads would cost more than they save. Independent
-/// of the number of threads, so the results are too.
+/// The number of chunks for a loop of `work` elementary steps; 1 if threads do not pay. Independent of their number.
 std::size_t chunks_for(std::size_t work);
 
 }  // namespace tapegrad::detail

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../../../engine/array/shape.hpp"
+#include "../../../engine/array/array.hpp"
 #include "../page_options.hpp"
 #include "json.hpp"
 

@@ -13,8 +13,7 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "../../../engine/array/bfloat16.hpp"
-#include "../../../engine/array/shape.hpp"
+#include "../../../engine/array/array.hpp"
 
 namespace tapegrad::detail {
 

@@ -1,6 +1,6 @@
 /// The number of processors available to a process: from its control groups' files, in a folder serving as file system
 /// root, and from its affinity.
-#include <tapegrad/engine/array/internal/processors.hpp>
+#include <tapegrad/engine/array/internal/environment.hpp>
 #include <tapegrad/tapegrad.hpp>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "internal/processors.hpp"
+#include "internal/environment.hpp"
 
 #include <sched.h>
 
@@ -29,8 +29,7 @@ double quota_of(const fs::path& group, bool version_2) {
 
 bool lists_cpu(const std::string& words) { return (',' + words + ',').find(",cpu,") != words.npos; }
 
-// The control groups of this process, for versions 2 and 1. Lines such as "0::/user.slice" of version 2 and
-// "4:cpu,cpuacct:/user.slice" of version 1.
+// This process's groups of versions 2 and 1, from lines such as "0::/user.slice" and "4:cpu,cpuacct:/user.slice".
 std::map<bool, std::string> groups_of_process(const fs::path& root) {
   std::map<bool, std::string> groups;
   std::ifstream file(root / "proc/self/cgroup");

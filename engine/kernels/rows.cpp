@@ -1,19 +1,19 @@
-#include "mask_rows.hpp"
+#include "rows.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <type_traits>
 
 #include "../array/internal/error.hpp"
-#include "rows.hpp"
 
 namespace tapegrad::detail {
 namespace {
 
 // The shape of valid_lens as passed by the caller, (B) or (B, T).
-Shape shape_of_lengths(const Shape& mask) { return mask[2] == 1 ? Shape{mask[0]} : Shape{mask[0], mask[2]}; }
+std::string described_lengths(const Shape& mask) {
+  return to_string(mask[2] == 1 ? Shape{mask[0]} : Shape{mask[0], mask[2]});
+}
 
 // The shape of a mask, and of the key padding that makes one of this shape.
 std::string described_mask(const Shape& mask) {
@@ -22,16 +22,11 @@ std::string described_mask(const Shape& mask) {
 }
 
 template <class T>
-Strides strides_for(const char* operation, const Value<T>& mask, const Shape& scores, const char* kind) {
+Strides strides_for(const char* operation, const Value<T>& mask, const Shape& scores, const char* kind,
+                    std::string (*describe)(const Shape&)) {
   if (!mask) return {};
-  const auto given = [&] {
-    if constexpr (std::is_same_v<T, std::int64_t>)
-      return to_string(shape_of_lengths(mask->shape()));
-    else
-      return described_mask(mask->shape());
-  };
   require(broadcasts_to(mask->shape(), scores), operation, "expected ", kind, " for scores (B, H, T, S) of shape ",
-          scores, ", got ", given);
+          scores, ", got ", [&] { return describe(mask->shape()); });
   return broadcast_strides(mask->shape(), scores);
 }
 
@@ -47,9 +42,9 @@ MaskRows<T>::MaskRows(const char* operation, AttentionMask mask, std::size_t bat
                       std::size_t queries, std::size_t keys)
     : mask_(std::move(mask)), queries_(queries), keys_(keys) {
   const Shape scores{batch, heads, queries, keys};
-  lengths_ = strides_for(operation, mask_.lengths_, scores, "valid_lens of shape (B) or (B, T)");
-  allowed_ = strides_for(operation, mask_.allowed_, scores, "a mask that broadcasts");
-  bias_ = strides_for(operation, mask_.bias_, scores, "an additive mask that broadcasts");
+  lengths_ = strides_for(operation, mask_.lengths_, scores, "valid_lens of shape (B) or (B, T)", described_lengths);
+  allowed_ = strides_for(operation, mask_.allowed_, scores, "a mask that broadcasts", described_mask);
+  bias_ = strides_for(operation, mask_.bias_, scores, "an additive mask that broadcasts", described_mask);
 }
 
 template <class T> std::size_t MaskRows<T>::visible(std::size_t b, std::size_t h, std::size_t t) const {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include "../engine/array/from.hpp"
+#include "../engine/array/array.hpp"
 #include "../engine/array/internal/error.hpp"
 
 namespace tapegrad::detail {

@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/kernels/parallel_vectorized.hpp"
+#include "../engine/kernels/instruction_sets.hpp"
 #include "../engine/tape/print_values.hpp"
 
 namespace tapegrad {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../kernels/mask_rows.hpp"
 #include "../kernels/rows.hpp"
 #include "../tape/record.hpp"
 #include "ops.hpp"

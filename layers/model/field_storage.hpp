@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../engine/array/from.hpp"
+#include "../../engine/array/array.hpp"
 #include "../../engine/array/random.hpp"
 #include "../../engine/tape/parameter.hpp"
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <type_traits>
 
-#include "../../engine/kernels/parallel_vectorized.hpp"
+#include "../../engine/kernels/instruction_sets.hpp"
 #include "internal/atomic_file.hpp"
 
 // A safetensors file: the length of the header in 8 bytes, the header, the tensors' numbers.

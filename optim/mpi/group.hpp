@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "../../engine/array/array.hpp"
 #include "../../engine/array/random.hpp"
-#include "../../engine/array/shape.hpp"
 #include "../../layers/model/checkpoint.hpp"
 #include "gradient_average.hpp"
 

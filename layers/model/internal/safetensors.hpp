@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "../../../engine/array/array.hpp"
+#include "../../../engine/array/bfloat16.hpp"
 
 namespace tapegrad::detail {
 

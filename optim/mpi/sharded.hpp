@@ -72,7 +72,8 @@ template <class Optimizer> class Sharded {
     for (std::size_t i = 0; i < parameters.size(); ++i)
       if (!owns(i))
         tapegrad::detail::walk(optimizer_->state(*parameters[i]), []<class F>(const auto&, F& field) {
-          if constexpr (requires { field.reset(); }) field.reset();
+          if constexpr (requires { tapegrad::detail::FieldStorage<F>::reset(field); })
+            tapegrad::detail::FieldStorage<F>::reset(field);
         });
   }
 

@@ -192,10 +192,9 @@ std::size_t rank() { return static_cast<std::size_t>(world.rank); }
 std::size_t size() { return static_cast<std::size_t>(world.size); }
 
 void end_all(const std::string& message, const std::string& program) {
+  const std::string place = "rank " + std::to_string(world.rank) + " of " + std::to_string(world.size);
   std::cout.flush();
-  std::cerr << program + ": rank " + std::to_string(world.rank) + " of " + std::to_string(world.size) + ": " + message +
-                   '\n'  // printed at once: other ranks may print too
-            << std::flush;
+  std::cerr << program + ": " + place + ": " + message + '\n' << std::flush;  // at once: other ranks may print too
   if (world.is_alive) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   std::_Exit(EXIT_FAILURE);
 }

@@ -189,11 +189,11 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                                       : "y = −c Σ log softmax(x)[t]; dx = c (softmax(x) − one_hot(t)) dy")
                               : (each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"
                                       : "y = −c Σ q ⊙ log softmax(x); dx = c (softmax(x) Σ q − q) dy");
-  const auto label_of = [labels = labels, ignored = options.ignore_index](std::size_t row) {
+  auto label_of = [labels = labels, ignored = options.ignore_index](std::size_t row) {
     const std::int64_t label = labels.data()[row];
     return label == ignored ? std::nullopt : std::optional(static_cast<std::size_t>(label));
   };
-  return record_cross_entropy<T>(formula, logits, label_of, {logits}, options, [&](auto& arguments) {
+  return record_cross_entropy<T>(formula, logits, std::move(label_of), {logits}, options, [&](auto& arguments) {
     arguments.add("labels", labels).add("ignore_index", options.ignore_index);
   });
 }
@@ -214,10 +214,10 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                       "dx = (softmax(x) Σ q − q) ⊙ dy; dt = −(1 − e) w ⊙ log softmax(x) ⊙ dy"
                     : "y = −c Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
                       "dx = c (softmax(x) Σ q − q) dy; dt = −c (1 − e) w ⊙ log softmax(x) dy");
-  const auto probabilities_of = [t = probabilities.shared_value(), classes = logits.shape().back()](std::size_t row) {
+  auto probabilities_of = [t = probabilities.shared_value(), classes = logits.shape().back()](std::size_t row) {
     return std::optional(t->data() + row * classes);
   };
-  return record_cross_entropy<T>(formula, logits, probabilities_of, {logits, probabilities}, options,
+  return record_cross_entropy<T>(formula, logits, std::move(probabilities_of), {logits, probabilities}, options,
                                  detail::NoArguments());
 }
 

@@ -91,8 +91,7 @@ template <class T> struct CrossEntropy {
 
 }  // namespace detail
 
-using detail::chunks_for, detail::Combination, detail::CrossEntropy, detail::parallel_for, detail::require,
-    detail::SumExp, detail::sum_run;
+using detail::chunks_for, detail::Combination, detail::parallel_for, detail::require, detail::SumExp, detail::sum_run;
 
 namespace {
 
@@ -126,7 +125,7 @@ template <class T> void check(const Tensor<T>& logits, const CrossEntropyOptions
 template <class T, class TargetOf, class Describe>
 Tensor<T> record_cross_entropy(const char* formula, const Tensor<T>& logits, TargetOf target_of, Inputs<T> inputs,
                                const CrossEntropyOptions<T>& options, const Describe& describe) {
-  CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
+  detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const Shape shape(logits.shape().begin(), logits.shape().end() - 1);
   const std::size_t rows = element_count(shape), classes = rule.classes;
   Array<T> largest(shape), sums(shape), losses(shape, T(0)), counts(shape, T(0));

@@ -7,10 +7,9 @@
 #include "ops.hpp"
 
 namespace tapegrad {
+namespace {
 
 using detail::chunks_for, detail::parallel_for, detail::require, detail::require_in_range;
-
-namespace {
 
 // Checks ids and returns rows of the weight, called `shown` in errors.
 template <class T, class W> Array<T> rows_of(const Array<W>& weight, const IntArray& ids, const auto& shown) {

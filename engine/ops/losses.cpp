@@ -91,8 +91,7 @@ template <class T> struct CrossEntropy {
 
 }  // namespace detail
 
-using detail::chunks_for, detail::Combination, detail::CrossEntropy, detail::parallel_for, detail::require,
-    detail::SumExp, detail::sum_run;
+using detail::chunks_for, detail::Combination, detail::parallel_for, detail::require, detail::SumExp, detail::sum_run;
 
 namespace {
 
@@ -126,7 +125,7 @@ template <class T> void check(const Tensor<T>& logits, const CrossEntropyOptions
 template <class T, class TargetOf, class Describe>
 Tensor<T> record_cross_entropy(const char* formula, const Tensor<T>& logits, TargetOf target_of, Inputs<T> inputs,
                                const CrossEntropyOptions<T>& options, const Describe& describe) {
-  CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
+  detail::CrossEntropy<T> rule{logits.shape().back(), static_cast<T>(options.label_smoothing), options.weight};
   const Shape shape(logits.shape().begin(), logits.shape().end() - 1);
   const std::size_t rows = element_count(shape), classes = rule.classes;
   Array<T> largest(shape), sums(shape), losses(shape, T(0)), counts(shape, T(0));
@@ -189,11 +188,11 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const IntArray& labels,
                                       : "y = −c Σ log softmax(x)[t]; dx = c (softmax(x) − one_hot(t)) dy")
                               : (each ? "y = −Σ q ⊙ log softmax(x); dx = (softmax(x) Σ q − q) ⊙ dy"
                                       : "y = −c Σ q ⊙ log softmax(x); dx = c (softmax(x) Σ q − q) dy");
-  const auto label_of = [labels = labels, ignored = options.ignore_index](std::size_t row) {
+  auto label_of = [labels = labels, ignored = options.ignore_index](std::size_t row) {
     const std::int64_t label = labels.data()[row];
     return label == ignored ? std::nullopt : std::optional(static_cast<std::size_t>(label));
   };
-  return record_cross_entropy<T>(formula, logits, label_of, {logits}, options, [&](auto& arguments) {
+  return record_cross_entropy<T>(formula, logits, std::move(label_of), {logits}, options, [&](auto& arguments) {
     arguments.add("labels", labels).add("ignore_index", options.ignore_index);
   });
 }
@@ -214,10 +213,10 @@ Tensor<T> cross_entropy(const Tensor<T>& logits, const Tensor<U>& probabilities,
                       "dx = (softmax(x) Σ q − q) ⊙ dy; dt = −(1 − e) w ⊙ log softmax(x) ⊙ dy"
                     : "y = −c Σ q ⊙ log softmax(x), q = (1 − e) w ⊙ t + e w / C; "
                       "dx = c (softmax(x) Σ q − q) dy; dt = −c (1 − e) w ⊙ log softmax(x) dy");
-  const auto probabilities_of = [t = probabilities.shared_value(), classes = logits.shape().back()](std::size_t row) {
+  auto probabilities_of = [t = probabilities.shared_value(), classes = logits.shape().back()](std::size_t row) {
     return std::optional(t->data() + row * classes);
   };
-  return record_cross_entropy<T>(formula, logits, probabilities_of, {logits, probabilities}, options,
+  return record_cross_entropy<T>(formula, logits, std::move(probabilities_of), {logits, probabilities}, options,
                                  detail::NoArguments());
 }
 

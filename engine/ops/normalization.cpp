@@ -48,8 +48,8 @@ Tensor<T> record_softmax(const Operation& operation, const Tensor<T>& x, Array<T
 template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("softmax", x, axis, [](const Tensor<T>& rows) {
     const std::size_t n = row_length(rows.shape());
-    Array<T> y = by_rows<T>(rows.shape(), n, [&](std::size_t i, T* out) {
-      detail::row_softmax(vector_loops<T>(), rows.value().data() + i * n, out, n);
+    Array<T> y = by_rows<T>(rows.shape(), n, [n, a = rows.value().data()](std::size_t i, T* out) {
+      detail::row_softmax(vector_loops<T>(), a + i * n, out, n);
     });
     return record_softmax({"softmax", "y = softmax(x); dx = y ⊙ (dy − Σ dy ⊙ y)"}, rows, std::move(y), last_axis);
   });
@@ -58,8 +58,8 @@ template <class T> Tensor<T> softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
 template <class T> Tensor<T> log_softmax(const Tensor<T>& x, std::ptrdiff_t axis) {
   return along_last("log_softmax", x, axis, [](const Tensor<T>& rows) {
     const std::size_t n = row_length(rows.shape());
-    Array<T> y = by_rows<T>(rows.shape(), n, [&](std::size_t i, T* out) {
-      const T* a = rows.value().data() + i * n;
+    Array<T> y = by_rows<T>(rows.shape(), n, [n, x = rows.value().data()](std::size_t i, T* out) {
+      const T* a = x + i * n;
       const auto [largest, sum] = detail::row_sum_exp(vector_loops<T>(), a, n);
       const T log_sum = std::log(sum);
       for (std::size_t j = 0; j < n; ++j) out[j] = (a[j] - largest) - log_sum;

@@ -62,8 +62,9 @@ template <class T> Array<T> summed(const char* operation, const Array<T>& x, con
 template <class T> Tensor<T> divided_sum(const Operation& operation, const Tensor<T>& x, const Reduced& r, T divisor) {
   Array<T> y = summed(operation.name, x.value(), r);
   if (divisor != 1) y /= divisor;
+  y.reshape(r.out);
   return record(
-      operation, with_shape(std::move(y), r.out), {x},
+      operation, std::move(y), {x},
       [kept = r.kept, shape = x.shape(), divisor](const Array<T>& dy, auto& dx) {
         const Array<T> each = with_shape<T>(dy / divisor, kept);
         dx[0] += detail::gather(each, {shape, detail::broadcast_strides(kept, shape)});
@@ -93,8 +94,9 @@ template <class T> Tensor<T> var(const Tensor<T>& x, const Axes& axes, double co
   // The mean of large numbers is rounded. Subtracting the remaining mean corrects the variance of nearly equal ones.
   centered = zip<T>("var", centered, sums(centered) / count, minus);
   Array<T> y = sums(zip<T>("var", centered, centered, vector_loops<T>().times)) / divisor;
+  y.reshape(r.out);
   return record(
-      {"var", "y = Σ (x − mean(x))² / c; dx = 2 (x − mean(x)) ⊙ dy / c", divisor}, with_shape(std::move(y), r.out), {x},
+      {"var", "y = Σ (x − mean(x))² / c; dx = 2 (x − mean(x)) ⊙ dy / c", divisor}, std::move(y), {x},
       [centered = std::move(centered), kept = r.kept, divisor](const Array<T>& dy, auto& dx) {
         const Array<T> scaled = with_shape<T>(dy * (2 / divisor), kept);
         dx[0] += zip<T>("var", centered, scaled, vector_loops<T>().times);
@@ -111,8 +113,9 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
   auto y = detail::uninitialized<T>("amax", r.kept);
   y.fill(-std::numeric_limits<T>::infinity());
   detail::take_largest(y, x.value());
+  y.reshape(r.out);
   return record(
-      {"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, with_shape(std::move(y), r.out), {x},
+      {"amax", "y = max(x); dx = dy ⊙ [x = y] / Σ [x = y]"}, std::move(y), {x},
       [x = x.shared_value(), kept = r.kept](const Array<T>& dy, auto& dx, const Array<T>& y) {
         Array<T> share = zip<T>("amax", *x, with_shape(y, kept), [](T a, T b) { return T(a == b); });
         Array<T> tie_counts(kept, T(0));
@@ -177,8 +180,10 @@ template <class T> IntArray indices_of_largest(const char* operation, const Arra
 template <class T, class Describe>
 Tensor<T> take_along(const Operation& operation, const Tensor<T>& x, std::size_t axis, const IntArray& indices,
                      const Shape& shape, const Describe& describe) {
+  Array<T> y = detail::gather_along(x.value(), indices, axis);
+  y.reshape(shape);
   return record(
-      operation, with_shape(detail::gather_along(x.value(), indices, axis), shape), {x},
+      operation, std::move(y), {x},
       [axis, indices = indices, shape = x.shape()](const Array<T>& dy, auto& dx) {
         detail::scatter_add_along(detail::zeroed_destination(dx[0]), shape, dy, indices, axis);
       },

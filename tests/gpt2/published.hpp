@@ -31,9 +31,8 @@ struct Published {
     CAPTURE(run.out);
     CAPTURE(run.err);
     REQUIRE(run.status == 0);
-    const std::string from = run.out_from(words);
-    REQUIRE(from.size() > words.size());
-    return std::stod(from.substr(words.size()));
+    REQUIRE(run.out.find(words) != run.out.npos);
+    return run.number_after(words);
   }
   double perplexity(const std::string& arguments) const {
     return number(run(arguments + " --score " + kText), "perplexity ");

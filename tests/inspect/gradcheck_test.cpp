@@ -1,17 +1,13 @@
-#include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "in_double.hpp"
+#include "special_values.hpp"
 #include "text.hpp"
 
 using tg::testing::gradcheck;
@@ -69,9 +65,8 @@ TEST_CASE("A wrong rule is reported with the parameter's name, index and both va
 
 TEST_CASE("The report has the values of the backward pass and of the central difference") {
   Parameter w(Array(tg::Shape{}, 2.0));
-  const auto seeded = [&](double factor) { return gradcheck([&] { return cube(w, factor); }, {{"w", w}}).report; };
-  // Both have the same random weight: analytic / numeric is factor / 3.
-  std::istringstream report(seeded(1.5));
+  // Both have the same random weight: analytic / numeric is 1.5 / 3.
+  std::istringstream report(gradcheck([&] { return cube(w, 1.5); }, {{"w", w}}).report);
   std::string text;
   double analytic = 0, numeric = 0;
   char comma = 0;
@@ -134,7 +129,7 @@ TEST_CASE("NaN and infinity are reported, in outputs and in gradients alone") {
   CHECK_FALSE(in_outputs.ok);
   CHECK(contains(in_outputs.report, "nan"));
 
-  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+  for (const double bad : {kNaN, kInfinity}) {
     const auto in_gradient = gradcheck([&] { return off_in_one_element(w, 1, bad); }, {{"w", w}});
     CHECK_FALSE(in_gradient.ok);
     CHECK(contains(in_gradient.report, "w(1): "));
@@ -273,16 +268,6 @@ TEST_CASE("A check neither changes nor uses the program's random numbers") {
   CHECK(gradcheck(wrong, {{"w", w}}).report == first.report);
 }
 
-TEST_CASE("A check in the scope of a tape uses its own tape") {
-  Parameter w(Array{0.5, 0.25});
-  const tg::Tape tape;
-  const Tensor y = w * w;
-  CHECK(gradcheck([&] { return tg::exp(w); }, {{"w", w}}));
-  CHECK_FALSE(w.has_grad());
-  tg::sum(y).backward();
-  check_close(w.grad(), Array{1.0, 0.5}, 0.0);
-}
-
 // ---- options, errors and the result -------------------------------------------------------------------------------
 
 TEST_CASE("The tolerance bounds the relative difference, and the step is that of the central difference") {
@@ -304,12 +289,6 @@ TEST_CASE("A check without parameters, or with outputs of changing shape, is ref
   const auto changing = [&] { return calls++ == 0 ? w * w : tg::sum(w); };
   CHECK_THROWS_WITH_AS(gradcheck(changing, {{"w", w}}), Contains("got (2) and then ()"), std::invalid_argument);
   check_close(w.value(), Array{1.0, 2.0}, 0.0);
-}
-
-TEST_CASE("A result prints its report") {
-  Parameter w(Array{1.0});
-  const auto result = gradcheck([&] { return cube(w, 2.0); }, {{"w", w}});
-  CHECK(printed(result) == result.report);
 }
 
 // ---- random directions ----------------------------------------------------------------------------------------------
@@ -350,31 +329,17 @@ TEST_CASE("Along random directions, a wrong rule is found and the report names i
   }
 }
 
-TEST_CASE("Along random directions over 109,505 elements, correct rules pass and a factor of 1.0001 is found") {
-  struct Gpt {
-    tg::Embedding<double> tokens{83, 64}, positions{64, 64};
-    std::vector<tg::TransformerBlock<double>> blocks;
-    tg::LayerNorm<double> norm{64};
-    Parameter scale{Array{1}};
-    TAPEGRAD_FIELDS(tokens, positions, blocks, norm, scale)
-  } model;
+TEST_CASE("Along random directions over 100,000 elements, correct rules pass and a factor of 1.0001 is found") {
   tg::manual_seed(1);
-  for (int i = 0; i < 2; ++i) model.blocks.push_back({64, 4, {.dropout = 0}});
-  tg::initialize_lecun(model);
-  REQUIRE(tg::count_parameters(model) == 109'505);
-
-  const tg::IntArray ids = tg::arange(64) * 37 % 83, labels = tg::arange(64) * 5 % 83;
+  Parameter w(tg::normal<double>({400, 250}));
+  const Tensor x(tg::normal<double>({8, 400}));
   for (const double factor : {1.0, 1.0001}) {
     const auto f = [&] {
-      auto x = tg::unsqueeze(model.tokens(ids) + model.positions(tg::arange(64)), 0);
-      for (const auto& block : model.blocks) {
-        x = block(x, tg::AttentionMask::causal());
-        x = tg::record("scaled", Array(x.value()), {x}, [factor](const Array& dy, auto& dx) { dx[0] += dy * factor; });
-      }
-      x = tg::squeeze(model.norm(x), 0) * model.scale;
-      return tg::cross_entropy(tg::linear(x, model.tokens.weight), labels);
+      const Tensor y = tg::tanh(tg::matmul(x, w) / 20.0);
+      return tg::sum(
+          tg::record("scaled", Array(y.value()), {y}, [factor](const Array& dy, auto& dx) { dx[0] += dy * factor; }));
     };
-    CHECK(gradcheck(f, model, {.directions = 4}).ok == (factor == 1));
+    CHECK(gradcheck(f, {{"w", w}}, {.directions = 4}).ok == (factor == 1));
   }
 }
 

@@ -1,13 +1,8 @@
 /// Reports about a tape, for every sample in the table of operations.
 #include <tapegrad/engine/array/internal/layout.hpp>
 #include <tapegrad/inspect/internal/node_view.hpp>
-#include <tapegrad/tapegrad.hpp>
-#include <tapegrad/testing.hpp>
-
-#include <doctest/doctest.h>
 
 #include <chrono>
-#include <limits>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -16,15 +11,16 @@
 #include <vector>
 
 #include "../operations/table.hpp"
+#include "in_double.hpp"
+#include "special_values.hpp"
 
-namespace tg = tapegrad;
 using namespace operations;
 
 namespace {
 
 // The sample's inputs as parameters named x0, x1, ...
-std::vector<tg::Parameter<double>> named_parameters(const Sample& sample) {
-  std::vector<tg::Parameter<double>> x;
+std::vector<Parameter> named_parameters(const Sample& sample) {
+  std::vector<Parameter> x;
   for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
     x.emplace_back(numbers<double>(sample.inputs[i], i));
     x.back().set_name("x" + std::to_string(i));
@@ -32,7 +28,7 @@ std::vector<tg::Parameter<double>> named_parameters(const Sample& sample) {
   return x;
 }
 
-tg::Tensor<double> call(const Sample& sample, const std::vector<tg::Parameter<double>>& x) {
+Tensor call(const Sample& sample, const std::vector<Parameter>& x) {
   tg::manual_seed(0);
   return sample.in_double(Inputs<double>(x.begin(), x.end()));
 }
@@ -70,8 +66,8 @@ double seconds_since(Clock::time_point t) { return std::chrono::duration<double>
 TEST_CASE("For every operation, the gradient report names the first reader of each unlisted parameter") {
   for (const Sample& sample : table().samples) {
     INFO(sample.title());
-    const std::vector<tg::Parameter<double>> x = named_parameters(sample);
-    tg::Parameter<double> listed(tg::Array<double>(tg::Shape{}, 1.0));
+    const std::vector<Parameter> x = named_parameters(sample);
+    Parameter listed(Array(tg::Shape{}, 1.0));
     listed.set_name("listed");
     const tg::Tape tape;
     (tg::sum(call(sample, x)) * listed).backward();
@@ -90,7 +86,7 @@ TEST_CASE("For every operation, the gradient report names the first reader of ea
 
 TEST_CASE("For every operation, anomaly mode names the parameter that is not finite") {
   for (const Sample& sample : table().samples) {
-    std::vector<tg::Parameter<double>> x = named_parameters(sample);
+    std::vector<Parameter> x = named_parameters(sample);
     const auto readers = [&] {
       const tg::Tape tape;
       (void)call(sample, x);
@@ -100,7 +96,7 @@ TEST_CASE("For every operation, anomaly mode names the parameter that is not fin
       INFO(sample.title(), ", input ", i);
       if (x[i].size() == 0 || !readers.contains(x[i].name())) continue;
       double& last = x[i].mutable_value().data()[x[i].size() - 1];
-      const double before = std::exchange(last, std::numeric_limits<double>::quiet_NaN());
+      const double before = std::exchange(last, kNaN);
       const std::string expected = '[' + readers.at(x[i].name()) + "] expected finite parameters, got NaN at " +
                                    tg::to_string(tg::detail::index_of(x[i].size() - 1, x[i].shape())) + " of " +
                                    tg::described(x[i]);
@@ -115,7 +111,7 @@ TEST_CASE("For every operation, the profiled forward times include all time sinc
   constexpr double pause = 100e-6;
   for (const Sample& sample : table().samples) {
     INFO(sample.title());
-    const std::vector<tg::Parameter<double>> x = named_parameters(sample);
+    const std::vector<Parameter> x = named_parameters(sample);
     const Clock::time_point start = Clock::now();
     const tg::Tape tape({.profile = true});
     const Clock::time_point started = Clock::now();

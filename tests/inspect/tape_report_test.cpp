@@ -1,24 +1,16 @@
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "in_double.hpp"
+#include "special_values.hpp"
 #include "text.hpp"
 
-namespace tg = tapegrad;
-
 namespace {
-
-using Array = tg::Array<double>;
-using Tensor = tg::Tensor<double>;
-using Parameter = tg::Parameter<double>;
 
 struct Model {
   tg::Linear<double> hidden{3, 4}, head{4, 2};
@@ -40,16 +32,6 @@ std::vector<std::string> row(const std::string& table, const std::string& number
 
 }  // namespace
 
-TEST_CASE("A model's parameters are named by their paths") {
-  Model model;
-  CHECK(model.head.weight.name() == "");
-  tg::parameters(model);
-  CHECK(model.head.weight.name() == "head.weight");
-  CHECK(model.hidden.bias.name() == "hidden.bias");
-  const Model copy = model;
-  CHECK(copy.head.weight.name() == "head.weight");  // a separate parameter with the same name
-}
-
 TEST_CASE("Recorded tensors can be named while their tape exists") {
   Parameter w(Array{1.0, 2.0});
   Tensor y;
@@ -68,7 +50,7 @@ TEST_CASE("Recorded tensors can be named while their tape exists") {
 }
 
 TEST_CASE("A constant's name follows its handle and later copies, and it stays a constant") {
-  Tensor mask(Array{0.0, -std::numeric_limits<double>::infinity()});
+  Tensor mask(Array{0.0, -kInfinity});
   Tensor before = mask;
   mask.set_name("mask");
   Tensor copy = mask;
@@ -85,28 +67,23 @@ TEST_CASE("A constant's name follows its handle and later copies, and it stays a
   CHECK(tape.size() == 2);
   CHECK_FALSE(mask.requires_grad());
   CHECK_FALSE(mask.has_grad());
-  CHECK_THROWS_WITH_AS(mask.grad(), doctest::Contains("a constant"), std::logic_error);
+  CHECK_THROWS_WITH_AS(mask.grad(), Contains("a constant"), std::logic_error);
   CHECK_THROWS_AS(mask.retain_grad(), std::logic_error);
   CHECK_THROWS_AS(mask.register_hook([](auto&) {}), std::logic_error);
-  CHECK_THROWS_WITH_AS(tg::sum(mask).backward(), doctest::Contains("depends on none"), std::logic_error);
-  CHECK_THROWS_WITH_AS(mask.backward(Array{1.0, 1.0}), doctest::Contains("depends on none"), std::logic_error);
-  CHECK_THROWS_WITH_AS(w + Tensor(Array{1.0, 2.0, 3.0}) * mask, doctest::Contains("mask (2)"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tg::sum(mask).backward(), Contains("depends on none"), std::logic_error);
+  CHECK_THROWS_WITH_AS(mask.backward(Array{1.0, 1.0}), Contains("depends on none"), std::logic_error);
+  CHECK_THROWS_WITH_AS(w + Tensor(Array{1.0, 2.0, 3.0}) * mask, Contains("mask (2)"), std::invalid_argument);
 }
 
 TEST_CASE("Errors name the parameter, both shapes and the incompatible axis") {
   Model model;
   tg::parameters(model);
   CHECK_THROWS_WITH_AS(
-      model(Tensor(Array(xt::ones<double>({5, 2})))),
-      "[linear] expected an input of shape (..., 3) for hidden.weight (4, 3), got (5, 2): axis -1 is 2",
-      std::invalid_argument);
-  CHECK_THROWS_WITH_AS(
       model.head.weight + Tensor(Array(xt::ones<double>({3, 4}))),
       "[add] expected shapes that broadcast together, got head.weight (2, 4) and (3, 4): they differ in axis -2",
       std::invalid_argument);
   CHECK_THROWS_WITH_AS(Tensor(Array(xt::ones<double>({2, 3}))) * model.head.weight,
-                       doctest::Contains("got (2, 3) and head.weight (2, 4): they differ in axis -1"),
-                       std::invalid_argument);
+                       Contains("got (2, 3) and head.weight (2, 4): they differ in axis -1"), std::invalid_argument);
 }
 
 TEST_CASE("A printed tape has a row per node, with its inputs") {
@@ -128,7 +105,7 @@ TEST_CASE("A profiling tape shows each operation's saved bytes and gradient norm
   Parameter w(Array{3.0, 4.0});
   tg::Tape tape({.profile = true});
   const Tensor y = tg::exp(w);  // saves its output: two doubles
-  y.backward(tg::Array<double>(Array{0.6, 0.8}));
+  y.backward(Array{0.6, 0.8});
   const std::vector<std::string> columns = row(printed(tape), "1");
   CHECK(columns[1] == "exp");
   CHECK(columns[4] == "16");
@@ -164,7 +141,7 @@ TEST_CASE("A printed tape shows NaN gradients, of operations and parameters") {
   const Parameter w(Array{0.0});
   const tg::Tape tape({.profile = true});
   const Tensor y = w * 2.0;
-  (y * std::numeric_limits<double>::quiet_NaN()).backward();
+  (y * kNaN).backward();
   CHECK(row(printed(tape), "0").back() == "NaN");
   const std::vector<std::string> mul = row(printed(tape), "1");
   CHECK(mul[mul.size() - 2] == "NaN");
@@ -204,50 +181,29 @@ TEST_CASE("A tape is written as a graph with escaped node names and edges from t
   CHECK(graph.find("d-1") == std::string::npos);  // a constant has no node
 }
 
-TEST_CASE("Hooks see the complete gradient, and their changes propagate") {
+TEST_CASE("Hooks see the complete gradient of one backward pass, and their changes propagate, until they are removed") {
   Parameter w(Array{2.0});
-  std::vector<double> seen;
-  for (int sweep = 0; sweep < 2; ++sweep) {
-    tg::Tape tape;
+  std::vector<double> seen, seen_by_parameter;
+  w.register_hook([&](auto& gradient) { seen_by_parameter.push_back(gradient(0)); });
+  w.register_hook([](auto& gradient) { gradient *= 0.5; });
+  const auto sweep = [&] {
+    const tg::Tape tape;
     Tensor y = w * 3.0;
     y.register_hook([&](auto& gradient) {
       seen.push_back(gradient(0));
       gradient *= 10.0;
     });
     (tg::sum(y) + tg::sum(y)).backward();
-  }
-  CHECK(seen == std::vector<double>{2.0, 2.0});
-  CHECK(w.grad()(0) == 2 * 10 * 2 * 3);
-}
-
-TEST_CASE("A hook on a parameter sees the gradient of one backward pass, until it is removed") {
-  Parameter w(Array{2.0});
-  std::vector<double> seen;
-  w.register_hook([&](auto& gradient) { seen.push_back(gradient(0)); });
-  w.register_hook([&](auto& gradient) { gradient *= 0.5; });
-  const auto sweep = [&] {
-    tg::Tape tape;
-    tg::sum(w * w).backward();
   };
   sweep();
   sweep();
-  CHECK(seen == std::vector<double>{4.0, 4.0});
-  CHECK(w.grad()(0) == 4.0);  // twice half of 4
+  CHECK(seen == std::vector<double>{2, 2});
+  CHECK(seen_by_parameter == std::vector<double>{60, 60});
+  CHECK(w.grad()(0) == 60);  // twice half
   w.remove_hooks();
   sweep();
-  CHECK(seen.size() == 2);
-  CHECK(w.grad()(0) == 8.0);
-}
-
-TEST_CASE("A hook that changes the shape of a gradient is refused") {
-  Parameter w(Array{2.0, 1.0});
-  w.register_hook([](auto& gradient) { gradient = tg::Array<double>(Array{1.0}); });
-  tg::Tape tape;
-  CHECK_THROWS_WITH_AS(tg::sum(w * 2.0).backward(),
-                       "[hook] expected the gradient of the parameter to keep its shape (2), got (1)",
-                       std::invalid_argument);
-  CHECK(!w.has_grad());
-  CHECK_THROWS_AS(Tensor(Array{1.0}).register_hook([](auto&) {}), std::logic_error);
+  CHECK(seen_by_parameter.size() == 2);
+  CHECK(w.grad()(0) == 120);
 }
 
 TEST_CASE("Anomaly mode names the operation with the first NaN, its inputs and its layer") {
@@ -261,47 +217,20 @@ TEST_CASE("Anomaly mode names the operation with the first NaN, its inputs and i
   CHECK_THROWS_WITH_AS(tg::log(z), of_log, std::runtime_error);
   const tg::LayerScope scope("score");
   CHECK_THROWS_WITH_AS(tg::log(z), (of_log + std::string("; in layer score")).c_str(), std::runtime_error);
-  CHECK_THROWS_WITH_AS(tg::exp(y * 1e9 + 1e9), doctest::Contains("got inf at (0, 0)"), std::runtime_error);
-}
-
-TEST_CASE("Anomaly mode names a non-finite parameter, not a later operation") {
-  Model model;
-  tg::parameters(model);
-  const Array x{{1.0, 1.0, 1.0}};
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -HUGE_VAL}) {
-    model.head.weight.mutable_value()(1, 2) = bad;
-    const std::string expected = std::string("[linear] expected finite parameters, got ") +
-                                 (std::isnan(bad) ? "NaN" : "-inf") + " at (1, 2) of head.weight (2, 4)";
-    for (const bool frozen : {false, true}) {
-      model.head.weight.set_requires_grad(!frozen);
-      const tg::Tape tape({.detect_anomaly = true});
-      CHECK_THROWS_WITH_AS(tg::gelu(model(x)), expected.c_str(), std::runtime_error);
-    }
-  }
-}
-
-TEST_CASE("Anomaly mode finds NaN in the backward pass, too") {
-  Parameter w(Array{0.0});
-  w.set_name("w");
-  const tg::Tape tape({.detect_anomaly = true});
-  const Tensor y = tg::sum(tg::sqrt(w) * 0.0);  // 0 times the infinite slope of sqrt at 0
-  CHECK_THROWS_WITH_AS(
-      y.backward(),
-      "[sqrt] expected finite gradients, the backward rule produced NaN at (0) in the gradient of input 0, w (1)",
-      std::runtime_error);
+  CHECK_THROWS_WITH_AS(tg::exp(y * 1e9 + 1e9), Contains("got inf at (0, 0)"), std::runtime_error);
 }
 
 TEST_CASE("Anomaly mode allows infinities from a mask, and finds a NaN behind them") {
   Parameter w(Array{{1.0, 2.0}}), matrix(Array{{1.0, 2.0}, {3.0, 4.0}});
   const tg::BoolArray hide{{true, false}};
   const tg::Tape tape({.detect_anomaly = true});
-  const Tensor p = tg::softmax(tg::masked_fill(w, hide, -std::numeric_limits<double>::infinity()) * 1.0, -1);
+  const Tensor p = tg::softmax(tg::masked_fill(w, hide, -kInfinity) * 1.0, -1);
   CHECK(p.value()(0, 1) == 1.0);
-  CHECK_THROWS_WITH_AS(tg::softmax(tg::masked_fill(w, tg::BoolArray{{true, true}}, -INFINITY), -1),
-                       doctest::Contains("[softmax] expected finite values, got NaN"), std::runtime_error);
-  const Tensor masked = tg::masked_fill(matrix, tg::BoolArray{{true, false}, {true, true}}, -INFINITY);
+  CHECK_THROWS_WITH_AS(tg::softmax(tg::masked_fill(w, tg::BoolArray{{true, true}}, -kInfinity), -1),
+                       Contains("[softmax] expected finite values, got NaN"), std::runtime_error);
+  const Tensor masked = tg::masked_fill(matrix, tg::BoolArray{{true, false}, {true, true}}, -kInfinity);
   CHECK_THROWS_WITH_AS(tg::log_softmax(masked, -1),
-                       doctest::Contains("[log_softmax] expected finite values, got NaN at (1, 0) of (2, 2)"),
+                       Contains("[log_softmax] expected finite values, got NaN at (1, 0) of (2, 2)"),
                        std::runtime_error);
 }
 

@@ -7,7 +7,6 @@
 // clang-format on
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "in_double.hpp"
+#include "special_values.hpp"
 #include "text.hpp"
 
 using tg::testing::compare;
@@ -40,14 +40,18 @@ void sweep(const HalfUsed& model) {
   tg::sum(model.used(kInput)).backward();
 }
 
-// A parameter's line in the report on the model's gradients.
-template <class M> std::string reported(const M& model, const std::string& parameter) {
+template <class M> std::string report_of(const M& model) {
   std::ostringstream out;
   tg::gradient_report(out, model);
-  std::istringstream lines(out.str());
+  return out.str();
+}
+
+// A parameter's line in the report on the model's gradients.
+template <class M> std::string reported(const M& model, const std::string& parameter) {
+  std::istringstream lines(report_of(model));
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(parameter + "  ")) return line;
-  return out.str();
+  return lines.str();
 }
 
 template <class M> bool sound(const M& model) {
@@ -103,20 +107,18 @@ TEST_CASE("Different shapes are wrong, and equal infinities exact") {
   const auto shapes = compare("dW", Array(tg::Shape{2, 3}, 0.0), Array(tg::Shape{3, 2}, 0.0));
   CHECK_FALSE(shapes);
   CHECK(printed(shapes) == "dW   (2, 3) for (3, 2)   -   WRONG");
-  const double infinity = std::numeric_limits<double>::infinity();
-  CHECK(compare("x", infinity, infinity).verdict == Verdict::exact);
-  CHECK_FALSE(compare("x", -infinity, infinity));
+  CHECK(compare("x", kInfinity, kInfinity).verdict == Verdict::exact);
+  CHECK_FALSE(compare("x", -kInfinity, kInfinity));
 }
 
 TEST_CASE("A NaN stays the reported difference, whatever follows") {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto result = compare("x", Array{1, nan, 2.0000000001}, Array{1, 5, 2});
+  const auto result = compare("x", Array{1, kNaN, 2.0000000001}, Array{1, 5, 2});
   CHECK_FALSE(result);
   CHECK(result.index == tg::Shape{1});
   CHECK(std::isnan(result.mine));
-  CHECK_FALSE(compare("x", Array{nan, 2}, Array{1, 2}));
-  CHECK_FALSE(compare("x", Array{1, 2}, Array{1, nan}));
-  CHECK(compare("x", Array{9, nan, 7}, Array{0, nan, 7}).index == tg::Shape{1});
+  CHECK_FALSE(compare("x", Array{kNaN, 2}, Array{1, 2}));
+  CHECK_FALSE(compare("x", Array{1, 2}, Array{1, kNaN}));
+  CHECK(compare("x", Array{9, kNaN, 7}, Array{0, kNaN, 7}).index == tg::Shape{1});
 }
 
 TEST_CASE("A comparison prints its steps aligned") {
@@ -173,9 +175,9 @@ TEST_CASE("Arrays, shapes and results are readable in doctest's messages") {
 
 TEST_CASE("Before backward() the report says that there are no gradients") {
   const HalfUsed model;
-  std::ostringstream out;
-  CHECK_FALSE(tg::gradient_report(out, model));
-  CHECK(out.str() == "none of 4 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
+  CHECK_FALSE(sound(model));
+  CHECK(report_of(model) ==
+        "none of 4 parameters has a gradient: backward() was not called, or zero_grad() after it\n");
   HalfUsed half_frozen;
   half_frozen.unused.weight.set_requires_grad(false);
   CHECK(reported(half_frozen, "none") ==
@@ -196,22 +198,19 @@ TEST_CASE("Parameters without a gradient are named") {
 
 TEST_CASE("A parameter reached by backward but not listed by the model is named, and frozen ones are fine") {
   Forgetful model;
-  std::ostringstream out;
   {
     tg::Tape tape;
     tg::sum(model.forgotten(model.listed(kInput))).backward();
-    CHECK_FALSE(tg::gradient_report(out, model));
-    CHECK(contains(out.str(), "?              (1, 2)  not listed  "));
-    CHECK(contains(out.str(), "  the loss depends on it, through linear: is its layer missing from TAPEGRAD_FIELDS?"));
-    CHECK(contains(out.str(), "?              (1)     not listed  "));
+    CHECK_FALSE(sound(model));
+    const std::string report = report_of(model);
+    CHECK(contains(report, "?              (1, 2)  not listed  "));
+    CHECK(contains(report, "  the loss depends on it, through linear: is its layer missing from TAPEGRAD_FIELDS?"));
+    CHECK(contains(report, "?              (1)     not listed  "));
     model.forgotten.weight.set_name("value.weight");  // like a traversal of another model
-    out.str("");
-    CHECK_FALSE(tg::gradient_report(out, model));
-    CHECK(contains(out.str(), "value.weight   (1, 2)  not listed"));
+    CHECK(contains(report_of(model), "value.weight   (1, 2)  not listed"));
   }
-  out.str("");  // without the tape they are only counted
-  CHECK_FALSE(tg::gradient_report(out, model));
-  CHECK(contains(out.str(), "2 more                 not listed  "));
+  CHECK_FALSE(sound(model));  // without the tape they are only counted
+  CHECK(contains(report_of(model), "2 more                 not listed  "));
   {
     tg::Tape tape;
     tg::sum(model.listed(kInput)).backward();
@@ -235,9 +234,7 @@ TEST_CASE("A listed parameter cleared or frozen after the backward pass does not
   for (const bool freeze : {false, true}) {
     sweep(model);
     freeze ? model.used.bias.set_requires_grad(false) : model.used.bias.zero_grad();
-    std::ostringstream out;
-    tg::gradient_report(out, model);
-    CHECK_FALSE(contains(out.str(), "not listed"));
+    CHECK_FALSE(contains(report_of(model), "not listed"));
   }
 }
 
@@ -249,9 +246,7 @@ TEST_CASE("Unlisted parameters are those of the last backward pass, and include 
     y.retain_grad();
     tg::sum(all ? model.forgotten(y) : y).backward();
     CHECK(sound(model) != all);
-    std::ostringstream out;
-    tg::gradient_report(out, model);
-    CHECK(contains(out.str(), "not listed") == all);
+    CHECK(contains(report_of(model), "not listed") == all);
   }
 }
 
@@ -295,11 +290,11 @@ TEST_CASE("Zero and non-finite gradients are named") {
   HalfUsed model;
   model.used.weight.set_grad(Array{{0.0, 0.0}});
   CHECK(reported(model, "used.weight").ends_with("|gradient| 0  all zeros"));
-  model.used.weight.set_grad(Array{{0.0, std::numeric_limits<double>::quiet_NaN()}});
+  model.used.weight.set_grad(Array{{0.0, kNaN}});
   CHECK(contains(reported(model, "used.weight"), "not finite: Tape({.detect_anomaly = true})"));
 
   Parameter alone(Array{1.0, 2.0});
-  for (const double element : {0.5, std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double element : {0.5, kNaN}) {
     alone.set_grad(Array{0.0, element});
     CHECK(sound(alone) == std::isfinite(element));
   }
@@ -311,11 +306,10 @@ TEST_CASE("Parameters without elements are never reported as zeros, copies or mi
         {"first", Parameter(Array(shape))}, {"second", Parameter(Array(shape))}, {"third", Parameter(Array{1.0})}};
     tg::Tape tape({.profile = true, .detect_anomaly = true});
     (tg::sum(model["first"]) + tg::sum(tg::exp(model["second"])) + tg::sum(model["third"])).backward();
-    std::ostringstream report;
-    CHECK(tg::gradient_report(report, model));
+    CHECK(sound(model));
     const std::string text = tg::to_string(shape), gap(2 + std::max<std::size_t>(0, text.size() - 3), ' ');
-    CHECK(report.str() == "first   " + text + "  |gradient| 0\nsecond  " + text + "  |gradient| 0\nthird   (1)" + gap +
-                              "|gradient| 1\n");
+    CHECK(report_of(model) == "first   " + text + "  |gradient| 0\nsecond  " + text + "  |gradient| 0\nthird   (1)" +
+                                  gap + "|gradient| 1\n");
     CHECK_FALSE(contains(listing(model), "cop"));
     model["third"].set_grad(Array{0.0});
     CHECK(contains(reported(model, "third"), "all zeros"));

@@ -1,7 +1,3 @@
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,10 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "in_double.hpp"
 #include "refused.hpp"
 #include "special_values.hpp"
-
-namespace tg = tapegrad;
 
 namespace {
 
@@ -38,7 +33,7 @@ auto step_of(std::uint64_t seed) {
   return [seed, entries = Ids()](const tg::IntArray& prefixes, const tg::IntArray& rows) mutable {
     const Ids before = entries;
     entries.clear();
-    tg::Array<double> logs(tg::Shape{prefixes.shape()[0], kIds});
+    Array logs(tg::Shape{prefixes.shape()[0], kIds});
     for (std::size_t i = 0; i < rows.size(); ++i) {
       entries.push_back(before.empty() ? rows(i) : before.at(static_cast<std::size_t>(rows(i))));
       Ids prefix;
@@ -94,7 +89,7 @@ void check_same(const std::vector<tg::Hypothesis>& actual, const std::vector<tg:
 // The same log-probabilities after every prefix.
 auto always(const std::vector<double>& logs) {
   return [logs](const tg::IntArray& prefixes) {
-    tg::Array<double> all(tg::Shape{prefixes.shape()[0], logs.size()});
+    Array all(tg::Shape{prefixes.shape()[0], logs.size()});
     for (std::size_t i = 0; i < all.size(); ++i) all.data()[i] = logs[i % logs.size()];
     return all;
   };
@@ -168,13 +163,11 @@ TEST_CASE("A decoder with a cache finds what it finds without") {
   Model model;
   for (const auto& parameter : tg::parameters(model))
     parameter->set_value(tg::normal<double>(parameter->shape(), 0, 0.7));
-  const tg::Array<double> memory = tg::normal<double>({3, 4, 8});
+  const Array memory = tg::normal<double>({3, 4, 8});
   const tg::BeamSearchOptions options{.begin = 1, .end = 2, .beams = 3, .max_length = 8, .length_penalty = 0.6};
-  const auto last_logs = [&](const tg::Tensor<double>& x) {
-    return tg::log_softmax(model.head(tg::select(x, 1, -1)), -1).value();
-  };
+  const auto last_logs = [&](const Tensor& x) { return tg::log_softmax(model.head(tg::select(x, 1, -1)), -1).value(); };
 
-  tg::Array<double> seen = memory;
+  Array seen = memory;
   const auto plain = tg::beam_search(
       [&](const tg::IntArray& prefixes, const tg::IntArray& rows) {
         seen = tg::rows(seen, rows);
@@ -209,6 +202,6 @@ TEST_CASE("Invalid options and steps are refused") {
   });
   check_refused("beam_search", "nan for id 1", [&] { tg::beam_search(always({-1, kNaN}), options); });
   check_refused("beam_search", "(1, vocabulary) from step, got (2, 1)", [&] {
-    tg::beam_search([](const tg::IntArray&) { return tg::Array<double>(tg::Shape{2, 1}); }, options);
+    tg::beam_search([](const tg::IntArray&) { return Array(tg::Shape{2, 1}); }, options);
   });
 }

@@ -117,20 +117,16 @@ TEST_CASE("A patch replaces a layer's output by a function, with gradients throu
 }
 
 TEST_CASE("Patches reach layers of every kind, without a tape") {
-  tg::MultiHeadAttention<double> attention(4, 2);
-  tg::Embedding<double> embedding(5, 4);
-  tg::LayerNorm<double> norm(4);
-  tg::RMSNorm<double> rms(4);
-  tg::FeedForward<double> feed_forward(4, 8);
-  tg::TransformerBlock<double> block(4, 2);
   struct All {
-    tg::MultiHeadAttention<double>& attention;
-    tg::Embedding<double>& embedding;
-    tg::LayerNorm<double>&norm, &rms;
-    tg::FeedForward<double>& feed_forward;
-    tg::TransformerBlock<double>& block;
+    tg::MultiHeadAttention<double> attention{4, 2};
+    tg::Embedding<double> embedding{5, 4};
+    tg::LayerNorm<double> norm{4};
+    tg::RMSNorm<double> rms{4};
+    tg::FeedForward<double> feed_forward{4, 8};
+    tg::TransformerBlock<double> block{4, 2};
     TAPEGRAD_FIELDS(attention, embedding, norm, rms, feed_forward, block)
-  } all{attention, embedding, norm, rms, feed_forward, block};
+  } all;
+  const auto& attention = all.attention;
   tg::parameters(all);
   const Array x(tg::Shape{1, 3, 4}, 1.0), patched(tg::Shape{1, 3, 4}, 7.0);
   const auto check_patched = [&](const std::string& path, auto call) {
@@ -141,11 +137,11 @@ TEST_CASE("Patches reach layers of every kind, without a tape") {
   };
   check_patched("attention", [&] { return attention(x); });
   check_patched("attention", [&] { return attention.with_weights(x, x, x).first; });
-  check_patched("embedding", [&] { return embedding(tg::IntArray{{1, 2, 3}}); });
-  check_patched("norm", [&] { return norm(x); });
-  check_patched("rms", [&] { return rms(x); });
-  check_patched("feed_forward", [&] { return feed_forward(x); });
-  check_patched("block", [&] { return block(x); });
+  check_patched("embedding", [&] { return all.embedding(tg::IntArray{{1, 2, 3}}); });
+  check_patched("norm", [&] { return all.norm(x); });
+  check_patched("rms", [&] { return all.rms(x); });
+  check_patched("feed_forward", [&] { return all.feed_forward(x); });
+  check_patched("block", [&] { return all.block(x); });
   const Array expected = attention.out_proj(Tensor(patched)).value();
   const tg::Patch<double> heads("attention.heads", patched);
   CHECK_CLOSE(attention(x), expected, 0);

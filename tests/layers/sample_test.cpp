@@ -1,14 +1,9 @@
-#include <tapegrad/tapegrad.hpp>
-
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <vector>
 
+#include "in_double.hpp"
 #include "refused.hpp"
 #include "special_values.hpp"
-
-namespace tg = tapegrad;
 
 namespace {
 
@@ -16,7 +11,7 @@ namespace {
 std::vector<double> shares(const std::vector<double>& logits, tg::SampleOptions options, std::size_t draws = 20000) {
   tg::Generator generator(3);
   options.generator = &generator;
-  tg::Array<double> rows(tg::Shape{draws, logits.size()});
+  Array rows(tg::Shape{draws, logits.size()});
   for (std::size_t i = 0; i < rows.size(); ++i) rows.data()[i] = logits[i % logits.size()];
   std::vector<double> counts(logits.size());
   for (const auto id : tg::sample(rows, options)) counts[static_cast<std::size_t>(id)] += 1 / double(draws);
@@ -84,7 +79,7 @@ TEST_CASE("Temperature 0 selects the most likely id of each row, the first of se
 }
 
 TEST_CASE("Rows have independent random numbers, and equal seeds give equal ids") {
-  const tg::Array<double> logits(tg::Shape{2, 50, 10}, 0.0);
+  const Array logits(tg::Shape{2, 50, 10}, 0.0);
   tg::Generator one(1), same(1);
   const tg::IntArray ids = tg::sample(logits, {.generator = &one});
   CHECK(ids.shape() == tg::Shape{2, 50});
@@ -93,11 +88,11 @@ TEST_CASE("Rows have independent random numbers, and equal seeds give equal ids"
   CHECK(tg::sample(logits, {.generator = &same}) != ids);
   tg::manual_seed(1);
   CHECK(tg::sample(logits) == ids);
-  CHECK(tg::sample(tg::Array<double>(tg::Shape{0, 4}, 0.0)).shape() == tg::Shape{0});
+  CHECK(tg::sample(Array(tg::Shape{0, 4}, 0.0)).shape() == tg::Shape{0});
 }
 
 TEST_CASE("Sampling refuses rows without a largest element, and options out of range") {
-  const tg::Array<double> logits{{0, 1}, {2, 3}};
+  const Array logits{{0, 1}, {2, 3}};
   check_refused("sample", "temperature of 0 or more, got -1", [&] { tg::sample(logits, {.temperature = -1}); });
   check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = kNaN}); });
   check_refused("sample", "temperature", [&] { tg::sample(logits, {.temperature = kInfinity}); });
@@ -108,11 +103,11 @@ TEST_CASE("Sampling refuses rows without a largest element, and options out of r
   const tg::Generator before = generator;
   for (const double temperature : {0.0, 1.0}) {
     const tg::SampleOptions options{.temperature = temperature, .generator = &generator};
-    check_refused("sample", "nan in row 1", [&] { tg::sample(tg::Array<double>{{0, 1}, {2, kNaN}}, options); });
-    check_refused("sample", "got -inf", [&] { tg::sample(tg::Array<double>{{-kInfinity, -kInfinity}}, options); });
-    check_refused("sample", "got inf", [&] { tg::sample(tg::Array<double>{{kInfinity, 0}}, options); });
+    check_refused("sample", "nan in row 1", [&] { tg::sample(Array{{0, 1}, {2, kNaN}}, options); });
+    check_refused("sample", "got -inf", [&] { tg::sample(Array{{-kInfinity, -kInfinity}}, options); });
+    check_refused("sample", "got inf", [&] { tg::sample(Array{{kInfinity, 0}}, options); });
   }
   CHECK(generator == before);
-  check_refused("sample", "(2, 0)", [] { tg::sample(tg::Array<double>(tg::Shape{2, 0})); });
-  check_refused("sample", "shape ()", [] { tg::sample(tg::Array<double>(tg::Shape{})); });
+  check_refused("sample", "(2, 0)", [] { tg::sample(Array(tg::Shape{2, 0})); });
+  check_refused("sample", "shape ()", [] { tg::sample(Array(tg::Shape{})); });
 }

@@ -123,21 +123,18 @@ TEST_CASE("A tape finds the cross-attention and its weights") {
 }
 
 TEST_CASE("A decoder block has correct gradients, also with respect to the memory") {
-  struct Model {
-    Parameter memory{tg::normal<double>({2, 3, 6})};
-    Block decoder;
-    TAPEGRAD_FIELDS(memory, decoder)
-  };
-  for (const Block& block : decoder_blocks()) {
-    Model model{.decoder = block};
+  for (Block block : decoder_blocks()) {
     const Tensor x(tg::normal<double>({2, 4, 8}));
+    Parameter memory(tg::normal<double>({2, 3, 6}));
+    tg::NamedParameters<double> named = tg::named_parameters(block);
+    named.emplace_back("memory", memory);
     CHECK_GRADIENTS(
         [&] {
-          const auto [y, weights] = model.decoder.with_weights(x, model.memory, Mask::causal());
-          const Tensor z = model.decoder(x, model.memory, Mask::causal(), Mask::valid_lens({3, 2}));
+          const auto [y, weights] = block.with_weights(x, memory, Mask::causal());
+          const Tensor z = block(x, memory, Mask::causal(), Mask::valid_lens({3, 2}));
           return tg::mean(y * z) + tg::mean(weights * weights);
         },
-        model);
+        named);
   }
 }
 

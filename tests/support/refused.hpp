@@ -10,6 +10,17 @@
 #include <typeinfo>
 #include <vector>
 
+/// Expects an exception. Returns its message.
+template <class Call> std::string error_message(Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  FAIL_CHECK("expected an error");
+  return "";
+}
+
 /// Expects std::invalid_argument, "[operation] expected ..." with the text in it.
 template <class Call> void check_refused(const std::string& operation, const std::string& text, Call call) {
   CAPTURE(operation);

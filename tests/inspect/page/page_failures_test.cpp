@@ -7,12 +7,13 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
 #include "in_double.hpp"
 #include "page_data.hpp"
+#include "refused.hpp"
+#include "special_values.hpp"
 #include "temporary_folder.hpp"
 
 namespace {
@@ -24,17 +25,6 @@ constexpr tg::TapeOptions both{.detect_anomaly = true, .keep_values = true};
 json told_step_of(const tg::Tape& tape, const tg::PageStep& told = {}) {
   const tg::detail::RecordedStep step{tape.recording(), told};
   return json::parse(tg::detail::page_json({&step, 1}, {}).text())["steps"][0];
-}
-
-// The message of the exception thrown by f.
-template <class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  FAIL("expected a std::runtime_error");
-  return "";
 }
 
 const json& opened(const json& step) { return step["nodes"][step["opened_at"]["node"].get<std::size_t>()]; }
@@ -58,7 +48,7 @@ TEST_CASE("After an anomaly in the forward pass the page opens at the operation 
   const Parameter w(Array{1.0, 0.0, -1.0});
   tg::Tape tape(both);
   const Tensor y = w * 2.0;
-  const std::string error = message_of([&] { return tg::log(y); });
+  const std::string error = error_message([&] { return tg::log(y); });
   const json step = told_step_of(tape);
   CHECK(step["opened_at"]["text"] == error);
   CHECK(step["opened_at"]["backward"] == false);
@@ -71,21 +61,21 @@ TEST_CASE("After an anomaly in the forward pass the page opens at the operation 
 TEST_CASE("An operation on constants with a NaN result is on the page, too") {
   const Tensor x(Array{-1.0});
   tg::Tape tape(both);
-  message_of([&] { return tg::log(x); });
+  error_message([&] { return tg::log(x); });
   const json step = told_step_of(tape);
   CHECK(opened(step)["operation"] == "log");
   CHECK(step["nodes"][0]["kind"] == "constant");
 }
 
 TEST_CASE("The page opens at a non-finite parameter") {
-  Parameter w(Array{1.0}), bad(Array{std::nan("")});
+  Parameter w(Array{1.0}), bad(Array{kNaN});
   bad.set_name("head.bias");
   for (const bool frozen : {false, true}) {
     CAPTURE(frozen);
     bad.set_requires_grad(!frozen);
     tg::Tape tape(both);
     const Tensor y = w * 2.0;
-    const std::string error = message_of([&] { return y + bad; });
+    const std::string error = error_message([&] { return y + bad; });
     const json step = told_step_of(tape);
     CHECK(step["opened_at"]["text"] == error);
     CHECK(opened(step)["name"] == "head.bias");
@@ -97,7 +87,7 @@ TEST_CASE("After an anomaly in the backward pass the page opens at the operation
   const tg::Parameter<float> w(tg::Array<float>{4.0F, 0.0F});
   tg::Tape tape(both);
   const tg::Tensor<float> y = tg::sqrt(w * 3.0F), loss = tg::sum(y * 2.0F);
-  const std::string error = message_of([&] { loss.backward(); });
+  const std::string error = error_message([&] { loss.backward(); });
   const json step = told_step_of(tape);
   CHECK(step["opened_at"]["text"] == error);
   CHECK(step["opened_at"]["backward"] == true);
@@ -112,7 +102,7 @@ TEST_CASE("A tape continues after an anomaly, and the page shows its next backwa
   tg::Tape tape(both);
   const Tensor y = w * w;
   const std::size_t size = tape.size();
-  message_of([&] { return tg::log(y - 1.0) * w; });
+  error_message([&] { return tg::log(y - 1.0) * w; });
   CHECK(tape.size() == size + 2);  // y - 1 and the faulty log
   y.backward();
   CHECK(w.grad() == Array{2.0});
@@ -124,7 +114,7 @@ TEST_CASE("A tape without kept values records no anomaly") {
   tg::Tape tape({.detect_anomaly = true});
   const Tensor y = w * 2.0;
   const std::size_t size = tape.size();
-  message_of([&] { return tg::log(y); });
+  error_message([&] { return tg::log(y); });
   CHECK(tape.size() == size);
   CHECK_FALSE(tg::detail::observers_of(tape.recording()->of<double>())->anomaly()->found());
 }
@@ -142,8 +132,7 @@ TEST_CASE("A page can open at a value by its name, with the available numbers") 
   CHECK(told_step_of(
             tape, {.numeric = {{"w", Array{2.5}}}})["nodes"][0]["compared"]["gradient"]["statistics"]["mean"] == 2.5);
   CHECK_THROWS_WITH_AS(told_step_of(tape, {.numeric = {{"w", Array{1.0, 2.0}}}}),
-                       doctest::Contains("expected a numeric gradient of the shape (1) of w, got (2)"),
-                       std::invalid_argument);
+                       Contains("expected a numeric gradient of the shape (1) of w, got (2)"), std::invalid_argument);
 }
 
 TEST_CASE("A page can open at a constant or a frozen parameter") {
@@ -203,16 +192,15 @@ TEST_CASE("Checks that pass, and checks without TAPEGRAD_PAGE, write no page") {
 }
 
 TEST_CASE("Anomaly mode names a hook as the cause, on an operation and on a parameter, not the next rule") {
-  const double infinity = std::numeric_limits<double>::infinity();
   for (const bool of_parameter : {false, true}) {
     Parameter w(Array{1.0, 2.0});
     w.set_name("head.weight");
     tg::Tape tape(both);
     const tg::LayerScope scope("head");
     Tensor y = w * 2.0;
-    const auto spoil = [&](auto& gradient) { gradient(1) = infinity; };
+    const auto spoil = [](auto& gradient) { gradient(1) = kInfinity; };
     of_parameter ? w.register_hook(spoil) : y.register_hook(spoil);
-    const std::string error = message_of([&] { tg::sum(tg::exp(y)).backward(); });
+    const std::string error = error_message([&] { tg::sum(tg::exp(y)).backward(); });
     CHECK(error == std::string("[hook] expected finite gradients, a hook produced inf at (1) in the gradient of ") +
                        (of_parameter ? "head.weight (2); in layer head" : "mul #1 (2); in layer head"));
     const json step = told_step_of(tape);
@@ -227,7 +215,7 @@ TEST_CASE("After a backward pass in one number type, the page does not open at a
   const Parameter w(Array{-1.0});
   const tg::Parameter<float> v(tg::Array<float>{1});
   tg::Tape tape(both);
-  message_of([&] { return tg::log(w); });
+  error_message([&] { return tg::log(w); });
   tg::sum(v * v).backward();
   CHECK_FALSE(told_step_of(tape).contains("opened_at"));
 }

@@ -5,10 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <optional>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,7 @@
 #include "../../operations/table.hpp"
 #include "in_double.hpp"
 #include "page_data.hpp"
+#include "special_values.hpp"
 #include "temporary_folder.hpp"
 
 namespace {
@@ -51,18 +53,20 @@ template <class T> json stored(const tg::Array<T>& array, std::size_t most) {
   return json::parse(tg::detail::array_json(array, most).text());
 }
 
-json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}) {
-  const tg::detail::RecordedStep step{tape.recording(), {}};
+json page_of(const tg::Tape& tape, const tg::PageOptions& options = {}, const tg::PageStep& told = {}) {
+  const tg::detail::RecordedStep step{tape.recording(), told};
   return json::parse(tg::detail::page_json({&step, 1}, options).text());
 }
 
-json step_of(const tg::Tape& tape, const tg::PageOptions& options = {}) { return page_of(tape, options)["steps"][0]; }
+json step_of(const tg::Tape& tape, const tg::PageOptions& options = {}, const tg::PageStep& told = {}) {
+  return page_of(tape, options, told)["steps"][0];
+}
 
-const json& named(const json& step, const std::string& name) {
+// The first attention of a step, or null.
+json attention_of(const json& step) {
   for (const json& node : step["nodes"])
-    if (node["name"] == name) return node;
-  FAIL("no node is called " << name);
-  return step;
+    if (node.contains("attention")) return node["attention"];
+  return json();
 }
 
 struct Classifier {
@@ -108,7 +112,7 @@ TEST_CASE("A page has the expression that finds each node") {
 
   logits = tg::exp(x);
   logits.set_name("later");
-  CHECK(named(step_of(tape), "later")["find"] == "");
+  CHECK(page::named(step_of(tape), "later")["find"] == "");
 }
 
 TEST_CASE("A page's expressions escape names") {
@@ -116,7 +120,7 @@ TEST_CASE("A page's expressions escape names") {
   const Parameter w(Array{1, 2});
   auto x = tg::exp(w);
   x.set_name("a \\ and a \"");
-  CHECK(named(step_of(tape), "a \\ and a \"")["find"] == R"(tape.find<double>("a \\ and a \""))");
+  CHECK(page::named(step_of(tape), "a \\ and a \"")["find"] == R"(tape.find<double>("a \\ and a \""))");
 }
 
 TEST_CASE("A page has the tape's values and gradients, formulas, layers and loss") {
@@ -134,13 +138,13 @@ TEST_CASE("A page has the tape's values and gradients, formulas, layers and loss
     const std::string& name = entry.first;
     const auto& parameter = entry.second;
     CAPTURE(name);
-    const json& node = named(step, name);
+    const json& node = page::named(step, name);
     CHECK(node["kind"] == "parameter");
     CHECK(node["reached"] == true);
     check_array(node["value"], parameter->value());
     check_array(node["gradient"], parameter->grad());
   }
-  const json& node = named(step, "logits");
+  const json& node = page::named(step, "logits");
   check_array(node["value"], logits.value());
   check_array(node["gradient"], logits.grad());
   CHECK(node["kind"] == "operation");
@@ -151,20 +155,6 @@ TEST_CASE("A page has the tape's values and gradients, formulas, layers and loss
   const json& weight = step["nodes"][node["inputs"][1].get<std::size_t>()];
   CHECK(weight["name"] == "head.weight");
   CHECK(step["nodes"][step["loss"].get<std::size_t>()]["operation"] == "cross_entropy");
-
-  std::vector<std::pair<std::string, std::string>> places;
-  for (const json& n : step["nodes"])
-    if (n["kind"] == "operation") places.emplace_back(n["operation"], n["layer"]);
-  const std::vector<std::pair<std::string, std::string>> expected{{"embedding", "embedding"},
-                                                                  {"linear", "attention.q_proj"},
-                                                                  {"linear", "attention.k_proj"},
-                                                                  {"linear", "attention.v_proj"},
-                                                                  {"multi_head_attention", "attention.heads"},
-                                                                  {"linear", "attention.out_proj"},
-                                                                  {"mean", ""},
-                                                                  {"linear", "head"},
-                                                                  {"cross_entropy", ""}};
-  CHECK(places == expected);
 }
 
 TEST_CASE("Attention weights are computed for the page, with their gradient and the unmasked positions") {
@@ -176,18 +166,15 @@ TEST_CASE("Attention weights are computed for the page, with their gradient and 
   const auto mask =
       tg::AttentionMask::causal() & tg::AttentionMask::key_padding({{true, true, true}, {true, true, false}});
   const Tensor x(tg::normal<double>({2, 3, 8})), factors(tg::normal<double>({2, 3, 8}));
-  const auto attention_of = [&](bool composed) {
+  const auto made_by = [&](bool composed) {
     tg::Tape tape(keeping);
     auto [y, weights] = composed ? layer.with_weights(x, x, x, mask) : std::pair(layer(x, mask), Tensor());
     if (composed) weights.retain_grad();
     tg::sum(y * factors).backward();
     if (composed) return json{{"weights", stored(weights.value(), 1000)}, {"gradient", stored(weights.grad(), 1000)}};
-    const json step = step_of(tape);
-    for (const json& node : step["nodes"])
-      if (node.contains("attention")) return node["attention"];
-    return json();
+    return attention_of(step_of(tape));
   };
-  const json made = attention_of(false), expected = attention_of(true);
+  const json made = made_by(false), expected = made_by(true);
   REQUIRE(made.is_object());
   for (const char* key : {"weights", "gradient"}) {
     CHECK(made[key]["shape"] == json{2, 2, 3, 3});
@@ -200,7 +187,7 @@ TEST_CASE("Attention weights are computed for the page, with their gradient and 
   CHECK(decoded(made["allowed"]["data"]) == allowed);
 
   layer.dropout = tg::Dropout(0.5);
-  CHECK(attention_of(false)["gradient"].is_null());
+  CHECK(made_by(false)["gradient"].is_null());
 }
 
 TEST_CASE("A page has each operation's arguments, with masks as arrays") {
@@ -231,10 +218,10 @@ TEST_CASE("An operation is in the layer that runs it, with frozen weights and wi
   logits.set_name("logits"), scaled.set_name("scaled"), q.set_name("q");
   const tg::Tensor<float> of_q = model.head(q);
   const json step = step_of(tape);
-  CHECK(named(step, "logits")["layer"] == "head");
-  CHECK(named(step, "scaled")["layer"] == "");
-  CHECK(named(step, "attention.q_proj.weight")["kind"] == "constant");
-  CHECK(named(step, "q")["layer"] == "attention.q_proj");
+  CHECK(page::named(step, "logits")["layer"] == "head");
+  CHECK(page::named(step, "scaled")["layer"] == "");
+  CHECK(page::named(step, "attention.q_proj.weight")["kind"] == "constant");
+  CHECK(page::named(step, "q")["layer"] == "attention.q_proj");
 }
 
 TEST_CASE("Constants are nodes at their first use, and undefined inputs and their rules are omitted") {
@@ -262,11 +249,7 @@ TEST_CASE("Attention's queries and keys have the tokens of the innermost layer w
   const Lists of_all{{"the", "river", "bank"}}, of_each{{"the", "river", "bank"}, {"a", "dog", "[pad]"}};
   const auto attention_with = [&](const std::map<std::string, tg::PageTokens>& tokens,
                                   const std::map<std::string, tg::PageTokens>& of_step = {}) {
-    const tg::detail::RecordedStep step{tape.recording(), {.tokens = of_step}};
-    const json data = json::parse(tg::detail::page_json({&step, 1}, {.tokens = tokens}).text());
-    for (const json& node : data["steps"][0]["nodes"])
-      if (node.contains("attention")) return node["attention"];
-    return json();
+    return attention_of(step_of(tape, {.tokens = tokens}, {.tokens = of_step}));
   };
   json attention = attention_with({{"", {of_all, of_all}}, {"attention", {of_each, of_all}}, {"att", {{{"no"}}, {}}}});
   CHECK(attention["queries"] == json(of_each));
@@ -361,11 +344,11 @@ TEST_CASE("Several steps are on one page, also of tapes that have ended") {
   const json steps = page_data(folder.read("page.html"))["steps"];
   REQUIRE(steps.size() == 3);
   CHECK(steps[0]["label"] == "step 0");
-  check_array(named(steps[0], "w")["value"], Array{1, 2});
-  check_array(named(steps[0], "w")["gradient"], Array{2, 4});
-  check_array(named(steps[1], "w")["gradient"], Array{4, 6});
-  CHECK(named(steps[1], "w")["axis_names"] == json::array({"of the page"}));
-  CHECK(named(steps[2], "w")["axis_names"] == json::array({"of the step"}));
+  check_array(page::named(steps[0], "w")["value"], Array{1, 2});
+  check_array(page::named(steps[0], "w")["gradient"], Array{2, 4});
+  check_array(page::named(steps[1], "w")["gradient"], Array{4, 6});
+  CHECK(page::named(steps[1], "w")["axis_names"] == json::array({"of the page"}));
+  CHECK(page::named(steps[2], "w")["axis_names"] == json::array({"of the step"}));
 }
 
 TEST_CASE("Large arrays are averaged, with statistics over all numbers") {
@@ -390,13 +373,12 @@ TEST_CASE("Large arrays are averaged, with statistics over all numbers") {
 }
 
 TEST_CASE("NaN and infinity are counted separately from the other statistics") {
-  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  const json some = stored(Array{1, nan, -infinity, 3, infinity}, 100)["statistics"];
+  const json some = stored(Array{1, kNaN, -kInfinity, 3, kInfinity}, 100)["statistics"];
   CHECK(some["nan"] == 1);
   CHECK(some["infinite"] == 2);
   CHECK(some["mean"] == 2);
   CHECK(some["largest"] == 3);
-  const json none = stored(Array{nan}, 100)["statistics"];
+  const json none = stored(Array{kNaN}, 100)["statistics"];
   for (const char* key : {"least", "largest", "mean", "deviation", "norm"}) CHECK(none[key].is_null());
 }
 
@@ -436,10 +418,10 @@ TEST_CASE("Axes of parameters and constants have names and labels of matching le
   tg::Tape tape(keeping);
   const Tensor y = w * target;
   const json constant =
-      named(step_of(tape, {.axes = {{"target", {{"one"}, {"class", {"cat", "dog", "fox"}}}}}}), "target");
+      page::named(step_of(tape, {.axes = {{"target", {{"one"}, {"class", {"cat", "dog", "fox"}}}}}}), "target");
   CHECK(constant["kind"] == "constant");
   CHECK(constant["axes"] == json::parse(R"([null, ["cat", "dog", "fox"]])"));
-  const json node = named(step_of(tape, {.axes = {{"w", {{"row"}, {"token", {"the", "river", "bank"}}}}}}), "w");
+  const json node = page::named(step_of(tape, {.axes = {{"w", {{"row"}, {"token", {"the", "river", "bank"}}}}}}), "w");
   CHECK(node["axis_names"] == json{"row", "token"});
   CHECK(node["axes"] == json::parse(R"([null, ["the", "river", "bank"]])"));
   CHECK_THROWS_WITH_AS(step_of(tape, {.axes = {{"w", {{"row"}}}}}), Contains("[save_page]"), std::invalid_argument);
@@ -471,9 +453,9 @@ TEST_CASE("A layer's axes apply to its unnamed values of the same extents, and i
   CHECK(heads["axes"] == tokens);
   CHECK(heads["attention"]["queries"] == json::array({words}));
   CHECK(heads["attention"]["keys"] == json::array({keys}));
-  CHECK_FALSE(named(step, "x").contains("axes"));
+  CHECK_FALSE(page::named(step, "x").contains("axes"));
   CHECK_FALSE(made_by(step, "mean", "").contains("axes"));
-  CHECK_FALSE(named(step, "head.weight").contains("axes"));
+  CHECK_FALSE(page::named(step, "head.weight").contains("axes"));
 
   const tg::PageAxis other{"token", {"of another length"}};
   const json outer = page_with({{"", {batch, token, width}}, {"attention.q_proj", {batch, other, width}}});
@@ -492,11 +474,8 @@ TEST_CASE("Attention takes its tokens from the second-to-last axis of queries an
       tg::Shape shape(leading.begin(), leading.end());
       shape.push_back(rows);
       shape.push_back(2);
-      for (const std::size_t extent : shape) {
-        axes[name].push_back({name + " axis " + std::to_string(axes[name].size()), {}});
-        for (std::size_t i = 0; i < extent; ++i)
-          axes[name].back().labels.push_back(axes[name].back().name + ' ' + std::to_string(i));
-      }
+      axes[name].resize(shape.size());
+      for (std::size_t i = 0; i < rows; ++i) axes[name][leading.size()].labels.push_back(name + std::to_string(i));
       Parameter parameter(tg::normal<double>(shape));
       parameter.set_name(name);
       return parameter;
@@ -547,7 +526,7 @@ TEST_CASE("After a shape error a page shows the operations before it") {
   CHECK(step["loss"] == -1);
   CHECK(step["nodes"].back()["operation"] == "transpose");
   check_array(step["nodes"].back()["value"], x.value());
-  check_array(named(step, "embedding.weight")["value"], model.embedding.weight.value());
+  check_array(page::named(step, "embedding.weight")["value"], model.embedding.weight.value());
 }
 
 TEST_CASE("A page is one self-contained file, and is refused without kept values") {
@@ -572,4 +551,141 @@ TEST_CASE("A page is one self-contained file, and is refused without kept values
     CHECK(page.find(outside) == std::string::npos);
   CHECK(folder.files() == 1);
   CHECK_THROWS_AS(tg::save_page(tape, folder / "no/page.html"), std::runtime_error);
+}
+
+// ---- the size of a page -------------------------------------------------------------------------------------------
+
+namespace {
+
+// The bytes of all numbers in any part of a page.
+std::size_t bytes_of_numbers(const json& part) {
+  if (part.is_object() && part.contains("data")) return part["data"].get_ref<const std::string&>().size();
+  std::size_t bytes = 0;
+  if (part.is_structured())
+    for (const json& inner : part) bytes += bytes_of_numbers(inner);
+  return bytes;
+}
+
+// The arrays in any part of a page.
+struct Arrays {
+  std::size_t all = 0, averaged = 0, largest = 0;  // largest: numbers stored of an averaged one
+
+  void add(const json& part) {
+    if (part.is_object() && part.contains("data")) {
+      ++all;
+      if (!part.contains("pooled")) return;
+      ++averaged;
+      largest = std::max(largest, bytes_of_numbers(part) / 4 * 3 / sizeof(float));
+    } else if (part.is_structured()) {
+      for (const json& inner : part) add(inner);
+    }
+  }
+};
+
+struct Gpt {
+  tg::Embedding<> token{100, 128}, position{64, 128};
+  std::vector<tg::TransformerBlock<>> blocks = std::vector(4, tg::TransformerBlock<>(128, 4));
+  tg::Linear<> head{128, 100};
+  TAPEGRAD_FIELDS(token, position, blocks, head)
+
+  tg::Tensor<float> operator()(const tg::IntArray& ids, const tg::IntArray& positions) const {
+    tg::Tensor<float> x = token(ids) + position(positions);
+    for (const auto& block : blocks) x = block(x, tg::AttentionMask::causal());
+    return head(x);
+  }
+};
+
+// Counts the attention arrays on the page: those averaged, and all.
+struct Attention {
+  std::size_t averaged = 0, all = 0;
+  explicit Attention(const json& page) {
+    for (const json& node : page["steps"][0]["nodes"])
+      if (node.contains("attention"))
+        for (const char* of : {"weights", "gradient", "allowed"}) {
+          averaged += node["attention"][of].contains("pooled");
+          ++all;
+        }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("The attention of a small GPT is complete on a page of the default size") {
+  Gpt model;
+  tg::parameters(model);
+  tg::Tape tape(keeping);
+  tg::IntArray ids(tg::Shape{1, 64});
+  for (int i = 0; i < 64; ++i) ids(0, i) = i;
+  tg::sum(model(ids, ids)).backward();
+  const json page = page_of(tape);
+  const Attention attention(page);
+  CHECK(attention.all == 12);
+  CHECK(attention.averaged == 0);
+  const std::size_t bytes = bytes_of_numbers(page);
+  CHECK(bytes <= 8'000'000);
+  CHECK(bytes > 4'000'000);
+  CHECK(page["left_out"].size() == 1);
+}
+
+TEST_CASE("Attention beyond half of the space is averaged unless the rest leaves space") {
+  const Parameter q(Array({1, 64, 4}, 0.5)), k(Array({1, 64, 4}, 0.5)), v(Array({1, 64, 4}, 0.5));
+  tg::Tape tape(keeping);
+  tg::sum(tg::multi_head_attention<double>(q, k, v, 2)).backward();  // 3 x 2 x 64 x 64 numbers of attention: 131 kB
+  CHECK(Attention(page_of(tape, {.largest = 150'000})).averaged == 0);
+  const json page = page_of(tape, {.largest = 50'000});
+  CHECK(Attention(page).averaged == 3);
+  CHECK(bytes_of_numbers(page) <= 50'000);
+}
+
+TEST_CASE("A missing gradient of attention weights takes no space") {
+  const Tensor q(Array({1, 64, 4}, 0.5));
+  const Parameter v(Array({1, 64, 4}, 0.5));
+  tg::Tape tape(keeping);
+  (void)tg::multi_head_attention<double>(q, q, v, 2);  // without backward: 2 x 2 x 64 x 64 numbers of attention, 87 kB
+  CHECK(Attention(page_of(tape, {.largest = 95'000})).averaged == 0);
+}
+
+TEST_CASE("A constant read by many operations is stored once") {
+  const Parameter w(Array({1}, 2.0));
+  const Tensor x(Array({64, 64}, 1.0));  // 22 kB
+  tg::Tape tape(keeping);
+  Tensor y = w;
+  for (int i = 0; i < 10; ++i) y = y * tg::sum(w * x);  // w x and its gradient, 22 kB each
+  CHECK(page_of(tape, {.largest = 300'000})["left_out"].empty());
+}
+
+TEST_CASE("Numeric gradients count in the size, and averaging them is reported") {
+  Parameter w(Array({64, 64}, 1.0));
+  w.set_name("w");
+  tg::Tape tape(keeping);
+  const Tensor y = tg::sum(w);
+  const tg::PageStep told{.numeric = {{"w", Array({64, 64}, 1.0)}}};
+  const json page = page_of(tape, {.largest = 30'000}, told);  // without this, w (22 kB) fits whole
+  CHECK(bytes_of_numbers(page) <= 30'000);
+  CHECK(page["left_out"] == json{"2 of 3 arrays are averaged down to at most 2048 numbers each."});
+}
+
+TEST_CASE("The largest array left and the number of averaged ones are those of all arrays of all steps, in any order") {
+  const std::vector<tg::Shape> shapes{{40, 40}, {7, 9}, {300}, {1, 2000}, {5, 5, 5}, {2}};
+  for (const bool reversed : {false, true})
+    for (const std::size_t largest : {500, 2'000, 5'000, 20'000, 60'000}) {
+      CAPTURE(reversed);
+      CAPTURE(largest);
+      std::vector<tg::detail::RecordedStep> steps;
+      for (const bool in_second : {reversed, !reversed}) {
+        const tg::Tape tape(keeping);
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+          const Parameter w(Array(shapes[reversed ? shapes.size() - 1 - i : i], 0.5));
+          if (in_second == (i % 2 == 1)) tg::sum(tg::exp(w)).backward();
+        }
+        steps.push_back({tape.recording(), {}});
+      }
+      const json page = json::parse(tg::detail::page_json(steps, {.largest = largest}).text());
+      Arrays arrays;
+      arrays.add(page["steps"]);
+      const std::string expected = std::to_string(arrays.averaged) + " of " + std::to_string(arrays.all) +
+                                   " arrays are averaged down to at most " + std::to_string(arrays.largest) +
+                                   " numbers each.";
+      CHECK(page["left_out"] == (arrays.averaged == 0 ? json::array() : json::array({expected})));
+    }
 }

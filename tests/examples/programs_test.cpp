@@ -105,16 +105,6 @@ TEST_CASE("A message quotes only a short part of a file") {
   check_message(run_example("masking --seed " + std::string(100'000, '9')), "masking", "--seed: expected");
 }
 
-TEST_CASE("A report of many labels fits on a page") {
-  const TemporaryFolder folder;
-  const Run run = run_well("text_classifier --data " + folder.write("data", labelled(3'010, "label", 301)) +
-                           " --width 8 --heads 1 --steps 1");
-  CHECK(run.out.size() < 10'000);
-  const std::string table = run.out_from("301 labels");
-  CHECK(contains(table, "the most frequent errors"));
-  CHECK(contains(run.out_from("the first test text of each"), "more labels"));
-}
-
 TEST_CASE("Control characters from files and options are escaped on the terminal") {
   const TemporaryFolder folder;
   const auto check = [](const Run& run, const std::string& shown) {

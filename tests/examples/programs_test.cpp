@@ -3,11 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>

@@ -4,12 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <paths.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <sstream>
 #include <string>

@@ -180,17 +180,14 @@ TEST_CASE("text_classifier refuses options that conflict with validation and fol
   const std::string good = "--data " + folder.write("good", noisy_texts(40));
   const std::vector<Refused> rows{
       {good + " --validation 0", "--validation: expected a number from 0.001 to 0.9, got '0'"},
-      {good + " --validation 1", "--validation: expected a number from 0.001 to 0.9, got '1'"},
       {good + " --validation 0.001", "--validation: expected a share that holds out some of the 36 training texts"},
       {good + " --patience 3", "--patience: requires --validation"},
       {good + " --eval-every 3", "--eval-every: requires --validation"},
       {good + " --validation 0.1 --patience 0", "--patience: expected a whole number of at least 1, got '0'"},
       {good + " --folds 1", "--folds: expected a whole number of at least 2, got '1'"},
-      {good + " --folds ten", "--folds: expected a whole number of at least 2, got 'ten'"},
       {good + " --folds 41", "--folds: expected at most 40, the number of texts, got 41"},
       {good + " --folds 3 --save a", "--save: not allowed with --folds"},
       {good + " --folds 3 --classify a", "--classify: not allowed with --folds"},
-      {good + " --folds 3 --explain a", "--explain: not allowed with --folds"},
       {"--train a --test b --folds 3", "--train: not allowed with --folds"},
       {"--data random --folds 3", "--folds: not allowed with --data random"},
       {"--data random --validation 0.1", "--validation: not allowed with --data random"},

@@ -48,7 +48,6 @@ TEST_CASE("Equal seeds give a training program equal results, and different seed
        {"text_classifier --tokens characters --data " + folder.write("words", words_of_three_languages(200)) + tiny +
             "--classify eau",
         "language_model --lines --data " + folder.write("names", joined(names(200))) + one_block}) {
-    CAPTURE(command);
     const auto results = [&](const char* seed) { return run_example(command + " --seed " + seed).out_from("test "); };
     const std::string first = results("1");
     REQUIRE(first != "");

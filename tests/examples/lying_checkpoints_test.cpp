@@ -91,7 +91,6 @@ void check_refused_by_programs(const std::string& file, const std::string& words
   const std::string limits = kSanitized ? "ulimit -t 10" : "ulimit -t 2; ulimit -v 1000000";
   for (const std::string command : {"text_classifier --classify a --load ", "language_model --load ",
                                     "language_model --resume ", "pronounce --pronounce a --load "}) {
-    CAPTURE(command);
     const std::string program = command.substr(0, command.find(' '));
     const Run run = run_shell(limits + "; timeout 20 $examples/" + command + "'" + file + "'");
     check_message(run, program, words);

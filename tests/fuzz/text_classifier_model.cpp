@@ -1,7 +1,6 @@
 /// Fuzzes saved models of text_classifier: a loaded one works.
 #include <tapegrad/tapegrad.hpp>
 
-#include <cmath>
 #include <string>
 #include <vector>
 

@@ -100,16 +100,6 @@ TEST_CASE("A broadcast to a model of other shapes names the first difference, on
     CHECK_NOTHROW(world.broadcast(layer));
 }
 
-TEST_CASE("A broadcast of nothing works") {
-  struct Empty {
-    tg::Parameter<float> none;
-    TAPEGRAD_FIELDS(none)
-  } model;
-  const Group world;
-  CHECK_NOTHROW(world.broadcast(model));
-  CHECK_NOTHROW(world.check_equal(model));
-}
-
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("Numbers, arrays and conditions are combined over the ranks") {

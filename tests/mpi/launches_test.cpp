@@ -28,7 +28,6 @@ int left_running(const std::string& mark) {
 
 /// Expects a run to fail within so many seconds and to leave no rank behind.
 Run check_ends(double seconds, int ranks, const std::string& what, const std::string& environment = "") {
-  CAPTURE(what);
   const std::string mark = std::to_string(getpid()) + what + std::to_string(ranks);
   const auto start = std::chrono::steady_clock::now();
   const Run run = mpirun(ranks, what + " mark_" + mark, environment);

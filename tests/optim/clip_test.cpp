@@ -31,7 +31,10 @@ TEST_CASE_TEMPLATE("Gradients are clipped as in PyTorch", T, float, double) {
   auto a = with_gradient<T>({{T(0.5), T(-1.25)}, {T(2), T(0.1)}}), b = with_gradient<T>({T(3), T(-0.7), T(1e-3)});
   tg::Parameter<T> c(tg::Array<T>{1, 2, 3});
   const tg::Parameters<T> parameters{a, b, c};
-  CHECK(tg::clip_grad_norm(parameters, 1.5) == doctest::Approx(3.9131190883999425).epsilon(tolerance));
+  const double norm = tg::grad_norm(parameters);
+  CHECK(norm == doctest::Approx(3.9131190883999425).epsilon(tolerance));
+  CHECK(b.grad() == tg::Array<T>{T(3), T(-0.7), T(1e-3)});
+  CHECK(tg::clip_grad_norm(parameters, 1.5) == norm);
   check_close(a.grad(),
               tg::Array<double>{{0.19166291426202348, -0.47915728565505866}, {0.7666516570480939, 0.0383325828524047}},
               tolerance);
@@ -101,21 +104,15 @@ TEST_CASE("An invalid bound and a duplicate parameter are refused, and no gradie
   CHECK(q.grad() == tg::Array<float>{1.0F});
 }
 
-TEST_CASE_TEMPLATE("grad_norm is the norm that clip_grad_norm returns, and changes no gradient", T, float, double) {
-  auto a = with_gradient<T>({{T(0.5), T(-1.25)}, {T(2), T(0.1)}}), b = with_gradient<T>({T(3), T(-0.7), T(1e-3)});
-  auto one = with_gradient<T>({T(-2)}), bad = with_gradient<T>({T(kNaN)});
+TEST_CASE_TEMPLATE("grad_norm is the norm of the gradients there are, NaN or not, and refuses duplicates", T, float,
+                   double) {
+  auto a = with_gradient<T>({T(-2)}), bad = with_gradient<T>({T(kNaN)});
   tg::Parameter<T> missing(tg::Array<T>{1}), none;
-  const tg::Parameters<T> parameters{a, missing, b, none};
-  const double norm = tg::grad_norm(parameters);
-  CHECK(norm == doctest::Approx(3.9131190883999425).epsilon(1e-6));
-  CHECK(b.grad() == tg::Array<T>{T(3), T(-0.7), T(1e-3)});
+  CHECK(tg::grad_norm(tg::Parameters<T>{a, missing, none}) == 2.0);
   CHECK(!missing.has_grad());
-  CHECK(tg::clip_grad_norm(parameters, 1.0) == norm);
-  CHECK(tg::grad_norm(parameters) == doctest::Approx(1).epsilon(1e-6));
-  CHECK(tg::grad_norm(tg::Parameters<T>{one}) == 2.0);
   CHECK(tg::grad_norm(tg::Parameters<T>{}) == 0.0);
   CHECK(std::isnan(tg::grad_norm(tg::Parameters<T>{bad})));
-  check_refused("grad_norm", "twice, at indices 0 and 2", [&] { tg::grad_norm(tg::Parameters<T>{a, b, a}); });
+  check_refused("grad_norm", "twice, at indices 0 and 2", [&] { tg::grad_norm(tg::Parameters<T>{a, bad, a}); });
 }
 
 TEST_CASE("Other owners of a gradient keep its old numbers") {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "close.hpp"
 #include "refused.hpp"
+#include "special_values.hpp"
 
 namespace tg = tapegrad;
 
@@ -107,7 +107,7 @@ TEST_CASE("A gradient of zeros only decays the parameter, and NaN reaches it") {
   const Matrix start{{1, 2}, {3, 4}};
   const tg::MuonOptions options{.lr = 0.1, .weight_decay = 0.5};
   check_close(stepped<double>(start, {Matrix(tg::Shape{2, 2}, 0.0)}, options), Matrix(0.95 * start), 1e-15);
-  const Matrix nan(tg::Shape{2, 2}, std::numeric_limits<double>::quiet_NaN());
+  const Matrix nan(tg::Shape{2, 2}, kNaN);
   for (const double element : stepped<double>(start, {nan}, options)) CHECK(std::isnan(element));
 }
 
@@ -116,14 +116,13 @@ TEST_CASE("Muon refuses other parameters than matrices, and options out of range
   check_refused("Muon", "matrices, got a parameter of shape (3); train other parameters with AdamW", [&] {
     tg::Muon<float>({matrix, vector});
   });
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto refuses = [&](const char* text, const tg::MuonOptions& options) {
     check_refused("Muon", text, [&] { tg::Muon<float>({matrix}, options); });
   };
   refuses("lr of 0 or more, got -1", {.lr = -1});
-  refuses("weight_decay of 0 or more, got nan", {.weight_decay = nan});
+  refuses("weight_decay of 0 or more, got nan", {.weight_decay = kNaN});
   refuses("eps of 0 or more, got -1", {.eps = -1});
   refuses("momentum in [0, 1), got 1", {.momentum = 1});
-  refuses("finite ns_coefficients, got nan", {.ns_coefficients = {1, nan, 1}});
+  refuses("finite ns_coefficients, got nan", {.ns_coefficients = {1, kNaN, 1}});
   refuses("less than 100 ns_steps, got 100", {.ns_steps = 100});
 }

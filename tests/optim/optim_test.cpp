@@ -92,26 +92,6 @@ TEST_CASE_TEMPLATE("Parameters without a gradient keep their value and their sta
   CHECK(skipped.value() == alone.value());  // its state did not advance either
 }
 
-TEST_CASE_TEMPLATE("A frozen parameter is not updated, and trains again when unfrozen", Optimizer, OPTIMIZERS(double)) {
-  Linear layer(2, 2);
-  Optimizer optimizer(tg::parameters(layer), stateful_options<Optimizer>());
-  const auto train = [&] {
-    optimizer.zero_grad();
-    const tg::Tape tape;
-    tg::sum(layer(Tensor(Array{{1.0, 2.0}}))).backward();
-    optimizer.step();
-  };
-  train();
-  layer.weight.set_requires_grad(false);
-  const Array weight = layer.weight.value(), bias = layer.bias.value();
-  train();
-  CHECK(layer.weight.value() == weight);
-  CHECK(layer.bias.value() != bias);
-  layer.weight.set_requires_grad(true);
-  train();
-  CHECK(layer.weight.value() != weight);
-}
-
 TEST_CASE_TEMPLATE("Steps change parameters, not tensors that share their values", Optimizer, OPTIMIZERS(double)) {
   Linear model(2, 1);
   const Linear copy = model;

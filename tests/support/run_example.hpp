@@ -40,22 +40,21 @@ struct Run {
   }
 };
 
-/// The last run of a test case.
-inline Run& last_run() {
-  static Run run;
-  return run;
-}
+/// A test case's last run, and its commands.
+inline Run last_run;
+inline std::string last_commands;
 
-/// Prints the last run's output below the first failed check after it.
+/// Prints the last run's commands and output below the first failed check after it.
 class LastRunPrinter : public Listener {
  public:
   explicit LastRunPrinter(const doctest::ContextOptions&) {}
-  void test_case_start(const doctest::TestCaseData&) override { last_run() = {}; }
+  void test_case_start(const doctest::TestCaseData&) override { last_commands.clear(); }
   void test_case_end(const doctest::CurrentTestCaseStats&) override {}
   void log_assert(const doctest::AssertData& check) override {
-    if (!check.m_failed) return;
-    std::cout << last_run().out.substr(0, 5000) << last_run().err.substr(0, 2000) << std::flush;
-    last_run() = {};
+    if (!check.m_failed || last_commands.empty()) return;
+    std::cout << "last commands: " << last_commands.substr(0, 2000) << '\n'
+              << last_run.out.substr(0, 5000) << last_run.err.substr(0, 2000) << std::flush;
+    last_commands.clear();
   }
 };
 REGISTER_LISTENER("last_run", 2, LastRunPrinter);
@@ -88,7 +87,8 @@ inline Run run_shell(const std::string& commands) {
   const std::string line =
       "examples='" TAPEGRAD_EXAMPLES "'; { " + commands + "\n} >" + folder.path("out") + " 2>" + folder.path("err");
   const int status = std::system(line.c_str());
-  return last_run() = {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
+  last_commands = commands;
+  return last_run = {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("out"), folder.read("err")};
 }
 
 inline Run run_example(const std::string& program_and_arguments) {
@@ -98,7 +98,6 @@ inline Run run_example(const std::string& program_and_arguments) {
 /// The same, for a program that succeeds without messages.
 inline Run run_well(const std::string& program_and_arguments) {
   const Run run = run_example(program_and_arguments);
-  CAPTURE(program_and_arguments);
   CHECK(run.err == "");
   REQUIRE(run.status == 0);
   return run;
@@ -113,7 +112,6 @@ struct Refused {
 inline void check_refusals(const std::string& program, const std::vector<Refused>& rows) {
   for (const auto& [arguments, words] : rows) {
     const std::string command = program + ' ' + arguments;
-    CAPTURE(command);
     check_message(run_example(command), command.substr(0, command.find(' ')), words);
   }
 }

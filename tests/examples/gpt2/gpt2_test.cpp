@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -13,7 +14,6 @@
 #include "../../../examples/common/text.hpp"
 #include "../../../examples/gpt2/pretrained.hpp"
 #include "../../gpt2/published.hpp"
-#include "kept_options.hpp"
 
 namespace fs = std::filesystem;
 namespace tg = tapegrad;
@@ -78,14 +78,6 @@ TEST_CASE("Non-finite weights are refused before training or scoring") {
                   "model.safetensors: expected weights with a finite loss on the text, got invalid ones");
 }
 
-TEST_CASE("gpt2 explains as many tokens as fit into the context, and the next one") {
-  const Published published;
-  const std::string name = " --explain-to " + published.folder.path("map");
-  check_drawn(published.run("--explain '" + std::string(25, '!') + "'" + name), published.folder.path("map.png"));
-  published.refuses("--explain '" + std::string(26, '!') + "'" + name,
-                    "--explain: expected from 2 to 25 tokens, got 26");
-}
-
 TEST_CASE("gpt2 --tokens prints the ids of a text") {
   const Published published;
   const Run run = published.run("--tokens " + published.folder.write("text", "%~<|endoftext|>"));
@@ -130,20 +122,6 @@ TEST_CASE("A resumed fine-tuning reaches the same bits, and other texts, weights
   published.refuses("--resume " + run, "expected the run's training text");
 }
 
-TEST_CASE("A saved fine-tuning with options that the command line would refuse is refused") {
-  const Published published;
-  const std::string run = published.folder.path("run"), wrong = published.folder.path("wrong");
-  REQUIRE(published.run("--train " + kText + short_run(2) + "--lora 2 --checkpoint " + run).status == 0);
-  const auto refuses = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
-    CAPTURE(pointer);
-    change_kept_option(run, wrong, "gpt2 --checkpoint", pointer, value);
-    published.refuses("--resume " + wrong, "wrong: " + message);
-  };
-  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
-  refuses("/fine_tune/lora", 2000000, "--lora: expected a whole number from 1 to 1000000, got '2000000'");
-  refuses("/fine_tune/context", -1, "expected settings saved by gpt2 --checkpoint, got others: /fine_tune/context");
-}
-
 TEST_CASE("gpt2 --lora trains few numbers, which --adapter loads and --merge adds to the weights") {
   for (const char* model : {"gpt2", "llama"}) {
     const Published published(model);
@@ -177,15 +155,20 @@ TEST_CASE("A resumed low-rank fine-tuning with --merge saves the merged weights"
   run_well("gpt2 " + saved + " --score " + kText);
 }
 
-TEST_CASE("gpt2 --page and --explain show a step and the attention of the heads") {
+TEST_CASE(
+    "gpt2 --page shows a step, and --explain the attention of as many tokens as fit into the context, and the next "
+    "one") {
   const Published published;
-  const std::string page = published.folder.path("step.html");
+  const std::string page = published.folder.path("step.html"), name = " --explain-to " + published.folder.path("map");
   const Run step = published.run("--page " + page + " 'The cat sat'");
   CHECK(step.status == 0);
   CHECK(published.folder.read("step.html").starts_with("<!"));
   const Run explained = published.run("--explain 'The cat sat' --explain-to " + published.folder.path("cat"));
   CHECK(contains(explained.out, "perplexity"));
   check_drawn(explained, published.folder.path("cat.png"));
+  check_drawn(published.run("--explain '" + std::string(25, '!') + "'" + name), published.folder.path("map.png"));
+  published.refuses("--explain '" + std::string(26, '!') + "'" + name,
+                    "--explain: expected from 2 to 25 tokens, got 26");
 }
 
 TEST_CASE("gpt2 --train-tokenizer writes the tokenizer files that a folder lacks") {
@@ -233,4 +216,136 @@ TEST_CASE("gpt2 reports unsupported requests in one line, before the work") {
       {kText + learn + "300", "expected an output folder, got a file"},
       {published.folder.path("new") + learn + "100000", "text.txt: train_tokenizer: expected a vocabulary of at most"}};
   check_refusals("gpt2", others);
+}
+
+// ---- output files: user files and training results are not lost -----------------------------------------------------
+
+TEST_CASE("gpt2 overwrites no input, and refuses to save into folders with other files") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string weights = folder.read("model/model.safetensors");
+  for (const char* read : {"model.safetensors", "config.json", "vocab.json"}) {
+    const std::string file = published.model + '/' + read;
+    published.refuses("--page " + file + " 'The cat'", "got an input file");
+    published.refuses("--train " + kText + short_run(1) + "--checkpoint " + file, "got an input file");
+  }
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1);
+  REQUIRE(published.run(learn + "--lora 2 --save " + adapter).status == 0);
+  published.refuses("--adapter " + adapter + " --page " + adapter + "/adapter_model.safetensors 'The cat'",
+                    "got an input file");
+  published.refuses(learn + "--save " + adapter, "without adapter_config.json, which is not part of the model");
+  published.refuses("--adapter " + adapter + " --merge --save " + adapter, "got the input folder");
+  fs::create_directory(folder.path("other"));
+  folder.write("other/tokenizer.json", "{}");
+  published.refuses(learn + "--save " + folder.path("other"), "without tokenizer.json, which is not part of the model");
+  published.refuses(learn + "--save " + folder.path("a") + " --best " + folder.path("b/../a"), "got this one twice");
+  CHECK(folder.read("model/model.safetensors") == weights);
+}
+
+TEST_CASE("gpt2 refuses outputs that it could not save before it starts to work") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string weights = folder.read("model/model.safetensors"), mine = folder.path("mine"),
+                    learn = "--train " + kText + short_run(1);
+  fs::create_directory(mine);
+  fs::create_symlink("../model/model.safetensors", mine + "/model.safetensors");
+  published.refuses(learn + "--save " + mine,
+                    "got another name of the input file " + published.model + "/model.safetensors");
+  CHECK(folder.read("model/model.safetensors") == weights);
+  fs::remove(mine + "/model.safetensors");
+  fs::create_directory(mine + "/vocab.json");
+  published.refuses(learn + "--best " + mine, mine + "/vocab.json: expected an output file, got a folder");
+  fs::remove(mine + "/vocab.json");
+  published.refuses(learn + "--save " + mine + " --checkpoint " + mine + "/model.safetensors", "got this one twice");
+  published.refuses(learn + "--lora 2 --save " + mine + " --log " + mine + "/adapter_config.json",
+                    "got this one twice");
+
+  const std::string none = folder.path("none");
+  for (const std::string option : {"--log ", "--checkpoint ", "--page "})
+    for (const std::string below : {"", "/", "/below"})
+      published.refuses(learn + option + none + " --save " + none + below,
+                        none + ": expected an output file, got an output folder");
+  fs::create_symlink("nowhere", folder / "link");
+  published.refuses(learn + "--save " + folder.path("link"),
+                    "link: expected an output folder, got a file or a broken link");
+  published.refuses(learn + "--save " + folder.path("link/below"),
+                    "below: expected an output folder, got a file or a broken link");
+  published.refuses(learn + "--save " + kText + "/below", "below: expected an output folder, got a file");
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("--save and --best are different folders in any spelling, and each may be given alone") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string learn = "--train " + kText + short_run(1), mine = folder.path("mine"),
+                    long_name = folder.path(std::string(300, 'x'));
+  for (const std::string& other : {mine, mine + '/', folder.path("./mine"), folder.path("model/../mine")})
+    published.refuses(learn + "--save " + other + " --best " + mine,
+                      "mine: expected distinct output folders, got this one twice");
+  const Run run =
+      run_shell("cd " + folder.path("") + " && $examples/gpt2 model " + learn + "--save ./mine --best mine");
+  check_message(run, "gpt2", "mine: expected distinct output folders, got this one twice");
+  const Run alone = published.run(learn + "--save " + long_name);  // too long for the system
+  check_message(alone, "gpt2", "File name too long");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("An adapter is not saved into a folder with a whole model, which would be loaded with it") {
+  const Published published, other;
+  const std::string learn = "--train " + kText + short_run(1) + "--lora 2 --save ";
+  published.refuses(
+      learn + other.model,
+      "model: expected an output folder without config.json, which is not part of the adapter; use another folder");
+  fs::remove(other.model + "/config.json");
+  published.refuses(learn + other.model, "without model.safetensors, which is not part of the adapter");
+  fs::remove(other.model + "/model.safetensors");
+  CHECK(published.run(learn + other.model).status == 0);  // next to the tokenizer, as saved by training with PEFT
+}
+
+TEST_CASE("On a full disk an adapter stays unchanged, and a tokenizer can be made later") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string adapter = folder.path("adapter"), learn = "--train " + kText + short_run(1) + "--lora 16 --save ";
+  REQUIRE(published.run(learn + adapter).status == 0);
+  const std::string settings = folder.read("adapter/adapter_config.json"),
+                    weights = folder.read("adapter/adapter_model.safetensors");
+  const Run full =
+      run_shell("ulimit -f 40; $examples/gpt2 " + published.model + ' ' + learn + adapter + " --lora-alpha 100");
+  CHECK(full.status == 1);
+  CHECK(contains(full.err, "adapter_model.safetensors"));
+  CHECK(folder.read("adapter/adapter_config.json") == settings);
+  CHECK(folder.read("adapter/adapter_model.safetensors") == weights);
+
+  const std::string made = folder.path("made");
+  check_message(run_shell("ulimit -f 4; $examples/gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384"),
+                "gpt2", "[save_text] cannot write " + made + "/vocab.json: File too large");
+  run_well("gpt2 " + made + " --train-tokenizer " + kText + " --vocabulary 384");
+  CHECK(folder.read("made/vocab.json") == folder.read("model/vocab.json"));
+}
+
+TEST_CASE("The saved folder has the files as they were read, whatever happens to them meanwhile") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string vocabulary = folder.read("model/vocab.json");
+  const Run run = run_shell("$examples/gpt2 " + published.model + " --train " + kText + short_run(1000000) + "--save " +
+                            folder.path("mine") + " >" + folder.path("out") + " & program=$!\n" +
+                            "until grep -qs '^step' " + folder.path("out") + "; do sleep 0.05; done\n" + "rm -r " +
+                            published.model + "; kill -INT $program; wait $program");
+  CHECK(run.status == 130);
+  CHECK(folder.read("mine/vocab.json") == vocabulary);
+  run_well("gpt2 " + folder.path("mine") + " --score " + kText);
+}
+
+TEST_CASE("A SIGTERM while a folder is saved ends gpt2 after its last file") {
+  const Published published;
+  const auto& folder = published.folder;
+  const std::string both = folder.path("both"), weights = both + "/model.safetensors",
+                    large = folder.write("model/chat_template.jinja", "");  // copied after the weights, slowly
+  fs::resize_file(large, 100'000'000);
+  REQUIRE(published.run("--train " + kText + short_run(1) + "--lora 2 --save " + folder.path("adapter")).status == 0);
+  const Run run =
+      run_shell("$examples/gpt2 " + published.model + " --adapter " + folder.path("adapter") + " --merge --save " +
+                both + " & program=$!\nuntil test -e " + weights + "; do :; done; kill -TERM $program; wait $program");
+  CHECK(run.status == 143);
+  CHECK(fs::exists(both + "/config.json"));
 }

@@ -7,14 +7,12 @@
 #include <ctime>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "../../../examples/gpt2/byte_level.hpp"

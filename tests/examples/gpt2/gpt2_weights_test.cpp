@@ -4,18 +4,28 @@
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
-#include <utility>
+#include <thread>
+#include <vector>
 
 #include "../../../examples/common/shift.hpp"
 #include "../../../examples/gpt2/pretrained.hpp"
+#include "../../../examples/gpt2/score.hpp"
 #include "../../../examples/gpt2/weights.hpp"
 #include "../../gpt2/checkpoint_folder.hpp"
 #include "../../gpt2/close_to_fixture.hpp"
+#include "sanitized.hpp"
 #include "temporary_folder.hpp"
 
 namespace fs = std::filesystem;
@@ -195,4 +205,135 @@ TEST_CASE("All other files of a folder are read before its weights, and an unrea
   CHECK_THROWS_WITH_AS(read_description(folder / "model"),
                        (folder.path("model/chat_template.jinja") + ": expected a file, got something else").c_str(),
                        std::runtime_error);
+}
+
+// ---- the perplexity of a text longer than the context ---------------------------------------------------------------
+
+TEST_CASE("Windows score each id except the first once, after at least half a context") {
+  for (const std::size_t context : {1, 2, 3, 8, 9})
+    for (std::size_t size = 2; size < 60; ++size) {
+      CAPTURE(context);
+      CAPTURE(size);
+      std::vector<int> scored(size, 0);
+      const std::vector<Window> windows = windows_of(size, context);
+      for (const Window& window : windows) {
+        REQUIRE(window.begin < window.end);
+        REQUIRE(window.end < size);
+        CHECK(window.end - window.begin <= context);
+        REQUIRE(window.scored >= 1);
+        for (std::size_t i = window.end + 1 - window.scored; i <= window.end; ++i) {
+          ++scored[i];
+          const std::size_t before = i - window.begin;  // number of ids the model sees before this one
+          CHECK(before >= std::min(i, std::max<std::size_t>(1, (context + 1) / 2)));
+        }
+      }
+      CHECK(scored.front() == 0);
+      CHECK(std::all_of(scored.begin() + 1, scored.end(), [](int times) { return times == 1; }));
+      if (size <= context + 1) CHECK(windows.size() == 1);
+    }
+}
+
+TEST_CASE("A score is the sum of each id's loss given the earlier ids in its window") {
+  const TemporaryFolder folder;
+  CheckpointFolder("gpt2").write(folder / "model");
+  const Pretrained read = with_weights(read_description(folder / "model"), folder / "model");
+  for (const std::size_t size : {2, 9, 25, 26, 100}) {
+    CAPTURE(size);
+    std::vector<std::int64_t> ids(size);
+    for (std::size_t i = 0; i < size; ++i) ids[i] = static_cast<std::int64_t>(384 * tg::random_uniform(3, i));
+    constexpr std::size_t context = 24;
+    double expected = 0;  // the simplest way: each id separately, its whole context recomputed
+    for (std::size_t i = 1; i < size; ++i) {
+      // The first window ends at 24; each later one ends 12 further and begins 24 before its end.
+      const std::size_t steps = i <= context ? 0 : (i - context + 11) / 12;
+      const std::size_t end = std::min(size - 1, context + 12 * steps), begin = end < context ? 0 : end - context;
+      tg::IntArray seen(tg::Shape{1, i - begin});
+      std::copy(ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.begin() + static_cast<std::ptrdiff_t>(i),
+                seen.begin());
+      const tg::Array<float> logits = read.model(seen).value();
+      double sum = 0;
+      const std::size_t last = i - begin - 1;
+      for (std::size_t v = 0; v < 384; ++v) sum += std::exp(double(logits(0, last, v)));
+      expected += std::log(sum) - double(logits(0, last, static_cast<std::size_t>(ids[i])));
+    }
+    std::size_t reported = 0;
+    const Score all = score(read.model, context, ids, [&](std::size_t, const Score& of) { reported += of.tokens; });
+    CHECK(all.loss == doctest::Approx(expected).epsilon(1e-5));
+    CHECK(all.tokens == size - 1);
+    CHECK(reported == size - 1);
+  }
+}
+
+// ---- saving over another model: readers never see a mixture ---------------------------------------------------------
+
+namespace {
+
+Pretrained pretrained(const fs::path& folder) { return with_weights(read_description(folder), folder); }
+
+// The fixture's model with all parameters equal to this number, under this name in config.json.
+Pretrained model_of(float number) {
+  const TemporaryFolder folder;
+  CheckpointFolder published("gpt2");
+  published.write(folder / "model");
+  Pretrained model = pretrained(folder / "model");
+  for (const auto& parameter : tg::parameters(model.model))
+    parameter->set_value(tg::Array<float>(parameter->shape(), number));
+  model.config.json["name"] = number;
+  return model;
+}
+
+// The number of all parameters that gradients reach; 0 for a mixture.
+float number_in(const LanguageModel<>& model) {
+  float number = 0;
+  for (const auto& [name, parameter] : tg::named_parameters(model))
+    for (const float x : parameter->value()) {
+      if (number == 0) number = x;
+      if (x != number) return 0;
+    }
+  return number;
+}
+
+}  // namespace
+
+TEST_CASE("a process killed while it saves leaves the old model, the new one, or a folder that is refused") {
+  const TemporaryFolder folder;
+  const fs::path place = folder / "saved";
+  const Pretrained one = model_of(1), two = model_of(2);
+  const auto number = [&] {
+    const Pretrained read = pretrained(place);
+    return read.config.json["name"] == number_in(read.model) ? number_in(read.model) : 0;
+  };
+  save_pretrained(one, place);
+  for (int i = 0; i < (kSanitized ? 20 : 200); ++i) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0)
+      for (bool first = false;; first = !first) save_pretrained(first ? one : two, place);
+    std::this_thread::sleep_for(std::chrono::microseconds(2000 + 137 * i % 7000));  // a random time
+    kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    try {
+      const float found = number();
+      REQUIRE((found == 1 || found == 2));
+    } catch (const std::runtime_error& refusal) {
+      REQUIRE(std::string(refusal.what())
+                  .find("saved: expected a complete model, got one whose saving was interrupted; save it again") !=
+              std::string::npos);
+    }
+  }
+  save_pretrained(one, place);
+  CHECK(number() == 1);
+}
+
+TEST_CASE("a model that cannot be written leaves the old one in its folder") {
+  const TemporaryFolder folder;
+  const fs::path place = folder / "saved";
+  save_pretrained(model_of(1), place);
+  fs::remove(place / "model.safetensors");
+  fs::create_directory(place / "model.safetensors");  // cannot be replaced by a file
+  CHECK_THROWS_AS(save_pretrained(model_of(2), place), std::runtime_error);
+  CHECK(nlohmann::json::parse(folder.read("saved/config.json"))["name"] == 1);
+  CHECK_FALSE(fs::exists(place / "config.json.replaced"));
 }

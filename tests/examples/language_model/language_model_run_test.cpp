@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kept_options.hpp"
+#include "file_parts.hpp"
 #include "language_model_texts.hpp"
 
 namespace {
@@ -126,24 +126,29 @@ TEST_CASE("A saved run with options that the command line would refuse is refuse
   const std::string run = folder.path("run"), wrong = folder.path("wrong");
   const std::string learn = "language_model --lines --data " + folder.write("names", joined(names(40)));
   run_well(learn + all_that_draws + "--width 8 --steps 2 --checkpoint " + run);
+  const auto change = [&](const std::string& pointer, const nlohmann::json& value) {  // one that no program writes
+    FileParts file{std::filesystem::path(run)};
+    std::string& stored = file.texts.at("language_model --checkpoint");
+    auto options = nlohmann::json::parse(stored);
+    options.at(nlohmann::json::json_pointer(pointer)) = value;
+    stored = options.dump();
+    write_bytes(wrong, file.bytes());
+  };
   const auto refuses = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
-    CAPTURE(pointer);
-    change_kept_option(run, wrong, "language_model --checkpoint", pointer, value);
+    change(pointer, value);
     check_message(run_example("language_model --resume " + wrong), "language_model", "wrong: " + message);
   };
   refuses("/model/heads", 0, "--heads: expected a whole number from 1 to 1000000, got '0'");
   refuses("/model/layers", 1001, "--layers: expected a whole number from 0 to 1000, got '1001'");
   refuses("/model/dropout", 1.5, "--dropout: expected a number from 0 to 0.99, got '1.5'");
-  refuses("/training/batch_size", 0, "--batch-size: expected a whole number from 1 to 1000000, got '0'");
   refuses("/training/lr", -0.5, "--lr: expected a number from 0 to 1e+06, got '-0.5'");
   const std::string others = "expected settings saved by language_model --checkpoint, got others: ";
-  refuses("/training/steps", -1, others + "/training/steps: expected a value written by this program, got -1");
   refuses("/training/steps", 2.5, others + "/training/steps: expected a value written by this program, got 2.5");
   refuses("/training/optimizer", "adam",
           others + "/training/optimizer: expected a value written by this program, got \"adam\"");
   refuses("/outputs/checkpoint_every", -1,
           others + "/outputs/checkpoint_every: expected a value written by this program");
-  change_kept_option(run, wrong, "language_model --checkpoint", "/training/steps", 3);
+  change("/training/steps", 3);
   run_well("language_model --resume " + wrong);
 }
 
@@ -176,7 +181,7 @@ TEST_CASE("--best keeps the weights with the lowest validation loss, and --patie
   CHECK(loss_of("last") == doctest::Approx(last).epsilon(1e-4));
 }
 
-TEST_CASE("Accumulating equal batches gives the losses of one, and recomputed blocks those of stored ones") {
+TEST_CASE("Accumulating equal batches gives the losses of one") {
   const auto losses = [](const std::string& options) {
     const Run run = run_example("language_model --data random --width 16 --steps 20 --lr 0.5 --batch-size 2" + options);
     std::istringstream lines(run.out_from("step "));
@@ -186,8 +191,6 @@ TEST_CASE("Accumulating equal batches gives the losses of one, and recomputed bl
   };
   CHECK(losses("") != "");
   CHECK(losses(" --accumulate 2") == losses(""));
-  CHECK(losses(" --layers 2 --recompute") != losses(""));
-  CHECK(losses(" --layers 2 --recompute") == losses(" --layers 2"));
 }
 
 TEST_CASE("A run with recomputed blocks ends with the same weights, and may resume without them") {

@@ -4,12 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <paths.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -116,19 +113,6 @@ TEST_CASE("A saved language_model generates the same text after loading") {
         run_example("language_model --load " + model + " --data " + (source.starts_with(" --lines") ? list : text));
     CHECK(tested.number_after("test perplexity ") == saved.number_after("test perplexity "));
   }
-}
-
-TEST_CASE("Temperature 0, top-k 1 and a tiny top-p all generate the most likely character") {
-  const TemporaryFolder folder;
-  const std::string text = folder.write("text", rhyme(50)), model = folder.path("model");
-  run_well("language_model --data " + text + " --layers 1 --width 16 --heads 4 --steps 20 --save " + model);
-  const auto written = [&](const std::string& options) {
-    return run_example("language_model --length 100 --load " + model + options).out_from("generated text:");
-  };
-  REQUIRE(written(" --temperature 0") != "");
-  CHECK(written(" --temperature 2 --top-k 1") == written(" --temperature 0"));
-  CHECK(written(" --temperature 2 --top-p 1e-9") == written(" --temperature 0"));
-  CHECK(written(" --temperature 2") != written(" --temperature 0"));
 }
 
 TEST_CASE("A model with a single attention, saved before blocks existed, is loaded as --layers 0") {
@@ -268,20 +252,6 @@ TEST_CASE("language_model --data random has the same losses as in earlier versio
   }
 }
 
-TEST_CASE("language_model invents English words") {
-  if (!std::filesystem::exists("/usr/share/dict/american-english")) {
-    MESSAGE("not tested: the word list american-english is not installed");
-    return;
-  }
-  const auto run =
-      run_well("language_model --steps 150 --layers 1 --width 32 --heads 4 --lr 0.01 --prompt un --length 5");
-  CHECK(run.out.starts_with("english: "));
-  CHECK(contains(run.out, " words for training, "));
-  CHECK(run.number_after("test perplexity ") < 14);  // letter frequencies give 19
-  CHECK(invented(run).size() == 5);
-  for (const std::string& word : invented(run)) CHECK(word.starts_with("un"));
-}
-
 // ---- refusals; learners_test.cpp has what text_classifier refuses, too ----------------------------------------------
 
 static const std::string without_end = " --steps 100000000 ";  // errors occur before training
@@ -331,8 +301,7 @@ TEST_CASE("language_model refuses saved models with other settings in one line")
   refuses({}, "other: expected a model saved by language_model, got another checkpoint");
   refuses({{"language_model", "[1, 2"}}, others);
   const std::vector<std::pair<std::string, nlohmann::json>> wrong{
-      {"heads", 3},  {"heads", "x"}, {"heads", 0},       {"width", 1e300},          {"width", 8.5},
-      {"width", -8}, {"context", 0}, {"source", "song"}, {"vocabulary", {"a", "a"}}};
+      {"heads", 3}, {"heads", "x"}, {"width", 1e300}, {"width", 8.5}, {"source", "song"}, {"vocabulary", {"a", "a"}}};
   for (const auto& [setting, value] : wrong) refuses(with(setting, value), others);
   // No size may cause an allocation before it is compared with the file's size.
   for (const std::string setting : {"width", "heads", "context"}) {
@@ -366,19 +335,15 @@ TEST_CASE("language_model refuses options and texts in one line") {
       {text + "--prompt ißt", "--prompt" + vocabulary + "'ß' at"},
       {list + "--prompt kata", "--prompt: expected at most 3 characters, got 4"},
       {"--explain ''", "--explain: expected a nonempty text"},
-      {"--explain $(printf 'caf\\351')", "--explain: expected UTF-8, got the byte 0xe9 at character 4"},
       {text + "--explain ißt", "--explain" + vocabulary + "'ß' at"},
       {text + "--explain 'ist ruh.' --context 7", "--explain: expected at most 7 characters, got 8"},
-      {text + "--explain i", "--explain: expected at least two characters, got 'i'"},
       {list + "--explain kata", "--explain: expected at most 3 characters, got 4"},
       {page + "''", "--page: expected a nonempty text"},
       {page + "i", "--page: expected at least two characters, got 'i'"},
-      {page + "ißt", "--page" + vocabulary + "'ß' at character 2"},
       {"--lines", "--lines: requires --data"},
       {"--encoding latin1", "--encoding: requires --data or --language"},
       {text + "--language english", "--language: not allowed with --data"},
       {"--load model --steps 3", "--steps: not allowed with --load"},
-      {"--load model --lines", "--lines: not allowed with --load"},
       {"--load model --recompute", "--recompute: not allowed with --load"},
       {text + "--layers 0 --recompute", "--recompute: not allowed with --layers 0"},
       {"--prompt a --explain-to name", "--explain-to: requires --explain"},

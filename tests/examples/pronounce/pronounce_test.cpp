@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -136,21 +134,14 @@ TEST_CASE("pronounce refuses saved models with other settings in one line") {
   run_well("pronounce --steps 1 --save " + model + " --data " + folder.write("good", reversals(40)) + draws);
   const tg::Metadata metadata = tg::load_metadata(model);
   tg::Linear<> strange(3, 4);
-  const std::vector<std::pair<std::string, nlohmann::json>> changes{{"width", 0},
-                                                                    {"width", 1000},
-                                                                    {"layers", 1000},
-                                                                    {"heads", -1},
-                                                                    {"source_length", 100000},
-                                                                    {"target_length", 2.5},
-                                                                    {"sources", "a"},
-                                                                    {"targets", nlohmann::json::array()},
-                                                                    {"source_unit", "letters"},
-                                                                    {"dropout", "much"},
-                                                                    {"has_stress", "yes"}};
-  for (const auto& change : changes) {
-    CAPTURE(change.first);
+  const auto changes = nlohmann::json::parse(
+      R"([{"width": 0}, {"width": 1000}, {"layers": 1000}, {"heads": -1}, {"source_length": 100000},
+          {"target_length": 2.5}, {"sources": "a"}, {"targets": []}, {"source_unit": "letters"}, {"dropout": "much"},
+          {"has_stress": "yes"}])");
+  for (const nlohmann::json& change : changes) {
+    CAPTURE(change.dump());
     auto settings = nlohmann::json::parse(metadata.at("pronounce"));
-    settings[change.first] = change.second;
+    settings.update(change);
     tg::save(strange, other, {{"pronounce", settings.dump()}});
     check_refusals("pronounce", {{"--load " + other, "other: expected settings saved by pronounce"}});
   }

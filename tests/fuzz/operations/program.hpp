@@ -149,28 +149,17 @@ Program draw_program(std::string_view bytes);
 
 /// The values of a leaf: a parameter, a function of one, or a constant. `parameter` receives the gradient.
 template <class T> tg::Tensor<T> value_of(const Leaf& leaf, const tg::Parameter<T>& parameter) {
-  switch (leaf.kind) {
-    case Leaf::Kind::elements:
-      return parameter;
-    case Leaf::Kind::direction:
-      return tg::Tensor<T>(tg::Array<T>(leaf.numbers)) + parameter * tg::Tensor<T>(tg::Array<T>(leaf.direction));
-    case Leaf::Kind::constant:
-      break;
-  }
-  return tg::Tensor<T>(tg::Array<T>(leaf.numbers));
+  if (leaf.kind == Leaf::Kind::elements) return parameter;
+  const tg::Tensor<T> numbers{tg::Array<T>(leaf.numbers)};
+  if (leaf.kind == Leaf::Kind::constant) return numbers;
+  return numbers + parameter * tg::Tensor<T>(tg::Array<T>(leaf.direction));
 }
 
 /// The parameter of a leaf; undefined for a constant.
 template <class T> tg::Parameter<T> parameter_of(const Leaf& leaf) {
-  switch (leaf.kind) {
-    case Leaf::Kind::elements:
-      return tg::Parameter<T>(tg::Array<T>(leaf.numbers));
-    case Leaf::Kind::direction:
-      return tg::Parameter<T>(tg::Array<T>(tg::Shape{}, T(0)));
-    case Leaf::Kind::constant:
-      break;
-  }
-  return {};
+  if (leaf.kind == Leaf::Kind::constant) return {};
+  return tg::Parameter<T>(leaf.kind == Leaf::Kind::elements ? tg::Array<T>(leaf.numbers)
+                                                            : tg::Array<T>(tg::Shape{}, T(0)));
 }
 
 }  // namespace fuzz

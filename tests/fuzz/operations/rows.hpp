@@ -19,15 +19,6 @@ inline Step var(Draw& d) {
   return Step({x}, [=](const auto& v) { return tg::var(v[0], axes, correction, keep); });
 }
 
-inline Step amax(Draw& d) {
-  const Input x = d.input();
-  const tg::Axes axes = d.axes(x);
-  const tg::KeepDims keep{d.chance(2)};
-  return Step(
-      {x}, [=](const auto& v) { return tg::amax(v[0], axes, keep); },
-      [=](const Values<double>& v) { return has_clear_maximum(v[0], axes); });
-}
-
 inline Step gather(Draw& d) {
   const Input x = d.input();
   const std::ptrdiff_t axis = d.axis(x);

@@ -44,13 +44,15 @@ template <class F> std::function<Step(Draw&)> along_axis(F f) {
   };
 }
 
-/// f takes the tensor, axes and keepdims.
-template <class F> std::function<Step(Draw&)> over_axes(F f) {
+/// f takes the tensor, axes and keepdims. If it returns maxima, equal ones are a kink.
+template <class F> std::function<Step(Draw&)> over_axes(F f, bool gives_maximum = false) {
   return [=](Draw& d) {
     const Input x = d.input();
     const tg::Axes axes = d.axes(x);
     const tg::KeepDims keep{d.chance(2)};
-    return Step({x}, [=](const auto& v) { return f(v[0], axes, keep); });
+    const Smooth smooth = [=](const Values<double>& v) { return !gives_maximum || has_clear_maximum(v[0], axes); };
+    return Step(
+        {x}, [=](const auto& v) { return f(v[0], axes, keep); }, smooth);
   };
 }
 
@@ -130,7 +132,7 @@ const std::vector<Operation>& operations() {
       {"sum", over_axes([](const auto& x, const tg::Axes& axes, auto keep) { return tg::sum(x, axes, keep); })},
       {"mean", over_axes([](const auto& x, const tg::Axes& axes, auto keep) { return tg::mean(x, axes, keep); })},
       {"var", steps::var},
-      {"amax", steps::amax},
+      {"amax", over_axes([](const auto& x, const tg::Axes& axes, auto keep) { return tg::amax(x, axes, keep); }, true)},
       {"gather", steps::gather},
       {"argmax", steps::argmax},
       {"max", steps::max},

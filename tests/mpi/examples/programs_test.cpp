@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <sstream>
 #include <string>
@@ -59,12 +58,9 @@ TEST_CASE("On any number of ranks the losses match one process, in one log and o
                                                              {"--divide-state ", 7},
                                                              {"--optimizer sgd --momentum 0.9 --divide-state ", 7}};
   for (const auto& [more, batch_size] : options_and_batches) {
-    CAPTURE(more);
-    CAPTURE(batch_size);
     std::vector<double> alone;
     std::string test_alone;
     for (const int ranks : {1, 2, 4}) {
-      CAPTURE(ranks);
       const std::string log = folder.path("log" + std::to_string(ranks));
       std::string given =
           small_model(data, batch_size) + "--steps 20 --eval-every 10 --dropout 0 --log " + log + " " + more;
@@ -107,7 +103,6 @@ TEST_CASE("A run resumes to the same bits on as many ranks, and says if their nu
   CHECK(run_on(2, run_of + folder.path("whole") + " --steps 12 --save " + folder.path("whole_model")).status == 0);
   CHECK(run_on(2, run_of + folder.path("run") + " --steps 6").status == 0);
   for (const int ranks : {2, 4, 1}) {
-    CAPTURE(ranks);
     const std::string copy = folder.write("copy", folder.read("run"));
     const Run run = run_on(ranks, "language_model --resume " + copy + " --steps 12 --length 1 --save " + model +
                                       (ranks == 4 ? " --divide-state" : ""));
@@ -139,7 +134,6 @@ TEST_CASE("text_classifier trains, validates and cross-validates on several rank
   const std::string common = "text_classifier --data " + folder.write("labelled", text) +
                              " --width 8 --heads 2 --batch-size 5 --steps 30 --dropout 0 --token-dropout 0 ";
   for (const std::string more : {"--validation 0.2 --eval-every 10", "--folds 3"}) {
-    CAPTURE(more);
     const Run alone = run_on(1, common + more), both = run_on(2, common + more);
     CHECK(alone.status == 0);
     CHECK(both.status == 0);

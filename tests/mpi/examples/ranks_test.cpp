@@ -47,15 +47,3 @@ TEST_CASE("Each rank's own draws differ, and later common draws are equal") {
   }
   CHECK(is_the_same_on_all(tg::uniform<double>({1}, 0, 1)(0)));
 }
-
-TEST_CASE("In a single process, own draws are those of the default generator") {
-  if (tg::mpi::Group().size() > 1) return;
-  tg::manual_seed(6);
-  const double expected = tg::uniform<double>({1}, 0, 1)(0), after = tg::uniform<double>({1}, 0, 1)(0);
-  tg::manual_seed(6);
-  {
-    const examples::OwnDraws own(3);
-    CHECK(tg::uniform<double>({1}, 0, 1)(0) == expected);
-  }
-  CHECK(tg::uniform<double>({1}, 0, 1)(0) == after);
-}

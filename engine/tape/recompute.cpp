@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../array/internal/error.hpp"
-#include "../array/internal/key_scope.hpp"
+#include "../array/random.hpp"
 #include "internal/sweep.hpp"
 
 namespace tapegrad::detail {

@@ -14,8 +14,9 @@ namespace detail {
 template <class T> class MaskRows;
 }
 
-/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend. Joined by `&`, all masks
-/// must allow it. The axes are checked here, their extents in attention: std::invalid_argument. Copies share arrays.
+/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend. `&` joins: all must
+/// allow. The number of axes is checked here, the extents in attention: std::invalid_argument. Copies share constant
+/// arrays.
 class AttentionMask {
  public:
   AttentionMask() = default;                  ///< every query attends to every key
@@ -27,7 +28,7 @@ class AttentionMask {
 
   static AttentionMask key_padding(BoolArray keep);  ///< keep: (B, S), true for real tokens, false for padding.
 
-  /// lengths: (B), or (B, T) per query: the first `length` keys, or all above S. Throws std::out_of_range if negative.
+  /// lengths: (B), or (B, T) per query, of the keys to attend to; above S all. Throws std::out_of_range if negative.
   static AttentionMask valid_lens(IntArray lengths);
 
   static AttentionMask boolean(BoolArray allowed);  ///< broadcasts to (B, H, T, S); the first of three axes is 1

@@ -14,9 +14,8 @@ namespace detail {
 template <class T> class MaskRows;
 }
 
-/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend. `&` joins: all must
-/// allow. The number of axes is checked here, the extents in attention: std::invalid_argument. Copies share constant
-/// arrays.
+/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend, if all joined by `&` do.
+/// The number of axes is checked here, the extents in attention: std::invalid_argument. Copies share constant arrays.
 class AttentionMask {
  public:
   AttentionMask() = default;                  ///< every query attends to every key

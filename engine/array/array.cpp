@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <span>
 
+#include "batches.hpp"
 #include "internal/layout.hpp"
 
 namespace tapegrad {
@@ -45,9 +47,8 @@ Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b) {
   require_broadcast(operation, a, b);
   Shape out = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
-  const std::size_t lead = out.size() - shorter.size();
-  for (std::size_t i = 0; i < shorter.size(); ++i)
-    if (out[lead + i] == 1) out[lead + i] = shorter[i];
+  std::transform(shorter.rbegin(), shorter.rend(), out.rbegin(), out.rbegin(),
+                 [](std::size_t m, std::size_t n) { return n == 1 ? m : n; });
   return out;
 }
 
@@ -73,11 +74,7 @@ bool addressable(const Shape& shape, std::size_t element_size) {
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides(shape.size());
-  std::ptrdiff_t stride = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= static_cast<std::ptrdiff_t>(shape[i]);
-  }
+  std::exclusive_scan(shape.rbegin(), shape.rend(), strides.rbegin(), std::ptrdiff_t{1}, std::multiplies<>());
   return strides;
 }
 
@@ -116,5 +113,40 @@ template class Braces<double>;
 template class Braces<std::int64_t>;
 template class Braces<bool>;
 
+Shape shape_of_rows(const Shape& shape, const IntArray& order, std::size_t element_size) {
+  require(!shape.empty(), "rows", "expected an array with at least one axis, got shape ", shape);
+  for (const std::int64_t row : order)
+    require_in_range(row >= 0 && static_cast<std::size_t>(row) < shape[0], "rows", "expected indices from 0 to ",
+                     static_cast<std::ptrdiff_t>(shape[0]) - 1, " of an array of shape ", shape, ", got ", row);
+  Shape out = order.shape();
+  out.insert(out.end(), shape.begin() + 1, shape.end());
+  require(addressable(out, element_size), "rows", "expected a result that fits in memory, got shape ", out);
+  return out;
+}
+
+IntArray padded(std::size_t rows, std::size_t columns, std::int64_t padding) {
+  auto out = uninitialized<std::int64_t>("pad", {rows, columns});
+  out.fill(padding);
+  return out;
+}
+
 }  // namespace detail
+
+std::vector<IntArray> batches(std::size_t count, std::size_t size, Generator& generator) {
+  detail::require(size > 0, "batches", "expected a size of at least 1, got ", size);
+  const IntArray order = random_permutation(count, generator);
+  std::vector<IntArray> out;
+  for (auto left = std::span(order.data(), count); !left.empty(); left = left.subspan(out.back().size()))
+    out.push_back(int_array(left.first(std::min(size, left.size()))));
+  return out;
+}
+
+IntArray arange(std::int64_t first, std::int64_t last) {
+  detail::require(first <= last, "arange", "expected first <= last, got ", first, " and ", last);
+  auto out =
+      detail::uninitialized<std::int64_t>("arange", {static_cast<std::size_t>(last) - static_cast<std::size_t>(first)});
+  std::iota(out.begin(), out.end(), first);
+  return out;
+}
+
 }  // namespace tapegrad

@@ -27,8 +27,7 @@
 
 namespace tapegrad {
 
-/// Extents of an array, outermost axis first.
-using Shape = xt::dynamic_shape<std::size_t>;
+using Shape = xt::dynamic_shape<std::size_t>;  ///< Extents of an array, outermost axis first.
 
 /// A dense row-major array of any number of axes. Converts from and to any xtensor expression. Its own constructors,
 /// reshape and resize do not check the product of extents; the library's functions do.
@@ -38,8 +37,7 @@ using Array = xt::xarray_container<xt::uvector<T, PoolAllocator<T>>, xt::layout_
 using IntArray = Array<std::int64_t>;  ///< Indices: token ids, labels, lengths.
 using BoolArray = Array<bool>;         ///< A mask, as masked_fill and where take it.
 
-/// A shared immutable array.
-template <class T> using Value = std::shared_ptr<const Array<T>>;
+template <class T> using Value = std::shared_ptr<const Array<T>>;  ///< A shared immutable array.
 
 /// Allocates a shared array in the pool.
 template <class T, class... Arguments> std::shared_ptr<Array<T>> make_value(Arguments&&... arguments) {
@@ -51,9 +49,8 @@ class IntList {
  public:
   /// One integer of any type in braces.
   struct Item {
-    std::ptrdiff_t value;  ///< the integer
-    /// From any integer.
-    template <std::integral I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}
+    std::ptrdiff_t value;                                                                      ///< the integer
+    template <std::integral I> constexpr Item(I i) : value(static_cast<std::ptrdiff_t>(i)) {}  ///< From any integer.
   };
 
   IntList() = default;
@@ -61,8 +58,7 @@ class IntList {
   IntList(std::initializer_list<Item> items) {
     for (const Item& item : items) values_.push_back(item.value);
   }
-  /// A list of one.
-  template <std::integral I> IntList(I item) { values_.push_back(static_cast<std::ptrdiff_t>(item)); }
+  template <std::integral I> IntList(I item) { values_.push_back(static_cast<std::ptrdiff_t>(item)); }  ///< one integer
   /// From a Shape, a std::vector or another range of integers.
   template <class Integers>
   requires requires(const Integers& integers) {
@@ -89,13 +85,10 @@ using Axes = IntList;     ///< Axes; negative ones count from the end.
 enum class KeepDims : bool { no, yes };
 inline constexpr KeepDims keepdims = KeepDims::yes;  ///< Short for KeepDims::yes.
 
-/// "(2, 3)"; "()" for a scalar.
-std::string to_string(const Shape& shape);
-/// The same for extents or axes.
-std::string to_string(const IntList& list);
+std::string to_string(const Shape& shape);   ///< "(2, 3)"; "()" for a scalar.
+std::string to_string(const IntList& list);  ///< The same for extents or axes.
 
-/// The number of elements of an existing array, computed without an overflow check.
-std::size_t element_count(const Shape& shape);
+std::size_t element_count(const Shape& shape);  ///< The number of elements of an array, without an overflow check.
 
 namespace detail {
 

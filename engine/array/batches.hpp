@@ -20,14 +20,12 @@ namespace detail {
 /// The shape of `rows`' result. Throws like rows.
 Shape shape_of_rows(const Shape& shape, const IntArray& order, std::size_t element_size);
 
-/// An array of (rows, columns) filled with `padding`.
-IntArray padded(std::size_t rows, std::size_t columns, std::int64_t padding);
+IntArray padded(std::size_t rows, std::size_t columns, std::int64_t padding);  ///< (rows, columns), all `padding`
 
 }  // namespace detail
 
-/// Selects rows of an array or expression: slice i of the result is slice order[i] of x along axis 0. x: (n, ...),
-/// order: any shape S -> (S, ...). Throws std::out_of_range naming the first index outside [0, n), and
-/// std::invalid_argument if x has no axis.
+/// Slice i of the result is slice order[i] of an array or expression x along axis 0. x: (n, ...), order: S -> (S, ...).
+/// Throws std::out_of_range naming the first index outside [0, n), and std::invalid_argument if x has no axis.
 template <class E>
 requires xt::is_xexpression<E>::value Array<typename E::value_type> rows(const E& x, const IntArray& order) {
   using X = Array<typename E::value_type>;

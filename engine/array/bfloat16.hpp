@@ -18,8 +18,7 @@ struct BFloat16 {
     return {static_cast<std::uint16_t>((x != x ? quiet : rounded) >> 16)};
   }
 
-  /// Exactly.
-  constexpr operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+  constexpr operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }  ///< Exactly.
 };
 
 }  // namespace tapegrad

@@ -10,15 +10,13 @@
 
 namespace tapegrad {
 
-using detail::require;
-
 namespace {
 
 // Masks broadcast to (B, H, T, S). The first of three axes is ambiguous, B or H.
 void require_broadcastable(const char* maker, const Shape& shape) {
-  require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
-          "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), got ", shape,
-          shape.size() == 3 ? "; reshape one mask per batch entry to (B, 1, T, S)" : "");
+  detail::require(shape.size() <= 4 && !(shape.size() == 3 && shape[0] != 1), maker,
+                  "expected shape (T, S), (B, 1, T, S) or another that broadcasts to (B, H, T, S), got ", shape,
+                  shape.size() == 3 ? "; reshape one mask per batch entry to (B, 1, T, S)" : "");
 }
 
 template <class T, class Join> Value<T> joined(const Value<T>& a, const Value<T>& b, Join join) {
@@ -33,14 +31,14 @@ template <class T, class Join> Value<T> joined(const Value<T>& a, const Value<T>
 AttentionMask AttentionMask::causal() { return {true, {}, {}, {}}; }
 
 AttentionMask AttentionMask::key_padding(BoolArray keep) {
-  require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), got ", keep.shape());
+  detail::require(keep.dimension() == 2, "AttentionMask::key_padding", "expected shape (B, S), got ", keep.shape());
   keep.reshape(Shape{keep.shape()[0], 1, 1, keep.shape()[1]});
   return boolean(std::move(keep));
 }
 
 AttentionMask AttentionMask::valid_lens(IntArray lengths) {
-  require(lengths.dimension() == 1 || lengths.dimension() == 2, "AttentionMask::valid_lens",
-          "expected shape (B) or (B, T), got ", lengths.shape());
+  detail::require(lengths.dimension() == 1 || lengths.dimension() == 2, "AttentionMask::valid_lens",
+                  "expected shape (B) or (B, T), got ", lengths.shape());
   for (std::int64_t length : lengths)
     detail::require_in_range(length >= 0, "AttentionMask::valid_lens", "expected lengths of at least 0, got ", length);
   lengths.reshape(Shape{lengths.shape()[0], 1, lengths.dimension() == 2 ? lengths.shape()[1] : 1, 1});

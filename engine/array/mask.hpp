@@ -14,30 +14,25 @@ namespace detail {
 template <class T> class MaskRows;
 }
 
-/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend. Joined by `&`, all masks
-/// must allow it. The axes are checked here, their extents in attention: std::invalid_argument. Copies share arrays.
+/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend, if all joined by `&` do.
+/// The number of axes is checked here, the extents in attention: std::invalid_argument. Copies share constant arrays.
 class AttentionMask {
  public:
-  /// Every query attends to every key.
-  AttentionMask() = default;
+  AttentionMask() = default;                  ///< every query attends to every key
   static AttentionMask none() { return {}; }  ///< the same by its name
 
   /// Query t attends to the keys 0, ..., t + S - T: the last one to all keys, as with a key-value cache. If T > S, the
   /// first T - S queries attend to nothing. (PyTorch's is_causal and boolean(causal_mask(T, S)) align at key 0.)
   static AttentionMask causal();
 
-  /// keep: (B, S), true for real tokens, false for padding.
-  static AttentionMask key_padding(BoolArray keep);
+  static AttentionMask key_padding(BoolArray keep);  ///< keep: (B, S), true for real tokens, false for padding.
 
-  /// lengths: (B), or (B, T) for each query: the first `length` keys may be attended to. Throws std::out_of_range for a
-  /// negative length; one above S hides nothing.
+  /// lengths: (B), or (B, T) per query, of the keys to attend to; above S all. Throws std::out_of_range if negative.
   static AttentionMask valid_lens(IntArray lengths);
 
-  /// allowed: broadcasts to (B, H, T, S); the first of three axes is 1.
-  static AttentionMask boolean(BoolArray allowed);
+  static AttentionMask boolean(BoolArray allowed);  ///< broadcasts to (B, H, T, S); the first of three axes is 1
 
-  /// bias: broadcasts like `allowed` and is added to the scores; -inf hides.
-  static AttentionMask additive(Array<double> bias);
+  static AttentionMask additive(Array<double> bias);  ///< broadcasts likewise, added to the scores; -inf hides
 
   /// Both masks, and the sum of their biases. Throws std::invalid_argument if they do not broadcast together.
   friend AttentionMask operator&(const AttentionMask& a, const AttentionMask& b);

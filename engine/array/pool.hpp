@@ -1,5 +1,4 @@
-/// Memory for arrays: 64-byte aligned blocks from a bounded pool per thread. After the first few, training steps of the
-/// same sizes allocate no memory from the system.
+/// Memory for arrays: aligned blocks from a bounded pool per thread. Repeated training steps allocate nothing anew.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +12,13 @@ namespace tapegrad {
 
 namespace detail {
 
-/// A block of at least `bytes` bytes, 64-byte aligned. Throws std::bad_alloc.
-void* pool_allocate(std::size_t bytes);
+void* pool_allocate(std::size_t bytes);  ///< A block of at least `bytes` bytes, 64-byte aligned. Throws std::bad_alloc.
 
-/// Frees pool_allocate(bytes), on any thread.
-void pool_deallocate(void* block, std::size_t bytes) noexcept;
+void pool_deallocate(void* block, std::size_t bytes) noexcept;  ///< Frees pool_allocate(bytes), on any thread.
 
-/// Returns this thread's idle blocks to the system.
-void pool_release_idle() noexcept;
+void pool_release_idle() noexcept;  ///< Returns this thread's idle blocks to the system.
 
-/// The bytes of numbers that this thread allocated for arrays and has not freed.
-inline thread_local std::ptrdiff_t array_bytes_in_use = 0;
+inline thread_local std::ptrdiff_t array_bytes_in_use = 0;  ///< Bytes in use of this thread's arrays of numbers.
 
 }  // namespace detail
 

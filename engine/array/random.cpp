@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "internal/key_scope.hpp"
 #include "internal/layout.hpp"
 
 namespace tapegrad {

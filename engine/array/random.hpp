@@ -5,21 +5,49 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "array.hpp"
 #include "random_bits.hpp"
 
 namespace tapegrad {
 
+class Generator;
+
 namespace detail {
-class KeyScope;
-}
+
+/// During its lifetime, records the keys drawn from this thread's generators, or replays recorded keys without
+/// advancing the generators. Scopes nest: a recording scope draws from the enclosing one.
+class KeyScope {
+ public:
+  using Keys = std::vector<std::uint64_t>;
+
+  explicit KeyScope(Keys* written) : KeyScope(written, nullptr) {}
+  explicit KeyScope(const Keys& repeated) : KeyScope(nullptr, &repeated) {}
+  ~KeyScope();
+  KeyScope(const KeyScope&) = delete;
+  KeyScope& operator=(const KeyScope&) = delete;
+
+  /// The next key: drawn from the generator, or replayed. Throws std::logic_error if all recorded keys were replayed.
+  static std::uint64_t next_key(Generator& generator, KeyScope* scope);
+
+  bool is_used_up() const { return repeated_ == nullptr || next_ == repeated_->size(); }
+
+ private:
+  KeyScope(Keys* written, const Keys* repeated);
+
+  KeyScope* outer_;
+  Keys* written_;
+  const Keys* repeated_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace detail
 
 /// A source of keys. Copies continue with the same keys. Draw, read and assign from any thread, concurrently.
 class Generator {
  public:
-  /// The key of the seed, and the number of keys drawn.
-  using State = std::array<std::uint64_t, 2>;
+  using State = std::array<std::uint64_t, 2>;  ///< The key of the seed, and the number of keys drawn.
 
   /// Equal seeds give equal keys, on any machine.
   constexpr explicit Generator(std::uint64_t seed = 0) : state_{random_bits(seed, 0), 0} {}
@@ -27,14 +55,12 @@ class Generator {
   Generator& operator=(const Generator& other);                 ///< continues like the other
   ~Generator() = default;
 
-  /// A new key, for a batch of random numbers.
-  std::uint64_t next_key();
+  std::uint64_t next_key();  ///< A new key, for a batch of random numbers.
 
   State state() const;                              ///< to save it
   static Generator from_state(const State& state);  ///< restores it
 
-  /// True if both continue with the same keys.
-  bool operator==(const Generator& other) const { return state() == other.state(); }
+  bool operator==(const Generator& other) const { return state() == other.state(); }  ///< equal next keys
 
  private:
   friend class detail::KeyScope;

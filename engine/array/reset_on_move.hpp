@@ -15,7 +15,6 @@ template <class V> class ResetOnMove {
     value_ = other.value_;
     return *this;
   }
-  ~ResetOnMove() = default;
 
   operator V() const { return value_; }
   ResetOnMove& operator++() {

@@ -1,16 +1,24 @@
 #include "threads.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
+#include <limits>
+#include <map>
 #include <mutex>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -26,8 +34,6 @@
 
 namespace tapegrad {
 namespace {
-
-using detail::kMaxChunks;
 
 // A thread's position. A loop inside another runs on its caller's thread even if the pool was busy for the outer one:
 // results do not depend on the other threads.
@@ -96,7 +102,7 @@ class ThreadPool {
     context_ = context;
     modes_ = float_modes();
     chunks_ = unfinished_ = chunks;
-    unclaimed_ = ~std::uint64_t{0} >> (kMaxChunks - chunks);
+    unclaimed_ = ~std::uint64_t{0} >> (detail::kMaxChunks - chunks);
     announce();
     const InLoop on_pool(Where::in_pool_loop);
     work_on_chunks(0);
@@ -129,12 +135,11 @@ class ThreadPool {
   // After fork() the workers do not exist, and the lock may never be released: loops run on their caller's thread.
   bool is_forked() const { return getpid() != process_; }
 
-  // Starts fewer threads if the system refuses more, or address space for their BLAS buffers, stacks and heaps. The
-  // caller and a thread of OpenBLAS also need some.
+  // Starts fewer threads if the system refuses more, or address space for them, the caller and one of OpenBLAS.
   void start() {
-    constexpr std::size_t kBytes = detail::kBlasBufferBytes + (std::size_t{64} << 20);
+    constexpr std::size_t kBytes = detail::kBlasBufferBytes + (std::size_t{64} << 20);  // with stack and heap
     has_started_ = true;
-    const std::size_t threads = std::min(num_threads(), kMaxChunks);
+    const std::size_t threads = std::min(num_threads(), detail::kMaxChunks);
     try {
       workers_.reserve(threads);
       for (std::size_t i = 1; i < threads && detail::can_map((i + 2) * kBytes); ++i)
@@ -170,7 +175,8 @@ class ThreadPool {
   void work_on_chunks(std::size_t thread) {
     for (std::uint64_t left = unclaimed_; left != 0;) {
       const auto first = static_cast<int>(thread * chunks_ / (workers_.size() + 1));
-      const std::size_t chunk = static_cast<std::size_t>(first + std::countr_zero(std::rotr(left, first))) % kMaxChunks;
+      const std::size_t chunk =
+          static_cast<std::size_t>(first + std::countr_zero(std::rotr(left, first))) % detail::kMaxChunks;
       if (!unclaimed_.compare_exchange_weak(left, left & ~(std::uint64_t{1} << chunk))) continue;
       set_float_modes(modes_);
       try {
@@ -212,6 +218,71 @@ class ThreadPool {
   std::atomic<bool> has_failed_{false};
   std::exception_ptr failure_;  // of the first chunk that failed
 };
+
+namespace fs = std::filesystem;
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+// One group's quota divided by its period, both in microseconds; "max" and -1 mean none.
+double quota_of(const fs::path& group, bool version_2) {
+  std::ifstream file(group / (version_2 ? "cpu.max" : "cpu.cfs_quota_us")), period_file(group / "cpu.cfs_period_us");
+  long long quota, period;
+  const bool known = file >> quota && (version_2 ? file : period_file) >> period && quota > 0 && period > 0;
+  return known ? static_cast<double>(quota) / static_cast<double>(period) : kUnlimited;
+}
+
+bool lists_cpu(const std::string& words) { return (',' + words + ',').find(",cpu,") != words.npos; }
+
+// This process's groups of versions 2 and 1, from lines such as "0::/user.slice" and "4:cpu,cpuacct:/user.slice".
+std::map<bool, std::string> groups_of_process(const fs::path& root) {
+  std::map<bool, std::string> groups;
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (controllers.empty() || lists_cpu(controllers)) groups[controllers.empty()] = line.substr(second + 1);
+  }
+  return groups;
+}
+
+// The lowest quota of a group and its ancestors, below a mount point that shows the group `top`, such as the
+// container's own group. For a group outside of `top`, which is hidden, `top` counts.
+double lowest_quota(const std::string& group, std::string top, fs::path folder, bool version_2) {
+  double lowest = quota_of(folder, version_2);
+  if (top == "/") top.clear();
+  if (!(group + '/').starts_with(top + '/') || group.find("/..") != group.npos) return lowest;
+  for (const fs::path& part : fs::path(group.substr(top.size())).relative_path())
+    lowest = std::min(lowest, quota_of(folder /= part, version_2));
+  return lowest;
+}
+
+// Reads mounts such as "31 23 0:28 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct".
+double lowest_quota(const fs::path& root) {
+  const std::map<bool, std::string> groups = groups_of_process(root);
+  double lowest = kUnlimited;
+  std::ifstream file(root / "proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string word, top, point, kind, source, options;
+    words >> word >> word >> word >> top >> point;
+    while (words >> word && word != "-") continue;
+    words >> kind >> source >> options;
+    const bool version_2 = kind == "cgroup2";
+    if (!version_2 && !(kind == "cgroup" && lists_cpu(options))) continue;
+    if (const auto group = groups.find(version_2); group != groups.end())
+      lowest = std::min(lowest, lowest_quota(group->second, top, root / fs::path(point).relative_path(), version_2));
+  }
+  return lowest;
+}
+
+// std::thread::hardware_concurrency() counts the machine's processors.
+std::size_t processors_of_affinity() {
+  std::array<cpu_set_t, 64> mask{};  // of 1,024 processors each
+  if (sched_getaffinity(0, sizeof mask, mask.data()) == 0)
+    return static_cast<std::size_t>(CPU_COUNT_S(sizeof mask, mask.data()));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
 
 std::size_t default_threads() {
   const std::string_view given = detail::environment("TAPEGRAD_NUM_THREADS");
@@ -258,6 +329,14 @@ void run_chunks(std::size_t chunks, void (*body)(void*, std::size_t), void* cont
   const InLoop alone(where == Where::in_pool_loop ? where : Where::in_serial_loop);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
 }
+
+std::size_t processors_in_quota(const fs::path& root) {
+  const double quota = lowest_quota(root);
+  if (quota >= static_cast<double>(std::numeric_limits<int>::max())) return std::numeric_limits<std::size_t>::max();
+  return static_cast<std::size_t>(std::max(1.0, std::floor(quota)));
+}
+
+std::size_t usable_processors() { return std::min(processors_of_affinity(), processors_in_quota()); }
 
 std::size_t threads_here() { return where == Where::outside_loops ? num_threads() : 1; }
 

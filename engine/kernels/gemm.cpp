@@ -81,8 +81,7 @@ void blas_gemm(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<
                          b.data, leading(b), beta, c.data, leading(c));
 }
 
-// The division of a product in parts of rows, columns or the inner extent. For few rows it depends on the shapes only,
-// and so does the rounding.
+// Division by rows, columns or the inner extent. For few rows it and the rounding depend on the shapes only.
 template <class T> struct Plan {
   bool reads_once;  // by our loops, without BLAS
   std::size_t parts;
@@ -92,9 +91,8 @@ template <class T> struct Plan {
     if (!reads_once) require_blas_extents(a, b, c);
     const std::size_t inner = a.columns, size = inner * b.columns;
     if (reads_once) {
-      parts = chunks_for(size / 2);  // reading an element takes half as long as a step
-      // A part reads whole stored rows of b if there are enough of them.
-      const std::size_t enough = parts * kUnit;
+      parts = chunks_for(size / 2);              // reading an element takes half as long as a step
+      const std::size_t enough = parts * kUnit;  // a part reads whole stored rows of b if there are enough
       splits_inner = inner >= enough && (!b.transposed || b.columns < enough);
     } else {
       parts = threads_for(a.rows * size);

@@ -22,11 +22,9 @@ template <class T> struct Matrix {
 
   operator Matrix<const T>() const requires(!std::is_const_v<T>) { return {data, rows, columns, stride, transposed}; }
 
-  /// The transpose of the same elements.
-  Matrix t() const { return {data, columns, rows, stride, !transposed}; }
+  Matrix t() const { return {data, columns, rows, stride, !transposed}; }  ///< The transpose of the same elements.
 
-  /// The contiguous elements of row r. Requires !transposed.
-  T* row(std::size_t r) const { return data + r * stride; }
+  T* row(std::size_t r) const { return data + r * stride; }  ///< Row r, contiguous. Requires !transposed.
 
   /// Rows first, ..., last - 1.
   Matrix rows_between(std::size_t first, std::size_t last) const {
@@ -37,16 +35,14 @@ template <class T> struct Matrix {
   Matrix columns_between(std::size_t first, std::size_t last) const { return t().rows_between(first, last).t(); }
 };
 
-/// c = alpha a b + beta c; c is not read if beta is 0. c is not transposed and overlaps neither a nor b. Large products
-/// run on the threads of parallel.hpp. With one row on the left the result is independent of the number of threads.
-/// Throws std::invalid_argument if an extent exceeds BLAS's int.
+/// c = alpha a b + beta c, not reading c if beta is 0. c is not transposed and overlaps neither a nor b. With one row
+/// on the left, threads do not change the result. Throws std::invalid_argument if an extent exceeds BLAS's int.
 template <class T> void gemm(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
 /// The same on this thread only, for parallel loops.
 template <class T> void gemm_on_this_thread(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
-/// The same with b in bfloat16. For a few rows and a transposed b it is widened in registers, which halves the memory
-/// traffic; otherwise in blocks of columns that fit into the cache.
+/// The same with b in bfloat16, widened in registers for a few rows and a transposed b, else in blocks in the cache.
 template <class T> void gemm(Matrix<const T> a, Matrix<const BFloat16> b, Matrix<T> c, T alpha = 1, T beta = 0);
 
 /// c = a b + bias, with the bias (columns) added to every row.

@@ -6,7 +6,7 @@
 
 #include "../array/internal/environment.hpp"
 #include "../array/internal/error.hpp"
-#include "vector_loops.hpp"
+#include "vector_loops.ipp"
 
 namespace tapegrad::detail {
 namespace {
@@ -42,6 +42,8 @@ const LoopsOfSet& loops_of([[maybe_unused]] InstructionSet set) {
 }
 
 }  // namespace
+
+constinit const LoopsOfSet baseline_loops = loops_of_set<xsimd::default_arch>(xsimd::default_arch::name());
 
 std::vector<InstructionSet> instruction_sets() {
   std::vector<InstructionSet> sets{InstructionSet::baseline};

@@ -18,7 +18,7 @@ template <class T, class Part> T sum_of_blocks(std::size_t n, Part part) {
   return static_cast<T>(sum);
 }
 
-/// y = exp(x) / sum(exp(x)), from exp(x - max(x)) against overflow. Only -inf gives NaN. x and y may be the same row.
+/// y = exp(x) / sum(exp(x)), from exp(x - max(x)) against overflow. NaN for a row of -inf. x and y may be the same.
 template <class T> void row_softmax(const VectorLoops<T>& loops, const T* x, T* y, std::size_t n) {
   const T largest = loops.max(x, n);
   const T sum = sum_of_blocks<T>(

@@ -36,10 +36,9 @@ void for_each_run_in_parallel(const Shape& shape, const Side<T>& to, const Side<
       to_first += static_cast<std::ptrdiff_t>(begin) * to.strides[axis];
       from_first += static_cast<std::ptrdiff_t>(begin) * from.strides[axis];
     }
-    for_each_run<2>(
-        part, {to.strides, from.strides}, [&](const Offsets<2>& offset, std::size_t count, const Offsets<2>& step) {
-          body(to.data + (to_first + offset[0]), from.data + (from_first + offset[1]), count, step[0], step[1]);
-        });
+    for_each_run<2>(part, {to.strides, from.strides}, [&](const auto& offset, std::size_t count, const auto& step) {
+      body(to.data + (to_first + offset[0]), from.data + (from_first + offset[1]), count, step[0], step[1]);
+    });
   });
 }
 

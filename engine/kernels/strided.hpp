@@ -14,8 +14,6 @@
 
 namespace tapegrad::detail {
 
-template <std::size_t N> using Offsets = std::array<std::ptrdiff_t, N>;
-
 /// The max number of terms in a running sum in T. Longer sums add partial sums, to keep their digits.
 inline constexpr std::size_t kMaxSumLength = 1024;
 
@@ -50,7 +48,7 @@ template <std::size_t N, class Body>
 void for_each_run(const Shape& shape, const std::array<Strides, N>& strides, Body body) {
   if (element_count(shape) == 0) return;
   const auto [extents, step] = coalesced(shape, strides);
-  Offsets<N> offset{}, inner{};
+  std::array<std::ptrdiff_t, N> offset{}, inner{};
   if (extents.empty()) return body(offset, std::size_t{1}, inner);
   const std::size_t last = extents.size() - 1;
   for (std::size_t n = 0; n < N; ++n) inner[n] = step[n][last];
@@ -165,8 +163,7 @@ struct View {
   std::ptrdiff_t offset = 0;
 };
 
-/// Copies the view's elements.
-template <class T> Array<T> gather(const Array<T>& source, const View& view);
+template <class T> Array<T> gather(const Array<T>& source, const View& view);  ///< Copies the view's elements.
 
 /// Writes the elements through the view, whose destinations must be distinct.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);

@@ -1,5 +1,4 @@
-/// Loops over contiguous elements that compilers do not vectorize: reductions and functions such as exp. Written with
-/// xsimd, compiled for several instruction sets, selected at run time.
+/// Loops over contiguous elements that compilers do not vectorize, in xsimd, for several instruction sets.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +33,8 @@ template <class T> struct VectorLoops {
   BinaryLoops<T> plus, minus, times, over;                           ///< z = x + y, x - y, x y, x / y
   void (*add_product)(const T* x, const T* y, T* z, std::size_t n);  ///< z += x y
 
-  /// y += x
-  void add(const T* x, T* y, std::size_t n) const { plus.runs(x, y, y, n); }
-  /// y *= factor
-  void scale(T* y, std::size_t n, T factor) const { times.run_number(y, factor, y, n); }
+  void add(const T* x, T* y, std::size_t n) const { plus.runs(x, y, y, n); }              ///< y += x
+  void scale(T* y, std::size_t n, T factor) const { times.run_number(y, factor, y, n); }  ///< y *= factor
 
   T (*sum)(const T* x, std::size_t n);
   T (*max)(const T* x, std::size_t n);  ///< NaN if any element is, -inf if n is 0
@@ -49,20 +46,14 @@ template <class T> struct VectorLoops {
   void (*few_rows_by_bfloat16)(const FewRows<T, BFloat16>& product);  ///< the same with b in bfloat16
 
   // Softmax and cross-entropy.
-
-  /// y = exp(x - shift); returns the sum of y.
-  T (*exp_sum)(const T* x, T* y, std::size_t n, T shift);
-  /// Returns the sum of exp(x - shift).
-  T (*sum_exp)(const T* x, std::size_t n, T shift);
-  /// y = exp(x - shift) factor
-  void (*exp_scaled)(const T* x, T* y, std::size_t n, T shift, T factor);
+  T (*exp_sum)(const T* x, T* y, std::size_t n, T shift);  ///< y = exp(x - shift); returns the sum of y.
+  T (*sum_exp)(const T* x, std::size_t n, T shift);        ///< Returns the sum of exp(x - shift).
+  void (*exp_scaled)(const T* x, T* y, std::size_t n, T shift, T factor);  ///< y = exp(x - shift) factor
   /// dx = y (dy - dot): the gradient of softmax, with dot = sum(dy y).
   void (*softmax_backward)(const T* y, const T* dy, T* dx, std::size_t n, T dot);
 
   // LayerNorm.
-
-  /// y = h w + b
-  void (*scale_and_shift)(const T* h, const T* w, const T* b, T* y, std::size_t n);
+  void (*scale_and_shift)(const T* h, const T* w, const T* b, T* y, std::size_t n);  ///< y = h w + b
   /// dx = r (g - mean_g - h mean_gh)
   void (*layer_norm_backward)(const T* g, const T* h, T* dx, std::size_t n, T r, T mean_g, T mean_gh);
 
@@ -79,13 +70,11 @@ template <class T> struct VectorLoops {
   void (*softplus_backward)(const T* x, const T* dy, T* dx, std::size_t n, T beta, T threshold);
 };
 
-/// The loops for the instruction set in use.
-template <class T> const VectorLoops<T>& vector_loops();
-
+template <class T> const VectorLoops<T>& vector_loops();  ///< The loops for the instruction set in use.
 /// The loops of every instruction set of this processor, the best last; for tests.
 template <class T> std::vector<const VectorLoops<T>*> all_vector_loops();
 
-/// The loops of one instruction set, each defined in a file of its own.
+/// The loops of one instruction set, each defined in a file compiled for it.
 struct LoopsOfSet : VectorLoops<float>, VectorLoops<double> {};
 extern const LoopsOfSet baseline_loops;  ///< the build's target: SSE2 on x86-64
 extern const LoopsOfSet avx2_loops, avx512_loops;

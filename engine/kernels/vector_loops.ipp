@@ -38,8 +38,7 @@ template <class T, class Arch> struct Loops {
   }
   static Batch log(Batch x) { return xsimd::log(x); }
 
-  // 1 / (1 + exp(-x))
-  static Batch sigmoid(Batch x) { return Batch(T(1)) / (Batch(T(1)) + exp(-x)); }
+  static Batch sigmoid(Batch x) { return Batch(T(1)) / (Batch(T(1)) + exp(-x)); }  // 1 / (1 + exp(-x))
 
   // y = x / (1 + exp(-x)), dx = dy s (1 + x (1 - s)) with s = sigmoid(x)
   static Batch silu(Batch x) { return x / (Batch(T(1)) + exp(-x)); }
@@ -111,8 +110,7 @@ template <class T, class Arch> struct Loops {
             [](T x, const T* y, T* z, std::size_t n) { map<f>(z, n, Batch(x), y); }};
   }
 
-  // NaN if either is; the processor's maximum may return the other.
-  static T larger(T x, T y) { return x > y || x != x ? x : y; }
+  static T larger(T x, T y) { return x > y || x != x ? x : y; }  // NaN if either is, unlike the processor's
   static Batch larger(const Batch& x, const Batch& y) { return xsimd::select(x > y || xsimd::isnan(x), x, y); }
 
   static T lane_max(const Batch& batch) {
@@ -146,23 +144,17 @@ template <class T, class Arch> struct Loops {
     return sum_of_lanes(sums[0] + sums[1]);
   }
 
-  // Missing elements are -inf and add exp(-inf) = 0.
+  // Missing elements are -inf and add exp(-inf) = 0. Without y, only sums.
   static T exp_sum(const T* x, T* y, std::size_t n, T shift) {
     Batch sums[]{Batch(T(0))};
     accumulate<kLanes>(sums, n, [x, y, minus = Batch(shift)](Batch& s, std::size_t i, std::size_t lanes) {
       const Batch e = exp(load<Batch>(x + i, lanes, -kInfinity) - minus);
-      store(e, y + i, lanes);
+      if (y != nullptr) store(e, y + i, lanes);
       s += e;
     });
     return sum_of_lanes(sums[0]);
   }
-  static T sum_exp(const T* x, std::size_t n, T shift) {
-    Batch sums[]{Batch(T(0))};
-    accumulate<kLanes>(sums, n, [x, minus = Batch(shift)](Batch& s, std::size_t i, std::size_t lanes) {
-      s += exp(load<Batch>(x + i, lanes, -kInfinity) - minus);
-    });
-    return sum_of_lanes(sums[0]);
-  }
+  static T sum_exp(const T* x, std::size_t n, T shift) { return exp_sum(x, nullptr, n, shift); }
 
   static void add_product(const T* x, const T* y, T* z, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) z[i] += x[i] * y[i];
@@ -187,8 +179,7 @@ template <class T, class Arch> struct Loops {
     store(p.beta == 0 ? scaled : xsimd::fma(Batch(p.beta), load<Batch>(c, n), scaled), c, n);
   }
 
-  // The products of rows r, ..., r + R - 1 of a with rows first, ..., first + n - 1 of b, n <= kLanes: each in a vector
-  // of partial sums. The lanes of kLanes vectors are then reduced together.
+  // Multiplies R rows of a from r on with n <= kLanes rows of b from `first` on. Reduces the lanes of all n together.
   template <std::size_t R, class B>
   static void dots(const FewRows<T, B>& p, std::size_t r, std::size_t first, std::size_t n) {
     const T* const a = p.a + r * p.a_stride;

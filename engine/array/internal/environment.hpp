@@ -20,7 +20,6 @@ inline std::string_view environment(const char* name) {
 /// A quota of 1.5 counts as 1: two threads would exhaust it early in each period and then be stopped.
 std::size_t processors_in_quota(const std::filesystem::path& root = "/");
 
-/// The number of processors in the calling thread's affinity, limited by the quota.
-std::size_t usable_processors();
+std::size_t usable_processors();  ///< The number of processors in the calling thread's affinity, limited by the quota.
 
 }  // namespace tapegrad::detail

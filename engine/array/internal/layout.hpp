@@ -36,14 +36,11 @@ template <class A, class B> void require_broadcast(const char* operation, const 
 /// The shape that both broadcast to. Throws like require_broadcast.
 Shape broadcast_shapes(const char* operation, const Shape& a, const Shape& b);
 
-/// True if an array of shape `from` broadcasts to exactly `to`.
-bool broadcasts_to(const Shape& from, const Shape& to);
+bool broadcasts_to(const Shape& from, const Shape& to);  ///< True if `from` broadcasts to exactly `to`.
 
-/// The index of the element number `flat` in row-major order.
-Shape index_of(std::size_t flat, const Shape& shape);
+Shape index_of(std::size_t flat, const Shape& shape);  ///< The index of the element number `flat` in row-major order.
 
-/// True if the bytes of an array of this shape fit in std::ptrdiff_t. Extents of 0 do not count: strides and other
-/// shapes use the product of the others.
+/// True if an array's bytes fit in std::ptrdiff_t. Extents of 0 do not count: strides use the product of the others.
 bool addressable(const Shape& shape, std::size_t element_size);
 
 /// Throws std::invalid_argument naming `operation` unless an array of T of this shape can be addressed.
@@ -58,10 +55,8 @@ template <class T> Array<T> uninitialized(const char* operation, const Shape& sh
   return Array<T>(shape);
 }
 
-/// Strides of a row-major array, in elements.
-Strides contiguous_strides(const Shape& shape);
+Strides contiguous_strides(const Shape& shape);  ///< Strides of a row-major array, in elements.
 
-/// Strides for reading an array of shape `from` in the broadcast shape `to`.
-Strides broadcast_strides(const Shape& from, const Shape& to);
+Strides broadcast_strides(const Shape& from, const Shape& to);  ///< Strides to read `from` in the shape `to`.
 
 }  // namespace tapegrad::detail

@@ -7,8 +7,7 @@
 
 namespace tapegrad::detail {
 
-/// The maximum number of chunks in a loop.
-inline constexpr std::size_t kMaxChunks = 64;
+inline constexpr std::size_t kMaxChunks = 64;  ///< The maximum number of chunks in a loop.
 
 /// Calls body(context, chunk) for each of 1 to kMaxChunks chunks, on the pool's threads and this one; only on this
 /// thread if the pool is busy or inside another loop's body. Finally rethrows one of the bodies' exceptions.
@@ -50,11 +49,9 @@ class ExitGuard {
 /// The size of OpenBLAS's buffer for a thread that multiplies.
 inline constexpr std::size_t kBlasBufferBytes = (std::size_t{128} << 20) + (std::size_t{64} << 10);
 
-/// True if this many bytes of addresses can be mapped.
-bool can_map(std::size_t bytes);
+bool can_map(std::size_t bytes);  ///< True if this many bytes of addresses can be mapped.
 
-/// The number of threads for a loop started here: num_threads(), but 1 in another loop's body.
-std::size_t threads_here();
+std::size_t threads_here();  ///< num_threads(), but 1 in another loop's body.
 
 /// The number of chunks for a loop of `work` elementary steps; 1 if threads do not pay. Independent of their number.
 std::size_t chunks_for(std::size_t work);

@@ -29,7 +29,7 @@ std::string reversals(std::size_t count) {
   return lines;
 }
 
-const std::string small = " --width 32 --heads 2 --layers 1 --eval-every 100 ",
+const std::string small_pronouncer = " --width 32 --heads 2 --layers 1 --eval-every 100 ",
                   draws =
                       " --width 8 --heads 2 --layers 1 --dropout 0.2 --batch-size 8 --accumulate 2 --eval-every 50 ";
 
@@ -41,7 +41,8 @@ TEST_CASE("pronounce learns to reverse texts, and uses the saved model") {
   const TemporaryFolder folder;
   const std::string data = " --data " + folder.write("pairs", reversals(600)), model = folder.path("model"),
                     use = " --pronounce abc fed";
-  const Run learned = run_well("pronounce --steps 1200 --batch-size 32 --lr 5e-3 --save " + model + data + small + use);
+  const Run learned =
+      run_well("pronounce --steps 1200 --batch-size 32 --lr 5e-3 --save " + model + data + small_pronouncer + use);
   CHECK(learned.number_after(" test sources: ") > 90);
   CHECK(learned.out_from("\nabc  cba\nfed  def\n") != "");
   CHECK(learned.out_from("without stress") == "");
@@ -74,7 +75,7 @@ TEST_CASE("pronounce reads sources and targets of words") {
   for (int i = 0; i < 60; ++i) lines += "day " + std::to_string(i % 12) + "\tnumber " + std::to_string(i % 12) + '\n';
   const std::string model = folder.path("model");
   const Run run = run_well("pronounce --source words --target words --steps 300 --lr 5e-3 --save " + model +
-                           " --pronounce 'day 3' --data " + folder.write("pairs", lines) + small);
+                           " --pronounce 'day 3' --data " + folder.write("pairs", lines) + small_pronouncer);
   CHECK(run.out_from("\nday 3  number 3\n") != "");
   CHECK(run_example("pronounce --load " + model + " --pronounce 'day 3'").out_from("\nday 3  number 3\n") != "");
 }

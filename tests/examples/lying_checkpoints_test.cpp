@@ -86,9 +86,9 @@ void check_refused_by_all(const Source& source, const std::string& name, const s
   check_refused("[read_safetensors] " + name, words, [&] { tg::read_safetensors(source); });
 }
 
-// By the programs. The limit of their memory is less than a sparse file's size.
+// By the programs. Their memory holds the mapped sparse file, but no copy of it.
 void check_refused_by_programs(const std::string& file, const std::string& words) {
-  const std::string limits = kSanitized ? "ulimit -t 10" : "ulimit -t 2; ulimit -v 1000000";
+  const std::string limits = kSanitized ? "ulimit -t 10" : "ulimit -t 2; ulimit -v 2000000";
   for (const std::string command : {"text_classifier --classify a --load ", "language_model --load ",
                                     "language_model --resume ", "pronounce --pronounce a --load "}) {
     const std::string program = command.substr(0, command.find(' '));

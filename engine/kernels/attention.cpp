@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "../array/internal/error.hpp"
 #include "../array/internal/layout.hpp"
@@ -185,8 +186,8 @@ template <class T> class KeyGradients {
         dk_data_(dk_data),
         dv_data_(dv_data),
         size_(a_.k.rows * (a_.k.width + a_.v.width)),
-        sums_(Shape{a_.batch * a_.groups() * (parts_ - 1), size_}),
-        initialized_(Shape{a_.batch * a_.groups() * parts_}, 0) {}
+        sums_(a_.batch * a_.groups() * (parts_ - 1) * size_),
+        initialized_(a_.batch * a_.groups() * parts_, 0) {}
 
   Matrix<T> dK(const Part& part) {
     if (part.number == 0) return a_.k.at(dk_data_, part.b, part.g);
@@ -199,7 +200,7 @@ template <class T> class KeyGradients {
   }
 
   // Keys before this one are initialized.
-  std::size_t& initialized(const Part& part) { return initialized_.data()[group(part) * parts_ + part.number]; }
+  std::size_t& initialized(const Part& part) { return initialized_[group(part) * parts_ + part.number]; }
 
   // Adds the parts one after the other, on several threads by keys.
   void add_parts() {
@@ -224,8 +225,8 @@ template <class T> class KeyGradients {
   std::size_t parts_;  // of a group
   T *dk_data_, *dv_data_;
   std::size_t size_;  // elements of dK and dV of a part
-  Array<T> sums_;
-  Array<std::size_t> initialized_;
+  xt::uvector<T, PoolAllocator<T>> sums_;
+  std::vector<std::size_t, PoolAllocator<std::size_t>> initialized_;
 };
 
 // Operands of a part's backward pass: the keys and values of its group.

@@ -1,3 +1,5 @@
+#include <functional>
+#include <numeric>
 #include <string>
 
 #include "../kernels/gemm.hpp"
@@ -100,7 +102,8 @@ template <class T> Tensor<T> multiply(std::string_view equation, const Tensor<T>
 
 // The array's rows along the last axis, as one matrix.
 template <class T> Matrix<const T> matrix_of(const Array<T>& x) {
-  return {x.data(), element_count(Shape(x.shape().begin(), x.shape().end() - 1)), x.shape().back()};
+  const auto last = x.shape().end() - 1;
+  return {x.data(), std::accumulate(x.shape().begin(), last, std::size_t{1}, std::multiplies<>()), *last};
 }
 
 // x Wᵀ + b for a weight of T or in bfloat16, called `shown` in errors.

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "../../engine/array/internal/error.hpp"
 #include "../../engine/array/array.hpp"
+#include "../../engine/array/internal/error.hpp"
 #include "../../engine/kernels/instruction_sets.hpp"
 #include "../optimizer.hpp"
 
@@ -66,8 +66,8 @@ template <class Formula> void for_each_element(std::size_t size, const Formula& 
   });
 }
 
-/// The sum of squares on this thread, in double, where the square of a float neither overflows nor vanishes. Uses enough
-/// sums to fill the registers, since the compiler keeps the order of additions within each.
+/// The sum of squares on this thread, in double, where the square of a float neither overflows nor vanishes. Uses
+/// enough sums to fill the registers, since the compiler keeps the order of additions within each.
 template <class T> double sum_of_squares_on_this_thread(const T* x, std::size_t n) {
   constexpr std::size_t kSums = 16;
   double sums[kSums] = {};

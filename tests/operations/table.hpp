@@ -1,5 +1,5 @@
-/// The table of operations: samples for each operation, small calls with their inputs, for all checks in engine/ops. The
-/// Python files in this folder define the same samples in PyTorch.
+/// The table of operations: samples for each operation, small calls with their inputs, for all checks in engine/ops.
+/// The Python files in this folder define the same samples in PyTorch.
 #pragma once
 
 #include <tapegrad/tapegrad.hpp>

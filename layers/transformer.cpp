@@ -123,12 +123,13 @@ Tensor<T> TransformerBlock<T>::operator()(const Tensor<T>& x, KeyValueCache<T>& 
 
 template <class T>
 std::pair<Tensor<T>, Tensor<T>> TransformerBlock<T>::with_weights(const Tensor<T>& x, const AttentionMask& mask) const {
-  std::pair<Tensor<T>, Tensor<T>> result;
-  result.first = apply(x, [&](const Tensor<T>& h) {
-    result = attention.with_weights(h, h, h, mask);
-    return result.first;
+  Tensor<T> weights;
+  Tensor<T> y = apply(x, [&](const Tensor<T>& h) {
+    auto [attended, weights_of_h] = attention.with_weights(h, h, h, mask);
+    weights = std::move(weights_of_h);
+    return std::move(attended);
   });
-  return result;
+  return {std::move(y), std::move(weights)};
 }
 
 template <class T>
@@ -176,14 +177,15 @@ template <class T>
 std::pair<Tensor<T>, Tensor<T>> TransformerDecoderBlock<T>::with_weights(const Tensor<T>& x, const Tensor<T>& memory,
                                                                          const AttentionMask& mask,
                                                                          const AttentionMask& memory_mask) const {
-  std::pair<Tensor<T>, Tensor<T>> result;
-  result.first = apply(
+  Tensor<T> weights;
+  Tensor<T> y = apply(
       x, [&](const Tensor<T>& h) { return attention(h, mask); },
       [&](const Tensor<T>& h) {
-        result = cross_attention.with_weights(h, memory, memory, memory_mask);
-        return result.first;
+        auto [attended, weights_of_h] = cross_attention.with_weights(h, memory, memory, memory_mask);
+        weights = std::move(weights_of_h);
+        return std::move(attended);
       });
-  return result;
+  return {std::move(y), std::move(weights)};
 }
 
 template <class T>

@@ -23,8 +23,9 @@ template <class T> double clip_grad_norm(const Parameters<T>& parameters, double
 
   for (const auto& parameter : parameters)  // allocations first, so all gradients are scaled or none
     if (parameter->has_grad()) parameter->mutable_grad();
+  // The factor is a double: for large gradients a float loses its digits or is 0.
   for (const auto& parameter : parameters)
-    if (parameter->has_grad())  // the factor is a double: for large gradients a float loses its digits or is 0
+    if (parameter->has_grad())
       detail::for_each_element(parameter->grad().size(),
                                [factor, grad = parameter->mutable_grad().data()](std::size_t i) {
                                  grad[i] = static_cast<T>(grad[i] * factor);

@@ -14,8 +14,9 @@ namespace detail {
 template <class T> class MaskRows;
 }
 
-/// A mask for attention over B batch entries, H heads, T queries and S keys; true may attend, if all joined by `&` do.
-/// The number of axes is checked here, the extents in attention: std::invalid_argument. Copies share constant arrays.
+/// A mask for attention over B batch entries, H heads, T queries and S keys, where true means "may attend". A query
+/// attends to the keys that all masks joined by `&` allow. The number of axes is checked here, the extents in
+/// attention: std::invalid_argument. Copies share their arrays, which never change.
 class AttentionMask {
  public:
   AttentionMask() = default;                  ///< every query attends to every key
@@ -27,7 +28,8 @@ class AttentionMask {
 
   static AttentionMask key_padding(BoolArray keep);  ///< keep: (B, S), true for real tokens, false for padding.
 
-  /// lengths: (B), or (B, T) per query, of the keys to attend to; above S all. Throws std::out_of_range if negative.
+  /// lengths: (B), or (B, T) per query: the first `length` keys are visible, all if above S. Throws std::out_of_range
+  /// if negative.
   static AttentionMask valid_lens(IntArray lengths);
 
   static AttentionMask boolean(BoolArray allowed);  ///< broadcasts to (B, H, T, S); the first of three axes is 1

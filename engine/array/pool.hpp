@@ -18,7 +18,8 @@ void pool_deallocate(void* block, std::size_t bytes) noexcept;  ///< Frees pool_
 
 void pool_release_idle() noexcept;  ///< Returns this thread's idle blocks to the system.
 
-inline thread_local std::ptrdiff_t array_bytes_in_use = 0;  ///< Bytes in use of this thread's arrays of numbers.
+/// The bytes of numbers that this thread allocated for arrays minus the bytes it freed.
+inline thread_local std::ptrdiff_t array_bytes_in_use = 0;
 
 }  // namespace detail
 

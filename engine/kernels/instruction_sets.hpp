@@ -21,10 +21,12 @@ std::vector<InstructionSet> instruction_sets();  ///< The sets of this processor
 /// another one. Throws std::invalid_argument if the variable names none of instruction_sets().
 InstructionSet instruction_set();
 
-void use_instruction_set(InstructionSet set);  ///< For tests, while no other thread computes.
+/// Selects one of instruction_sets(); for tests, while no other thread computes.
+void use_instruction_set(InstructionSet set);
 
 #if defined(TAPEGRAD_X86_INSTRUCTION_SETS)
-// `flatten` vectorizes the loop, and only it, for the set. Passed by value, captures cannot alias what it writes.
+// `flatten` inlines the loop here, where the compiler vectorizes it for the set; no other code is compiled for it. The
+// loop is passed by value, so its captures cannot alias the elements it writes.
 template <class Loop> [[gnu::target("avx2,fma"), gnu::flatten, gnu::noinline]] void run_with_avx2(Loop loop) { loop(); }
 template <class Loop>
 [[gnu::target("avx512f,avx512cd,avx512dq,avx512bw,avx2,fma"), gnu::flatten, gnu::noinline]] void run_with_avx512(

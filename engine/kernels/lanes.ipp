@@ -136,7 +136,7 @@ void accumulate(Sum (&sums)[N], std::size_t n, Add add) {
   for (; i + N * kLanes <= n; i += N * kLanes)
     for (std::size_t k = 0; k < N; ++k) add(sums[k], i + k * kLanes, kLanes);
   for (; i + kLanes <= n; i += kLanes) add(sums[0], i, kLanes);
-  if (i < n) add(sums[N > 1], i, n - i);
+  if (i < n) add(sums[N > 1 ? 1 : 0], i, n - i);
 }
 
 }  // namespace

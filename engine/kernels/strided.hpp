@@ -168,7 +168,8 @@ template <class T> Array<T> gather(const Array<T>& source, const View& view);  /
 /// Writes the elements through the view, whose destinations must be distinct.
 template <class T> void scatter(Array<T>& destination, const Array<T>& elements, const View& view);
 
-/// The transpose of gather: adds the gradient's elements to their sources, `size` elements; long sums in blocks.
+/// The transpose of gather: adds the gradient's elements to their sources among sum's `size` elements; long sums in
+/// blocks.
 template <class T> void scatter_add(T* sum, std::size_t size, const Array<T>& gradient, const View& view);
 
 /// out[i][j] = source[indices[i][j]][j] for axis 0 of two, and so on. Both have the same number of axes; along the

@@ -86,7 +86,7 @@ template <class T, class Arch> struct Loops {
     return r * (g - mean_g - h * mean_gh);
   }
 
-  // An operand: elements of a run, or a number. Missing elements are 1, which suits all functions.
+  // An operand: elements of a run, or a number. Missing elements are 1, with a finite result in all functions.
   static Batch at(const T* x, std::size_t i, std::size_t n) { return load<Batch>(x + i, n, T(1)); }
   static Batch at(const Batch& x, std::size_t, std::size_t) { return x; }
 

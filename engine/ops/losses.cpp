@@ -45,7 +45,7 @@ template <class T> struct CrossEntropy {
   // The same for probabilities t instead of a label; they share the remaining 1 - e.
   T share(const T* t, std::size_t c) const { return (1 - smoothing) * weight_of(c) * t[c] + smooth_share(c); }
 
-  // A row's count in the mean: with labels the mean is weighted.
+  // What a row adds to the mean's divisor: its label's weight, or 1 with probabilities.
   T count_of(std::size_t y) const { return weight_of(y); }
   T count_of(const T*) const { return 1; }
 

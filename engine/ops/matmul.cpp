@@ -160,6 +160,8 @@ Tensor<T> linear(const Tensor<T>& x, const Value<BFloat16>& weight, const Tensor
   });
 }
 
+// ---- einsum ---------------------------------------------------------------------------------------------------------
+
 namespace {
 
 // The letters of an equation "ab,bc->ac".

@@ -2,8 +2,9 @@
 /// engine/ops/ named above its group.
 ///
 /// Names are PyTorch's, with `axis` instead of dim. Negative axes count from the end. A scalar counts as one element
-/// along axis 0 for reductions, softmax and its relatives, selections, squeeze and transpose. Errors name operation and
-/// shapes or numbers: std::invalid_argument for shapes, axes and options, std::out_of_range for indices out of range.
+/// along axis 0 for reductions, softmax and its relatives, selections, squeeze and transpose. Invalid shapes, axes and
+/// options throw std::invalid_argument, indices out of range std::out_of_range; the message names the operation and
+/// the shapes or numbers it got.
 ///
 /// Arrays and expressions of type T can replace tensors as constants, as in softmax(array, -1). The build generates
 /// overloads for them from these prototypes; include/tapegrad/tapegrad.hpp includes them.
@@ -178,6 +179,8 @@ template <class T> Tensor<T> tril(const Tensor<T>& x, std::ptrdiff_t diagonal = 
 /// The upper triangle of the last two axes, zeros below diagonal `diagonal`.
 template <class T> Tensor<T> triu(const Tensor<T>& x, std::ptrdiff_t diagonal = 0);
 
+// ---- views.cpp: joining --------------------------------------------------------------------------------------------
+
 /// Joins tensors along an axis; the other extents are equal.
 template <class T> Tensor<T> cat(std::span<const Tensor<T>> tensors, std::ptrdiff_t axis = 0);
 /// Joins tensors of equal shape along a new axis.
@@ -202,7 +205,7 @@ template <class T> Tensor<T> stack(const std::vector<Tensor<T>>& tensors, std::p
 
 // ---- reductions.cpp: over the given axes, or over all axes without any ---------------------------------------------
 
-/// The sum over the axes; 0 over no elements. x: any shape -> the other axes, with keepdims also the summed, of
+/// The sum over the axes; 0 over no elements. x: any shape -> the other axes; with keepdims the summed axes keep
 /// extent 1.
 template <class T> Tensor<T> sum(const Tensor<T>& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// The mean over the axes, sum(x) / n, shaped like sum. Throws std::invalid_argument over no elements.

@@ -126,6 +126,8 @@ template <class T> Tensor<T> amax(const Tensor<T>& x, const Axes& axes, KeepDims
       [&](auto& arguments) { r.describe(arguments); });
 }
 
+// ---- selection along an axis ----------------------------------------------------------------------------------------
+
 namespace {
 
 // An array as rows along an axis; the elements of a row are `step` apart. A scalar is a row of one.

@@ -48,22 +48,25 @@ struct CheckpointWriter::State {
   };
 
   File assemble() const {
-    std::vector<std::pair<std::string, Entry>> in_order(entries.begin(), entries.end());
+    std::vector<const std::pair<const std::string, Entry>*> in_order;
+    for (const auto& named : entries) in_order.push_back(&named);
     std::ranges::stable_sort(in_order, std::ranges::greater(),  // wide numbers first, so all are aligned
-                             [](const auto& named) { return info_of(named.second.dtype).size; });
+                             [](const auto* named) { return info_of(named->second.dtype).size; });
 
     SafetensorsHeader header;
     header.metadata = texts;
     File file{};
-    for (const auto& [name, entry] : in_order) {
-      header.tensors[name] = {entry.dtype, entry.shape, file.size, file.size + entry.size};
-      file.size += entry.size;
+    std::uint64_t end = 0;  // of the arrays so far
+    for (const auto* named : in_order) {
+      const Entry& entry = named->second;
+      header.tensors[named->first] = {entry.dtype, entry.shape, end, end + entry.size};
+      end += entry.size;
       file.arrays.emplace_back(static_cast<const std::byte*>(entry.data), entry.size);
     }
     const std::string text = header.format();
     const std::uint64_t length = text.size();
     file.begin = std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
-    file.size += file.begin.size();
+    file.size = file.begin.size() + end;
     return file;
   }
 };

@@ -58,6 +58,7 @@ class CheckpointWriter {
 
   /// Adds an array, unchanged until write() or bytes(). The owner, if any, keeps it alive.
   template <class N> void add(std::string name, const Array<N>& array, std::shared_ptr<const void> owner = nullptr);
+  template <class N> void add(std::string name, Array<N>&& array) = delete;  // it would be gone before write()
   void add(std::string name, const std::string& text);
   void write(const std::filesystem::path& path);
   std::vector<std::byte> bytes();

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kOperation = "read_safetensors";
 
-// Calls function with a value of the file's integer type.
+// Calls function with a value of the file's integer type, one that converts() to another.
 template <class Function> void with_integer(Dtype dtype, const Function& function) {
   const auto call_if_equal = [&]<class Integer>(Integer value) {
     if (dtype == dtype_of<Integer>()) function(value);

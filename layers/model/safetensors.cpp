@@ -239,14 +239,15 @@ class HeaderReader {
 };
 
 void check_layout(const StoredTensors& tensors, std::uint64_t data_size) {
-  std::vector<std::tuple<std::uint64_t, std::uint64_t, const std::string*>> in_order;  // avoids scattered access
+  using Range = std::pair<std::uint64_t, std::uint64_t>;
+  std::vector<std::pair<Range, const std::string*>> in_order;  // its sort does not access the tensors again
   in_order.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) in_order.emplace_back(tensor.begin, tensor.end, &name);
-  std::ranges::sort(in_order);
+  for (const auto& [name, tensor] : tensors) in_order.push_back({{tensor.begin, tensor.end}, &name});
+  std::ranges::sort(in_order, {}, [](const auto& range_and_name) { return range_and_name.first; });
   std::uint64_t place = 0;
-  for (const auto& [begin, end, name] : in_order) {
-    expect(begin == place, Quoted{*name}, " to begin at byte ", place, " of the data, got ", begin);
-    place = end;
+  for (const auto& [range, name] : in_order) {
+    expect(range.first == place, Quoted{*name}, " to begin at byte ", place, " of the data, got ", range.first);
+    place = range.second;
   }
   expect(place == data_size, place, " bytes of data for the tensors, got ", data_size);
 }

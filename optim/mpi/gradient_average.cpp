@@ -124,8 +124,8 @@ template <class T> class GradientAverage<T>::State {
     require_usage(!arrived_[i], kName,
                   "expected one backward pass between begin() and finish(), got a second one that reaches ",
                   *parameters_[i], "; to accumulate, call begin() before the last pass");
+    arrivals_.push_back(i);  // may throw, before anything changes
     arrived_[i] = true;
-    arrivals_.push_back(i);
     if (!is_in_order_) return;
     copy_to_bucket(i, &gradient);
     start_complete();

@@ -18,22 +18,22 @@ namespace tapegrad::mpi {
 
 namespace detail {
 
-/// A 64-bit checksum, compared by ranks instead of the bytes; changing any byte or the seed changes it.
+/// A 64-bit checksum, compared by ranks instead of the bytes; changing one byte or the seed changes it.
 std::uint64_t checksum(const void* bytes, std::size_t count, std::uint64_t seed = 0);
 
-inline std::uint64_t checksum(const std::string& text, std::uint64_t seed = 0) {
+inline std::uint64_t checksum_of_text(const std::string& text, std::uint64_t seed = 0) {
   return checksum(text.data(), text.size(), seed);
 }
 
 /// The checksum of a field's name and its text, or its array with the shape, if any.
 template <class Stored> std::uint64_t checksum_of(const std::string& name, const Stored& stored) {
   if constexpr (std::is_same_v<Stored, std::nullopt_t>)
-    return checksum(name);
+    return checksum_of_text(name);
   else if constexpr (std::is_same_v<Stored, std::string>)
-    return checksum(stored, checksum(name));
+    return checksum_of_text(stored, checksum_of_text(name));
   else
     return checksum(stored.data(), stored.size() * sizeof(*stored.data()),
-                    checksum(to_string(stored.shape()), checksum(name)));
+                    checksum_of_text(to_string(stored.shape()), checksum_of_text(name)));
 }
 
 }  // namespace detail

@@ -351,3 +351,13 @@ TEST_CASE("Along random directions, values and gradients are restored, and NaN i
   CHECK(w.grad() == Array{7.0, 8.0});
   CHECK_FALSE(gradcheck([&] { return tg::log(w); }, {{"w", w}}, {.directions = 1}));
 }
+
+TEST_CASE("A check in the scope of a tape uses its own tape") {
+  Parameter w(Array{0.5, 0.25});
+  const tg::Tape tape;
+  const Tensor y = w * w;
+  CHECK(gradcheck([&] { return tg::exp(w); }, {{"w", w}}));
+  CHECK_FALSE(w.has_grad());
+  tg::sum(y).backward();
+  check_close(w.grad(), Array{1.0, 0.5}, 0.0);
+}

@@ -256,3 +256,14 @@ TEST_CASE("The table shows operations' arguments besides tensors") {
   const Tensor x = tg::reshape(w, {1, 2, 3});
   CHECK(describes(tg::multi_head_attention(x, x, x, 3, tg::AttentionMask::causal()), "heads=3 scale=1 causal=true"));
 }
+
+TEST_CASE("Anomaly mode finds NaN in the backward pass, too") {
+  Parameter w(Array{0.0});
+  w.set_name("w");
+  const tg::Tape tape({.detect_anomaly = true});
+  const Tensor y = tg::sum(tg::sqrt(w) * 0.0);  // 0 times the infinite slope of sqrt at 0
+  CHECK_THROWS_WITH_AS(
+      y.backward(),
+      "[sqrt] expected finite gradients, the backward rule produced NaN at (0) in the gradient of input 0, w (1)",
+      std::runtime_error);
+}

@@ -188,3 +188,20 @@ TEST_CASE("Zero sequences and zero tokens are accepted") {
   CHECK(attention(Tensor(Array(tg::Shape{2, 0, 8})), none).shape() == tg::Shape{2, 0, 8});
   CHECK(none.size() == 0);
 }
+
+TEST_CASE("A cache is a value: a copy continues independently, and an empty one starts another text") {
+  tg::manual_seed(6);
+  const tg::MultiHeadAttention<double> attention(8, 2);
+  const tg::Tensor<double> x(tg::normal<double>({1, 3, 8})), y(tg::normal<double>({4, 2, 8}));
+  tg::KeyValueCache<double> cache;
+  attention(piece(x, 0, 2), cache);
+  tg::KeyValueCache<double> copy = cache;
+  attention(piece(x, 0, 1), cache);
+  CHECK(copy.size() == 2);
+  const auto whole = attention(x, Mask::causal());
+  check_close(attention(piece(x, 2, 3), copy).value(), piece(whole, 2, 3).value(), 1e-12);
+
+  cache = {};
+  CHECK(cache.size() == 0);
+  check_close(attention(y, cache).value(), attention(y, Mask::causal()).value(), 1e-12);
+}

@@ -116,3 +116,20 @@ TEST_CASE("Attention's error for incompatible inputs names the expected shapes")
   CHECK_THROWS_AS(layer(q, k, v, tg::AttentionMask::valid_lens(tg::IntArray{1, 2, 3})), std::invalid_argument);
   CHECK_NOTHROW(layer(q, k, v));
 }
+
+TEST_CASE("Attention drops weights with the probability it was given, in training only") {
+  tg::manual_seed(19);
+  tg::MultiHeadAttention<double> layer(4, 2, {.dropout = 0.25});
+  const tg::Tensor<double> x(tg::normal<double>({2, 5, 4}));
+  const auto expected = [&](double dropout) {
+    tg::manual_seed(20);
+    return layer.out_proj(
+        tg::multi_head_attention(layer.q_proj(x), layer.k_proj(x), layer.v_proj(x), 2, {}, {.dropout = dropout}));
+  };
+  const tg::Tensor<double> dropped = expected(0.25), whole = expected(0);
+  tg::manual_seed(20);
+  CHECK(layer(x).value() == dropped.value());
+  CHECK(dropped.value() != whole.value());
+  tg::eval(layer);
+  CHECK(layer(x).value() == whole.value());
+}

@@ -166,8 +166,7 @@ TEST_CASE("A group of one sums nothing, and MPI is not initialized without mpiru
   CHECK(started_sums().empty());
 }
 
-// ---- training on several ranks equals training on one with the whole batch
-// -------------------------------------------
+// ---- training on several ranks equals training on one --------------------------------------------------------------
 
 namespace {
 

@@ -34,6 +34,7 @@ void add_gather(Table& table) {
   table.add("gather", "one element of a vector", {draw({4})},
             [](auto& x) { return tg::gather(x[0], 0, tg::IntArray(2)); });
   table.add("gather", "a scalar", {draw({})}, [](auto& x) { return tg::gather(x[0], -1, tg::IntArray(0)); });
+  table.add("gather", "a scalar twice", {draw({})}, [](auto& x) { return tg::gather(x[0], 0, tg::IntArray{0, 0}); });
   table.add("gather", "no columns", {draw({2, 3})}, [](auto& x) { return tg::gather(x[0], 1, no_indices({2, 0})); });
 }
 
@@ -49,6 +50,9 @@ void add_max(Table& table) {
   table.add("max", "columns, kept", {draw({3, 4})},
             [](auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
   table.add("max", "a scalar", {draw({})}, [](auto& x) { return with_indices(tg::max(x[0], 0)); });
+  table.add("max", "a scalar, kept", {draw({})}, [](auto& x) { return with_indices(tg::max(x[0], -1, tg::keepdims)); });
+  table.add("max", "no columns, kept", {draw({3, 0})},
+            [](auto& x) { return with_indices(tg::max(x[0], 0, tg::keepdims)); });
   table.add("max", "large", {draw({2, 20}, -1e30, 1e30)}, [](auto& x) { return with_indices(tg::max(x[0], 1)); });
 }
 

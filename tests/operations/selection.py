@@ -12,6 +12,7 @@ def add_samples():
     gather("from parts of four axes", draw(2, 3, 2, 3), 1, [[[[2, 0]], [[2, 2]], [[1, 0]], [[2, 1]]]])
     gather("one element of a vector", draw(4), 0, 2)
     gather("a scalar", draw(), -1, 0)
+    gather("a scalar twice", draw(), 0, [0, 0])
     gather("no columns", draw(2, 3), 1, [[], []])
 
     def with_indices(values, indices):
@@ -23,6 +24,8 @@ def add_samples():
     max("rows", draw(3, 4), 1)
     max("columns, kept", draw(3, 4), 0, True)
     max("a scalar", draw(), 0)
+    max("a scalar, kept", draw(), -1, True)
+    max("no columns, kept", draw(3, 0), 0, True)
     max("large", draw(2, 20, low=-1e30, high=1e30), 1)
 
     def topk(name, x, k, *options):

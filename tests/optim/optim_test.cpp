@@ -401,3 +401,26 @@ TEST_CASE_TEMPLATE("Accessors of a temporary optimizer or state return no dangli
   const Array& value = std::move(state).value();
   CHECK(value == Array{3.0, 4.0});
 }
+
+TEST_CASE_TEMPLATE("Parameters without elements or axes are updated like others", Optimizer, OPTIMIZERS(double)) {
+  Parameter empty(Array(tg::Shape{0, 3})), number = scalar(1);
+  Optimizer optimizer({empty, number}, stateful_options<Optimizer>());
+  set_gradients({empty, number}, 1.0);
+  optimizer.step();
+  CHECK(number.item() < 1);
+  CHECK(empty.size() == 0);
+}
+
+TEST_CASE_TEMPLATE("Steps change the value in place, and allocate only the state, once", Optimizer, OPTIMIZERS(float)) {
+  constexpr bool has_state = !std::is_same_v<typename Optimizer::Options, tg::SGDOptions>;  // SGD without momentum
+  tg::Parameter<float> p(tg::Array<float>(tg::Shape{1000}, 1.0f));
+  p.set_grad(p.value());
+  Optimizer optimizer({p});
+  const float* const numbers = p.value().data();
+  const std::ptrdiff_t blocks = tg::pool_blocks_in_use();
+  for (int step = 0; step < 2; ++step) {
+    optimizer.step();
+    CHECK(p.value().data() == numbers);
+    CHECK(tg::pool_blocks_in_use() == blocks + (has_state ? 2 : 0));
+  }
+}

@@ -21,7 +21,8 @@ template <class Body> void call_with_range(Body& body, std::size_t begin, std::s
     body(begin, end);
 }
 
-/// The same for `chunks` ranges of nearly equal length that cover 0, ..., count - 1; for at most count and kMaxChunks.
+/// Calls body(begin, end, chunk), or body(begin, end), for ranges of nearly equal length that cover 0, ..., count - 1,
+/// on several threads. There are `chunks` ranges, but at most count and kMaxChunks.
 template <class Body> void parallel_for(std::size_t count, std::size_t chunks, Body body) {
   if (count == 0) return;
   chunks = std::clamp<std::size_t>(chunks, 1, std::min(count, kMaxChunks));
@@ -53,7 +54,8 @@ bool can_map(std::size_t bytes);  ///< True if this many bytes of addresses can 
 
 std::size_t threads_here();  ///< num_threads(), but 1 in another loop's body.
 
-/// The number of chunks for a loop of `work` elementary steps; 1 if threads do not pay. Independent of their number.
+/// The number of chunks for a loop of `work` elementary steps; 1 if threads do not pay. Independent of the number of
+/// threads, so the results are too.
 std::size_t chunks_for(std::size_t work);
 
 }  // namespace tapegrad::detail

@@ -67,7 +67,7 @@ template <class T> class Nodes {
   std::deque<Node<T>, PoolAllocator<Node<T>>> nodes_;  // addresses stay valid while hooks and rules record
   std::unordered_map<std::int32_t, std::string> names_;
   std::unordered_map<std::int32_t, Hooks<T>> hooks_;  // of recorded tensors; a parameter's are in its Variable
-  std::shared_ptr<Observer<T>> observer_;
+  std::unique_ptr<Observer<T>> observer_;
 };
 
 }  // namespace tapegrad::detail

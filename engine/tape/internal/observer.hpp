@@ -13,7 +13,8 @@ namespace tapegrad::detail {
 template <class T> class Nodes;
 template <class T> class Sweep;
 
-/// Sees the nodes on T while they are recorded and swept. It may throw, which ends the recording or the backward pass.
+/// Sees the nodes on T while they are recorded and swept. It may throw: the
+/// operation fails and the tape continues, or the backward pass ends.
 template <class T> class Observer {
  public:
   virtual ~Observer() = default;
@@ -43,6 +44,6 @@ template <class T> class Observer {
 };
 
 /// The observer selected by the options of a tape, or null. In inspect/.
-template <class T> std::shared_ptr<Observer<T>> make_observer(Nodes<T>& nodes, const TapeOptions& options);
+template <class T> std::unique_ptr<Observer<T>> make_observer(Nodes<T>& nodes, const TapeOptions& options);
 
 }  // namespace tapegrad::detail

@@ -14,7 +14,7 @@ class Descriptor {
   explicit Descriptor(int number = -1) : number_(number) {}
   ~Descriptor();
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  Descriptor& operator=(Descriptor&& other) noexcept {  // swaps
     std::swap(number_, other.number_);
     return *this;
   }

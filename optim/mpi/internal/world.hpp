@@ -21,6 +21,8 @@ class Request {
   struct Parts;
   Request() = default;  ///< complete
   explicit Request(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+  Request(Request&&) = default;
+  Request& operator=(Request&&) = default;
 
   /// Lets MPI work.
   void progress();

@@ -33,6 +33,23 @@ Tensor wrong_by(const Tensor& x, double factor) {
 
 // ---- edge sizes of operations -------------------------------------------------------------------------------------
 
+TEST_CASE("split returns full pieces and the rest, and no empty piece") {
+  const Tensor x(Array{{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}, {11, 12}});
+  const auto extents = [&](std::size_t size) {
+    std::vector<std::size_t> all;
+    for (const Tensor& piece : tg::split(x, size)) all.push_back(piece.shape()[0]);
+    return all;
+  };
+  CHECK(extents(1) == std::vector<std::size_t>(6, 1));
+  CHECK(extents(2) == std::vector<std::size_t>{2, 2, 2});
+  CHECK(extents(4) == std::vector<std::size_t>{4, 2});
+  CHECK(extents(5) == std::vector<std::size_t>{5, 1});
+  CHECK(extents(6) == std::vector<std::size_t>{6});
+  CHECK(extents(100) == std::vector<std::size_t>{6});
+  CHECK(tg::split(Tensor(Array({0, 2}, 1.0)), 3).size() == 1);
+  CHECK(tg::cat(tg::split(x, 4)).value() == x.value());
+}
+
 TEST_CASE_TEMPLATE(
     "Along every axis, NaN is the largest element, and equal elements keep their order or share amax's gradient", T,
     float, double) {

@@ -144,3 +144,20 @@ TEST_CASE("backward requires a tensor that depends on a parameter") {
   CHECK_THROWS_AS(Tensor().backward(), std::logic_error);
   CHECK_FALSE(w.has_grad());
 }
+
+TEST_CASE("With two losses on a shared trunk, the second backward throws unless the first retains the graph") {
+  for (const bool retains : {false, true}) {
+    const Parameter w = scalar(3.0), head = scalar(5.0);
+    const tg::Tape tape;
+    const Tensor trunk = w * w;
+    const Tensor first = trunk * 2.0, second = trunk * head;
+    retains ? first.backward(tg::retain_graph) : first.backward();
+    if (retains)
+      second.backward();
+    else
+      CHECK_THROWS_WITH_AS(second.backward(), Contains("up to the mul of shape ()"), std::logic_error);
+    CHECK(w.grad()() == (retains ? 12.0 + 30.0 : 12.0));
+    CHECK(head.grad()() == (retains ? 9.0 : 0.0));
+    CHECK(head.has_grad() == retains);
+  }
+}

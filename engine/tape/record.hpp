@@ -16,8 +16,8 @@ namespace detail {
 /// The nodes of an operation's inputs, -1 for a constant.
 using Edges = xt::svector<std::int32_t, 4>;
 
-/// Finds the nodes of the inputs on the current tape. Returns false if nothing is to be recorded: no tape, or constants
-/// only. Throws std::logic_error for an input of another tape.
+/// Finds the nodes of the inputs on the current tape; a parameter's first use appends one. Returns false if nothing is
+/// to be recorded: no tape, or constants only. Throws std::logic_error for an input of another tape.
 template <class T>
 bool find_inputs(const Operation& operation, const Tensor<T>& y, const Inputs<T>& inputs, Edges& edges);
 

@@ -41,7 +41,7 @@ template <class T> void Sweep<T>::run(bool stop_at_leaves) {
 }
 
 template <class T> void Sweep<T>::visit(std::int32_t i) {
-  Node<T>& node = nodes_[i];
+  Node<T>& node = nodes_[i];  // the reference stays valid while hooks and rules record
   require_usage(node.rule || node.is_leaf(), "backward",
                 "the graph was already consumed by an earlier backward(), up to the ", node.operation.name,
                 " of shape ", node.shape, "; pass tapegrad::retain_graph to that call");
@@ -91,7 +91,8 @@ template <class T> void Sweep<T>::deliver(bool to_leaves) {
       Node<T>& node = nodes_[i];
       if (!state(i).reached || !node.slot || (node.is_leaf() && !to_leaves)) continue;
       Variable<T>* const variable = node.is_parameter ? &node.variable() : nullptr;
-      if (variable == nullptr || variable->requires_grad) deliver_to(*node.slot, variable, grad(i));
+      if (variable == nullptr || variable->requires_grad)  // not frozen since it was recorded
+        deliver_to(*node.slot, variable, grad(i));
     }
   };
   for_each_delivery([&](GradSlot<T>& slot, Variable<T>* variable, const GradPointer<T>&) {

@@ -110,7 +110,8 @@ template <class T> class Tensor {
   /// Adds d(this)/d(parameter) to every parameter's gradient by a backward pass over the tape. Consumes the recording
   /// and frees its memory unless given `retain_graph`. Throws std::logic_error without a living tape, on a consumed
   /// recording, during another pass of the same tape, and if this tensor was not recorded; std::invalid_argument unless
-  /// there is one element. If a rule or hook throws, all gradients are unchanged, but the recording is partly consumed.
+  /// there is one element. If a rule or hook throws, all gradients are unchanged; without `retain_graph` part of the
+  /// recording is consumed.
   void backward(RetainGraph retain = RetainGraph::no) const;
 
   /// The same for any shape, given the gradient `seed` of a scalar with respect to this tensor.

@@ -18,11 +18,12 @@ template <class T> class Sweep {
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
 
-  /// Visits the nodes from the last recorded to the first. Delivers the gradients at the end, when nothing can fail.
+  /// Visits the nodes from the last recorded to the first. Delivers the gradients at the end, when nothing can fail. A
+  /// leaf has no rule: a parameter, or the argument of a recomputed function.
   void run(bool stop_at_leaves = false);
 
-  /// For `recompute`, a sweep inside another one: sums of the leaves are moved here from the outer sweep and back,
-  /// which adds the numbers in the order of a single sweep, with the same bits.
+  /// For `recompute`, a sweep of a tape of its own inside another sweep: sums of the leaves are moved here from the
+  /// outer sweep and back, which adds the numbers in the order of a single sweep, with the same bits.
   void load(std::int32_t leaf, const Gradient<T>& outer) { grad(leaf) = std::move(*outer.sum_); }
   void store(std::int32_t leaf, const Gradient<T>& outer) { *outer.sum_ = std::move(grad(leaf)); }
 
@@ -52,9 +53,9 @@ template <class T> class Sweep {
   const std::shared_ptr<Recording> recording_;  // keeps the nodes alive if a hook destroys the tape
   Nodes<T>& nodes_;
   const RetainGraph retain_;
-  Observer<T>* const observer_;
+  Observer<T>* const observer_;  // null without TapeOptions; may throw, like a rule
   std::vector<State, PoolAllocator<State>> states_;
-  std::vector<GradPointer<T>>* contributions_ = nullptr;  // a rule's results if an observer wants them separately
+  std::vector<GradPointer<T>>* contributions_ = nullptr;  // if an observer wants a rule's results first, to add() them
 };
 
 }  // namespace tapegrad::detail

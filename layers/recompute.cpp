@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../engine/array/internal/error.hpp"
-#include "../engine/array/random.hpp"
+#include "../engine/array/internal/key_scope.hpp"
 #include "../engine/tape/internal/sweep.hpp"
 
 namespace tapegrad::detail {

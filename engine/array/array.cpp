@@ -1,3 +1,5 @@
+#include "array.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -7,6 +9,9 @@
 #include "internal/layout.hpp"
 
 namespace tapegrad {
+
+// ---- shapes --------------------------------------------------------------------------------------------------------
+
 namespace {
 
 template <class Integers> std::string in_parentheses(const Integers& integers) {
@@ -86,6 +91,8 @@ Strides broadcast_strides(const Shape& from, const Shape& to) {
   return strides;
 }
 
+// ---- arrays from braces and ranges ---------------------------------------------------------------------------------
+
 template <class T> Braces<T>::Braces(std::initializer_list<Braces> rows) : shape_{rows.size()} {
   if (rows.size() == 0) return;
   const Shape& first = rows.begin()->shape_;
@@ -112,6 +119,8 @@ template class Braces<float>;
 template class Braces<double>;
 template class Braces<std::int64_t>;
 template class Braces<bool>;
+
+// ---- batches.hpp ---------------------------------------------------------------------------------------------------
 
 Shape shape_of_rows(const Shape& shape, const IntArray& order, std::size_t element_size) {
   require(!shape.empty(), "rows", "expected an array with at least one axis, got shape ", shape);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "internal/key_scope.hpp"
 #include "internal/layout.hpp"
 
 namespace tapegrad {

@@ -5,46 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include "array.hpp"
 #include "random_bits.hpp"
 
 namespace tapegrad {
 
-class Generator;
-
 namespace detail {
-
-/// During its lifetime, records the keys drawn from this thread's generators, or replays recorded keys without
-/// advancing the generators. Scopes nest: a recording scope draws from the enclosing one.
-class KeyScope {
- public:
-  using Keys = std::vector<std::uint64_t>;
-
-  explicit KeyScope(Keys* written) : KeyScope(written, nullptr) {}
-  explicit KeyScope(const Keys& repeated) : KeyScope(nullptr, &repeated) {}
-  ~KeyScope();
-  KeyScope(const KeyScope&) = delete;
-  KeyScope& operator=(const KeyScope&) = delete;
-
-  /// The next key: drawn from the generator, or replayed. Throws std::logic_error if all recorded keys were replayed.
-  static std::uint64_t next_key(Generator& generator, KeyScope* scope);
-
-  bool is_used_up() const { return repeated_ == nullptr || next_ == repeated_->size(); }
-
- private:
-  KeyScope(Keys* written, const Keys* repeated);
-
-  KeyScope* outer_;
-  Keys* written_;
-  const Keys* repeated_;
-  std::size_t next_ = 0;
-};
-
+class KeyScope;
 }  // namespace detail
 
-/// A source of keys. Copies continue with the same keys. Draw, read and assign from any thread, concurrently.
+/// A source of keys. A copy continues with the same keys. Threads may draw from it, read it and assign to it
+/// concurrently.
 class Generator {
  public:
   using State = std::array<std::uint64_t, 2>;  ///< The key of the seed, and the number of keys drawn.

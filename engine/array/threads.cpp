@@ -219,6 +219,8 @@ class ThreadPool {
   std::exception_ptr failure_;  // of the first chunk that failed
 };
 
+// ---- the processors of this process --------------------------------------------------------------------------------
+
 namespace fs = std::filesystem;
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();

@@ -13,8 +13,8 @@ namespace tapegrad::detail {
 template <class T> class Nodes;
 template <class T> class Sweep;
 
-/// Sees the nodes on T while they are recorded and swept. It may throw: the
-/// operation fails and the tape continues, or the backward pass ends.
+/// Sees the nodes on T while they are recorded and swept. It may throw: the operation fails and the tape continues, or
+/// the backward pass ends.
 template <class T> class Observer {
  public:
   virtual ~Observer() = default;

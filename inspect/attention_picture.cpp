@@ -109,7 +109,7 @@ void write_panel(std::ostream& out, const Array<double>& weights, std::size_t h,
   if (h == 0)  // one color bar for all, next to the first row
     out << "set colorbox user origin " << part(l.columns * l.step_x + 4, l.width) << ','
         << 1 - part(y + l.panel_height, l.height) << " size " << part(14, l.width) << ','
-        << part(l.panel_height, l.height) << '\n';
+        << part(l.panel_height, l.height) << "\nset cbtics " << (l.panel_height < 11 * kLine ? 0.5 : 0.1) << '\n';
   else
     out << "unset colorbox\n";
   out << "set title '" << name_of(h, l) << "' offset 0,-0.6\n$weights << end\n";

@@ -19,22 +19,24 @@ constexpr bool kKeepBlocks = false;  // makes the sanitizer report use after fre
 constexpr bool kKeepBlocks = true;
 #endif
 
-// A thread has at most this many idle bytes, or as many as it uses; in total at most this above its peak in use, in
-// whole blocks. A repeated training step fits: the system would clear all pages returned and allocated again.
+// A thread has at most this many idle bytes, or as many as it uses; in total at most this above its peak in use. A
+// repeated training step fits: the system would clear all pages returned and allocated again.
 constexpr std::ptrdiff_t kIdleLimit = std::ptrdiff_t{256} << 20;
 
-// Larger blocks are mapped: the C library would keep pages that lie between others in its heap. A mapped block also
-// serves requests down to half its size, because batches of texts differ in length. The line before it holds its class.
-constexpr std::size_t kMapped = kKeepBlocks ? std::size_t{1} << 18 : std::numeric_limits<std::size_t>::max();
-constexpr std::size_t kLine = 64;
-constexpr std::align_val_t kAlignment{kLine};
+// Larger blocks are mapped: the C library would keep pages that lie between others in its heap. Idle ones are merged
+// with their neighbors and cut to size, because gradients need other sizes than the activations before them.
+constexpr std::ptrdiff_t kSmall = std::ptrdiff_t{1} << 18;
+constexpr std::ptrdiff_t kMapped = kKeepBlocks ? kSmall : std::numeric_limits<std::ptrdiff_t>::max();
+constexpr std::ptrdiff_t kPage = std::ptrdiff_t{1} << 16;  // a multiple of every processor's
+constexpr std::align_val_t kAlignment{64};
 
 // Larger blocks use huge pages, which one thread clears four times as fast and reads at 30 GB/s instead of 18.
-constexpr std::size_t kHugePage = std::size_t{1} << 21;
+constexpr std::ptrdiff_t kHugePage = std::ptrdiff_t{1} << 21;
 
-// Sizes are multiples of 64 bytes up to 512, then eighths of a doubling, which wastes at most an eighth of a new block.
-constexpr std::size_t class_of(std::size_t bytes) {
-  const std::size_t last_unit = (std::max<std::size_t>(bytes, 1) - 1) / 64;
+// Smaller blocks have sizes that are multiples of 64 bytes up to 512, then eighths of a doubling, which wastes at most
+// an eighth.
+constexpr std::size_t class_of(std::ptrdiff_t bytes) {
+  const auto last_unit = static_cast<std::size_t>((std::max<std::ptrdiff_t>(bytes, 1) - 1) / 64);
   const auto shift = std::max<std::size_t>(std::bit_width(last_unit), 4) - 4;
   return 8 * shift + (last_unit >> shift);
 }
@@ -44,36 +46,87 @@ constexpr std::ptrdiff_t size_of_class(std::size_t index) {
   return static_cast<std::ptrdiff_t>(64 * (index - 8 * shift + 1) << shift);
 }
 
-constexpr std::size_t kClassesPerDoubling = 8, kClasses = class_of(std::size_t{1} << 63) + 1;
+constexpr std::size_t kClasses = class_of(kSmall) + 1;
 
 static_assert(size_of_class(class_of(0)) == 64 && size_of_class(class_of(512)) == 512);
 static_assert(size_of_class(class_of(513)) == 576 && size_of_class(class_of(577)) == 640);
 static_assert(size_of_class(class_of(1024)) == 1024 && size_of_class(class_of(1025)) == 1152);
 
-void* system_allocate(std::size_t size) {
-  if (size <= kMapped) return ::operator new(size, kAlignment);
-  void* const line = ::mmap(nullptr, kLine + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (line == MAP_FAILED) throw std::bad_alloc();
-  if (size >= kHugePage) ::madvise(line, kLine + size, MADV_HUGEPAGE);  // on failure the pages are small
-  new (line) std::size_t{class_of(size)};
-  return static_cast<std::byte*>(line) + kLine;
+constexpr std::ptrdiff_t in_pages(std::ptrdiff_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// The size of the block for a request.
+std::ptrdiff_t block_size(std::size_t requested) {
+  const auto bytes = static_cast<std::ptrdiff_t>(requested);
+  if (!kKeepBlocks) return bytes;
+  return bytes > kMapped ? in_pages(bytes) : size_of_class(class_of(bytes));
 }
 
-void* line_before(void* block) { return static_cast<std::byte*>(block) - kLine; }
-
-void system_free(void* block, std::size_t size) noexcept {
-  if (size <= kMapped)
-    ::operator delete(block, kAlignment);
-  else
-    ::munmap(line_before(block), kLine + size);
+void* system_allocate(std::ptrdiff_t size) {
+  const auto bytes = static_cast<std::size_t>(size);
+  if (size <= kMapped) return ::operator new(bytes, kAlignment);
+  void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) throw std::bad_alloc();
+  if (size >= kHugePage) ::madvise(block, bytes, MADV_HUGEPAGE);  // on failure the pages are small
+  return block;
 }
 
-bool is_mapped(std::size_t index) { return static_cast<std::size_t>(size_of_class(index)) > kMapped; }
+void unmap(void* block, std::ptrdiff_t size) noexcept { ::munmap(block, static_cast<std::size_t>(size)); }
 
-// The class of a block that was allocated for a request of class `index`.
-std::size_t class_of_block(void* block, std::size_t index) noexcept {
-  return is_mapped(index) ? *static_cast<std::size_t*>(line_before(block)) : index;
+void system_free(void* block, std::ptrdiff_t size) noexcept {
+  size > kMapped ? unmap(block, size) : ::operator delete(block, kAlignment);
 }
+
+// The idle mapped blocks in the order of their addresses. Each begins with its link, and no two are adjacent.
+class MappedBlocks {
+ public:
+  bool empty() const { return first_ == nullptr; }
+
+  void add(void* block, std::ptrdiff_t size) {
+    Link** at = &first_;
+    while (*at != nullptr && end_of(*at) < block) at = &(*at)->next;
+    if (*at != nullptr && end_of(*at) == block)
+      (*at)->size += size;
+    else
+      *at = new (block) Link{*at, size};
+    Link* const merged = *at;
+    if (merged->next == nullptr || end_of(merged) != merged->next) return;
+    merged->size += merged->next->size;
+    merged->next = merged->next->next;
+  }
+
+  // Memory of the smallest block with so many bytes, or null if there is none.
+  void* take(std::ptrdiff_t size) {
+    Link** best = nullptr;
+    for (Link** at = &first_; *at != nullptr; at = &(*at)->next)
+      if ((*at)->size >= size && (best == nullptr || (*at)->size < (*best)->size)) best = at;
+    return best == nullptr ? nullptr : cut(best, size);
+  }
+
+  // Returns up to so many bytes to the system, and their number to the caller.
+  std::ptrdiff_t free(std::ptrdiff_t size) {
+    size = std::min(size, first_->size);
+    unmap(cut(&first_, size), size);
+    return size;
+  }
+
+ private:
+  struct Link {
+    Link* next;
+    std::ptrdiff_t size;
+  };
+
+  static void* end_of(Link* link) { return reinterpret_cast<std::byte*>(link) + link->size; }
+
+  // The end of a block, so that its link stays.
+  static void* cut(Link** at, std::ptrdiff_t size) {
+    Link* const block = *at;
+    block->size -= size;
+    if (block->size == 0) *at = block->next;
+    return end_of(block);
+  }
+
+  Link* first_ = nullptr;
+};
 
 // Static objects may free blocks after this thread's pool is destroyed: these blocks return to the system.
 thread_local bool pool_is_destroyed = false;
@@ -84,6 +137,7 @@ struct Pool {
     FreeBlock* next;
   };
   std::array<FreeBlock*, kClasses> idle{};
+  MappedBlocks mapped;
   std::ptrdiff_t idle_bytes = 0, used_bytes = 0, most_used = 0;  // this thread's allocations less its deallocations
 
   ~Pool() {
@@ -91,45 +145,42 @@ struct Pool {
     pool_is_destroyed = true;
   }
 
-  // A block of class `index`, or of a larger one if it is mapped.
-  void* allocate(std::size_t index) {
-    const std::size_t found = first_idle(index);
-    const bool is_idle = idle[found] != nullptr;
-    const std::ptrdiff_t size = size_of_class(found), used = used_bytes + size;
-    if (!is_idle) trim(std::max(most_used, used) + kIdleLimit - used);
-    void* const block = is_idle ? take(found) : system_allocate(size);
+  void* allocate(std::ptrdiff_t size) {
+    const std::ptrdiff_t used = used_bytes + size;
+    void* block = size > kMapped ? mapped.take(size) : take(class_of(size));
+    if (block != nullptr) {
+      idle_bytes -= size;
+    } else {
+      trim(std::max(most_used, used) + kIdleLimit - used);
+      block = system_allocate(size);
+    }
     used_bytes = used;
     most_used = std::max(most_used, used);
     return block;
   }
 
-  void deallocate(void* block, std::size_t index) {
-    const std::ptrdiff_t size = size_of_class(index);
+  void deallocate(void* block, std::ptrdiff_t size) {
     used_bytes -= size;
     if (idle_bytes + size > std::max(kIdleLimit, used_bytes)) return system_free(block, size);
-    idle[index] = new (block) FreeBlock{idle[index]};
     idle_bytes += size;
+    if (size > kMapped) return mapped.add(block, size);
+    FreeBlock*& first = idle[class_of(size)];
+    first = new (block) FreeBlock{first};
   }
 
-  // The class of the smallest idle block that may serve a request of class `index`, or `index` if there is none.
-  std::size_t first_idle(std::size_t index) const {
-    const std::size_t last = is_mapped(index) ? std::min(index + kClassesPerDoubling, kClasses - 1) : index;
-    for (std::size_t larger = index; larger <= last; ++larger)
-      if (idle[larger] != nullptr) return larger;
-    return index;
-  }
-
+  // An idle block of a class, or null if there is none.
   void* take(std::size_t index) {
     FreeBlock* const block = idle[index];
-    idle[index] = block->next;
-    idle_bytes -= size_of_class(index);
+    if (block != nullptr) idle[index] = block->next;
     return block;
   }
 
   // Frees idle blocks, the largest first, until at most `limit` bytes are idle.
   void trim(std::ptrdiff_t limit) {
-    for (std::size_t index = kClasses; index-- > 0 && idle_bytes > limit;)
-      while (idle[index] != nullptr && idle_bytes > limit) system_free(take(index), size_of_class(index));
+    while (idle_bytes > limit && !mapped.empty()) idle_bytes -= mapped.free(in_pages(idle_bytes - limit));
+    for (std::size_t index = kClasses; index-- > 0;)
+      for (; idle_bytes > limit && idle[index] != nullptr; idle_bytes -= size_of_class(index))
+        system_free(take(index), size_of_class(index));
   }
 };
 
@@ -142,8 +193,8 @@ bool keeps_blocks() { return kKeepBlocks && !pool_is_destroyed; }
 namespace detail {
 
 void* pool_allocate(std::size_t bytes) {
-  const std::size_t index = class_of(bytes), size = kKeepBlocks ? size_of_class(index) : bytes;
-  void* const block = keeps_blocks() ? pool.allocate(index) : system_allocate(size);
+  const std::ptrdiff_t size = block_size(bytes);
+  void* const block = keeps_blocks() ? pool.allocate(size) : system_allocate(size);
   ++blocks_in_use;
   return block;
 }
@@ -151,8 +202,8 @@ void* pool_allocate(std::size_t bytes) {
 void pool_deallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return;
   --blocks_in_use;
-  const std::size_t index = class_of_block(block, class_of(bytes));
-  keeps_blocks() ? pool.deallocate(block, index) : system_free(block, size_of_class(index));
+  const std::ptrdiff_t size = block_size(bytes);
+  keeps_blocks() ? pool.deallocate(block, size) : system_free(block, size);
 }
 
 void pool_release_idle() noexcept {

@@ -1,6 +1,6 @@
 // Prints a Markdown table of training steps: tapegrad's time and peak memory next to libtorch's best, the ratio, and
 // the step's time relative to its matrix products. The programs run in turn, in rounds over all workloads, libtorch
-// once for each setting of its threads and of OpenBLAS's.
+// once for each setting of its threads and of OpenBLAS's. With --workloads, only prints the step programs' arguments.
 #include <array>
 #include <cstdlib>
 
@@ -55,12 +55,18 @@ double ratio(const std::vector<Measured>& above, const std::vector<Measured>& be
   return median(ratios);
 }
 
+// Its name and size.
+std::string described(const Workload& w) {
+  std::string text = w.name + " (";
+  for (const std::size_t number : {w.batch, w.length, w.width, w.heads}) text += std::to_string(number) + ", ";
+  text += w.layers > 0 ? std::to_string(w.layers) : "";
+  return text.substr(0, text.find_last_not_of(", ") + 1) + ')';
+}
+
 void print(const Row& row) {
-  const Workload& w = row.workload;
   const Measured ours = median(row.ours);
-  const std::string layers = w.layers > 0 ? ", " + std::to_string(w.layers) : "";
-  std::printf("| %s (%zu, %zu, %zu, %zu%s) | %.3g ms | %.2f | %.0f MB |", w.name.c_str(), w.batch, w.length, w.width,
-              w.heads, layers.c_str(), ours.ms, ratio(row.ours, row.products), ours.peak_mb);
+  std::printf("| %s | %.3g ms | %.2f | %.0f MB |", described(row.workload).c_str(), ours.ms,
+              ratio(row.ours, row.products), ours.peak_mb);
   if (!row.theirs[0].empty()) {
     std::size_t best = 0;
     for (std::size_t s = 0; s < kThreads.size(); ++s)
@@ -75,6 +81,10 @@ void print(const Row& row) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (argc == 2 && argv[1] == std::string("--workloads")) {
+    for (const Workload& w : kWorkloads) std::printf("%s  %s\n", w.arguments().c_str() + 1, described(w).c_str());
+    return 0;
+  }
   if (argc < 3 || argc > 5)
     throw std::runtime_error("usage: training_steps STEP_TAPEGRAD STEP_PRODUCTS [STEP_LIBTORCH [ROUNDS]]");
   const Programs programs{argv[1], argv[2], argc > 3 ? argv[3] : ""};

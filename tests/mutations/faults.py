@@ -182,7 +182,7 @@ class Source:
     def are_independent(self, *statements):
         """True for changes of objects that the other statement does not mention, and for two checks."""
         texts = [self.text[slice(*self.span(statement))] for statement in statements]
-        if all(re.match("(detail::)?(require|check)", text) for text in texts):
+        if all(re.match(r"(detail::|\w+\.)?(require|check|expect)", text) for text in texts):
             return True
         changed = [re.match(r"(?:\+\+)?(\S+)(?: [-+*/|]?= |$)|([\w.\]>-]+)(?:\.|->)\w+\(", text) for text in texts]
         return all(match and not re.search(rf"\b{re.escape(match[1] or match[2])}(?!\w)", other)

@@ -4,6 +4,8 @@
 #include <xtensor/xview.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -137,10 +139,8 @@ TEST_CASE("A thread keeps as many idle bytes as it had in use at once, plus at m
     const Blocks used(5);
     CHECK(take_marked(5) == 0);
     CHECK(take_marked(5) == 5);  // 320 MB in use, 320 MB idle: both were in use together
-    CHECK(Blocks(1, kQuarterOfThePool * 4).marked() == 0);
-    CHECK(take_marked(5) == 5);  // another size: 896 MB are 256 more than 640
-    CHECK(Blocks(1, kQuarterOfThePool * 5).marked() == 0);
-    CHECK(take_marked(5) == 4);  // a third size: 960 MB would be too many
+    CHECK(Blocks(1, kQuarterOfThePool * 6).marked() == 0);
+    CHECK(take_marked(5) == 4);  // with them, 1,024 MB would be 320 more than were ever in use
   }).join();
 }
 
@@ -151,16 +151,68 @@ TEST_CASE("A thread keeps 256 MB of idle blocks and frees the others" * skip_whe
   }).join();
 }
 
-TEST_CASE("An idle block also serves requests down to half its size" * skip_where_none_is_kept) {
+TEST_CASE("Idle blocks are cut to size, and merged in any order of being freed" * skip_where_none_is_kept) {
   std::thread([] {
-    const std::size_t size = 2 * kQuarterOfThePool;
-    const auto is_reused = [](std::size_t bytes) { return Blocks(1, bytes).marked() == 1; };
-    CHECK(!is_reused(size));
-    for (const std::size_t bytes : {size, size * 3 / 4, size / 2 + 64, size}) CHECK(is_reused(bytes));
-    CHECK(!is_reused(size + size / 4));
+    const std::size_t part = kQuarterOfThePool, whole = 4 * part;
+    tg::detail::pool_deallocate(tg::detail::pool_allocate(whole), whole);
+    std::array<std::size_t, 4> order{0, 1, 2, 3};
+    do {
+      CAPTURE(tg::Shape(order.begin(), order.end()));
+      std::array<unsigned char*, 4> parts;
+      for (unsigned char*& block : parts) {
+        block = static_cast<unsigned char*>(tg::detail::pool_allocate(part));
+        block[part - 1] = 7;
+      }
+      for (const std::size_t i : order) tg::detail::pool_deallocate(parts[i], part);
+      auto* const merged = static_cast<unsigned char*>(tg::detail::pool_allocate(whole));
+      for (std::size_t end = part; end <= whole; end += part) CHECK(merged[end - 1] == 7);
+      for (std::size_t end = part; end <= whole; end += part) merged[end - 1] = 0;
+      tg::detail::pool_deallocate(merged, whole);
+    } while (std::next_permutation(order.begin(), order.end()));
     tg::detail::pool_release_idle();
-    CHECK(!is_reused(size));
-    CHECK(!is_reused(kQuarterOfThePool / 2 + 64));  // less than half
+    CHECK(take_marked(1) == 0);
+  }).join();
+}
+
+TEST_CASE("Large blocks of changing sizes do not overlap") {
+  struct Block {
+    unsigned char* bytes;
+    std::size_t size;
+    unsigned char mark;
+  };
+  std::vector<Block> blocks;
+  const auto free = [&](std::size_t i) {
+    const auto [bytes, size, mark] = blocks[i];
+    CHECK((bytes[0] == mark && bytes[size / 2] == mark && bytes[size - 1] == mark));
+    tg::detail::pool_deallocate(bytes, size);
+    blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  for (std::uint64_t step = 0; step < 4000; ++step) {
+    const std::uint64_t random = tg::random_bits(1, step);
+    if (blocks.size() > 20 || (random % 3 == 0 && !blocks.empty())) {
+      free(random / 3 % blocks.size());
+      continue;
+    }
+    const std::size_t size = (std::size_t{1} << 18) + random / 3 % (std::size_t{1} << 22);
+    auto* const bytes = static_cast<unsigned char*>(tg::detail::pool_allocate(size));
+    const auto mark = static_cast<unsigned char>(step % 251);
+    bytes[0] = bytes[size / 2] = bytes[size - 1] = mark;
+    blocks.push_back({bytes, size, mark});
+  }
+  while (!blocks.empty()) free(0);
+}
+
+TEST_CASE("The smallest idle block is cut, and what is left of it is freed, however small" * skip_where_none_is_kept) {
+  std::thread([] {
+    const std::size_t page = std::size_t{1} << 16, sizes[]{20 * page, 20 * page, 6 * page};
+    std::byte* blocks[3];
+    for (int i = 0; i < 3; ++i) blocks[i] = static_cast<std::byte*>(tg::detail::pool_allocate(sizes[i]));
+    for (const int i : {0, 2}) tg::detail::pool_deallocate(blocks[i], sizes[i]);  // the second keeps them apart
+    void* const cut = tg::detail::pool_allocate(5 * page);
+    CHECK(cut == blocks[2] + page);
+    tg::detail::pool_release_idle();
+    tg::detail::pool_deallocate(cut, 5 * page);
+    tg::detail::pool_deallocate(blocks[1], sizes[1]);
   }).join();
 }
 

@@ -83,6 +83,14 @@ TEST_CASE("Products refuse incompatible shapes and equations") {
   check_invalid("einsum", {"\"ii,i->i\""}, {{3, 3}, {3}}, [](X x) { tg::einsum("ii,i->i", x[0], x[1]); });
   check_invalid("einsum", {"\"i,j->ii\""}, {{3}, {3}}, [](X x) { tg::einsum("i,j->ii", x[0], x[1]); });
   check_invalid("einsum", {"\"i,j->ik\""}, {{3}, {3}}, [](X x) { tg::einsum("i,j->ik", x[0], x[1]); });
+  // Neighbors of the letters, whose first and last are valid.
+  check_invalid("einsum", {"\"@,i->i\""}, {{3}, {3}}, [](X x) { tg::einsum("@,i->i", x[0], x[1]); });
+  check_invalid("einsum", {"\"[,i->i\""}, {{3}, {3}}, [](X x) { tg::einsum("[,i->i", x[0], x[1]); });
+  check_invalid("einsum", {"\"`,i->i\""}, {{3}, {3}}, [](X x) { tg::einsum("`,i->i", x[0], x[1]); });
+  check_invalid("einsum", {"\"{,i->i\""}, {{3}, {3}}, [](X x) { tg::einsum("{,i->i", x[0], x[1]); });
+  const tg::Parameter<double> x(numbers<double>(draw({3}), 0)), y(numbers<double>(draw({2}), 1));
+  for (const char* outer : {"A,Z->AZ", "a,z->az"})
+    CHECK(tg::einsum(outer, x, y).value() == tg::einsum("i,j->ij", x, y).value());
 }
 
 TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {

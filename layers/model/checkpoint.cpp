@@ -206,9 +206,11 @@ template <class N> const StoredTensor* CheckpointReader::find(const Wanted& want
     return nullptr;
   }
   State::Tensor& tensor = place->second;
-  if (!wanted.fits(tensor.shape)) refuse(' ', wanted.shape, ", got ", to_string(tensor.shape));
+  const bool is_renamed = tensor.name != state_->options.prefix + wanted.name;
+  const std::string source = is_renamed ? " from " + detail::quoted(tensor.name) : "";
+  if (!wanted.fits(tensor.shape)) refuse(' ', wanted.shape, ", got ", to_string(tensor.shape), source);
   if (!reads_as<N>(tensor.dtype))
-    refuse(" of dtype ", info_of(dtype_of<N>()).name, ", got ", info_of(tensor.dtype).name);
+    refuse(" of dtype ", info_of(dtype_of<N>()).name, ", got ", info_of(tensor.dtype).name, source);
   if (std::exchange(tensor.is_taken, true)) refuse(" once in the model, got two fields of that name");
   return &tensor;
 }

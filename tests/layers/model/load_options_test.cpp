@@ -159,6 +159,9 @@ TEST_CASE("split cuts a tensor of the file into several of the model, after rena
   file.add<float>("both.bias", "F32", {0, 0, 0});
   check_refused(net, file, options, "expected \"both.bias\" with an axis 0 divisible by 2 to split, got (3)");
   file.erase("both.bias");
+  file.add<float>("both.bias", "F32", {0, 0, 0, 0});
+  check_refused(net, file, options, "expected a.bias of shape (1), got (2) from \"both.bias\"");
+  file.erase("both.bias");
   file.add<float>("both.bias", "F32", {0});
   file.tensors.back().shape = {};
   check_refused(net, file, options, "expected \"both.bias\" with an axis 0 divisible by 2 to split, got ()");

@@ -205,7 +205,8 @@ TEST_CASE("Large blocks of changing sizes do not overlap") {
 TEST_CASE("The smallest idle block is cut, and what is left of it is freed, however small" * skip_where_none_is_kept) {
   std::thread([] {
     const std::size_t page = std::size_t{1} << 16, sizes[]{20 * page, 20 * page, 6 * page};
-    std::byte* blocks[3];
+    tg::detail::pool_deallocate(tg::detail::pool_allocate(46 * page), 46 * page);
+    std::byte* blocks[3];  // parts of this one, from its end
     for (int i = 0; i < 3; ++i) blocks[i] = static_cast<std::byte*>(tg::detail::pool_allocate(sizes[i]));
     for (const int i : {0, 2}) tg::detail::pool_deallocate(blocks[i], sizes[i]);  // the second keeps them apart
     void* const cut = tg::detail::pool_allocate(5 * page);

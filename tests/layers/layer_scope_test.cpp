@@ -59,6 +59,17 @@ TEST_CASE("Operations belong to the innermost scope: a path of parameters, or a 
   CHECK(tape.find<double>("encoder").operation() == "linear");
 }
 
+TEST_CASE("The first parameter with a fitting name decides a layer's path") {
+  const Scoped model;
+  struct Mixed {
+    tg::Weight<double> other, weight;
+    tg::Parameter<double> bias;
+    TAPEGRAD_FIELDS(other, weight, bias)
+  };
+  const Mixed mixed{model.head.weight, model.layers[0].fc.weight, model.layers[1].fc.bias};
+  CHECK(tg::detail::layer_path(mixed) == "layers.0.fc");
+}
+
 TEST_CASE("A layer whose parameters have no names stays in the present layer, and so does one without parameters") {
   const Residual unnamed;
   const tg::Dropout dropout(0.5);

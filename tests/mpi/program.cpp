@@ -79,7 +79,7 @@ void run(const std::string& what, const Group& world) {
       {"abandon", [&] { abandon(world); }},
       {"threads", [&] { std::cout << "threads: " + std::to_string(tg::num_threads()) + "\n"
                                   << std::flush; }},
-      {"two_sessions", [&] { const tg::mpi::Session second(0, nullptr); }},
+      {"two_sessions", [&] { const tg::mpi::Session second(0, nullptr, {.timeout = -1.0}); }},
       {"last_throws",
        [&] {
          if (is_last) throw std::runtime_error("the last rank has no data");

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <list>
 #include <new>
@@ -214,6 +215,26 @@ TEST_CASE("The smallest idle block is cut, and what is left of it is freed, howe
     tg::detail::pool_release_idle();
     tg::detail::pool_deallocate(cut, 5 * page);
     tg::detail::pool_deallocate(blocks[1], sizes[1]);
+  }).join();
+}
+
+TEST_CASE("Blocks of the largest size that is not mapped, and of its neighbors, return to where they came from" *
+          skip_where_none_is_kept) {
+  std::thread([] {
+    const auto resident_pages = [] {
+      std::size_t mapped = 0, resident = 0;
+      std::ifstream("/proc/self/statm") >> mapped >> resident;
+      return resident;
+    };
+    const std::size_t before = resident_pages();
+    for (const std::size_t size : {(1 << 18) - 1, 1 << 18, (1 << 18) + 1})
+      for (int i = 0; i < 1000; ++i) {
+        void* const block = tg::detail::pool_allocate(size);
+        std::memset(block, 7, size);
+        tg::detail::pool_deallocate(block, size);
+        tg::detail::pool_release_idle();
+      }
+    CHECK(resident_pages() < before + 10'000);
   }).join();
 }
 

@@ -70,6 +70,20 @@ TEST_CASE("Every operation has a formula with a rule for each input") {
   CHECK(seen.size() > 40);
 }
 
+TEST_CASE("Of an operation's arguments, the reduction is the last, as in PyTorch") {
+  std::size_t found = 0;
+  for (const Sample& sample : table().samples)
+    for_each_operation(sample, [&](const TapeNode& node) {
+      CAPTURE(sample.title());
+      const std::string arguments = to_string(node.kept->arguments);
+      const std::size_t place = arguments.find("reduction=");
+      if (place == std::string::npos) return;
+      CHECK(arguments.find(' ', place) == std::string::npos);
+      ++found;
+    });
+  CHECK(found > 10);
+}
+
 TEST_CASE("Operations that pages know by name exist in the library") {
   std::set<std::string> recorded;
   for (const Sample& sample : table().samples)

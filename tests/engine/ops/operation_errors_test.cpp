@@ -138,6 +138,14 @@ TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothin
   check_invalid("cross_entropy", {"(3)", "(2)"}, {{2, 3}, {2, 3}}, [](X x) {
     tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>{1, 2}});
   });
+  for (const tg::Shape& shape : {tg::Shape{}, tg::Shape{0}, tg::Shape{0, 0}, tg::Shape{2, 0}}) {
+    const std::vector<std::string> parts{"(..., classes)", tg::to_string(shape)};
+    check_invalid("accuracy", parts, {shape}, [](X x) { tg::accuracy(x[0], tg::int_array({})); });
+    check_invalid("cross_entropy", parts, {shape},
+                  [](X x) { tg::cross_entropy(x[0], tg::int_array({}), {.reduction = tg::Reduction::sum}); });
+    check_invalid("cross_entropy", parts, {shape, shape},
+                  [](X x) { tg::cross_entropy(x[0], x[1], {.reduction = tg::Reduction::sum}); });
+  }
   const std::string binary = "binary_cross_entropy_with_logits";
   check_invalid(binary, {"(0, 3)"}, {{0, 3}, {0, 3}}, [](X x) { tg::binary_cross_entropy_with_logits(x[0], x[1]); });
   check_invalid(binary, {"a weight", "(3)", "(2, 3)"}, {{3}, {3}}, [](X x) {

@@ -44,6 +44,9 @@ void add_copies(Table& table) {
   table.add("expand", "a row to a matrix", {draw({3})}, [](auto& x) { return tg::expand(x[0], {2, 3}); });
   table.add("expand", "a column, keeping its rows", {draw({2, 1})}, [](auto& x) { return tg::expand(x[0], {-1, 3}); });
   table.add("expand", "the middle axis", {draw({2, 1, 3})}, [](auto& x) { return tg::expand(x[0], {2, 2, 3}); });
+  table.add("expand", "new rows, keeping the others", {draw({2, 1})}, [](auto& x) {
+    return tg::expand(x[0], {3, -1, 4});
+  });
   table.add("expand", "a scalar", {draw({})}, [](auto& x) { return tg::expand(x[0], {2, 2}); });
   table.add("expand", "to no rows", {draw({1, 3})}, [](auto& x) { return tg::expand(x[0], {0, 3}); });
   table.add("expand", "no rows to three columns", {draw({0, 1})}, [](auto& x) { return tg::expand(x[0], {-1, 3}); });

@@ -26,6 +26,7 @@ def add_samples():
     add("expand", "a row to a matrix", [draw(3)], lambda a: a.expand(2, 3))
     add("expand", "a column, keeping its rows", [draw(2, 1)], lambda a: a.expand(-1, 3))
     add("expand", "the middle axis", [draw(2, 1, 3)], lambda a: a.expand(2, 2, 3))
+    add("expand", "new rows, keeping the others", [draw(2, 1)], lambda a: a.expand(3, -1, 4))
     add("expand", "a scalar", [draw()], lambda a: a.expand(2, 2))
     add("expand", "to no rows", [draw(1, 3)], lambda a: a.expand(0, 3))
     add("expand", "no rows to three columns", [draw(0, 1)], lambda a: a.expand(-1, 3))

@@ -7,8 +7,11 @@
 #include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "../../operations/table.hpp"
 #include "paths.hpp"
@@ -68,6 +71,68 @@ TEST_CASE("Every operation has a formula with a rule for each input") {
       CHECK(formula.rules.size() == (name == "cat" ? 1 : defined_inputs(node)));
     });
   CHECK(seen.size() > 40);
+}
+
+TEST_CASE("Every operation describes its arguments besides tensors") {
+  const std::set<std::string> of_attention{"heads", "scale", "allowed", "valid_lens", "bias", "causal", "dropout"};
+  const std::map<std::string, std::set<std::string>> expected{
+      {"add", {"other"}},
+      {"amax", {"axes", "keepdims"}},
+      {"binary_cross_entropy_with_logits", {"weight", "pos_weight", "reduction"}},
+      {"cat", {"axis"}},
+      {"clamp", {"min", "max"}},
+      {"cross_entropy", {"labels", "ignore_index", "label_smoothing", "weight", "reduction"}},
+      {"div", {"other"}},
+      {"dropout", {"p"}},
+      {"embedding", {"ids", "padding_idx"}},
+      {"expand", {"shape"}},
+      {"gather", {"axis", "index"}},
+      {"gelu", {"approximate"}},
+      {"layer_norm", {"normalized_shape", "eps"}},
+      {"log_softmax", {"axis"}},
+      {"masked_fill", {"mask", "value"}},
+      {"masked_softmax", {"allowed", "valid_lens", "bias"}},
+      {"matmul", {"equation"}},
+      {"max", {"axis", "keepdims"}},
+      {"mean", {"axes", "keepdims"}},
+      {"mse_loss", {"reduction"}},
+      {"mul", {"other"}},
+      {"multi_head_attention", of_attention},
+      {"narrow", {"axis", "start", "length"}},
+      {"permute", {"axes"}},
+      {"pow", {"exponent"}},
+      {"repeat", {"repeats"}},
+      {"repeat_interleave", {"repeats", "axis"}},
+      {"reshape", {"shape"}},
+      {"rms_norm", {"normalized_shape", "eps"}},
+      {"roll", {"shift", "axis"}},
+      {"rotary_embedding", {"num_heads", "base", "first"}},
+      {"scaled_dot_product_attention", of_attention},
+      {"select", {"axis", "index"}},
+      {"softmax", {"axis"}},
+      {"softplus", {"beta", "threshold"}},
+      {"split", {"split_size", "axis", "start"}},
+      {"squeeze", {"axis"}},
+      {"sub", {"other"}},
+      {"sum", {"axes", "keepdims"}},
+      {"topk", {"k", "axis", "largest"}},
+      {"transpose", {"axis0", "axis1"}},
+      {"tril", {"diagonal"}},
+      {"triu", {"diagonal"}},
+      {"unsqueeze", {"axis"}},
+      {"var", {"axes", "correction", "keepdims"}},
+      {"where", {"condition"}}};
+  std::map<std::string, std::set<std::string>> described;
+  for (const Sample& sample : table().samples)
+    for_each_operation(sample, [&](const TapeNode& node) {
+      for (const auto& argument : node.kept->arguments.arguments())
+        described[node.operation.name].insert(argument.name);
+    });
+  for (const auto& [operation, names] : expected) {
+    CAPTURE(operation);
+    CHECK(described[operation] == names);
+  }
+  CHECK(described.size() == expected.size());
 }
 
 TEST_CASE("Of an operation's arguments, the reduction is the last, as in PyTorch") {

@@ -35,7 +35,8 @@ template <class T> struct PoolAllocator {
 
   /// Memory for `count` elements. Throws std::bad_alloc.
   T* allocate(std::size_t count) {
-    if (count > std::numeric_limits<std::size_t>::max() / 2 / sizeof(T)) throw std::bad_alloc();
+    // Above half of what ptrdiff_t can count, sums of sizes would overflow. No system has so much memory.
+    if (count > std::numeric_limits<std::size_t>::max() / 4 / sizeof(T)) throw std::bad_alloc();
     T* const block = static_cast<T*>(detail::pool_allocate(count * sizeof(T)));
     if constexpr (std::is_arithmetic_v<T>) detail::array_bytes_in_use += static_cast<std::ptrdiff_t>(count * sizeof(T));
     return block;

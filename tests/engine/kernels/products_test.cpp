@@ -277,6 +277,15 @@ TEST_CASE("Matrices with more rows, columns or stride than BLAS can count are re
                        std::invalid_argument);
   CHECK(c[0] == 1);
   CHECK(c[1] == 2);
+
+  constexpr std::size_t kMost = (std::size_t{1} << 31) - 1;
+  const auto product = [&](std::size_t stride) {
+    double y = 0;
+    tg::detail::gemm_on_this_thread<double>({c + 1, 1, 1, stride}, {c + 1, 1, 1}, {&y, 1, 1});
+    return y;
+  };
+  CHECK(product(kMost) == 4);
+  CHECK_THROWS_AS(product(kMost + 1), std::invalid_argument);
 }
 
 TEST_CASE("A product with inner extent 0 is beta times the result plus the bias; without rows nothing is written") {

@@ -128,9 +128,9 @@ TEST_CASE("Every operation describes its arguments besides tensors") {
       for (const auto& argument : node.kept->arguments.arguments())
         described[node.operation.name].insert(argument.name);
     });
-  for (const auto& [operation, names] : expected) {
-    CAPTURE(operation);
-    CHECK(described[operation] == names);
+  for (const auto& row : expected) {
+    CAPTURE(row.first);
+    CHECK(described[row.first] == row.second);
   }
   CHECK(described.size() == expected.size());
 }

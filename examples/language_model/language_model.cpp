@@ -62,7 +62,7 @@ void print_test(Writer& writer, const std::vector<examples::Ids>& tests, const s
   std::cout << line.str() << '\n';
 }
 
-int learn_text(const LanguageModelOptions& options) {
+int learn_text(LanguageModelOptions options) {
   const Corpus corpus = read_corpus(options, options.source);
   const std::string print = fingerprint(corpus);
   if (!options.resume.empty() && read_kept_run(options.resume).fingerprint != print)
@@ -73,6 +73,11 @@ int learn_text(const LanguageModelOptions& options) {
 
   const auto tests = tests_of(writer, corpus);
   const Texts texts{encode_all(writer, corpus.train), validation_part(tests)};
+  if (options.minutes > 0) {
+    options.training.steps = steps_within(options.minutes, writer, texts, options);
+    std::cout << examples::with_commas(options.training.steps) << " steps take about " << options.minutes
+              << (options.minutes == 1 ? " minute\n" : " minutes\n");
+  }
   const int status = train(writer, texts, options, print);
   print_test(writer, tests, &texts.train);
   if (!examples::is_first_rank()) return status;

@@ -11,6 +11,7 @@
 #include "../common/resume.hpp"
 #include "../common/settings.hpp"
 #include "../common/word_lists.hpp"
+#include "defaults.hpp"
 
 using examples::number;
 using examples::whole_number;
@@ -37,52 +38,8 @@ Examples:
   language_model --resume run.safetensors
   language_model --data random --heads 8)";
 
-using examples::Decay;
-using examples::OptimizerKind;
 using examples::OutputOptions;
-using examples::TrainingOptions;
 using tapegrad::Activation;
-
-/// The defaults of a source.
-struct Defaults {
-  ModelOptions model;
-  TrainingOptions training;
-};
-
-Defaults defaults_for(Source source) {
-  switch (source) {
-    case Source::words:
-    case Source::lines:
-      return {{.layers = 2, .heads = 4, .width = 64, .context = 32, .positions = Positions::learned, .tie = true},
-              {.steps = 5000,
-               .batch_size = 64,
-               .optimizer = OptimizerKind::adamw,
-               .lr = 4e-3,
-               .warmup = 100,
-               .decay = Decay::cosine,
-               .beta2 = 0.99,
-               .weight_decay = 0.1,
-               .clip = 1,
-               .eval_every = 1000}};
-    case Source::text:
-      return {{.layers = 4, .heads = 4, .width = 128, .context = 64, .positions = Positions::learned, .tie = true},
-              {.steps = 2000,
-               .batch_size = 12,
-               .optimizer = OptimizerKind::adamw,
-               .lr = 1e-3,
-               .lr_floor = 1e-4,
-               .warmup = 100,
-               .decay = Decay::cosine,
-               .beta2 = 0.99,
-               .weight_decay = 0.1,
-               .clip = 1,
-               .eval_every = 500}};
-    case Source::random:  // shows that a model can memorize
-      return {{.layers = 0, .heads = 1, .width = 512, .context = 100},
-              {.steps = 1000, .batch_size = 32, .lr = 0.01, .decay = Decay::none}};
-  }
-  throw std::logic_error("language_model: a source without defaults");
-}
 
 using Given = examples::GivenRun<RunOptions, ModelOptions>;
 
@@ -98,6 +55,8 @@ void complete(LanguageModelOptions& options, const Given& given) {
   options.run.seed = given.seed;
   options.source = source_of(options.run);
   Defaults defaults = defaults_for(options.source);
+  if (options.depth == 0 && options.minutes > 0) options.depth = best_depth(options.minutes);
+  if (options.depth > 0) set_depth(defaults, options.depth);
   const std::size_t steps = given.training.value_or(defaults.training).steps;
   defaults.training.warmup = std::min(defaults.training.warmup, steps / 10);  // shorter warmup for short runs
   options.model = given.model.value_or(defaults.model);
@@ -128,16 +87,19 @@ void check_combinations(const CLI::App& app, const LanguageModelOptions& options
                "--tie",      "--norm",       "--activation", "--kv-heads",   "--bias",      "--init",
                "--dropout",  "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
                "--lr-floor", "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
-               "--clip",     "--eval-every", "--patience",   "--language",   "--resume",    "--recompute"};
+               "--clip",     "--eval-every", "--patience",   "--language",   "--resume",    "--recompute",
+               "--depth",    "--minutes"};
+  refuse_with(app, "--minutes", {"--steps"}, "not allowed with --minutes, which sets the number of steps");
+  refuse_with(app, "--resume", {"--minutes", "--depth"}, "not allowed with --resume, which takes both from the run");
   refuse_with(app, "--data", {"--language"}, "not allowed with --data, which replaces it");
   for (const auto& others : {training, outputs})
     refuse_with(app, "--load", others, "not allowed with --load, which uses a saved model without training");
   if (options.source == Source::random)
-    refuse_with(
-        app, "--data",
-        {"--lines", "--encoding", "--save", "--load", "--best", "--checkpoint", "--checkpoint-every", "--eval-every",
-         "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p", "--explain", "--page"},
-        "not allowed with --data random, whose sequences are not text");
+    refuse_with(app, "--data",
+                {"--lines", "--encoding", "--save", "--load", "--best", "--checkpoint", "--checkpoint-every",
+                 "--eval-every", "--patience", "--prompt", "--length", "--temperature", "--top-k", "--top-p",
+                 "--explain", "--page", "--minutes", "--depth"},
+                "not allowed with --data random, whose sequences are not text");
   const auto require = [&](const char* option, bool holds, const char* expected) {
     if (app.count(option) > 0 && !holds) throw CLI::ValidationError(option, expected);
   };
@@ -176,6 +138,21 @@ void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
                                       {{"utf-8", examples::Encoding::utf8}, {"latin1", examples::Encoding::latin1}},
                                       "Encoding of the file: utf-8 (default) or latin1 (ISO-8859-1)")
       ->group(training_data);
+}
+
+/// Adds the options that choose the defaults of others.
+void add_dials(CLI::App& app, LanguageModelOptions& options) {
+  app.add_option("--depth", options.depth,
+                 "Number of Transformer blocks of a Llama-like model, which sets its\nwidth, heads and learning rate")
+      ->type_name("N")
+      ->check(whole_number(1, 1000))
+      ->group(the_model);
+  app.add_option(
+         "--minutes", options.minutes,
+         "Time for training, which sets --steps and the default of --depth.\nTakes a few steps to measure their time")
+      ->type_name("M")
+      ->check(number(0.001, 1e6))
+      ->group("Training");
 }
 
 void add_model_options(CLI::App& app, examples::Given<ModelOptions>& given) {
@@ -271,6 +248,7 @@ void add_options(CLI::App& app, LanguageModelOptions& options) {
 
   const auto given = std::make_shared<Given>();
   add_data_options(app, given->run);
+  add_dials(app, options);
   add_model_options(app, given->model);
   examples::add_training_options(app, given->training, given->seed);
   examples::add_validation_options(app, given->training);

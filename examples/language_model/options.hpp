@@ -55,6 +55,8 @@ struct LanguageModelOptions {
   ModelOptions model;
   examples::TrainingOptions training;
   examples::OutputOptions outputs;
+  std::size_t depth = 0;      ///< sets the default sizes and rates; 0: those of the source
+  double minutes = 0;         ///< time for training, which sets the number of steps; 0: as many as given
   bool divide_state = false;  ///< shard the optimizer's state over the ranks
   bool recompute = false;     ///< recompute blocks' activations in the backward pass
   std::string load, resume;

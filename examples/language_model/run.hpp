@@ -1,6 +1,7 @@
 /// A training run: training, checkpointing and resuming.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "../common/vocabulary.hpp"
@@ -13,6 +14,10 @@ struct Texts {
   std::vector<PackedIds> train;         ///< lines, or one running text to be cut into pieces
   std::vector<examples::Ids> validate;  ///< validation sequences
 };
+
+/// The number of training steps that take so many minutes, with their validations. Times some steps of a copy of the
+/// writer's model.
+std::size_t steps_within(double minutes, const Writer& writer, const Texts& texts, const LanguageModelOptions& options);
 
 /// Trains the writer's model from the start or from the checkpoint to resume, until all steps are done or the user
 /// stops it. Writes the requested output files. Returns the exit status.

@@ -368,8 +368,10 @@ TEST_CASE("Reports show the tape's backward pass, and names in the function and 
   Tensor x = model.w * 2.0;
   x.set_name("hidden");
   std::string inside;
-  const auto f = [&](const Tensor& h) {
+  const auto f = [&](Tensor h) {
     inside = h.name();
+    h.set_name("renamed");
+    CHECK(h.name() == "renamed");
     Tensor y = h * other;
     y.set_name("made");
     return y;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "file_parts.hpp"
@@ -107,6 +108,8 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
                           {" --lines", "--lines" + reason},
                           {" --seed 6", "--seed" + reason},
                           {" --steps 29", "--steps" + reason},
+                          {" --depth 1", "--depth: not allowed with --resume, which takes both from the run"},
+                          {" --minutes 1", "--minutes: not allowed with --resume, which takes both from the run"},
                           {" --load " + run, "--resume: not allowed with --load"}});
   const Run whole = run_example("language_model --data " + text + all_that_draws +
                                 "--width 8 --decay none --steps 50 --save " + folder.path("whole"));
@@ -206,4 +209,38 @@ TEST_CASE("A run with recomputed blocks ends with the same weights, and may resu
   run_well("language_model --steps 40 --resume " + folder.path("with.run"));
   run_well("language_model --steps 40 --recompute --resume " + folder.path("without.run"));
   CHECK(folder.read("with") == folder.read("without"));
+}
+
+TEST_CASE("A run of some minutes measures its steps, and equals a run of as many steps") {
+  const TemporaryFolder folder;
+  const std::string learn = "language_model --data " + folder.write("text", rhyme(100)) +
+                            " --depth 1 --dropout 0.2 --context 16 --batch-size 4 --eval-every 20 --length 1 --save ";
+  const Run timed = run_well(learn + folder.path("timed") + " --minutes 0.005");
+  const std::size_t end = timed.out.find(" steps take about 0.005 minutes\n");
+  REQUIRE(end != timed.out.npos);
+  const std::size_t begin = timed.out.rfind('\n', end) + 1;
+  std::string steps = timed.out.substr(begin, end - begin);
+  std::erase(steps, ',');
+  run_well(learn + folder.path("counted") + " --steps " + steps);
+  CHECK(folder.read("timed") == folder.read("counted"));
+}
+
+TEST_CASE("The depth sets a model's sizes, and the minutes set the depth; other options override both") {
+  const TemporaryFolder folder;
+  const std::string learn = "language_model --length 1 --data " + folder.write("text", rhyme(100));
+  const auto shown = [&](const std::string& options) { return run_well(learn + options).out; };
+  const std::string three = shown(" --depth 3 --steps 1"), other = shown(" --depth 3 --steps 1 --layers 1 --heads 2"),
+                    minutes = shown(" --minutes 0.002");
+  for (const auto& [out, layers, heads, width] :
+       {std::tuple(three, 3, 3, 96), {other, 1, 2, 96}, {minutes, 4, 4, 128}}) {
+    CAPTURE(out);
+    CHECK(contains(out, "blocks." + std::to_string(layers - 1)));
+    CHECK(!contains(out, "blocks." + std::to_string(layers)));
+    CHECK(contains(out, "num_heads=" + std::to_string(heads)));
+    CHECK(contains(out, "norm1         LayerNorm(eps=1e-05, center=false)  weight (" + std::to_string(width) + ")"));
+  }
+  check_refusals(learn, {{" --minutes 1 --steps 10", "--steps: not allowed with --minutes"},
+                         {" --minutes 0", "--minutes: expected a number from 0.001 to 1e+06, got '0'"},
+                         {" --depth 0", "--depth: expected a whole number from 1 to 1000, got '0'"},
+                         {" --depth 2 --load model", "--depth: not allowed with --load"}});
 }

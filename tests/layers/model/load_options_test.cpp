@@ -139,21 +139,27 @@ TEST_CASE("rename maps a file's names without the prefix to the model's, also th
 TEST_CASE("split cuts a tensor of the file into several of the model, after renaming") {
   struct Net {
     tg::Linear<> a{2, 1}, b{2, 1};
-    TAPEGRAD_FIELDS(a, b)
+    tg::IntArray first{0, 0}, second{0, 0};
+    TAPEGRAD_FIELDS(a, b, first, second)
   };
   FileParts file;
+  file.add<std::int64_t>("ids", "I64", {5, 6, 7, 8});
   file.add<float>("both.kernel", "F32", {1, 2, 3, 4});
   file.tensors.back().shape = {2, 2};
   file.add<float>("both.bias", "F32", {7, 8});
   const auto rename = [](std::string name) { return name == "both.kernel" ? "both.weight" : name; };
-  const tg::LoadOptions options{
-      .rename = rename, .split = {{"both.weight", {"a.weight", "b.weight"}}, {"both.bias", {"a.bias", "b.bias"}}}};
+  const tg::LoadOptions options{.rename = rename,
+                                .split = {{"both.weight", {"a.weight", "b.weight"}},
+                                          {"both.bias", {"a.bias", "b.bias"}},
+                                          {"ids", {"first", "second"}}}};
   Net net;
   load(net, file, options);
   CHECK(net.a.weight.value() == tg::Array<float>{{1, 2}});
   CHECK(net.b.weight.value() == tg::Array<float>{{3, 4}});
   CHECK(net.a.bias.value() == tg::Array<float>{7});
   CHECK(net.b.bias.value() == tg::Array<float>{8});
+  CHECK(net.first == tg::IntArray{5, 6});
+  CHECK(net.second == tg::IntArray{7, 8});
 
   file.erase("both.bias");
   file.add<float>("both.bias", "F32", {0, 0, 0});

@@ -1,0 +1,25 @@
+/// Default options of language_model: by the data, by the depth of the model, and by the time for training.
+#pragma once
+
+#include <cstddef>
+
+#include "../common/training_options.hpp"
+#include "../gpt/model.hpp"
+#include "options.hpp"
+
+/// Default sizes and rates.
+struct Defaults {
+  ModelOptions model;
+  examples::TrainingOptions training;
+};
+
+/// The defaults for a kind of data.
+Defaults defaults_for(Source source);
+
+/// Sets the sizes and rates of a model with `depth` blocks, one dial as in nanochat: `depth` heads of width 32, and a
+/// learning rate that falls with the width. The blocks are Llama's: RMSNorm, rotary positions, SwiGLU.
+void set_depth(Defaults& defaults, std::size_t depth);
+
+/// The depth with the lowest validation loss after so many minutes of training on two cores, measured on a text of a
+/// million characters.
+std::size_t best_depth(double minutes);

@@ -46,9 +46,11 @@ void set_depth(Defaults& defaults, std::size_t depth) {
   const double wider = 32 * double(depth) / double(model.width);
   model.layers = model.heads = depth;
   model.width = 32 * depth;
+  model.feed_forward = 88 * depth;  // 8 / 3 of the width, rounded up to whole vectors
   model.norm = Norm::rms;
   model.positions = Positions::rotary;
   model.activation = Activation::swiglu;
+  model.bias = false;
   defaults.training.lr /= wider;
   defaults.training.lr_floor /= wider;
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "in_double.hpp"
 #include "special_values.hpp"
@@ -60,8 +61,13 @@ TEST_CASE("Layers refuse sizes and options out of range before they draw random 
   CHECK_THROWS_AS(tg::LayerNorm<>(3, {.eps = kNaN}), std::invalid_argument);
   check_error("[MultiHeadAttention] expected dim" + sizes + "0", [] { Attention(0, 1); });
   check_error("[MultiHeadAttention] expected num_heads" + sizes + "0", [] { Attention(8, 0); });
-  check_error("[MultiHeadAttention] expected value_dim" + sizes + "-1",
-              [] { Attention(8, 2, {.value_dim = std::size_t(-1)}); });
+  for (const auto& [name, size] : {std::pair("query_dim", &tg::MultiHeadAttentionOptions::query_dim),
+                                   {"key_dim", &tg::MultiHeadAttentionOptions::key_dim},
+                                   {"value_dim", &tg::MultiHeadAttentionOptions::value_dim}}) {
+    tg::MultiHeadAttentionOptions options;
+    options.*size = std::size_t(-1);
+    check_error("[MultiHeadAttention] expected " + (name + sizes) + "-1", [&options] { Attention(8, 2, options); });
+  }
   check_error("[MultiHeadAttention] expected dim divisible by num_heads, got dim 100 and num_heads 3",
               [] { Attention(100, 3); });
   check_error("[Dropout] expected a probability p in [0, 1), got 1", [] { tg::Dropout(1.0); });

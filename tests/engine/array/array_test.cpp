@@ -144,6 +144,8 @@ TEST_CASE("A thread keeps as many idle bytes as it had in use at once, plus at m
     CHECK(take_marked(5) == 5);  // 320 MB in use, 320 MB idle: both were in use together
     CHECK(Blocks(1, kQuarterOfThePool * 6).marked() == 0);
     CHECK(take_marked(5) == 4);  // with them, 1,024 MB would be 320 more than were ever in use
+    CHECK(take_marked(7) == 5);
+    CHECK(take_marked(7) == 6);  // the last block was freed with 320 MB in use and 384 MB idle
   }).join();
 }
 

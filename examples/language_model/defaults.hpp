@@ -17,9 +17,9 @@ struct Defaults {
 Defaults defaults_for(Source source);
 
 /// Sets the sizes and rates of a model with `depth` blocks, one dial as in nanochat: `depth` heads of width 32, and a
-/// learning rate that falls with the width. The blocks are Llama's: RMSNorm, rotary positions, SwiGLU.
+/// learning rate inversely proportional to the width. The blocks are Llama's: RMSNorm, rotary positions, SwiGLU.
 void set_depth(Defaults& defaults, std::size_t depth);
 
-/// The depth with the lowest validation loss after so many minutes of training on two cores, measured on a text of a
-/// million characters.
+/// A depth for so many minutes of training on two cores. 4 was measured at two minutes, on a text of a million
+/// characters; 6 and 8 are estimates.
 std::size_t best_depth(double minutes);

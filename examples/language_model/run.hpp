@@ -15,8 +15,8 @@ struct Texts {
   std::vector<examples::Ids> validate;  ///< validation sequences
 };
 
-/// The number of training steps that take so many minutes, with their validations. Times some steps of a copy of the
-/// writer's model.
+/// The number of training steps that fit into so many minutes with their validations. Times a few steps on a copy of
+/// the writer's model; the default generator is unchanged afterwards.
 std::size_t steps_within(double minutes, const Writer& writer, const Texts& texts, const LanguageModelOptions& options);
 
 /// Trains the writer's model from the start or from the checkpoint to resume, until all steps are done or the user

@@ -92,13 +92,13 @@ TEST_CASE("A message quotes only a short part of a file") {
   check_message(run_example("text_classifier --data " + folder.write("line", "a b\n " + long_line + '\n')),
                 "text_classifier", "line:2: expected a label, a space and a text, got ' xxx");
 
-  const std::string data = folder.write("data", labelled(30'010, "label", 3'001)), model = folder.path("model");
+  const std::string data = folder.write("data", labelled(12'020, "label", 1'202)), model = folder.path("model");
   run_well("text_classifier --data " + data + " --width 8 --heads 1 --steps 1 --save " + model);
   const std::string loaded = "text_classifier --load " + model + " --test ";
   check_message(run_example(loaded + folder.write("other", "strange words\n")), "text_classifier",
-                " and 2,991 more), got 'strange'");
+                " and 1,192 more), got 'strange'");
   check_message(run_example(loaded + folder.write("long", long_line + " words\n")), "text_classifier",
-                " and 2,991 more), got 'xxx");
+                " and 1,192 more), got 'xxx");
   check_message(run_example("masking --seed " + std::string(100'000, '9')), "masking", "--seed: expected");
 }
 

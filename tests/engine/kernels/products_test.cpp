@@ -70,12 +70,16 @@ void check_product(const Product& p, std::initializer_list<std::size_t> thread_c
   const tg::Array<T> bias = tg::uniform<T>({p.n}, -1, 1);
   const bool overwrites = with_bias || p.beta == 0;  // old contents must not be read
 
+  Array right(Shape{p.k, p.n});  // b, converted once: this code is not optimized
+  for (std::size_t l = 0; l < p.k; ++l)
+    for (std::size_t j = 0; j < p.n; ++j) right.data()[l * p.n + j] = b.at(l, j);
   Array expected(Shape{p.m, p.n}, 0.0);
   for (std::size_t i = 0; i < p.m; ++i) {
     double* const sums = expected.data() + i * p.n;
     for (std::size_t l = 0; l < p.k; ++l) {
       const double left = a.at(i, l);
-      for (std::size_t j = 0; j < p.n; ++j) sums[j] += left * b.at(l, j);
+      const double* const row = right.data() + l * p.n;
+      for (std::size_t j = 0; j < p.n; ++j) sums[j] += left * row[j];
     }
     T* const stored = before.row(i);
     for (std::size_t j = 0; j < p.n; ++j) {

@@ -116,7 +116,7 @@ def train(text, size):
 # Omits code points unassigned in some versions of Unicode: ICU's and the module's may differ.
 CODE_POINTS = [c for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cs", "Cn") or c & 0xfffe == 0xfffe
                or c >= 0x40000]
-SPACES = [c for c in CODE_POINTS if regex.match(r"\p{White_Space}", chr(c))]
+SPACES = regex.findall(r"\p{White_Space}", "".join(map(chr, CODE_POINTS)))
 PARTS = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "'ſ", "'LL", "'", " ", "  ", "\n", "\r\n", "\t", "a", "The",
          " the", "don't", "1", "1234567", "½", "Ⅻ", "²", "é", "e\u0301", "ñandú", "Ελλάδα", "Привет", "你好", "한국어",
          "नमस्ते", "สวัสดี", "👩\u200d👩\u200d👧", "🇫🇷", "☺\ufe0f", "_", "...", "<|endoftext|>", "<|endof", "\x00", "\x1c",
@@ -134,7 +134,7 @@ def random_texts(count, draw):
         return "".join(draw.choice(PARTS) for _ in range(draw.randrange(60))).encode()
 
     def spaces():
-        characters = [*map(chr, SPACES), *"aaaa1111....éééé"]
+        characters = [*SPACES, *"aaaa1111....éééé"]
         return "".join(draw.choices(characters, k=100)).encode()
 
     def few_letters():

@@ -174,7 +174,7 @@ def evil():
     return data
 
 
-def gpt(layers=4, heads=4, width=64, context=32, batch=2):
+def gpt(layers=4, heads=4, width=32, context=32, batch=2):
     model = Model(5)
     model.record("step 0", profile=True)
     f = model.f

@@ -1,6 +1,7 @@
 """A tape in NumPy that writes what it recorded in the format of inspect/page/FORMAT.md, to make sample pages from."""
 
 import base64
+import collections
 
 import numpy as np
 
@@ -116,6 +117,9 @@ class Tape:
     def step(self):
         """The format's step."""
         self._layers()
+        readers = collections.Counter(
+            source for value in self.values if value.contributions for source in value.fields["inputs"]
+        )
         nodes = []
         for value in self.values:
             node = dict(value.fields, shape=list(value.array.shape), value=array_json(value.array))
@@ -123,18 +127,16 @@ class Tape:
                 node["find"] = f'tape.find<float>("{node["name"]}")'
             node["gradient"] = None if value.gradient is None else array_json(value.gradient)
             node["reached"] = value.gradient is not None
-            if value.contributions:
-                node["contributions"] = [self._contribution(value, i) for i in range(len(value.contributions))]
+            if value.contributions:  # only of inputs with other readers: a single reader's is the whole gradient
+                node["contributions"] = [
+                    None if part is None or readers[source] == 1 else array_json(part)
+                    for part, source in zip(value.contributions, value.fields["inputs"])
+                ]
             if "attention" in node:
                 node["attention"] = node["attention"](value)
             nodes.append(node)
         opened_at = {"opened_at": self.opened_at} if self.opened_at else {}
         return {"label": self.label, "loss": self.loss, "nodes": nodes, **opened_at}
-
-    def _contribution(self, value, i):
-        part, source = value.contributions[i], value.fields["inputs"][i]
-        uses = sum(other.fields["inputs"].count(source) for other in self.values if other.contributions)
-        return None if part is None or uses == 1 else array_json(part)
 
     def _layers(self):
         """Assigns layers to operations by the names of the parameters around them, as the scopes of layers would."""

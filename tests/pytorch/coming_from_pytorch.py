@@ -4,7 +4,7 @@
     coming_from_pytorch.py FOLDER
 
 FOLDER has the results.txt of coming_from_pytorch.cmake. Both sides of a row have the same values, unless its remarks
-say "Another result", or "Other numbers" if only the shapes are equal.
+say "Different result", or "Different numbers" if only the shapes are equal.
 """
 
 import contextlib
@@ -105,9 +105,9 @@ def check(left, right, remarks):
     """True if the two sides of a row are equal, or differ as its remarks say."""
     if len(left) != len(right):
         return False
-    if remarks.startswith("Other numbers"):
+    if remarks.startswith("Different numbers"):
         return all(a.shape == b.shape for a, b in zip(left, right))
-    return all(map(equal, left, right)) != ("Another result" in remarks)
+    return all(map(equal, left, right)) != ("Different result" in remarks)
 
 
 def main(folder):

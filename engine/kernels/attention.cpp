@@ -305,7 +305,7 @@ AttentionLayout layout_of_columns(const char* operation, const Shape& q, const S
           " heads and shapes ", given);
   require(v[2] % groups == 0, operation, "expected a width of values divisible by the number of key heads, got ",
           groups, " heads and shapes ", given);
-  require_addressable<char>(operation, {q[0], q[1], heads, v[2] / groups});
+  require_addressable<char>(operation, {heads, v[2] / groups});  // the whole result is checked where it is made
   const auto columns = HeadLayout::of_columns;
   const HeadLayout queries = columns(heads, q[1], q[2]), out = columns(heads, q[1], v[2] / groups * heads);
   return {q[0], heads, heads / groups, queries, columns(groups, k[1], k[2]), columns(groups, v[1], v[2]), out};

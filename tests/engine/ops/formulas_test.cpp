@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <fstream>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../operations/table.hpp"
@@ -73,9 +75,10 @@ TEST_CASE("Every operation has a formula with a rule for each input") {
   CHECK(seen.size() > 40);
 }
 
-TEST_CASE("Every operation describes its arguments besides tensors") {
-  const std::set<std::string> of_attention{"heads", "scale", "allowed", "valid_lens", "bias", "causal", "dropout"};
-  const std::map<std::string, std::set<std::string>> expected{
+TEST_CASE("Every operation describes its arguments besides tensors, in order") {
+  const std::set<std::string> masks{"allowed", "valid_lens", "bias", "causal"};
+  const std::vector<std::string> of_attention{"heads", "scale", "allowed", "valid_lens", "bias", "causal", "dropout"};
+  const std::map<std::string, std::vector<std::string>> expected{
       {"add", {"other"}},
       {"amax", {"axes", "keepdims"}},
       {"binary_cross_entropy_with_logits", {"weight", "pos_weight", "reduction"}},
@@ -120,33 +123,28 @@ TEST_CASE("Every operation describes its arguments besides tensors") {
       {"tril", {"diagonal"}},
       {"triu", {"diagonal"}},
       {"unsqueeze", {"axis"}},
-      {"var", {"axes", "correction", "keepdims"}},
+      {"var", {"axes", "keepdims", "correction"}},
       {"where", {"condition"}}};
   std::map<std::string, std::set<std::string>> described;
   for (const Sample& sample : table().samples)
     for_each_operation(sample, [&](const TapeNode& node) {
-      for (const auto& argument : node.kept->arguments.arguments())
-        described[node.operation.name].insert(argument.name);
-    });
-  for (const auto& row : expected) {
-    CAPTURE(row.first);
-    CHECK(described[row.first] == row.second);
-  }
-  CHECK(described.size() == expected.size());
-}
-
-TEST_CASE("Of an operation's arguments, the reduction is the last, as in PyTorch") {
-  std::size_t found = 0;
-  for (const Sample& sample : table().samples)
-    for_each_operation(sample, [&](const TapeNode& node) {
       CAPTURE(sample.title());
-      const std::string arguments = to_string(node.kept->arguments);
-      const std::size_t place = arguments.find("reduction=");
-      if (place == std::string::npos) return;
-      CHECK(arguments.find(' ', place) == std::string::npos);
-      ++found;
+      const std::string name = node.operation.name;
+      CAPTURE(name);
+      REQUIRE((expected.contains(name) || node.kept->arguments.arguments().empty()));
+      if (!expected.contains(name)) return;
+      std::ptrdiff_t last = -1;
+      for (const auto& argument : node.kept->arguments.arguments()) {
+        CAPTURE(argument.name);
+        described[name].insert(argument.name);
+        const std::vector<std::string>& all = expected.at(name);
+        const std::ptrdiff_t place = std::ranges::find(all, argument.name) - all.begin();
+        REQUIRE(place < std::ssize(all));
+        if (masks.contains(argument.name)) continue;  // in the order of their combination
+        CHECK(std::exchange(last, place) < place);
+      }
     });
-  CHECK(found > 10);
+  for (const auto& [name, arguments] : expected) CHECK_MESSAGE(described[name].size() == arguments.size(), name);
 }
 
 TEST_CASE("Operations that pages know by name exist in the library") {

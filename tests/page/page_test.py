@@ -3,20 +3,17 @@
 
     page_test.py                  makes the samples of sample.py and tests all features of the page with them
     page_test.py FILE.html...     tests the common properties of all pages with these, such as the library's own
-        --browser PROGRAM         in Chromium's headless shell, for example
         --examples FOLDER         and with pages written by the built examples in that folder, and their content
         --limits                  also fails if a page opens or steps too slowly; times are always printed
         --pictures FOLDER         also saves screenshots: light and dark, wide and narrow
 
-Needs Debian's chromium or chromium-headless-shell, chromium-driver, python3-selenium and python3-numpy.
+Needs Debian's chromium, chromium-driver, python3-selenium and python3-numpy.
 """
 
 import argparse
-import contextlib
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -47,40 +44,22 @@ PLAYED = 2  # moments at the end of a step
 OUTSIDE = ["<script src", "<link", "@import", "fetch("]
 
 
-@contextlib.contextmanager
-def browser_of(program, profile):
-    """Starts the program without a window, and a driver for it."""
-    arguments = [
-        "--headless",
+def start_browser(profile):
+    options = Options()
+    for argument in (
+        "--headless=new",
         "--no-sandbox",
         "--disable-gpu",
         "--disable-dev-shm-usage",
         "--disable-background-timer-throttling",
-        "--remote-debugging-port=0",
         f"--user-data-dir={profile}",
-        "about:blank",
-    ]
-    with subprocess.Popen([program, *arguments], stderr=subprocess.DEVNULL) as process:
-        try:
-            options = Options()
-            options.debugger_address = f"127.0.0.1:{debugging_port(profile)}"
-            options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-            with webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options) as browser:
-                browser.set_page_load_timeout(60)
-                browser.set_script_timeout(60)
-                yield browser
-        finally:
-            process.terminate()
-
-
-def debugging_port(profile, seconds=60):
-    """The port that the browser chose. Waits for the file in which it writes the port."""
-    file, end = profile / "DevToolsActivePort", time.monotonic() + seconds
-    while not (file.exists() and "\n" in file.read_text()):
-        if time.monotonic() > end:
-            raise TimeoutError(f"the browser did not start within {seconds} seconds: expected a port in {file}")
-        time.sleep(0.02)
-    return int(file.read_text().split("\n")[0])
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    browser.set_page_load_timeout(60)
+    browser.set_script_timeout(60)
+    return browser
 
 
 class PageTest(unittest.TestCase):
@@ -290,7 +269,6 @@ class EveryPage:
 
 def main():
     parser = argparse.ArgumentParser(description="Tests the page in a browser.")
-    parser.add_argument("--browser", metavar="PROGRAM", default="chromium", help="Chromium or its headless shell")
     parser.add_argument("--examples", metavar="FOLDER", help="where the built examples are, to test their pages too")
     parser.add_argument("--limits", action="store_true", help="fail where a page is slow")
     parser.add_argument("--pictures", metavar="FOLDER", help="keep screenshots there")
@@ -313,10 +291,13 @@ def main():
         loader = unittest.TestLoader()
         loader.testNamePatterns = options.k and [f"*{pattern}*" for pattern in options.k]
         suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases)
-        with browser_of(options.browser, pathlib.Path(temporary) / "profile") as PageTest.browser:
+        PageTest.browser = start_browser(pathlib.Path(temporary) / "profile")
+        try:
             result = unittest.TextTestRunner(verbosity=2).run(suite)
             if options.pictures:
                 take_pictures(files, pathlib.Path(options.pictures))
+        finally:
+            PageTest.browser.quit()
     sys.exit(not result.wasSuccessful())
 
 

@@ -12,7 +12,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from page_test import PageTest, browser_of
+from page_test import PageTest, start_browser
 
 WIDTH = 1180
 
@@ -21,7 +21,8 @@ def main(program, picture=pathlib.Path(__file__).parents[2] / "examples" / "page
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "page.html"
         subprocess.run([program, "--page", page], check=True, stdout=subprocess.DEVNULL)
-        with browser_of("chromium", pathlib.Path(folder) / "profile") as PageTest.browser:
+        PageTest.browser = start_browser(pathlib.Path(folder) / "profile")
+        try:
             test = PageTest()
             test.open(page, width=WIDTH)
             test.run_js("document.documentElement.style.overflow = 'hidden'")  # no scroll bar
@@ -29,6 +30,8 @@ def main(program, picture=pathlib.Path(__file__).parents[2] / "examples" / "page
             test.screen(WIDTH, test.run_js("return document.querySelector('.legend').getBoundingClientRect().top | 0"))
             time.sleep(1)  # until animations end
             PageTest.browser.save_screenshot(str(picture))
+        finally:
+            PageTest.browser.quit()
 
 
 if __name__ == "__main__":

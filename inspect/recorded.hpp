@@ -42,6 +42,9 @@ template <class T> class Recorded {
  public:
   using value_type = T;  ///< float or double
 
+  Recorded(const Recorded&) = default;  // and no move, which would leave no recording
+  Recorded& operator=(const Recorded&) = default;
+
   /// "linear"; "parameter" for a parameter, "constant" for a constant.
   std::string operation() const;
   /// The given name, a parameter's path, or "".

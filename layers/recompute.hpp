@@ -31,7 +31,8 @@ template <class T> Tensor<T> recompute(std::function<Tensor<T>(const Tensor<T>&)
 /// Without a tape this is f(x). Calls may nest. Reports show one operation, "recompute"; errors in anomaly mode name
 /// the operations in f. Throws std::logic_error if x belongs to another tape, or if f uses another tensor of this tape
 /// or calls register_hook() or retain_grad() on x; in the backward pass, if f returns other numbers than at first,
-/// reads another parameter or draws another number of random numbers. Rethrows f's exceptions.
+/// reads another parameter or draws another number of random numbers. A change that leaves f's result as it was, such
+/// as one multiplied by 0, goes unnoticed. Rethrows f's exceptions.
 template <class F, class T>
 requires std::is_invocable_r_v<Tensor<T>, F&, const Tensor<T>&> Tensor<T> recompute(F&& f, const Tensor<T>& x) {
   static_assert(!std::is_lvalue_reference_v<F>,

@@ -46,6 +46,9 @@ template <class Optimizer> class Sharded {
     keep_own();
   }
 
+  Sharded(const Sharded&) = default;  // and no move, which would leave no owners
+  Sharded& operator=(const Sharded&) = default;
+
   /// A step of the optimizer. Requires averaged gradients; clears those of other ranks' parameters. Throws like the
   /// optimizer's step.
   void step() {

@@ -275,12 +275,12 @@ TEST_CASE("A program started with nohup ignores the hangup signal during trainin
 
 TEST_CASE("On a terminal the first signal prints what happens next") {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-  if (terminal < 0) {
+  const bool opened = terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0;
+  const int other_end = opened ? open(ptsname(terminal), O_RDWR | O_NOCTTY) : -1, before = dup(STDERR_FILENO);
+  if (other_end < 0) {
     MESSAGE("skipped: this system opens no pseudo-terminal: " << std::strerror(errno));
     return;
   }
-  REQUIRE((grantpt(terminal) == 0 && unlockpt(terminal) == 0));
-  const int other_end = open(ptsname(terminal), O_RDWR | O_NOCTTY), before = dup(STDERR_FILENO);
   dup2(other_end, STDERR_FILENO);
   {
     Interrupt interrupt;

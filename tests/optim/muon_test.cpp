@@ -48,13 +48,17 @@ Matrix expected_after(Matrix p, const std::vector<Matrix>& gradients, const tg::
   return p;
 }
 
+// Each step by a new optimizer that loads the state of the previous one.
 template <class T>
 tg::Array<T> stepped(const Matrix& start, const std::vector<Matrix>& gradients, const tg::MuonOptions& options) {
   tg::Parameter<T> p(xt::cast<T>(start));
-  tg::Muon<T> muon({p}, options);
+  std::vector<std::byte> state;
   for (const Matrix& g : gradients) {
+    tg::Muon<T> muon({p}, options);
+    if (!state.empty()) tg::load(muon, state);
     p.set_grad(xt::cast<T>(g));
     muon.step();
+    state = tg::save_bytes(muon);
   }
   return p.value();
 }

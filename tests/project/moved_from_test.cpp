@@ -1,5 +1,5 @@
 // Moved-from objects of all public classes are empty: their members may be called, and they can be assigned to again.
-// every_layer_test.cpp moves layers.
+// Copies do the same as their originals, on any thread. every_layer_test.cpp moves and copies layers.
 #include <tapegrad/tapegrad.hpp>
 #include <tapegrad/testing.hpp>
 
@@ -7,10 +7,12 @@
 
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "temporary_folder.hpp"
 #include "text.hpp"
 
 namespace tg = tapegrad;
@@ -24,6 +26,11 @@ using Cache = tg::KeyValueCache<>;
 // the object did. Then the source takes the object back.
 template <class C, class Empty, class Does> void check_moves(C object, Empty is_empty, Does result) {
   const auto expected = result(object);
+  if constexpr (std::is_copy_constructible_v<C>) {
+    C copy(object);
+    std::thread([&] { CHECK(result(copy) == expected); }).join();
+    if constexpr (std::is_invocable_v<Does&, const C&>) CHECK(result(std::as_const(copy)) == expected);
+  }
   C constructed(std::move(object));
   CHECK(is_empty(object));
   CHECK(result(constructed) == expected);
@@ -60,6 +67,7 @@ template <class Optimizer> void check_moved_optimizer() {
 TEST_CASE("moved-from tensors and parameters are undefined") {
   const auto is_undefined = [](const auto& x) {
     CHECK_THROWS_AS(x.value(), std::logic_error);
+    if constexpr (requires { x.retain_grad(); }) CHECK_THROWS_AS(x.retain_grad(), std::logic_error);
     CHECK_FALSE(x.has_grad());
     CHECK_FALSE(x.requires_grad());
     return !x.defined();
@@ -69,14 +77,45 @@ TEST_CASE("moved-from tensors and parameters are undefined") {
   check_moves(tg::Parameter<float>(Matrix(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
 }
 
-TEST_CASE("moved-from masks and hooks are empty") {
+TEST_CASE("moved-from masks are empty") {
   const auto text = [](const auto& x) { return to_string(x); };
   const auto is_no_mask = [](const tg::AttentionMask& mask) { return to_string(mask) == "none"; };
   check_moves(tg::AttentionMask::causal(), is_no_mask, text);
   check_moves(tg::AttentionMask::causal() & tg::AttentionMask::valid_lens(tg::int_array({1, 2})), is_no_mask, text);
+}
+
+TEST_CASE("a moved-from handle of a hook removes nothing") {
+  tg::Parameter<float> w(Matrix(tg::Shape{2}, 1.0F));
+  int calls = 0;
+  const auto called = [&](const tg::HookHandle&) {
+    const int before = calls;
+    const tg::Tape tape;
+    tg::sum(w).backward();
+    return calls - before;
+  };
   check_moves(
-      tg::HookHandle(), [](tg::HookHandle& hook) { return hook.remove(), true; },
-      [](tg::HookHandle& hook) { return hook.remove(), true; });
+      w.register_hook([&](Matrix&) { ++calls; }), [&](tg::HookHandle& moved) { return moved.remove(), called(moved); },
+      called);
+}
+
+TEST_CASE("a moved-from view of a parameter stays, and a moved-from page has no steps") {
+  tg::Parameter<float> w(Matrix(tg::Shape{2, 2}, 1.0F));
+  w.set_name("w");
+  const tg::Tape tape({.keep_values = true});
+  tg::sum(w * w).backward();
+  const auto value = [](const tg::Recorded<float>& view) { return view.value(); };
+  check_moves(
+      tape.find<float>("w"), [&](const auto& moved) { return value(moved) == w.value(); }, value);
+
+  const TemporaryFolder folder;
+  const auto saved = [&](const tg::Page& page) { return page.save(folder / "page"), folder.read("page"); };
+  const auto has_no_steps = [&](const tg::Page& moved) {
+    CHECK_THROWS_AS(saved(moved), std::logic_error);
+    return true;
+  };
+  tg::Page page;
+  page.add(tape);
+  check_moves(std::move(page), has_no_steps, saved);
 }
 
 TEST_CASE("a moved-from cache of keys and values is empty, and starts another text") {

@@ -1,5 +1,4 @@
-/// Every operation's response to invalid inputs: the type of exception, the operation's name, the given values, and no
-/// change of state.
+/// Invalid inputs to every operation: the type of exception, its text, and no change of state.
 #include <map>
 #include <optional>
 #include <set>
@@ -39,8 +38,6 @@ TEST_CASE("Arithmetic, where and dropout refuse incompatible shapes and probabil
                 [](X x) { tg::masked_fill(x[0], tg::causal_mask(3, 3), 0); });
   check_invalid("where", {"(2, 3)", "(3, 3)"}, {{2, 3}, {3}},
                 [](X x) { tg::where(tg::causal_mask(3, 3), x[0], x[1]); });
-  check_invalid("maximum", {"(2, 3)", "(2)"}, {{2, 3}, {2}}, [](X x) { tg::maximum(x[0], x[1]); });
-  check_invalid("minimum", {"(2, 3)", "(2)"}, {{2, 3}, {2}}, [](X x) { tg::minimum(x[0], x[1]); });
   check_invalid("dropout", {"[0, 1)", "got 1"}, {{3}}, [](X x) { tg::dropout(x[0], 1); });
   check_invalid("dropout", {"got -0.5"}, {{3}}, [](X x) { tg::dropout(x[0], -0.5, false); });
   check_invalid("dropout", {"got nan"}, {{3}}, [](X x) { tg::dropout(x[0], kNaN); });
@@ -48,7 +45,6 @@ TEST_CASE("Arithmetic, where and dropout refuse incompatible shapes and probabil
 
 TEST_CASE("Views refuse invalid axes, extents and counts") {
   check_invalid("transpose", {"2 axes, from -2 to 1", "got 2"}, {{2, 3}}, [](X x) { tg::transpose(x[0], 2, 0); });
-  check_invalid("transpose", {"got -3"}, {{2, 3}}, [](X x) { tg::transpose(x[0], 0, -3); });
   check_invalid("permute", {"(2, 3)", "(1)"}, {{2, 3}}, [](X x) { tg::permute(x[0], 1); });
   check_invalid("permute", {"(2, 3)", "(1, -1)"}, {{2, 3}}, [](X x) { tg::permute(x[0], {1, -1}); });
   check_invalid("permute", {"2 axes", "got 5"}, {{2, 3}}, [](X x) { tg::permute(x[0], {0, 5}); });
@@ -97,16 +93,12 @@ TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
   check_invalid("sum", {"(1, -1)"}, {{2, 3}}, [](X x) { tg::sum(x[0], {1, -1}); });
   check_invalid("mean", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::mean(x[0], 1); });
   check_invalid("amax", {"(0)"}, {{0}}, [](X x) { tg::amax(x[0]); });
-  check_invalid("sum", {"(0, -1)"}, {{}}, [](X x) { tg::sum(x[0], {0, -1}); });
   check_invalid("var", {"(1, -1)"}, {{2, 3}}, [](X x) { tg::var(x[0], {1, -1}); });
   check_invalid("var", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::var(x[0], 1, 0); });
-  check_invalid("layer_norm", {"()"}, {{}}, [](X x) { tg::layer_norm(x[0], {}, {}); });
   check_invalid("layer_norm", {"got -1"}, {{3}}, [](X x) { tg::layer_norm(x[0], {}, {}, -1); });
   check_invalid("layer_norm", {"got nan"}, {{3}}, [](X x) { tg::layer_norm(x[0], {}, {}, kNaN); });
-  check_invalid("rms_norm", {"()"}, {{}}, [](X x) { tg::rms_norm(x[0]); });
   check_invalid("rms_norm", {"got -1"}, {{3}}, [](X x) { tg::rms_norm(x[0], {}, -1); });
   check_invalid("max", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::max(x[0], 1); });
-  check_invalid("gather", {"(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::gather(x[0], 1, tg::IntArray{0, 1, 2}); });
   check_invalid("gather", {"(2, 3)", "axis 1", "(3, 1)"}, {{2, 3}}, [](X x) {
     tg::gather(x[0], 1, tg::IntArray(Shape{3, 1}, 0));
   });
@@ -115,12 +107,9 @@ TEST_CASE("Reductions and row operations refuse invalid axes and empty rows") {
 }
 
 TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothing") {
-  check_invalid("cross_entropy", {"()"}, {{}}, [](X x) { tg::cross_entropy(x[0], tg::IntArray(0)); });
-  check_invalid("cross_entropy", {"(2, 0)"}, {{2, 0}}, [](X x) { tg::cross_entropy(x[0], {0, 0}); });
   check_invalid("cross_entropy", {"(2)", "(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, 1, 2}); });
   check_invalid("cross_entropy", {"(0, 3)"}, {{0, 3}},
                 [](X x) { tg::cross_entropy(x[0], tg::IntArray::from_shape({0})); });
-  check_invalid("accuracy", {"()"}, {{}}, [](X x) { tg::accuracy(x[0], tg::IntArray(0)); });
   check_invalid("accuracy", {"at least one label", "(0, 3)"}, {{0, 3}},
                 [](X x) { tg::accuracy(x[0], tg::int_array({})); });
   check_invalid("accuracy", {"(2)", "(2, 3)", "(3)"}, {{2, 3}}, [](X x) { tg::accuracy(x[0], {0, 1, 2}); });
@@ -128,16 +117,13 @@ TEST_CASE("Losses refuse incompatible shapes and options, and a mean over nothin
                 [](X x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = 1.5}); });
   check_invalid("cross_entropy", {"got nan"}, {{1, 3}},
                 [](X x) { tg::cross_entropy(x[0], {0}, {.label_smoothing = kNaN}); });
-  check_invalid("cross_entropy", {"(3)", "(2)"}, {{1, 3}}, [](X x) {
-    tg::cross_entropy(x[0], {0}, {.weight = tg::Array<double>{1, 2}});
-  });
+  check_invalid("cross_entropy", {"(3)", "(2)"}, {{1, 3}},
+                [](X x) { tg::cross_entropy(x[0], {0}, {.weight = tg::Array<double>(Shape{2}, 1)}); });
   check_invalid("cross_entropy", {"(0, 3)"}, {{0, 3}, {0, 3}}, [](X x) { tg::cross_entropy(x[0], x[1]); });
-  check_invalid("cross_entropy", {"()"}, {{}, {}}, [](X x) { tg::cross_entropy(x[0], x[1]); });
   check_invalid("cross_entropy", {"ignore_index", "got 1"}, {{2, 3}, {2, 3}},
                 [](X x) { tg::cross_entropy(x[0], x[1], {.ignore_index = 1}); });
-  check_invalid("cross_entropy", {"(3)", "(2)"}, {{2, 3}, {2, 3}}, [](X x) {
-    tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>{1, 2}});
-  });
+  check_invalid("cross_entropy", {"(3)", "(2)"}, {{2, 3}, {2, 3}},
+                [](X x) { tg::cross_entropy(x[0], x[1], {.weight = tg::Array<double>(Shape{2}, 1)}); });
   for (const tg::Shape& shape : {tg::Shape{}, tg::Shape{0}, tg::Shape{0, 0}, tg::Shape{2, 0}}) {
     const std::vector<std::string> parts{"(..., classes)", tg::to_string(shape)};
     check_invalid("accuracy", parts, {shape}, [](X x) { tg::accuracy(x[0], tg::int_array({})); });
@@ -184,45 +170,37 @@ TEST_CASE("Attention refuses incompatible shapes, heads, probabilities and masks
                 [](X x) { tg::rotary_embedding(x[0], 1, {.base = 0}); });
   check_invalid("rotary_embedding", {"got inf"}, {{1, 2, 4}},
                 [](X x) { tg::rotary_embedding(x[0], 1, {.base = kInfinity}); });
-  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "(2, 1, 1, 5)"}, {{2, 3, 4}},
-                [](X x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(2, 5))); });
-  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "(3, 1, 1, 4)"}, {{2, 3, 4}},
-                [](X x) { tg::masked_softmax(x[0], Mask::key_padding(tg::causal_mask(3, 4))); });
-  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "got (3)"}, {{2, 3, 4}}, [](X x) {
-    tg::masked_softmax(x[0], Mask::valid_lens({1, 2, 3}));
-  });
-  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "got (2, 2)"}, {{2, 3, 4}}, [](X x) {
-    tg::masked_softmax(x[0], Mask::valid_lens({{1, 2}, {3, 4}}));
-  });
-  check_invalid("masked_softmax", {"(2, 1, 3, 4)", "(4, 3)"}, {{2, 3, 4}},
-                [](X x) { tg::masked_softmax(x[0], Mask::boolean(tg::causal_mask(4, 3))); });
-  check_invalid("masked_softmax", {"(1, 1, 3, 4)", "(3)"}, {{3, 4}}, [](X x) {
-    tg::masked_softmax(x[0], Mask::additive({0, 0, 0}));
-  });
+  const auto refuses = [](const Shape& shape, const std::vector<std::string>& told, const Mask& mask) {
+    const tg::Parameter<double> x(numbers<double>(draw(shape), 0));
+    check_refused_unchanged("masked_softmax", told, [&] { tg::masked_softmax(x, mask); });
+  };
+  refuses({2, 3, 4}, {"(2, 1, 3, 4)", "(2, 1, 1, 5)"}, Mask::key_padding(tg::causal_mask(2, 5)));
+  refuses({2, 3, 4}, {"(2, 1, 3, 4)", "(3, 1, 1, 4)"}, Mask::key_padding(tg::causal_mask(3, 4)));
+  refuses({2, 3, 4}, {"(2, 1, 3, 4)", "got (3)"}, Mask::valid_lens({1, 2, 3}));
+  refuses({2, 3, 4}, {"(2, 1, 3, 4)", "got (2, 2)"}, Mask::valid_lens({{1, 2}, {3, 4}}));
+  refuses({2, 3, 4}, {"(2, 1, 3, 4)", "(4, 3)"}, Mask::boolean(tg::causal_mask(4, 3)));
+  refuses({3, 4}, {"(1, 1, 3, 4)", "(3)"}, Mask::additive({0, 0, 0}));
 }
 
 TEST_CASE("Indices outside their range are refused") {
-  check_range("select", {"axis 1", "(2, 3)", "got 3"}, {{2, 3}}, [](X x) { tg::select(x[0], 1, 3); });
-  check_range("select", {"got -3"}, {{2, 3}}, [](X x) { tg::select(x[0], 0, -3); });
-  check_range("select", {"(0, 3)", "got 0"}, {{0, 3}}, [](X x) { tg::select(x[0], 0, 0); });
+  const tg::Parameter<double> x(numbers<double>(draw({3, 3}), 0));
+  const auto check = [&](const char* operation, std::int64_t lowest, const char* told, auto call) {
+    for (const std::int64_t index : {lowest - 1, 3L, std::numeric_limits<std::int64_t>::min()})
+      check_refused_unchanged<std::out_of_range>(operation, {told, "got " + std::to_string(index)},
+                                                 [&] { call(x, index); });
+  };
+  check("select", -3, "axis 1", [](auto& x, auto i) { tg::select(x, 1, i); });
+  check("gather", 0, "0 to 2", [](auto& x, auto i) { tg::gather(x, 1, {{0, 1}, {2, i}}); });
+  check("embedding", 0, "0 to 2", [](auto& x, auto i) { tg::embedding(x, {0, i}); });
+  check("cross_entropy", 0, "0 to 2", [](auto& x, auto i) { tg::cross_entropy(x, {0, i, 1}); });
+  check("accuracy", 0, "-100", [](auto& x, auto i) { tg::accuracy(x, {0, i, 1}); });
+  check("one_hot", 0, "0 to 2", [](auto&, auto i) { tg::one_hot({0, i}, 3); });
   check_range("narrow", {"axis 1", "(2, 3)", "2 from 2"}, {{2, 3}}, [](X x) { tg::narrow(x[0], 1, 2, 2); });
   check_range("narrow", {"1 from -4"}, {{2, 3}}, [](X x) { tg::narrow(x[0], 1, -4, 1); });
   check_range("narrow", {"from 1"}, {{2, 3}},
               [](X x) { tg::narrow(x[0], 1, 1, std::numeric_limits<std::size_t>::max()); });
-  check_range("gather", {"0 to 2", "axis 1", "(2, 3)", "got 3"}, {{2, 3}}, [](X x) {
-    tg::gather(x[0], 1, {{0, 1}, {2, 3}});
-  });
-  check_range("gather", {"got -1"}, {{2, 3}}, [](X x) { tg::gather(x[0], 0, tg::IntArray{{0, -1}}); });
   check_range("topk", {"0 to 3", "axis -1", "(2, 3)", "got 4"}, {{2, 3}}, [](X x) { tg::topk(x[0], 4); });
   check_range("topk", {"1 to 1", "got 0"}, {{}}, [](X x) { tg::topk(x[0], 0); });
-  check_range("embedding", {"0 to 3", "got 4"}, {{4, 2}}, [](X x) { tg::embedding(x[0], {0, 4}); });
-  check_range("embedding", {"0 to 3", "got -1"}, {{4, 2}}, [](X x) { tg::embedding(x[0], {-1, 0}); });
-  check_range("cross_entropy", {"0 to 2", "-100", "got 3"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, 3}); });
-  check_range("cross_entropy", {"got -1"}, {{2, 3}}, [](X x) { tg::cross_entropy(x[0], {0, -1}); });
-  check_range("accuracy", {"0 to 2", "-100", "got 3"}, {{2, 3}}, [](X x) { tg::accuracy(x[0], {0, 3}); });
-  check_range("accuracy", {"got -1"}, {{2, 3}}, [](X x) { tg::accuracy(x[0], {0, -1}); });
-  check_range("one_hot", {"0 to 2", "got 3"}, {}, [](X) { tg::one_hot({0, 3}, 3); });
-  check_range("one_hot", {"got -1"}, {}, [](X) { tg::one_hot({-1, 0}, 3); });
 }
 
 // The cases below add and remove axes of tensors; these are arrays, and operands with several forms.
@@ -253,9 +231,11 @@ TEST_CASE("Every other operand with a fixed number of axes is refused with any o
     weight.hold_in_bfloat16();
     return weight;
   };
+  check("linear", "weight", 1, {2}, [](auto& x, auto& w) { tg::linear(x, w); });
   check("linear", "weight in bfloat16", 1, {2},
         [&](auto& x, auto& w) { tg::linear(x, in_bfloat16(w), tg::Tensor<double>()); });
   check("linear", "bias beside bfloat16", 2, {1}, [&](auto& x, auto& b) { tg::linear(x, in_bfloat16(x), b); });
+  check("embedding", "weight", 2, {2}, [](auto&, auto& w) { tg::embedding(w, {0}); });
   check("embedding", "weight in bfloat16", 2, {2}, [&](auto&, auto& w) { tg::embedding(in_bfloat16(w), {0}); });
   check("layer_norm", "bias", 3, {1, 2, 3}, [](auto& x, auto& b) { tg::layer_norm(x, {}, b); });
   check("rms_norm", "weight", 3, {1, 2, 3}, [](auto& x, auto& w) { tg::rms_norm(x, w); });

@@ -104,14 +104,20 @@ std::size_t saved_in_all(const tg::detail::Nodes<double>& nodes) {
 
 }  // namespace
 
-TEST_CASE("Every operation of the public header has at least one sample per overload") {
+TEST_CASE("Every operation of the public header has at least one sample per overload, and a row for generated inputs") {
   std::map<std::string, std::size_t> samples;
-  for (const Sample& sample : table().samples) ++samples[sample.operation];
+  std::set<std::string> rows, without_row{"expand",   "permute",     "reshape",                   // take all axes
+                                          "accuracy", "causal_mask", "one_hot", "padding_mask"};  // take integers
+  for (const Sample& sample : table().samples) {
+    ++samples[sample.operation];
+    if (!sample.operands.empty()) rows.insert(sample.operation);
+  }
   const auto declared = declared_operations();
   CHECK(declared.size() > 50);
   for (const auto& operation : declared) {
     CAPTURE(operation.first);
     CHECK(samples[operation.first] >= operation.second);
+    CHECK(rows.contains(operation.first) != without_row.contains(operation.first));
   }
   for (const auto& operation : samples) {
     CAPTURE(operation.first);

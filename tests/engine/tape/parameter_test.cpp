@@ -253,8 +253,6 @@ TEST_CASE("After moving a recorded parameter, the new object gets the gradient")
   const Parameter moved = std::move(w);
   loss.backward();
   check_close(moved.grad(), Array{2.0, 4.0}, 0.0);
-  CHECK_FALSE(w.defined());  // NOLINT(bugprone-use-after-move): the moved-from parameter is undefined
-  CHECK_FALSE(w.has_grad());
 }
 
 TEST_CASE("A recorded parameter assigned one of another shape is a new parameter to the tape") {

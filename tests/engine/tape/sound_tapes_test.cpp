@@ -336,17 +336,3 @@ TEST_CASE("The bytes saved by a rule are counted for any kind of capture") {
   const std::vector<tg::Value<double>> both{x, x};
   CHECK(contains(saved_by([both, adds](const Array& dy, auto& dx) { adds(dy, dx); }), " 48 B "));
 }
-
-TEST_CASE("A moved-from tensor is undefined, not recorded, and assignable") {
-  Two model;
-  const tg::Tape tape;
-  Tensor y = model.a * 2.0;
-  Tensor taken = std::move(y);
-  CHECK_FALSE(y.requires_grad());
-  CHECK_THROWS_WITH_AS(y.retain_grad(), Contains("[retain_grad]"), std::logic_error);
-  y = taken;
-  y = std::move(taken);
-  CHECK(y.requires_grad());
-  tg::sum(y).backward();
-  check_close(model.a.grad(), Array{2.0, 2.0}, 0.0);
-}

@@ -101,6 +101,14 @@ TEST_CASE("A saved and loaded adapter gives the same logits, and so do the merge
   }
 }
 
+TEST_CASE("An adapter whose saving was interrupted is refused") {
+  const TemporaryFolder folder;
+  save_adapter(updated("gpt2"), folder / "adapter");
+  fs::rename(folder / "adapter" / "adapter_config.json", folder / "adapter" / "adapter_config.json.replaced");
+  Pretrained read = published("gpt2");
+  CHECK(contains(refusal(read, folder / "adapter"), "got one whose saving was interrupted; save it again"));
+}
+
 TEST_CASE("Updates with use_rslora are divided by the square root of the rank") {
   const TemporaryFolder folder;
   const Pretrained changed = updated("gpt2");

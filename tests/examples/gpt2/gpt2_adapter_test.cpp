@@ -106,7 +106,7 @@ TEST_CASE("An adapter whose saving was interrupted is refused") {
   save_adapter(updated("gpt2"), folder / "adapter");
   fs::rename(folder / "adapter" / "adapter_config.json", folder / "adapter" / "adapter_config.json.replaced");
   Pretrained read = published("gpt2");
-  CHECK(contains(refusal(read, folder / "adapter"), "got one whose saving was interrupted; save it again"));
+  CHECK(refusal(read, folder / "adapter").ends_with("(adapter_config.json.replaced holds the earlier settings)"));
 }
 
 TEST_CASE("Updates with use_rslora are divided by the square root of the rank") {

@@ -41,7 +41,7 @@ Defaults defaults_for(Source source) {
   throw std::logic_error("language_model: a source without defaults");
 }
 
-void set_depth(Defaults& defaults, std::size_t depth) {
+void set_depth(Defaults& defaults, std::size_t depth, Source source) {
   ModelOptions& model = defaults.model;
   const double wider = 32 * double(depth) / double(model.width);
   model.layers = model.heads = depth;
@@ -51,6 +51,10 @@ void set_depth(Defaults& defaults, std::size_t depth) {
   model.positions = Positions::rotary;
   model.activation = Activation::swiglu;
   model.bias = false;
+  if (source == Source::text) {
+    model.context *= 2;
+    defaults.training.batch_size /= 2;
+  }
   defaults.training.lr /= wider;
   defaults.training.lr_floor /= wider;
 }

@@ -17,8 +17,9 @@ struct Defaults {
 Defaults defaults_for(Source source);
 
 /// Sets the sizes and rates of a model with `depth` blocks, one dial as in nanochat: `depth` heads of width 32, and a
-/// learning rate inversely proportional to the width. The blocks are Llama's: RMSNorm, rotary positions, SwiGLU.
-void set_depth(Defaults& defaults, std::size_t depth);
+/// learning rate inversely proportional to the width. The blocks are Llama's: RMSNorm, rotary positions, SwiGLU. A
+/// text is read in pieces twice as long, half as many per batch.
+void set_depth(Defaults& defaults, std::size_t depth, Source source);
 
 /// A depth for so many minutes of training on two cores. 4 was measured at two minutes, on a text of a million
 /// characters; 6 and 8 are estimates.

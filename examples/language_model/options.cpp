@@ -56,7 +56,7 @@ void complete(LanguageModelOptions& options, const Given& given) {
   options.source = source_of(options.run);
   Defaults defaults = defaults_for(options.source);
   if (options.depth == 0 && options.minutes > 0) options.depth = best_depth(options.minutes);
-  if (options.depth > 0) set_depth(defaults, options.depth);
+  if (options.depth > 0) set_depth(defaults, options.depth, options.source);
   const std::size_t steps = given.training.value_or(defaults.training).steps;
   defaults.training.warmup = std::min(defaults.training.warmup, steps / 10);  // shorter warmup for short runs
   options.model = given.model.value_or(defaults.model);
@@ -143,7 +143,8 @@ void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
 /// Adds the options that choose the defaults of others.
 void add_dials(CLI::App& app, LanguageModelOptions& options) {
   app.add_option("--depth", options.depth,
-                 "Number of Transformer blocks of a Llama-like model, which sets its\nwidth, heads and learning rate")
+                 "Number of Transformer blocks of a Llama-like model, which sets its\n"
+                 "width, heads and learning rate; with --data FILE also --context\nand --batch-size")
       ->type_name("N")
       ->check(whole_number(1, 1000))
       ->group(the_model);

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../../../examples/language_model/defaults.hpp"
 #include "file_parts.hpp"
 #include "language_model_texts.hpp"
 
@@ -103,9 +104,6 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   const std::string resume = "language_model --resume " + run;
   const std::string reason = ": expected the same value as in the resumed run; only --steps may increase";
   check_refusals(resume, {{" --lr 0.02", "--lr" + reason},
-                          {" --layers 2", "--layers" + reason},
-                          {" --data other", "--data" + reason},
-                          {" --lines", "--lines" + reason},
                           {" --seed 6", "--seed" + reason},
                           {" --steps 29", "--steps" + reason},
                           {" --depth 1", "--depth: not allowed with --resume, which takes both from the run"},
@@ -119,8 +117,7 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
 
   folder.write("text", rhyme(101));
   check_refusals(resume, {{"", "expected the run's training texts, got others"}});
-  const std::string model = folder.path("more");
-  const Run no_run = run_example("language_model --resume " + model);
+  const Run no_run = run_example("language_model --resume " + folder.path("more"));
   CHECK(contains(no_run.err, "more: expected a model saved by language_model --checkpoint"));
 }
 
@@ -143,7 +140,6 @@ TEST_CASE("A saved run with options that the command line would refuse is refuse
   };
   refuses("/model/heads", 0, "--heads: expected a whole number from 1 to 1000000, got '0'");
   refuses("/model/layers", 1001, "--layers: expected a whole number from 0 to 1000, got '1001'");
-  refuses("/model/dropout", 1.5, "--dropout: expected a number from 0 to 0.99, got '1.5'");
   refuses("/training/lr", -0.5, "--lr: expected a number from 0 to 1e+06, got '-0.5'");
   const std::string others = "expected settings saved by language_model --checkpoint, got others: ";
   refuses("/training/steps", 2.5, others + "/training/steps: expected a value written by this program, got 2.5");
@@ -239,8 +235,12 @@ TEST_CASE("The depth sets a model's sizes, and the minutes set the depth; other 
     CHECK(contains(out, "num_heads=" + std::to_string(heads)));
     CHECK(contains(out, "norm1         LayerNorm(eps=1e-05, center=false)  weight (" + std::to_string(width) + ")"));
   }
+  CHECK((best_depth(4.9) == 4 && best_depth(5) == 6 && best_depth(29) == 6 && best_depth(30) == 8));
+  Defaults text = defaults_for(Source::text), lines = defaults_for(Source::lines);
+  set_depth(text, 3, Source::text);
+  set_depth(lines, 3, Source::lines);
+  CHECK((text.model.context == 128 && text.training.batch_size == 6 && lines.model.context == 32));
   check_refusals(learn, {{" --minutes 1 --steps 10", "--steps: not allowed with --minutes"},
                          {" --minutes 0", "--minutes: expected a number from 0.001 to 1e+06, got '0'"},
-                         {" --depth 0", "--depth: expected a whole number from 1 to 1000, got '0'"},
                          {" --depth 2 --load model", "--depth: not allowed with --load"}});
 }

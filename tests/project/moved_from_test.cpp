@@ -73,8 +73,10 @@ TEST_CASE("moved-from tensors and parameters are undefined") {
     return !x.defined();
   };
   const auto sum = [](const auto& x) { return tg::sum(x).item(); };
-  check_moves(tg::Tensor<float>(Matrix(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
-  check_moves(tg::Parameter<float>(Matrix(tg::Shape{2, 3}, 1.0F)), is_undefined, sum);
+  const tg::Parameter<float> w(Matrix(tg::Shape{2, 3}, 1.0F));
+  const tg::Tape tape;
+  for (const auto& x : {w * 2.0F, tg::Tensor<float>(w.value())}) check_moves(x, is_undefined, sum);
+  check_moves(w, is_undefined, sum);
 }
 
 TEST_CASE("moved-from masks are empty") {

@@ -340,7 +340,6 @@ TEST_CASE_TEMPLATE("A moved optimizer continues, and copying does not compile", 
   const std::vector<Array> left = values(tg::parameters(other));
   twins.check_step(assigned, layer);
   CHECK(values(tg::parameters(other)) == left);  // parameters of its previous state
-
   struct Run {
     Linear model;
     Optimizer optimizer;

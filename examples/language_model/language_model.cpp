@@ -7,6 +7,7 @@
 #include <xtensor/xmath.hpp>
 #include <xtensor/xview.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
@@ -75,6 +76,7 @@ int learn_text(LanguageModelOptions options) {
   const Texts texts{encode_all(writer, corpus.train), validation_part(tests)};
   if (options.minutes > 0) {
     options.training.steps = steps_within(options.minutes, writer, texts, options);
+    options.training.warmup = std::min(options.training.warmup, options.training.steps / 10);  // as in complete()
     std::cout << examples::with_commas(options.training.steps) << " steps take about " << options.minutes
               << (options.minutes == 1 ? " minute\n" : " minutes\n");
   }

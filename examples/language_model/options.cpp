@@ -148,9 +148,9 @@ void add_dials(CLI::App& app, LanguageModelOptions& options) {
       ->type_name("N")
       ->check(whole_number(1, 1000))
       ->group(the_model);
-  app.add_option(
-         "--minutes", options.minutes,
-         "Time for training, which sets --steps and the default of --depth.\nTakes a few steps to measure their time")
+  app.add_option("--minutes", options.minutes,
+                 "Time for training, which sets --steps and the default of --depth,\n"
+                 "and limits --warmup to a tenth of the steps. Takes a few steps to\nmeasure their time")
       ->type_name("M")
       ->check(number(0.001, 1e6))
       ->group("Training");

@@ -42,7 +42,7 @@ template <class T> class Recorded {
  public:
   using value_type = T;  ///< float or double
 
-  Recorded(const Recorded&) = default;  ///< There is no move, which would leave no recording.
+  Recorded(const Recorded&) = default;  ///< A move copies, too, so its source stays valid.
   Recorded& operator=(const Recorded&) = default;
 
   /// "linear"; "parameter" for a parameter, "constant" for a constant.

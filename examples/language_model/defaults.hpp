@@ -21,6 +21,6 @@ Defaults defaults_for(Source source);
 /// text is read in pieces twice as long, half as many per batch.
 void set_depth(Defaults& defaults, std::size_t depth, Source source);
 
-/// A depth for so many minutes of training on two cores. 4 was measured at two minutes, on a text of a million
-/// characters; 6 and 8 are estimates.
+/// The depth for a training time on two cores. 4 was measured at two minutes and 6 at ten, on a text of a million
+/// characters; 8 is an estimate.
 std::size_t best_depth(double minutes);

@@ -46,7 +46,7 @@ template <class Optimizer> class Sharded {
     keep_own();
   }
 
-  Sharded(const Sharded&) = default;  ///< There is no move, which would leave no owners.
+  Sharded(const Sharded&) = default;  ///< A move copies, too, so its source stays valid.
   Sharded& operator=(const Sharded&) = default;
 
   /// A step of the optimizer. Requires averaged gradients; clears those of other ranks' parameters. Throws like the

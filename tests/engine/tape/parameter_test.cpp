@@ -246,12 +246,12 @@ TEST_CASE("After any change of a parameter, backward uses the recorded value, an
   CHECK_FALSE(other.has_grad());
 }
 
-TEST_CASE("After moving a recorded parameter, the new object gets the gradient") {
+TEST_CASE("After moving a recorded parameter and a tensor computed from it, the new parameter gets the gradient") {
   Parameter w(Array{1.0, 2.0});
   const tg::Tape tape;
-  const Tensor loss = tg::sum(w * w);
+  Tensor square = w * w, moved_square = std::move(square);
   const Parameter moved = std::move(w);
-  loss.backward();
+  tg::sum(moved_square).backward();
   check_close(moved.grad(), Array{2.0, 4.0}, 0.0);
 }
 

@@ -104,6 +104,8 @@ TEST_CASE("A run can be resumed for more steps, but not with other options") {
   const std::string resume = "language_model --resume " + run;
   const std::string reason = ": expected the same value as in the resumed run; only --steps may increase";
   check_refusals(resume, {{" --lr 0.02", "--lr" + reason},
+                          {" --layers 2", "--layers" + reason},
+                          {" --data other", "--data" + reason},
                           {" --seed 6", "--seed" + reason},
                           {" --steps 29", "--steps" + reason},
                           {" --depth 1", "--depth: not allowed with --resume, which takes both from the run"},
@@ -237,9 +239,10 @@ TEST_CASE("The depth sets a model's sizes, and the minutes set the depth; other 
   }
   CHECK((best_depth(4.9) == 4 && best_depth(5) == 6 && best_depth(29) == 6 && best_depth(30) == 8));
   Defaults text = defaults_for(Source::text), lines = defaults_for(Source::lines);
-  set_depth(text, 3, Source::text);
-  set_depth(lines, 3, Source::lines);
+  set_depth(text, 3, Source::text), set_depth(lines, 3, Source::lines);
   CHECK((text.model.context == 128 && text.training.batch_size == 6 && lines.model.context == 32));
   check_refusals(learn, {{" --minutes 1 --steps 10", "--steps: not allowed with --minutes"},
-                         {" --minutes 0", "--minutes: expected a number from 0.001 to 1e+06, got '0'"}});
+                         {" --minutes 0", "--minutes: expected a number from 0.001 to 1e+06, got '0'"},
+                         {" --depth 0", "--depth: expected a whole number from 1 to 1000, got '0'"},
+                         {" --depth 2 --load model", "--depth: not allowed with --load"}});
 }

@@ -21,6 +21,11 @@ Defaults defaults_for(Source source);
 /// text is read in pieces twice as long, half as many per batch.
 void set_depth(Defaults& defaults, std::size_t depth, Source source);
 
-/// The depth for a training time on two cores. 4 was measured at two minutes and 6 at ten, on a text of a million
-/// characters; 8 is an estimate.
-std::size_t best_depth(double minutes);
+/// The best model for a training time on two cores.
+struct Budget {
+  std::size_t depth;
+  double dropout;
+};
+
+/// The best depth and dropout of those measured on a text of a million characters, at 2, 10 and 60 minutes.
+Budget budget_for(double minutes);

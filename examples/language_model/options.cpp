@@ -55,7 +55,11 @@ void complete(LanguageModelOptions& options, const Given& given) {
   options.run.seed = given.seed;
   options.source = source_of(options.run);
   Defaults defaults = defaults_for(options.source);
-  if (options.depth == 0 && options.minutes > 0) options.depth = best_depth(options.minutes);
+  if (options.minutes > 0) {
+    const Budget budget = budget_for(options.minutes);
+    if (options.depth == 0) options.depth = budget.depth;
+    defaults.model.dropout = budget.dropout;
+  }
   if (options.depth > 0) set_depth(defaults, options.depth, options.source);
   const std::size_t steps = given.training.value_or(defaults.training).steps;
   defaults.training.warmup = std::min(defaults.training.warmup, steps / 10);  // shorter warmup for short runs
@@ -149,8 +153,8 @@ void add_dials(CLI::App& app, LanguageModelOptions& options) {
       ->check(whole_number(1, 1000))
       ->group(the_model);
   app.add_option("--minutes", options.minutes,
-                 "Time for training, which sets --steps and the default of --depth,\n"
-                 "and limits --warmup to a tenth of the steps. Takes a few steps to\nmeasure their time")
+                 "Time for training, which sets --steps and the defaults of --depth\n"
+                 "and --dropout, and limits --warmup to a tenth of the steps. Takes\na few steps to measure their time")
       ->type_name("M")
       ->check(number(0.001, 1e6))
       ->group("Training");

@@ -1,5 +1,6 @@
 // Saved runs of language_model: stopped in every way, and resumed.
 
+#include <CLI/CLI.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "../../../examples/language_model/defaults.hpp"
@@ -47,8 +47,7 @@ TEST_CASE("A run killed at ten random moments ends with the weights of an uninte
     return " --save " + folder.path(name) + " --best " + folder.path(name + ".best") + " --log " +
            folder.path(name + ".csv") + " --checkpoint " + folder.path(name + ".run");
   };
-  const Run whole = run_shell(learn + files("whole"));
-  REQUIRE(whole.status == 0);
+  REQUIRE(run_shell(learn + files("whole")).status == 0);
 
   std::string commands, command = learn + files("killed") + " --checkpoint-every 23";
   std::ofstream(folder.path("killed.csv"));  // so that it can be read before it is written
@@ -60,9 +59,7 @@ TEST_CASE("A run killed at ten random moments ends with the weights of an uninte
   }
   const Run killed = run_shell(commands + command);
   CHECK(killed.status == 0);
-  std::size_t kills = 0;
-  for (std::size_t i = 0; (i = killed.out.find("status 137", i)) != killed.out.npos; ++i) ++kills;
-  CHECK(kills == 10);
+  CHECK(count(killed.out, "status 137") == 10);
   CHECK(contains(killed.out, "resuming at step "));
 
   CHECK(folder.read("killed") == folder.read("whole"));
@@ -75,8 +72,7 @@ TEST_CASE("Ctrl-C and SIGTERM save a run in the middle of a step, and it resumes
   const TemporaryFolder folder;
   const std::string learn = "$examples/language_model --data " + folder.write("text", rhyme(100)) + all_that_draws +
                             "--steps 500 --context 64 --width 32 ";
-  const Run whole = run_shell(learn + "--save " + folder.path("whole"));
-  REQUIRE(whole.status == 0);
+  REQUIRE(run_shell(learn + "--save " + folder.path("whole")).status == 0);
 
   std::size_t kept = 0;
   for (const std::string signal : {"INT", "TERM"}) {
@@ -87,8 +83,7 @@ TEST_CASE("Ctrl-C and SIGTERM save a run in the middle of a step, and it resumes
     CHECK(contains(folder.read(signal + ".csv.out"), "interrupted"));
     CHECK(folder.read(signal) != folder.read("whole"));
 
-    const Run resumed = run_shell("$examples/language_model --resume " + run);
-    CHECK(resumed.status == 0);
+    CHECK(run_shell("$examples/language_model --resume " + run).status == 0);
     CHECK(folder.read(signal) == folder.read("whole"));
     CHECK(rows(folder.read(signal + ".csv")).size() == 501);
   }
@@ -226,18 +221,23 @@ TEST_CASE("A run of some minutes measures its steps, and equals a run of as many
 TEST_CASE("The depth sets a model's sizes, and the minutes set the depth; other options override both") {
   const TemporaryFolder folder;
   const std::string learn = "language_model --length 1 --data " + folder.write("text", rhyme(100));
-  const auto shown = [&](const std::string& options) { return run_well(learn + options).out; };
-  const std::string three = shown(" --depth 3 --steps 1"), other = shown(" --depth 3 --steps 1 --layers 1 --heads 2"),
-                    minutes = shown(" --minutes 0.002");
-  for (const auto& [out, layers, heads, width] :
-       {std::tuple(three, 3, 3, 96), {other, 1, 2, 96}, {minutes, 4, 4, 128}}) {
+  const auto check = [&](const std::string& options, int layers, int heads, int width) {
+    const std::string out = run_well(learn + options).out, columns = std::to_string(width);
     CAPTURE(out);
     CHECK(contains(out, "blocks." + std::to_string(layers - 1)));
     CHECK(!contains(out, "blocks." + std::to_string(layers)));
     CHECK(contains(out, "num_heads=" + std::to_string(heads)));
-    CHECK(contains(out, "norm1         LayerNorm(eps=1e-05, center=false)  weight (" + std::to_string(width) + ")"));
-  }
-  CHECK((best_depth(4.9) == 4 && best_depth(5) == 6 && best_depth(29) == 6 && best_depth(30) == 8));
+    CHECK(contains(out, "norm1         LayerNorm(eps=1e-05, center=false)  weight (" + columns + ")"));
+  };
+  check(" --depth 3 --steps 1", 3, 3, 96);
+  check(" --depth 3 --steps 1 --layers 1 --heads 2", 1, 2, 96);
+  check(" --minutes 0.002", 4, 4, 128);
+  CHECK((budget_for(4.9).depth == 4 && budget_for(5).depth == 6 && budget_for(29).depth == 6));
+  LanguageModelOptions half_an_hour;
+  CLI::App app;
+  add_options(app, half_an_hour);
+  app.parse("--minutes 30");
+  CHECK((half_an_hour.depth == 8 && half_an_hour.model.width == 256 && half_an_hour.model.dropout == 0.2));
   Defaults text = defaults_for(Source::text), lines = defaults_for(Source::lines);
   set_depth(text, 3, Source::text), set_depth(lines, 3, Source::lines);
   CHECK((text.model.context == 128 && text.training.batch_size == 6 && lines.model.context == 32));

@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -27,8 +28,11 @@ Table load(const std::string& path) try {
   std::ifstream file(path);
   std::string header;
   std::getline(file, header);
-  const Table table = xt::load_csv<float>(file);
-  if (table.shape(0) < 20 || table.shape(1) < 2) throw std::runtime_error("");
+  std::stringstream lines;
+  lines << file.rdbuf();
+  const bool numbers_only = lines.str().find_first_not_of("0123456789.+-eE, \r\n") == std::string::npos;
+  const Table table = xt::load_csv<float>(lines);  // of "7x" it would read the 7
+  if (!numbers_only || table.shape(0) < 20 || table.shape(1) < 2) throw std::runtime_error("");
   return table;
 } catch (const std::exception&) {
   throw std::runtime_error(
@@ -74,6 +78,7 @@ int main(int argc, char** argv) try {
     std::cout << "epoch " << epoch << ", validation R² " << r << '\n';
     if (r > best_r) best = model, best_r = r, best_epoch = epoch;
   }
+  if (best_epoch == 0) throw std::runtime_error("expected different numbers in the last column; R² is not finite");
   std::cout << "test R² " << r_squared(best, part(valid_end, count)) << " after epoch " << best_epoch << '\n';
 } catch (const std::exception& error) {
   std::cerr << "tabular: " << error.what() << '\n';

@@ -137,7 +137,7 @@ void train(Gpt& gpt, const Text& text, std::size_t steps, const std::string& che
     const float loss = validation_loss(gpt, text);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::cout << "step " << step << ": validation loss " << loss << " after " << seconds.count() << " s" << std::endl;
-    if (loss >= best) continue;
+    if (!(loss < best)) continue;  // also if it is NaN
     best = loss;
     tg::save(gpt, checkpoint);
   }

@@ -52,8 +52,8 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
                   ", ", sk, " and ", v.shape());
   detail::AttentionLayout layout = detail::layout_of_columns(kCache, sq, sk, v.shape(), num_heads);
   detail::require_usage(!q.requires_grad() && !k.requires_grad() && !v.requires_grad(), kCache,
-                        "expected constants, because the cached keys receive no gradients, got recorded tensors; "
-                        "use tg::NoGrad");
+                        "expected constants, because the cached keys receive no gradients, got recorded tensors or "
+                        "parameters; use tg::NoGrad for the former, detach() for the latter");
   const std::size_t batch = layout.batch, groups = layout.groups(), rows = size_ + layout.k.rows;
   const auto fits = [&](const Array<T>& kept, const HeadLayout& added) {
     return kept.shape()[0] == batch && kept.shape()[1] == groups && kept.shape()[3] == added.width;
@@ -78,7 +78,7 @@ Tensor<T> KeyValueCache<T>::attend(const Tensor<T>& q, const Tensor<T>& k, const
   copy_rows(v.value().data(), layout.v, values_, size_);
   layout.k = cache_layout(keys_.shape(), rows);
   layout.v = cache_layout(values_.shape(), rows);
-  const double scale = 1 / std::sqrt(static_cast<double>(layout.q.width));
+  const double scale = layout.default_scale();
   const detail::Attention<T> attention{layout, static_cast<T>(scale), 0, 0, masks};
   attention.forward(q.value().data(), keys_.data(), values_.data(), out.data(), statistics.data());
   size_ = rows;

@@ -23,7 +23,7 @@ template <class T = float> class KeyValueCache {
   /// Appends the keys and values of the next tokens, then attends with their queries to all stored ones, by default
   /// causally. q: (B, T, H D), k: (B, T, G D), v: (B, T, G E) -> (B, T, H E); G divides H, as in multi_head_attention.
   /// The mask is over T queries and size() + T keys. Throws std::invalid_argument, without changes, if batch, heads or
-  /// widths differ from the stored ones or the mask does not fit; std::logic_error if a tape recorded an argument.
+  /// widths differ from the stored ones or the mask does not fit; std::logic_error if an argument requires a gradient.
   Tensor<T> attend(const Tensor<T>& q, const Tensor<T>& k, const Tensor<T>& v, std::size_t num_heads,
                    const AttentionMask& mask = AttentionMask::causal());
 

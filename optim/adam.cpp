@@ -5,15 +5,16 @@
 #include "internal/optimizer.hpp"
 
 namespace tapegrad {
-namespace {
 
-template <class Options> void check(const char* optimizer, const Options& options) {
+template <class Options> static void check_options(const char* optimizer, const Options& options) {
   detail::require_options(optimizer,
                           {{"lr", options.lr}, {"eps", options.eps}, {"weight_decay", options.weight_decay}});
   const auto [beta1, beta2] = options.betas;
   detail::require(0 <= beta1 && beta1 < 1 && 0 <= beta2 && beta2 < 1, optimizer, "expected betas in [0, 1), got ",
                   beta1, " and ", beta2);
 }
+
+namespace {
 
 // Weight decay adds to the gradient; decoupled decay is subtracted from the parameter before the step.
 template <class T, class Options>
@@ -40,9 +41,6 @@ void adam_step(Parameter<T>& parameter, AdamState<T>& state, const Options& opti
 }
 
 }  // namespace
-
-static void check_options(const char* optimizer, const AdamOptions& options) { check(optimizer, options); }
-static void check_options(const char* optimizer, const AdamWOptions& options) { check(optimizer, options); }
 
 template <class T>
 void Adam<T>::update(Parameter<T>& parameter, AdamState<T>& state, const AdamOptions& options, T*) const {

@@ -29,7 +29,7 @@ namespace {
 /// c = alpha a b + beta c, with rows of c distributed over the threads. Unlike gemm it never allocates.
 template <class T>
 void product(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, T alpha = 1, T beta = 0) {
-  const bool is_large = a.columns * c.rows * c.columns > std::size_t{1} << 18;
+  const bool is_large = a.columns * c.rows * c.columns >= std::size_t{1} << 19;
   detail::parallel_for(c.rows, is_large ? num_threads() : 1, [&](std::size_t begin, std::size_t end) {
     detail::gemm_on_this_thread<T>(a.rows_between(begin, end), b, c.rows_between(begin, end), alpha, beta);
   });

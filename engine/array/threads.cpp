@@ -139,7 +139,7 @@ class ThreadPool {
   void start() {
     constexpr std::size_t kBytes = detail::kBlasBufferBytes + (std::size_t{64} << 20);  // with stack and heap
     has_started_ = true;
-    const std::size_t threads = std::min(num_threads(), detail::kMaxChunks);
+    const std::size_t threads = is_forked() ? 1 : std::min(num_threads(), detail::kMaxChunks);
     try {
       workers_.reserve(threads);
       for (std::size_t i = 1; i < threads && detail::can_map((i + 2) * kBytes); ++i)

@@ -5,7 +5,8 @@
 
 namespace tapegrad {
 
-/// Sets the number of threads per operation, including the calling one; fewer if the system refuses more. Affects
+/// Sets the number of threads per operation, including the calling one: at most 64 for matrix products, 16 for other
+/// loops, and fewer if the system refuses more. Affects
 /// results only by the rounding of large matrix products. Thread-safe. OpenBLAS itself gets one thread for the whole
 /// process. Throws std::invalid_argument for 0 and std::logic_error inside an operation.
 void set_num_threads(std::size_t count);

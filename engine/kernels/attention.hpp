@@ -1,6 +1,8 @@
 /// Tiled attention: without all scores, memory grows linearly with the length (Dao et al. 2022, arXiv:2205.14135).
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "../array/array.hpp"
@@ -35,6 +37,7 @@ struct AttentionLayout {
   HeadLayout q, k, v, out;
 
   std::size_t groups() const { return heads / heads_of_group; }
+  double default_scale() const { return 1 / std::sqrt(static_cast<double>(std::max<std::size_t>(q.width, 1))); }
 };
 
 /// The layout of queries (B, T, H D), keys (B, S, G D), values (B, S, G E) and a result (B, T, H E), with heads side by

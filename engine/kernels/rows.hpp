@@ -31,8 +31,9 @@ template <class T> struct SumExp { T largest, sum; };
 
 template <class T> SumExp<T> row_sum_exp(const VectorLoops<T>& loops, const T* x, std::size_t n) {
   const T largest = loops.max(x, n);
-  return {largest,
-          sum_of_blocks<T>(n, [&](std::size_t i, std::size_t count) { return loops.sum_exp(x + i, count, largest); })};
+  return {largest, sum_of_blocks<T>(n, [&](std::size_t i, std::size_t count) {
+            return loops.exp_sum(x + i, nullptr, count, largest);
+          })};
 }
 
 /// dx = y (dy - sum(dy y)) for y = softmax(x): its Jacobian is diag(y) - y y^T. dx and dy may be the same row.

@@ -46,8 +46,7 @@ template <class T> struct VectorLoops {
   void (*few_rows_by_bfloat16)(const FewRows<T, BFloat16>& product);  ///< the same with b in bfloat16
 
   // Softmax and cross-entropy.
-  T (*exp_sum)(const T* x, T* y, std::size_t n, T shift);  ///< y = exp(x - shift); returns the sum of y.
-  T (*sum_exp)(const T* x, std::size_t n, T shift);        ///< Returns the sum of exp(x - shift).
+  T (*exp_sum)(const T* x, T* y, std::size_t n, T shift);  ///< y = exp(x - shift), unless null; returns the sum.
   void (*exp_scaled)(const T* x, T* y, std::size_t n, T shift, T factor);  ///< y = exp(x - shift) factor
   /// dx = y (dy - dot): the gradient of softmax, with dot = sum(dy y).
   void (*softmax_backward)(const T* y, const T* dy, T* dx, std::size_t n, T dot);

@@ -36,7 +36,13 @@ template <class T, class Arch> struct Loops {
   static Batch erfc(Batch x) {
     return within(T(100), x, [](const Batch& a) { return xsimd::erfc(a); });
   }
-  static Batch log(Batch x) { return xsimd::log(x); }
+  static Batch log(Batch x) {  // xsimd's is wrong for subnormal doubles
+    if constexpr (sizeof(T) < sizeof(double)) return xsimd::log(x);
+    const auto is_tiny = x < Batch(T(0x1p-1022));
+    const T log_of_scale = T(37.429947750237047);
+    return xsimd::log(xsimd::select(is_tiny, x * Batch(T(0x1p54)), x)) -
+           xsimd::select(is_tiny, Batch(log_of_scale), Batch(T(0)));
+  }
 
   static Batch sigmoid(Batch x) { return Batch(T(1)) / (Batch(T(1)) + exp(-x)); }  // 1 / (1 + exp(-x))
 
@@ -154,7 +160,6 @@ template <class T, class Arch> struct Loops {
     });
     return sum_of_lanes(sums[0]);
   }
-  static T sum_exp(const T* x, std::size_t n, T shift) { return exp_sum(x, nullptr, n, shift); }
 
   static void add_product(const T* x, const T* y, T* z, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) z[i] += x[i] * y[i];
@@ -269,7 +274,6 @@ template <class T, class Arch> struct Loops {
             .few_rows_by_transpose = few_rows_by_transpose<T>,
             .few_rows_by_bfloat16 = few_rows_by_transpose<BFloat16>,
             .exp_sum = exp_sum,
-            .sum_exp = sum_exp,
             .exp_scaled = unary<exp_scaled>,
             .softmax_backward = binary<softmax_backward>,
             .scale_and_shift = scale_and_shift,

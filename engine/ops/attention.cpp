@@ -27,12 +27,13 @@ Array<T> head_products(const AttentionLayout& layout, const HeadLayout& a_layout
   return products;
 }
 
-template <class T> Array<T> softmax_of(Array<T> scores, const detail::MaskRows<T>& masks) {
+// Calls body(b, h, t, row) for each query's row of scores (B, H, T, S), which it may change, and returns them.
+template <class T, class Body> Array<T> with_each_row(Array<T> scores, Body body) {
   const std::size_t heads = scores.shape()[1], queries = scores.shape()[2], keys = scores.shape()[3];
   const std::size_t rows = scores.shape()[0] * heads * queries;
   detail::parallel_for(rows, detail::chunks_for(scores.size()), [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
-      masks.softmax(i / queries / heads, i / queries % heads, i % queries, scores.data() + i * keys);
+      body(i / queries / heads, i / queries % heads, i % queries, scores.data() + i * keys);
   });
   return scores;
 }
@@ -43,8 +44,10 @@ void add_intermediates(Arguments<T>& arguments, const detail::Attention<T>& atte
                        const Tensor<T>& k, const Tensor<T>& v) {
   const Shape shape{attention.batch, attention.heads, attention.q.rows, attention.k.rows};
   arguments.add_intermediate("allowed", shape, [attention, shape] {
-    const Array<T> unmasked = softmax_of(Array<T>(shape, T(0)), attention.masks);
-    return detail::map<T>(unmasked, [](T weight) { return T(weight > 0); });
+    return with_each_row(Array<T>(shape, T(0)), [&](std::size_t b, std::size_t h, std::size_t t, T* row) {
+      const std::size_t keys = attention.k.rows, used = attention.masks.apply(b, h, t, 0, keys, row);
+      for (std::size_t s = 0; s < keys; ++s) row[s] = s < used && row[s] > -std::numeric_limits<T>::infinity();
+    });
   });
   std::function<Array<T>(const Array<T>&)> gradient;  // dP = dy vᵀ
   if (attention.dropout == 0)
@@ -52,7 +55,9 @@ void add_intermediates(Arguments<T>& arguments, const detail::Attention<T>& atte
       return head_products<T>(attention, attention.out, dy, attention.v, *v, T(1));
     };
   const auto weights = [attention, q = q.shared_value(), k = k.shared_value()] {
-    return softmax_of(head_products<T>(attention, attention.q, *q, attention.k, *k, attention.scale), attention.masks);
+    return with_each_row(
+        head_products<T>(attention, attention.q, *q, attention.k, *k, attention.scale),
+        [&](std::size_t b, std::size_t h, std::size_t t, T* row) { attention.masks.softmax(b, h, t, row); });
   };
   arguments.add_intermediate("weights", shape, weights, std::move(gradient));
 }
@@ -68,7 +73,7 @@ Tensor<T> attend(const char* operation, const Tensor<T>& q, const Tensor<T>& k, 
   detail::MaskRows<T> masks(operation, mask, layout.batch, layout.heads, queries, keys);
   auto y = detail::uninitialized<T>(operation, out_shape);
   auto statistics = detail::uninitialized<T>(operation, {layout.batch, layout.heads, queries, 2});
-  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(layout.q.width)));
+  const double scale = options.scale.value_or(layout.default_scale());
   const detail::Attention<T> attention{
       layout, static_cast<T>(scale), options.dropout,
       options.dropout > 0 ? detail::generator_or_default(options.generator).next_key() : 0, std::move(masks)};

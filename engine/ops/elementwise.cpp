@@ -198,7 +198,7 @@ template <class T> Tensor<T> sigmoid(const Tensor<T>& x) {
 template <class T> Tensor<T> relu(const Tensor<T>& x) {
   return of_output(
       {"relu", "y = max(x, 0); dx = dy ⊙ [y > 0]"}, x, [](T a) { return a < 0 ? T(0) : a; },
-      [](T d, T y) { return d * (y > 0 ? T(1) : T(0)); });
+      [](T d, T y) { return y <= 0 ? T(0) : d; });
 }
 
 // NaN stays NaN, and a NaN bound makes all elements NaN.
@@ -212,7 +212,7 @@ template <class T> Tensor<T> clamp(const Tensor<T>& x, std::optional<Scalar<T>> 
   };
   return of_input(
       {"clamp", "y = min(max(x, low), high); dx = dy ⊙ [low ≤ x ≤ high]"}, x, held,
-      [low, high](T d, T a) { return d * T(a >= low && a <= high); },
+      [low, high](T d, T a) { return a >= low && a <= high ? d : T(0); },
       [&](auto& arguments) { arguments.add("min", min).add("max", max); });
 }
 

@@ -34,7 +34,10 @@ template <class T, class W> Array<T> rows_of(const Array<W>& weight, const IntAr
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx) {
   auto y = rows_of<T>(weight.value(), ids, weight);
-  const std::size_t width = weight.shape()[1];
+  const std::size_t rows = weight.shape()[0], width = weight.shape()[1];
+  require_in_range(!padding_idx || (*padding_idx >= 0 && static_cast<std::size_t>(*padding_idx) < rows), "embedding",
+                   "expected a padding_idx from 0 to ", static_cast<std::ptrdiff_t>(rows) - 1, ", got ",
+                   padding_idx.value_or(0));
   return record(
       {"embedding", "y = W[ids]; dW = one_hot(ids)ᵀ dy"}, std::move(y), {weight},
       [ids = ids, padding_idx, width](const Array<T>& dy, auto& dx) {

@@ -77,7 +77,8 @@ template <detail::IsTensor X, class Y> X& operator/=(X& x, const Y& y) {
   return detail::rebind(x, [&] { return x / y; });
 }
 
-/// e^x. Overflows to inf slightly early: at x = 88.38 in float (exactly: 88.72), at 709.44 in double (709.78).
+/// e^x. Overflows to inf slightly early: at x = 88.38 in float (exactly: 88.72), at 709.44 in double (709.78). Is 0
+/// instead of a subnormal number: below -87.68 in float, below -708.39 in double.
 template <class T> Tensor<T> exp(const Tensor<T>& x);
 /// The natural logarithm: -inf at 0, NaN below.
 template <class T> Tensor<T> log(const Tensor<T>& x);
@@ -299,7 +300,7 @@ BoolArray padding_mask(const IntArray& ids, std::int64_t padding_id);
 // ---- embedding.cpp ------------------------------------------------------------------------------------------------
 
 /// Rows of the weight. weight: (rows, D), ids: any shape S -> (S, D). The row `padding_idx` gets no gradient. Throws
-/// std::out_of_range naming the first id outside [0, rows).
+/// std::out_of_range naming the first id outside [0, rows), or such a padding_idx.
 template <class T>
 Tensor<T> embedding(const Tensor<T>& weight, const IntArray& ids, std::optional<std::int64_t> padding_idx = {});
 

@@ -12,10 +12,11 @@ Nodes<T>::Nodes(std::uint64_t tape, const TapeOptions& options)
 template <class T> std::int32_t Nodes<T>::find(const char* operation, const Tensor<T>& x) {
   if (x.origin_.node >= 0) {
     if (x.origin_.tape == tape_) return x.origin_.node;
-    fail<std::logic_error>(
-        operation, "expected inputs recorded on this Tape, got ",
-        Tape::with_number(x.origin_.tape) ? "one recorded on an outer Tape" : "a stale one, whose Tape has ended",
-        "; detach() makes it a constant");
+    fail<std::logic_error>(operation, "expected inputs recorded on this Tape, got ",
+                           Tape::with_number(x.origin_.tape)
+                               ? "one recorded on an outer Tape"
+                               : "a stale one, whose Tape has ended, or one of another thread",
+                           "; detach() makes it a constant");
   }
   if (!x.has_variable()) return -1;
   Variable<T>& variable = x.variable();

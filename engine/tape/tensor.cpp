@@ -12,7 +12,7 @@ static Recording& recording_of(const char* operation, const Origin& origin) {
   require_usage(origin.node >= 0, operation, "expected a tensor recorded by a Tape, got a constant");
   Recording* const recording = Tape::with_number(origin.tape);
   require_usage(recording != nullptr, operation, "expected a tensor whose Tape is alive on this thread, ",
-                "got a stale one; use it before its Tape is destroyed");
+                "got a stale one or one of another thread; use it on its Tape's thread, before the Tape is destroyed");
   return *recording;
 }
 

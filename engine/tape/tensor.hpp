@@ -52,7 +52,7 @@ template <class T> class Tensor {
       slot_ = std::move(other.slot_);
     }
   }
-  /// Throws std::logic_error if the target is a parameter seen as a Tensor: set_value() changes its value.
+  /// Throws std::logic_error if the target is a defined parameter seen as a Tensor: set_value() changes its value.
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
   Tensor& operator=(Tensor&& other);  ///< throws like the copy assignment
   ~Tensor() {                         // in the destructor, because xtensor asks whether types convert to Tensor<void>

@@ -150,11 +150,14 @@ class Steps {
       while (state_.step < options_.steps && !out_of_patience()) {
         run_one();
         if (hooks_.compare && state_.step % 100 == 0) hooks_.compare();
-        if (hooks_.checkpoint && hooks_.checkpoint_every > 0 && state_.step % hooks_.checkpoint_every == 0)
+        if (hooks_.checkpoint && hooks_.checkpoint_every > 0 && state_.step % hooks_.checkpoint_every == 0) {
+          require_finite_weights();
           progress_.aside([&] { ranks_.with_whole_state(hooks_.checkpoint); });
+        }
       }
     } catch (const Interrupt::Stopped&) {
     }
+    require_finite_weights();
     if (hooks_.compare) hooks_.compare();
   }
 
@@ -252,6 +255,12 @@ class Steps {
     return tg::clip_grad_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   }
 
+  /// The loss shows only at the next step that a step made weights infinite.
+  void require_finite_weights() const {
+    for (const auto& parameter : parameters_)
+      for (const float weight : parameter->value()) require_finite("a weight", weight);
+  }
+
   void require_finite(const char* what, double value) const {
     if (std::isfinite(value)) return;
     std::ostringstream message;
@@ -268,7 +277,8 @@ class Steps {
     const double loss = hooks_.validation_loss();
     const bool is_best = loss < state_.best_loss;
     std::ostringstream line;
-    line << "after " << state_.step << " steps: validation loss " << std::fixed << std::setprecision(4) << loss;
+    line << "after " << state_.step << (state_.step == 1 ? " step" : " steps") << ": validation loss " << std::fixed
+         << std::setprecision(4) << loss;
     std::cout << line.str() << (is_best ? ", the lowest so far\n" : "\n");
     if (is_best) {
       if (hooks_.on_best) hooks_.on_best();
@@ -326,7 +336,7 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
   };
   attempt([&] { steps->run_all(); });
   steps.reset();  // ends the progress line
-  if (!failure || state.step > begin) {
+  if (state.step > (failure ? begin : 0)) {
     // A rank failing alone cannot collect a divided state from the others.
     if (hooks.checkpoint && !(failure && ranks.divides_state()))
       attempt([&] { ranks.with_whole_state(hooks.checkpoint); });
@@ -337,7 +347,8 @@ int train(TrainingState& state, const tg::Parameters<float>& parameters, const T
   if (!hooks.plot.empty()) draw(hooks);
   const bool stopped = ranks.any(interrupt.requested());
   if (stopped)
-    std::cout << "interrupted; keeping the current weights\n";
+    std::cout << (state.step > 0 ? "interrupted; keeping the current weights\n"
+                                 : "interrupted before the end of the first step; saving nothing\n");
   else if (state.step < options.steps)
     std::cout << "stopped early: no lower validation loss since step " << state.best_step << '\n';
   return stopped && !interrupt.requested() ? 128 + SIGTERM : interrupt.status();  // mpirun signaled another rank

@@ -70,8 +70,9 @@ TrainingHooks writing_hooks(const OutputOptions& outputs, const StepPageOptions&
 /// program's exit status: 0, or the signal's.
 ///
 /// Steps are atomic, so a run saved after a signal resumes to the same parameters. A signal before the results are
-/// saved does not end the program unless a second one follows. Throws std::runtime_error if the loss is not finite.
-/// After other errors, such as a full disk or no memory, saves the results of any completed steps, then rethrows.
+/// saved does not end the program unless a second one follows; before the end of the first step nothing is saved.
+/// Throws std::runtime_error if the loss or a weight to be saved is not finite. After other errors, such as a full disk
+/// or no memory, saves the results of any completed steps, then rethrows.
 int train(TrainingState& state, const tapegrad::Parameters<float>& parameters, const TrainingOptions& options,
           const TrainingHooks& hooks);
 

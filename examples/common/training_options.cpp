@@ -26,7 +26,7 @@ void add_training_options(CLI::App& app, Given<TrainingOptions>& given, std::uin
           "Optimizer; muon trains the blocks' matrices, and adamw the other\nparameters")
       ->group("Training");
   add("--lr", &O::lr, "RATE", number(0, 1e6), "Peak learning rate");
-  add("--lr-floor", &O::lr_floor, "RATE", number(0, 1e6), "Learning rate at the last step (default 0)");
+  add("--lr-floor", &O::lr_floor, "RATE", number(0, 1e6), "Learning rate at the last step");
   add("--warmup", &O::warmup, "N", whole_number(0), "Warmup: the first N steps, in which the rate rises to --lr");
   given
       .add_choice<Decay>(app, "--decay", &O::decay,
@@ -71,7 +71,7 @@ void check_training_options(const CLI::App& app, const TrainingOptions& options)
   if (options.decay == Decay::none)
     refuse("--lr-floor", "not allowed with --decay none, which keeps the rate constant");
   if (options.eval_every == 0) refuse("--patience", "requires --eval-every");
-  if (options.lr_floor > options.lr) throw CLI::ValidationError("--lr-floor", "expected a rate below --lr");
+  if (options.lr_floor > options.lr) throw CLI::ValidationError("--lr-floor", "expected a rate of at most --lr");
 }
 
 tg::Schedule schedule_of(const TrainingOptions& options) {

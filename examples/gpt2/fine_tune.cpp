@@ -22,6 +22,7 @@
 #include "adapter.hpp"
 #include "files.hpp"
 #include "score.hpp"
+#include "writing.hpp"
 
 namespace tg = tapegrad;
 
@@ -133,5 +134,8 @@ int fine_tune(Pretrained& pretrained, const Gpt2Options& options) {
   if (run.training.step == 0) require_finite(loss, options.folder);
   std::cout << "validation loss " << std::fixed << std::setprecision(4) << loss
             << (run.training.step == 0 ? " before training\n" : " so far\n");
-  return examples::train(run.training, parameters, options.training, hooks);
+  const int status = examples::train(run.training, parameters, options.training, hooks);
+  if (examples::is_first_rank() && !options.page.file.empty() && !options.page.text)
+    show_step(pretrained, options.page.file, texts.validate, "the test text");
+  return status;
 }

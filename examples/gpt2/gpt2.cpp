@@ -61,7 +61,8 @@ int use_model(const Gpt2Options& options) {
   if (options.bf16) tg::hold_in_bfloat16(pretrained.model);
   if (!options.score.empty()) print_score(pretrained, options.folder, options.score);
   if (!examples::is_first_rank()) return status;
-  if (options.page.text) show_step(pretrained, options.page);
+  if (const auto& [file, text] = options.page; text)
+    show_step(pretrained, file, pretrained.tokenizer.encode_alone(*text), examples::in_quotes(*text));
   if (options.explain.wanted) explain(pretrained, options.explain);
   if (options.writes) write_on(pretrained, options.writing, options.fine_tune.seed);
   return status;

@@ -106,9 +106,8 @@ void explain(const Pretrained& pretrained, const examples::ExplainOptions& optio
   examples::write_attention(weights, tokens, tokens, options.name, options.text + ", perplexity " + perplexity);
 }
 
-void show_step(const Pretrained& pretrained, const examples::StepPageOptions& options) {
+void show_step(const Pretrained& pretrained, const std::string& file, Ids ids, std::string about) {
   const auto& [config, tokenizer, model, other_files] = pretrained;
-  Ids ids = tokenizer.encode_alone(*options.text);
   const std::size_t all = ids.size();
   ids.resize(std::min(all, config.model.context + 1));
   const auto [input, next] = examples::shift(as_row(ids));  // (1, T)
@@ -117,12 +116,11 @@ void show_step(const Pretrained& pretrained, const examples::StepPageOptions& op
     logits.set_name("logits");
     return tg::cross_entropy(logits, said);
   };
-  std::string about = examples::in_quotes(*options.text);
   if (ids.size() < all)
     about += ", the first " + std::to_string(ids.size()) + " of " + examples::with_commas(all) + " tokens";
   const tg::PageAxis batch{"batch"}, width{}, token{"token", shown(tokenizer, {ids.begin(), ids.end() - 1})},
       next_token{"next token"}, vocabulary{"vocabulary"};
-  examples::write_step(options.file, model, loss_of_step,
+  examples::write_step(file, model, loss_of_step,
                        {about,
                         {{"", {batch, token, width}},
                          {"positions", {token, width}},

@@ -1,7 +1,9 @@
 /// Uses a model: generates text, explains its attention, writes a step's page, and scores texts.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "options.hpp"
 #include "pretrained.hpp"
@@ -13,8 +15,8 @@ void write_on(const Pretrained& pretrained, const WritingOptions& options, std::
 /// Writes every head's attention weights on a text and the gradients of its log probability with respect to them.
 void explain(const Pretrained& pretrained, const examples::ExplainOptions& options);
 
-/// Writes the page of a step on a text.
-void show_step(const Pretrained& pretrained, const examples::StepPageOptions& options);
+/// Writes the page of a step on a text's ids, truncated to the context and the next token. `about` names the text.
+void show_step(const Pretrained& pretrained, const std::string& file, std::vector<std::int64_t> ids, std::string about);
 
 /// Prints the ids of a text, separated by spaces.
 void print_tokens(const Tokenizer& tokenizer, const std::string& file);

@@ -61,9 +61,12 @@ void complete(LanguageModelOptions& options, const Given& given) {
     defaults.model.dropout = budget.dropout;
   }
   if (options.depth > 0) set_depth(defaults, options.depth, options.source);
-  const std::size_t steps = given.training.value_or(defaults.training).steps;
-  defaults.training.warmup = std::min(defaults.training.warmup, steps / 10);  // shorter warmup for short runs
+  const examples::TrainingOptions training = given.training.value_or(defaults.training);
+  defaults.training.warmup = std::min(defaults.training.warmup, training.steps / 10);  // shorter for short runs
+  defaults.training.lr_floor = std::min(defaults.training.lr_floor, training.lr / 10);
   options.model = given.model.value_or(defaults.model);
+  if (options.model.width != defaults.model.width || options.model.activation != defaults.model.activation)
+    options.model.feed_forward = 0;  // the dial's fits only its own width and activation
   options.training = given.training.value_or(defaults.training);
   options.outputs = given.outputs.value_or({});
 }
@@ -87,12 +90,12 @@ void check_heads(const ModelOptions& model) {
 void check_combinations(const CLI::App& app, const LanguageModelOptions& options) {
   using examples::refuse_with;
   const std::vector<std::string> outputs{"--save", "--best", "--checkpoint", "--checkpoint-every", "--log", "--plot"},
-      training{"--lines",    "--layers",     "--width",      "--heads",      "--context",   "--positions",
-               "--tie",      "--norm",       "--activation", "--kv-heads",   "--bias",      "--init",
-               "--dropout",  "--steps",      "--batch-size", "--accumulate", "--optimizer", "--lr",
-               "--lr-floor", "--warmup",     "--decay",      "--momentum",   "--beta2",     "--weight-decay",
-               "--clip",     "--eval-every", "--patience",   "--language",   "--resume",    "--recompute",
-               "--depth",    "--minutes"};
+      training{"--lines",    "--layers",     "--width",       "--heads",      "--context",   "--positions",
+               "--tie",      "--norm",       "--activation",  "--kv-heads",   "--bias",      "--init",
+               "--dropout",  "--steps",      "--batch-size",  "--accumulate", "--optimizer", "--lr",
+               "--lr-floor", "--warmup",     "--decay",       "--momentum",   "--beta2",     "--weight-decay",
+               "--clip",     "--eval-every", "--patience",    "--language",   "--resume",    "--recompute",
+               "--depth",    "--minutes",    "--divide-state"};
   refuse_with(app, "--minutes", {"--steps"}, "not allowed with --minutes, which sets the number of steps");
   refuse_with(app, "--resume", {"--minutes", "--depth"}, "not allowed with --resume, which takes both from the run");
   refuse_with(app, "--data", {"--language"}, "not allowed with --data, which replaces it");
@@ -147,8 +150,9 @@ void add_data_options(CLI::App& app, examples::Given<RunOptions>& given) {
 /// Adds the options that choose the defaults of others.
 void add_dials(CLI::App& app, LanguageModelOptions& options) {
   app.add_option("--depth", options.depth,
-                 "Number of Transformer blocks of a Llama-like model, which sets its\n"
-                 "width, heads and learning rate; with --data FILE also --context\nand --batch-size")
+                 "Number of Transformer blocks of a Llama-like model, which sets the\n"
+                 "defaults of --width, --heads, --lr, --norm, --positions,\n"
+                 "--activation and --bias; with --data FILE also --context and\n--batch-size")
       ->type_name("N")
       ->check(whole_number(1, 1000))
       ->group(the_model);

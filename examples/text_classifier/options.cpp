@@ -116,12 +116,12 @@ void check_combinations(const CLI::App& app, const Options& options) {
                 std::string("not allowed with ") + option + ", which replaces it");
   refuse_with(app, "--data", {"--train", "--test"}, "not allowed with --data, which holds out its own test data");
   refuse_with(app, "--load",
-              {"--languages",     "--words",        "--train",     "--tokens",     "--width",      "--heads",
-               "--positions",     "--pairs",        "--prior",     "--residual",   "--init-std",   "--dropout",
-               "--token-dropout", "--max-length",   "--min-count", "--steps",      "--batch-size", "--accumulate",
-               "--optimizer",     "--lr",           "--lr-floor",  "--warmup",     "--decay",      "--momentum",
-               "--beta2",         "--weight-decay", "--clip",      "--validation", "--eval-every", "--patience",
-               "--folds",         "--save"},
+              {"--languages",     "--words",        "--train",       "--tokens",     "--width",      "--heads",
+               "--positions",     "--pairs",        "--prior",       "--residual",   "--init-std",   "--dropout",
+               "--token-dropout", "--max-length",   "--min-count",   "--steps",      "--batch-size", "--accumulate",
+               "--optimizer",     "--lr",           "--lr-floor",    "--warmup",     "--decay",      "--momentum",
+               "--beta2",         "--weight-decay", "--clip",        "--validation", "--eval-every", "--patience",
+               "--folds",         "--save",         "--divide-state"},
               "not allowed with --load, which uses a saved model without training");
   refuse_with(app, "--folds", {"--train", "--test"}, "not allowed with --folds, which tests on all texts in turn");
   refuse_with(app, "--folds", {"--save", "--classify", "--explain", "--page"},
@@ -139,6 +139,8 @@ void check_combinations(const CLI::App& app, const Options& options) {
     throw CLI::ValidationError("--load", "requires --classify, --explain, --page, --data or --test");
   if (given("--tokens") && options.source == DataKind::word_lists)
     throw CLI::ValidationError("--tokens", "requires --data or --train");
+  if (given("--encoding") && options.source == DataKind::word_lists && !given("--test"))
+    throw CLI::ValidationError("--encoding", "requires --data, --train or --test");
   for (const char* option : {"--eval-every", "--patience"})
     if (given(option) && !given("--validation")) throw CLI::ValidationError(option, "requires --validation");
   examples::check_explain_options(app);
